@@ -1,0 +1,125 @@
+// Package bucket is the arithmetic of a token bucket that refills lazily: exact, in integers, without clock or I/O.
+//
+// Tokens are counted in millitokens and time in milliseconds since the Unix epoch. Every function is pure and total:
+// sums and differences saturate at the bounds of int64 instead of wrapping, so that no input panics or overflows.
+package bucket
+
+import (
+	"math"
+	"time"
+)
+
+// Milli is the number of millitokens in one token.
+const Milli = 1000
+
+// Limit holds one limit's parameters: Capacity, Burst and Refill in millitokens, Period in milliseconds. Refill tokens
+// arrive every Period, evenly, up to Burst; Capacity is what the schema calls the limit and takes no part in the
+// arithmetic.
+type Limit struct{ Capacity, Burst, Refill, Period int64 }
+
+// Per returns a limit of capacity whole tokens every period, refilled by capacity and without extra burst. It saturates;
+// parts of a millisecond are dropped.
+func Per(capacity int64, period time.Duration) Limit {
+	tokens := Mul(capacity, Milli)
+	return Limit{Capacity: tokens, Burst: tokens, Refill: tokens, Period: period.Milliseconds()}
+}
+
+// WithBurst returns l with another burst, in whole tokens.
+func (l Limit) WithBurst(tokens int64) Limit {
+	l.Burst = Mul(tokens, Milli)
+	return l
+}
+
+// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc}). Tokens is its level at the bucket's
+// Refilled instant, negative in debt; Consumed is all that was ever charged, net of what was given back.
+type Balance struct {
+	Limit
+
+	Tokens, Consumed int64
+}
+
+// Image is a bucket as last seen. Images are shared once made: nobody changes one.
+type Image struct {
+	Refilled int64  // rf: refill is claimed up to this instant, ms
+	Version  int64  // cv: what shape the bucket has
+	TTL      int64  // s
+	Op       string // id of the last write
+	Balances []Balance
+	Missing  []bool  // limits that the item does not have, in schema order; their balance is zero
+	Extra    []Named // limits of the item that the schema does not have, by name
+}
+
+// Named is the balance of a limit that the schema does not know.
+type Named struct {
+	Name string
+	Balance
+}
+
+// Refill returns what l yields between rf and now: floor(now*Refill/Period) - floor(rf*Refill/Period) millitokens, and 0
+// when now <= rf. Because the sum over any sequence of instants telescopes, limits of different pace can share one rf and
+// lose nothing.
+func Refill(l Limit, rf, now int64) int64 {
+	if now <= rf || l.Refill <= 0 || l.Period <= 0 {
+		return 0
+	}
+	elapsed := uint64(now) - uint64(rf) // exact for any rf < now
+	return quotient(muladd(elapsed, uint64(l.Refill), remainder(l, rf)), uint64(l.Period))
+}
+
+// Available returns what b is worth at now, min(Tokens + refill, Burst), in millitokens.
+func Available(b Balance, rf, now int64) int64 {
+	return min(Add(b.Tokens, Refill(b.Limit, rf, now)), b.Burst)
+}
+
+// RetryAfter returns the time from now until b can serve cost (millitokens): in whole milliseconds, rounded up, never
+// early, and 0 if it can now. cost must not exceed b's burst, for then it never can. It saturates.
+func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
+	if Available(b, rf, now) >= cost {
+		return 0
+	}
+	return milliseconds(Sub(ReadyAt(b, rf, cost), now))
+}
+
+// ReadyAt returns the first instant, in milliseconds, at which b's level reaches tokens (millitokens) if burst does not
+// cap it: rf if it does already, math.MaxInt64 if it never will.
+func ReadyAt(b Balance, rf, tokens int64) int64 {
+	if tokens <= b.Tokens {
+		return rf
+	}
+	if b.Refill <= 0 || b.Period <= 0 {
+		return math.MaxInt64
+	}
+	lack := uint64(tokens) - uint64(b.Tokens) // at least 1, exact
+	// lack*Period - r is positive, since r < Period.
+	x := mul(lack, uint64(b.Period)).minus(remainder(b.Limit, rf))
+	return Add(rf, ceiling(x, uint64(b.Refill)))
+}
+
+// Expiry returns the ttl, in seconds, of a bucket that holds b: rf plus twice the time to be full from empty, or from
+// b's own balance where that is deeper. What is deleted at its ttl was full. It saturates at the end of year 9999.
+func Expiry(b Balance, rf int64) int64 {
+	const year9999 = 253402300799
+	b.Tokens = min(b.Tokens, 0)
+	full := ReadyAt(b, rf, b.Burst)
+	at := Add(full, Sub(full, rf))
+	if at > year9999*1000 {
+		return year9999
+	}
+	return at/1000 + min(1, max(0, at%1000))
+}
+
+func milliseconds(ms int64) time.Duration {
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Full returns full balances with parameters limits.
+func Full(limits []Limit) []Balance {
+	full := make([]Balance, len(limits))
+	for i, l := range limits {
+		full[i] = Balance{Limit: l, Tokens: l.Burst}
+	}
+	return full
+}

@@ -1,0 +1,295 @@
+package dynamo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// slot is one bucket of a call while its write is under way.
+type slot struct {
+	*resource
+	bucket *runtime.Bucket
+	memory *memory
+	shape  *shape
+	view   view
+}
+
+func (s *session) slot(part *runtime.Part, b *runtime.Bucket) *slot {
+	r := s.resources[part.Def]
+	m := s.recall(bucketKey{r.spec.Resource, b.Entity})
+	return &slot{resource: r, bucket: b, memory: m, shape: &r.shapes[b.Kind], view: view{img: m.image.Load()}}
+}
+
+// learn makes img, nil for a missing bucket, what is known and true.
+func (b *slot) learn(img *bucket.Image) {
+	b.view.img, b.view.truth = img, true
+	b.memory.image.Store(img)
+	b.bucket.After = img
+}
+
+// Acquire implements runtime.Session.
+func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
+	return s.each(call, func(part *runtime.Part, b *slot) error {
+		return s.charge(ctx, b, &want{cost: part.Cost, called: call.Called.UnixMilli(), shape: b.shape})
+	})
+}
+
+// Settle implements runtime.Session. What the acquire could not charge, because the bucket had no such limit, is neither
+// charged nor given back now.
+func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
+	return s.each(call, func(part *runtime.Part, b *slot) error {
+		cost := make([]int64, len(part.Cost))
+		for i := range cost {
+			if b.bucket.Dropped == nil || !b.bucket.Dropped[i] {
+				cost[i] = bucket.Sub(part.Actual[i], part.Cost[i])
+			}
+		}
+		if !slices.ContainsFunc(cost, func(n int64) bool { return n != 0 }) {
+			return nil
+		}
+		return s.charge(ctx, b, &want{cost: cost, settle: true, called: call.Called.UnixMilli(), shape: b.shape})
+	})
+}
+
+// Peek implements runtime.Session.
+func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
+	return s.each(call, func(_ *runtime.Part, b *slot) error {
+		if err := s.read(ctx, b); err != nil {
+			return err
+		}
+		if img := b.view.img; img != nil && outdated(img, b.shape) {
+			b.bucket.After = b.reshaped(img, s.now())
+		}
+		return nil
+	})
+}
+
+// each runs do on every bucket of call.
+func (s *session) each(call *runtime.Call, do func(*runtime.Part, *slot) error) error {
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		for j := range part.Buckets {
+			if err := do(part, s.slot(part, &part.Buckets[j])); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reshaped returns img as the next acquire will find it.
+func (b *slot) reshaped(img *bucket.Image, now int64) *bucket.Image {
+	p := planReshape(make([]int64, len(b.shape.limits)), img, b.shape, now)
+	after := &bucket.Image{
+		Refilled: p.rf, Version: p.cv, TTL: img.TTL, Op: img.Op,
+		Balances: bucket.Full(b.shape.limits), Missing: make([]bool, len(b.shape.limits)),
+	}
+	for i, old := range img.Balances {
+		if !img.Missing[i] {
+			after.Balances[i].Tokens, after.Balances[i].Consumed = old.Tokens+p.fill[i], old.Consumed
+		}
+	}
+	return after
+}
+
+// charge drives w to one committed write, or to the reason why there is none.
+func (s *session) charge(ctx context.Context, b *slot, w *want) error {
+	c := &charge{session: s, slot: b, want: w, op: newOp(), budget: s.attempts}
+	err := c.run(ctx)
+	if err != nil && c.unknown && !w.settle {
+		s.giveBack(ctx, c)
+	}
+	return err
+}
+
+// charge is one logical write of one bucket: the same op on every try, so that a try which was applied although its reply
+// was lost is recognised.
+type charge struct {
+	*session
+	*slot
+	*want
+
+	op      string
+	unknown bool // some try may have been applied
+	tries   int
+	budget  int
+	sent    []int64 // the cost of the last try
+}
+
+// run tries until a write is applied. An acquire has a number of attempts; a settle goes on until ctx ends.
+func (c *charge) run(ctx context.Context) error {
+	for {
+		p := choose(c.want, c.current(), c.now())
+		switch p.verdict {
+		case look:
+			if err := c.read(ctx, c.slot); err != nil {
+				return err
+			}
+			if c.unknown && c.view.img != nil && c.view.img.Op == c.op { // a try without reply had been applied
+				c.finish(ctx, &plan{})
+				return nil
+			}
+			continue
+		case refuse:
+			c.bucket.After = p.img
+			if denied := runtime.Refuse(nil, c.spec, c.bucket.Entity, p.img, c.cost, c.now()); denied != nil {
+				return denied
+			}
+			c.view.truth = false // time has passed since choose: the tokens are there now
+			continue
+		case exceed:
+			return runtime.Exceeds(c.spec, c.bucket.Entity, p.img, c.cost)
+		case skip:
+			return nil
+		case write:
+		}
+		op := c.op
+		if p.bare {
+			op = newOp()
+		}
+		c.tries++
+		r := c.send(ctx, c.slot, &p, op)
+		done, err := c.handle(ctx, &p, op, r)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// current is the view of the bucket as of now.
+func (c *charge) current() view {
+	v := c.view
+	v.yield = c.memory.yield.Load() > c.now()
+	return v
+}
+
+// handle draws the consequence of a try. It reports whether the charge is done with; if not, and without an error, the
+// next try may go.
+func (c *charge) handle(ctx context.Context, p *plan, op string, r reply) (done bool, err error) {
+	switch r.outcome {
+	case applied:
+		c.learn(r.img)
+		if p.bare {
+			c.recordRevision(ctx)
+			return false, nil
+		}
+		c.finish(ctx, p)
+		return true, nil
+	case refused:
+		c.learn(r.img)
+		if r.img != nil && r.img.Op == op && !p.bare { // an earlier copy had been applied
+			c.finish(ctx, p)
+			return true, nil
+		}
+		if p.path == normal {
+			c.memory.yield.Store(c.now() + contention)
+		}
+		err = &runtime.ContendedError{Resource: c.spec.Resource, Entity: c.bucket.Entity, Attempts: c.tries}
+	case unapplied, unknown:
+		c.view.truth = false
+		err = &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: r.err}
+		if r.outcome == unknown && !p.bare {
+			c.unknown, c.sent = true, p.cost
+			if c.settle && slices.ContainsFunc(p.cost, func(n int64) bool { return n < 0 }) {
+				return false, err // a refund that went out twice would mint tokens
+			}
+		}
+	case fatal:
+		return false, r.err
+	}
+	if ctx.Err() != nil {
+		return false, c.ended(ctx, err)
+	}
+	if !c.settle && c.tries >= c.budget {
+		return false, err
+	}
+	return false, c.pause(ctx, err)
+}
+
+// ended returns what to tell a caller whose context is over, err being what the last try met: its own cancellation as it
+// is, and a deadline as what kept the charge from being done in time.
+func (c *charge) ended(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("sluice: %s for %s: %w", c.spec.Resource, c.bucket.Entity, ctx.Err())
+	}
+	if u, ok := errors.AsType[*runtime.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
+		u.Err = errors.Join(context.DeadlineExceeded, u.Err)
+	}
+	return err
+}
+
+// pause sleeps before the next try: full jitter, up to 2 ms after the first and 64 ms in the end.
+func (c *charge) pause(ctx context.Context, err error) error {
+	most := time.Millisecond << min(c.tries, 6)
+	select {
+	case <-c.env.Clock.After(time.Duration(c.jitter() * float64(most))):
+		return nil
+	case <-ctx.Done():
+		return c.ended(ctx, err)
+	}
+}
+
+// finish notes what the applied plan did, and mends its ttl if it turns out too short: the image that it was computed
+// from knew less debt than the bucket has.
+func (c *charge) finish(ctx context.Context, p *plan) {
+	if p.missing != nil {
+		c.bucket.Dropped = p.missing[:len(c.cost)]
+	}
+	if p.path == reshape {
+		c.recordRevision(ctx)
+	}
+	if img := c.view.img; img != nil && shortLived(img) {
+		mend := planAdjust(make([]int64, len(c.cost)), img, c.slot.shape, c.now())
+		mend.verdict, mend.repair = write, true
+		if r := c.send(ctx, c.slot, &mend, newOp()); r.outcome == applied {
+			c.learn(r.img)
+		}
+	}
+}
+
+// giveBack undoes a charge whose outcome is unknown after all, once, and only if nobody wrote since. It does not keep the
+// caller waiting: Close does that.
+func (s *session) giveBack(ctx context.Context, c *charge) {
+	s.background.Add(1)
+	go func() {
+		defer s.background.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
+		defer cancel()
+		back := make([]int64, len(c.cost))
+		for i := range back {
+			back[i] = -c.sent[i]
+		}
+		b := &slot{resource: c.resource, bucket: &runtime.Bucket{Entity: c.bucket.Entity, Kind: c.bucket.Kind}, memory: c.memory, shape: c.slot.shape}
+		p := planAdjust(back, c.view.img, c.slot.shape, s.now())
+		p.verdict, p.undo = write, c.op
+		for {
+			switch r := s.send(ctx, b, &p, newOp()); r.outcome {
+			case applied, refused:
+				b.learn(r.img)
+				return
+			case unapplied:
+				if c.pause(ctx, r.err) != nil {
+					return
+				}
+				c.tries++
+			default:
+				return // whether it was given back is unknown: never twice
+			}
+		}
+	}()
+}
+
+// newOp returns an id for a logical write: 72 random bits.
+func newOp() string {
+	var id [9]byte
+	rand.Read(id[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(id[:])
+}

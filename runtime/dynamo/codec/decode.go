@@ -1,0 +1,130 @@
+package codec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Decoder reads attributes of Item and keeps the first mistake, so that generated code reads straight down. A Decoder
+// belongs to one goroutine.
+type Decoder struct {
+	Item Item
+	err  error
+	seen int // limits found
+}
+
+// AttributeError reports an attribute that is not what a bucket holds there.
+type AttributeError struct {
+	Attr string // its name
+	Got  string // what the item has
+	Want string // what belongs there
+}
+
+// Error names the attribute, what it holds and what belongs there.
+func (e *AttributeError) Error() string {
+	return fmt.Sprintf("attribute %s: %s, want %s", e.Attr, e.Got, e.Want)
+}
+
+// Err returns the first mistake, an *AttributeError, or nil.
+func (d *Decoder) Err() error { return d.err }
+
+// Int reads an integer; 0 after a mistake.
+func (d *Decoder) Int(attr string) int64 {
+	const want = "an integer of 64 bits"
+	switch v := d.Item[attr].(type) {
+	case *types.AttributeValueMemberN:
+		n, err := strconv.ParseInt(v.Value, 10, 64)
+		if err != nil {
+			d.fail(attr, strconv.Quote(v.Value), want)
+			return 0
+		}
+		return n
+	case nil:
+		d.fail(attr, "missing", want)
+	default:
+		d.fail(attr, fmt.Sprintf("a %T", v), want)
+	}
+	return 0
+}
+
+// Text reads a string; empty after a mistake.
+func (d *Decoder) Text(attr string) string {
+	switch v := d.Item[attr].(type) {
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case nil:
+		d.fail(attr, "missing", "a string")
+	default:
+		d.fail(attr, fmt.Sprintf("a %T", v), "a string")
+	}
+	return ""
+}
+
+// Balance reads the six attributes of one limit into b, and sets missing if the item has none of it. The names are given
+// in full (b_rpm_tk), as constants, so that reading allocates nothing.
+func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc string) {
+	*b, *missing = bucket.Balance{}, false
+	if _, ok := d.Item[tk]; !ok {
+		*missing = true
+		for _, attr := range [...]string{cp, bx, ra, rp, tc} {
+			if _, ok := d.Item[attr]; ok { // half a limit: no limit was removed like this
+				d.fail(tk, "missing", "an integer, since the item has "+attr)
+				return
+			}
+		}
+		return
+	}
+	d.seen++
+	b.Tokens, b.Consumed = d.Int(tk), d.Int(tc)
+	b.Capacity, b.Burst = d.positive(cp), d.positive(bx)
+	b.Refill, b.Period = d.positive(ra), d.positive(rp)
+}
+
+func (d *Decoder) positive(attr string) int64 {
+	n := d.Int(attr)
+	if n < 1 && d.err == nil {
+		d.fail(attr, strconv.FormatInt(n, 10), "a positive number")
+	}
+	return n
+}
+
+// shared is how many attributes a bucket has besides its limits': PK, SK, entity_id, resource, rf, ttl, op, cv, GSI2PK
+// and GSI2SK.
+const shared = 10
+
+// Extra returns the limits of the item that known does not name, sorted by name. The usual item has none, which its
+// number of attributes tells; only a longer one is searched. Call it after Balance.
+func (d *Decoder) Extra(known ...string) []bucket.Named {
+	if len(d.Item) <= shared+6*d.seen {
+		return nil
+	}
+	var extra []bucket.Named
+	for attr := range d.Item {
+		name, ok := strings.CutPrefix(attr, "b_")
+		if !ok {
+			continue
+		}
+		if name, ok = strings.CutSuffix(name, "_tk"); !ok || slices.Contains(known, name) {
+			continue
+		}
+		var missing bool
+		named := bucket.Named{Name: name}
+		p := "b_" + name + "_"
+		d.Balance(&named.Balance, &missing, p+"tk", p+"cp", p+"bx", p+"ra", p+"rp", p+"tc")
+		extra = append(extra, named)
+	}
+	slices.SortFunc(extra, func(a, b bucket.Named) int { return strings.Compare(a.Name, b.Name) })
+	return extra
+}
+
+func (d *Decoder) fail(attr, got, want string) {
+	if d.err == nil {
+		d.err = &AttributeError{Attr: attr, Got: got, Want: want}
+	}
+}

@@ -1,0 +1,176 @@
+// Package dynamo keeps buckets in one DynamoDB table.
+//
+// A bucket, one entity on one resource, is one item. Each acquire is one conditional update of it: in the steady state
+// one round trip, one write unit and no read. The write paths, of which the generated code has the expressions:
+//
+//	create   puts a full bucket less the cost, where a read or a failed write showed none
+//	normal   claims the refill of all limits and takes the cost, if nobody else has claimed since
+//	retry    takes the cost from the stored tokens, whoever else writes, if nothing would be clamped
+//	adjust   gives tokens back
+//	reshape  gives an older bucket this schema's parameters and limits, and takes the cost
+//
+// A write whose condition failed returns the item, so that the next try, or a denial, starts from the truth.
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/sluice-go/sluice/internal/seal"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// API is the part of *dynamodb.Client that the store calls.
+type API interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+// Store implements runtime.Store on one table. It is safe for concurrent use, by several Limiters too.
+type Store struct {
+	api   API
+	table string
+	options
+	err error
+}
+
+// Option configures New.
+type Option func(*options) error
+
+type options struct {
+	images   int
+	attempts int
+	jitter   func() float64 // in [0, 1)
+}
+
+// Defaults of options.
+const (
+	DefaultImageCache = 100_000
+	DefaultAttempts   = 8
+)
+
+// ImageCache sets how many buckets the store remembers as last seen; the default is 100,000, of some 500 bytes each. A
+// bucket that was forgotten costs a read.
+func ImageCache(buckets int) Option {
+	return func(o *options) error {
+		if buckets < 1 {
+			return fmt.Errorf("dynamo.ImageCache(%d): want at least 1", buckets)
+		}
+		o.images = buckets
+		return nil
+	}
+}
+
+// Attempts sets how many writes an acquire may try before it fails with a *runtime.ContendedError; the default is 8.
+func Attempts(n int) Option {
+	return func(o *options) error {
+		if n < 1 {
+			return fmt.Errorf("dynamo.Attempts(%d): want at least 1", n)
+		}
+		o.attempts = n
+		return nil
+	}
+}
+
+// New returns a store on table. It does no I/O; a bad option is reported by the generated New. Retries of the client do
+// not apply to the store's writes: the store repeats, because it knows what is safe to repeat.
+func New(client API, table string, opts ...Option) *Store {
+	s := &Store{api: client, table: table, options: options{
+		images: DefaultImageCache, attempts: DefaultAttempts, jitter: rand.Float64,
+	}}
+	if client == nil {
+		s.err = fmt.Errorf("dynamo.New: the client is nil")
+	}
+	if table == "" {
+		s.err = fmt.Errorf("dynamo.New: the table's name is empty")
+	}
+	for _, opt := range opts {
+		if err := opt(&s.options); err != nil && s.err == nil {
+			s.err = err
+		}
+	}
+	return s
+}
+
+// Sealed implements runtime.Store.
+func (s *Store) Sealed(seal.Sealed) {}
+
+// Open implements runtime.Store.
+func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+	if s.err != nil {
+		return nil, &runtime.SetupError{What: s.err.Error(), Do: "correct the call"}
+	}
+	images, err := lru.New[bucketKey, *memory](s.images)
+	if err != nil {
+		return nil, err
+	}
+	opened := &session{Store: s, env: env, images: images, resources: make(map[runtime.Definition]*resource, len(defs))}
+	for _, def := range defs {
+		spec := def.Spec()
+		generated, ok := def.(codec.Resource)
+		if !ok {
+			return nil, &runtime.SetupError{
+				What: fmt.Sprintf("resource %s was not generated for DynamoDB", spec.Resource),
+				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
+			}
+		}
+		r := &resource{Resource: generated, spec: spec, shapes: make([]shape, len(spec.Kinds))}
+		for i, kind := range spec.Kinds {
+			r.shapes[i] = shape{limits: kind.Limits, removed: spec.Removed, cv: spec.Revision * revisionUnit}
+		}
+		opened.resources[def] = r
+		opened.revision = max(opened.revision, spec.Revision)
+	}
+	return opened, nil
+}
+
+// resource is a generated resource with what is derived from its spec.
+type resource struct {
+	codec.Resource
+	spec   *runtime.Spec
+	shapes []shape // by kind
+}
+
+// session is a Store opened for one Limiter.
+type session struct {
+	*Store
+	env        *runtime.Env
+	resources  map[runtime.Definition]*resource
+	revision   int64 // the schema's
+	images     *lru.Cache[bucketKey, *memory]
+	background sync.WaitGroup
+	skew       skewWatch
+	recorded   sync.Once // this revision in the table
+}
+
+// now is the session's clock, in milliseconds.
+func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
+
+// Close implements runtime.Session: it waits until lost charges are given back.
+func (s *session) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.background.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var (
+	_ runtime.Store = (*Store)(nil)
+	_ API           = (*dynamodb.Client)(nil)
+)

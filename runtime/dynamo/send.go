@@ -1,0 +1,193 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// reply is what came of one write. img is the bucket after an applied write or as a refused one found it, nil where there
+// is none; err says why it was neither.
+type reply struct {
+	outcome outcome
+	img     *bucket.Image
+	err     error
+}
+
+// send writes p to b's bucket under op.
+func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
+	w, err := b.build(p, op)
+	if err != nil {
+		return reply{outcome: fatal, err: err}
+	}
+	began := s.env.Clock.Now()
+	var (
+		item     codec.Item
+		consumed *types.ConsumedCapacity
+		metadata middleware.Metadata
+	)
+	if p.path == create {
+		var out *dynamodb.PutItemOutput
+		out, err = s.api.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName:                           &s.table,
+			Item:                                w.Item,
+			ConditionExpression:                 &w.Cond,
+			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}, once)
+		if err == nil {
+			item, consumed, metadata = w.Item, out.ConsumedCapacity, out.ResultMetadata
+		}
+	} else {
+		var out *dynamodb.UpdateItemOutput
+		out, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName:                           &s.table,
+			Key:                                 b.Key(b.bucket.Entity),
+			UpdateExpression:                    &w.Update,
+			ConditionExpression:                 &w.Cond,
+			ExpressionAttributeNames:            w.Names,
+			ExpressionAttributeValues:           w.Values,
+			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnValues:                        types.ReturnValueAllNew,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}, once)
+		if err == nil {
+			item, consumed, metadata = out.Attributes, out.ConsumedCapacity, out.ResultMetadata
+		}
+	}
+	r := reply{outcome: applied}
+	if err != nil {
+		r.outcome, item = classify(err)
+		r.err = s.explain(r.outcome, err)
+	}
+	if r.outcome == applied || r.outcome == refused {
+		if r.img, err = b.decode(item); err != nil {
+			r = reply{outcome: fatal, err: err}
+		}
+	}
+	s.observe(b, runtime.StoreEvent{
+		Path: p.name(), Generic: p.generic, Outcome: r.outcome.String(),
+		Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
+	})
+	s.skew.watch(s.env, began, metadata)
+	return r
+}
+
+// read reads b's bucket consistently and learns it.
+func (s *session) read(ctx context.Context, b *slot) error {
+	began := s.env.Clock.Now()
+	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:              &s.table,
+		Key:                    b.Key(b.bucket.Entity),
+		ConsistentRead:         aws.Bool(true),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	event := runtime.StoreEvent{Path: "read", Outcome: "found", Took: s.env.Clock.Now().Sub(began)}
+	if err != nil {
+		event.Outcome = "failed"
+		s.observe(b, event)
+		return s.readError(ctx, b, err)
+	}
+	if out.Item == nil {
+		event.Outcome = "missing"
+	}
+	if c := out.ConsumedCapacity; c != nil {
+		event.Read = aws.ToFloat64(c.CapacityUnits)
+	}
+	s.observe(b, event)
+	s.skew.watch(s.env, began, out.ResultMetadata)
+	img, err := b.decode(out.Item)
+	if err != nil {
+		return err
+	}
+	b.learn(img)
+	return nil
+}
+
+// once turns the client's retries off: a write that is sent again unasked could be applied twice.
+func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+// build turns p into text and values.
+func (b *slot) build(p *plan, op string) (*codec.Write, error) {
+	w := &codec.Write{
+		Entity: b.bucket.Entity, Image: p.img, Limits: p.limits,
+		Cost: p.cost, Fill: p.fill, Lo: p.lo, Hi: p.hi,
+		RF: p.rf, CV: p.cv, TTL: p.ttl, Op: op,
+	}
+	switch {
+	case p.generic:
+		if err := buildGeneric(w, p, b.spec); err != nil {
+			return nil, err
+		}
+	case p.path == create:
+		b.Create(w)
+	case p.path == normal:
+		b.Normal(w)
+	case p.path == retry:
+		b.Retry(w)
+	case p.path == adjust:
+		b.Adjust(w)
+	case p.path == reshape:
+		b.Reshape(w)
+	}
+	if p.undo != "" {
+		// Design section 4: a charge of unknown outcome is given back under its own op, so only while it is the last write.
+		w.Cond = "op = :undo"
+		w.Values[":undo"] = codec.S(p.undo)
+	}
+	return w, nil
+}
+
+// decode reads an item; none is nil.
+func (b *slot) decode(item codec.Item) (*bucket.Image, error) {
+	if len(item) == 0 {
+		return nil, nil
+	}
+	img := &bucket.Image{}
+	if err := b.Decode(img, item); err != nil {
+		return nil, &runtime.SetupError{
+			What: fmt.Sprintf("the bucket of %s on %s is malformed", b.bucket.Entity, b.spec.Resource),
+			Do:   "mend or delete the item: a missing bucket is a full one",
+			Err:  err,
+		}
+	}
+	return img, nil
+}
+
+// name is the path as observers see it.
+func (p *plan) name() string {
+	switch {
+	case p.undo != "":
+		return "undo"
+	case p.repair:
+		return "repair"
+	}
+	return p.path.String()
+}
+
+// writeUnits returns what a write cost. DynamoDB bills a failed condition like a write, and does not say so; buckets are
+// rarely above 1 KB, so that is one unit.
+func writeUnits(o outcome, consumed *types.ConsumedCapacity) float64 {
+	switch {
+	case o == refused:
+		return 1
+	case consumed != nil:
+		return aws.ToFloat64(consumed.CapacityUnits)
+	}
+	return 0
+}
+
+func (s *session) observe(b *slot, e runtime.StoreEvent) {
+	if f := s.env.Observer.Store; f != nil {
+		e.Resource = b.spec.Resource
+		f(e)
+	}
+}

@@ -1,0 +1,143 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// layout is the version of the table's layout that this package reads and writes.
+const layout = 1
+
+// The table's key and index attributes.
+const (
+	hashKey      = "PK"
+	rangeKey     = "SK"
+	ttlAttribute = "ttl"
+)
+
+// index is a global secondary index. All are KEYS_ONLY and no acquire touches their keys: projecting more would make
+// every acquire cost twice.
+type index struct{ name, hash, sort string }
+
+// indexes returns the table's: parents to children, and resources to buckets.
+func indexes() []index {
+	return []index{{"GSI1", "GSI1PK", "GSI1SK"}, {"GSI2", "GSI2PK", "GSI2SK"}}
+}
+
+// Table returns the CreateTable input for a table: the one definition of its layout. Its TTL attribute, ttl, is enabled
+// by a call of its own, which CreateTable of this package makes.
+func Table(table string) *dynamodb.CreateTableInput {
+	in := &dynamodb.CreateTableInput{
+		TableName:   &table,
+		BillingMode: types.BillingModePayPerRequest,
+		KeySchema:   keySchema(hashKey, rangeKey),
+		StreamSpecification: &types.StreamSpecification{
+			StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
+		},
+	}
+	define := func(names ...string) {
+		for _, name := range names {
+			in.AttributeDefinitions = append(in.AttributeDefinitions,
+				types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS})
+		}
+	}
+	define(hashKey, rangeKey)
+	for _, i := range indexes() {
+		define(i.hash, i.sort)
+		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName: aws.String(i.name), KeySchema: keySchema(i.hash, i.sort),
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		})
+	}
+	return in
+}
+
+func keySchema(hash, sort string) []types.KeySchemaElement {
+	return []types.KeySchemaElement{
+		{AttributeName: &hash, KeyType: types.KeyTypeHash},
+		{AttributeName: &sort, KeyType: types.KeyTypeRange},
+	}
+}
+
+// Admin is the part of *dynamodb.Client that CreateTable calls.
+type Admin interface {
+	dynamodb.DescribeTableAPIClient
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+}
+
+// CreateTable creates a table, waits until it is active, enables its TTL and writes its version item. Each step is
+// skipped where it has been done before, so that calling it again completes what was interrupted. It reports whether the
+// table is new. ctx bounds it.
+func CreateTable(ctx context.Context, client Admin, table string) (created bool, err error) {
+	_, err = client.CreateTable(ctx, Table(table))
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
+		return false, fmt.Errorf("create table %s: %w", table, err)
+	}
+	created = err == nil
+	const most = 10 * time.Minute // ctx usually ends earlier
+	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = time.Second })
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, most); err != nil {
+		return created, fmt.Errorf("wait for table %s: %w", table, err)
+	}
+	if err := enableTTL(ctx, client, table); err != nil {
+		return created, err
+	}
+	_, err = client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:           &table,
+		Item:                versionItem(),
+		ConditionExpression: aws.String("attribute_not_exists(PK)"),
+	})
+	if _, exists := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !exists {
+		return created, fmt.Errorf("write the version item of table %s: %w", table, err)
+	}
+	return created, nil
+}
+
+func enableTTL(ctx context.Context, client Admin, table string) error {
+	now, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+	if err != nil {
+		return fmt.Errorf("describe the TTL of table %s: %w", table, err)
+	}
+	if ttlEnabled(now.TimeToLiveDescription) {
+		return nil
+	}
+	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName: &table,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: aws.String(ttlAttribute), Enabled: aws.Bool(true),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("enable the TTL of table %s: %w", table, err)
+	}
+	return nil
+}
+
+func ttlEnabled(d *types.TimeToLiveDescription) bool {
+	return d != nil && aws.ToString(d.AttributeName) == ttlAttribute &&
+		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
+}
+
+// versionKey is the key of the item that says what the table holds: layout, and the highest revision seen.
+func versionKey() codec.Item {
+	return codec.Item{hashKey: codec.S("SYSTEM#"), rangeKey: codec.S("#VERSION")}
+}
+
+func versionItem() codec.Item {
+	item := versionKey()
+	item["layout"] = &types.AttributeValueMemberN{Value: strconv.Itoa(layout)}
+	item["revision"] = codec.N(0)
+	return item
+}

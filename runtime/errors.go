@@ -1,0 +1,197 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// ErrSettled is returned by Settle when the lease was settled or released before.
+var ErrSettled = errors.New("sluice: lease is already settled or released")
+
+// DeniedError says that tokens are lacking now and will be there after RetryAfter, if nobody else takes them.
+type DeniedError struct {
+	Resource  string
+	Entity    string // who refused, as stored: user-123
+	Limit     string // the limit that refuses longest
+	Requested int64  // whole tokens
+	Available int64  // whole tokens, rounded down, 0 in debt
+	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
+	RetryAfter time.Duration
+	Refusals   []Refusal // every limit that refused, nearest bucket first, in schema order
+
+	deadline bool // Wait gave up
+}
+
+// Refusal is one limit that refused; its fields are as in DeniedError.
+type Refusal struct {
+	Entity, Limit        string
+	Requested, Available int64
+	RetryAfter           time.Duration
+}
+
+// Error names resource, entity, limit, numbers and the time to wait.
+func (e *DeniedError) Error() string {
+	s := fmt.Sprintf("sluice: %s denied for %s: %s has %d of %d tokens, retry after %v",
+		e.Resource, e.Entity, e.Limit, e.Available, e.Requested, e.RetryAfter)
+	if e.deadline {
+		s += ", beyond the deadline"
+	}
+	return s
+}
+
+// Unwrap is context.DeadlineExceeded when Wait gave up because RetryAfter lies beyond its deadline, else nil.
+func (e *DeniedError) Unwrap() error {
+	if e.deadline {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Refuse adds to e, which may be nil, every limit of img that lacks cost at now (ms), and returns it. Stores call it.
+func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost []int64, now int64) *DeniedError {
+	for i, b := range img.Balances {
+		if cost[i] <= 0 || img.Missing[i] {
+			continue
+		}
+		available := bucket.Available(b, img.Refilled, now)
+		if available >= cost[i] {
+			continue
+		}
+		if e == nil {
+			e = &DeniedError{Resource: spec.Resource}
+		}
+		r := Refusal{
+			Entity: entity, Limit: spec.Limits[i],
+			Requested: cost[i] / bucket.Milli, Available: max(0, available) / bucket.Milli,
+			RetryAfter: bucket.RetryAfter(b, img.Refilled, now, cost[i]),
+		}
+		e.Refusals = append(e.Refusals, r)
+		if r.RetryAfter > e.RetryAfter || e.Limit == "" {
+			e.Entity, e.Limit, e.Requested, e.Available, e.RetryAfter = r.Entity, r.Limit, r.Requested, r.Available, r.RetryAfter
+		}
+	}
+	return e
+}
+
+// CostExceedsBurstError says that the call can never be served as it is: waiting does not help.
+type CostExceedsBurstError struct {
+	Resource, Entity, Limit string
+	Requested, Burst        int64 // whole tokens
+}
+
+// Error names resource, entity, limit, both numbers and the cure.
+func (e *CostExceedsBurstError) Error() string {
+	return fmt.Sprintf("sluice: %s for %s: cost of %d %s exceeds the burst of %d and can never be served: "+
+		"split the call, or raise the burst", e.Resource, e.Entity, e.Requested, e.Limit, e.Burst)
+}
+
+// Exceeds returns an error for the first limit whose cost is above its burst, or nil. Stores call it.
+func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
+	for i, b := range img.Balances {
+		if !img.Missing[i] && cost[i] > b.Burst {
+			return &CostExceedsBurstError{
+				Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
+				Requested: cost[i] / bucket.Milli, Burst: b.Burst / bucket.Milli,
+			}
+		}
+	}
+	return nil
+}
+
+// InvalidError says that the caller's input is wrong: a cost negative, empty or too large; an id empty, too long or
+// with '#'. Nothing was sent to the store.
+type InvalidError struct{ Resource, Field, Value, Reason string }
+
+// Error names resource, field, value and what is wrong with it.
+func (e *InvalidError) Error() string {
+	value := e.Value
+	if r := []rune(value); len(r) > 40 {
+		value = string(r[:40]) + "..."
+	}
+	return fmt.Sprintf("sluice: %s: %s %q %s", e.Resource, e.Field, value, e.Reason)
+}
+
+// UnavailableError says that the store did not answer in time or is down. Whether the call was charged is unknown; a
+// charge that turns out to have been applied is given back.
+type UnavailableError struct {
+	Resource string
+	Attempts int
+	Err      error
+}
+
+// Error names resource, attempts and cause.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("sluice: %s: store unavailable after %s: %v", e.Resource, attempts(e.Attempts), e.Err)
+}
+
+// Unwrap returns the last attempt's error.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// SetupError says that somebody has to mend the installation: no table, no rights, a newer layout, a malformed item.
+type SetupError struct {
+	What, Do string
+	Err      error // may be nil
+}
+
+// Error says what is wrong and what to do.
+func (e *SetupError) Error() string {
+	s := "sluice: " + e.What
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Do != "" {
+		s += "; " + e.Do
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// ContendedError says that every attempt lost its race against other writers. It is neither a denial nor an outage:
+// nothing was charged, and trying again is safe.
+type ContendedError struct {
+	Resource, Entity string
+	Attempts         int
+}
+
+// Error names resource, entity and attempts.
+func (e *ContendedError) Error() string {
+	return fmt.Sprintf("sluice: %s for %s: lost %s against other writers: try again",
+		e.Resource, e.Entity, attempts(e.Attempts))
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprint(n, " attempts")
+}
+
+// maxCost bounds one limit's cost, in millitokens (design: 10^15), so that sums stay far inside int64.
+const maxCost = 1_000_000_000_000_000
+
+// scale turns whole tokens into millitokens in place; a 0 becomes perCall's. empty reports that nothing is left to take.
+func scale(spec *Spec, kind int, cost []int64) (empty bool, err error) {
+	empty = true
+	for i, c := range cost {
+		if c == 0 {
+			c = spec.Kinds[kind].PerCall[i]
+		}
+		switch {
+		case c < 0:
+			return false, &InvalidError{spec.Resource, "cost of " + spec.Limits[i], fmt.Sprint(c),
+				"is negative: to give tokens back, settle or release the lease"}
+		case c > maxCost/bucket.Milli:
+			return false, &InvalidError{spec.Resource, "cost of " + spec.Limits[i], fmt.Sprint(c),
+				fmt.Sprintf("is above %d, the most that one call can take", int64(maxCost/bucket.Milli))}
+		}
+		cost[i] = c * bucket.Milli
+		empty = empty && c == 0
+	}
+	return empty, nil
+}

@@ -1,0 +1,85 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+)
+
+// Limiter is the untyped part of a generated Limiter, which embeds it. It is safe for concurrent use.
+type Limiter struct{ core *core }
+
+// Check asks the store whether it can serve: the table is there, its keys, indexes and layout are right, its clock and
+// this host's agree. Call it before serving. What it finds is a *SetupError that says what to do.
+func (l *Limiter) Check(ctx context.Context) error { return l.core.session.Check(ctx) }
+
+// Close waits until background work is done, or ctx is. Calls made afterwards are undefined.
+func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close(ctx) }
+
+// core is what the resources of one Limiter share.
+type core struct {
+	env     Env
+	session Session
+	lines   lines
+}
+
+// Builder collects a generated Limiter's resources and the first error. It is used by one goroutine.
+type Builder struct {
+	store    Store
+	core     *core
+	defaults callOptions
+	defs     []Definition
+	err      error
+}
+
+// NewBuilder starts a Limiter on store. Errors are reported by Limiter.
+func NewBuilder(store Store, opts ...Option) *Builder {
+	o := options{env: Env{
+		Clock:         systemClock{},
+		Observer:      &Observer{},
+		Logger:        slog.Default(),
+		SettleTimeout: DefaultSettleTimeout,
+	}}
+	if store == nil {
+		o.fail("New: the store is nil")
+	}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	defaults := callOptions{budget: DefaultBudget}.with(o.calls)
+	return &Builder{
+		store:    store,
+		core:     &core{env: o.env, lines: newLines()},
+		defaults: defaults,
+		err:      errors.Join(o.err, defaults.err),
+	}
+}
+
+// Limiter opens the store with all that was bound. It does no I/O.
+func (b *Builder) Limiter() (*Limiter, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	session, err := b.store.Open(&b.core.env, slices.Clip(b.defs)...)
+	if err != nil {
+		return nil, err
+	}
+	b.core.session = session
+	return &Limiter{core: b.core}, nil
+}
+
+// Bind adds a resource. Generated constructors call it: toVector appends a cost in schema order, fromVector undoes that.
+func Bind[E Entity, C any](
+	b *Builder, def Definition, toVector func(C, []int64) []int64, fromVector func([]int64) C,
+) *Resource[E, C] {
+	b.defs = append(b.defs, def)
+	return &Resource[E, C]{
+		resource:   &resource{core: b.core, def: def, spec: def.Spec()},
+		defaults:   b.defaults,
+		toVector:   toVector,
+		fromVector: fromVector,
+	}
+}

@@ -1,0 +1,40 @@
+package runtime
+
+import "time"
+
+// Observer is told of outcomes; nil fields are skipped, as in net/http/httptrace. Functions are called on the caller's
+// goroutine, concurrently, and should be quick. Label metrics with Resource, Kind and Limit; Entity is for logs.
+type Observer struct {
+	Acquired func(Event)
+	Denied   func(Event)
+	Failed   func(Event) // neither: invalid input, store down, contended, a settle or release that did not get through
+	Settled  func(Event)
+	Released func(Event)
+	Store    func(StoreEvent)
+	// Skew is told how far this host's clock is ahead of the store's (negative: behind), when that is more than a second
+	// and so costs somebody refill; at most once a minute.
+	Skew func(time.Duration)
+}
+
+// Event is one outcome.
+type Event struct {
+	Resource, Kind, Limit, Entity string // Limit is set where one refused
+	Took                          time.Duration
+	Err                           error
+}
+
+// StoreEvent is one call to the store.
+type StoreEvent struct {
+	Resource    string
+	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, read
+	Generic     bool    // the expression was built from the item, not generated
+	Outcome     string  // applied, refused, throttled, failed, unknown; found or missing for a read
+	Read, Write float64 // capacity units, those of a failed condition included
+	Took        time.Duration
+}
+
+func tell[E any](f func(E), e E) {
+	if f != nil {
+		f(e)
+	}
+}

@@ -1,0 +1,124 @@
+package runtime
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Option configures a generated New. CallOption configures one call, Resource.With, or New's CallDefaults: a call's
+// option beats With's, which beats CallDefaults'.
+type (
+	Option     func(*options)
+	CallOption func(*callOptions)
+)
+
+type options struct {
+	env   Env
+	calls []CallOption
+	err   error
+}
+
+type callOptions struct {
+	budget  time.Duration
+	maxWait time.Duration // 0: none
+	err     error
+}
+
+// Defaults of options.
+const (
+	DefaultBudget        = time.Second
+	DefaultSettleTimeout = 5 * time.Second
+)
+
+// CallDefaults sets defaults for every call.
+func CallDefaults(opts ...CallOption) Option {
+	return func(o *options) { o.calls = append(o.calls, opts...) }
+}
+
+// WithClock replaces the system's clock.
+func WithClock(c Clock) Option {
+	return func(o *options) {
+		if c == nil {
+			o.fail("WithClock: the clock is nil")
+			return
+		}
+		o.env.Clock = c
+	}
+}
+
+// WithLogger sets where the limiter reports what no caller can be told; the default is slog.Default().
+func WithLogger(l *slog.Logger) Option {
+	return func(o *options) {
+		if l == nil {
+			o.fail("WithLogger: the logger is nil; slog.DiscardHandler discards")
+			return
+		}
+		o.env.Logger = l
+	}
+}
+
+// WithObserver sets who is told of outcomes. It must not change afterwards.
+func WithObserver(obs *Observer) Option {
+	return func(o *options) {
+		if obs == nil {
+			o.fail("WithObserver: the observer is nil")
+			return
+		}
+		o.env.Observer = obs
+	}
+}
+
+// SettleTimeout bounds each Settle and Release, and whatever else outlives its caller. The default is 5 s.
+func SettleTimeout(d time.Duration) Option {
+	return func(o *options) {
+		if d <= 0 {
+			o.fail(fmt.Sprintf("SettleTimeout(%v): want more than 0", d))
+			return
+		}
+		o.env.SettleTimeout = d
+	}
+}
+
+// Budget bounds the store's work for one acquire, all attempts together; a Wait's sleep does not count. The default is
+// 1 s.
+func Budget(d time.Duration) CallOption {
+	return func(o *callOptions) {
+		if d <= 0 {
+			o.fail(fmt.Sprintf("Budget(%v): want more than 0", d))
+			return
+		}
+		o.budget = d
+	}
+}
+
+// MaxWait bounds how long a Wait may take, beside its context's deadline.
+func MaxWait(d time.Duration) CallOption {
+	return func(o *callOptions) {
+		if d <= 0 {
+			o.fail(fmt.Sprintf("MaxWait(%v): want more than 0", d))
+			return
+		}
+		o.maxWait = d
+	}
+}
+
+func (o *options) fail(what string) {
+	if o.err == nil {
+		o.err = &SetupError{What: what, Do: "correct the option"}
+	}
+}
+
+func (o *callOptions) fail(what string) {
+	if o.err == nil {
+		o.err = &InvalidError{Field: "option", Value: what, Reason: "is out of range"}
+	}
+}
+
+// with returns o changed by opts.
+func (o callOptions) with(opts []CallOption) callOptions {
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}

@@ -1,0 +1,164 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+)
+
+// Acquirer is what *Resource implements: the type a handler takes, so that a test can pass a fake.
+type Acquirer[E Entity, C any] interface {
+	Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
+	Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
+	Do(ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption) error
+	Peek(ctx context.Context, entity E) (*Snapshot[C], error)
+}
+
+// Resource is the typed entry to one resource: E is the kinds it accepts, C its cost struct. It is safe for concurrent
+// use.
+type Resource[E Entity, C any] struct {
+	*resource
+	defaults   callOptions
+	toVector   func(C, []int64) []int64
+	fromVector func([]int64) C
+}
+
+// resource is the untyped part.
+type resource struct {
+	core *core
+	def  Definition
+	spec *Spec
+}
+
+// Name returns the resource's name in the schema.
+func (r *resource) Name() string { return r.spec.Resource }
+
+// With returns a Resource that shares r's state and has other call defaults. A bad option is reported by its calls.
+func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
+	shared := *r
+	shared.defaults = r.defaults.with(opts)
+	return &shared
+}
+
+// Acquire takes cost from the entity's bucket, or nothing. A cost is in whole tokens; a 0 means the limit's per_call.
+//
+// It fails with a *DeniedError when tokens are lacking, a *CostExceedsBurstError when waiting cannot help, an
+// *InvalidError for bad input, an *UnavailableError when the store did not answer within the Budget, a *ContendedError
+// when every attempt lost its race, a *SetupError when the installation is at fault, and with ctx's error when the
+// caller gave up. Unless it returns nil, nothing is charged; a charge whose reply was lost is given back.
+func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
+	call, err := r.call(entity, cost)
+	if err == nil {
+		o := r.defaults.with(opts)
+		err = errors.Join(o.err, ctx.Err()) // nobody is charged for a caller that has gone
+		if err == nil {
+			err = r.acquire(ctx, call, o)
+		}
+	}
+	return r.lease(call, err)
+}
+
+// Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as charged.
+// It returns Acquire's error, or fn's.
+func (r *Resource[E, C]) Do(
+	ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption,
+) (err error) {
+	lease, err := r.Acquire(ctx, entity, cost, opts...)
+	if err != nil {
+		return err
+	}
+	failed := true
+	defer func() {
+		if failed {
+			lease.Release(ctx)
+		}
+	}()
+	err = fn(ctx, lease)
+	failed = err != nil
+	return err
+}
+
+// Peek reads the levels of the entity's bucket and changes nothing. It fails like Acquire, denials aside.
+func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], error) {
+	call, err := r.chain(entity)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.defaults.budget)
+	defer cancel()
+	if err := r.core.session.Peek(bounded, call); err != nil {
+		return nil, err
+	}
+	return r.snapshot(call, r.now()), nil
+}
+
+// call makes a Call of typed arguments, or says what is wrong with them; the Call is there in either case, for events.
+func (r *Resource[E, C]) call(entity E, cost C) (*Call, error) {
+	call, err := r.chain(entity)
+	if err != nil {
+		return call, err
+	}
+	part := &call.Parts[0]
+	part.Cost = r.toVector(cost, make([]int64, 0, len(r.spec.Limits)))
+	empty, err := scale(r.spec, part.Buckets[0].Kind, part.Cost)
+	if err == nil && empty {
+		err = &InvalidError{r.spec.Resource, "cost", "", "is empty: set at least one limit's cost"}
+	}
+	return call, err
+}
+
+// chain makes a Call on the buckets of entity's chain.
+func (r *Resource[E, C]) chain(entity E) (*Call, error) {
+	call := &Call{Called: r.core.env.Clock.Now(), Parts: []Part{{Def: r.def}}}
+	if any(entity) == nil {
+		return call, &InvalidError{r.spec.Resource, "entity", "", "is nil"}
+	}
+	var links [8]Link
+	// cascade: none charges the entity itself; its kind has a bucket, or entity would not be an E.
+	link := entity.Chain(links[:0])[0]
+	kind := &r.spec.Kinds[link.Kind]
+	call.Parts[0].Buckets = []Bucket{{Entity: kind.Prefix + link.ID, Kind: link.Kind}}
+	if reason := checkID(link.ID); reason != "" {
+		return call, &InvalidError{r.spec.Resource, "id of " + kind.Name, link.ID, reason}
+	}
+	return call, nil
+}
+
+// acquire charges call within its budget.
+func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, o.budget)
+	defer cancel()
+	return r.core.session.Acquire(ctx, call)
+}
+
+// lease tells the observer how call ended and returns its lease or its error.
+func (r *Resource[E, C]) lease(call *Call, err error) (*Lease[C], error) {
+	obs, event := r.core.env.Observer, r.event(call, err)
+	denied, ok := errors.AsType[*DeniedError](err)
+	switch {
+	case ok:
+		event.Limit = denied.Limit
+		tell(obs.Denied, event)
+	case err != nil:
+		tell(obs.Failed, event)
+	default:
+		tell(obs.Acquired, event)
+		return &Lease[C]{resource: r, part: call.Parts[0], at: r.now()}, nil
+	}
+	return nil, err
+}
+
+// event describes call so far.
+func (r *resource) event(call *Call, err error) Event {
+	e := Event{Resource: r.spec.Resource, Took: r.core.env.Clock.Now().Sub(call.Called), Err: err}
+	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
+		e.Entity, e.Kind = buckets[0].Entity, r.spec.Kinds[buckets[0].Kind].Name
+	}
+	return e
+}
+
+// detached returns a context that outlives ctx's cancellation and is bounded by the settle time-out.
+func (r *resource) detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
+}
+
+func (r *resource) now() int64 { return r.core.env.Clock.Now().UnixMilli() }

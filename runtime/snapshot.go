@@ -1,0 +1,77 @@
+package runtime
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Snapshot is what Peek saw, in whole tokens.
+type Snapshot[C any] struct {
+	Available C // the least of the chain, rounded down and 0 in debt
+	Buckets   []BucketSnapshot[C]
+}
+
+// BucketSnapshot is one bucket of a chain, nearest first, in whole tokens. What does not exist is full.
+type BucketSnapshot[C any] struct {
+	Entity                     string
+	Available, Capacity, Burst C
+	Full                       time.Duration // until the slowest limit is full
+	Exists                     bool
+}
+
+func (r *Resource[E, C]) snapshot(call *Call, now int64) *Snapshot[C] {
+	part := &call.Parts[0]
+	snap := &Snapshot[C]{Available: r.tokens(r.least(part, now))}
+	for i := range part.Buckets {
+		b := &part.Buckets[i]
+		balances, refilled := r.balances(b)
+		one := BucketSnapshot[C]{Entity: b.Entity, Exists: b.After != nil}
+		var available, capacity, burst []int64
+		for _, balance := range balances {
+			available = append(available, bucket.Available(balance, refilled, now))
+			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
+			one.Full = max(one.Full, bucket.RetryAfter(balance, refilled, now, balance.Burst))
+		}
+		one.Available, one.Capacity, one.Burst = r.tokens(available), r.tokens(capacity), r.tokens(burst)
+		snap.Buckets = append(snap.Buckets, one)
+	}
+	return snap
+}
+
+// least returns, per limit, the lowest level of the chain at now, in millitokens.
+func (r *resource) least(part *Part, now int64) []int64 {
+	least := slices.Repeat([]int64{math.MaxInt64}, len(r.spec.Limits))
+	for i := range part.Buckets {
+		balances, refilled := r.balances(&part.Buckets[i])
+		for j, balance := range balances {
+			least[j] = min(least[j], bucket.Available(balance, refilled, now))
+		}
+	}
+	return least
+}
+
+// balances returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full.
+func (r *resource) balances(b *Bucket) ([]bucket.Balance, int64) {
+	full := bucket.Full(r.spec.Kinds[b.Kind].Limits)
+	if b.After == nil {
+		return full, 0
+	}
+	for i, missing := range b.After.Missing {
+		if !missing {
+			full[i] = b.After.Balances[i]
+		}
+	}
+	return full, b.After.Refilled
+}
+
+// tokens turns millitokens into a cost struct of whole tokens, rounded down and 0 in debt.
+func (r *Resource[E, C]) tokens(milli []int64) C {
+	whole := make([]int64, len(milli))
+	for i, m := range milli {
+		whole[i] = max(0, m) / bucket.Milli
+	}
+	return r.fromVector(whole)
+}

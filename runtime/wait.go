@@ -1,0 +1,183 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Wait is Acquire that sleeps until the tokens are there. In one process, waiters for a bucket are served first come
+// first served. It fails at once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be
+// there before ctx's deadline or the end of MaxWait; where ctx ends first after all, with the last denial or ctx's error.
+func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
+	call, err := r.call(entity, cost)
+	if err == nil {
+		o := r.defaults.with(opts)
+		if err = errors.Join(o.err, ctx.Err()); err == nil {
+			err = r.wait(ctx, call, o)
+		}
+	}
+	return r.lease(call, err)
+}
+
+func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
+	if o.maxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, call.Called.Add(o.maxWait))
+		defer cancel()
+	}
+	started := call.Called
+	defer func() { call.Called = started }() // what the observer times
+	part := &call.Parts[0]
+	t := r.core.lines.join(line{r.spec.Resource, part.Buckets[0].Entity}, part.Cost)
+	defer r.core.lines.leave(t)
+
+	var last *DeniedError // the newest reason to be waiting
+	for {
+		first, ahead, seen, news := r.core.lines.look(t)
+		switch {
+		case first:
+			call.Called = r.core.env.Clock.Now() // each try is an acquire of its own
+			err := r.acquire(ctx, call, o)
+			if part.Buckets[0].After != nil {
+				r.core.lines.saw(t, part.Buckets[0].After)
+			}
+			denied, ok := errors.AsType[*DeniedError](err)
+			if _, contended := errors.AsType[*ContendedError](err); contended {
+				continue // its attempts have slept
+			}
+			if !ok {
+				return err
+			}
+			last = denied
+		case seen != nil:
+			// Those ahead are served first: what they leave is what this one can have.
+			balances := Bucket{Entity: t.line.entity, Kind: part.Buckets[0].Kind, After: seen}
+			last = r.outlook(balances, ahead, part.Cost)
+		}
+		if last != nil && r.beyond(ctx, last.RetryAfter) {
+			last.deadline = true
+			return last
+		}
+		var ready <-chan time.Time
+		if first {
+			ready = r.core.env.Clock.After(last.RetryAfter)
+		}
+		select {
+		case <-ready:
+		case <-news:
+		case <-ctx.Done():
+			if last != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				last.deadline = true
+				return last
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// outlook returns how a waiter that wants cost stands behind others who want ahead in all, or nil if it need not wait.
+func (r *resource) outlook(b Bucket, ahead, cost []int64) *DeniedError {
+	balances, refilled := r.balances(&b)
+	img := &bucket.Image{Refilled: refilled, Balances: balances, Missing: b.After.Missing}
+	for i := range img.Balances {
+		img.Balances[i].Tokens = bucket.Sub(img.Balances[i].Tokens, ahead[i])
+	}
+	return Refuse(nil, r.spec, b.Entity, img, cost, r.now())
+}
+
+// beyond reports that d from now lies after ctx's deadline.
+func (r *resource) beyond(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && d > deadline.Sub(r.core.env.Clock.Now())
+}
+
+// lines holds the waiters of each bucket that has some, first come first.
+type lines struct {
+	mu sync.Mutex
+	by map[line][]*ticket
+}
+
+type line struct{ resource, entity string }
+
+// ticket is a place in a line.
+type ticket struct {
+	line line
+	cost []int64
+	seen *bucket.Image // the bucket as it was last seen by who was first then
+	news chan struct{} // closed when the place or seen has changed
+}
+
+func newLines() lines { return lines{by: map[line][]*ticket{}} }
+
+func (l *lines) join(at line, cost []int64) *ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := &ticket{line: at, cost: cost, news: make(chan struct{})}
+	if queue := l.by[at]; len(queue) > 0 {
+		t.seen = queue[0].seen
+	}
+	l.by[at] = append(l.by[at], t)
+	return t
+}
+
+// look reports whether t is first, and if not what all ahead of it want, how the bucket was last seen, and a channel that
+// is closed when that changes.
+func (l *lines) look(t *ticket) (first bool, ahead []int64, seen *bucket.Image, news <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.by[t.line]
+	if queue[0] == t {
+		return true, nil, t.seen, nil
+	}
+	ahead = make([]int64, len(t.cost))
+	for _, other := range queue {
+		if other == t {
+			break
+		}
+		for i, c := range other.cost {
+			ahead[i] = bucket.Add(ahead[i], c)
+		}
+	}
+	return false, ahead, t.seen, t.news
+}
+
+// saw tells t's line how t, who is first, found the bucket.
+func (l *lines) saw(t *ticket, img *bucket.Image) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t.seen = img
+	l.tell(l.by[t.line], img)
+}
+
+func (l *lines) leave(t *ticket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.by[t.line]
+	for i, other := range queue {
+		if other == t {
+			queue = append(queue[:i:i], queue[i+1:]...)
+			break
+		}
+	}
+	if len(queue) == 0 {
+		delete(l.by, t.line)
+		return
+	}
+	l.by[t.line] = queue
+	l.tell(queue, t.seen)
+}
+
+// tell wakes everyone in queue to look again. The caller holds l.mu.
+func (l *lines) tell(queue []*ticket, seen *bucket.Image) {
+	for _, t := range queue {
+		if seen != nil {
+			t.seen = seen
+		}
+		close(t.news)
+		t.news = make(chan struct{})
+	}
+}
