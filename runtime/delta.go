@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 // Image is one side of a stream record. Adapters give it to Lambda's, DynamoDB Streams' and tests' images.
@@ -36,7 +38,7 @@ func AppendDelta(dst []Delta, rec Record, entity, resource, limit, attr string) 
 	if err != nil || after == before {
 		return dst, err
 	}
-	return append(dst, Delta{Entity: entity, Resource: resource, Limit: limit, Millitokens: after - before, At: rec.At}), nil
+	return append(dst, Delta{Entity: entity, Resource: resource, Limit: limit, Millitokens: bucket.Sub(after, before), At: rec.At}), nil
 }
 
 func integer(img Image, attr string) (n int64, ok bool, err error) {

@@ -108,11 +108,13 @@ type InvalidError struct{ Resource, Field, Value, Reason string }
 
 // Error names resource, field, value and what is wrong with it.
 func (e *InvalidError) Error() string {
-	value := e.Value
-	if r := []rune(value); len(r) > 40 {
-		value = string(r[:40]) + "..."
+	what := e.Field
+	if r := []rune(e.Value); len(r) > 40 {
+		what += fmt.Sprintf(" %q", string(r[:40])+"...")
+	} else if len(r) > 0 {
+		what += fmt.Sprintf(" %q", e.Value)
 	}
-	return fmt.Sprintf("sluice: %s: %s %q %s", e.Resource, e.Field, value, e.Reason)
+	return fmt.Sprintf("sluice: %s: %s %s", e.Resource, what, e.Reason)
 }
 
 // UnavailableError says that the store did not answer in time or is down. Whether the call was charged is unknown; a
@@ -161,7 +163,7 @@ type ContendedError struct {
 
 // Error names resource, entity and attempts.
 func (e *ContendedError) Error() string {
-	return fmt.Sprintf("sluice: %s for %s: lost %s against other writers: try again",
+	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers, nothing was charged: try again",
 		e.Resource, e.Entity, attempts(e.Attempts))
 }
 
@@ -185,7 +187,7 @@ func scale(spec *Spec, kind int, cost []int64) (empty bool, err error) {
 		switch {
 		case c < 0:
 			return false, &InvalidError{spec.Resource, "cost of " + spec.Limits[i], fmt.Sprint(c),
-				"is negative: to give tokens back, settle or release the lease"}
+				"is negative: to give tokens back, settle for less or release the lease"}
 		case c > maxCost/bucket.Milli:
 			return false, &InvalidError{spec.Resource, "cost of " + spec.Limits[i], fmt.Sprint(c),
 				fmt.Sprintf("is above %d, the most that one call can take", int64(maxCost/bucket.Milli))}

@@ -10,7 +10,7 @@ import (
 // methods are safe for concurrent use.
 type Lease[C any] struct {
 	resource leaser[C]
-	part     Part
+	part     Part // mu guards what its Buckets point to; its Cost stays
 
 	mu   sync.Mutex
 	at   int64 // when the last write was known, ms
@@ -19,7 +19,8 @@ type Lease[C any] struct {
 
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
-	settle(ctx context.Context, part Part, actual C) (*Call, error)
+	stated(part Part, actual C) (*Call, error)
+	settle(ctx context.Context, call *Call) error
 	release(ctx context.Context, part Part)
 	tokens(milli []int64) C
 	least(part *Part, now int64) []int64
@@ -30,8 +31,8 @@ type leaser[C any] interface {
 // charged, into debt if need be, or given back.
 //
 // It ignores ctx's cancellation, keeps its values and bounds itself by SettleTimeout. It fails with an *InvalidError,
-// which leaves the lease as it was, or with an *UnavailableError, after which the lease is spent and stands as charged
-// or as settled: repeating could give back twice. A second Settle returns ErrSettled.
+// which leaves the lease as it was, or with what kept the store from it, mostly an *UnavailableError. The lease is spent
+// then, and stands as charged or as settled: repeating could give back twice. A second Settle returns ErrSettled.
 func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if l == nil {
 		return ErrSettled
@@ -41,10 +42,13 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if l.done {
 		return ErrSettled
 	}
-	call, err := l.resource.settle(ctx, l.part, actual)
-	if call != nil {
-		l.done, l.part, l.at = true, call.Parts[0], l.resource.now()
+	call, err := l.resource.stated(l.part, actual)
+	if err != nil {
+		return err
 	}
+	l.done = true
+	err = l.resource.settle(ctx, call)
+	l.at = l.resource.now()
 	return err
 }
 
@@ -61,6 +65,7 @@ func (l *Lease[C]) Release(ctx context.Context) {
 	}
 	l.done = true
 	l.resource.release(ctx, l.part)
+	l.at = l.resource.now()
 }
 
 // Cost returns what the lease took, in whole tokens with per_call filled in.
@@ -73,24 +78,31 @@ func (l *Lease[C]) Remaining() C {
 	return l.resource.tokens(l.resource.least(&l.part, l.at))
 }
 
-// settle turns part's cost into actual. The call is nil if actual is invalid and nothing was tried.
-func (r *Resource[E, C]) settle(ctx context.Context, part Part, actual C) (*Call, error) {
-	vector := r.toVector(actual, make([]int64, 0, len(r.spec.Limits)))
-	if _, err := scale(r.spec, part.Buckets[0].Kind, vector); err != nil {
-		return nil, err
+// stated makes a Call that turns part's cost into actual, or says what is wrong with actual.
+func (r *Resource[E, C]) stated(part Part, actual C) (*Call, error) {
+	call := r.closing(part, r.toVector(actual, make([]int64, 0, len(part.Cost))))
+	_, err := scale(r.spec, part.Buckets[0].Kind, call.Parts[0].Actual)
+	if err != nil {
+		tell(r.core.env.Observer.Failed, r.event(call, err))
 	}
-	call, err := r.finish(ctx, part, vector)
+	return call, err
+}
+
+// settle sends what stated made.
+func (r *resource) settle(ctx context.Context, call *Call) error {
+	err := r.finish(ctx, call)
 	if event := r.event(call, err); err != nil {
 		tell(r.core.env.Observer.Failed, event)
 	} else {
 		tell(r.core.env.Observer.Settled, event)
 	}
-	return call, err
+	return err
 }
 
 // release gives part back.
-func (r *Resource[E, C]) release(ctx context.Context, part Part) {
-	call, err := r.finish(ctx, part, make([]int64, len(part.Cost)))
+func (r *resource) release(ctx context.Context, part Part) {
+	call := r.closing(part, make([]int64, len(part.Cost)))
+	err := r.finish(ctx, call)
 	event := r.event(call, err)
 	if err == nil {
 		tell(r.core.env.Observer.Released, event)
@@ -101,10 +113,16 @@ func (r *Resource[E, C]) release(ctx context.Context, part Part) {
 		slog.String("resource", event.Resource), slog.String("entity", event.Entity), slog.Any("error", err))
 }
 
-func (r *Resource[E, C]) finish(ctx context.Context, part Part, actual []int64) (*Call, error) {
+// closing returns a Call that turns part's cost into actual. It shares part's Buckets, in which the store notes what it
+// left.
+func (r *resource) closing(part Part, actual []int64) *Call {
 	part.Actual = actual
-	call := &Call{Called: r.core.env.Clock.Now(), Parts: []Part{part}}
-	ctx, cancel := r.detached(ctx)
+	return &Call{Called: r.core.env.Clock.Now(), Parts: []Part{part}}
+}
+
+// finish settles call: it outlives ctx's cancellation and is bounded by the settle time-out.
+func (r *resource) finish(ctx context.Context, call *Call) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
 	defer cancel()
-	return call, r.core.session.Settle(ctx, call)
+	return r.core.session.Settle(ctx, call)
 }

@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 )
@@ -42,7 +41,7 @@ func NewBuilder(store Store, opts ...Option) *Builder {
 		SettleTimeout: DefaultSettleTimeout,
 	}}
 	if store == nil {
-		o.fail("New: the store is nil")
+		o.err = &SetupError{What: "New: the store is nil", Do: "pass one: dynamo.New(client, table)"}
 	}
 	for _, opt := range opts {
 		if opt != nil {
@@ -50,11 +49,14 @@ func NewBuilder(store Store, opts ...Option) *Builder {
 		}
 	}
 	defaults := callOptions{budget: DefaultBudget}.with(o.calls)
+	if defaults.bad != "" {
+		o.fail("CallDefaults: " + defaults.bad + ": " + positive)
+	}
 	return &Builder{
 		store:    store,
 		core:     &core{env: o.env, lines: newLines()},
 		defaults: defaults,
-		err:      errors.Join(o.err, defaults.err),
+		err:      o.err,
 	}
 }
 

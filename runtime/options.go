@@ -22,8 +22,11 @@ type options struct {
 type callOptions struct {
 	budget  time.Duration
 	maxWait time.Duration // 0: none
-	err     error
+	bad     string        // the first option that is out of range, as it was written
 }
+
+// positive is what every duration among the options is to be.
+const positive = "want more than 0"
 
 // Defaults of options.
 const (
@@ -73,7 +76,7 @@ func WithObserver(obs *Observer) Option {
 func SettleTimeout(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 {
-			o.fail(fmt.Sprintf("SettleTimeout(%v): want more than 0", d))
+			o.fail(fmt.Sprintf("SettleTimeout(%v): %s", d, positive))
 			return
 		}
 		o.env.SettleTimeout = d
@@ -85,7 +88,7 @@ func SettleTimeout(d time.Duration) Option {
 func Budget(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if d <= 0 {
-			o.fail(fmt.Sprintf("Budget(%v): want more than 0", d))
+			o.fail("Budget", d)
 			return
 		}
 		o.budget = d
@@ -96,7 +99,7 @@ func Budget(d time.Duration) CallOption {
 func MaxWait(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if d <= 0 {
-			o.fail(fmt.Sprintf("MaxWait(%v): want more than 0", d))
+			o.fail("MaxWait", d)
 			return
 		}
 		o.maxWait = d
@@ -109,16 +112,18 @@ func (o *options) fail(what string) {
 	}
 }
 
-func (o *callOptions) fail(what string) {
-	if o.err == nil {
-		o.err = &InvalidError{Field: "option", Value: what, Reason: "is out of range"}
+func (o *callOptions) fail(name string, d time.Duration) {
+	if o.bad == "" {
+		o.bad = fmt.Sprintf("%s(%v)", name, d)
 	}
 }
 
 // with returns o changed by opts.
 func (o callOptions) with(opts []CallOption) callOptions {
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	return o
 }

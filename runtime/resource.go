@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Acquirer is what *Resource implements: the type a handler takes, so that a test can pass a fake.
@@ -49,8 +50,7 @@ func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...
 	call, err := r.call(entity, cost)
 	if err == nil {
 		o := r.defaults.with(opts)
-		err = errors.Join(o.err, ctx.Err()) // nobody is charged for a caller that has gone
-		if err == nil {
+		if err = r.ready(ctx, call, o); err == nil {
 			err = r.acquire(ctx, call, o)
 		}
 	}
@@ -80,6 +80,9 @@ func (r *Resource[E, C]) Do(
 // Peek reads the levels of the entity's bucket and changes nothing. It fails like Acquire, denials aside.
 func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], error) {
 	call, err := r.chain(entity)
+	if err == nil {
+		err = r.ready(ctx, call, r.defaults)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +126,22 @@ func (r *Resource[E, C]) chain(entity E) (*Call, error) {
 	return call, nil
 }
 
+// ready says why call is not to be tried: a bad option, or a caller that has gone, whom nobody charges.
+func (r *resource) ready(ctx context.Context, call *Call, o callOptions) error {
+	if o.bad != "" {
+		return &InvalidError{r.spec.Resource, "option", o.bad, "is out of range: " + positive}
+	}
+	if ctx.Err() != nil {
+		return r.gone(ctx, call)
+	}
+	return nil
+}
+
+// gone returns ctx's error for call, whose caller has gone.
+func (r *resource) gone(ctx context.Context, call *Call) error {
+	return fmt.Errorf("sluice: %s for %s: %w", r.spec.Resource, call.Parts[0].Buckets[0].Entity, ctx.Err())
+}
+
 // acquire charges call within its budget.
 func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
@@ -154,11 +173,6 @@ func (r *resource) event(call *Call, err error) Event {
 		e.Entity, e.Kind = buckets[0].Entity, r.spec.Kinds[buckets[0].Kind].Name
 	}
 	return e
-}
-
-// detached returns a context that outlives ctx's cancellation and is bounded by the settle time-out.
-func (r *resource) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
 }
 
 func (r *resource) now() int64 { return r.core.env.Clock.Now().UnixMilli() }

@@ -16,7 +16,7 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 	call, err := r.call(entity, cost)
 	if err == nil {
 		o := r.defaults.with(opts)
-		if err = errors.Join(o.err, ctx.Err()); err == nil {
+		if err = r.ready(ctx, call, o); err == nil {
 			err = r.wait(ctx, call, o)
 		}
 	}
@@ -26,14 +26,15 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 	if o.maxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, call.Called.Add(o.maxWait))
+		ctx, cancel = context.WithTimeout(ctx, o.maxWait)
 		defer cancel()
 	}
 	started := call.Called
 	defer func() { call.Called = started }() // what the observer times
 	part := &call.Parts[0]
 	t := r.core.lines.join(line{r.spec.Resource, part.Buckets[0].Entity}, part.Cost)
-	defer r.core.lines.leave(t)
+	// Whoever was served leaves together with news of what it left: apart, those behind would count its cost twice.
+	defer func() { r.core.lines.leave(t, part.Buckets[0].After) }()
 
 	var last *DeniedError // the newest reason to be waiting
 	for {
@@ -42,23 +43,24 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 		case first:
 			call.Called = r.core.env.Clock.Now() // each try is an acquire of its own
 			err := r.acquire(ctx, call, o)
-			if part.Buckets[0].After != nil {
-				r.core.lines.saw(t, part.Buckets[0].After)
-			}
-			denied, ok := errors.AsType[*DeniedError](err)
 			if _, contended := errors.AsType[*ContendedError](err); contended {
+				if ctx.Err() != nil {
+					return r.ended(ctx, call, last)
+				}
 				continue // its attempts have slept
 			}
+			denied, ok := errors.AsType[*DeniedError](err)
 			if !ok {
 				return err
 			}
 			last = denied
+			r.core.lines.saw(t, part.Buckets[0].After)
 		case seen != nil:
 			// Those ahead are served first: what they leave is what this one can have.
 			balances := Bucket{Entity: t.line.entity, Kind: part.Buckets[0].Kind, After: seen}
 			last = r.outlook(balances, ahead, part.Cost)
 		}
-		if last != nil && r.beyond(ctx, last.RetryAfter) {
+		if last != nil && beyond(ctx, last.RetryAfter) {
 			last.deadline = true
 			return last
 		}
@@ -70,29 +72,30 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 		case <-ready:
 		case <-news:
 		case <-ctx.Done():
-			if last != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				last.deadline = true
-				return last
-			}
-			return ctx.Err()
+			return r.ended(ctx, call, last)
 		}
 	}
+}
+
+// ended returns the error of a wait whose ctx is over: the last denial if that was for want of time.
+func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError) error {
+	if last != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		last.deadline = true
+		return last
+	}
+	return r.gone(ctx, call)
 }
 
 // outlook returns how a waiter that wants cost stands behind others who want ahead in all, or nil if it need not wait.
 func (r *resource) outlook(b Bucket, ahead, cost []int64) *DeniedError {
 	balances, refilled := r.balances(&b)
-	img := &bucket.Image{Refilled: refilled, Balances: balances, Missing: b.After.Missing}
-	for i := range img.Balances {
-		img.Balances[i].Tokens = bucket.Sub(img.Balances[i].Tokens, ahead[i])
+	now := r.now()
+	// What others want comes off the level of now, which the burst caps, not off all the refill since the last write.
+	img := &bucket.Image{Refilled: max(now, refilled), Balances: balances, Missing: b.After.Missing}
+	for i, balance := range balances {
+		balances[i].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), ahead[i])
 	}
-	return Refuse(nil, r.spec, b.Entity, img, cost, r.now())
-}
-
-// beyond reports that d from now lies after ctx's deadline.
-func (r *resource) beyond(ctx context.Context, d time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && d > deadline.Sub(r.core.env.Clock.Now())
+	return Refuse(nil, r.spec, b.Entity, img, cost, now)
 }
 
 // lines holds the waiters of each bucket that has some, first come first.
@@ -149,11 +152,11 @@ func (l *lines) look(t *ticket) (first bool, ahead []int64, seen *bucket.Image, 
 func (l *lines) saw(t *ticket, img *bucket.Image) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.seen = img
 	l.tell(l.by[t.line], img)
 }
 
-func (l *lines) leave(t *ticket) {
+// leave takes t out of its line, and tells those who stay what it left of the bucket, nil if it never was first.
+func (l *lines) leave(t *ticket, left *bucket.Image) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	queue := l.by[t.line]
@@ -168,10 +171,10 @@ func (l *lines) leave(t *ticket) {
 		return
 	}
 	l.by[t.line] = queue
-	l.tell(queue, t.seen)
+	l.tell(queue, left)
 }
 
-// tell wakes everyone in queue to look again. The caller holds l.mu.
+// tell wakes everyone in queue to look again, at seen if that is news. The caller holds l.mu.
 func (l *lines) tell(queue []*ticket, seen *bucket.Image) {
 	for _, t := range queue {
 		if seen != nil {

@@ -63,7 +63,7 @@ func Refill(l Limit, rf, now int64) int64 {
 		return 0
 	}
 	elapsed := uint64(now) - uint64(rf) // exact for any rf < now
-	return quotient(muladd(elapsed, uint64(l.Refill), remainder(l, rf)), uint64(l.Period))
+	return int64(min(quotient(muladd(elapsed, uint64(l.Refill), remainder(l, rf)), uint64(l.Period)), math.MaxInt64))
 }
 
 // Available returns what b is worth at now, min(Tokens + refill, Burst), in millitokens.
@@ -72,9 +72,12 @@ func Available(b Balance, rf, now int64) int64 {
 }
 
 // RetryAfter returns the time from now until b can serve cost (millitokens): in whole milliseconds, rounded up, never
-// early, and 0 if it can now. cost must not exceed b's burst, for then it never can. It saturates.
+// early, and 0 if it can now. It saturates, and is math.MaxInt64 if b never can, its burst being below cost.
 func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
-	if Available(b, rf, now) >= cost {
+	switch {
+	case cost > b.Burst:
+		return math.MaxInt64
+	case Available(b, rf, now) >= cost:
 		return 0
 	}
 	return milliseconds(Sub(ReadyAt(b, rf, cost), now))
@@ -92,7 +95,7 @@ func ReadyAt(b Balance, rf, tokens int64) int64 {
 	lack := uint64(tokens) - uint64(b.Tokens) // at least 1, exact
 	// lack*Period - r is positive, since r < Period.
 	x := mul(lack, uint64(b.Period)).minus(remainder(b.Limit, rf))
-	return Add(rf, ceiling(x, uint64(b.Refill)))
+	return after(rf, ceiling(x, uint64(b.Refill)))
 }
 
 // Expiry returns the ttl, in seconds, of a bucket that holds b: rf plus twice the time to be full from empty, or from

@@ -27,21 +27,29 @@ func (x uint128) minus(y uint64) uint128 {
 }
 
 // quotient returns floor(x/y), saturated.
-func quotient(x uint128, y uint64) int64 {
+func quotient(x uint128, y uint64) uint64 {
 	if x.hi >= y { // bits.Div64 would panic: the quotient needs more than 64 bits
-		return math.MaxInt64
+		return math.MaxUint64
 	}
 	q, _ := bits.Div64(x.hi, x.lo, y)
-	return int64(min(q, math.MaxInt64))
+	return q
 }
 
 // ceiling returns x/y rounded up, saturated.
-func ceiling(x uint128, y uint64) int64 {
+func ceiling(x uint128, y uint64) uint64 {
 	q := quotient(x, y)
-	if q < math.MaxInt64 && bits.Rem64(x.hi, x.lo, y) != 0 {
+	if q < math.MaxUint64 && bits.Rem64(x.hi, x.lo, y) != 0 {
 		q++
 	}
 	return q
+}
+
+// after returns rf + d, saturated.
+func after(rf int64, d uint64) int64 {
+	if d > uint64(math.MaxInt64)-uint64(rf) { // how far rf is from the end, exact for a negative rf as well
+		return math.MaxInt64
+	}
+	return int64(uint64(rf) + d)
 }
 
 // remainder returns rf*Refill mod Period, the part of a millitoken that rf's own floor left over. Floored for a negative
@@ -87,7 +95,7 @@ func Mul(a, b int64) int64 {
 		return 0
 	}
 	p := a * b
-	if p/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64) {
+	if p/b == a && !(b == -1 && a == math.MinInt64) {
 		return p
 	}
 	if (a < 0) == (b < 0) {

@@ -50,6 +50,7 @@ type options struct {
 	images   int
 	attempts int
 	jitter   func() float64 // in [0, 1)
+	choose   func(*want, view, int64) plan
 }
 
 // Defaults of options.
@@ -85,7 +86,7 @@ func Attempts(n int) Option {
 // not apply to the store's writes: the store repeats, because it knows what is safe to repeat.
 func New(client API, table string, opts ...Option) *Store {
 	s := &Store{api: client, table: table, options: options{
-		images: DefaultImageCache, attempts: DefaultAttempts, jitter: rand.Float64,
+		images: DefaultImageCache, attempts: DefaultAttempts, jitter: rand.Float64, choose: choose,
 	}}
 	if client == nil {
 		s.err = fmt.Errorf("dynamo.New: the client is nil")

@@ -62,6 +62,7 @@ type plan struct {
 	path    path
 	generic bool // built from the image: the generated text does not fit it
 	bare    bool // a reshape that charges nothing, since the call is to be denied
+	settle  bool // it settles a lease
 
 	img         *bucket.Image // what the condition is computed from
 	limits      []bucket.Limit
@@ -226,13 +227,16 @@ func planNormal(w *want, v view, b balances, cost []int64, now int64) (plan, boo
 		}
 		tk, top, slack := balance.Tokens, balance.Burst, int64(0)
 		if v.yield {
-			slack = yielded(balance.Limit)
+			slack = yielded(balance.Limit) / 2
 			top = max(bucket.Sub(top, slack), min(cost[i], top))
 		}
 		refill := bucket.Refill(balance.Limit, b.img.Refilled, now)
 		fill[i] = min(refill, bucket.Sub(top, tk))
-		if fill[i] < 0 { // above the top: left alone there, but never above the burst
+		if fill[i] < 0 { // above the top is left alone; above the burst it is cut, exactly
 			fill[i] = min(0, bucket.Sub(balance.Burst, tk))
+			if fill[i] < 0 {
+				slack = 0
+			}
 		}
 		if !w.settle && cost[i] > 0 && bucket.Add(tk, fill[i]) < cost[i] {
 			return plan{}, false
@@ -258,7 +262,9 @@ func planNormal(w *want, v view, b balances, cost []int64, now int64) (plan, boo
 	return p, true
 }
 
-// yielded is how much a contended Normal leaves unclaimed at the top: 50 ms of rate, at most a twentieth of the burst.
+// yielded is how much a contended Normal may leave unclaimed: 50 ms of rate, at most a twentieth of the burst. Half of it
+// is room at the top, half is what others may take between the image and the write; with all of it for each, as much as
+// twice that was left.
 func yielded(l bucket.Limit) int64 {
 	const window = 50 // ms
 	return min(bucket.Refill(l, 0, window), l.Burst/20)

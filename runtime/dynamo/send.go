@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -153,11 +152,7 @@ func (b *slot) decode(item codec.Item) (*bucket.Image, error) {
 	}
 	img := &bucket.Image{}
 	if err := b.Decode(img, item); err != nil {
-		return nil, &runtime.SetupError{
-			What: fmt.Sprintf("the bucket of %s on %s is malformed", b.bucket.Entity, b.spec.Resource),
-			Do:   "mend or delete the item: a missing bucket is a full one",
-			Err:  err,
-		}
+		return nil, malformed(b.bucket.Entity, b.spec.Resource, err)
 	}
 	return img, nil
 }
@@ -169,6 +164,8 @@ func (p *plan) name() string {
 		return "undo"
 	case p.repair:
 		return "repair"
+	case p.settle && p.path != adjust:
+		return "settle"
 	}
 	return p.path.String()
 }

@@ -1,0 +1,96 @@
+# `make help` lists the targets. Everything that is fetched or built goes to .build/.
+
+BUILD    := .build
+JARS     := $(BUILD)/dynamodb-local
+FETCHED  := $(JARS)/.fetched
+LINT     := $(BUILD)/golangci-lint-v2.15.0/golangci-lint
+PORT     ?= 8000
+FUZZTIME ?= 10s
+TESTFLAGS ?=
+
+# What an engine takes: nothing if one runs already, Java alone if its jars are elsewhere, else both.
+ifdef SLUICE_DYNAMODB_ENDPOINT
+ENGINE :=
+else ifdef SLUICE_DYNAMODB_LOCAL
+ENGINE := java
+else
+ENGINE := java $(FETCHED)
+endif
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(ENGINE) ## generate, start the engine and run the simulated gateway in examples/gateway
+	go run ./cmd/sluice generate
+	go run ./examples/gateway
+
+.PHONY: generate
+generate: ## write what limits.yaml says to generated/
+	go run ./cmd/sluice generate
+
+.PHONY: check
+check: ## fail, with a diff, if generated/ is not what limits.yaml gives
+	go run ./cmd/sluice generate --check
+
+.PHONY: test
+test: engine-if-possible ## run all tests, with the engine where this machine can run it (TESTFLAGS=…)
+	go test $(TESTFLAGS) ./...
+
+.PHONY: race
+race: engine-if-possible ## run all tests under the race detector (TESTFLAGS=-short for the short form)
+	go test -race $(TESTFLAGS) ./...
+
+.PHONY: fuzz
+fuzz: ## fuzz every fuzz target for FUZZTIME (10s)
+	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
+	echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
+	while read -r package name; do \
+		echo "$$package $$name"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## run all benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: lint
+lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
+	$(LINT) run ./...
+
+.PHONY: dynamodb-local
+dynamodb-local: $(ENGINE) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)
+	@go run ./internal/dynamolocal/serve -port $(PORT)
+
+.PHONY: ci
+ci: ## run what CI runs
+	.ci/run
+
+.PHONY: clean
+clean: ## delete what make fetched and built
+	rm -rf $(BUILD)
+
+.PHONY: java
+java:
+	@command -v java >/dev/null || { echo "Java 17 or newer is not on PATH: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+
+# The new jars replace the old ones only once all are there.
+$(FETCHED): internal/dynamolocal/pom.xml
+	@command -v mvn >/dev/null || { echo "Maven, which fetches DynamoDB Local, is not on PATH: apt-get install maven" >&2; exit 1; }
+	@echo "fetching DynamoDB Local through Maven to $(JARS)"
+	@rm -rf $(JARS) $(JARS).new
+	@mvn -B -q -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS).new)
+	@mv $(JARS).new $(JARS)
+	@touch $@
+
+# For tests: they skip without an engine, so what is missing here stops nothing.
+.PHONY: engine-if-possible
+engine-if-possible:
+	@$(if $(ENGINE),$(MAKE) --no-print-directory --silent $(ENGINE),:) || echo "no DynamoDB Local: the tests that need it will be skipped"
+
+$(LINT):
+	GOBIN=$(abspath $(@D)) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

@@ -1,0 +1,89 @@
+// Package gen turns a limits.yaml into a typed Go package.
+//
+//	limits.yaml -> schema (what it says) -> model (every name) -> expr (what DynamoDB runs) -> emit (Go)
+//
+// Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written, or
+// compared with what is there. gen never imports runtime: the code it prints does.
+package gen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/digest"
+	"github.com/sluice-go/sluice/gen/internal/emit"
+	"github.com/sluice-go/sluice/gen/internal/expr"
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// Problems is every mistake of a limits.yaml, sorted, as an error: one line file:line:col: RULE: message for each.
+type Problems = schema.Problems
+
+// Rule is something that every limits.yaml must keep.
+type Rule = schema.Rule
+
+// Rules returns every rule that a Problem can name.
+func Rules() []Rule {
+	return append(schema.Rules(),
+		Rule{ID: expr.RuleSize, Purpose: "The limits of a resource fit DynamoDB's expressions of 4096 bytes."},
+		Rule{ID: digest.RuleReused, Purpose: "Numbers change under a new revision only."},
+		Rule{ID: digest.RuleLowered, Purpose: "revision never goes back."},
+	)
+}
+
+// Config says what to generate.
+type Config struct {
+	Schema string // path of the limits.yaml; its folder is what paths in it are relative to
+}
+
+// Run reads the schema and returns what it gives. It writes nothing. The error is a Problems if the schema is at fault.
+//
+// It reads what an earlier run wrote, for two reasons: to find changed numbers under an old revision, and to find stale
+// files. What it returns in File does not depend on it.
+func Run(cfg Config) (*Result, error) {
+	src, err := os.ReadFile(cfg.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w (sluice init writes one)", err)
+	}
+	s, problems := schema.Read(cfg.Schema, src)
+	problems = append(problems, expr.Check(s)...)
+	out := filepath.Join(filepath.Dir(cfg.Schema), filepath.FromSlash(s.Out))
+	if len(problems) == 0 {
+		if problems, err = checkDigest(s, filepath.Join(out, emit.LimitsFile)); err != nil {
+			return nil, err
+		}
+	}
+	if len(problems) > 0 {
+		problems.Sort()
+		return nil, problems
+	}
+
+	files, err := emit.Files(model.Of(s, filepath.Base(cfg.Schema)), digest.Of(s))
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{}
+	for _, f := range files {
+		r.add(filepath.Join(out, f.Name), f.Data)
+	}
+	r.add(strings.TrimSuffix(cfg.Schema, filepath.Ext(cfg.Schema))+".schema.json", schema.JSONSchema())
+	if err := r.compare(out); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// checkDigest holds s against the numbers that the generated file says it was made from, if there is one.
+func checkDigest(s *schema.Schema, file string) (Problems, error) {
+	before, err := os.ReadFile(file)
+	switch {
+	case os.IsNotExist(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the digests of the numbers: %w", err)
+	}
+	return digest.Check(s, digest.Parse(before)), nil
+}

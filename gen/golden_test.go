@@ -1,0 +1,165 @@
+package gen
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"go/format"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// cases returns the folders in testdata/kind, by name.
+func cases(t *testing.T, kind string) map[string]string {
+	t.Helper()
+	schemas, err := filepath.Glob(filepath.Join("testdata", kind, "*", "limits.yaml"))
+	if err != nil || len(schemas) == 0 {
+		t.Fatalf("no cases in testdata/%s: %v", kind, err)
+	}
+	dirs := make(map[string]string, len(schemas))
+	for _, s := range schemas {
+		dir, err := filepath.Abs(filepath.Dir(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs[filepath.Base(dir)] = dir
+	}
+	return dirs
+}
+
+// tree returns the files below dir, by path. A folder that is not there has none.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == dir {
+			return nil
+		}
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		files[filepath.ToSlash(rel)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// generate runs the generator on dir's limits.yaml and writes.
+func generate(t *testing.T, dir string) {
+	t.Helper()
+	r, err := Run(Config{Schema: filepath.Join(dir, "limits.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Write(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGolden holds what each testdata/golden/<case>/limits.yaml gives against its out, byte for byte.
+func TestGolden(t *testing.T) {
+	for name, dir := range cases(t, "golden") {
+		t.Run(name, func(t *testing.T) {
+			work, out := t.TempDir(), filepath.Join(dir, "out")
+			if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(filepath.Join(work, "out")); err != nil {
+				t.Fatal(err)
+			}
+			generate(t, work)
+			got := tree(t, filepath.Join(work, "out"))
+			if *update {
+				if err := os.RemoveAll(out); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.CopyFS(out, os.DirFS(filepath.Join(work, "out"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(tree(t, out), got); diff != "" {
+				t.Errorf("output differs (-want +got), run go test ./gen -update if that is right:\n%s", diff)
+			}
+			for file, src := range got {
+				formatted, err := format.Source([]byte(src))
+				if err != nil || !bytes.Equal(formatted, []byte(src)) {
+					t.Errorf("%s is not as gofmt has it: %v", file, err)
+				}
+				if strings.Contains(src, "/*") {
+					t.Errorf("%s has a block comment", file)
+				}
+			}
+
+			again, err := Run(Config{Schema: filepath.Join(work, "limits.yaml")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := again.Diff(); diff != "" {
+				t.Errorf("a second run gives something else:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestGoldenCompiles vets all golden packages and runs the tests that were generated in them.
+func TestGoldenCompiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the go command: not with -short")
+	}
+	args := []string{"test", "-vet=all"}
+	for _, dir := range cases(t, "golden") {
+		args = append(args, filepath.Join(dir, "out"))
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// TestBad holds what is reported for each testdata/bad/<case>/limits.yaml against its stderr.txt, and that nothing is
+// written then. A case may have an out folder, as an earlier run left it.
+func TestBad(t *testing.T) {
+	for name, dir := range cases(t, "bad") {
+		t.Run(name, func(t *testing.T) {
+			work := t.TempDir()
+			if err := os.CopyFS(work, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			before := tree(t, work)
+			t.Chdir(work)
+			_, err := Run(Config{Schema: "limits.yaml"})
+			if _, ok := errors.AsType[Problems](err); !ok {
+				t.Fatalf("Run returned %v, want Problems", err)
+			}
+			got := err.Error() + "\n"
+			golden := filepath.Join(dir, "stderr.txt")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("problems differ (-want +got), run go test ./gen -update if that is right:\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tree(t, work)); diff != "" {
+				t.Errorf("something was written:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package emit
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"strconv"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+)
+
+// This file is all that knows jennifer's traps:
+//
+//   - jen.Dict sorts its keys as text: pairs keep their order here;
+//   - jen.Lit(int64) prints a conversion: num prints the digits;
+//   - jen.Comment of several lines becomes /* */: doc and note write // lines;
+//   - jen.Qual aliases a path that it was not told the name of: newFile tells;
+//   - a separator ends up behind a comment on the same line: pairs take notes above;
+//   - imports come in one block: render splits off the standard library's.
+
+// Packages that generated code imports, the standard library's aside.
+const (
+	runtimePath = "github.com/sluice-go/sluice/runtime"
+	bucketPath  = runtimePath + "/bucket"
+	codecPath   = runtimePath + "/dynamo/codec"
+	typesPath   = "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// file is a Go file in the making.
+type file struct {
+	*jen.File
+}
+
+func newFile(pkg, header string) *file {
+	f := &file{jen.NewFile(pkg)}
+	f.NoFormat = true // render formats, once
+	f.HeaderComment(header)
+	f.ImportNames(map[string]string{
+		runtimePath: "runtime", bucketPath: "bucket", codecPath: "codec", typesPath: "types",
+	})
+	return f
+}
+
+// decl adds a declaration after a blank line.
+func (f *file) decl(says string, code ...jen.Code) {
+	f.Line()
+	if says != "" {
+		f.Add(doc(says))
+	}
+	f.Add(code...)
+}
+
+// render returns the file as gofmt has it.
+func (f *file) render() ([]byte, error) {
+	var b bytes.Buffer
+	if err := f.Render(&b); err != nil {
+		return nil, err
+	}
+	src, err := format.Source(group(b.Bytes()))
+	if err != nil {
+		return nil, fmt.Errorf("format: %w", err)
+	}
+	return src, nil
+}
+
+// group moves the standard library's imports, which have no dot in their paths, to the front of the import block.
+func group(src []byte) []byte {
+	const open, end = "\nimport (\n", "\n)\n"
+	head, rest, ok := strings.Cut(string(src), open)
+	if !ok {
+		return src
+	}
+	block, tail, _ := strings.Cut(rest, end)
+	var std, others []string
+	for line := range strings.SplitSeq(block, "\n") {
+		if strings.Contains(line, ".") {
+			others = append(others, line)
+		} else {
+			std = append(std, line)
+		}
+	}
+	if len(std) > 0 && len(others) > 0 {
+		std = append(std, "")
+	}
+	return []byte(head + open + strings.Join(append(std, others...), "\n") + end + tail)
+}
+
+// doc returns text as // lines, folded to the width of the code. Lines that stand in text stay, and those that are
+// indented, which are lists and code in Go's comments, are not folded but for our own lists.
+func doc(text string) jen.Code { return jen.Comment(comment(text, 117)) }
+
+// field returns text as // lines above a field, folded to its narrower width.
+func field(text string) jen.Code { return jen.Comment(comment(text, 113)) }
+
+func comment(text string, width int) string {
+	var b strings.Builder
+	for whole := range strings.SplitSeq(text, "\n") {
+		item := strings.HasPrefix(whole, "  - ")
+		parts := []string{whole}
+		if item || strings.TrimLeft(whole, " \t") == whole {
+			parts = fold(whole, width)
+		}
+		for i, part := range parts {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			if i > 0 && item {
+				part = "    " + part
+			}
+			b.WriteString(line(part))
+		}
+	}
+	return b.String()
+}
+
+// line returns text as one // line. gofmt takes a line that starts with +build for a build constraint, wherever it is.
+func line(text string) string {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t"), "+build"); ok {
+		text = `"+build"` + rest
+	}
+	return strings.TrimRight("// "+text, " ")
+}
+
+// fold splits line at blanks so that no part but a single word is longer than width.
+func fold(line string, width int) []string {
+	var parts []string
+	for len(line) > width {
+		at := strings.LastIndexByte(line[:width+1], ' ')
+		if strings.TrimSpace(line[:max(at, 0)]) == "" {
+			if at = strings.IndexByte(strings.TrimLeft(line, " "), ' '); at < 0 {
+				break
+			}
+			at += len(line) - len(strings.TrimLeft(line, " "))
+		}
+		parts = append(parts, line[:at])
+		line = strings.TrimLeft(line[at:], " ")
+	}
+	return append(parts, line)
+}
+
+// raw returns text, which has no backquote, as a raw string.
+func raw(text string) *jen.Statement { return jen.Op("`" + text + "`") }
+
+// num returns n with its digits in groups of three.
+func num(n int64) *jen.Statement { return jen.Op(digits(n, "_")) }
+
+// digits returns n with its digits in groups of three.
+func digits(n int64, sep string) string {
+	s := strconv.FormatInt(n, 10)
+	start := len(s) % 3
+	if s[0] == '-' {
+		start = 1 + (len(s)-1)%3
+	}
+	var b strings.Builder
+	b.WriteString(s[:start])
+	for ; start < len(s); start += 3 {
+		if start > 0 && s[start-1] != '-' {
+			b.WriteString(sep)
+		}
+		b.WriteString(s[start : start+3])
+	}
+	return b.String()
+}
+
+// pair is key: value in a composite literal.
+func pair(key string, value jen.Code) *jen.Statement { return jen.Id(key).Op(":").Add(value) }
+
+// noted puts a line of comment above code.
+func noted(note string, code jen.Code) *jen.Statement {
+	return jen.Comment(line(note)).Line().Add(code)
+}
+
+// lines is the braces of a composite literal with one element a line.
+func lines(elements ...jen.Code) *jen.Statement {
+	return jen.Custom(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, elements...)
+}
+
+// braces is the braces of a composite literal: on one line where it has no more than few elements.
+func braces(elements []jen.Code, few int) *jen.Statement {
+	if len(elements) <= few {
+		return jen.Values(elements...)
+	}
+	return lines(elements...)
+}
+
+// args is the arguments of a call: on one line where it has few.
+func args(arguments []jen.Code) *jen.Statement {
+	if len(arguments) <= 6 {
+		return jen.Params(arguments...)
+	}
+	return jen.Custom(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, arguments...)
+}
+
+// slice is a slice literal of short elements.
+func slice(of jen.Code, elements []jen.Code) *jen.Statement {
+	return jen.Index().Add(of).Add(braces(elements, 6))
+}
+
+// define is names := value.
+func define(names string, value jen.Code) *jen.Statement { return jen.Id(names).Op(":=").Add(value) }
+
+// each maps items to code.
+func each[T any](items []T, code func(int, T) jen.Code) []jen.Code {
+	out := make([]jen.Code, len(items))
+	for i, item := range items {
+		out[i] = code(i, item)
+	}
+	return out
+}

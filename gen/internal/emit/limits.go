@@ -1,0 +1,96 @@
+package emit
+
+import (
+	"fmt"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/sluice-go/sluice/gen/internal/digest"
+	"github.com/sluice-go/sluice/gen/internal/model"
+)
+
+// limits prints limits.go: the package's doc, the handshake, the Limiter, errors and digests.
+func limits(f *file, p *model.Package, digests []digest.Entry) {
+	f.PackageComment(comment(packageDoc(p), 117))
+
+	f.decl("If Generation1 is undefined, this code and the runtime package do not fit: run `go get\n"+
+		"github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.",
+		jen.Const().Id("_").Op("=").Qual(runtimePath, "Generation1"))
+
+	f.decl(fmt.Sprintf("Revision is the revision of the numbers in %s that this code was made from.", p.Source),
+		jen.Const().Id("Revision").Op("=").Add(num(p.Revision)))
+
+	limiter(f, p)
+	failures(f)
+
+	f.Line()
+	f.Comment(digest.Comment(p.Revision, digests))
+}
+
+func packageDoc(p *model.Package) string {
+	var resources, kinds []string
+	for _, r := range p.Resources {
+		resources = append(resources, r.Name)
+	}
+	for _, k := range p.Kinds {
+		kinds = append(kinds, k.Name)
+	}
+	s := fmt.Sprintf("Package %s holds the limits of %s: ", p.Name, p.Source)
+	switch n := len(resources); {
+	case n == 1:
+		s += "resource " + resources[0]
+	case n <= 12:
+		s += "resources " + list(resources, "and")
+	default:
+		s += fmt.Sprintf("%d resources", n)
+	}
+	if len(kinds) == 1 {
+		return s + ", for entities of kind " + kinds[0] + "."
+	}
+	return s + ", for entities of the kinds " + list(kinds, "and") + "."
+}
+
+// limiter prints the Limiter and its constructor.
+func limiter(f *file, p *model.Package) {
+	fields := []jen.Code{jen.Op("*").Qual(runtimePath, "Limiter"), jen.Line()}
+	binds := make([]jen.Code, 0, len(p.Resources))
+	for _, r := range p.Resources {
+		says := fmt.Sprintf("%s limits %s by %s, for %s.", r.Const, r.Name, list(limitNames(r), "and"), list(chargedTypes(r, plain), "and"))
+		fields = append(fields, field(about(says, r.Doc)), jen.Id(r.Const).Op("*").Id(r.Resource))
+		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Call(
+			jen.Id("b"), jen.Id(r.Definition).Values(), jen.Id(r.ToVector), jen.Id(r.FromVector))))
+	}
+	f.decl("Limiter holds one typed entry per resource. It is safe for concurrent use.",
+		jen.Type().Id("Limiter").Struct(fields...))
+
+	f.decl("New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not\n"+
+		"one of "+p.Source+"'s stores, or an option is wrong.",
+		jen.Func().Id("New").Params(
+			jen.Id("store").Qual(runtimePath, "Store"), jen.Id("opts").Op("...").Qual(runtimePath, "Option"),
+		).Params(jen.Op("*").Id("Limiter"), jen.Error()).Block(
+			define("b", jen.Qual(runtimePath, "NewBuilder").Call(jen.Id("store"), jen.Id("opts").Op("..."))),
+			define("l", jen.Op("&").Id("Limiter").Add(lines(binds...))),
+			jen.Var().Err().Error(),
+			jen.If(jen.List(jen.Id("l").Dot("Limiter"), jen.Err()).Op("=").Id("b").Dot("Limiter").Call(),
+				jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Nil(), jen.Err())),
+			jen.Return(jen.Id("l"), jen.Nil()),
+		))
+}
+
+// failures prints runtime's errors under names of the package.
+func failures(f *file) {
+	var aliases []jen.Code
+	for _, e := range []struct{ name, says string }{
+		{"DeniedError", "says that tokens are lacking now, and when they will be there."},
+		{"CostExceedsBurstError", "says that the call can never be served as it is."},
+		{"InvalidError", "says that the caller's input is wrong."},
+		{"ContendedError", "says that every attempt lost its race; nothing was charged, and trying again is safe."},
+		{"UnavailableError", "says that the store did not answer in time or is down."},
+		{"SetupError", "says that somebody has to mend the installation."},
+	} {
+		aliases = append(aliases, field(e.name+" "+e.says), jen.Id(e.name).Op("=").Qual(runtimePath, e.name))
+	}
+	f.decl("Runtime's errors, here so that callers need not import it.", jen.Type().Defs(aliases...))
+	f.decl("ErrSettled is returned by Settle when the lease was settled or released before.",
+		jen.Var().Id("ErrSettled").Op("=").Qual(runtimePath, "ErrSettled"))
+}

@@ -1,0 +1,144 @@
+package emit
+
+import (
+	"fmt"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// resource prints what no store has a part in: names, types, numbers and vectors.
+func resource(f *file, p *model.Package, r *model.Resource) {
+	constants(f, r)
+	aliases(f, r)
+
+	f.decl(fmt.Sprintf("%s is who may be charged for %s: %s.", r.Entity, r.Name, list(chargedTypes(r, article), "or")),
+		jen.Type().Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()))
+
+	cost(f, r)
+	bucket(f, r)
+
+	f.decl("", jen.Type().Id(r.Definition).Struct())
+	spec(f, p, r)
+	vectors(f, r)
+}
+
+// constants prints the names.
+func constants(f *file, r *model.Resource) {
+	defs := []jen.Code{jen.Id(r.Const).Op("=").Lit(r.Name)}
+	for _, l := range r.Limits {
+		defs = append(defs, described(jen.Id(l.Const).Op("=").Lit(l.Name), oneLine(l.Doc))...)
+	}
+	f.decl(fmt.Sprintf("Names of resource %s and its limits, as in DeniedError.Limit and on dashboards.", r.Name),
+		jen.Const().Defs(defs...))
+}
+
+// aliases prints runtime's generic types, spelt out.
+func aliases(f *file, r *model.Resource) {
+	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
+	f.decl("", jen.Type().Defs(
+		field(fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const)),
+		jen.Id(r.Resource).Op("=").Qual(runtimePath, "Resource").Types(two...),
+		field(fmt.Sprintf("%s is what a handler takes, so that its test can pass a fake.", r.Acquirer)),
+		jen.Id(r.Acquirer).Op("=").Qual(runtimePath, "Acquirer").Types(two...),
+		field(fmt.Sprintf("%s is what an acquire returns, to be settled or released.", r.Lease)),
+		jen.Id(r.Lease).Op("=").Qual(runtimePath, "Lease").Types(jen.Id(r.Cost)),
+	))
+}
+
+// cost prints the cost struct.
+func cost(f *file, r *model.Resource) {
+	fields := []jen.Code{
+		jen.Id("_").Struct().Comment("// forces field names"),
+		jen.Line(),
+	}
+	for i, l := range r.Limits {
+		fields = append(fields, described(jen.Id(l.Field).Int64(), costNote(r, i))...)
+	}
+	f.decl(fmt.Sprintf("%s is what one call takes from each limit of %s, in whole tokens. A bucket holds:\n%s",
+		r.Cost, r.Name, bucketNumbers(r)),
+		jen.Type().Id(r.Cost).Struct(fields...))
+}
+
+// described puts note behind a field, or above it if it is long.
+func described(code *jen.Statement, note string) []jen.Code {
+	switch {
+	case note == "":
+		return []jen.Code{code}
+	case len(note) > 80:
+		return []jen.Code{field(note), code}
+	}
+	return []jen.Code{code.Comment(line(note))}
+}
+
+// bucket prints the item as a struct.
+func bucket(f *file, r *model.Resource) {
+	fields := []jen.Code{
+		jen.Id("Entity").String().Comment("// as stored: " + r.Charged[0].Kind.Prefix + "<ID>"),
+		jen.Id("Refilled").Int64().Comment("// rf, ms: refill is claimed up to here"),
+		jen.Id("Version").Int64().Comment("// cv: what shape the bucket has"),
+		jen.Id("Op").String().Comment("// id of the last write"),
+		jen.Id("TTL").Int64().Comment("// s"),
+	}
+	for _, l := range r.Limits {
+		fields = append(fields, jen.Id(l.Field).Qual(bucketPath, "Balance").Comment("// b_"+l.Name+"_*"))
+	}
+	f.decl(fmt.Sprintf("%s is the item ENTITY#<entity> / %s.", r.Bucket, r.SortKey),
+		jen.Type().Id(r.Bucket).Struct(fields...))
+}
+
+// spec prints Spec.
+func spec(f *file, p *model.Package, r *model.Resource) {
+	fields := []jen.Code{
+		pair("Resource", jen.Id(r.Const)),
+		pair("Revision", jen.Id("Revision")),
+		pair("Limits", slice(jen.String(), each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id(l.Const) }))),
+	}
+	if len(r.Removed) > 0 {
+		fields = append(fields, pair("Removed", slice(jen.String(), each(r.Removed, func(_ int, a model.Attrs) jen.Code {
+			return jen.Lit(a.Limit)
+		}))))
+	}
+	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
+	fields = append(fields, pair("Kinds", jen.Index().Qual(runtimePath, "Kind").Add(lines(kinds...))))
+	f.decl("Spec implements runtime.Definition.",
+		jen.Func().Params(jen.Id(r.Definition)).Id("Spec").Params().Op("*").Qual(runtimePath, "Spec").Block(
+			jen.Return(jen.Op("&").Qual(runtimePath, "Spec").Add(lines(fields...)))))
+}
+
+// specKind is one kind of a Spec, with its numbers where it has a bucket.
+func specKind(r *model.Resource, k *model.Kind) jen.Code {
+	name, prefix := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix))
+	for _, c := range r.Charged {
+		if c.Kind == k {
+			return lines(name, prefix,
+				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int, l *model.Limit) jen.Code {
+					return noted(l.Name+": "+numbers(c.Numbers[i]), parameters(c.Numbers[i]))
+				})...))),
+				pair("PerCall", slice(jen.Int64(), each(c.PerCall, func(_ int, n int64) jen.Code { return num(n) }))),
+			)
+		}
+	}
+	return jen.Values(name, prefix)
+}
+
+// parameters is a bucket.Limit: millitokens and milliseconds.
+func parameters(n schema.Numbers) jen.Code {
+	const milli = 1000
+	return jen.Values(
+		pair("Capacity", num(n.Capacity*milli)), pair("Burst", num(n.Burst*milli)),
+		pair("Refill", num(n.Refill*milli)), pair("Period", num(n.Period.Milliseconds())),
+	)
+}
+
+// vectors prints the two functions between costs and vectors.
+func vectors(f *file, r *model.Resource) {
+	cost := each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id("c").Dot(l.Field) })
+	f.decl("", jen.Func().Id(r.ToVector).Params(jen.Id("c").Id(r.Cost), jen.Id("dst").Index().Int64()).Index().Int64().Block(
+		jen.Return(jen.Id("append").Add(args(append([]jen.Code{jen.Id("dst")}, cost...))))))
+	values := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Id("v").Index(jen.Lit(i))) })
+	f.decl("", jen.Func().Id(r.FromVector).Params(jen.Id("v").Index().Int64()).Id(r.Cost).Block(
+		jen.Return(jen.Id(r.Cost).Add(braces(values, 4)))))
+}

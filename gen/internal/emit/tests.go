@@ -1,0 +1,212 @@
+package emit
+
+import (
+	"fmt"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/sluice-go/sluice/gen/internal/expr"
+	"github.com/sluice-go/sluice/gen/internal/model"
+)
+
+// tests prints a resource's test file: one test and one benchmark, with a sub-test for each promise.
+func tests(f *file, r *model.Resource) {
+	f.decl(fmt.Sprintf("%s holds the code of %s against itself.", r.Test, r.Name),
+		jen.Func().Id(r.Test).Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(
+			define("r", jen.Id(r.Definition).Values()),
+			define("b", sampleBucket(r)),
+			run("vectors", testVectors(r)...),
+			run("item", testItem(r)...),
+			run("malformed", testMalformed(r)...),
+			run("image", testImage(r)...),
+			run("expressions", testExpressions()...),
+		))
+	benchmarks(f, r)
+	sample(f, r)
+}
+
+// run is a sub-test.
+func run(name string, body ...jen.Code) jen.Code {
+	return jen.Line().Id("t").Dot("Run").Call(jen.Lit(name), jen.Func().Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(body...))
+}
+
+// fail reports a failure.
+func fail(format string, values ...jen.Code) jen.Code {
+	return jen.Id("t").Dot("Errorf").Call(append([]jen.Code{jen.Lit(format)}, values...)...)
+}
+
+// sampleBucket is a bucket whose numbers are all different.
+func sampleBucket(r *model.Resource) jen.Code {
+	fields := []jen.Code{
+		pair("Entity", jen.Lit(r.Charged[0].Kind.Prefix+"1")),
+		pair("Refilled", jen.Lit(1)),
+		pair("Version", jen.Lit(2)),
+		pair("Op", jen.Lit("op")),
+		pair("TTL", jen.Lit(3)),
+	}
+	for i, l := range r.Limits {
+		n := 10 * (i + 1)
+		fields = append(fields, pair(l.Field, jen.Qual(bucketPath, "Balance").Add(lines(
+			pair("Limit", jen.Qual(bucketPath, "Limit").Values(
+				pair("Capacity", jen.Lit(n)), pair("Burst", jen.Lit(n+1)), pair("Refill", jen.Lit(n+2)), pair("Period", jen.Lit(n+3)))),
+			pair("Tokens", jen.Lit(-n)),
+			pair("Consumed", jen.Lit(n+4)),
+		))))
+	}
+	return jen.Id(r.Bucket).Add(lines(fields...))
+}
+
+// testVectors holds schema order against the cost's fields, and each vector function against the other.
+func testVectors(r *model.Resource) []jen.Code {
+	fields := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Lit(i+1)) })
+	numbers := each(r.Limits, func(i int, _ *model.Limit) jen.Code { return jen.Lit(i + 1) })
+	return []jen.Code{
+		define("c", jen.Id(r.Cost).Add(braces(fields, 4))),
+		define("v", jen.Id(r.ToVector).Call(jen.Id("c"), jen.Nil())),
+		jen.If(jen.Op("!").Qual("slices", "Equal").Call(jen.Id("v"), slice(jen.Int64(), numbers)).
+			Op("||").Id(r.FromVector).Call(jen.Id("v")).Op("!=").Id("c")).Block(
+			fail("%+v became %v", jen.Id("c"), jen.Id("v"))),
+	}
+}
+
+// testItem reads a marshaled item back, with an attribute that nobody knows.
+func testItem(r *model.Resource) []jen.Code {
+	return []jen.Code{
+		define("item", jen.Id("b").Dot("MarshalItem").Call()),
+		jen.Id("item").Index(jen.Lit("later")).Op("=").Add(text(jen.Lit("of a coming version"))),
+		jen.Var().Id("u").Id(r.Bucket),
+		jen.If(define("err", jen.Id("u").Dot("UnmarshalItem").Call(jen.Id("item"))),
+			jen.Err().Op("!=").Nil().Op("||").Id("u").Op("!=").Id("b")).Block(
+			fail("read back as %+v, %v", jen.Id("u"), jen.Err())),
+	}
+}
+
+// testMalformed spoils each number, for both readers.
+func testMalformed(r *model.Resource) []jen.Code {
+	attrs := []jen.Code{jen.List(literals("rf", "cv", "ttl")...)} // a line for each limit
+	for _, l := range r.Limits {
+		attrs = append(attrs, jen.List(literals(l.Attrs.All()...)...))
+	}
+	check := func(err jen.Code) jen.Code {
+		return jen.If(define("err", err), jen.Op("!").Qual("errors", "As").Call(jen.Err(), jen.Op("&").Id("e")).
+			Op("||").Id("e").Dot("Attr").Op("!=").Id("a")).Block(fail("%s: %v", jen.Id("a"), jen.Err()))
+	}
+	return []jen.Code{
+		jen.For(jen.List(jen.Id("_"), jen.Id("a")).Op(":=").Range().Index().String().Add(lines(attrs...))).Block(
+			define("item", jen.Id("b").Dot("MarshalItem").Call()),
+			jen.Id("item").Index(jen.Id("a")).Op("=").Qual(codecPath, "Bound").Call(jen.Qual("math", "MaxInt64")).
+				Comment("// 38 digits"),
+			jen.Var().Id("e").Op("*").Qual(codecPath, "AttributeError"),
+			check(jen.New(jen.Id(r.Bucket)).Dot("UnmarshalItem").Call(jen.Id("item"))),
+			check(jen.Id("r").Dot("Decode").Call(jen.New(jen.Qual(bucketPath, "Image")), jen.Id("item"))),
+		),
+	}
+}
+
+// testImage reads what Create puts, whole and without its first limit.
+func testImage(r *model.Resource) []jen.Code {
+	decode := func(wrong jen.Code) jen.Code {
+		return jen.If(define("err", jen.Id("r").Dot("Decode").Call(jen.Op("&").Id("i"), jen.Id("w").Dot("Item"))),
+			jen.Err().Op("!=").Nil().Op("||").Add(wrong)).Block(fail("read as %+v, %v", jen.Id("i"), jen.Err()))
+	}
+	return []jen.Code{
+		define("w", jen.Id("r").Dot("sample").Call()),
+		jen.Id("r").Dot("Create").Call(jen.Id("w")),
+		jen.Var().Id("i").Qual(bucketPath, "Image"),
+		decode(jen.Qual("slices", "Contains").Call(jen.Id("i").Dot("Missing"), jen.True()).
+			Op("||").Id("i").Dot("Extra").Op("!=").Nil()),
+		jen.For(jen.List(jen.Id("n"), jen.Id("b")).Op(":=").Range().Id("i").Dot("Balances")).Block(
+			jen.If(jen.Id("b").Dot("Limit").Op("!=").Add(write("Limits").Index(jen.Id("n"))).
+				Op("||").Id("b").Dot("Tokens").Op("!=").Id("b").Dot("Burst").Op("-").Add(write("Cost").Index(jen.Id("n"))).
+				Op("||").Id("b").Dot("Consumed").Op("!=").Add(write("Cost").Index(jen.Id("n")))).Block(
+				fail("limit %d was put as %+v", jen.Id("n"), jen.Id("b"))),
+		),
+		jen.For(jen.List(jen.Id("_"), jen.Id("a")).Op(":=").Range().Index().String().Values(literals(r.Limits[0].Attrs.All()...)...)).Block(
+			jen.Delete(jen.Id("w").Dot("Item"), jen.Id("a"))),
+		decode(jen.Op("!").Id("i").Dot("Missing").Index(jen.Lit(0))),
+	}
+}
+
+// literals is the texts as string literals.
+func literals(texts ...string) []jen.Code {
+	return each(texts, func(_ int, s string) jen.Code { return jen.Lit(s) })
+}
+
+// testExpressions holds each path's text against its values. One Write serves all, as in the store.
+func testExpressions() []jen.Code {
+	paths := each([]string{"Create", "Normal", "Retry", "Adjust", "Reshape"}, func(_ int, m string) jen.Code {
+		return jen.Values(jen.Lit(m), jen.Id("r").Dot(m))
+	})
+	const letters = ":#_abcdefghijklmnopqrstuvwxyz0123456789"
+	given := func(of string) jen.Code {
+		return jen.For(jen.Id("k").Op(":=").Range().Add(write(of))).Block(
+			jen.If(jen.Op("!").Qual("slices", "Contains").Call(jen.Id("u"), jen.Id("k"))).Block(
+				fail("%s: %s is given and not used", jen.Id("p").Dot("name"), jen.Id("k"))))
+	}
+	return []jen.Code{
+		define("w", jen.Id("r").Dot("sample").Call()),
+		jen.For(jen.List(jen.Id("_"), jen.Id("p")).Op(":=").Range().Index().Struct(
+			jen.Id("name").String(),
+			jen.Id("build").Func().Params(jen.Op("*").Qual(codecPath, "Write")),
+		).Add(lines(paths...))).Block(
+			jen.Id("p").Dot("build").Call(jen.Id("w")),
+			jen.If(define("n", jen.Id("max").Call(jen.Len(write("Update")), jen.Len(write("Cond")))),
+				jen.Id("n").Op(">").Lit(expr.MaxBytes)).Block(
+				fail(fmt.Sprintf("%%s: %%d bytes, more than DynamoDB's %d", expr.MaxBytes), jen.Id("p").Dot("name"), jen.Id("n"))),
+			define("u", jen.Qual("strings", "FieldsFunc").Call(write("Update").Op("+").Lit(" ").Op("+").Add(write("Cond")),
+				jen.Func().Params(jen.Id("c").Rune()).Bool().Block(
+					jen.Return(jen.Op("!").Qual("strings", "ContainsRune").Call(jen.Lit(letters), jen.Id("c")))))),
+			jen.For(jen.List(jen.Id("_"), jen.Id("k")).Op(":=").Range().Id("u")).Block(
+				define("_, named", write("Names").Index(jen.Id("k"))),
+				define("_, valued", write("Values").Index(jen.Id("k"))),
+				jen.If(jen.Qual("strings", "ContainsAny").Call(jen.Id("k"), jen.Lit(":#")).Op("&&").Op("!").Id("named").Op("&&").Op("!").Id("valued")).Block(
+					fail("%s: %s is used and not given", jen.Id("p").Dot("name"), jen.Id("k")))),
+			given("Names"),
+			given("Values"),
+		),
+	}
+}
+
+// benchmarks prints what the hot path does with one write.
+func benchmarks(f *file, r *model.Resource) {
+	bench := func(name string, loop jen.Code) jen.Code {
+		return jen.Id("b").Dot("Run").Call(jen.Lit(name), jen.Func().Params(jen.Id("b").Op("*").Qual("testing", "B")).Block(
+			jen.Id("b").Dot("ReportAllocs").Call(),
+			jen.For(jen.Id("b").Dot("Loop").Call()).Block(loop),
+		))
+	}
+	f.decl(fmt.Sprintf("%s measures what one write of %s costs, and one image.", r.Benchmark, r.Name),
+		jen.Func().Id(r.Benchmark).Params(jen.Id("b").Op("*").Qual("testing", "B")).Block(
+			define("r", jen.Id(r.Definition).Values()),
+			define("w", jen.Id("r").Dot("sample").Call()),
+			bench("Normal", jen.Id("r").Dot("Normal").Call(jen.Id("w"))),
+			jen.Id("r").Dot("Create").Call(jen.Id("w")),
+			bench("Decode", jen.If(define("err", jen.Id("r").Dot("Decode").Call(
+				jen.New(jen.Qual(bucketPath, "Image")), jen.Id("w").Dot("Item"))), jen.Err().Op("!=").Nil()).Block(
+				jen.Id("b").Dot("Fatal").Call(jen.Err()))),
+		))
+}
+
+// sample prints a write that every path can build. It is a method because methods cannot clash with a schema's names.
+func sample(f *file, r *model.Resource) {
+	vector := func(of func(int) int) jen.Code {
+		return slice(jen.Int64(), each(r.Limits, func(i int, _ *model.Limit) jen.Code { return jen.Lit(of(i)) }))
+	}
+	f.decl("sample returns a write that every path can build.",
+		jen.Func().Params(jen.Id("r").Id(r.Definition)).Id("sample").Params().Op("*").Qual(codecPath, "Write").Block(
+			define("v", jen.Id("r").Dot("Spec").Call().Dot("Kinds").Index(jen.Id(r.Charged[0].Kind.Const)).Dot("Limits")),
+			jen.Return(jen.Op("&").Qual(codecPath, "Write").Add(lines(
+				pair("Entity", jen.Lit(r.Charged[0].Kind.Prefix+"1")),
+				pair("Image", jen.Op("&").Qual(bucketPath, "Image").Values(pair("Refilled", jen.Lit(1)), pair("Version", jen.Lit(2)))),
+				pair("Limits", jen.Id("v")),
+				pair("Cost", vector(func(i int) int { return i })),
+				pair("Fill", vector(func(i int) int { return i + 1 })),
+				pair("Lo", vector(func(i int) int { return i })),
+				pair("Hi", vector(func(i int) int { return i + 1 })),
+				pair("RF", jen.Lit(1)),
+				pair("CV", jen.Lit(2)),
+				pair("TTL", jen.Lit(3)),
+				pair("Op", jen.Lit("op")),
+			))),
+		))
+}

@@ -1,0 +1,91 @@
+package emit
+
+import (
+	"go/format"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+func TestNumbers(t *testing.T) {
+	const day = 24 * time.Hour
+	for want, n := range map[string]schema.Numbers{
+		"1 per second":                          {Capacity: 1, Burst: 1, Refill: 1, Period: time.Second},
+		"100 per minute, burst 150":             {Capacity: 100, Burst: 150, Refill: 100, Period: time.Minute},
+		"10,000 per hour":                       {Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: time.Hour},
+		"1,000,000 per day":                     {Capacity: 1_000_000, Burst: 1_000_000, Refill: 1_000_000, Period: day},
+		"5 per 366 days":                        {Capacity: 5, Burst: 5, Refill: 5, Period: 366 * day},
+		"5 per 90 minutes":                      {Capacity: 5, Burst: 5, Refill: 5, Period: 90 * time.Minute},
+		"5 per millisecond":                     {Capacity: 5, Burst: 5, Refill: 5, Period: time.Millisecond},
+		"5 per 1,500 milliseconds":              {Capacity: 5, Burst: 5, Refill: 5, Period: 1500 * time.Millisecond},
+		"9, refilled by 2 per second, burst 10": {Capacity: 9, Burst: 10, Refill: 2, Period: time.Second},
+	} {
+		if got := numbers(n); got != want {
+			t.Errorf("%+v is %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 7: "7", 100: "100", 1_000: "1_000", 12_345: "12_345", 1_234_567: "1_234_567", -1: "-1", -100: "-100", -1_000: "-1_000",
+	} {
+		if got := digits(n, "_"); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestFold(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"one two three", "// one two\n// three"},
+		{"", "//"},
+		{"incomprehensible", "// incomprehensible"},
+		{"a incomprehensible b", "// a\n// incomprehensible\n// b"},
+		{"one\n\ntwo", "// one\n//\n// two"},
+		{"  - one two three", "//   - one\n//     two\n//     three"},
+		{"\tcode that is long", "// \tcode that is long"},
+	} {
+		if got := comment(tc.text, 8); got != tc.want {
+			t.Errorf("%q became\n%s\nwant\n%s", tc.text, got, tc.want)
+		}
+	}
+}
+
+// TestDocsStayComments: whatever a doc says, it is a comment, and gofmt has nothing to change.
+func TestDocsStayComments(t *testing.T) {
+	word := rapid.SampledFrom([]string{
+		"a", "word", "*/", "/*", "//", "//go:embed x", "`", "\"", "#", "# x", "-", "1.", "\t", "  ", "    x", "Deprecated:", "[x]: y", "[API]",
+		"+build", "\\", "%s", "é", "''", "``", strings.Repeat("long", 40), "\n", "\n\n", ":",
+	})
+	doc := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(word, 0, 8).Draw(t, "words"), rapid.SampledFrom([]string{" ", ""}).Draw(t, "sep"))
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		trimmed := func() string { return strings.TrimSpace(doc.Draw(t, "doc")) }
+		n := schema.Numbers{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}
+		files, err := Files(model.Of(&schema.Schema{
+			Version: 1, Revision: 1, Package: "limits", Out: "./limits", Stores: []string{"dynamodb"},
+			Kinds: []*schema.Kind{{Name: "user", GoName: "User", Doc: trimmed(), Parent: -1}},
+			Resources: []*schema.Resource{{
+				Name: "api", GoName: "API", Doc: trimmed(), Cascade: "none",
+				Limits:  []*schema.Limit{{Name: "rps", GoName: "RPS", Doc: trimmed(), Numbers: n}},
+				Charged: []schema.Charged{{Limits: []schema.Numbers{n}, PerCall: []int64{1}}},
+			}},
+		}, "limits.yaml"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			formatted, err := format.Source(f.Data)
+			if err != nil || string(formatted) != string(f.Data) {
+				t.Fatalf("gofmt changes %s: %v\n%s", f.Name, err, f.Data)
+			}
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package expr
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// MaxBytes is the longest expression that DynamoDB takes. Its other limit, 300 operators and functions, is out of reach
+// then: no clause has more than five of them, and the shortest that has takes 100 bytes.
+const MaxBytes = 4096
+
+// RuleSize is the rule that Check holds resources against.
+const RuleSize = "EXPRESSION_SIZE"
+
+// Check reports each resource of s that has too many limits for DynamoDB's expressions. It needs no more of s than the
+// limits' names, so that it can run beside other problems.
+func Check(s *schema.Schema) schema.Problems {
+	var problems schema.Problems
+	for _, r := range s.Resources {
+		m := model.ResourceOf(r)
+		most := longest(m)
+		if most.bytes <= MaxBytes {
+			continue
+		}
+		problems.Add(r.Pos, RuleSize, "resource %q does not fit DynamoDB's expressions of %d bytes: the %s of path %s takes %d, %d over; %s",
+			r.Name, MaxBytes, most.what, most.path, most.bytes, most.bytes-MaxBytes, cure(m))
+	}
+	return problems
+}
+
+// cure says what to do about a resource that is too long.
+func cure(r *model.Resource) string {
+	fits := sort.Search(len(r.Limits), func(n int) bool { // the most limits that fit
+		fewer := *r
+		fewer.Limits = r.Limits[:n+1]
+		return longest(&fewer).bytes > MaxBytes
+	})
+	if fits == 0 {
+		return "take out of removed what no bucket holds any more"
+	}
+	what := "limits"
+	if len(r.Limits)-fits == 1 {
+		what = "limit"
+	}
+	s := fmt.Sprintf("it has %d %s too many: split the resource, or shorten the names of its limits", len(r.Limits)-fits, what)
+	if len(r.Removed) > 0 {
+		s += ", or take out of removed what no bucket holds any more"
+	}
+	return s
+}
+
+// size is how long one expression is.
+type size struct {
+	path, what string
+	bytes      int
+}
+
+// longest returns the longest expression of r.
+func longest(r *model.Resource) size {
+	var most size
+	for _, p := range Paths(r) {
+		for _, s := range []size{{p.Method, "update", len(p.Update)}, {p.Method, "condition", len(p.Condition)}} {
+			if s.bytes > most.bytes {
+				most = s
+			}
+		}
+	}
+	return most
+}

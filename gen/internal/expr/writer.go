@@ -1,0 +1,90 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+)
+
+// writer collects the text of one expression after the other, and the operands of both.
+type writer struct {
+	r   *model.Resource
+	buf strings.Builder
+	ops []Operand
+}
+
+// operand puts a placeholder on the list and returns it.
+func (w *writer) operand(o Operand) string {
+	if !slices.ContainsFunc(w.ops, func(p Operand) bool { return p.Placeholder == o.Placeholder }) {
+		w.ops = append(w.ops, o)
+	}
+	return o.Placeholder
+}
+
+// shared returns the placeholder of a value that is no limit's.
+func (w *writer) shared(placeholder string, v Value) string {
+	return w.operand(Operand{Placeholder: placeholder, Value: v})
+}
+
+// of returns the placeholder of a value of limit i.
+func (w *writer) of(i int, v Value) string {
+	return w.operand(Operand{Placeholder: ":" + w.r.Limits[i].Name + "_" + v.suffix(), Value: v, Limit: i})
+}
+
+// line starts a new line.
+func (w *writer) line(format string, args ...any) {
+	w.buf.WriteByte('\n')
+	fmt.Fprintf(&w.buf, format, args...)
+}
+
+// more goes on with the clause before, on a new line.
+func (w *writer) more(format string, args ...any) {
+	w.buf.WriteByte(',')
+	w.line("    "+format, args...)
+}
+
+// text returns what was written and starts again.
+func (w *writer) text() string {
+	defer w.buf.Reset()
+	return w.buf.String()
+}
+
+// path ends with the condition.
+func (w *writer) path(names model.Path, update string) *Path {
+	return &Path{Path: names, Update: update, Condition: w.text(), Operands: w.ops}
+}
+
+// stamp is what every update sets. ttl is a reserved word.
+func (w *writer) stamp() string {
+	return fmt.Sprintf("op = %s, #ttl = %s", w.shared(":op", Op), w.shared(":ttl", TTL))
+}
+
+// guard is what stands in the condition of every charge: the bucket has the image's shape, and this write was not
+// applied before.
+func (w *writer) guard() string {
+	return fmt.Sprintf("cv = %s AND op <> %s", w.shared(":cv", VersionSeen), w.shared(":op", Op))
+}
+
+// set starts the SET clause.
+func (w *writer) set(actions ...string) { w.line("SET %s", strings.Join(actions, ", ")) }
+
+// add moves tokens and consumption of every limit, by net and by the cost.
+func (w *writer) add(net Value) {
+	for i, l := range w.r.Limits {
+		if i == 0 {
+			w.line("ADD ")
+		} else {
+			w.more("")
+		}
+		fmt.Fprintf(&w.buf, "%s %s, %s %s", l.Attrs.Tokens, w.of(i, net), l.Attrs.Consumed, w.of(i, Used))
+	}
+}
+
+// between guards every balance. A limit that needs no guard keeps its clause, with open bounds: the text is a constant.
+func (w *writer) between() {
+	for i, l := range w.r.Limits {
+		w.line("AND %s BETWEEN %s AND %s", l.Attrs.Tokens, w.of(i, Lo), w.of(i, Hi))
+	}
+}

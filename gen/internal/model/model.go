@@ -1,0 +1,173 @@
+// Package model is what generated code is made from: a schema with every Go name and every attribute decided, once.
+//
+//	gpt-4:  Resource{Const: "GPT4", Definition: "gpt4", Cost: "GPT4Cost", ..}
+//	  rpm:    Limit{Field: "RPM", Const: "GPT4RPM", Attrs: {Tokens: "b_rpm_tk", ..}}
+//
+// Phases that follow spell no name of their own.
+package model
+
+import (
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// Package is a generated package.
+type Package struct {
+	Name      string // its package clause
+	Source    string // file name of the schema, without folder
+	Revision  int64
+	Kinds     []*Kind     // in schema order
+	Resources []*Resource // in schema order
+}
+
+// Kind is a kind of entity.
+type Kind struct {
+	Name, Doc string
+	Prefix    string // of its stored ids: user-
+	Type      string // User
+	Const     string // its index, kindUser
+	Receiver  string // u
+	Parent    *Kind  // nil for none
+	Markers   []string
+}
+
+// Resource is a resource with its Go names and keys.
+type Resource struct {
+	Name, Doc string
+	SortKey   string // SK of its buckets
+	IndexKey  string // GSI2PK of its buckets
+	File      string // what its files' names start with
+
+	Const      string // GPT4, the Limiter's field too
+	Definition string // gpt4, the private type, and the private method of the kinds it charges
+	Resource   string // GPT4Resource
+	Acquirer   string
+	Lease      string
+	Entity     string
+	Cost       string
+	Bucket     string
+	ToVector   string // gpt4Vector
+	FromVector string // gpt4Cost
+	Test       string
+	Benchmark  string
+
+	Create, Normal, Retry, Adjust, Reshape Path
+
+	Limits  []*Limit
+	Removed []Attrs
+	Charged []*Charged
+}
+
+// Path is the names of one write path: of its method, and of the constants that hold its text.
+type Path struct{ Method, Update, Condition string }
+
+// Limit is one limit of a resource.
+type Limit struct {
+	Name, Doc string
+	Field     string // RPM
+	Const     string // GPT4RPM
+	Attrs     Attrs
+}
+
+// Attrs is a limit's name and those of its six attributes in a bucket.
+type Attrs struct {
+	Limit                                             string
+	Tokens, Capacity, Burst, Refill, Period, Consumed string
+}
+
+// All returns the six attributes in the table's order of design.md, section 2.
+func (a Attrs) All() []string {
+	return []string{a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed}
+}
+
+// Charged is a kind that has a bucket of a resource, and that bucket's numbers, in the order of the resource's limits.
+type Charged struct {
+	Kind    *Kind
+	Numbers []schema.Numbers
+	PerCall []int64
+}
+
+// Of returns the model of s, which must be free of problems; source is the name of the schema's file.
+func Of(s *schema.Schema, source string) *Package {
+	p := &Package{Name: s.Package, Source: source, Revision: s.Revision}
+	for _, k := range s.Kinds {
+		p.Kinds = append(p.Kinds, &Kind{
+			Name:     k.Name,
+			Doc:      k.Doc,
+			Prefix:   k.Name + "-",
+			Type:     k.GoName,
+			Const:    "kind" + k.GoName,
+			Receiver: strings.ToLower(k.GoName[:1]),
+		})
+	}
+	for i, k := range s.Kinds {
+		if k.Parent >= 0 {
+			p.Kinds[i].Parent = p.Kinds[k.Parent]
+		}
+	}
+	for _, r := range s.Resources {
+		m := ResourceOf(r)
+		for _, c := range r.Charged {
+			kind := p.Kinds[c.Kind]
+			kind.Markers = append(kind.Markers, m.Definition)
+			m.Charged = append(m.Charged, &Charged{Kind: kind, Numbers: c.Limits, PerCall: c.PerCall})
+		}
+		p.Resources = append(p.Resources, m)
+	}
+	return p
+}
+
+// ResourceOf returns the model of r without the kinds it charges, which is enough for its expressions.
+func ResourceOf(r *schema.Resource) *Resource {
+	private := schema.Unexported(r.GoName)
+	path := func(method string) Path {
+		return Path{Method: method, Update: private + method + "Update", Condition: private + method + "Condition"}
+	}
+	m := &Resource{
+		Name:       r.Name,
+		Doc:        r.Doc,
+		SortKey:    "#BUCKET#" + r.Name,
+		IndexKey:   "RESOURCE#" + r.Name,
+		File:       strings.ToLower(r.GoName),
+		Const:      r.GoName,
+		Definition: private,
+		Resource:   r.GoName + "Resource",
+		Acquirer:   r.GoName + "Acquirer",
+		Lease:      r.GoName + "Lease",
+		Entity:     r.GoName + "Entity",
+		Cost:       r.GoName + "Cost",
+		Bucket:     r.GoName + "Bucket",
+		ToVector:   private + "Vector",
+		FromVector: private + "Cost",
+		Test:       "Test" + r.GoName,
+		Benchmark:  "Benchmark" + r.GoName,
+		Create:     path("Create"),
+		Normal:     path("Normal"),
+		Retry:      path("Retry"),
+		Adjust:     path("Adjust"),
+		Reshape:    path("Reshape"),
+	}
+	for _, l := range r.Limits {
+		m.Limits = append(m.Limits, &Limit{
+			Name: l.Name, Doc: l.Doc, Field: l.GoName, Const: r.GoName + l.GoName, Attrs: attrs(l.Name),
+		})
+	}
+	for _, name := range r.Removed {
+		m.Removed = append(m.Removed, attrs(name))
+	}
+	return m
+}
+
+func attrs(limit string) Attrs {
+	field := func(f string) string { return "b_" + limit + "_" + f }
+	return Attrs{
+		Limit:    limit,
+		Tokens:   field("tk"),
+		Capacity: field("cp"),
+		Burst:    field("bx"),
+		Refill:   field("ra"),
+		Period:   field("rp"),
+		Consumed: field("tc"),
+	}
+}

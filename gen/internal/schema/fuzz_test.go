@@ -1,0 +1,160 @@
+package schema
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+)
+
+// FuzzRead holds Read to its word whatever the text: sorted problems of known rules on one line each, or else a Schema
+// that is complete, consistent, in bounds, and valid by the JSON Schema.
+func FuzzRead(f *testing.F) {
+	for _, src := range cases(f) {
+		f.Add(src)
+	}
+	js := compileSchema(f)
+	f.Fuzz(func(t *testing.T, src []byte) {
+		checkRead(t, js, src)
+	})
+}
+
+// TestReadMutated is FuzzRead on texts that are limits.yaml nearly: a few values and lines of the demonstration's are
+// changed, so that it gets past YAML nearly always, and past every rule now and then.
+func TestReadMutated(t *testing.T) {
+	js := compileSchema(t)
+	lines := strings.Split(string(cases(t)["demo"]), "\n")
+	word := regexp.MustCompile(`[A-Za-z0-9_-]+`)
+	good := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		text := slices.Clone(lines)
+		for range rapid.IntRange(1, 4).Draw(rt, "changes") {
+			at := rapid.IntRange(0, len(text)-1).Draw(rt, "line")
+			switch rapid.IntRange(0, 8).Draw(rt, "change") {
+			case 0:
+				text = slices.Delete(text, at, at+1)
+			case 1:
+				text = slices.Insert(text, at, text[at])
+			case 2:
+				other := rapid.IntRange(0, len(text)-1).Draw(rt, "other")
+				text[at], text[other] = text[other], text[at]
+			default:
+				words := word.FindAllStringIndex(text[at], -1)
+				if len(words) == 0 {
+					continue
+				}
+				w := rapid.SampledFrom(words).Draw(rt, "word")
+				text[at] = text[at][:w[0]] + rapid.SampledFrom([]string{
+					"0", "1", "10", "1_000", "0100", "1_000_000_000_000", "1_000_000_000_001", "99999999999999999999",
+					"1ms", "1s", "366d", "1d12h", "true", "null", "~", "{}", "[]", "''", "&a", "*a", "<<", "!!str",
+					"user", "org", "project", "rpm", "tpm", "rps", "cost", "error", "ttl", "id", "gpt-4", "gpt4", "gpt-4-rpm", "embeddings",
+					"limits", "entities", "capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4", "User",
+				}).Draw(rt, "new") + text[at][w[1]:]
+			}
+		}
+		if checkRead(rt, js, []byte(strings.Join(text, "\n"))) {
+			good++
+		}
+	})
+	if good == 0 {
+		t.Error("no text was without problems: the invariants of Schema were not under test")
+	}
+}
+
+// tester is what a fuzz target and a property test have in common.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// checkRead reads src and holds Read to its word. It says whether there were no problems.
+func checkRead(t tester, js *jsonschema.Schema, src []byte) bool {
+	t.Helper()
+	s, problems := Read("limits.yaml", src)
+	if len(problems) == 0 {
+		checkSchema(t, s)
+		if err := validate(t, js, src); err != nil {
+			t.Errorf("Read takes what the JSON Schema does not: %v", err)
+		}
+		return true
+	}
+	sorted := slices.Clone(problems)
+	sorted.Sort()
+	if !slices.Equal(sorted, problems) {
+		t.Errorf("problems are not sorted:\n%v", problems)
+	}
+	if compact := slices.Compact(sorted); len(compact) != len(problems) {
+		t.Errorf("a problem is reported twice:\n%v", problems)
+	}
+	for _, p := range problems {
+		if !slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == p.Rule }) {
+			t.Errorf("unknown rule: %v", p)
+		}
+		if p.File != "limits.yaml" || p.Line < 1 || p.Col < 1 || strings.ContainsAny(p.Message, "\n\r") {
+			t.Errorf("bad place or message: %q", p.String())
+		}
+	}
+	return false
+}
+
+// checkSchema fails unless s is complete and consistent.
+func checkSchema(t tester, s *Schema) {
+	t.Helper()
+	if s.Version != 1 || s.Revision < 1 || s.Revision > 90_000 || s.RevisionPos.Line < 1 || s.Package == "" || s.Out == "" ||
+		!slices.Equal(s.Stores, []string{"dynamodb"}) || len(s.Kinds) == 0 || len(s.Resources) == 0 {
+		t.Fatalf("incomplete: %+v", s)
+	}
+	for i, k := range s.Kinds {
+		if k.Name == "" || k.GoName == "" || k.Parent < -1 || k.Parent >= len(s.Kinds) || k.Pos.Line < 1 {
+			t.Errorf("bad kind: %+v", k)
+		}
+		steps := 0
+		for p := i; p >= 0 && steps <= len(s.Kinds); p = s.Kinds[p].Parent {
+			steps++
+		}
+		if steps > len(s.Kinds) {
+			t.Errorf("kind %s is its own ancestor", k.Name)
+		}
+	}
+	for _, r := range s.Resources {
+		if r.Name == "" || r.GoName == "" || r.Cascade != "none" || r.Pos.Line < 1 || len(r.Limits) == 0 || len(r.Charged) == 0 {
+			t.Errorf("bad resource: %+v", r)
+		}
+		for _, l := range r.Limits {
+			if l.Name == "" || l.GoName == "" || l.Pos.Line < 1 || slices.Contains(r.Removed, l.Name) {
+				t.Errorf("bad limit: %+v", l)
+			}
+			checkNumbers(t, l.Numbers, l.PerCall)
+		}
+		for i, c := range r.Charged {
+			if c.Kind < 0 || c.Kind >= len(s.Kinds) || len(c.Limits) != len(r.Limits) || len(c.PerCall) != len(r.Limits) || c.Pos.Line < 1 ||
+				slices.ContainsFunc(r.Charged[:i], func(d Charged) bool { return d.Kind == c.Kind }) {
+				t.Fatalf("bad charged kind of %s: %+v", r.Name, c)
+			}
+			for j := range c.Limits {
+				checkNumbers(t, c.Limits[j], c.PerCall[j])
+			}
+		}
+	}
+	declared := s.Declared()
+	slices.Sort(declared)
+	if n := len(declared); n != len(slices.Compact(declared)) {
+		t.Errorf("a Go name is declared twice: %v", declared)
+	}
+}
+
+func checkNumbers(t tester, n Numbers, perCall int64) {
+	t.Helper()
+	const tokens = 1e12
+	if n.Capacity < 1 || n.Burst < n.Capacity || n.Burst > tokens || n.Refill < 1 || n.Refill > tokens || perCall < 0 || perCall > n.Burst ||
+		n.Period < time.Millisecond || n.Period > 366*24*time.Hour || n.Period%time.Millisecond != 0 ||
+		float64(n.Refill)/n.Period.Seconds() > 1.000001e7 ||
+		float64(n.Burst)/float64(n.Refill)*n.Period.Hours() > 3650*24*1.000001 {
+		t.Errorf("numbers out of bounds: %+v, per call %d", n, perCall)
+	}
+}

@@ -1,0 +1,94 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+)
+
+func kindKeys() []string { return []string{"parent", "doc", "go_name"} }
+
+// maxIdentifier is the longest name of a kind or limit: it stands in every expression, or in every stored id.
+const maxIdentifier = 32
+
+// kinds reads the schema's entities. Known says that references to kinds can be checked against the result.
+func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
+	entries, _ := r.mapping(e.value, "entities")
+	if emptyMapping(e.value) {
+		r.add(r.pos(e.key), ruleEmpty, "entities is empty: name at least one kind, such as user: {}")
+	}
+	if len(entries) == 0 {
+		return nil, false
+	}
+	parents := make([]entry, len(entries))
+	for i, e := range entries {
+		k := &Kind{Name: e.name, Parent: -1, Pos: r.pos(e.key)}
+		kinds = append(kinds, k)
+		what := "kind " + quote(e.name)
+		nameOK := r.identifier(k.Pos, what, e.name)
+		f, ok := r.fields(e.value, what, kindKeys(), nil)
+		if !ok {
+			continue
+		}
+		k.Doc = r.doc(f)
+		k.GoName = r.goName(f, k.Pos, what, e.name, nameOK)
+		parents[i], _ = f.get("parent")
+	}
+	for i, e := range parents {
+		if e.value == nil {
+			continue
+		}
+		name, ok := r.text(e.value, "parent")
+		if !ok {
+			continue
+		}
+		kinds[i].Parent = kindIndex(kinds, name)
+		if kinds[i].Parent < 0 {
+			r.add(r.pos(e.value), ruleUnknownParent, "parent %q of kind %q is no kind of entities: %s",
+				name, kinds[i].Name, cure(name, without(kindNames(kinds), kinds[i].Name)))
+		}
+	}
+	r.checkCycles(kinds, parents)
+	return kinds, true
+}
+
+// checkCycles reports each cycle of parents once, at the parent of its first kind.
+func (r *reader) checkCycles(kinds []*Kind, parents []entry) {
+	done := make([]bool, len(kinds)) // every chain from here is known
+	for i := range kinds {
+		var path []int
+		k := i
+		for k >= 0 && !done[k] && !slices.Contains(path, k) {
+			path = append(path, k)
+			k = kinds[k].Parent
+		}
+		if k >= 0 && !done[k] {
+			cycle := path[slices.Index(path, k):]
+			first := slices.Index(cycle, slices.Min(cycle))
+			var names []string
+			for j := range len(cycle) + 1 {
+				names = append(names, kinds[cycle[(first+j)%len(cycle)]].Name)
+			}
+			r.add(r.pos(parents[cycle[first]].value), ruleParentCycle, "parents go round in a circle, %s: remove one of them", strings.Join(names, " -> "))
+		}
+		for _, k := range path {
+			done[k] = true
+		}
+	}
+}
+
+func kindIndex(kinds []*Kind, name string) int {
+	return slices.IndexFunc(kinds, func(k *Kind) bool { return k.Name == name })
+}
+
+func kindNames(kinds []*Kind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.Name
+	}
+	return names
+}
+
+// without returns names less one.
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(names, func(n string) bool { return n == name })
+}

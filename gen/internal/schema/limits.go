@@ -1,0 +1,127 @@
+package schema
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"time"
+)
+
+func limitKeys() []string {
+	return []string{"capacity", "every", "refill", "burst", "per_call", "doc", "go_name"}
+}
+
+func restatedKeys() []string {
+	return []string{"capacity", "every", "refill", "burst", "per_call"}
+}
+
+// limit is the numbers of a limit, at its base or for a kind, with the places where they are written.
+type limit struct {
+	what string // for messages: limit "rpm" of resource "gpt-4"
+	pos  Pos
+
+	capacity, refill, burst, perCall count
+	every                            period
+}
+
+// numbers returns l's numbers without their places.
+func (l limit) numbers() Numbers {
+	return Numbers{Capacity: l.capacity.n, Burst: l.burst.n, Refill: l.refill.n, Period: l.every.d}
+}
+
+// inherited returns l as it is for a kind that restates nothing of it.
+func (l limit) inherited() limit {
+	l.capacity, l.refill, l.burst, l.perCall = l.capacity.inherited(), l.refill.inherited(), l.burst.inherited(), l.perCall.inherited()
+	l.every = l.every.inherited()
+	return l
+}
+
+// baseLimit reads f into l: capacity and every must be there, refill and burst are capacity if they are not.
+func (r *reader) baseLimit(f fields, l limit) limit {
+	r.needAt(f, l.pos, "capacity", "write how many tokens "+l.what+" has, such as capacity: 100")
+	r.needAt(f, l.pos, "every", "write the time in which "+l.what+" refills, such as every: 1m")
+	l.capacity.own, l.capacity.pos = true, l.pos
+	l.every.own, l.every.pos = true, l.pos
+	l.refill, l.burst = l.capacity, l.capacity
+	return r.restatedLimit(f, l)
+}
+
+// restatedLimit reads f over l, the same limit as it is without f. Where f restates capacity, refill and burst follow
+// it unless f has them too; otherwise they stay what they are, as every and per_call do in any case.
+func (r *reader) restatedLimit(f fields, l limit) limit {
+	if e, ok := f.get("capacity"); ok {
+		l.capacity = r.count(e, "capacity", maxTokens)
+		l.refill, l.burst = l.capacity, l.capacity
+	}
+	if e, ok := f.get("refill"); ok {
+		l.refill = r.count(e, "refill", maxTokens)
+	}
+	if e, ok := f.get("burst"); ok {
+		l.burst = r.count(e, "burst", maxTokens)
+	}
+	if e, ok := f.get("per_call"); ok {
+		l.perCall = r.count(e, "per_call", maxTokens)
+	}
+	if e, ok := f.get("every"); ok {
+		l.every = r.period(e, "every")
+	}
+	return l
+}
+
+// checkLimit reports what is wrong between the numbers of l. What none of them is written in this mapping for has
+// been reported where it is.
+func (r *reader) checkLimit(l limit) {
+	if pos, ok := ownPlace(l.burst, l.capacity); ok && l.burst.n < l.capacity.n {
+		r.add(pos, ruleBurstCapacity, "burst %s of %s is below its capacity %s: raise burst, or leave it out (it is capacity then)",
+			grouped(l.burst.n), l.what, grouped(l.capacity.n))
+	}
+	if pos, ok := ownPlace(l.perCall, l.burst); ok && l.perCall.n > l.burst.n {
+		r.add(pos, rulePerCallBurst, "per_call %s of %s is above its burst %s: such a call could never be served, lower per_call or raise burst",
+			grouped(l.perCall.n), l.what, grouped(l.burst.n))
+	}
+	every := count{n: l.every.d.Milliseconds(), ok: l.every.ok, own: l.every.own, pos: l.every.pos}
+	if pos, ok := ownPlace(l.refill, every); ok && l.refill.n > maxPerMilli*every.n { // at most 3.2*10^14
+		r.add(pos, ruleRefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, raise every or lower refill",
+			l.what, grouped(l.refill.n), written(l.every.d))
+	}
+	if pos, ok := ownPlace(l.refill, l.burst, every); ok && !fillsInTime(l.burst.n, l.refill.n, every.n) {
+		r.add(pos, ruleFillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every %s): raise refill, or lower burst or every",
+			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), written(l.every.d))
+	}
+}
+
+// fillsInTime says whether burst/refill periods of so many milliseconds are within the bound, in 128 bits.
+func fillsInTime(burst, refill, milli int64) bool {
+	const most = maxFillDays * uint64(day/time.Millisecond)
+	needHi, needLo := bits.Mul64(uint64(burst), uint64(milli))
+	haveHi, haveLo := bits.Mul64(uint64(refill), most)
+	return needHi < haveHi || needHi == haveHi && needLo <= haveLo
+}
+
+// ownPlace returns the place of the first of cs that is written in the mapping at hand. It is not ok if there is none,
+// or if one of cs is not known.
+func ownPlace(cs ...count) (pos Pos, ok bool) {
+	for _, c := range slices.Backward(cs) {
+		if !c.ok {
+			return Pos{}, false
+		}
+		if c.own {
+			pos, ok = c.pos, true
+		}
+	}
+	return pos, ok
+}
+
+// written returns d as limits.yaml would have it.
+func written(d time.Duration) string {
+	switch {
+	case d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	case d%time.Hour == 0:
+		return strconv.FormatInt(int64(d/time.Hour), 10) + "h"
+	case d%time.Minute == 0:
+		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
+	default:
+		return d.String()
+	}
+}

@@ -1,0 +1,136 @@
+package schema
+
+import (
+	"go/token"
+	"strings"
+)
+
+const maxResourceName = 64
+
+const (
+	lowers = "abcdefghijklmnopqrstuvwxyz"
+	uppers = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits = "0123456789"
+)
+
+// made says that name is one of first and then only of rest.
+func made(name, first, rest string) bool {
+	return name != "" && strings.Contains(first, name[:1]) && strings.Trim(name[1:], rest) == ""
+}
+
+// identifier checks the name of a kind or limit, which what calls by it: [a-z][a-z0-9_]*, at most 32 letters.
+// Limits stand bare in expressions (design.md, section 2), and kinds end at the first '-' of a stored id.
+func (r *reader) identifier(pos Pos, what, name string) bool {
+	switch {
+	case !made(name, lowers, lowers+digits+"_"):
+		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z and go on with a-z, 0-9 or _", what)
+	case len(name) > maxIdentifier:
+		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name), maxIdentifier)
+	default:
+		return true
+	}
+	return false
+}
+
+// resourceName checks the name of a resource: [a-z0-9][a-z0-9._/-]{0,63}.
+func (r *reader) resourceName(pos Pos, what, name string) bool {
+	switch {
+	case !made(name, lowers+digits, lowers+digits+"._/-"):
+		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or . _ / -", what)
+	case len(name) > maxResourceName:
+		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name), maxResourceName)
+	default:
+		return true
+	}
+	return false
+}
+
+// badPackage says why name cannot be that of a package to generate, "" if it can.
+func badPackage(name string) string {
+	switch {
+	case !made(name, lowers, lowers+digits+"_"):
+		return "is no package name: it must start with a-z and go on with a-z, 0-9 or _"
+	case token.IsKeyword(name):
+		return "is a Go keyword: choose another name"
+	case name == "main":
+		return "cannot be imported: choose another name"
+	case name == "documentation":
+		return "is ignored by the go command: choose another name"
+	case strings.HasSuffix(name, "_test"):
+		return "is that of a test package: choose a name that does not end in _test"
+	}
+	return ""
+}
+
+// goName returns the Go name of what: its go_name if it has one, else what follows from its name. It returns "" if
+// there is none, which has been reported then.
+func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) string {
+	e, ok := f.get("go_name")
+	if !ok {
+		if !nameOK {
+			return ""
+		}
+		g := goName(name)
+		if made(g, digits, lowers+uppers+digits) {
+			r.add(pos, ruleGoName, "%s would be %s in Go, where names cannot start with a digit: set its go_name", what, g)
+			return ""
+		}
+		return g
+	}
+	g, ok := r.text(e.value, "go_name")
+	switch {
+	case !ok:
+	case !made(g, uppers, lowers+uppers+digits):
+		r.add(r.pos(e.value), ruleGoName, "go_name %q of %s is not usable: it must start with A-Z and go on with letters and digits", g, what)
+	case len(g) > maxResourceName:
+		r.add(r.pos(e.value), ruleGoName, "go_name of %s has %d letters: it can have at most %d", what, len(g), maxResourceName)
+	default:
+		return g
+	}
+	return ""
+}
+
+// goName turns a name into an exported Go name. Words are split at all but letters and digits. The letters a word
+// starts with become upper-case as a whole where they are a usual initialism, and else in their first letter; the rest
+// of the word stays: gpt-4o-mini is GPT4oMini, http2_rps is HTTP2RPS, llama-3.1-8b is Llama318b.
+func goName(name string) string {
+	var b strings.Builder
+	words := strings.FieldsFunc(name, func(c rune) bool { return !strings.ContainsRune(lowers+digits, c) })
+	for _, w := range words {
+		rest := strings.TrimLeft(w, lowers)
+		letters := w[:len(w)-len(rest)]
+		switch {
+		case isInitialism(letters):
+			letters = strings.ToUpper(letters)
+		case letters != "":
+			letters = strings.ToUpper(letters[:1]) + letters[1:]
+		}
+		b.WriteString(letters + rest)
+	}
+	return b.String()
+}
+
+// isInitialism says whether a word is written in capitals. Each one added later renames Go code of users: none should be.
+func isInitialism(word string) bool {
+	switch word {
+	case "rps", "rpm", "rph", "rpd", "qps", "qpm", "qpd", "tps", "tpm", "tph", "tpd", // rates
+		"ai", "asr", "gpt", "llm", "ml", "nlp", "ocr", "rag", "stt", "tts",
+		"acl", "api", "cdn", "cli", "crm", "dns", "grpc", "html", "http", "https", "ip", "mms", "rpc", "sdk", "sla",
+		"smtp", "sms", "sns", "sqs", "sse", "ssh", "ssl", "sso", "tcp", "tls", "ttl", "udp", "uri", "url", "vm", "vpn",
+		"aws", "cpu", "css", "csv", "db", "gb", "gpu", "id", "io", "json", "kb", "mb", "os", "pdf", "qa", "ram", "sku",
+		"sql", "ui", "uid", "utf", "uuid", "ux", "xml", "yaml":
+		return true
+	}
+	return false
+}
+
+// Unexported returns the unexported form of an exported Go name of ASCII letters and digits: the capitals it starts with
+// become small, but for the last of several that starts a word. GPT4oMini is gpt4oMini, APIKey is apiKey, RPM is rpm.
+func Unexported(goName string) string {
+	rest := strings.TrimLeft(goName, uppers)
+	n := len(goName) - len(rest)
+	if n > 1 && rest != "" && strings.Contains(lowers, rest[:1]) {
+		n--
+	}
+	return strings.ToLower(goName[:n]) + goName[n:]
+}

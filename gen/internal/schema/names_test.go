@@ -1,0 +1,63 @@
+package schema
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestGoName(t *testing.T) {
+	for _, c := range []struct{ name, exported, unexported string }{
+		{"gpt-4", "GPT4", "gpt4"},
+		{"gpt-4o-mini", "GPT4oMini", "gpt4oMini"},
+		{"gpt4o", "GPT4o", "gpt4o"},
+		{"gpt-3.5-turbo", "GPT35Turbo", "gpt35Turbo"},
+		{"llama-3.1-8b", "Llama318b", "llama318b"},
+		{"embeddings", "Embeddings", "embeddings"},
+		{"rpm", "RPM", "rpm"},
+		{"input_tokens", "InputTokens", "inputTokens"},
+		{"user_id", "UserID", "userID"},
+		{"id", "ID", "id"},
+		{"api-key", "APIKey", "apiKey"},
+		{"http2_rps", "HTTP2RPS", "http2RPS"},
+		{"v1/users/list", "V1UsersList", "v1UsersList"},
+		{"s3", "S3", "s3"},
+		{"apis", "Apis", "apis"},
+		{"a_b", "AB", "ab"},
+		{"a", "A", "a"},
+		{"trailing__-", "Trailing", "trailing"},
+		{"a-chat", "AChat", "aChat"},
+	} {
+		g := goName(c.name)
+		if g != c.exported || Unexported(g) != c.unexported {
+			t.Errorf("%s: got %s and %s, want %s and %s", c.name, g, Unexported(g), c.exported, c.unexported)
+		}
+	}
+	if got := Unexported(""); got != "" {
+		t.Errorf("Unexported of nothing is %q", got)
+	}
+}
+
+// TestDeclared holds the list of names to what the sketch of the demonstration declares.
+func TestDeclared(t *testing.T) {
+	s, problems := Read("limits.yaml", cases(t)["demo"])
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	declared := s.Declared()
+	for _, name := range []string{
+		"Entity", "Limiter", "New", "ExtractDeltas", "DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError",
+		"SetupError", "ContendedError", "ErrSettled", "Revision", "Config", "ParseEntity",
+		"Org", "Project", "User", "kindOrg", "kindProject", "kindUser", "ProjectByID", "UserByID",
+		"GPT4", "GPT4RPM", "GPT4TPM", "GPT4Resource", "GPT4Acquirer", "GPT4Lease", "GPT4Entity", "GPT4Cost", "GPT4Limits", "GPT4Bucket",
+		"gpt4", "gpt4Vector", "gpt4Cost", "gpt4LimitsVector", "gpt4LimitsOf", "gpt4NormalUpdate", "gpt4NormalCondition", "TestGPT4",
+		"embeddings", "EmbeddingsRPS",
+	} {
+		if !slices.Contains(declared, name) {
+			t.Errorf("%s is not declared", name)
+		}
+	}
+	slices.Sort(declared)
+	if n := len(declared); n != len(slices.Compact(declared)) {
+		t.Error("a name is declared twice")
+	}
+}

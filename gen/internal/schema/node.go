@@ -1,0 +1,194 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"gopkg.in/yaml.v3"
+)
+
+// The tags that yaml.v3 gives nodes, as far as they matter here.
+const (
+	tagString    = "!!str"
+	tagTimestamp = "!!timestamp" // text to YAML 1.2 and to us
+	tagNull      = "!!null"
+	tagMerge     = "!!merge"
+)
+
+// entry is a key of a mapping with its value, or an item of a list, which has no key.
+type entry struct {
+	name       string
+	key, value *yaml.Node
+}
+
+// fields are the known keys of a mapping.
+type fields struct {
+	pos     Pos // of the mapping
+	entries []entry
+	meant   []string // keys that unknown ones are probably misspellings of: not missing too
+}
+
+func (f fields) get(name string) (entry, bool) {
+	i := slices.IndexFunc(f.entries, func(e entry) bool { return e.name == name })
+	if i < 0 {
+		return entry{}, false
+	}
+	return f.entries[i], true
+}
+
+func (r *reader) pos(n *yaml.Node) Pos { return r.at(n.Line, n.Column) }
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == tagNull }
+
+// emptyMapping says that n is {}.
+func emptyMapping(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && len(n.Content) == 0 }
+
+// refused says that n is something that checkFeatures has reported.
+func refused(n *yaml.Node) bool { return n.Kind == yaml.AliasNode || n.Tag == tagMerge }
+
+// wrong reports that n, which what names, has not the type it should.
+func (r *reader) wrong(n *yaml.Node, what, want string) {
+	if refused(n) {
+		return
+	}
+	is := "is text"
+	switch {
+	case n.Kind == yaml.MappingNode:
+		is = "is a mapping"
+	case n.Kind == yaml.SequenceNode:
+		is = "is a list"
+	case isNull(n):
+		is = "has no value"
+	case n.Tag != tagString:
+		is = "is " + strings.TrimPrefix(n.Tag, "!!") + " " + strconv.Quote(n.Value)
+	}
+	r.add(r.pos(n), ruleWrongType, "%s %s: write %s", what, is, want)
+}
+
+// mapping returns the entries of n in the file's order. Of a key that stands twice, only the first is returned.
+func (r *reader) mapping(n *yaml.Node, what string) ([]entry, bool) {
+	if n.Kind != yaml.MappingNode {
+		r.wrong(n, what, "a mapping of keys to values, {} for none")
+		return nil, false
+	}
+	entries := make([]entry, 0, len(n.Content)/2)
+	first := make(map[string]Pos, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch at, twice := first[key.Value]; {
+		case refused(key):
+		case key.Kind != yaml.ScalarNode:
+			r.wrong(key, "a key of "+what, "a name")
+		case twice:
+			r.add(r.pos(key), ruleDuplicateKey, "%q stands in %s twice: remove one, the first is in line %d", key.Value, what, at.Line)
+		default:
+			first[key.Value] = r.pos(key)
+			entries = append(entries, entry{key.Value, key, value})
+		}
+	}
+	return entries, true
+}
+
+// fields returns the entries of n whose keys are known, and reports the others: as special says, if it has a word on
+// a key, else as unknown.
+func (r *reader) fields(n *yaml.Node, what string, known []string, special func(entry) bool) (fields, bool) {
+	entries, ok := r.mapping(n, what)
+	f := fields{pos: r.pos(n)}
+	for _, e := range entries {
+		switch {
+		case slices.Contains(known, e.name):
+			f.entries = append(f.entries, e)
+		case special != nil && special(e):
+		default:
+			if k, ok := nearest(e.name, known); ok {
+				f.meant = append(f.meant, k)
+			}
+			r.add(r.pos(e.key), ruleUnknownKey, "unknown key %q in %s: %s", e.name, what, cure(e.name, known))
+		}
+	}
+	return f, ok
+}
+
+// need returns the entry of a required key. If it is not there, that is reported at the mapping itself, with how to mend it.
+func (r *reader) need(f fields, name, how string) (entry, bool) {
+	return r.needAt(f, f.pos, name, how)
+}
+
+// needAt is need for a mapping that has a better place for its problems than its first key: its own key.
+func (r *reader) needAt(f fields, pos Pos, name, how string) (entry, bool) {
+	e, ok := f.get(name)
+	if !ok && !slices.Contains(f.meant, name) {
+		r.add(pos, ruleMissingKey, "%s is missing: %s", name, how)
+	}
+	return e, ok
+}
+
+// scalar returns the text of n as it stands in the file, quotes aside, whatever YAML takes it for.
+func (r *reader) scalar(n *yaml.Node, what string) (string, bool) {
+	if n.Kind != yaml.ScalarNode || isNull(n) || refused(n) {
+		r.wrong(n, what, "a single value")
+		return "", false
+	}
+	return n.Value, true
+}
+
+// text returns the text of n, which must be text to YAML too: true and 12 have to be quoted.
+func (r *reader) text(n *yaml.Node, what string) (string, bool) {
+	if n.Kind != yaml.ScalarNode || n.Tag != tagString && n.Tag != tagTimestamp {
+		r.wrong(n, what, "text, in quotes if it looks like something else")
+		return "", false
+	}
+	return n.Value, true
+}
+
+// names returns the items of a list of names, each once.
+func (r *reader) names(n *yaml.Node, what string) []entry {
+	if n.Kind != yaml.SequenceNode {
+		r.wrong(n, what, "a list, such as [a, b]")
+		return nil
+	}
+	var items []entry
+	for _, c := range n.Content {
+		name, ok := r.text(c, "an item of "+what)
+		switch {
+		case !ok:
+		case slices.ContainsFunc(items, func(e entry) bool { return e.name == name }):
+			r.add(r.pos(c), ruleRepeated, "%q stands in %s twice: remove one", name, what)
+		default:
+			items = append(items, entry{name: name, value: c})
+		}
+	}
+	return items
+}
+
+// doc returns the text of a doc entry, ready for a comment.
+func (r *reader) doc(f fields) string {
+	e, ok := f.get("doc")
+	if !ok {
+		return ""
+	}
+	text, ok := r.text(e.value, "doc")
+	if !ok {
+		return ""
+	}
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRightFunc(l, unicode.IsSpace)
+	}
+	text = strings.TrimSpace(strings.Join(lines, "\n"))
+	if i := strings.IndexFunc(text, isControl); i >= 0 {
+		r.add(r.pos(e.value), ruleDocText, "doc has control character %U, which cannot stand in a Go comment: remove it", []rune(text[i:])[0])
+		return ""
+	}
+	return text
+}
+
+// isControl says that c is not for text of lines: a byte order mark inside a file does not compile either.
+func isControl(c rune) bool {
+	return unicode.IsControl(c) && c != '\n' && c != '\t' || c == '\ufeff' || c == '\u2028' || c == '\u2029'
+}
+
+// quote returns a name for a message: whatever is in it, on one line.
+func quote(name string) string { return strconv.Quote(name) }

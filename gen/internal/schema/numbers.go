@@ -1,0 +1,190 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The bounds of design.md, section 3: with them int64 holds every sum of millitokens and milliseconds.
+const (
+	maxTokens   = 1_000_000_000_000 // 10^15 millitokens
+	maxRevision = 90_000
+	maxPerMilli = 10_000 // tokens refilled: 10^7 per second
+	maxFillDays = 3650
+
+	minPeriod = time.Millisecond
+	maxPeriod = maxPeriodDays * day
+
+	maxPeriodDays = 366
+	day           = 24 * time.Hour
+)
+
+// count is a whole number of limits.yaml.
+type count struct {
+	n   int64
+	ok  bool // it was read, and is in bounds
+	own bool // it is written, or follows from what is written, in this mapping: pos is its place there
+	pos Pos
+}
+
+// inherited returns c as a mapping sees it that does not restate it.
+func (c count) inherited() count {
+	c.own = false
+	return c
+}
+
+// period is the time in which a limit refills.
+type period struct {
+	d   time.Duration
+	ok  bool
+	own bool
+	pos Pos
+}
+
+// inherited returns p as a mapping sees it that does not restate it.
+func (p period) inherited() period {
+	p.own = false
+	return p
+}
+
+// count reads the number of e, 1 to most.
+func (r *reader) count(e entry, what string, most int64) count {
+	c := count{own: true, pos: r.pos(e.value)}
+	text, ok := r.scalar(e.value, what)
+	if !ok {
+		return c
+	}
+	n, why := parseCount(text)
+	switch {
+	case why != "":
+		r.add(c.pos, ruleBadNumber, "%s: %q %s", what, text, why)
+	case n == 0 && e.name == "per_call":
+		r.add(c.pos, ruleZeroNumber, "%s is 0: leave it out if a cost of 0 is to take nothing", what)
+	case n == 0:
+		r.add(c.pos, ruleZeroNumber, "%s is 0: it must be at least 1", what)
+	case n > most:
+		r.add(c.pos, ruleNumberRange, "%s is %s: it can be at most %s", what, text, grouped(most))
+	default:
+		c.n, c.ok = n, true
+	}
+	return c
+}
+
+// parseCount reads digits, which may be grouped by single '_'. Numbers that int64 does not hold are MaxInt64, beyond
+// every bound. Why says what is wrong with text, "" if nothing is.
+//
+// The text is read, not what YAML makes of it: to yaml.v3, 0100 is 64 and 1_0 is 10, and to YAML 1.2 they are 100 and text.
+func parseCount(text string) (n int64, why string) {
+	digits := strings.ReplaceAll(text, "_", "")
+	switch {
+	case text == "":
+		return 0, "is no number: write digits"
+	case strings.Trim(digits, "0123456789") != "" || digits == "":
+		return 0, "is not a whole number: write digits, and '_' between digits if you like"
+	case text[0] == '_', text[len(text)-1] == '_', strings.Contains(text, "__"):
+		return 0, "has a '_' that is not between two digits"
+	case text[0] == '0' && len(text) > 1:
+		return 0, "starts with 0, which is octal to some readers of YAML: remove the 0"
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil { // out of range: there are only digits
+		return math.MaxInt64, ""
+	}
+	return n, ""
+}
+
+// grouped returns n as people write it: 1_000_000.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "_" + s[i:]
+	}
+	return s
+}
+
+// period reads the duration of e.
+func (r *reader) period(e entry, what string) period {
+	p := period{own: true, pos: r.pos(e.value)}
+	text, ok := r.scalar(e.value, what)
+	if !ok {
+		return p
+	}
+	d, why := parsePeriod(text)
+	switch {
+	case why != "":
+		r.add(p.pos, ruleBadPeriod, "%s: %q %s", what, text, why)
+	case d < minPeriod:
+		r.add(p.pos, rulePeriodRange, "%s is %s: it must be at least 1ms", what, text)
+	case d > maxPeriod:
+		r.add(p.pos, rulePeriodRange, "%s is %s: it can be at most %dd", what, text, maxPeriodDays)
+	case d%time.Millisecond != 0:
+		r.add(p.pos, rulePeriodRange, "%s is %s: it must be whole milliseconds", what, text)
+	default:
+		p.d, p.ok = d, true
+	}
+	return p
+}
+
+// parsePeriod reads a duration as Go writes it, without sign, which may start with whole days: 90s, 1h30m, 1d, 1d12h.
+// Durations that time.Duration does not hold are MaxInt64, beyond every bound. Why says what is wrong with text, ""
+// if nothing is.
+func parsePeriod(text string) (d time.Duration, why string) {
+	const form = "is no duration: write a number and ms, s, m, h or d, such as 1m"
+	days, rest, hasDays := strings.Cut(text, "d")
+	switch {
+	case text == "":
+		return 0, form
+	case strings.Trim(text, "0123456789_") == "":
+		return 0, fmt.Sprintf("has no unit: write ms, s, m, h or d after it, such as %ss", text)
+	case !hasDays:
+		days, rest = "", text
+	}
+	if hasDays {
+		n, bad := parseCount(days)
+		if bad != "" || strings.Contains(days, "_") {
+			return 0, "is no duration: whole days come first and once, such as 1d12h"
+		}
+		d = day * time.Duration(min(n, maxPeriodDays+1)) // more is too long anyway, and could overflow
+	}
+	if rest == "" {
+		return d, ""
+	}
+	if strings.ContainsAny(rest[:1], "+-") || !strings.ContainsAny(rest, "smh") {
+		return 0, form
+	}
+	clock, err := time.ParseDuration(rest)
+	switch {
+	case err != nil && durationSyntax(rest):
+		return math.MaxInt64, ""
+	case err != nil:
+		return 0, form
+	case clock > math.MaxInt64-d:
+		return math.MaxInt64, ""
+	}
+	return d + clock, ""
+}
+
+// durationSyntax says that text is numbers with units, so that time.ParseDuration can only have found it too long.
+func durationSyntax(text string) bool {
+	for text != "" {
+		rest := strings.TrimLeft(text, "0123456789.")
+		number := text[:len(text)-len(rest)]
+		if strings.Trim(number, ".") == "" || strings.Count(number, ".") > 1 {
+			return false
+		}
+		unit, found := "", false
+		for _, unit = range []string{"ns", "us", "µs", "μs", "ms", "s", "m", "h"} {
+			if found = strings.HasPrefix(rest, unit); found {
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+		text = rest[len(unit):]
+	}
+	return true
+}

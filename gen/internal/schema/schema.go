@@ -1,0 +1,70 @@
+// Package schema reads limits.yaml: its text goes in, a checked Schema or the list of all its mistakes comes out.
+//
+//	limits.yaml -> yaml.Node -> Schema        (read.go, then one file per part: kinds.go, resources.go, limits.go)
+//	                         -> Problems      (rules.go names every rule a Problem can carry)
+//
+// What later phases need to know is resolved here: Go names, defaults, and each kind's own numbers.
+package schema
+
+import "time"
+
+// Schema is what a limits.yaml says, in the file's order, with every default filled in.
+// It is complete and consistent if Read returned no Problems, and only then.
+type Schema struct {
+	Version     int    // of the file format: 1
+	Revision    int64  // of the numbers: 1 to 90,000
+	RevisionPos Pos    // where Revision is written
+	Package     string // name of the generated package
+	Out         string // its folder: a slash-separated path, relative to the folder of limits.yaml
+
+	Stores    []string // what generated code is emitted for: "dynamodb"
+	Kinds     []*Kind
+	Resources []*Resource
+}
+
+// Kind is a kind of entity, such as user.
+type Kind struct {
+	Name   string // as in "<kind>-<id>"
+	GoName string // of its struct: User
+	Doc    string // "" if there is none; see Limit.Doc
+	Parent int    // index into Schema.Kinds, -1 for none; following Parent always ends
+	Pos    Pos    // of its key in limits.yaml
+}
+
+// Resource is something calls are made to under limits, such as gpt-4.
+type Resource struct {
+	Name    string
+	GoName  string // gpt-4: GPT4; ASCII letters and digits
+	Doc     string // "" if there is none; see Limit.Doc
+	Limits  []*Limit
+	Removed []string // names of limits that buckets may still hold; none of them is in Limits
+	Charged []Charged
+	Cascade string // "none"
+	Pos     Pos    // of its key in limits.yaml
+}
+
+// Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.
+type Limit struct {
+	Name   string
+	GoName string // rpm: RPM; ASCII letters and digits
+	Doc    string // trimmed text of one or more lines joined by '\n', no control characters but tabs; "" for none
+	Numbers
+	PerCall int64 // what a cost of 0 means; 0 if limits.yaml does not say
+	Pos     Pos   // of its key in limits.yaml
+}
+
+// Numbers is what makes a token bucket, in whole tokens. All are positive and within the bounds of design.md, section 3.
+type Numbers struct {
+	Capacity int64
+	Burst    int64 // at least Capacity
+	Refill   int64 // tokens added each Period
+	Period   time.Duration
+}
+
+// Charged is a kind of entity that has a bucket of a resource, with that kind's own numbers.
+type Charged struct {
+	Kind    int       // index into Schema.Kinds
+	Limits  []Numbers // one for each of Resource.Limits
+	PerCall []int64   // one for each of Resource.Limits; see Limit.PerCall
+	Pos     Pos       // of its key in the resource's entities; the resource's own where that is left out
+}

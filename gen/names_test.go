@@ -1,0 +1,106 @@
+package gen
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// TestDeclared holds what generated packages declare and import against the list by which the schema's rules find clashes:
+// a name that is not on it could be a resource's.
+func TestDeclared(t *testing.T) {
+	for name, dir := range cases(t, "golden") {
+		t.Run(name, func(t *testing.T) {
+			s, problems := schema.Read("limits.yaml", []byte(tree(t, dir)["limits.yaml"]))
+			if problems != nil {
+				t.Fatal(problems)
+			}
+			declared := s.Declared()
+			for file, src := range tree(t, filepath.Join(dir, "out")) {
+				f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.SkipObjectResolution)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, name := range topLevel(f) {
+					if !slices.Contains(declared, name) {
+						t.Errorf("%s declares %s, which schema.Declared does not have", file, name)
+					}
+				}
+				for _, imp := range f.Imports {
+					path, _ := strconv.Unquote(imp.Path.Value)
+					base := path[strings.LastIndexByte(path, '/')+1:]
+					text := strings.Replace(reservedTry, "NAME", base, 1)
+					if _, problems := schema.Read("limits.yaml", []byte(text)); len(problems) == 0 {
+						t.Errorf("%s imports %s, and a resource may have that name", file, base)
+					}
+				}
+			}
+		})
+	}
+}
+
+const reservedTry = `version: 1
+revision: 1
+go: {package: limits}
+entities: {user: {}}
+resources: {NAME: {limits: {rps: {capacity: 1, every: 1s}}}}
+`
+
+// topLevel returns the names that a file declares in its package.
+func topLevel(f *ast.File) []string {
+	var names []string
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				names = append(names, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					names = append(names, s.Name.Name)
+				case *ast.ValueSpec:
+					for _, n := range s.Names {
+						names = append(names, n.Name)
+					}
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return n == "_" })
+}
+
+// TestDocumented: every exported symbol of generated code has a doc comment.
+func TestDocumented(t *testing.T) {
+	for name, dir := range cases(t, "golden") {
+		for file, src := range tree(t, filepath.Join(dir, "out")) {
+			f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments|parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				switch d := d.(type) {
+				case *ast.FuncDecl:
+					if d.Name.IsExported() && !strings.HasPrefix(d.Doc.Text(), d.Name.Name+" ") {
+						t.Errorf("%s: %s: func %s has no doc comment", name, file, d.Name.Name)
+					}
+				case *ast.GenDecl:
+					for _, s := range d.Specs {
+						if s, ok := s.(*ast.TypeSpec); ok && s.Name.IsExported() &&
+							!strings.HasPrefix(d.Doc.Text(), s.Name.Name+" ") && !strings.HasPrefix(s.Doc.Text(), s.Name.Name+" ") {
+							t.Errorf("%s: %s: type %s has no doc comment", name, file, s.Name.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package dynamolocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+const (
+	pollEvery = 50 * time.Millisecond
+
+	// idleConnections is how many connections a client keeps open to the engine. The SDK keeps 10; tests with 64
+	// writers would open and close one per call.
+	idleConnections = 128
+)
+
+// Client returns a new client of the engine, with an HTTP transport of its own. Region and credentials are made up: the
+// engine takes any.
+func (s *Server) Client() *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(s.endpoint),
+		Region:       "us-east-1",
+		Credentials:  credentials.NewStaticCredentialsProvider("sluice", "sluice", ""),
+		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
+		}),
+	})
+}
+
+// awaitAnswer returns nil once the engine lists its tables, and an error when ctx ends or the process does.
+func (s *Server) awaitAnswer(ctx context.Context) error {
+	client := s.Client()
+	var exited <-chan struct{} // nil, so never ready, for an engine that somebody else runs
+	if s.process != nil {
+		exited = s.process.exited
+	}
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		_, err := client.ListTables(ctx, &dynamodb.ListTablesInput{}, func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+		select {
+		case <-exited: // first: an answer then came from somebody else on the same port
+			return errors.New("it exited")
+		default:
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-exited:
+		case <-ctx.Done():
+			return fmt.Errorf("%w (last try: %w)", context.Cause(ctx), err)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package dynamolocal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	endpointVariable = "SLUICE_DYNAMODB_ENDPOINT"
+
+	// startLimit is how long an engine may take to answer. Alone it takes 1 s, but in `go test ./...` it competes with
+	// compilers, the race detector and the engines of other packages.
+	startLimit = 60 * time.Second
+
+	// portTries is how often Start takes another port after somebody else got the one it had found free.
+	portTries = 3
+)
+
+// Options say how Start finds and runs the engine. The zero value is what tests and examples want; with any other,
+// SLUICE_DYNAMODB_ENDPOINT is not looked at.
+type Options struct {
+	// Dir is the folder with the engine's jars. Empty: that of SLUICE_DYNAMODB_LOCAL, else .build/dynamodb-local in
+	// the root of the module around the working directory.
+	Dir string
+	// Port is the TCP port to listen on. 0: a free one.
+	Port int
+}
+
+// Server is a running engine. Its methods may be called by several goroutines at once.
+type Server struct {
+	endpoint string
+	process  *process // nil when somebody else started the engine
+	stop     func() error
+}
+
+// Start starts an engine with no tables and returns once it answers. ctx bounds the start alone: the engine then runs
+// until Stop, or until this process ends. An error that matches ErrMissing says what to install.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer for %v", startLimit))
+	defer cancel()
+	if endpoint := os.Getenv(endpointVariable); endpoint != "" && o == (Options{}) {
+		return attach(ctx, endpoint)
+	}
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, &missingError{javaMissing}
+	}
+	dir, err := folder(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		s, err := run(ctx, java, dir, o)
+		if errors.Is(err, errPortTaken) && o.Port == 0 && try < portTries {
+			continue
+		}
+		return s, err
+	}
+}
+
+// attach uses an engine that somebody else runs.
+func attach(ctx context.Context, endpoint string) (*Server, error) {
+	s := &Server{endpoint: endpoint, stop: func() error { return nil }}
+	if err := s.awaitAnswer(ctx); err != nil {
+		return nil, fmt.Errorf("use the DynamoDB at %s (%s): %w", endpoint, endpointVariable, err)
+	}
+	return s, nil
+}
+
+var errPortTaken = errors.New("the port is taken: choose another")
+
+// run launches one engine and waits until it answers.
+func run(ctx context.Context, java, dir string, o Options) (*Server, error) {
+	port := o.Port
+	if port == 0 {
+		var err error
+		if port, err = freePort(); err != nil {
+			return nil, err
+		}
+	}
+	p, err := launch(java, dir, port)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		endpoint: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		process:  p,
+		stop:     sync.OnceValue(p.stop),
+	}
+	if err := s.awaitAnswer(ctx); err != nil {
+		_ = p.stop() // it may have gone by itself, which startError tells
+		return nil, startError(java, port, p, err)
+	}
+	return s, nil
+}
+
+// startError explains why an engine that was launched does not answer.
+func startError(java string, port int, p *process, err error) error {
+	output := p.output.String()
+	if cure := fromOutput(java, output); cure != nil {
+		return cure
+	}
+	if strings.Contains(output, "Address already in use") {
+		return fmt.Errorf("start DynamoDB Local on port %d: %w", port, errPortTaken)
+	}
+	return fmt.Errorf("start DynamoDB Local on port %d: %w; it printed:\n%s", port, err, output)
+}
+
+// freePort asks the kernel for a port that nobody listens on. The engine listens on all addresses, so it is asked for
+// there too, not on 127.0.0.1 alone.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Endpoint returns the engine's URL, for an SDK client's base endpoint or a command's --endpoint.
+func (s *Server) Endpoint() string { return s.endpoint }
+
+// Stop ends the engine and returns once its process is gone; an error says that it had died before, and what it printed.
+// For an engine that somebody else started, Stop does nothing. A second call returns what the first did.
+func (s *Server) Stop() error { return s.stop() }

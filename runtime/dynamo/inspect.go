@@ -1,0 +1,54 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// Getter is the part of *dynamodb.Client that Inspect calls.
+type Getter interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+}
+
+// Inspect reads the bucket of entity, as stored (user-123), on resource, consistently and without a schema: its limits
+// are Extra, by name. It returns nil where there is no bucket, which is then full. It fails with a *runtime.SetupError,
+// or a *runtime.UnavailableError when DynamoDB does not answer.
+func Inspect(ctx context.Context, client Getter, table, entity, resource string) (*bucket.Image, error) {
+	s := &session{Store: &Store{table: table}}
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &table, Key: bucketItemKey(entity, resource), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, s.checkError(err)
+	}
+	if len(out.Item) == 0 {
+		return nil, nil
+	}
+	d := codec.Decoder{Item: out.Item}
+	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(ttlAttribute), Op: d.Text("op"), Extra: d.Extra()}
+	if err := d.Err(); err != nil {
+		return nil, malformed(entity, resource, err)
+	}
+	return img, nil
+}
+
+// bucketItemKey is the key of a bucket; generated code has it as constants.
+func bucketItemKey(entity, resource string) codec.Item {
+	return codec.Item{hashKey: codec.S("ENTITY#" + entity), rangeKey: codec.S("#BUCKET#" + resource)}
+}
+
+// malformed is the error for a bucket's item that cannot be one.
+func malformed(entity, resource string, err error) error {
+	return &runtime.SetupError{
+		What: fmt.Sprintf("the bucket of %s on %s is malformed", entity, resource),
+		Do:   "mend or delete the item: a missing bucket is a full one",
+		Err:  err,
+	}
+}

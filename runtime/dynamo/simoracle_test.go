@@ -1,0 +1,277 @@
+package dynamo
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// The oracle of design section 4: the committed writes, put in the order of the instants at which they linearise and
+// replayed on an ideal token bucket, must leave exactly the level that the table has. Above it tokens were forged, below
+// it lost. What contended writers leave unclaimed on purpose is booked apart.
+type verdictOf struct {
+	forged, lost int64 // millitokens, summed
+	left         int64 // the most that was left at once
+	over         int   // acquires that the ideal bucket would have denied
+	first        string
+}
+
+func (v verdictOf) exact() bool { return v.forged == 0 && v.lost == 0 && v.over == 0 }
+
+func (v verdictOf) String() string {
+	return fmt.Sprintf("forged %d, lost %d, left %d, over-admitted %d: %s", v.forged, v.lost, v.left, v.over, v.first)
+}
+
+// Each limit is replayed by itself. A write that charges a limit, or claims its refill, linearises at its guard's instant;
+// one that only gives back has no guard there, and any instant of its call will do.
+type entry struct {
+	commit
+	limit   int
+	instant int64
+	free    bool
+}
+
+func (e *entry) balance() bucket.Balance { return e.after.Balances[e.limit] }
+
+// cost is what e charged.
+func (e *entry) cost() int64 {
+	c := e.balance().Consumed
+	if e.before != nil {
+		c -= e.before.Balances[e.limit].Consumed
+	}
+	return c
+}
+
+// claims reports that e set the balance, or moved rf or parameters.
+func (e *entry) claims() bool {
+	return e.before == nil || e.before.Refilled != e.after.Refilled || e.before.Version != e.after.Version
+}
+
+// judge replays the log of one bucket.
+func judge(log []commit) verdictOf {
+	var v verdictOf
+	if len(log) == 0 {
+		return v
+	}
+	for limit := range log[0].after.Balances {
+		var entries []entry
+		for _, c := range log {
+			e := entry{commit: c, limit: limit, instant: c.after.Refilled}
+			if !e.claims() {
+				switch cost := e.cost(); {
+				case cost == 0:
+					continue
+				case cost < 0:
+					e.free = true
+				}
+				e.instant = max(c.tag.called, c.after.Refilled)
+			}
+			if img := c.after; e.cost() > 0 && !c.tag.settle && bucket.Available(e.balance(), img.Refilled, e.instant) < 0 {
+				v.over++
+			}
+			entries = append(entries, e)
+		}
+		x := ideal{at: entries[0].instant, tokens: entries[0].balance().Burst, limit: entries[0].balance().Limit}
+		for len(entries) > 0 {
+			n := cluster(entries)
+			x = v.replay(x, entries[:n])
+			entries = entries[n:]
+		}
+	}
+	return v
+}
+
+// cluster returns how many entries form the shortest prefix that no later entry is ordered into.
+func cluster(entries []entry) int {
+	least := make([]int64, len(entries)+1)
+	least[len(entries)] = math.MaxInt64
+	for k := len(entries) - 1; k >= 0; k-- {
+		least[k] = min(least[k+1], entries[k].instant)
+	}
+	most := int64(math.MinInt64)
+	for k, e := range entries {
+		if most = max(most, e.instant); most <= least[k+1] {
+			return k + 1
+		}
+	}
+	return len(entries)
+}
+
+// ideal is one limit of the ideal bucket.
+type ideal struct {
+	at     int64
+	tokens int64
+	limit  bucket.Limit
+}
+
+// advance refills up to an instant.
+func (x *ideal) advance(to int64) {
+	x.tokens = min(bucket.Add(x.tokens, bucket.Refill(x.limit, x.at, to)), x.limit.Burst)
+	x.at = max(x.at, to)
+}
+
+// apply does what e did.
+func (x *ideal) apply(e *entry) {
+	x.advance(e.instant)
+	if e.before == nil || e.before.Version != e.after.Version {
+		x.limit = e.balance().Limit
+		x.tokens = min(x.tokens, x.limit.Burst)
+	}
+	x.tokens = min(x.tokens-e.cost(), x.limit.Burst)
+}
+
+// outcomeOf is what an order of a cluster leads to.
+type outcomeOf struct {
+	x    ideal
+	diff int64 // the table's level less the ideal one
+}
+
+func (o outcomeOf) fits(room int64) bool { return o.diff <= 0 && -o.diff <= room }
+
+// replay runs one cluster on the ideal bucket and compares the levels at its end.
+func (v *verdictOf) replay(start ideal, part []entry) ideal {
+	last := &part[len(part)-1]
+	var room int64
+	for k := range part {
+		room = max(room, part[k].room())
+	}
+	run := func(order []entry) outcomeOf {
+		o := outcomeOf{x: start}
+		for k := range order {
+			o.x.apply(&order[k])
+		}
+		o.x.advance(last.after.Refilled)
+		o.diff = bucket.Available(last.balance(), last.after.Refilled, o.x.at) - o.x.tokens
+		return o
+	}
+	best := run(ordered(part))
+	for _, other := range alternatives(part) {
+		if best.fits(room) {
+			break
+		}
+		if o := run(other); o.fits(room) {
+			best = o
+		}
+	}
+	switch d := best.diff; {
+	case d > 0:
+		v.forged += d
+	case -d <= room:
+		v.left = max(v.left, -d)
+	default:
+		v.lost -= d
+	}
+	if v.first == "" && !best.fits(room) {
+		v.first = describe(part, best.diff)
+	}
+	best.x.tokens += best.diff // go on from what the table has
+	return best.x
+}
+
+// ordered sorts by instant, ties in commit order.
+func ordered(part []entry) []entry {
+	part = slices.Clone(part)
+	slices.SortStableFunc(part, func(a, b entry) int { return cmp.Compare(a.instant, b.instant) })
+	return part
+}
+
+// alternatives are other orders that respect real time, which is commit order. Where clocks disagree, an instant can lie
+// beyond that of a write which was committed later and pinned the balance or the shape as it found it: then it is lowered
+// to that one's. A Retry's guard, once true, is true at any earlier instant since rf. What is only given back may stand
+// anywhere among its neighbours.
+func alternatives(part []entry) [][]entry {
+	lowered := slices.Clone(part)
+	next := int64(math.MaxInt64)
+	for k := len(part) - 1; k >= 0; k-- {
+		lowered[k].instant = min(lowered[k].instant, next)
+		if lowered[k].pins() {
+			next = lowered[k].instant
+		}
+	}
+	var free []int
+	early, late := make([]int64, len(part)), make([]int64, len(part))
+	most := int64(math.MinInt64)
+	for k, e := range lowered {
+		early[k], late[k] = e.after.Refilled, max(most, e.after.Refilled)
+		if e.free {
+			free = append(free, k)
+		} else {
+			most = max(most, e.instant)
+		}
+	}
+	commits := slices.Clone(part)
+	least := int64(math.MaxInt64)
+	for k := len(part) - 1; k >= 0; k-- {
+		least = min(least, commits[k].instant)
+		commits[k].instant = least
+	}
+	orders := [][]entry{ordered(lowered), commits}
+	const exhaustive = 8
+	for mask := range 1 << min(len(free), exhaustive) {
+		order := slices.Clone(lowered)
+		for n, k := range free {
+			order[k].instant = early[k]
+			if mask>>min(n, exhaustive-1)&1 == 1 {
+				order[k].instant = late[k]
+			}
+		}
+		orders = append(orders, ordered(order))
+	}
+	return orders
+}
+
+// pins reports that e was written only because the balance, or the shape, was what its writer had seen.
+func (e *entry) pins() bool {
+	if e.before == nil || e.before.Version != e.after.Version {
+		return true
+	}
+	return e.claims() && e.after.Balances[e.limit].Tokens+e.cost()-e.before.Balances[e.limit].Tokens < bucket.Refill(e.before.Balances[e.limit].Limit, e.before.Refilled, e.after.Refilled)
+}
+
+// room returns how much e may have left on purpose. A contended Normal is known by what it claims, less than there was,
+// and by guards that are not exact, yet no further apart than it may leave.
+func (e *entry) room() int64 {
+	if e.before == nil || e.before.Version != e.after.Version || !e.pins() {
+		return 0
+	}
+	s := yielded(e.balance().Limit)
+	tk := e.before.Balances[e.limit].Tokens
+	fill := e.balance().Tokens + e.cost() - tk
+	for name, v := range e.values {
+		limit, ok := strings.CutSuffix(name, "_lo")
+		if !ok || number(e.values[limit+"_net"])+number(e.values[limit+"_use"]) != fill || number(e.values[limit+"_use"]) != e.cost() {
+			continue // another limit's
+		}
+		lo, hi := number(v), number(e.values[limit+"_hi"])
+		if lo <= hi && hi-lo <= s && (lo < hi || hi+fill < e.balance().Burst) {
+			return s
+		}
+	}
+	return 0
+}
+
+func describe(part []entry, diff int64) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "limit %d off by %d after %d writes:", part[0].limit, diff, len(part))
+	for k := range part {
+		e := &part[k]
+		fmt.Fprintf(&s, "\n  %d called %d instant %d cost %d settle %v:", e.at.UnixMilli(), e.tag.called, e.instant, e.cost(), e.tag.settle)
+		for _, img := range []*bucket.Image{e.before, e.after} {
+			if img == nil {
+				s.WriteString(" none")
+				continue
+			}
+			fmt.Fprintf(&s, " rf %d tk %d cv %d", img.Refilled, img.Balances[e.limit].Tokens, img.Version)
+		}
+		for name, v := range e.values {
+			if strings.HasSuffix(name, "_lo") || strings.HasSuffix(name, "_hi") {
+				fmt.Fprintf(&s, " %s %d", name, number(v))
+			}
+		}
+	}
+	return s.String()
+}

@@ -1,0 +1,238 @@
+package runtime_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/seal"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// What generated code would define: a resource gpt-4 with two limits, and two kinds of entities that have a bucket.
+
+type entity interface {
+	runtime.Entity
+	gpt4()
+}
+
+type user struct{ ID string }
+
+func (u user) Chain(dst []runtime.Link) []runtime.Link { return append(dst, runtime.Link{Kind: 0, ID: u.ID}) }
+func (user) gpt4()                                     {}
+
+type project struct{ ID string }
+
+func (p project) Chain(dst []runtime.Link) []runtime.Link {
+	return append(dst, runtime.Link{Kind: 1, ID: p.ID})
+}
+func (project) gpt4() {}
+
+type cost struct{ RPM, TPM int64 }
+
+func toVector(c cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
+func fromVector(v []int64) cost            { return cost{v[0], v[1]} }
+
+type definition struct{ spec *runtime.Spec }
+
+func (d definition) Spec() *runtime.Spec { return d.spec }
+
+// gpt4 gives users 60 requests a minute (1 each second, 1 per call) and 6000 tokens a minute (100 each second), with a
+// burst of 6000; projects twice the requests, and no per_call.
+func gpt4() definition {
+	return definition{&runtime.Spec{
+		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"},
+		Kinds: []runtime.Kind{
+			{Name: "user", Prefix: "user-", PerCall: []int64{1, 0},
+				Limits: []bucket.Limit{bucket.Per(60, time.Minute), bucket.Per(6000, time.Minute)}},
+			{Name: "project", Prefix: "project-", PerCall: []int64{0, 0},
+				Limits: []bucket.Limit{bucket.Per(120, time.Minute), bucket.Per(6000, time.Minute)}},
+		},
+	}}
+}
+
+// fake is a Store in memory, and its Session.
+type fake struct {
+	// before, if set, runs ahead of each call (acquire, settle, peek); an error of its is the call's.
+	before func(ctx context.Context, op string, call *runtime.Call) error
+	broken error // what Open, Check and Close return
+
+	mu      sync.Mutex
+	env     *runtime.Env
+	defs    []runtime.Definition
+	buckets map[string]*bucket.Image
+	calls   []string // op and entity of all calls so far
+}
+
+func (*fake) Sealed(seal.Sealed)          {}
+func (f *fake) Check(context.Context) error { return f.broken }
+func (f *fake) Close(context.Context) error { return f.broken }
+
+func (f *fake) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+	f.env, f.defs, f.buckets = env, defs, map[string]*bucket.Image{}
+	return f, f.broken
+}
+
+// begin notes the call and runs the hook.
+func (f *fake) begin(ctx context.Context, op string, call *runtime.Call) error {
+	f.mu.Lock()
+	f.calls = append(f.calls, op+" "+call.Parts[0].Buckets[0].Entity)
+	f.mu.Unlock()
+	if f.before != nil {
+		return f.before(ctx, op, call)
+	}
+	return nil
+}
+
+func (f *fake) now() int64 { return f.env.Clock.Now().UnixMilli() }
+
+// image returns b's image, a full one if it has none. The caller holds f.mu.
+func (f *fake) image(part *runtime.Part, b *runtime.Bucket) *bucket.Image {
+	if img := f.buckets[b.Entity]; img != nil {
+		return img
+	}
+	limits := part.Def.Spec().Kinds[b.Kind].Limits
+	return &bucket.Image{Refilled: f.now(), Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
+}
+
+// charge writes b's image, refilled to now and less cost.
+func (f *fake) charge(b *runtime.Bucket, img *bucket.Image, cost []int64) {
+	now := f.now()
+	after := &bucket.Image{Refilled: max(now, img.Refilled), Balances: slices.Clone(img.Balances), Missing: img.Missing}
+	for i, balance := range img.Balances {
+		after.Balances[i].Tokens = bucket.Available(balance, img.Refilled, now) - cost[i]
+	}
+	f.buckets[b.Entity], b.After = after, after
+}
+
+func (f *fake) Acquire(ctx context.Context, call *runtime.Call) error {
+	if err := f.begin(ctx, "acquire", call); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	part := &call.Parts[0]
+	b := &part.Buckets[0]
+	img := f.image(part, b)
+	if err := runtime.Exceeds(part.Def.Spec(), b.Entity, img, part.Cost); err != nil {
+		return err
+	}
+	if denied := runtime.Refuse(nil, part.Def.Spec(), b.Entity, img, part.Cost, f.now()); denied != nil {
+		b.After = img
+		return denied
+	}
+	f.charge(b, img, part.Cost)
+	return nil
+}
+
+func (f *fake) Settle(ctx context.Context, call *runtime.Call) error {
+	if err := f.begin(ctx, "settle", call); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	part := &call.Parts[0]
+	difference := slices.Clone(part.Actual)
+	for i := range difference {
+		difference[i] -= part.Cost[i]
+	}
+	f.charge(&part.Buckets[0], f.image(part, &part.Buckets[0]), difference)
+	return nil
+}
+
+func (f *fake) Peek(ctx context.Context, call *runtime.Call) error {
+	if err := f.begin(ctx, "peek", call); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := &call.Parts[0].Buckets[0]
+	b.After = f.buckets[b.Entity]
+	return nil
+}
+
+// put sets a user's bucket: whole tokens as of ago before now.
+func (f *fake) put(entity string, ago time.Duration, rpm, tpm int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	balances := bucket.Full(gpt4().spec.Kinds[0].Limits)
+	balances[0].Tokens, balances[1].Tokens = rpm*bucket.Milli, tpm*bucket.Milli
+	f.buckets[entity] = &bucket.Image{Refilled: f.now() - ago.Milliseconds(), Balances: balances, Missing: make([]bool, 2)}
+}
+
+// level returns what the bucket is worth now, in whole tokens, a full bucket where there is none.
+func (f *fake) level(entity string) cost {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	img := f.buckets[entity]
+	if img == nil {
+		return cost{60, 6000}
+	}
+	var v []int64
+	for _, b := range img.Balances {
+		v = append(v, bucket.Available(b, img.Refilled, f.now())/bucket.Milli)
+	}
+	return fromVector(v)
+}
+
+// count returns how many calls there were, those ahead of the first included.
+func (f *fake) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.calls)
+}
+
+type resource = runtime.Resource[entity, cost]
+
+// open returns a Limiter on store, and its resource.
+func open(t testing.TB, store *fake, opts ...runtime.Option) (*runtime.Limiter, *resource) {
+	t.Helper()
+	b := runtime.NewBuilder(store, opts...)
+	r := runtime.Bind[entity](b, gpt4(), toVector, fromVector)
+	lim, err := b.Limiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lim, r
+}
+
+// acquire fails the test if it is not admitted.
+func acquire(t testing.TB, r *resource, e entity, c cost) *runtime.Lease[cost] {
+	t.Helper()
+	lease, err := r.Acquire(t.Context(), e, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// check reports whether err reads want; "" is no error.
+func check(t testing.TB, err error, want string) {
+	t.Helper()
+	if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+		t.Errorf("error\n\t%s\nwant\n\t%s", got, want)
+	}
+}
+
+// equal reports a difference.
+func equal[T comparable](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// elapse lets virtual time pass: callers are in a bubble of testing/synctest.
+func elapse(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // on the bubble's clock
+}
+
+// ahead is a clock that differs from the system's.
+type ahead time.Duration
+
+func (a ahead) Now() time.Time                         { return time.Now().Add(time.Duration(a)) }
+func (a ahead) After(d time.Duration) <-chan time.Time { return time.After(d) }
