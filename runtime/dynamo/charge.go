@@ -127,7 +127,8 @@ type charge struct {
 // run tries until a write is applied. An acquire has a number of attempts; a settle goes on until ctx ends.
 func (c *charge) run(ctx context.Context) error {
 	for {
-		p := c.choose(c.want, c.current(), c.now())
+		now := c.now()
+		p := c.choose(c.want, c.current(now), now)
 		p.settle = c.settle
 		switch p.verdict {
 		case look:
@@ -141,11 +142,7 @@ func (c *charge) run(ctx context.Context) error {
 			continue
 		case refuse:
 			c.bucket.After = p.img
-			if denied := runtime.Refuse(nil, c.spec, c.bucket.Entity, p.img, c.cost, c.now()); denied != nil {
-				return denied
-			}
-			c.view.truth = false // time has passed since choose: the tokens are there now
-			continue
+			return runtime.Refuse(nil, c.spec, c.bucket.Entity, p.img, c.cost, now)
 		case exceed:
 			return runtime.Exceeds(c.spec, c.bucket.Entity, p.img, c.cost)
 		case skip:
@@ -166,9 +163,9 @@ func (c *charge) run(ctx context.Context) error {
 }
 
 // current is the view of the bucket as of now.
-func (c *charge) current() view {
+func (c *charge) current(now int64) view {
 	v := c.view
-	v.yield = c.memory.yield.Load() > c.now()
+	v.yield = c.memory.yield.Load() > now
 	return v
 }
 
@@ -261,9 +258,7 @@ func (c *charge) finish(ctx context.Context, p *plan) {
 // giveBack undoes a charge whose outcome is unknown after all, once, and only if nobody wrote since. It does not keep the
 // caller waiting: Close does that.
 func (s *session) giveBack(ctx context.Context, c *charge) {
-	s.background.Add(1)
-	go func() {
-		defer s.background.Done()
+	s.background.start(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 		defer cancel()
 		back := make([]int64, len(c.cost))
@@ -287,7 +282,7 @@ func (s *session) giveBack(ctx context.Context, c *charge) {
 				return // whether it was given back is unknown: never twice
 			}
 		}
-	}()
+	})
 }
 
 // newOp returns an id for a logical write: 72 random bits.

@@ -148,9 +148,7 @@ func hasKeys(schema []types.KeySchemaElement, defs []types.AttributeDefinition, 
 // for Check; nothing else reads it, so that losing it to a failure is harmless.
 func (s *session) recordRevision(ctx context.Context) {
 	s.recorded.Do(func() {
-		s.background.Add(1)
-		go func() {
-			defer s.background.Done()
+		s.background.start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 			defer cancel()
 			_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -164,6 +162,6 @@ func (s *session) recordRevision(ctx context.Context) {
 				s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note the revision in the table",
 					slog.String("table", s.table), slog.Any("error", err))
 			}
-		}()
+		})
 	})
 }

@@ -148,7 +148,7 @@ type session struct {
 	resources  map[runtime.Definition]*resource
 	revision   int64 // the schema's
 	images     *lru.Cache[bucketKey, *memory]
-	background sync.WaitGroup
+	background tasks
 	skew       skewWatch
 	recorded   sync.Once // this revision in the table
 }
@@ -157,19 +157,7 @@ type session struct {
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
 // Close implements runtime.Session: it waits until lost charges are given back.
-func (s *session) Close(ctx context.Context) error {
-	done := make(chan struct{})
-	go func() {
-		s.background.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (s *session) Close(ctx context.Context) error { return s.background.wait(ctx) }
 
 var (
 	_ runtime.Store = (*Store)(nil)

@@ -76,29 +76,29 @@ func judge(log []commit) verdictOf {
 			entries = append(entries, e)
 		}
 		x := ideal{at: entries[0].instant, tokens: entries[0].balance().Burst, limit: entries[0].balance().Limit}
-		for len(entries) > 0 {
-			n := cluster(entries)
-			x = v.replay(x, entries[:n])
-			entries = entries[n:]
+		for _, part := range clusters(entries) {
+			x = v.replay(x, part)
 		}
 	}
 	return v
 }
 
-// cluster returns how many entries form the shortest prefix that no later entry is ordered into.
-func cluster(entries []entry) int {
-	least := make([]int64, len(entries)+1)
+// clusters cuts entries into the shortest runs that no later entry is ordered into.
+func clusters(entries []entry) [][]entry {
+	least := make([]int64, len(entries)+1) // of all from here on
 	least[len(entries)] = math.MaxInt64
 	for k := len(entries) - 1; k >= 0; k-- {
 		least[k] = min(least[k+1], entries[k].instant)
 	}
-	most := int64(math.MinInt64)
+	var parts [][]entry
+	begin, most := 0, int64(math.MinInt64)
 	for k, e := range entries {
 		if most = max(most, e.instant); most <= least[k+1] {
-			return k + 1
+			parts = append(parts, entries[begin:k+1])
+			begin = k + 1
 		}
 	}
-	return len(entries)
+	return parts
 }
 
 // ideal is one limit of the ideal bucket.

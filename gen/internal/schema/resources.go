@@ -67,6 +67,9 @@ func (r *resourceReader) read(e entry) {
 	} else {
 		r.chargeOnlyKind()
 	}
+	if _, ok := f.get("cascade"); !ok && r.kindsKnown {
+		r.needCascade()
+	}
 }
 
 // readLimits reads the numbers that every kind starts from.
@@ -111,6 +114,31 @@ func (r *resourceReader) readCascade(e entry) {
 		r.add(r.pos(e.value), ruleNotYet, "cascade: %s is not supported by this version of sluice yet: write cascade: none", text)
 	default:
 		r.add(r.pos(e.value), ruleUnknownValue, "there is no cascade %q: %s", text, cure(text, []string{cascadeNone}))
+	}
+}
+
+// needCascade asks for cascade where it decides something: a kind and an ancestor of it both have a bucket. Without the key
+// such a chain will be charged as a whole one day, which must not change what a file means today.
+func (r *resourceReader) needCascade() {
+	charged := func(kind int) bool {
+		return slices.ContainsFunc(r.res.Charged, func(c Charged) bool { return c.Kind == kind })
+	}
+	for _, c := range r.res.Charged {
+		if c.Kind < 0 {
+			continue
+		}
+		at := r.kinds[c.Kind].Parent
+		for range r.kinds { // parents may form a cycle, which is reported elsewhere
+			if at < 0 {
+				break
+			}
+			if charged(at) && at != c.Kind {
+				r.add(r.res.Pos, ruleMissingKey, "cascade is missing in %s, where both %s and its ancestor %s have a bucket: write cascade: none, "+
+					"which charges only the entity that a call names", r.what, r.kinds[c.Kind].Name, r.kinds[at].Name)
+				return
+			}
+			at = r.kinds[at].Parent
+		}
 	}
 }
 

@@ -1,0 +1,12 @@
+package x
+
+import (
+	"context"
+
+	limits "github.com/sluice-go/sluice/generated"
+)
+
+func f(ctx context.Context, lim *limits.Limiter, user limits.User, org limits.Org) {
+	n := 1.5
+	lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: n})
+}

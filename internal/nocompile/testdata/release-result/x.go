@@ -1,0 +1,13 @@
+package x
+
+import (
+	"context"
+
+	limits "github.com/sluice-go/sluice/generated"
+)
+
+func f(ctx context.Context, lim *limits.Limiter, user limits.User, org limits.Org) {
+	lease, _ := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 5})
+	err := lease.Release(ctx)
+	_ = err
+}
