@@ -20,6 +20,8 @@ import (
 )
 
 // Problems is every mistake of a limits.yaml, sorted, as an error: one line file:line:col: RULE: message for each.
+//
+//nolint:errname // a list: Problems as schema names it
 type Problems = schema.Problems
 
 // Rule is something that every limits.yaml must keep.

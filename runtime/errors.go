@@ -117,8 +117,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("sluice: %s: %s %s", e.Resource, what, e.Reason)
 }
 
-// UnavailableError says that the store did not answer in time or is down. Whether the call was charged is unknown; a
-// charge that turns out to have been applied is given back.
+// UnavailableError says that the store did not answer in time or is down. Whether the call was charged is unknown; what
+// was charged is given back if nobody has written since.
 type UnavailableError struct {
 	Resource string
 	Attempts int

@@ -22,8 +22,10 @@ type entity interface {
 
 type user struct{ ID string }
 
-func (u user) Chain(dst []runtime.Link) []runtime.Link { return append(dst, runtime.Link{Kind: 0, ID: u.ID}) }
-func (user) gpt4()                                     {}
+func (u user) Chain(dst []runtime.Link) []runtime.Link {
+	return append(dst, runtime.Link{Kind: 0, ID: u.ID})
+}
+func (user) gpt4() {}
 
 type project struct{ ID string }
 
@@ -68,7 +70,7 @@ type fake struct {
 	calls   []string // op and entity of all calls so far
 }
 
-func (*fake) Sealed(seal.Sealed)          {}
+func (*fake) Sealed(seal.Sealed)            {}
 func (f *fake) Check(context.Context) error { return f.broken }
 func (f *fake) Close(context.Context) error { return f.broken }
 
@@ -81,11 +83,19 @@ func (f *fake) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sessi
 func (f *fake) begin(ctx context.Context, op string, call *runtime.Call) error {
 	f.mu.Lock()
 	f.calls = append(f.calls, op+" "+call.Parts[0].Buckets[0].Entity)
+	before := f.before
 	f.mu.Unlock()
-	if f.before != nil {
-		return f.before(ctx, op, call)
+	if before != nil {
+		return before(ctx, op, call)
 	}
 	return nil
+}
+
+// hook sets before while calls may be under way.
+func (f *fake) hook(before func(ctx context.Context, op string, call *runtime.Call) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before = before
 }
 
 func (f *fake) now() int64 { return f.env.Clock.Now().UnixMilli() }
@@ -155,13 +165,13 @@ func (f *fake) Peek(ctx context.Context, call *runtime.Call) error {
 	return nil
 }
 
-// put sets a user's bucket: whole tokens as of ago before now.
-func (f *fake) put(entity string, ago time.Duration, rpm, tpm int64) {
+// put sets user 1's bucket: whole tokens as of ago before now.
+func (f *fake) put(ago time.Duration, rpm, tpm int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	balances := bucket.Full(gpt4().spec.Kinds[0].Limits)
 	balances[0].Tokens, balances[1].Tokens = rpm*bucket.Milli, tpm*bucket.Milli
-	f.buckets[entity] = &bucket.Image{Refilled: f.now() - ago.Milliseconds(), Balances: balances, Missing: make([]bool, 2)}
+	f.buckets["user-1"] = &bucket.Image{Refilled: f.now() - ago.Milliseconds(), Balances: balances, Missing: make([]bool, 2)}
 }
 
 // level returns what the bucket is worth now, in whole tokens, a full bucket where there is none.

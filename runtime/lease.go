@@ -3,27 +3,33 @@ package runtime
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 )
 
 // Lease holds what an acquire took, until it is settled or released; a lease that is dropped stands as charged. Its
-// methods are safe for concurrent use.
+// methods are safe for concurrent use: of several that close it, the first does.
 type Lease[C any] struct {
 	resource leaser[C]
-	part     Part // mu guards what its Buckets point to; its Cost stays
+	part     Part // as acquired; it stays
 
-	mu   sync.Mutex
-	at   int64 // when the last write was known, ms
-	done bool
+	mu      sync.Mutex // never held while the store is at work
+	spent   bool
+	buckets []Bucket // as the last write left them, at this instant, ms
+	at      int64
+}
+
+func newLease[C any](r leaser[C], part Part) *Lease[C] {
+	return &Lease[C]{resource: r, part: part, buckets: part.Buckets, at: r.now()}
 }
 
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
 	stated(part Part, actual C) (*Call, error)
 	settle(ctx context.Context, call *Call) error
-	release(ctx context.Context, part Part)
+	release(ctx context.Context, part Part) *Call
 	tokens(milli []int64) C
-	least(part *Part, now int64) []int64
+	least(buckets []Bucket, now int64) []int64
 	now() int64
 }
 
@@ -34,38 +40,28 @@ type leaser[C any] interface {
 // which leaves the lease as it was, or with what kept the store from it, mostly an *UnavailableError. The lease is spent
 // then, and stands as charged or as settled: repeating could give back twice. A second Settle returns ErrSettled.
 func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
-	if l == nil {
-		return ErrSettled
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.done {
+	if l == nil || !l.open() {
 		return ErrSettled
 	}
 	call, err := l.resource.stated(l.part, actual)
 	if err != nil {
 		return err
 	}
-	l.done = true
+	if !l.spend() {
+		return ErrSettled
+	}
 	err = l.resource.settle(ctx, call)
-	l.at = l.resource.now()
+	l.wrote(call)
 	return err
 }
 
 // Release gives everything back. After Settle, or on a nil lease, it does nothing. It is made for defer: like Settle it
 // outlives ctx, and it returns nothing: a failure goes to the observer and the log, and the tokens come back by refill.
 func (l *Lease[C]) Release(ctx context.Context) {
-	if l == nil {
+	if l == nil || !l.spend() {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.done {
-		return
-	}
-	l.done = true
-	l.resource.release(ctx, l.part)
-	l.at = l.resource.now()
+	l.wrote(l.resource.release(ctx, l.part))
 }
 
 // Cost returns what the lease took, in whole tokens with per_call filled in.
@@ -75,7 +71,30 @@ func (l *Lease[C]) Cost() C { return l.resource.tokens(l.part.Cost) }
 func (l *Lease[C]) Remaining() C {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.resource.tokens(l.resource.least(&l.part, l.at))
+	return l.resource.tokens(l.resource.least(l.buckets, l.at))
+}
+
+func (l *Lease[C]) open() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.spent
+}
+
+// spend reports whether the lease was open, which it no longer is.
+func (l *Lease[C]) spend() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	open := !l.spent
+	l.spent = true
+	return open
+}
+
+// wrote notes what call left.
+func (l *Lease[C]) wrote(call *Call) {
+	at := l.resource.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buckets, l.at = call.Parts[0].Buckets, at
 }
 
 // stated makes a Call that turns part's cost into actual, or says what is wrong with actual.
@@ -100,23 +119,24 @@ func (r *resource) settle(ctx context.Context, call *Call) error {
 }
 
 // release gives part back.
-func (r *resource) release(ctx context.Context, part Part) {
+func (r *resource) release(ctx context.Context, part Part) *Call {
 	call := r.closing(part, make([]int64, len(part.Cost)))
 	err := r.finish(ctx, call)
 	event := r.event(call, err)
 	if err == nil {
 		tell(r.core.env.Observer.Released, event)
-		return
+		return call
 	}
 	tell(r.core.env.Observer.Failed, event)
 	r.core.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: release did not get through; the tokens come back by refill",
 		slog.String("resource", event.Resource), slog.String("entity", event.Entity), slog.Any("error", err))
+	return call
 }
 
-// closing returns a Call that turns part's cost into actual. It shares part's Buckets, in which the store notes what it
+// closing returns a Call that turns part's cost into actual, with Buckets of its own, in which the store notes what it
 // left.
 func (r *resource) closing(part Part, actual []int64) *Call {
-	part.Actual = actual
+	part.Buckets, part.Actual = slices.Clone(part.Buckets), actual
 	return &Call{Called: r.core.env.Clock.Now(), Parts: []Part{part}}
 }
 

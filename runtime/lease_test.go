@@ -123,9 +123,9 @@ func TestFailedSettleSpendsTheLease(t *testing.T) {
 		store := &fake{}
 		_, r := open(t, store)
 		lease := acquire(t, r, user{"1"}, cost{TPM: 100})
-		store.before = func(context.Context, string, *runtime.Call) error { return down }
+		store.hook(func(context.Context, string, *runtime.Call) error { return down })
 		check(t, lease.Settle(t.Context(), cost{TPM: 1}), "sluice: gpt-4: store unavailable after 1 attempt: reset")
-		store.before = nil
+		store.hook(nil)
 		if err := lease.Settle(t.Context(), cost{TPM: 1}); !errors.Is(err, runtime.ErrSettled) {
 			t.Errorf("second settle: %v", err)
 		}
@@ -147,17 +147,17 @@ func TestOutlivesTheCaller(t *testing.T) {
 		hung, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		cancel()
 
-		store.before = func(ctx context.Context, _ string, _ *runtime.Call) error {
+		store.hook(func(ctx context.Context, _ string, _ *runtime.Call) error {
 			if ctx.Value(key{}) != "value" {
 				return errors.New("ctx's value is lost")
 			}
 			return ctx.Err()
-		}
+		})
 		check(t, settled.Settle(ctx, cost{TPM: 50}), "")
 		released.Release(ctx)
 		equal(t, "level", store.level("user-1"), cost{57, 5750})
 
-		store.before = func(ctx context.Context, _ string, _ *runtime.Call) error { <-ctx.Done(); return ctx.Err() }
+		store.hook(func(ctx context.Context, _ string, _ *runtime.Call) error { <-ctx.Done(); return ctx.Err() })
 		start := time.Now()
 		check(t, hung.Settle(ctx, cost{TPM: 50}), "context deadline exceeded")
 		equal(t, "settle took", time.Since(start), 3*time.Second)

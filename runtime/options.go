@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Option configures a generated New. CallOption configures one call, Resource.With, or New's CallDefaults: a call's
-// option beats With's, which beats CallDefaults'.
-type (
-	Option     func(*options)
-	CallOption func(*callOptions)
-)
+// Option configures a generated New.
+type Option func(*options)
+
+// CallOption configures one call, Resource.With, or New's CallDefaults: a call's option beats With's, which beats
+// CallDefaults'.
+type CallOption func(*callOptions)
 
 type options struct {
 	env   Env

@@ -23,13 +23,13 @@ func TestPeek(t *testing.T) {
 		exists    bool
 	}{
 		{"no bucket is a full one", func(*fake) {}, cost{60, 6000}, 0, false},
-		{"full", func(f *fake) { f.put("user-1", 0, 60, 6000) }, cost{60, 6000}, 0, true},
-		{"above its burst", func(f *fake) { f.put("user-1", 0, 90, 6000) }, cost{60, 6000}, 0, true},
-		{"the slowest limit counts", func(f *fake) { f.put("user-1", 0, 50, 5999) }, cost{50, 5999}, 10 * time.Second, true},
-		{"refill counts", func(f *fake) { f.put("user-1", 4*time.Second, 50, 5999) }, cost{54, 6000}, 6 * time.Second, true},
-		{"debt is 0", func(f *fake) { f.put("user-1", 0, 60, -1000) }, cost{60, 0}, 70 * time.Second, true},
+		{"full", func(f *fake) { f.put(0, 60, 6000) }, cost{60, 6000}, 0, true},
+		{"above its burst", func(f *fake) { f.put(0, 90, 6000) }, cost{60, 6000}, 0, true},
+		{"the slowest limit counts", func(f *fake) { f.put(0, 50, 5999) }, cost{50, 5999}, 10 * time.Second, true},
+		{"refill counts", func(f *fake) { f.put(4*time.Second, 50, 5999) }, cost{54, 6000}, 6 * time.Second, true},
+		{"debt is 0", func(f *fake) { f.put(0, 60, -1000) }, cost{60, 0}, 70 * time.Second, true},
 		{"a limit that it lacks is full", func(f *fake) {
-			f.put("user-1", 0, 50, 0)
+			f.put(0, 50, 0)
 			img := f.buckets["user-1"]
 			img.Missing[1], img.Balances[1] = true, bucket.Balance{}
 		}, cost{50, 6000}, 10 * time.Second, true},
@@ -58,7 +58,7 @@ func TestPeekShowsTheBucketsOwnNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}
 		_, r := open(t, store)
-		store.put("user-1", 0, 10, 0)
+		store.put(0, 10, 0)
 		store.buckets["user-1"].Balances[0].Limit = bucket.Per(20, time.Minute).WithBurst(30)
 		got, err := r.Peek(t.Context(), user{"1"})
 		check(t, err, "")

@@ -45,7 +45,8 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 // It fails with a *DeniedError when tokens are lacking, a *CostExceedsBurstError when waiting cannot help, an
 // *InvalidError for bad input, an *UnavailableError when the store did not answer within the Budget, a *ContendedError
 // when every attempt lost its race, a *SetupError when the installation is at fault, and with ctx's error when the
-// caller gave up. Unless it returns nil, nothing is charged; a charge whose reply was lost is given back.
+// caller gave up. Unless it returns nil, nothing is charged. The exception is a write whose reply was lost: it is given
+// back if nobody has written to the bucket since, and stands, as charged and not admitted, if somebody has.
 func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	call, err := r.call(entity, cost)
 	if err == nil {
@@ -161,7 +162,7 @@ func (r *Resource[E, C]) lease(call *Call, err error) (*Lease[C], error) {
 		tell(obs.Failed, event)
 	default:
 		tell(obs.Acquired, event)
-		return &Lease[C]{resource: r, part: call.Parts[0], at: r.now()}, nil
+		return newLease(r, call.Parts[0]), nil
 	}
 	return nil, err
 }

@@ -24,7 +24,7 @@ type BucketSnapshot[C any] struct {
 
 func (r *Resource[E, C]) snapshot(call *Call, now int64) *Snapshot[C] {
 	part := &call.Parts[0]
-	snap := &Snapshot[C]{Available: r.tokens(r.least(part, now))}
+	snap := &Snapshot[C]{Available: r.tokens(r.least(part.Buckets, now))}
 	for i := range part.Buckets {
 		b := &part.Buckets[i]
 		balances, refilled := r.balances(b)
@@ -42,10 +42,10 @@ func (r *Resource[E, C]) snapshot(call *Call, now int64) *Snapshot[C] {
 }
 
 // least returns, per limit, the lowest level of the chain at now, in millitokens.
-func (r *resource) least(part *Part, now int64) []int64 {
+func (r *resource) least(buckets []Bucket, now int64) []int64 {
 	least := slices.Repeat([]int64{math.MaxInt64}, len(r.spec.Limits))
-	for i := range part.Buckets {
-		balances, refilled := r.balances(&part.Buckets[i])
+	for i := range buckets {
+		balances, refilled := r.balances(&buckets[i])
 		for j, balance := range balances {
 			least[j] = min(least[j], bucket.Available(balance, refilled, now))
 		}

@@ -11,8 +11,7 @@ import (
 
 const year9999 = 253402300799 // its last second
 
-// TestExpiryIsWhenFull: what is deleted at its ttl was full, whatever is spent without moving rf or the ttl (Retry never
-// leaves debt).
+// TestExpiryIsWhenFull: what is deleted at its ttl was full, even if all of it was spent since.
 func TestExpiryIsWhenFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, rf := balances().Draw(t, "balance"), instants().Draw(t, "rf")

@@ -75,6 +75,7 @@ func scenarios() map[string]history {
 // TestSimulation plays thousands of histories with the real choice of path and the real expressions: no token may be
 // forged or lost.
 func TestSimulation(t *testing.T) {
+	t.Parallel()
 	gpt4, _ := generated(t)
 	seeds := uint64(350)
 	if testing.Short() {

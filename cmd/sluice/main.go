@@ -1,0 +1,22 @@
+// Command sluice generates typed Go from limits.yaml, and creates, checks and shows what lies in the table.
+//
+// Its exit code is 0 when all is well, 1 when limits.yaml has mistakes, a check found something or a call failed, and 2
+// when the command line is wrong.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	program := cli.Program{Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now}
+	code := program.Run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,79 @@
+package sluice_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+// The functions below are quoted in README.md; readme_test.go holds the two together.
+
+func open(ctx context.Context) (*limits.Limiter, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lim, err := limits.New(dynamo.New(dynamodb.NewFromConfig(cfg), "rate_limits")) // no I/O
+	if err != nil {
+		return nil, err
+	}
+	return lim, lim.Check(ctx) // before serving: the table is there and right, the clock is too
+}
+
+func denial(ctx context.Context, lim *limits.Limiter, user limits.User) error {
+	_, err := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 1200})
+	if denied, ok := errors.AsType[*limits.DeniedError](err); ok {
+		log.Printf("%s of %s: %d of %d tokens, retry after %v",
+			denied.Limit, denied.Entity, denied.Available, denied.Requested, denied.RetryAfter)
+	}
+	return err
+}
+
+func others(ctx context.Context, w io.Writer, lim *limits.Limiter, user limits.User) error {
+	// Wait sleeps until the tokens are there, first come first served; at once an error if that is too late.
+	lease, err := lim.GPT4.Wait(ctx, user, limits.GPT4Cost{TPM: 500}, runtime.MaxWait(time.Minute))
+	if err != nil {
+		return err
+	}
+	lease.Release(ctx)
+
+	// Do acquires, calls, and gives back if the call fails without having settled.
+	err = lim.GPT4.Do(ctx, user, limits.GPT4Cost{TPM: 500}, func(ctx context.Context, lease *limits.GPT4Lease) error {
+		return lease.Settle(ctx, limits.GPT4Cost{TPM: 420})
+	})
+	if err != nil {
+		return err
+	}
+
+	// Peek reads and changes nothing.
+	snap, err := lim.GPT4.Peek(ctx, user)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, "tokens left:", snap.Available.TPM)
+	return err
+}
+
+// Example is what the functions above come to in a program.
+func Example() {
+	ctx := context.Background()
+	lim, err := open(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = lim.Close(ctx) }()
+	user := limits.User{ID: "123", Project: limits.Project{ID: "1", Org: limits.Org{ID: "acme"}}}
+	if err := errors.Join(denial(ctx, lim, user), others(ctx, log.Writer(), lim, user)); err != nil {
+		log.Print(err)
+	}
+}

@@ -1,0 +1,66 @@
+// Package awsclient makes the DynamoDB client of our programs from what AWS's own tools read too: environment variables,
+// profiles, roles.
+package awsclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
+)
+
+// New returns a client. A non-empty endpoint or region beats the environment's. An endpoint on this machine is an emulator
+// that takes any region and credentials, so that where none are configured, made-up ones will do.
+func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error) {
+	local, err := onThisMachine(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	options := []func(*config.LoadOptions) error{
+		config.WithRegion(region),
+		config.WithLogger(logging.Nop{}), // all it says of DynamoDB Local is that checksums of empty bodies do not match
+	}
+	if local {
+		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled)) // it only costs time here
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("read the AWS configuration: %w", err)
+	}
+	if local {
+		if cfg.Region == "" {
+			cfg.Region = "us-east-1"
+		}
+		if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+			cfg.Credentials = credentials.NewStaticCredentialsProvider("local", "local", "")
+		}
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one")
+	}
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if endpoint != "" {
+			o.BaseEndpoint = aws.String(endpoint)
+		}
+	}), nil
+}
+
+// onThisMachine reports that endpoint is an address of this machine. It refuses what is no http or https URL.
+func onThisMachine(endpoint string) (bool, error) {
+	if endpoint == "" {
+		return false, nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return false, fmt.Errorf("endpoint %q: want a URL such as http://localhost:8000", endpoint)
+	}
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback(), nil
+}

@@ -1,0 +1,84 @@
+package awsclient_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluice-go/sluice/internal/awsclient"
+)
+
+// bare takes from the environment all that configures AWS.
+func bare(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{
+		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_WEB_IDENTITY_TOKEN_FILE",
+	} {
+		t.Setenv(name, "")
+	}
+	nowhere := filepath.Join(t.TempDir(), "none")
+	t.Setenv("AWS_CONFIG_FILE", nowhere)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", nowhere)
+}
+
+func TestLocalEndpointNeedsNothing(t *testing.T) {
+	bare(t)
+	for _, endpoint := range []string{"http://localhost:8000", "http://127.0.0.1:8000", "https://[::1]:8000"} {
+		client, err := awsclient.New(t.Context(), endpoint, "")
+		if err != nil {
+			t.Fatal(endpoint, err)
+		}
+		o := client.Options()
+		if aws.ToString(o.BaseEndpoint) != endpoint || o.Region != "us-east-1" {
+			t.Errorf("%s: endpoint %v, region %s", endpoint, aws.ToString(o.BaseEndpoint), o.Region)
+		}
+		if keys, err := o.Credentials.Retrieve(t.Context()); err != nil || keys.AccessKeyID != "local" {
+			t.Errorf("%s: credentials %v, %v", endpoint, keys.AccessKeyID, err)
+		}
+	}
+}
+
+func TestEnvironmentAndProfiles(t *testing.T) {
+	bare(t)
+	file := filepath.Join(t.TempDir(), "config")
+	profile := "[profile eu]\nregion = eu-west-1\naws_access_key_id = from-profile\naws_secret_access_key = x\n"
+	if err := os.WriteFile(file, []byte(profile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_CONFIG_FILE", file)
+	t.Setenv("AWS_PROFILE", "eu")
+	for _, test := range []struct{ endpoint, region, want string }{
+		{"", "", "eu-west-1"},
+		{"http://localhost:8000", "", "eu-west-1"},
+		{"", "us-west-2", "us-west-2"},
+	} {
+		client, err := awsclient.New(t.Context(), test.endpoint, test.region)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := client.Options()
+		keys, err := o.Credentials.Retrieve(t.Context())
+		if err != nil || keys.AccessKeyID != "from-profile" || o.Region != test.want {
+			t.Errorf("%+v: region %s, credentials %s, %v", test, o.Region, keys.AccessKeyID, err)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	bare(t)
+	for _, test := range []struct{ endpoint, want string }{
+		{"", "no AWS region: pass --region, set AWS_REGION, or choose a profile that has one"},
+		{"localhost:8000", `endpoint "localhost:8000": want a URL such as http://localhost:8000`},
+		{"ftp://localhost", `endpoint "ftp://localhost": want a URL such as http://localhost:8000`},
+		{"https://dynamodb.example.com", "no AWS region"},
+	} {
+		_, err := awsclient.New(t.Context(), test.endpoint, "")
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%q: error %v\nwant %s", test.endpoint, err, test.want)
+		}
+	}
+}

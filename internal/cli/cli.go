@@ -1,0 +1,112 @@
+// Package cli is the command line of sluice.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1 // mistakes in the schema, a check that found something, a call that failed
+	exitUsage   = 2
+)
+
+// Program is sluice with what it needs of the process. Results go to Stdout, progress and errors to Stderr.
+type Program struct {
+	Stdout, Stderr io.Writer
+	Now            func() time.Time
+}
+
+// grammar is what kong parses; each command's Run is in a file of its own.
+type grammar struct {
+	Generate generateCommand `cmd:"" help:"Write the Go package that limits.yaml describes."`
+	Init     initCommand     `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
+	Table    tableCommand    `cmd:"" help:"Create or check the DynamoDB table."`
+	Peek     peekCommand     `cmd:"" help:"Show what a bucket has left. Changes nothing."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
+}
+
+// Run runs the command line args, which do not include the program's name, and returns the exit code.
+func (p Program) Run(ctx context.Context, args []string) int {
+	out := &checkedWriter{w: p.Stdout}
+	p.Stdout = out
+	exit := -1 // what kong, once it has printed help, wanted to exit with
+	parser, err := kong.New(&grammar{},
+		kong.Name("sluice"),
+		kong.Description("Typed token-bucket rate limits on DynamoDB, generated from limits.yaml."),
+		kong.Writers(p.Stdout, p.Stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(p),
+	)
+	if err != nil {
+		return p.fail(err)
+	}
+	command, err := parser.Parse(args)
+	switch {
+	case exit >= 0:
+		return exit
+	case err != nil:
+		return p.fail(usageError{err.Error()})
+	}
+	if err = command.Run(); err == nil && out.err != nil {
+		err = fmt.Errorf("write the output: %w", out.err)
+	}
+	return p.fail(err)
+}
+
+// say prints a result.
+func (p Program) say(format string, args ...any) { _, _ = fmt.Fprintf(p.Stdout, format, args...) }
+
+// note prints progress or an error, for which nothing can be done where it cannot be written.
+func (p Program) note(format string, args ...any) { _, _ = fmt.Fprintf(p.Stderr, format, args...) }
+
+// checkedWriter keeps the first error, so that one look at the end finds results that were not written.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes to w unless that has failed before.
+func (c *checkedWriter) Write(text []byte) (n int, err error) {
+	if c.err == nil {
+		n, c.err = c.w.Write(text)
+	}
+	return n, c.err
+}
+
+// usageError is a mistake in the command line.
+type usageError struct{ text string }
+
+// Error says what is wrong, and where the usage is.
+func (e usageError) Error() string { return e.text + "; run `sluice --help`" }
+
+// failure is an error whose text is complete as it is: the mistakes of a schema, each with its place in the file.
+type failure struct{ error }
+
+// Unwrap returns what failed.
+func (e failure) Unwrap() error { return e.error }
+
+// fail prints err, if any, and returns the exit code.
+func (p Program) fail(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	text := err.Error()
+	if _, complete := errors.AsType[failure](err); !complete && !strings.HasPrefix(text, "sluice: ") {
+		text = "sluice: " + text
+	}
+	p.note("%s\n", strings.TrimRight(text, "\n"))
+	if _, usage := errors.AsType[usageError](err); usage {
+		return exitUsage
+	}
+	return exitFailure
+}

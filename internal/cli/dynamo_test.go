@@ -1,0 +1,159 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+func TestMain(m *testing.M) { dynamotest.Main(m) }
+
+// start is a multiple of every refill period, so that what refills since is whole.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// fixed is a clock that stands still.
+type fixed struct{ time.Time }
+
+func (f fixed) Now() time.Time                     { return f.Time }
+func (fixed) After(time.Duration) <-chan time.Time { return nil }
+
+// sluice runs the command line on client's engine at the given time, and returns the exit code and what it printed.
+func sluice(t *testing.T, client *dynamodb.Client, now time.Time, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	program := cli.Program{Stdout: &out, Stderr: &errs, Now: func() time.Time { return now }}
+	code = program.Run(t.Context(), append(args, "--endpoint", endpoint(client)))
+	return code, out.String(), errs.String()
+}
+
+func endpoint(client *dynamodb.Client) string { return aws.ToString(client.Options().BaseEndpoint) }
+
+// expect fails the test where the command did not end as it should.
+func expect(t *testing.T, code int, stdout, stderr string, wantCode int, wantOut, wantErr string) {
+	t.Helper()
+	if code != wantCode || stdout != wantOut || stderr != wantErr {
+		t.Errorf("exit code %d, stdout\n%s\nstderr\n%s\nwant %d, stdout\n%s\nstderr\n%s",
+			code, stdout, stderr, wantCode, wantOut, wantErr)
+	}
+}
+
+const parts = `  ok  key PK, SK
+  ok  index GSI1 on GSI1PK, GSI1SK projects KEYS_ONLY
+  ok  index GSI2 on GSI2PK, GSI2SK projects KEYS_ONLY
+  ok  TTL on ttl
+`
+
+func TestTable(t *testing.T) {
+	client := dynamotest.Client(t)
+	const table = "cli-test-table"
+	t.Cleanup(func() {
+		_, _ = client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
+	})
+	missing := "sluice: table " + table + " does not exist: "
+	code, out, errs := sluice(t, client, start, "table", "check", "--table", table)
+	if code != 1 || out != "" || !strings.HasPrefix(errs, missing) ||
+		!strings.HasSuffix(errs, "; run `sluice table create --table "+table+"`, or check region and endpoint\n") {
+		t.Errorf("check of a missing table: exit code %d\n%s%s", code, out, errs)
+	}
+	creating := "creating table " + table + " in " + endpoint(client) + "\n"
+	code, out, errs = sluice(t, client, start, "table", "create", "--table", table)
+	expect(t, code, out, errs, 0, "created table "+table+"\n"+parts, creating)
+	code, out, errs = sluice(t, client, start, "table", "create", "--table", table)
+	expect(t, code, out, errs, 0, "table "+table+" was there already\n"+parts, creating)
+
+	t.Setenv("SLUICE_TABLE", table)
+	code, out, errs = sluice(t, client, start, "table", "check")
+	expect(t, code, out, errs, 0, "table "+table+" in "+endpoint(client)+"\n"+parts, "")
+}
+
+func TestTableOfSomebodyElse(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
+		return &dynamodb.CreateTableInput{
+			TableName:            &name,
+			BillingMode:          types.BillingModePayPerRequest,
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		}
+	})
+	name := "sluice: table " + table + ": "
+	const cure = "; create it anew: run `sluice table create` with another name\n"
+	common := name + "its key is not PK (S, hash) and SK (S, range)" + cure +
+		name + "index GSI1 (GSI1PK, GSI1SK) is missing; add it, projecting KEYS_ONLY\n" +
+		name + "index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY\n"
+	code, out, errs := sluice(t, client, start, "table", "check", "--table", table)
+	expect(t, code, out, errs, 1, "", common+
+		name+"TTL is not enabled on attribute ttl; enable it on attribute ttl: else buckets that nobody uses stay for ever\n")
+	code, out, errs = sluice(t, client, start, "table", "create", "--table", table)
+	expect(t, code, out, errs, 1, "", "creating table "+table+" in "+endpoint(client)+"\n"+common)
+}
+
+func TestPeek(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := dynamotest.Table(t, client, dynamo.Table)
+	lim, err := limits.New(dynamo.New(client, table), runtime.WithClock(fixed{start}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := limits.User{ID: "123"}
+	code, out, errs := sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 0, "user-123 on gpt-4: no bucket: full\n", "")
+
+	lease, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{RPM: 35, TPM: 14_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = sluice(t, client, start.Add(time.Second), "peek", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 0, `user-123 on gpt-4
+  LIMIT  AVAILABLE  CAPACITY  BURST  REFILL          FULL IN
+  rpm         66.6       100    100  100 every 1m    20s
+  tpm       1166.6     10000  15000  10000 every 1m  1m23s
+`, "")
+
+	// In debt, and full again.
+	if err := lease.Settle(t.Context(), limits.GPT4Cost{RPM: 35, TPM: 15_100}); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 0, `user-123 on gpt-4
+  LIMIT  AVAILABLE  CAPACITY  BURST  REFILL          FULL IN
+  rpm           65       100    100  100 every 1m    21s
+  tpm         -100     10000  15000  10000 every 1m  1m30.6s
+`, "")
+	code, out, errs = sluice(t, client, start.Add(time.Hour), "peek", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 0, `user-123 on gpt-4
+  LIMIT  AVAILABLE  CAPACITY  BURST  REFILL          FULL IN
+  rpm          100       100    100  100 every 1m    now
+  tpm        15000     10000  15000  10000 every 1m  now
+`, "")
+}
+
+func TestPeekFails(t *testing.T) {
+	client := dynamotest.Client(t)
+	code, out, errs := sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", "cli-test-none")
+	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: table cli-test-none does not exist: ") {
+		t.Errorf("peek into a missing table: exit code %d\n%s%s", code, out, errs)
+	}
+
+	table := dynamotest.Table(t, client, dynamo.Table)
+	bad := limits.GPT4Bucket{Entity: "user-123"}
+	item := bad.MarshalItem()
+	item["rf"] = &types.AttributeValueMemberS{Value: "yesterday"}
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs = sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 1, "", "sluice: the bucket of user-123 on gpt-4 is malformed: "+
+		"attribute rf: a *types.AttributeValueMemberS, want an integer of 64 bits; "+
+		"mend or delete the item: a missing bucket is a full one\n")
+}

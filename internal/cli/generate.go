@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-go/sluice/gen"
+)
+
+type generateCommand struct {
+	Check bool   `help:"Write nothing; exit 1 and show a diff if anything would change."`
+	File  string `default:"limits.yaml" placeholder:"limits.yaml" help:"The schema. Paths in it are relative to its folder."`
+}
+
+// Run generates. Mistakes in the schema are printed as they are, one per line, and then nothing is written.
+func (c generateCommand) Run(p Program) error {
+	result, err := gen.Run(gen.Config{Schema: c.File})
+	if problems, ok := errors.AsType[gen.Problems](err); ok {
+		return failure{problems}
+	}
+	if err != nil {
+		return err
+	}
+	if c.Check {
+		return c.compare(p, result)
+	}
+	if err := result.Write(); err != nil {
+		return err
+	}
+	written := 0
+	for _, f := range result.Files {
+		if f.Present == nil || !bytes.Equal(f.Data, f.Present) {
+			written++
+		}
+	}
+	for _, f := range result.Stale {
+		p.say("removed %s, which %s no longer gives\n", f.Path, c.File)
+	}
+	p.say("%s: %d files, %d written\n", c.File, len(result.Files), written)
+	return nil
+}
+
+// compare prints what generating would change, and fails if that is anything.
+func (c generateCommand) compare(p Program, result *gen.Result) error {
+	diff := result.Diff()
+	if diff == "" {
+		return nil
+	}
+	p.say("%s", diff)
+	return fmt.Errorf("the generated files are not what %s gives (diff above): run `%s` and commit", c.File, c.mend())
+}
+
+// mend is the command that makes the files current.
+func (c generateCommand) mend() string {
+	if c.File == "limits.yaml" {
+		return "sluice generate"
+	}
+	return "sluice generate --file " + c.File
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+type peekCommand struct {
+	connection
+
+	Entity   string `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+}
+
+// Run reads the bucket consistently and prints its limits as they are now. It needs no schema: the item has the numbers.
+func (c peekCommand) Run(ctx context.Context, p Program) error {
+	if err := checkArguments(c.Entity, c.Resource); err != nil {
+		return err
+	}
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	img, err := dynamo.Inspect(ctx, client, c.Table, c.Entity, c.Resource)
+	if err != nil {
+		return err
+	}
+	if img == nil {
+		p.say("%s on %s: no bucket: full\n", c.Entity, c.Resource)
+		return nil
+	}
+	p.say("%s on %s\n", c.Entity, c.Resource)
+	return texttable.Write(p.Stdout, "  ", "lrrrll", balances(img, p.Now().UnixMilli()))
+}
+
+// balances returns the rows of img's limits at now (ms).
+func balances(img *bucket.Image, now int64) [][]string {
+	rows := [][]string{{"LIMIT", "AVAILABLE", "CAPACITY", "BURST", "REFILL", "FULL IN"}}
+	for _, b := range img.Extra {
+		rows = append(rows, []string{
+			b.Name,
+			tokens(bucket.Available(b.Balance, img.Refilled, now)),
+			tokens(b.Capacity),
+			tokens(b.Burst),
+			tokens(b.Refill) + " every " + span(time.Duration(b.Period)*time.Millisecond),
+			fullIn(bucket.RetryAfter(b.Balance, img.Refilled, now, b.Burst)),
+		})
+	}
+	return rows
+}
+
+var (
+	entityForm   = regexp.MustCompile(`^[a-z][a-z0-9_]*-[^#]+$`)
+	resourceForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,63}$`)
+)
+
+// checkArguments refuses what no bucket can be called: a peek at it would say "full" and mislead.
+func checkArguments(entity, resource string) error {
+	switch {
+	case !entityForm.MatchString(entity):
+		return usageError{fmt.Sprintf("entity %q: want kind and id as they are stored: user-123 is User{ID: \"123\"}", entity)}
+	case !resourceForm.MatchString(resource):
+		return usageError{fmt.Sprintf("resource %q: want its name in limits.yaml, as in gpt-4", resource)}
+	}
+	return nil
+}
+
+// tokens writes millitokens as whole tokens, with a tenth where there is one, rounded down: what is shown is there.
+func tokens(milli int64) string {
+	const tenth = bucket.Milli / 10
+	n := milli / tenth
+	if milli%tenth < 0 {
+		n--
+	}
+	sign := ""
+	if n < 0 {
+		sign, n = "-", -n
+	}
+	if n%10 == 0 {
+		return fmt.Sprintf("%s%d", sign, n/10)
+	}
+	return fmt.Sprintf("%s%d.%d", sign, n/10, n%10)
+}
+
+// span writes a period as limits.yaml does: 1m and not 1m0s, 1d and not 24h.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// fullIn writes how long until a limit is full, rounded up to a tenth of a second.
+func fullIn(d time.Duration) string {
+	const tenth = 100 * time.Millisecond
+	switch rest := d % tenth; {
+	case d <= 0:
+		return "now"
+	case rest > 0:
+		d += tenth - rest
+	}
+	return span(max(d, 0))
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+type tableCommand struct {
+	Create tableCreate `cmd:"" help:"Create the table, or complete one whose creation was interrupted."`
+	Check  tableCheck  `cmd:"" help:"Compare the table with what sluice needs."`
+}
+
+type tableCreate struct{ connection }
+
+// Run creates the table and checks that it is what is needed: one of the same name may have been there.
+func (c tableCreate) Run(ctx context.Context, p Program) error {
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	p.note("creating table %s in %s\n", c.Table, place(client))
+	done := p.progress("waiting for table " + c.Table)
+	created, err := dynamo.CreateTable(ctx, client, c.Table)
+	done()
+	if api, refused := errors.AsType[smithy.APIError](err); refused && api.ErrorCode() == "ValidationException" {
+		// A table of this name is there and is no table of ours: the check says how it differs.
+		if wrong := dynamo.CheckTable(ctx, client, c.Table); wrong != nil {
+			return wrong
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
+		return err
+	}
+	if created {
+		p.say("created table %s\n", c.Table)
+	} else {
+		p.say("table %s was there already\n", c.Table)
+	}
+	p.describe(c.Table)
+	return nil
+}
+
+type tableCheck struct{ connection }
+
+// Run prints what is right with the table, or returns all that is wrong.
+func (c tableCheck) Run(ctx context.Context, p Program) error {
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	if err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
+		return err
+	}
+	p.say("table %s in %s\n", c.Table, place(client))
+	p.describe(c.Table)
+	return nil
+}
+
+// describe prints what a table that passed CheckTable has.
+func (p Program) describe(table string) {
+	layout := dynamo.Table(table)
+	p.say("  ok  key %s, %s\n", aws.ToString(layout.KeySchema[0].AttributeName), aws.ToString(layout.KeySchema[1].AttributeName))
+	for _, index := range layout.GlobalSecondaryIndexes {
+		p.say("  ok  index %s on %s, %s projects %s\n", aws.ToString(index.IndexName),
+			aws.ToString(index.KeySchema[0].AttributeName), aws.ToString(index.KeySchema[1].AttributeName), index.Projection.ProjectionType)
+	}
+	p.say("  ok  TTL on ttl\n")
+}
+
+// place says where client's tables are.
+func place(client *dynamodb.Client) string {
+	o := client.Options()
+	if o.BaseEndpoint != nil {
+		return *o.BaseEndpoint
+	}
+	return o.Region
+}
+
+// progress prints what is going on every two seconds until the function that it returns is called.
+func (p Program) progress(what string) (done func()) {
+	const every = 2 * time.Second
+	began := p.Now()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.note("%s (%v)\n", what, p.Now().Sub(began).Round(time.Second))
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
+}

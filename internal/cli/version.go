@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"runtime/debug"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// generation is that of the code which this sluice generates. It does not compile if the runtime no longer serves it.
+const generation = 1
+
+const _ = runtime.Generation1
+
+type versionCommand struct{}
+
+// Run prints the module's version, as the go command recorded it, and the generation of generated code.
+func (versionCommand) Run(p Program) error {
+	version, toolchain := "unknown", "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		toolchain = info.GoVersion
+		if info.Main.Version != "" {
+			version = info.Main.Version
+		}
+	}
+	p.say("sluice %s, generates code of generation %d, built with %s\n", version, generation, toolchain)
+	return nil
+}

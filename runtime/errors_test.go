@@ -1,0 +1,151 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+func TestErrorTexts(t *testing.T) {
+	reset := errors.New("connection reset")
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"denied", &runtime.DeniedError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 10, Available: 3, RetryAfter: 90 * time.Second},
+			"sluice: gpt-4 denied for user-1: tpm has 3 of 10 tokens, retry after 1m30s"},
+		{"cost exceeds burst", &runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 11, Burst: 10},
+			"sluice: gpt-4 for user-1: cost of 11 tpm exceeds the burst of 10 and can never be served: split the call, or raise the burst"},
+		{"invalid", &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a\n", Reason: "is bad"},
+			`sluice: gpt-4: id of user "a\n" is bad`},
+		{"invalid, no value", &runtime.InvalidError{Resource: "gpt-4", Field: "cost", Reason: "is empty"}, "sluice: gpt-4: cost is empty"},
+		{"invalid, 40 runes", &runtime.InvalidError{Resource: "gpt-4", Field: "id", Value: strings.Repeat("日", 40), Reason: "is bad"},
+			`sluice: gpt-4: id "` + strings.Repeat("日", 40) + `" is bad`},
+		{"invalid, 41 runes", &runtime.InvalidError{Resource: "gpt-4", Field: "id", Value: strings.Repeat("日", 41), Reason: "is bad"},
+			`sluice: gpt-4: id "` + strings.Repeat("日", 40) + `..." is bad`},
+		{"unavailable", &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: reset},
+			"sluice: gpt-4: store unavailable after 1 attempt: connection reset"},
+		{"setup", &runtime.SetupError{What: "no table", Do: "create it", Err: reset}, "sluice: no table: connection reset; create it"},
+		{"setup, alone", &runtime.SetupError{What: "no table"}, "sluice: no table"},
+		{"contended", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8},
+			"sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try again"},
+		{"contended once", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 1},
+			"sluice: gpt-4 for user-1: contended: lost 1 attempt against other writers, nothing was charged: try again"},
+	} {
+		t.Run(test.name, func(t *testing.T) { check(t, test.err, test.want) })
+	}
+}
+
+func TestErrorsUnwrap(t *testing.T) {
+	reset := errors.New("connection reset")
+	for _, err := range []error{&runtime.UnavailableError{Err: reset}, &runtime.SetupError{Err: reset}} {
+		if !errors.Is(err, reset) {
+			t.Errorf("%T hides its cause", err)
+		}
+	}
+	if err := errors.Unwrap(&runtime.DeniedError{}); err != nil {
+		t.Errorf("a denial wraps %v", err)
+	}
+	if errors.Is(&runtime.SetupError{}, context.DeadlineExceeded) {
+		t.Error("a SetupError without cause is something")
+	}
+}
+
+// image has 60 rpm and 6000 tpm as bounds, and these tokens at 0.
+func image(rpm, tpm int64) *bucket.Image {
+	img := &bucket.Image{Balances: bucket.Full(gpt4().spec.Kinds[0].Limits), Missing: make([]bool, 2)}
+	img.Balances[0].Tokens, img.Balances[1].Tokens = rpm, tpm
+	return img
+}
+
+func TestRefuse(t *testing.T) {
+	spec := gpt4().spec
+	missing := image(0, 0)
+	missing.Missing[1] = true
+	slow := image(0, 1_000_000)
+	slow.Balances[0].Refill = 0
+	for _, test := range []struct {
+		name  string
+		img   *bucket.Image
+		cost  []int64
+		limit string // which refuses longest; "" is none
+		wait  time.Duration
+		count int
+	}{
+		{"enough", image(1000, 1000), []int64{1000, 1000}, "", 0, 0},
+		{"one lacks", image(999, 1000), []int64{1000, 1000}, "rpm", time.Millisecond, 1},
+		{"both lack alike: the first", image(-9000, -999_000), []int64{1000, 1000}, "rpm", 10 * time.Second, 2},
+		{"the longer", image(0, -999_000), []int64{1000, 1000}, "tpm", 10 * time.Second, 2},
+		{"a cost of 0 is not guarded", image(-1, -1), []int64{0, 0}, "", 0, 0},
+		{"nor what is given back", image(-1, -1), []int64{-1, -1}, "", 0, 0},
+		{"nor a limit that is not there", missing, []int64{0, 1000}, "", 0, 0},
+		{"never", slow, []int64{1000, 1000}, "rpm", math.MaxInt64, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			denied := runtime.Refuse(nil, spec, "user-1", test.img, test.cost, 0)
+			if denied == nil {
+				equal(t, "refused by", "", test.limit)
+				return
+			}
+			equal(t, "limit", denied.Limit, test.limit)
+			equal(t, "retry after", denied.RetryAfter, test.wait)
+			equal(t, "refusals", len(denied.Refusals), test.count)
+		})
+	}
+}
+
+// TestRefuseAlongAChain: the refusals of all buckets come together, and the longest stands for them.
+func TestRefuseAlongAChain(t *testing.T) {
+	spec := gpt4().spec
+	denied := runtime.Refuse(nil, spec, "user-1", image(0, 500), []int64{1000, 1000}, 0)
+	denied = runtime.Refuse(denied, spec, "project-1", image(60_000, -50_500), []int64{1000, 1000}, 0)
+	denied = runtime.Refuse(denied, spec, "org-1", image(60_000, 6_000_000), []int64{1000, 1000}, 0)
+	want := &runtime.DeniedError{
+		Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, Available: 0, RetryAfter: time.Second,
+		Refusals: []runtime.Refusal{
+			{Entity: "user-1", Limit: "rpm", Requested: 1, RetryAfter: time.Second},
+			{Entity: "user-1", Limit: "tpm", Requested: 1, RetryAfter: 5 * time.Millisecond},
+			{Entity: "project-1", Limit: "tpm", Requested: 1, RetryAfter: 515 * time.Millisecond},
+		},
+	}
+	if diff := cmp.Diff(want, denied, cmpopts.IgnoreUnexported(runtime.DeniedError{})); diff != "" {
+		t.Errorf("denial (-want +got):\n%s", diff)
+	}
+}
+
+func TestExceeds(t *testing.T) {
+	spec := gpt4().spec
+	missing := image(0, 0)
+	missing.Missing[0] = true
+	for _, test := range []struct {
+		name string
+		img  *bucket.Image
+		cost []int64
+		want string
+	}{
+		{"at the burst", image(0, 0), []int64{60_000, 6_000_000}, ""},
+		{"above", image(0, 0), []int64{61_000, 6_000_001}, "sluice: gpt-4 for user-1: cost of 61 rpm exceeds the burst of 60 " +
+			"and can never be served: split the call, or raise the burst"},
+		{"a limit that is not there", missing, []int64{61_000, 0}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) { check(t, runtime.Exceeds(spec, "user-1", test.img, test.cost), test.want) })
+	}
+}
+
+// TestRefuseAtTheEndOfTime: where the wait saturates at 0, there is a limit to name all the same.
+func TestRefuseAtTheEndOfTime(t *testing.T) {
+	img := image(0, 0)
+	img.Refilled = math.MaxInt64
+	denied := runtime.Refuse(nil, gpt4().spec, "user-1", img, []int64{1000, 0}, math.MaxInt64)
+	check(t, denied, "sluice: gpt-4 denied for user-1: rpm has 0 of 1 tokens, retry after 0s")
+}

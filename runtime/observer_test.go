@@ -1,0 +1,122 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// told is one call to an observer; the error as text.
+type told struct {
+	Which string
+	Event runtime.Event
+	Err   string
+}
+
+func watch(into *[]told) *runtime.Observer {
+	note := func(which string) func(runtime.Event) {
+		return func(e runtime.Event) {
+			text := ""
+			if e.Err != nil {
+				text = fmt.Sprint(e.Err)
+			}
+			e.Err = nil
+			*into = append(*into, told{which, e, text})
+		}
+	}
+	return &runtime.Observer{
+		Acquired: note("acquired"), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+	}
+}
+
+func TestObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 30 * time.Millisecond
+		var got []told
+		var failure error
+		store := &fake{before: func(context.Context, string, *runtime.Call) error {
+			elapse(trip)
+			return failure
+		}}
+		_, r := open(t, store, runtime.WithObserver(watch(&got)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		ctx := t.Context()
+		of := func(took time.Duration, limit string) runtime.Event {
+			return runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: limit, Took: took}
+		}
+		const denied = "sluice: gpt-4 denied for user-1: tpm has 3 of 100 tokens, retry after "
+		for _, step := range []struct {
+			name string
+			do   func()
+			want []told
+		}{
+			{"acquire and settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 6000}).Settle(ctx, cost{TPM: 6000}) },
+				[]told{{"acquired", of(trip, ""), ""}, {"settled", of(trip, ""), ""}}},
+			{"denied", func() {
+				store.put(0, 60, 0)
+				_, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 100})
+			}, []told{{"denied", of(trip, "tpm"), denied + "970ms"}}},
+			{"wait, served", func() {
+				store.put(0, 60, 0)
+				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100})
+			}, []told{{"acquired", of(1000*time.Millisecond+trip, ""), ""}}},
+			{"wait, no time", func() {
+				store.put(0, 60, 0)
+				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100}, runtime.MaxWait(500*time.Millisecond))
+			}, []told{{"denied", of(trip, "tpm"), denied + "970ms, beyond the deadline"}}},
+			{"released by Do", func() {
+				store.put(0, 60, 6000)
+				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error { return errors.New("failed") })
+			}, []told{{"acquired", of(trip, ""), ""}, {"released", of(trip, ""), ""}}},
+			{"above the burst", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 6001}) },
+				[]told{{"failed", of(trip, ""), "sluice: gpt-4 for user-1: cost of 6001 tpm exceeds the burst of 6000 and can never be served: " +
+					"split the call, or raise the burst"}}},
+			{"invalid cost", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: -1}) },
+				[]told{{"failed", of(0, ""),
+					`sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`}}},
+			{"invalid id", func() { _, _ = r.Acquire(ctx, user{}, cost{}) },
+				[]told{{"failed", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-"},
+					"sluice: gpt-4: id of user is empty: set the entity's ID"}}},
+			{"no entity", func() { _, _ = r.Acquire(ctx, nil, cost{}) },
+				[]told{{"failed", runtime.Event{Resource: "gpt-4"}, "sluice: gpt-4: entity is nil"}}},
+			{"invalid settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 5}).Settle(ctx, cost{RPM: -1}) },
+				[]told{{"acquired", of(trip, ""), ""}, {"failed", of(0, ""),
+					`sluice: gpt-4: cost of rpm "-1" is negative: to give tokens back, settle for less or release the lease`}}},
+			{"settle and release that do not get through", func() {
+				one, two := acquire(t, r, user{"1"}, cost{TPM: 5}), acquire(t, r, user{"1"}, cost{TPM: 5})
+				failure = errors.New("down")
+				_ = one.Settle(ctx, cost{})
+				one.Release(ctx)
+				two.Release(ctx)
+			}, []told{{"acquired", of(trip, ""), ""}, {"acquired", of(trip, ""), ""},
+				{"failed", of(trip, ""), "down"}, {"failed", of(trip, ""), "down"}}},
+			{"store down", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 5}) }, []told{{"failed", of(trip, ""), "down"}}},
+			{"peek is nobody's outcome", func() { _, _ = r.Peek(ctx, user{"1"}) }, nil},
+		} {
+			got = nil
+			step.do()
+			if diff := cmp.Diff(step.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", step.name, diff)
+			}
+		}
+	})
+}
+
+// TestObserverGetsTheError: as it is, for errors.Is and AsType.
+func TestObserverGetsTheError(t *testing.T) {
+	down := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
+	var got error
+	_, r := open(t, &fake{before: func(context.Context, string, *runtime.Call) error { return down }},
+		runtime.WithObserver(&runtime.Observer{Failed: func(e runtime.Event) { got = e.Err }}))
+	_, err := r.Acquire(t.Context(), user{"1"}, cost{})
+	if !errors.Is(got, down) || !errors.Is(err, down) {
+		t.Errorf("observer got %v, caller %v", got, err)
+	}
+}

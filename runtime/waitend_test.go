@@ -1,0 +1,253 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+const noTime = "sluice: gpt-4 denied for user-1: tpm has 0 of 1000 tokens, retry after 10s, beyond the deadline"
+
+// within is t's context with a deadline.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// gaveUp checks that the waiter that ended last was denied for want of time.
+func (w *waits) gaveUp(limit string, retryAfter time.Duration) {
+	w.t.Helper()
+	denied, ok := errors.AsType[*runtime.DeniedError](w.last)
+	if !ok || !errors.Is(w.last, context.DeadlineExceeded) || denied.Limit != limit || denied.RetryAfter != retryAfter {
+		w.t.Errorf("error %v, want %s to deny for %v and the deadline to be exceeded", w.last, limit, retryAfter)
+	}
+}
+
+func TestWaitFailsAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		deadline time.Duration // 0: none
+		maxWait  time.Duration // 0: none
+		want     string
+	}{
+		{"deadline before", 9 * time.Second, 0, noTime},
+		{"deadline then", 10 * time.Second, 0, noTime},
+		{"deadline after", 10*time.Second + 1, 0, ""},
+		{"MaxWait before", 0, 10 * time.Second, noTime},
+		{"MaxWait after", 0, 10*time.Second + 1, ""},
+		{"MaxWait before the deadline", time.Minute, time.Second, noTime},
+		{"deadline before MaxWait", time.Second, time.Minute, noTime},
+		{"both after", time.Minute, time.Minute, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &fake{}
+				w := queue(t, store)
+				ctx := t.Context()
+				if test.deadline > 0 {
+					ctx = within(t, test.deadline)
+				}
+				var opts []runtime.CallOption
+				if test.maxWait > 0 {
+					opts = append(opts, runtime.MaxWait(test.maxWait))
+				}
+				w.join(ctx, "a", 1000, opts...)
+				if test.want == "" {
+					w.next("a", 10*time.Second, "")
+					return
+				}
+				w.next("a", 0, test.want)
+				w.gaveUp("tpm", 10*time.Second)
+				equal(t, "tries", store.count(), 1)
+				equal(t, "level", store.level("user-1"), cost{60, 0})
+			})
+		})
+	}
+}
+
+func TestMaxWaitPrecedence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := queue(t, &fake{}, runtime.CallDefaults(runtime.MaxWait(time.Second)))
+		w.join(t.Context(), "default", 1000)
+		w.next("default", 0, noTime)
+		w.r = w.r.With(runtime.MaxWait(11 * time.Second))
+		w.join(t.Context(), "call", 1000, runtime.MaxWait(time.Second))
+		w.next("call", 0, noTime)
+		w.join(t.Context(), "With", 1000)
+		w.next("With", 10*time.Second, "")
+		// Acquire does not wait, whatever MaxWait.
+		_, err := w.r.Acquire(t.Context(), user{"1"}, cost{TPM: 1000})
+		check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 1000 tokens, retry after 10s")
+	})
+}
+
+// TestDeepInTheLine: a waiter knows from those ahead that its turn would come too late.
+func TestDeepInTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		w := queue(t, store)
+		w.join(t.Context(), "a", 1000)
+		w.join(within(t, 25*time.Second), "b", 1000)
+		elapse(3 * time.Second)
+		w.join(within(t, 25*time.Second), "c", 1000)
+		w.next("c", 3*time.Second,
+			"sluice: gpt-4 denied for user-1: tpm has 0 of 1000 tokens, retry after 27s, beyond the deadline")
+		w.gaveUp("tpm", 27*time.Second)
+		w.join(within(t, 25*time.Second), "d", 500) // in its place, with less
+		equal(t, "tries, a's alone", store.count(), 1)
+		w.next("a", 10*time.Second, "")
+		w.next("b", 20*time.Second, "")
+		w.next("d", 25*time.Second, "")
+	})
+}
+
+// TestOutlookKnowsTheBurst: a limit that has been full for an hour has its burst to give, not the hour.
+func TestOutlookKnowsTheBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		w := queue(t, store)
+		store.put(time.Hour, 60, -360_000) // an hour later: 60 rpm, and 0 tpm
+		equal(t, "level", store.level("user-1"), cost{60, 0})
+		w.joinCost(t.Context(), "a", cost{RPM: 60, TPM: 1000})
+		w.joinCost(within(t, 29*time.Second), "b", cost{RPM: 30})
+		w.next("b", 0, "sluice: gpt-4 denied for user-1: rpm has 0 of 30 tokens, retry after 30s, beyond the deadline")
+		w.gaveUp("rpm", 30*time.Second)
+		w.next("a", 10*time.Second, "")
+	})
+}
+
+// TestOutlookAfterATurn: what the one served left is news to those behind.
+func TestOutlookAfterATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		w := queue(t, store)
+		w.join(t.Context(), "a", 100)
+		w.join(t.Context(), "b", 100)
+		w.join(within(t, 4*time.Second), "c", 100)
+		store.put(0, 60, -900) // somebody else's settle
+		w.done(0)
+		// At 1 s a finds out, and so does everyone.
+		w.next("c", time.Second,
+			"sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 11s, beyond the deadline")
+		w.gaveUp("tpm", 11*time.Second)
+		w.next("a", 10*time.Second, "")
+		w.next("b", 11*time.Second, "")
+	})
+}
+
+// TestDeniedAgain: the tokens were there in time, but somebody else took them.
+func TestDeniedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		w := queue(t, store)
+		w.join(within(t, 11*time.Second), "a", 1000)
+		elapse(9 * time.Second)
+		acquire(t, w.r, user{"1"}, cost{TPM: 900})
+		w.next("a", 10*time.Second,
+			"sluice: gpt-4 denied for user-1: tpm has 100 of 1000 tokens, retry after 9s, beyond the deadline")
+		w.gaveUp("tpm", 9*time.Second)
+	})
+}
+
+func TestCancelledWaiterLeaves(t *testing.T) {
+	const gone = "sluice: gpt-4 for user-1: context canceled"
+	for _, test := range []struct {
+		name string
+		who  string
+		want []outcome // after the cancellation
+	}{
+		{"first", "a", []outcome{{"b", 10 * time.Second, nil}, {"c", 20 * time.Second, nil}}},
+		{"in the middle", "b", []outcome{{"a", 10 * time.Second, nil}, {"c", 20 * time.Second, nil}}},
+		{"last", "c", []outcome{{"a", 10 * time.Second, nil}, {"b", 20 * time.Second, nil}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := queue(t, &fake{})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				for _, name := range []string{"a", "b", "c"} {
+					if name == test.who {
+						w.join(ctx, name, 1000)
+					} else {
+						w.join(t.Context(), name, 1000)
+					}
+				}
+				elapse(5 * time.Second)
+				cancel()
+				w.next(test.who, 5*time.Second, gone)
+				err := w.last
+				if !errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v is not context.Canceled alone", err)
+				}
+				for _, o := range test.want {
+					w.next(o.name, o.at, "")
+				}
+			})
+		})
+	}
+}
+
+// TestPlaceFreedInTime: a waiter whose turn has come nearer by another's leaving is served, and joins none too late.
+func TestPlaceFreedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := queue(t, &fake{})
+		ctx, cancel := context.WithCancel(t.Context())
+		w.join(ctx, "a", 5000)
+		w.join(within(t, time.Minute), "b", 500)
+		cancel()
+		w.next("a", 0, "sluice: gpt-4 for user-1: context canceled")
+		w.next("b", 5*time.Second, "")
+	})
+}
+
+// TestDeadlineBehindASilentStore: nobody knows the bucket yet, so that there is no denial to return.
+func TestDeadlineBehindASilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+			<-ctx.Done()
+			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: ctx.Err()}
+		}}
+		w := queue(t, store)
+		w.join(t.Context(), "a", 1, runtime.Budget(5*time.Second))
+		w.join(within(t, time.Second), "b", 1)
+		w.next("b", time.Second, "sluice: gpt-4 for user-1: context deadline exceeded")
+		err := w.last
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error("not context.DeadlineExceeded")
+		}
+		w.next("a", 5*time.Second, "sluice: gpt-4: store unavailable after 1 attempt: context deadline exceeded")
+	})
+}
+
+// TestContendedToTheEnd: a wait that only ever lost its race ends with its context, whatever ended that.
+func TestContendedToTheEnd(t *testing.T) {
+	contended := func(context.Context, string, *runtime.Call) error {
+		elapse(300 * time.Millisecond)
+		return &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{before: contended}
+		w := queue(t, store)
+		w.join(within(t, time.Second), "a", 1)
+		w.next("a", 1200*time.Millisecond, "sluice: gpt-4 for user-1: context deadline exceeded")
+		ctx, cancel := context.WithCancel(t.Context())
+		w.join(ctx, "b", 1)
+		cancel()
+		w.next("b", 1500*time.Millisecond, "sluice: gpt-4 for user-1: context canceled")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		w := queue(t, store)
+		w.join(within(t, 1100*time.Millisecond), "a", 100)
+		store.hook(contended)
+		w.next("a", 1300*time.Millisecond,
+			"sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 1s, beyond the deadline")
+		w.gaveUp("tpm", time.Second)
+	})
+}
