@@ -153,6 +153,9 @@ func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) error
 // lease tells the observer how call ended and returns its lease or its error.
 func (r *Resource[E, C]) lease(call *Call, err error) (*Lease[C], error) {
 	obs, event := r.core.env.Observer, r.event(call, err)
+	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok {
+		event.Limit = exceeds.Limit
+	}
 	denied, ok := errors.AsType[*DeniedError](err)
 	switch {
 	case ok:

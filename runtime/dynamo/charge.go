@@ -190,7 +190,7 @@ func (c *charge) handle(ctx context.Context, p *plan, op string, r reply) (done 
 		if p.path == normal {
 			c.memory.yield.Store(c.now() + contention)
 		}
-		err = &runtime.ContendedError{Resource: c.spec.Resource, Entity: c.bucket.Entity, Attempts: c.tries}
+		err = c.lost()
 	case unapplied, unknown:
 		c.view.truth = false
 		err = &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: r.err}
@@ -211,6 +211,17 @@ func (c *charge) handle(ctx context.Context, p *plan, op string, r reply) (done 
 	}
 	return false, c.pause(ctx, err)
 }
+
+// lost returns the error of a charge that lost its races. It is a ContendedError, which promises that nothing was charged
+// and that trying again is safe, only where that is so.
+func (c *charge) lost() error {
+	if !c.unknown && !c.settle {
+		return &runtime.ContendedError{Resource: c.spec.Resource, Entity: c.bucket.Entity, Attempts: c.tries}
+	}
+	return &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: errContended}
+}
+
+var errContended = errors.New("every write lost its race against other writers")
 
 // ended returns what to tell a caller whose context is over, err being what the last try met: its own cancellation as it
 // is, and a deadline as what kept the charge from being done in time.
