@@ -76,7 +76,7 @@ func TestObserver(t *testing.T) {
 				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error { return errors.New("failed") })
 			}, []told{{"acquired", of(trip, ""), ""}, {"released", of(trip, ""), ""}}},
 			{"above the burst", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 6001}) },
-				[]told{{"failed", of(trip, ""), "sluice: gpt-4 for user-1: cost of 6001 tpm exceeds the burst of 6000 and can never be served: " +
+				[]told{{"failed", of(trip, "tpm"), "sluice: gpt-4 for user-1: cost of 6001 tpm exceeds the burst of 6000 and can never be served: " +
 					"split the call, or raise the burst"}}},
 			{"invalid cost", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: -1}) },
 				[]told{{"failed", of(0, ""),

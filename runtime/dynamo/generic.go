@@ -42,6 +42,9 @@ func buildGeneric(w *codec.Write, p *plan, spec *runtime.Spec) error {
 			g.charge(name, i)
 		}
 	}
+	if p.undo != "" { // as in the generated undo: while it is the last write
+		g.condition = expression.Name("op").Equal(expression.Value(p.undo))
+	}
 	built, err := expression.NewBuilder().WithUpdate(g.update).WithCondition(g.condition).Build()
 	if err != nil {
 		return fmt.Errorf("expression for %s: %w", spec.Resource, err)

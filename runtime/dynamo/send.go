@@ -134,13 +134,13 @@ func (b *slot) build(p *plan, op string) (*codec.Write, error) {
 		b.Retry(w)
 	case p.path == adjust:
 		b.Adjust(w)
+		if p.undo != "" {
+			// Design section 4: a charge of unknown outcome is given back under its own op, so only while it is the last write.
+			w.Cond = "op = :undo"
+			w.Values[":undo"] = codec.S(p.undo)
+		}
 	case p.path == reshape:
 		b.Reshape(w)
-	}
-	if p.undo != "" {
-		// Design section 4: a charge of unknown outcome is given back under its own op, so only while it is the last write.
-		w.Cond = "op = :undo"
-		w.Values[":undo"] = codec.S(p.undo)
 	}
 	return w, nil
 }
