@@ -23,8 +23,16 @@ type evaluator struct {
 
 var tokenPattern = regexp.MustCompile(`[#:]?[A-Za-z0-9_]+|<>|[=(),+<-]`)
 
-func newEvaluator(text string, names map[string]string, values, item codec.Item) *evaluator {
-	return &evaluator{tokens: tokenPattern.FindAllString(text, -1), names: names, values: values, item: item}
+// evaluators remembers the tokens of the texts it has seen. It is used under its table's lock.
+type evaluators map[string][]string
+
+func (es evaluators) of(text string, names map[string]string, values, item codec.Item) *evaluator {
+	tokens, ok := es[text]
+	if !ok {
+		tokens = tokenPattern.FindAllString(text, -1)
+		es[text] = tokens
+	}
+	return &evaluator{tokens: tokens, names: names, values: values, item: item}
 }
 
 func (e *evaluator) peek() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -288,6 +289,40 @@ func TestRetryGuardAtNow(t *testing.T) {
 	} else {
 		t.Logf("guard at now: %v\nat the call: %v", bad, r)
 	}
+}
+
+// TestSlowLimitBesideFast writes every 5 milliseconds for an hour: the limit of 10 an hour regains its 10 an hour beside
+// one of 1000 a second.
+func TestSlowLimitBesideFast(t *testing.T) {
+	gpt4, _ := generated(t)
+	synctest.Test(t, func(t *testing.T) {
+		table := newSimTable(1, gpt4.Decode)
+		table.minDelay, table.maxDelay, table.quiet = 0, 0, true
+		def := withNumbers(gpt4, 1, bucket.Per(10, time.Hour), perSecond(1000))
+		p := newProcess(t, table, 1, 0, nil, def)
+		if _, err := p.acquire(t.Context(), def, []int64{10_000, 0}); err != nil {
+			t.Fatal(err)
+		}
+		began, admitted := time.Now(), 0
+		for n := 0; time.Since(began) < time.Hour; n++ {
+			<-time.After(5 * time.Millisecond)
+			if _, err := p.acquire(t.Context(), def, []int64{0, 4000 + int64(n%3)*1000}); err != nil {
+				t.Fatal(err)
+			}
+			if n%1000 == 0 {
+				if _, err := p.acquire(t.Context(), def, []int64{1000, 0}); err == nil {
+					admitted++
+				}
+			}
+		}
+		if _, err := p.acquire(t.Context(), def, []int64{1000, 0}); err == nil { // the tenth is there on the hour
+			admitted++
+		}
+		if admitted != 10 {
+			t.Errorf("the slow limit admitted %d in an hour, want 10", admitted)
+		}
+		t.Logf("%d writes, %d reads, %d admitted by the slow limit", table.writes, table.reads, admitted)
+	})
 }
 
 // busy is a bucket that starts full and whose writers call as fast as replies come.
