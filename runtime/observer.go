@@ -28,7 +28,7 @@ type StoreEvent struct {
 	Resource    string
 	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, read
 	Generic     bool    // the expression was built from the item, not generated
-	Outcome     string  // applied, refused, throttled, failed, unknown; found or missing for a read
+	Outcome     string  // applied, refused, unapplied (throttled, no connection), unknown, failed; found or missing for a read
 	Read, Write float64 // capacity units, those of a failed condition included
 	Took        time.Duration
 }

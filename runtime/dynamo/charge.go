@@ -118,10 +118,10 @@ type charge struct {
 	*want
 
 	op      string
-	unknown bool // some try may have been applied
+	unknown bool // some try may have been applied, or was although it failed
 	tries   int
 	budget  int
-	sent    []int64 // the cost of the last try
+	sent    *plan // the last such try
 }
 
 // run tries until a write is applied. An acquire has a number of attempts; a settle goes on until ctx ends.
@@ -136,7 +136,7 @@ func (c *charge) run(ctx context.Context) error {
 				return err
 			}
 			if c.unknown && c.view.img != nil && c.view.img.Op == c.op { // a try without reply had been applied
-				c.finish(ctx, &plan{})
+				c.finish(ctx, c.sent)
 				return nil
 			}
 			continue
@@ -195,12 +195,15 @@ func (c *charge) handle(ctx context.Context, p *plan, op string, r reply) (done 
 		c.view.truth = false
 		err = &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: r.err}
 		if r.outcome == unknown && !p.bare {
-			c.unknown, c.sent = true, p.cost
+			c.unknown, c.sent = true, p
 			if c.settle && slices.ContainsFunc(p.cost, func(n int64) bool { return n < 0 }) {
 				return false, err // a refund that went out twice would mint tokens
 			}
 		}
 	case fatal:
+		if r.stands && !p.bare {
+			c.unknown, c.sent = true, p
+		}
 		return false, r.err
 	}
 	if ctx.Err() != nil {
@@ -274,10 +277,14 @@ func (s *session) giveBack(ctx context.Context, c *charge) {
 		defer cancel()
 		back := make([]int64, len(c.cost))
 		for i := range back {
-			back[i] = -c.sent[i]
+			back[i] = -c.sent.cost[i]
+		}
+		img := c.sent.img
+		if c.sent.path == reshape { // if it was applied, the bucket has this schema's limits
+			img = c.reshaped(img, s.now())
 		}
 		b := &slot{resource: c.resource, bucket: &runtime.Bucket{Entity: c.bucket.Entity, Kind: c.bucket.Kind}, memory: c.memory, shape: c.slot.shape}
-		p := planAdjust(back, c.view.img, c.slot.shape, s.now())
+		p := planAdjust(back, img, c.slot.shape, s.now())
 		p.verdict, p.undo = write, c.op
 		for {
 			switch r := s.send(ctx, b, &p, newOp()); r.outcome {

@@ -29,7 +29,7 @@ const (
 
 // String returns the outcome as observers see it.
 func (o outcome) String() string {
-	return [...]string{"applied", "refused", "throttled", "unknown", "failed"}[o]
+	return [...]string{"applied", "refused", "unapplied", "unknown", "failed"}[o]
 }
 
 // classify sorts an error of a write. A refusal comes with the item that the condition failed on, nil for none.

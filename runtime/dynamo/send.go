@@ -19,6 +19,7 @@ type reply struct {
 	outcome outcome
 	img     *bucket.Image
 	err     error
+	stands  bool // fatal though it was applied: the bucket that it left is malformed
 }
 
 // send writes p to b's bucket under op.
@@ -69,7 +70,8 @@ func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
 	}
 	if r.outcome == applied || r.outcome == refused {
 		if r.img, err = b.decode(item); err != nil {
-			r = reply{outcome: fatal, err: err}
+			r = reply{outcome: fatal, err: err, stands: r.outcome == applied}
+			b.memory.image.Store(nil) // the next call reads first, and so is not charged
 		}
 	}
 	s.observe(b, runtime.StoreEvent{

@@ -176,6 +176,8 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		}
 		wg.Wait()
 		<-time.After(time.Minute) // until late copies have arrived
+		table.mu.Lock()
+		defer table.mu.Unlock()
 		out.verdict = judge(table.log)
 		out.writes, out.reads = table.writes, table.reads
 		for _, c := range table.log {

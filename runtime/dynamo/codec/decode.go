@@ -48,7 +48,7 @@ func (d *Decoder) Int(attr string) int64 {
 	case nil:
 		d.fail(attr, "missing", want)
 	default:
-		d.fail(attr, fmt.Sprintf("a %T", v), want)
+		d.fail(attr, kind(v), want)
 	}
 	return 0
 }
@@ -61,9 +61,14 @@ func (d *Decoder) Text(attr string) string {
 	case nil:
 		d.fail(attr, "missing", "a string")
 	default:
-		d.fail(attr, fmt.Sprintf("a %T", v), "a string")
+		d.fail(attr, kind(v), "a string")
 	}
 	return ""
+}
+
+// kind names an attribute's type as DynamoDB does: S, N, BOOL.
+func kind(v types.AttributeValue) string {
+	return "of type " + strings.TrimPrefix(fmt.Sprintf("%T", v), "*types.AttributeValueMember")
 }
 
 // Balance reads the six attributes of one limit into b, and sets missing if the item has none of it. The names are given

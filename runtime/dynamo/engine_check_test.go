@@ -1,0 +1,337 @@
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// tableWith creates a table whose layout was changed.
+func tableWith(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTableInput)) string {
+	t.Helper()
+	return dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
+		in := Table(name)
+		change(in)
+		return in
+	})
+}
+
+// checked calls Check on a table, with a clock that is so much ahead, and returns its error's text and what was logged.
+func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Duration) (text, logged string) {
+	t.Helper()
+	var log bytes.Buffer
+	handler := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})
+	l, err := limits.New(New(client, table), runtime.WithClock(offsetClock(ahead)), runtime.WithLogger(slog.New(handler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Check(t.Context()); err != nil {
+		text = strings.ReplaceAll(err.Error(), table, "TABLE")
+	}
+	return text, strings.ReplaceAll(log.String(), table, "TABLE")
+}
+
+// ttlOn creates a table whose layout was changed, and enables its TTL.
+func ttlOn(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTableInput)) string {
+	t.Helper()
+	table := tableWith(t, client, change)
+	if err := enableTTL(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func TestCheck(t *testing.T) {
+	const again = "create it anew: run `sluice table create` with another name"
+	version := func(layout, revision int64) codec.Item {
+		item := versionKey()
+		item["layout"], item["revision"] = codec.N(layout), codec.N(revision)
+		return item
+	}
+	torn := version(1, 1)
+	delete(torn, "layout")
+	for name, test := range map[string]struct {
+		change      func(*dynamodb.CreateTableInput)
+		withoutTTL  bool
+		version     codec.Item
+		err, logged string
+	}{
+		"as it should be":        {version: version(1, 1)},
+		"without a version item": {},
+		"keys by other names": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("Id"), aws.String("Id")
+			},
+			err: "sluice: table TABLE: its key is not PK (S, hash) and SK (S, range); " + again,
+		},
+		"a key of another type": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.AttributeDefinitions[1].AttributeType = types.ScalarAttributeTypeN
+			},
+			err: "sluice: table TABLE: its key is not PK (S, hash) and SK (S, range); " + again,
+		},
+		"no sort key": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.KeySchema = in.KeySchema[:1]
+				in.AttributeDefinitions = append(in.AttributeDefinitions[:1], in.AttributeDefinitions[2:]...)
+			},
+			err: "sluice: table TABLE: its key is not PK (S, hash) and SK (S, range); " + again,
+		},
+		"an index that projects ALL": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.GlobalSecondaryIndexes[1].Projection.ProjectionType = types.ProjectionTypeAll
+			},
+			err: "sluice: table TABLE: index GSI2 projects ALL, not KEYS_ONLY; " +
+				"delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
+		},
+		"an index with other keys": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.GlobalSecondaryIndexes[0].KeySchema = keySchema("GSI1PK", "GSI2SK")
+				in.AttributeDefinitions = append(in.AttributeDefinitions[:3], in.AttributeDefinitions[4:]...)
+			},
+			err: "sluice: table TABLE: the keys of index GSI1 are not GSI1PK (S, hash) and GSI1SK (S, range); " +
+				"delete the index and add it with these",
+		},
+		"an index is missing": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.GlobalSecondaryIndexes = in.GlobalSecondaryIndexes[1:]
+				in.AttributeDefinitions = append(in.AttributeDefinitions[:2], in.AttributeDefinitions[4:]...)
+			},
+			err: "sluice: table TABLE: index GSI1 (GSI1PK, GSI1SK) is missing; add it, projecting KEYS_ONLY",
+		},
+		"no TTL": {
+			withoutTTL: true,
+			err: "sluice: table TABLE: TTL is not enabled on attribute ttl; " +
+				"enable it on attribute ttl: else buckets that nobody uses stay for ever",
+		},
+		"all at once": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.GlobalSecondaryIndexes = nil
+				in.AttributeDefinitions = in.AttributeDefinitions[:2]
+			},
+			withoutTTL: true,
+			err: "sluice: table TABLE: index GSI1 (GSI1PK, GSI1SK) is missing; add it, projecting KEYS_ONLY\n" +
+				"sluice: table TABLE: index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY\n" +
+				"sluice: table TABLE: TTL is not enabled on attribute ttl; " +
+				"enable it on attribute ttl: else buckets that nobody uses stay for ever",
+		},
+		"a newer layout": {
+			version: version(2, 1),
+			err:     "sluice: table TABLE has layout 2, this program knows 1; upgrade sluice",
+		},
+		"a torn version item": {
+			version: torn,
+			err: "sluice: the version item of table TABLE is malformed: attribute layout: missing, want an integer of 64 bits; " +
+				"restore SYSTEM# / #VERSION, or delete it",
+		},
+		"a higher revision": {
+			version: version(1, 7),
+			logged: `level=WARN msg="sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force" ` +
+				"table=TABLE seen=7 own=1\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := dynamotest.Client(t)
+			if test.change == nil {
+				test.change = func(*dynamodb.CreateTableInput) {}
+			}
+			create := ttlOn
+			if test.withoutTTL {
+				create = tableWith
+			}
+			e := &engine{client: client, table: create(t, client, test.change)}
+			if test.version != nil {
+				e.put(t, test.version)
+			}
+			err, logged := checked(t, client, e.table, 0)
+			if err != test.err {
+				t.Errorf("got\n%s\nwant\n%s", err, test.err)
+			}
+			if logged != test.logged {
+				t.Errorf("logged %q, want %q", logged, test.logged)
+			}
+		})
+	}
+}
+
+func TestCheckMissingTable(t *testing.T) {
+	got, _ := checked(t, dynamotest.Client(t), "nobody-made-this", 0)
+	const want = "sluice: table TABLE does not exist: " + "ResourceNotFoundException: Cannot do operations on a non-existent table" +
+		"; run `sluice table create --table TABLE`, or check region and endpoint"
+	if got = withoutRequest(strings.ReplaceAll(got, "nobody-made-this", "TABLE")); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestCheckClock compares this host's clock, which the engine has as well, with the engine's Date. That has whole
+// seconds, so that the difference is known to within one and the time that the call took.
+func TestCheckClock(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := ttlOn(t, client, func(*dynamodb.CreateTableInput) {})
+	for ahead, want := range map[time.Duration]string{
+		-500 * time.Millisecond: "",
+		500 * time.Millisecond:  "",
+		time.Hour:               "ahead of",
+		-time.Hour:              "behind",
+	} {
+		err, _ := checked(t, client, table, ahead)
+		if want == "" {
+			if err != "" {
+				t.Errorf("%v ahead: %s", ahead, err)
+			}
+			continue
+		}
+		var off time.Duration
+		what, tail, _ := strings.Cut(err, " "+want+" ")
+		if tail != "DynamoDB's; set it by NTP: a clock ahead stops everybody's refill" {
+			t.Errorf("%v ahead: %s", ahead, err)
+		}
+		text, ok := strings.CutPrefix(what, "sluice: this host's clock is at least ")
+		off, parse := time.ParseDuration(text)
+		if !ok || parse != nil || off > time.Hour || off < time.Hour-time.Minute {
+			t.Errorf("%v ahead: %s", ahead, err)
+		}
+	}
+}
+
+// TestSkewIsObserved shows that serving notices a clock that is off too, once a minute.
+func TestSkewIsObserved(t *testing.T) {
+	e := newEngine(t)
+	var seen []time.Duration
+	clock := &handClock{} // stands years ahead
+	l, err := limits.New(New(e.client, e.table), runtime.WithClock(clock), runtime.WithObserver(&runtime.Observer{
+		Skew: func(d time.Duration) { seen = append(seen, d) },
+	}), runtime.CallDefaults(runtime.Budget(time.Minute)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int64{0, 59_999, 60_000} {
+		clock.set(at)
+		if _, err := l.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != 2 || seen[0] < time.Hour {
+		t.Errorf("told of %v, want two clocks far ahead", seen)
+	}
+}
+
+// TestRevisionIsRecorded shows that the first reshape of a revision leaves it in the table, for Check.
+func TestRevisionIsRecorded(t *testing.T) {
+	e := newEngine(t)
+	gpt4, _ := generated(t)
+	e.put(t, row{CV: 1, Op: "before", Limits: holds(50_000, 50_000, 10_000_000, 5_000_000)}.item(t))
+	for _, revision := range []int64{3, 2} { // the second is too late: it reshapes nothing
+		d := e.desk(t, e.client, withNumbers(gpt4, revision, userRPM, userTPM))
+		for range 2 {
+			if _, err := d.Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]string{"PK": "S SYSTEM#", "SK": "S #VERSION", "layout": "N 1", "revision": "N 3"}
+	if diff := cmp.Diff(want, plain(e.get(t, versionKey()))); diff != "" {
+		t.Errorf("the version item, - wanted, + stored:\n%s", diff)
+	}
+}
+
+// interrupted is a client whose first calls fail at one step of CreateTable.
+type interrupted struct {
+	*dynamodb.Client
+	ttl, put bool
+}
+
+var errInterrupted = fmt.Errorf("interrupted")
+
+func (c *interrupted) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	if c.ttl {
+		return nil, errInterrupted
+	}
+	return c.Client.UpdateTimeToLive(ctx, in, opts...)
+}
+
+func (c *interrupted) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	if c.put {
+		return nil, errInterrupted
+	}
+	return c.Client.PutItem(ctx, in, opts...)
+}
+
+// TestCreateTable interrupts CreateTable after each step and calls it again: it completes the table, and then changes
+// nothing.
+func TestCreateTable(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := dynamotest.Table(t, client, Table) // for the name, and to have it deleted
+	if _, err := client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		client  *interrupted
+		created bool
+		err     string
+	}{
+		{&interrupted{Client: client, ttl: true}, true, "enable the TTL of table TABLE: interrupted"},
+		{&interrupted{Client: client, put: true}, false, "write the version item of table TABLE: interrupted"},
+		{&interrupted{Client: client}, false, ""},
+		{&interrupted{Client: client}, false, ""},
+	} {
+		created, err := CreateTable(t.Context(), step.client, table)
+		text := ""
+		if err != nil {
+			text = strings.ReplaceAll(err.Error(), table, "TABLE")
+		}
+		if created != step.created || text != step.err {
+			t.Errorf("got %t, %q; want %t, %q", created, text, step.created, step.err)
+		}
+	}
+	if err, logged := checked(t, client, table, 0); err+logged != "" {
+		t.Errorf("check: %s%s", err, logged)
+	}
+	e := &engine{client: client, table: table}
+	want := map[string]string{"PK": "S SYSTEM#", "SK": "S #VERSION", "layout": "N 1", "revision": "N 0"}
+	if diff := cmp.Diff(want, plain(e.get(t, versionKey()))); diff != "" {
+		t.Errorf("the version item, - wanted, + stored:\n%s", diff)
+	}
+	described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := described.Table.StreamSpecification; s == nil || s.StreamViewType != types.StreamViewTypeNewAndOldImages {
+		t.Errorf("stream %+v, want NEW_AND_OLD_IMAGES", s)
+	}
+	if b := described.Table.BillingModeSummary; b == nil || b.BillingMode != types.BillingModePayPerRequest {
+		t.Errorf("billing %+v, want PAY_PER_REQUEST", b)
+	}
+	// An item written meanwhile, by the first reshape of a revision, stays.
+	item := versionItem()
+	item["revision"] = codec.N(9)
+	e.put(t, item)
+	if created, err := CreateTable(t.Context(), client, table); created || err != nil {
+		t.Errorf("got %t, %v", created, err)
+	}
+	if got := plain(e.get(t, versionKey()))["revision"]; got != "N 9" {
+		t.Errorf("the revision became %s", got)
+	}
+}

@@ -1,0 +1,375 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// TestExhausted has every attempt of an acquire fail: the error says how many there were, and the last one's cause.
+func TestExhausted(t *testing.T) {
+	for name, test := range map[string]struct {
+		mishap   mishap
+		attempts int
+		err      string
+		charge   int64
+	}{
+		"throttled": {
+			reject("ProvisionedThroughputExceededException", "slow down"), 8,
+			"sluice: gpt-4: store unavailable after 8 attempts: ProvisionedThroughputExceededException: slow down", 0,
+		},
+		"lost requests": {
+			loseRequest, 3,
+			"sluice: gpt-4: store unavailable after 3 attempts: request send failed, read tcp: read: connection reset by peer", 0,
+		},
+		"a single attempt": {
+			loseReply, 1,
+			"sluice: gpt-4: store unavailable after 1 attempt: request send failed, read tcp: read: connection reset by peer", 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			e.put(t, half().item(t))
+			client, w := e.wire()
+			process := e.demo(t, client, Attempts(test.attempts))
+			if _, err := process.GPT4.Peek(t.Context(), alice); err != nil {
+				t.Fatal(err)
+			}
+			w.expect(slices.Repeat([]mishap{test.mishap}, test.attempts)...)
+			_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
+			failure, ok := errors.AsType[*runtime.UnavailableError](err)
+			if !ok || failure.Attempts != test.attempts {
+				t.Fatalf("got %v, want an UnavailableError after %d attempts", err, test.attempts)
+			}
+			wantText(t, err, test.err)
+			if err := process.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			e.charged(t, test.charge) // a charge whose reply was lost has been given back
+		})
+	}
+}
+
+// wantText holds an error to its exact text, without what the client says of its request.
+func wantText(t *testing.T, err error, want string) {
+	t.Helper()
+	if got := withoutRequest(fmt.Sprint(err)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestContended has a process lose every race: whenever it writes, another one has just taken all there was.
+func TestContended(t *testing.T) {
+	e, process, w := wired(t)
+	other := script{t, e, e.demo(t, e.client)}
+	level := int64(50)
+	race := func(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+		other.acquire(level, 0)
+		r, err := apply()
+		e.clock.set(e.clock.since.Load() + 60_000) // full again
+		level = 100
+		return r, err
+	}
+	w.expect(slices.Repeat([]mishap{race}, DefaultAttempts)...)
+	_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
+	if contended, ok := errors.AsType[*runtime.ContendedError](err); !ok || contended.Attempts != DefaultAttempts {
+		t.Errorf("got a %T", err)
+	}
+	wantText(t, err, "sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try again")
+	process.calls(t, append([]string{"retry refused"}, slices.Repeat([]string{"normal refused"}, DefaultAttempts-1)...)...)
+	if tk, tc := e.balance(t, "gpt-4", "rpm"); tk != 0 || tc != 800_000 {
+		t.Errorf("%d left, %d charged; want 0 and 800000", tk, tc)
+	}
+}
+
+// TestConnectionRefused points the client at a port where nobody listens: nothing was charged, whatever was tried.
+func TestConnectionRefused(t *testing.T) {
+	e := newEngine(t)
+	e.put(t, half().item(t))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o := e.client.Options()
+	o.Retryer = aws.NopRetryer{} // of reads: its pauses take real time
+	working := o.BaseEndpoint
+	endpoint := "http://" + closed
+	fresh := e.demo(t, dynamodb.New(o, func(o *dynamodb.Options) { o.BaseEndpoint = &endpoint }))
+
+	_, err = fresh.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
+	if !isA[*runtime.UnavailableError](err) || !strings.HasSuffix(err.Error(), "dial tcp "+closed+": connect: connection refused") {
+		t.Errorf("by a fresh process: %v", err)
+	}
+	fresh.calls(t, "read failed")
+
+	// One that knows the bucket need not read.
+	moving := &movable{API: dynamodb.New(o)}
+	process := e.demo(t, moving)
+	lease := script{t, e, process}.acquire(10, 0)
+	process.calls(t, "read found", "retry applied")
+	o.BaseEndpoint = &endpoint
+	moving.API = dynamodb.New(o)
+	_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
+	if failure, ok := errors.AsType[*runtime.UnavailableError](err); !ok || failure.Attempts != DefaultAttempts {
+		t.Errorf("got %v, want an UnavailableError after %d attempts", err, DefaultAttempts)
+	}
+	process.calls(t, slices.Repeat([]string{"retry unapplied"}, DefaultAttempts)...)
+	o.BaseEndpoint = working
+	moving.API = dynamodb.New(o)
+	if err := process.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.charged(t, 10_000)
+	lease.Release(t.Context())
+	e.charged(t, 0)
+	process.calls(t, "adjust applied")
+}
+
+// movable is an API that a test points elsewhere.
+type movable struct{ API }
+
+// TestSetupErrors holds the texts of what somebody has to mend.
+func TestSetupErrors(t *testing.T) {
+	e := newEngine(t)
+	e.put(t, half().item(t))
+	otherKeys := tableWith(t, e.client, func(in *dynamodb.CreateTableInput) {
+		in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("Id"), aws.String("Id")
+	})
+	for name, test := range map[string]struct {
+		table  string
+		mishap mishap
+		err    string
+	}{
+		"missing table": {
+			table: "nobody-made-this",
+			err: "sluice: table TABLE does not exist: ResourceNotFoundException: Cannot do operations on a non-existent table; " +
+				"run `sluice table create --table TABLE`, or check region and endpoint",
+		},
+		"other keys": {
+			table: otherKeys,
+			err: "sluice: DynamoDB does not accept the request: ValidationException: One of the required keys was not given a value; " +
+				"run `sluice table check`, and `sluice generate` if the generated code is older than the runtime",
+		},
+		"access denied": {
+			mishap: reject("AccessDeniedException", "not authorized to perform: dynamodb:UpdateItem"),
+			err: "sluice: DynamoDB denies access to table TABLE: AccessDeniedException: not authorized to perform: dynamodb:UpdateItem; " +
+				"grant dynamodb:GetItem, PutItem, UpdateItem, DescribeTable and DescribeTimeToLive on it",
+		},
+		"credentials": {
+			mishap: reject("UnrecognizedClientException", "the security token is invalid"),
+			err: "sluice: DynamoDB does not accept the credentials: UnrecognizedClientException: the security token is invalid; " +
+				"renew them",
+		},
+		"anything else": {
+			mishap: reject("ItemCollectionSizeLimitExceededException", "too much"),
+			err: "sluice: DynamoDB refused the call: ItemCollectionSizeLimitExceededException: too much; " +
+				"check the client's configuration",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, w := e.wire()
+			table := e.table
+			if test.table != "" {
+				table = test.table
+			}
+			if test.mishap != nil {
+				w.expect(test.mishap)
+			}
+			seen := &events{}
+			l, err := limits.New(New(client, table), e.options(seen)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = l.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
+			if !isA[*runtime.SetupError](err) {
+				t.Errorf("got a %T", err)
+			}
+			if got := strings.ReplaceAll(withoutRequest(fmt.Sprint(err)), table, "TABLE"); got != test.err {
+				t.Errorf("got\n%s\nwant\n%s", got, test.err)
+			}
+			if len(seen.failed) != 1 || !errors.Is(seen.failed[0], err) {
+				t.Errorf("observed %v", seen.failed)
+			}
+		})
+	}
+	e.charged(t, 0)
+}
+
+// TestNoCredentials has the client itself refuse.
+func TestNoCredentials(t *testing.T) {
+	e := newEngine(t)
+	o := e.client.Options()
+	o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("none here")
+	})
+	_, err := e.demo(t, dynamodb.New(o)).GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
+	if !isA[*runtime.SetupError](err) {
+		t.Errorf("got a %T", err)
+	}
+	wantText(t, err, "sluice: DynamoDB refused the call: get identity: get credentials: none here; check the client's configuration")
+}
+
+// TestMalformed meets buckets that nobody of us wrote: by a read, and by a write's reply.
+func TestMalformed(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(codec.Item)
+		err   string
+	}{
+		"a balance that is text": {
+			func(item codec.Item) { item["b_rpm_tk"] = codec.S("50000") },
+			"attribute b_rpm_tk: of type S, want an integer of 64 bits",
+		},
+		"a balance with a fraction": {
+			func(item codec.Item) { item["b_rpm_tk"] = &types.AttributeValueMemberN{Value: "0.5"} },
+			`attribute b_rpm_tk: "0.5", want an integer of 64 bits`,
+		},
+		"half a limit": {
+			func(item codec.Item) { delete(item, "b_tpm_rp") },
+			"attribute b_tpm_rp: missing, want an integer of 64 bits",
+		},
+		"the other half": {
+			func(item codec.Item) { delete(item, "b_tpm_tk") },
+			"attribute b_tpm_tk: missing, want an integer, since the item has b_tpm_cp",
+		},
+		"a period of 0": {
+			func(item codec.Item) { item["b_rpm_rp"] = codec.N(0) },
+			"attribute b_rpm_rp: 0, want a positive number",
+		},
+		"no rf": {
+			func(item codec.Item) { delete(item, "rf") },
+			"attribute rf: missing, want an integer of 64 bits",
+		},
+		"half an unknown limit": {
+			func(item codec.Item) { item["b_ipm_tk"] = codec.N(1) },
+			"attribute b_ipm_tc: missing, want an integer of 64 bits",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "sluice: the bucket of user-1 on gpt-4 is malformed: " + test.err + "; mend or delete the item: a missing bucket is a full one"
+			e, process, _ := wired(t)
+			item := half().item(t)
+			test.spoil(item)
+			e.put(t, item)
+			fresh := e.demo(t, e.client)
+			_, err := fresh.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
+			if !isA[*runtime.SetupError](err) {
+				t.Errorf("got a %T", err)
+			}
+			wantText(t, err, text)
+			_, err = fresh.GPT4.Peek(t.Context(), alice)
+			wantText(t, err, text)
+			// By a process that knew the bucket when it was sound, and so writes first.
+			for range 2 {
+				_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
+				wantText(t, err, text)
+			}
+			if err := process.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			// What was charged before the reply turned out malformed was given back.
+			if got := e.get(t, bucketItemKey("user-1", "gpt-4"))["b_rpm_tc"]; !reflect.DeepEqual(got, item["b_rpm_tc"]) {
+				t.Errorf("charged: b_rpm_tc is %v, was %v", got, item["b_rpm_tc"])
+			}
+			_, err = Inspect(t.Context(), e.client, e.table, "user-1", "gpt-4")
+			if name == "the other half" { // to Inspect, which knows no schema, that is no limit
+				text = "<nil>"
+			}
+			wantText(t, err, text)
+		})
+	}
+}
+
+// TestItemGone deletes the bucket, as DynamoDB does by its ttl, between an acquire and what settles it.
+func TestItemGone(t *testing.T) {
+	gone := func(t *testing.T) (script, *limits.GPT4Lease) {
+		t.Helper()
+		e, process, _ := wired(t)
+		s := script{t, e, process}
+		lease := s.acquire(10, 2000)
+		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &e.table, Key: bucketItemKey("user-1", "gpt-4"),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		e.clock.set(1000)
+		process.calls(t, "retry applied")
+		return s, lease
+	}
+	nothing := func(s script) {
+		s.Helper()
+		if item := s.get(s, bucketItemKey("user-1", "gpt-4")); item != nil {
+			s.Errorf("a bucket was written: %v", plain(item))
+		}
+	}
+	t.Run("release", func(t *testing.T) {
+		s, lease := gone(t)
+		lease.Release(t.Context())
+		s.demo.calls(t, "adjust refused")
+		nothing(s)
+	})
+	t.Run("settle down", func(t *testing.T) {
+		s, lease := gone(t)
+		s.settle(lease, 5, 1000)
+		s.demo.calls(t, "adjust refused")
+		nothing(s)
+	})
+	t.Run("settle up", func(t *testing.T) {
+		s, lease := gone(t)
+		s.settle(lease, 15, 1000)
+		s.demo.calls(t, "settle refused", "settle applied")
+		s.stored(t, row{RF: 1000, CV: 1, TTL: 181, Limits: holds(95_000, 5000, 15_000_000, 0)})
+	})
+	t.Run("settle up, into debt", func(t *testing.T) { // 340 s from full
+		s, lease := gone(t)
+		s.settle(lease, 210, 32_000)
+		s.demo.calls(t, "settle refused", "settle applied")
+		s.stored(t, row{RF: 1000, CV: 1, TTL: 361, Limits: holds(-100_000, 200_000, -15_000_000, 30_000_000)})
+	})
+	t.Run("acquire", func(t *testing.T) {
+		s, _ := gone(t)
+		s.acquire(1, 0)
+		s.demo.calls(t, "retry refused", "create applied")
+	})
+}
+
+// TestTwoResources shows that one store serves several resources and kinds, each in a bucket of its own.
+func TestTwoResources(t *testing.T) {
+	e := newEngine(t)
+	process := e.demo(t, e.client)
+	project := limits.Project{ID: "1"}
+	if _, err := process.GPT4.Acquire(t.Context(), project, limits.GPT4Cost{TPM: 100_000}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := process.Embeddings.Acquire(t.Context(), project, limits.EmbeddingsCost{RPS: 3}); err != nil {
+		t.Fatal(err)
+	}
+	script{t, e, process}.acquire(1, 1)
+	e.stored(t, row{Entity: "project-1", CV: 1, TTL: 180, Limits: map[string]bucket.Balance{
+		"rpm": {Limit: bucket.Per(1000, time.Minute), Tokens: 999_000, Consumed: 1000},
+		"tpm": {Limit: bucket.Per(100_000, time.Minute).WithBurst(150_000), Tokens: 50_000_000, Consumed: 100_000_000},
+	}})
+	e.stored(t, row{Entity: "project-1", Resource: "embeddings", CV: 1, TTL: 2, Limits: map[string]bucket.Balance{
+		"rps": {Limit: bucket.Per(20, time.Second), Tokens: 17_000, Consumed: 3000},
+	}})
+	e.stored(t, row{CV: 1, TTL: 180, Limits: holds(99_000, 1000, 14_999_000, 1000)})
+}

@@ -1,0 +1,288 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// propertyTB is a test or one of its rapid checks.
+type propertyTB interface {
+	rapid.TB
+	Context() context.Context
+}
+
+// written is what became of an item by one write.
+type written struct {
+	Applied bool
+	Item    map[string]string
+}
+
+// write sends w to the item at key, and returns what the reply says.
+func (e *engine) write(t propertyTB, key codec.Item, w *codec.Write) written {
+	t.Helper()
+	out, err := e.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &e.table, Key: key, UpdateExpression: &w.Update, ConditionExpression: &w.Cond,
+		ExpressionAttributeNames: w.Names, ExpressionAttributeValues: w.Values,
+		ReturnValues: types.ReturnValueAllNew, ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return written{false, plain(failed.Item)}
+	}
+	if err != nil {
+		t.Fatalf("%v\nupdate %s\ncondition %s\nvalues %v", err, w.Update, w.Cond, plain(w.Values))
+	}
+	return written{true, plain(out.Attributes)}
+}
+
+// evaluate is write by the simulation's evaluator.
+func evaluate(item codec.Item, w *codec.Write) written {
+	texts := evaluators{}
+	if !texts.of(w.Cond, w.Names, w.Values, item).or() {
+		return written{false, plain(item)}
+	}
+	return written{true, plain(texts.of(w.Update, w.Names, w.Values, item).update())}
+}
+
+// scene is a bucket as it is, as a process remembers it, and what that wants to write.
+type scene struct {
+	*slot
+	remembered *bucket.Image
+	stored     codec.Item
+	want       *want
+	now        int64
+}
+
+// drawScene draws a bucket of r in any state, of which a process may remember another one.
+func drawScene(t *rapid.T, r *resource) scene {
+	shape := &r.shapes[0]
+	s := scene{slot: &slot{resource: r, bucket: &runtime.Bucket{Entity: "user-1"}, shape: shape}}
+	img := &bucket.Image{
+		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
+		Version:  rapid.SampledFrom([]int64{shape.cv, shape.cv, shape.cv - revisionUnit, shape.cv + revisionUnit}).Draw(t, "cv"),
+		Balances: bucket.Full(shape.limits), Missing: make([]bool, len(shape.limits)),
+	}
+	s.now = img.Refilled + rapid.Int64Range(-1000, 60_000).Draw(t, "elapsed")
+	s.want = &want{shape: shape, called: s.now - rapid.Int64Range(0, 500).Draw(t, "since called"), cost: make([]int64, len(shape.limits))}
+	s.want.settle = rapid.Bool().Draw(t, "settle")
+	drifted := *img
+	drifted.Balances = bucket.Full(shape.limits)
+	for i, l := range shape.limits {
+		b := &img.Balances[i]
+		b.Tokens = rapid.Int64Range(-l.Burst/2, l.Burst+l.Burst/4).Draw(t, "tk")
+		b.Consumed = rapid.Int64Range(0, 1<<40).Draw(t, "tc")
+		b.Burst = rapid.SampledFrom([]int64{l.Burst, 2 * l.Burst, l.Burst / 2}).Draw(t, "bx")
+		drifted.Balances[i] = *b
+		if rapid.Bool().Draw(t, "drift") {
+			drifted.Balances[i].Tokens += rapid.Int64Range(-l.Burst, l.Burst).Draw(t, "by")
+		}
+		s.want.cost[i] = rapid.SampledFrom([]int64{0, 1000, l.Burst / 3, l.Burst}).Draw(t, "cost")
+	}
+	if rapid.IntRange(0, 5).Draw(t, "rf drift") == 0 {
+		drifted.Refilled += rapid.Int64Range(0, 10).Draw(t, "rf by")
+	}
+	if rapid.IntRange(0, 5).Draw(t, "cv drift") == 0 {
+		drifted.Version++
+	}
+	if rapid.IntRange(0, 5).Draw(t, "repeated") == 0 {
+		drifted.Op = "this write"
+	}
+	if rapid.IntRange(0, 3).Draw(t, "incomplete") == 0 {
+		img.Missing[0] = true
+		img.Balances[0] = bucket.Balance{}
+	}
+	for _, name := range shape.removed {
+		if rapid.Bool().Draw(t, name) {
+			img.Extra = append(img.Extra, bucket.Named{Name: name, Balance: bucket.Balance{Limit: userRPM, Tokens: 1, Consumed: 2}})
+		}
+	}
+	s.remembered = img
+	missing := img.Missing[0]
+	if rapid.IntRange(0, 5).Draw(t, "limit drift") == 0 {
+		missing = !missing
+	}
+	s.stored = s.item(&drifted, missing)
+	return s
+}
+
+// item is what holds img, without its first limit if that is missing.
+func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
+	item := s.Key("user-1")
+	item["rf"], item["cv"], item["ttl"], item["op"] = codec.N(img.Refilled), codec.N(img.Version), codec.N(img.TTL), codec.S(img.Op)
+	put := func(name string, b bucket.Balance) {
+		for field, n := range map[string]int64{"tk": b.Tokens, "cp": b.Capacity, "bx": b.Burst, "ra": b.Refill, "rp": b.Period, "tc": b.Consumed} {
+			item["b_"+name+"_"+field] = codec.N(n)
+		}
+	}
+	for i, b := range img.Balances {
+		if i > 0 || !missing {
+			put(s.spec.Limits[i], b)
+		}
+	}
+	for _, named := range img.Extra {
+		put(named.Name, named.Balance)
+	}
+	return item
+}
+
+// plans returns the writes that the scene may come to, by path; not all could be chosen as things are.
+func (s *scene) plans() map[path]plan {
+	b := balancesOf(s.remembered)
+	cost := b.charge(s.want.cost)
+	all := map[path]plan{}
+	if p, ok := planRetry(s.want, b, cost, s.now); ok {
+		all[retry] = p
+	}
+	if p, ok := planNormal(s.want, view{img: s.remembered}, b, cost, s.now); ok {
+		all[normal] = p
+	}
+	back := make([]int64, len(s.want.cost))
+	for i, c := range s.want.cost {
+		back[i] = -c
+	}
+	if p := planAdjust(back, s.remembered, s.slot.shape, s.now); p.verdict == write {
+		all[adjust] = p
+	}
+	if p := planReshape(s.want.cost, s.remembered, s.slot.shape, s.now); p.verdict == write {
+		all[reshape] = p
+	}
+	return all
+}
+
+// comparison writes to copies of one item.
+type comparison struct {
+	*engine
+	*session
+	defs []runtime.Definition
+}
+
+func newComparison(t *testing.T) *comparison {
+	t.Helper()
+	e := newEngine(t)
+	var captured capture
+	if _, err := removed.New(&captured); err != nil {
+		t.Fatal(err)
+	}
+	gpt4, _ := generated(t)
+	c := &comparison{engine: e, defs: []runtime.Definition{withNumbers(gpt4, 5, userRPM, userTPM), captured.defs[0]}}
+	opened, err := New(e.client, e.table).Open(&runtime.Env{}, c.defs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.session = opened.(*session)
+	return c
+}
+
+// build builds p by the generated code or from the image.
+func (s *scene) build(t propertyTB, p plan, generic bool) *codec.Write {
+	t.Helper()
+	p.generic = generic
+	w, err := s.slot.build(&p, "this write")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// try sends w to a copy of the scene's item.
+func (c *comparison) try(t propertyTB, s *scene, w *codec.Write, copied string) written {
+	t.Helper()
+	item := maps.Clone(s.stored)
+	item["PK"] = codec.S(copied)
+	if _, err := c.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &c.engine.table, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+	got := c.write(t, codec.Item{"PK": item["PK"], "SK": item["SK"]}, w)
+	got.Item["PK"] = plain(s.stored)["PK"]
+	return got
+}
+
+// TestGenericMeansTheSame applies the generated and the generic expressions of each path to copies of one item, on the
+// engine: they apply to the same states and leave the same item. What the simulation makes of both is held to it too.
+func TestGenericMeansTheSame(t *testing.T) {
+	c := newComparison(t)
+	type seen struct {
+		path    path
+		applied bool
+	}
+	tally := map[seen]int{}
+	for _, def := range c.defs {
+		t.Run(def.Spec().Resource, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				s := drawScene(t, c.resources[def])
+				for _, way := range []path{retry, normal, adjust, reshape} {
+					p, ok := s.plans()[way]
+					if !ok || p.generic { // not to be written, or not by generated text
+						continue
+					}
+					one := c.try(t, &s, s.build(t, p, false), "generated")
+					tally[seen{way, one.Applied}]++
+					for name, other := range map[string]written{
+						"generic on the engine":       c.try(t, &s, s.build(t, p, true), "generic"),
+						"generated in the simulation": evaluate(s.stored, s.build(t, p, false)),
+						"generic in the simulation":   evaluate(s.stored, s.build(t, p, true)),
+					} {
+						if diff := cmp.Diff(one, other); diff != "" {
+							t.Fatalf("%v: - generated on the engine, + %s\n%s", way, name, diff)
+						}
+					}
+				}
+			})
+		})
+	}
+	if testing.Short() { // rapid makes a fifth of its checks then: too few to ask for all
+		return
+	}
+	for _, way := range []path{retry, normal, adjust, reshape} {
+		if tally[seen{way, true}] == 0 || tally[seen{way, false}] == 0 {
+			t.Errorf("%v: %d applied and %d refused, want some of both", way, tally[seen{way, true}], tally[seen{way, false}])
+		}
+	}
+}
+
+// TestComparisonSees leaves a guard, and a millitoken, out of the generic expression: the comparison above shows it.
+func TestComparisonSees(t *testing.T) {
+	c := newComparison(t)
+	s := scene{slot: &slot{
+		resource: c.resources[c.defs[0]], bucket: &runtime.Bucket{Entity: "user-1"}, shape: &c.resources[c.defs[0]].shapes[0],
+	}, now: t0 + 1000}
+	img := &bucket.Image{
+		Refilled: t0, Version: s.slot.shape.cv, Op: "before", Missing: make([]bool, 2),
+		Balances: []bucket.Balance{{Limit: userRPM, Tokens: 50_000}, {Limit: userTPM, Tokens: 5_000_000}},
+	}
+	s.want = &want{cost: []int64{10_000, 0}, called: s.now, shape: s.slot.shape}
+	spent := *img
+	spent.Balances = slices.Clone(img.Balances)
+	spent.Balances[0].Tokens = 5000
+	for _, way := range []path{retry, normal, reshape} {
+		s.remembered = img
+		p := s.plans()[way]
+		s.stored = s.item(img, false)
+		off := p
+		off.cost = []int64{p.cost[0] + 1, 0}
+		good := c.try(t, &s, s.build(t, p, false), "generated")
+		if !good.Applied || cmp.Equal(good, c.try(t, &s, s.build(t, off, true), "generic")) {
+			t.Errorf("%v: a millitoken makes no difference to %+v", way, good)
+		}
+		s.stored = s.item(&spent, false)
+		open := p
+		open.lo, open.hi = slices.Repeat([]int64{math.MinInt64}, 2), slices.Repeat([]int64{math.MaxInt64}, 2)
+		good = c.try(t, &s, s.build(t, p, false), "generated")
+		if good.Applied || cmp.Equal(good, c.try(t, &s, s.build(t, open, true), "generic")) {
+			t.Errorf("%v: a guard makes no difference to %+v", way, good)
+		}
+	}
+}

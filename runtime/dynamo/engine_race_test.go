@@ -1,0 +1,231 @@
+package dynamo
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// TestTrace is the trace of seed 001: 90 tokens, 100 a minute, and at T0+1s A takes 3 and B takes 7 at once, both by what
+// they saw before.
+func TestTrace(t *testing.T) {
+	// Both by Normal first, as in the seed: whoever comes second takes from what the first one left.
+	normalFirst := func(w *want, v view, now int64) plan {
+		if !v.truth && v.img != nil {
+			b := balancesOf(v.img)
+			if p, ok := planNormal(w, v, b, b.charge(w.cost), now); ok {
+				return p
+			}
+		}
+		return choose(w, v, now)
+	}
+	for _, test := range []struct {
+		name   string
+		choose func(*want, view, int64) plan
+		after  row
+		counts map[string]int
+	}{
+		{"as in the seed", normalFirst,
+			row{RF: 1000, CV: 1, TTL: 181, Limits: holds(81_666, 20_000, 15_000_000, 0)},
+			map[string]int{"normal applied": 1, "normal refused": 1, "retry applied": 1}},
+		// What is stored suffices for both, so nobody claims, and nobody loses a race: the level is the same.
+		{"as the store does it", choose,
+			row{CV: 1, TTL: 181, Limits: holds(80_000, 20_000, 15_000_000, 0)},
+			map[string]int{"retry applied": 2}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newEngine(t)
+			e.put(t, row{CV: 1, Op: "before", Limits: holds(90_000, 10_000, 15_000_000, 0)}.item(t))
+			processes := make([]demo, 2)
+			for i := range processes {
+				processes[i] = e.demo(t, e.client, func(o *options) error { o.choose = test.choose; return nil })
+				if _, err := processes[i].GPT4.Peek(t.Context(), alice); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e.clock.set(1000)
+			together(t, len(processes), func(i int) error {
+				_, err := processes[i].GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: int64(3 + 4*i)})
+				return err
+			})
+			e.stored(t, test.after)
+			for what, want := range test.counts {
+				if got := processes[0].count(what) + processes[1].count(what); got != want {
+					t.Errorf("%q %d times, want %d", what, got, want)
+				}
+			}
+			snapshot, err := processes[0].GPT4.Peek(t.Context(), alice)
+			if err != nil || snapshot.Available.RPM != 81 {
+				t.Errorf("available %+v, %v; want 81", snapshot, err)
+			}
+		})
+	}
+}
+
+// together calls do(0) to do(n-1) at once and fails the test on errors.
+func together(t *testing.T, n int, do func(int) error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			if err := do(i); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// TestCreationRace has 64 processes find no bucket at once: one creates it, and all costs count.
+func TestCreationRace(t *testing.T) {
+	const processes = 64
+	e := newEngine(t)
+	def := withNumbers(second(generated(t)), 1, bucket.Per(10_000, time.Minute))
+	desks := make([]*desk, processes)
+	for i := range desks {
+		desks[i] = e.desk(t, e.client, def)
+	}
+	var cost int64
+	for i := range desks {
+		cost += int64(i + 1)
+	}
+	together(t, processes, func(i int) error {
+		for {
+			_, err := desks[i].Acquire(t.Context(), "1", tokens{int64(i + 1)})
+			if _, contended := errors.AsType[*runtime.ContendedError](err); !contended {
+				return err
+			}
+		}
+	})
+	var created, lost int
+	for _, d := range desks {
+		created += d.count("create applied")
+		lost += d.count("create refused")
+	}
+	if created != 1 {
+		t.Errorf("%d creations, want 1", created)
+	}
+	if lost == 0 {
+		t.Error("nobody lost the race, so there was none")
+	}
+	tk, tc := e.balance(t, "embeddings", "rps")
+	if tc != cost*bucket.Milli || tk != 10_000*bucket.Milli-tc {
+		t.Errorf("%d left and %d charged, want all %d charged", tk, tc, cost*bucket.Milli)
+	}
+}
+
+// second drops the first of two values.
+func second[A, B any](_ A, b B) B { return b }
+
+// TestNoneTooMany has 16 processes with caches of their own ask one bucket of 100, which has no refill to speak of, for
+// more than it has. Some settle for less, which others then take.
+func TestNoneTooMany(t *testing.T) {
+	const processes, burst = 16, 100
+	e := newEngine(t)
+	def := withNumbers(second(generated(t)), 1, bucket.Per(burst, 366*24*time.Hour))
+	desks := make([]*desk, processes)
+	for i := range desks {
+		desks[i] = e.desk(t, e.client, def)
+	}
+	var held, calls atomic.Int64
+	done, polled := make(chan struct{}), make(chan int64)
+	go func() { polled <- e.poll(t, done) }()
+	together(t, processes, func(i int) error {
+		for denied := 0; denied < 3; {
+			lease, err := desks[i].Acquire(t.Context(), "1", tokens{2})
+			_, contended := errors.AsType[*runtime.ContendedError](err)
+			_, refused := errors.AsType[*runtime.DeniedError](err)
+			switch {
+			case refused:
+				denied++
+				continue
+			case contended:
+				continue
+			case err != nil:
+				return err
+			}
+			held.Add(2)
+			if calls.Add(1)%3 > 0 {
+				continue
+			}
+			if err := lease.Settle(t.Context(), tokens{1}); err != nil {
+				return err
+			}
+			held.Add(-1)
+		}
+		return nil
+	})
+	for { // what was settled last may be there still
+		_, err := desks[0].Acquire(t.Context(), "1", tokens{1})
+		if err != nil {
+			break
+		}
+		held.Add(1)
+	}
+	close(done)
+	if least := <-polled; least < 0 {
+		t.Errorf("the balance fell to %d", least)
+	}
+	if held.Load() != burst {
+		t.Errorf("%d tokens admitted, net of settles, want %d", held.Load(), burst)
+	}
+	if tk, tc := e.balance(t, "embeddings", "rps"); tk != 0 || tc != burst*bucket.Milli {
+		t.Errorf("%d left and %d charged, want 0 and %d", tk, tc, burst*bucket.Milli)
+	}
+}
+
+// TestNoneTooManySeesIt shows that the check above sees what the guards are for: without them more is admitted.
+func TestNoneTooManySeesIt(t *testing.T) {
+	e := newEngine(t)
+	def := withNumbers(second(generated(t)), 1, bucket.Per(1, 366*24*time.Hour))
+	blind := func(w *want, v view, now int64) plan {
+		p := choose(w, v, now)
+		for i := range p.lo {
+			p.lo[i], p.hi[i] = math.MinInt64, math.MaxInt64
+		}
+		return p
+	}
+	var desks [2]*desk
+	for i := range desks {
+		desks[i] = e.desk(t, e.client, def, func(o *options) error { o.choose = blind; return nil })
+		if lease, err := desks[i].Acquire(t.Context(), "1", tokens{1}); err == nil {
+			lease.Release(t.Context())
+		} else {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range desks { // both remember a bucket with one token
+		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tk, _ := e.balance(t, "embeddings", "rps"); tk >= 0 {
+		t.Errorf("%d left: without guards, two should have had the one token", tk)
+	}
+}
+
+// poll reads the balance until done is closed, and returns the least that it saw.
+func (e *engine) poll(t *testing.T, done <-chan struct{}) int64 {
+	t.Helper()
+	least := int64(1 << 62)
+	for {
+		select {
+		case <-done:
+			return least
+		default:
+			if item := e.get(t, bucketItemKey("user-1", "embeddings")); item != nil {
+				least = min(least, number(item["b_rps_tk"]))
+			}
+		}
+	}
+}
