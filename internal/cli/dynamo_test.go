@@ -154,6 +154,6 @@ func TestPeekFails(t *testing.T) {
 	}
 	code, out, errs = sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 1, "", "sluice: the bucket of user-123 on gpt-4 is malformed: "+
-		"attribute rf: a *types.AttributeValueMemberS, want an integer of 64 bits; "+
+		"attribute rf: of type S, want an integer of 64 bits; "+
 		"mend or delete the item: a missing bucket is a full one\n")
 }
