@@ -3,7 +3,9 @@ package gen
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -53,7 +55,8 @@ func TestRevision(t *testing.T) {
 		{"period", "every: 1m", "every: 1h", reused + "jobs for org" + changed},
 		{"renamed limit", "rpm:", "rph:", reused + "jobs for org" + changed},
 		{"new limit", "limits: {rpm", "limits: {rps: {capacity: 1, every: 1s}, rpm", reused + "jobs for org" + changed},
-		{"removed", "[old]", "[old, older]", reused + "jobs for org" + changed},
+		{"removed", "[old]", "[old, older]", reused + "jobs removes older" + changed},
+		{"no longer removed", "    removed: [old]\n", "", ""},
 		{"kind gone", "{user: {}, org: {rps", "{org: {rps", reused + "api for user is gone" + changed},
 		{"renamed resource", "jobs:", "tasks:", reused + "jobs for org is gone" + changed},
 
@@ -81,32 +84,88 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// TestRevisionConflict: of a merge conflict's two sides, both count.
-func TestRevisionConflict(t *testing.T) {
-	dir := t.TempDir()
-	schemaAt(t, dir, numbers)
-	generate(t, dir)
-	ours, err := os.ReadFile(filepath.Join(dir, "limits", "limits.go"))
-	if err != nil {
-		t.Fatal(err)
+// TestRevisionMerge: branches that change different numbers under the same new revision meet in a real merge.
+func TestRevisionMerge(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git")
 	}
-	theirs := strings.Replace(numbers, "capacity: 5", "capacity: 6", 1)
-	other := t.TempDir()
-	schemaAt(t, other, theirs)
-	generate(t, other)
-	conflict, err := os.ReadFile(filepath.Join(other, "limits", "limits.go"))
-	if err != nil {
-		t.Fatal(err)
+	limitsOf := func(text string) string {
+		dir := t.TempDir()
+		schemaAt(t, dir, text)
+		generate(t, dir)
+		return filepath.Join(dir, "limits", "limits.go")
 	}
-	both := string(ours) + "<<<<<<<\n" + string(conflict) + ">>>>>>>\r\n"
-	if err := os.WriteFile(filepath.Join(dir, "limits", "limits.go"), []byte(both), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{numbers, theirs} {
-		if _, err := Run(schemaAt(t, dir, text)); err == nil || !strings.Contains(err.Error(), "jobs for org") {
-			t.Errorf("Run returned %v, want REVISION_REUSED", err)
+	raised := strings.Replace(numbers, "revision: 3", "revision: 4", 1)
+	base := limitsOf(numbers)
+	const user, jobs = "rps: {capacity: 10,", "rpm: {capacity: 5,"
+	other := func(old string) string { return strings.TrimSuffix(old, ",") + "0," }
+	ours := limitsOf(strings.Replace(raised, user, other(user), 1))
+	theirs := limitsOf(strings.Replace(raised, jobs, other(jobs), 1))
+	merged := strings.NewReplacer(user, other(user), jobs, other(jobs)).Replace(raised)
+
+	merge := func(t *testing.T, args ...string) (string, bool) {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "git", append([]string{"merge-file", "-p"}, args...)...).Output()
+		exit, failed := errors.AsType[*exec.ExitError](err)
+		if err != nil && (!failed || exit.ExitCode() > 127) {
+			t.Fatal(err)
 		}
+		return string(out), failed
 	}
-	schemaAt(t, dir, strings.Replace(theirs, "revision: 3", "revision: 4", 1))
-	generate(t, dir)
+	read := func(path string) string {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	conflict, conflicts := merge(t, ours, base, theirs)
+	if !conflicts {
+		t.Fatalf("git merged two changes under one revision:\n%s", conflict)
+	}
+	// The control: without totals the entries, a line apart, merge.
+	total := regexp.MustCompile(` \([0-9a-f]{16}\)`)
+	plain := func(path string) string {
+		copied := filepath.Join(t.TempDir(), "limits.go")
+		write(t, copied, total.ReplaceAllString(read(path), ""))
+		return copied
+	}
+	if out, conflicts := merge(t, plain(ours), plain(base), plain(theirs)); conflicts {
+		t.Errorf("git stops without totals too, so that this test shows nothing:\n%s", out)
+	}
+	takeOurs, _ := merge(t, "--ours", ours, base, theirs)
+	takeTheirs, _ := merge(t, "--theirs", ours, base, theirs)
+	union, _ := merge(t, "--union", ours, base, theirs)
+	all := read(limitsOf(merged))
+	const met = "REVISION_REUSED: two changes under revision 4 met: raise revision to 5"
+	for _, tc := range []struct{ name, file, schema, want string }{
+		{"unresolved", conflict, merged, met},
+		{"unresolved, with CRLF", strings.ReplaceAll(conflict, "\n", "\r\n"), merged, met},
+		{"our side of the conflict", takeOurs, merged, "raise revision to 5"},
+		{"their side of the conflict", takeTheirs, merged, "raise revision to 5"},
+		{"our head, all entries", total.ReplaceAllString(all, total.FindString(read(ours))), merged, met},
+		{"their head, all entries", total.ReplaceAllString(all, total.FindString(read(theirs))), merged, met},
+		{"both", union, merged, met},
+		{"one side's file", read(ours), merged, "REVISION_REUSED: the numbers of revision 4 have changed (jobs for org): raise revision to 5"},
+		{"the other side's file", read(theirs), merged, "(api for user): raise revision to 5"},
+		{"an entry by hand", strings.Replace(read(base), "jobs -old", "jobs -older", 1), numbers, "two changes under revision 3 met: raise revision to 4"},
+		{"no total", total.ReplaceAllString(read(base), ""), numbers, "two changes under revision 3 met"},
+		{"not merged", read(ours), strings.Replace(raised, user, other(user), 1), ""},
+		{"raised", conflict, strings.Replace(merged, "revision: 4", "revision: 5", 1), ""},
+		{"our side, raised", takeOurs, strings.Replace(merged, "revision: 4", "revision: 5", 1), ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			cfg := schemaAt(t, dir, tc.schema)
+			if err := os.Mkdir(filepath.Join(dir, "limits"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "limits", "limits.go"), []byte(tc.file), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Run(cfg); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Run returned %v, want %q", err, tc.want)
+			}
+		})
+	}
 }

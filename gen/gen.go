@@ -7,7 +7,9 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,18 +26,6 @@ import (
 //nolint:errname // a list: Problems as schema names it
 type Problems = schema.Problems
 
-// Rule is something that every limits.yaml must keep.
-type Rule = schema.Rule
-
-// Rules returns every rule that a Problem can name.
-func Rules() []Rule {
-	return append(schema.Rules(),
-		Rule{ID: expr.RuleSize, Purpose: "The limits of a resource fit DynamoDB's expressions of 4096 bytes."},
-		Rule{ID: digest.RuleReused, Purpose: "Numbers change under a new revision only."},
-		Rule{ID: digest.RuleLowered, Purpose: "revision never goes back."},
-	)
-}
-
 // Config says what to generate.
 type Config struct {
 	Schema string // path of the limits.yaml; its folder is what paths in it are relative to
@@ -47,13 +37,19 @@ type Config struct {
 // files. What it returns in File does not depend on it.
 func Run(cfg Config) (*Result, error) {
 	src, err := os.ReadFile(cfg.Schema)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("read schema: %w (sluice init writes one)", err)
+	case err != nil:
+		return nil, fmt.Errorf("read schema: %w", err)
 	}
 	s, problems := schema.Read(cfg.Schema, src)
 	problems = append(problems, expr.Check(s)...)
 	out := filepath.Join(filepath.Dir(cfg.Schema), filepath.FromSlash(s.Out))
 	if len(problems) == 0 {
+		if err := checkPlace(cfg.Schema, out, s.Package); err != nil {
+			return nil, err
+		}
 		if problems, err = checkDigest(s, filepath.Join(out, emit.LimitsFile)); err != nil {
 			return nil, err
 		}
@@ -72,7 +68,7 @@ func Run(cfg Config) (*Result, error) {
 		r.add(filepath.Join(out, f.Name), f.Data)
 	}
 	r.add(strings.TrimSuffix(cfg.Schema, filepath.Ext(cfg.Schema))+".schema.json", schema.JSONSchema())
-	if err := r.compare(out); err != nil {
+	if err := r.compare(out, filepath.Dir(cfg.Schema)); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -101,6 +101,11 @@ func TestGolden(t *testing.T) {
 				if strings.Contains(src, "/*") {
 					t.Errorf("%s has a block comment", file)
 				}
+				for line := range strings.Lines(src) {
+					if len(line) > 121 {
+						t.Errorf("%s has a line of %d columns: %s", file, len(line)-1, line)
+					}
+				}
 			}
 
 			again, err := Run(Config{Schema: filepath.Join(work, "limits.yaml")})

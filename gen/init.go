@@ -3,6 +3,7 @@ package gen
 import (
 	"errors"
 	"fmt"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -19,9 +20,14 @@ var starter []byte
 // Init writes a starter limits.yaml to dir, and beside it sluice.go with the go:generate line, and returns their paths.
 // It overwrites nothing: if either is there, it fails and writes neither.
 func Init(dir string) ([]string, error) {
-	pkg, err := packageIn(dir)
+	pkg, _, err := packageIn(dir, func(string) bool { return false })
 	if err != nil {
 		return nil, err
+	}
+	if pkg == "" {
+		if pkg, err = packageOf(dir); err != nil {
+			return nil, err
+		}
 	}
 	files := []File{
 		{Path: filepath.Join(dir, "limits.yaml"), Data: starter},
@@ -39,22 +45,36 @@ func Init(dir string) ([]string, error) {
 	return paths, (&Result{Files: files}).Write()
 }
 
-// packageIn returns the name of dir's package: the one that its files have, or else one made from its own name.
-func packageIn(dir string) (string, error) {
-	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
+// packageIn returns the name of dir's package, and the file that has it, both "" if there is none. Tests do not count, nor
+// files that build constraints exclude, nor those to skip.
+func packageIn(dir string, skip func(path string) bool) (name, file string, err error) {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return "", err
+		return "", "", fmt.Errorf("find the package's name: %w", err)
 	}
-	for _, path := range sources {
-		if strings.HasSuffix(path, "_test.go") {
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || e.IsDir() || skip(path) {
+			continue
+		}
+		built, err := build.Default.MatchFile(dir, e.Name())
+		if err != nil {
+			return "", "", fmt.Errorf("find the package's name: %w", err)
+		}
+		if !built {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly)
 		if err != nil {
-			return "", fmt.Errorf("find the package's name: %w", err)
+			return "", "", fmt.Errorf("find the package's name: %w", err)
 		}
-		return f.Name.Name, nil
+		return f.Name.Name, path, nil
 	}
+	return "", "", nil
+}
+
+// packageOf makes a package's name of that of its folder. Where it gives none that can be imported, it is limits.
+func packageOf(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -66,8 +86,12 @@ func packageIn(dir string) (string, error) {
 		return -1
 	}, strings.ToLower(filepath.Base(abs)))
 	name = strings.TrimLeft(name, "0123456789")
-	if name == "" || token.IsKeyword(name) {
-		name = "main"
+	switch {
+	case name == "", token.IsKeyword(name):
+	case name == "main", name == "init": // not to be imported
+	case name == "documentation": // ignored by the go command
+	default:
+		return name, nil
 	}
-	return name, nil
+	return "limits", nil
 }

@@ -14,7 +14,11 @@ func TestInit(t *testing.T) {
 	for _, tc := range []struct{ name, dir, file, want string }{
 		{"package of the folder", "svc", "package gateway\n", "gateway"},
 		{"folder's name", "My-Svc2", "", "mysvc2"},
-		{"no name in it", "123", "", "main"},
+		{"no name in it", "123", "", "limits"},
+		{"of a command", "main", "", "limits"},
+		{"a keyword", "type", "", "limits"},
+		{"ignored by go", "documentation", "", "limits"},
+		{"excluded by a build constraint", "svc", "//go:build ignore\n\npackage gateway\n", "svc"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), tc.dir)

@@ -94,6 +94,10 @@ func TestDocumented(t *testing.T) {
 					}
 				case *ast.GenDecl:
 					for _, s := range d.Specs {
+						if s, ok := s.(*ast.ValueSpec); ok && s.Names[0].IsExported() &&
+							!strings.HasPrefix(d.Doc.Text(), s.Names[0].Name+" ") && !strings.HasPrefix(s.Doc.Text(), s.Names[0].Name+" ") {
+							t.Errorf("%s: %s: %s has no doc comment", name, file, s.Names[0].Name)
+						}
 						if s, ok := s.(*ast.TypeSpec); ok && s.Name.IsExported() &&
 							!strings.HasPrefix(d.Doc.Text(), s.Name.Name+" ") && !strings.HasPrefix(s.Doc.Text(), s.Name.Name+" ") {
 							t.Errorf("%s: %s: type %s has no doc comment", name, file, s.Name.Name)

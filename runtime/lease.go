@@ -5,10 +5,13 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 // Lease holds what an acquire took, until it is settled or released; a lease that is dropped stands as charged. Its
-// methods are safe for concurrent use: of several that close it, the first does.
+// methods are safe for concurrent use: of several that close it, the first does. The zero Lease took nothing, and settles
+// and releases without effect: a fake Acquirer may return it.
 type Lease[C any] struct {
 	resource leaser[C]
 	part     Part // as acquired; it stays
@@ -43,6 +46,10 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if l == nil || !l.open() {
 		return ErrSettled
 	}
+	if l.resource == nil {
+		l.spend()
+		return nil
+	}
 	call, err := l.resource.stated(l.part, actual)
 	if err != nil {
 		return err
@@ -58,17 +65,25 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 // Release gives everything back. After Settle, or on a nil lease, it does nothing. It is made for defer: like Settle it
 // outlives ctx, and it returns nothing: a failure goes to the observer and the log, and the tokens come back by refill.
 func (l *Lease[C]) Release(ctx context.Context) {
-	if l == nil || !l.spend() {
+	if l == nil || !l.spend() || l.resource == nil {
 		return
 	}
 	l.wrote(l.resource.release(ctx, l.part))
 }
 
 // Cost returns what the lease took, in whole tokens with per_call filled in.
-func (l *Lease[C]) Cost() C { return l.resource.tokens(l.part.Cost) }
+func (l *Lease[C]) Cost() (cost C) {
+	if l == nil || l.resource == nil {
+		return cost
+	}
+	return l.resource.tokens(l.part.Cost)
+}
 
 // Remaining returns what the bucket had left after the lease's last write, in whole tokens, without a read.
-func (l *Lease[C]) Remaining() C {
+func (l *Lease[C]) Remaining() (left C) {
+	if l == nil || l.resource == nil {
+		return left
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.resource.tokens(l.resource.least(l.buckets, l.at))
@@ -144,5 +159,23 @@ func (r *resource) closing(part Part, actual []int64) *Call {
 func (r *resource) finish(ctx context.Context, call *Call) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
 	defer cancel()
-	return r.core.session.Settle(ctx, call)
+	err := r.core.session.Settle(ctx, call)
+	if err == nil {
+		r.noticeGiveBack(&call.Parts[0])
+	}
+	return err
+}
+
+// noticeGiveBack tells those who wait at part's buckets if tokens came back to them.
+func (r *resource) noticeGiveBack(part *Part) {
+	for i, actual := range part.Actual {
+		if actual < part.Cost[i] {
+			for j := range part.Buckets {
+				balances, refilled := r.balances(&part.Buckets[j])
+				left := &bucket.Image{Refilled: refilled, Balances: balances, Missing: make([]bool, len(balances))}
+				r.core.lines.gaveBack(line{r.spec.Resource, part.Buckets[j].Entity}, left)
+			}
+			return
+		}
+	}
 }

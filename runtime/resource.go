@@ -145,9 +145,13 @@ func (r *resource) gone(ctx context.Context, call *Call) error {
 
 // acquire charges call within its budget.
 func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) error {
-	ctx, cancel := context.WithTimeout(ctx, o.budget)
+	bounded, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
-	return r.core.session.Acquire(ctx, call)
+	err := r.core.session.Acquire(bounded, call)
+	if _, ok := errors.AsType[*UnavailableError](err); ok && ctx.Err() != nil {
+		return r.gone(ctx, call) // it is the caller's bound that was met, not the store's
+	}
+	return err
 }
 
 // lease tells the observer how call ended and returns its lease or its error.

@@ -10,7 +10,7 @@ import (
 )
 
 // Wait is Acquire that sleeps until the tokens are there. In one process, waiters for a bucket are served first come
-// first served. It fails at once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be
+// first served, and what the process gives back there is noticed at once. It fails at once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be
 // there before ctx's deadline or the end of MaxWait; where ctx ends first after all, with the last denial or ctx's error.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	call, err := r.call(entity, cost)
@@ -22,6 +22,9 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 	}
 	return r.lease(call, err)
 }
+
+// contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
+const contendedPause = 50 * time.Millisecond
 
 func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 	if o.maxWait > 0 {
@@ -37,28 +40,34 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 	defer func() { r.core.lines.leave(t, part.Buckets[0].After) }()
 
 	var last *DeniedError // the newest reason to be waiting
-	for {
+	for ask := true; ; {
 		first, ahead, seen, news := r.core.lines.look(t)
 		switch {
-		case first:
+		case first && ask:
 			call.Called = r.core.env.Clock.Now() // each try is an acquire of its own
 			err := r.acquire(ctx, call, o)
 			if _, contended := errors.AsType[*ContendedError](err); contended {
-				if ctx.Err() != nil {
+				select {
+				case <-r.core.env.Clock.After(contendedPause):
+					continue
+				case <-ctx.Done():
 					return r.ended(ctx, call, last)
 				}
-				continue // its attempts have slept
 			}
 			denied, ok := errors.AsType[*DeniedError](err)
 			if !ok {
 				return err
 			}
-			last = denied
-			r.core.lines.saw(t, part.Buckets[0].After)
+			last, ask = denied, false
+			r.core.lines.saw(t, part.Buckets[0].After, news)
 		case seen != nil:
 			// Those ahead are served first: what they leave is what this one can have.
 			balances := Bucket{Entity: t.line.entity, Kind: part.Buckets[0].Kind, After: seen}
 			last = r.outlook(balances, ahead, part.Cost)
+			if first && last == nil { // something was given back
+				ask = true
+				continue
+			}
 		}
 		if last != nil && beyond(ctx, last.RetryAfter) {
 			last.deadline = true
@@ -70,6 +79,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 		}
 		select {
 		case <-ready:
+			ask = true
 		case <-news:
 		case <-ctx.Done():
 			return r.ended(ctx, call, last)
@@ -127,15 +137,12 @@ func (l *lines) join(at line, cost []int64) *ticket {
 	return t
 }
 
-// look reports whether t is first, and if not what all ahead of it want, how the bucket was last seen, and a channel that
-// is closed when that changes.
+// look reports whether t is first, what all ahead of it want, how the bucket was last seen, and a channel that is closed
+// when any of that changes.
 func (l *lines) look(t *ticket) (first bool, ahead []int64, seen *bucket.Image, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	queue := l.by[t.line]
-	if queue[0] == t {
-		return true, nil, t.seen, nil
-	}
 	ahead = make([]int64, len(t.cost))
 	for _, other := range queue {
 		if other == t {
@@ -145,14 +152,25 @@ func (l *lines) look(t *ticket) (first bool, ahead []int64, seen *bucket.Image, 
 			ahead[i] = bucket.Add(ahead[i], c)
 		}
 	}
-	return false, ahead, t.seen, t.news
+	return queue[0] == t, ahead, t.seen, t.news
 }
 
-// saw tells t's line how t, who is first, found the bucket.
-func (l *lines) saw(t *ticket, img *bucket.Image) {
+// saw tells t's line how t, who is first, found the bucket, unless there has been news since it looked.
+func (l *lines) saw(t *ticket, img *bucket.Image, since <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tell(l.by[t.line], img)
+	if t.news != since {
+		return
+	}
+	t.seen = img
+	l.tell(l.by[t.line][1:], img)
+}
+
+// gaveBack tells who waits at a bucket, if anybody does, how a settle or release has left it.
+func (l *lines) gaveBack(at line, img *bucket.Image) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tell(l.by[at], img)
 }
 
 // leave takes t out of its line, and tells those who stay what it left of the bucket, nil if it never was first.

@@ -189,8 +189,8 @@ func TestContendedKeepsWaiting(t *testing.T) {
 		})
 		w.join(t.Context(), "a", 1)
 		w.join(t.Context(), "b", 1)
-		w.next("a", 40*time.Millisecond, "")
-		w.next("b", 50*time.Millisecond, "")
+		w.next("a", 190*time.Millisecond, "") // and three pauses of 50 ms
+		w.next("b", 200*time.Millisecond, "")
 	})
 }
 

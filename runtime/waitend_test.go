@@ -235,11 +235,11 @@ func TestContendedToTheEnd(t *testing.T) {
 		store := &fake{before: contended}
 		w := queue(t, store)
 		w.join(within(t, time.Second), "a", 1)
-		w.next("a", 1200*time.Millisecond, "sluice: gpt-4 for user-1: context deadline exceeded")
+		w.next("a", time.Second, "sluice: gpt-4 for user-1: context deadline exceeded")
 		ctx, cancel := context.WithCancel(t.Context())
 		w.join(ctx, "b", 1)
 		cancel()
-		w.next("b", 1500*time.Millisecond, "sluice: gpt-4 for user-1: context canceled")
+		w.next("b", 1300*time.Millisecond, "sluice: gpt-4 for user-1: context canceled")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}

@@ -93,7 +93,7 @@ func TestTableOfSomebodyElse(t *testing.T) {
 		name + "index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY\n"
 	code, out, errs := sluice(t, client, start, "table", "check", "--table", table)
 	expect(t, code, out, errs, 1, "", common+
-		name+"TTL is not enabled on attribute ttl; enable it on attribute ttl: else buckets that nobody uses stay for ever\n")
+		name+"TTL is not enabled on attribute ttl; enable it, as `sluice table create` does: else buckets that nobody uses stay for ever\n")
 	code, out, errs = sluice(t, client, start, "table", "create", "--table", table)
 	expect(t, code, out, errs, 1, "", "creating table "+table+" in "+endpoint(client)+"\n"+common)
 }

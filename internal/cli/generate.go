@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -28,16 +27,10 @@ func (c generateCommand) Run(p Program) error {
 	if err := result.Write(); err != nil {
 		return err
 	}
-	written := 0
-	for _, f := range result.Files {
-		if f.Present == nil || !bytes.Equal(f.Data, f.Present) {
-			written++
-		}
-	}
 	for _, f := range result.Stale {
 		p.say("removed %s, which %s no longer gives\n", f.Path, c.File)
 	}
-	p.say("%s: %d files, %d written\n", c.File, len(result.Files), written)
+	p.say("%s: %d files, %d written\n", c.File, len(result.Files), len(result.Changed()))
 	return nil
 }
 

@@ -98,15 +98,17 @@ func ReadyAt(b Balance, rf, tokens int64) int64 {
 	return after(rf, ceiling(x, uint64(b.Refill)))
 }
 
+// LastExpiry is the latest ttl there is, in seconds: the end of year 9999.
+const LastExpiry = 253402300799
+
 // Expiry returns the ttl, in seconds, of a bucket that holds b: rf plus twice the time to be full from empty, or from
-// b's own balance where that is deeper. What is deleted at its ttl was full. It saturates at the end of year 9999.
+// b's own balance where that is deeper. What is deleted at its ttl was full. It saturates at LastExpiry.
 func Expiry(b Balance, rf int64) int64 {
-	const year9999 = 253402300799
 	b.Tokens = min(b.Tokens, 0)
 	full := ReadyAt(b, rf, b.Burst)
 	at := Add(full, Sub(full, rf))
-	if at > year9999*1000 {
-		return year9999
+	if at > LastExpiry*1000 {
+		return LastExpiry
 	}
 	return at/1000 + min(1, max(0, at%1000))
 }

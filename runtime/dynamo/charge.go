@@ -62,8 +62,13 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 // Peek implements runtime.Session.
 func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 	return s.each(call, func(_ *runtime.Part, b *slot) error {
-		if err := s.read(ctx, b); err != nil {
+		switch o, err := s.read(ctx, b); {
+		case o == fatal:
 			return err
+		case o != applied && errors.Is(ctx.Err(), context.Canceled):
+			return fmt.Errorf("sluice: %s for %s: %w", b.spec.Resource, b.bucket.Entity, ctx.Err())
+		case o != applied:
+			return &runtime.UnavailableError{Resource: b.spec.Resource, Attempts: 1, Err: err}
 		}
 		if img := b.view.img; img != nil && outdated(img, b.shape) {
 			b.bucket.After = b.reshaped(img, s.now())
@@ -118,28 +123,22 @@ type charge struct {
 	*want
 
 	op      string
-	unknown bool // some try may have been applied, or was although it failed
-	tries   int
-	budget  int
+	unknown bool  // some try may have been applied, or was although it failed
+	tries   int   // writes, and reads that failed
+	budget  int   // of tries
+	cause   error // of the last try that failed for another reason than ctx
 	sent    *plan // the last such try
 }
 
-// run tries until a write is applied. An acquire has a number of attempts; a settle goes on until ctx ends.
+// run tries until a write is applied, or what is known decides against one. An acquire has a number of tries; a settle
+// goes on until ctx ends.
 func (c *charge) run(ctx context.Context) error {
+	var failed error // what the last try met
 	for {
 		now := c.now()
 		p := c.choose(c.want, c.current(now), now)
 		p.settle = c.settle
 		switch p.verdict {
-		case look:
-			if err := c.read(ctx, c.slot); err != nil {
-				return err
-			}
-			if c.unknown && c.view.img != nil && c.view.img.Op == c.op { // a try without reply had been applied
-				c.finish(ctx, c.sent)
-				return nil
-			}
-			continue
 		case refuse:
 			c.bucket.After = p.img
 			return runtime.Refuse(nil, c.spec, c.bucket.Entity, p.img, c.cost, now)
@@ -147,15 +146,23 @@ func (c *charge) run(ctx context.Context) error {
 			return runtime.Exceeds(c.spec, c.bucket.Entity, p.img, c.cost)
 		case skip:
 			return nil
-		case write:
+		case look, write:
 		}
-		op := c.op
-		if p.bare {
-			op = newOp()
+		// Only now, with something to send, does it matter how the last try ended: a refused write's image may deny at once.
+		if failed != nil {
+			if err := c.again(ctx, failed); err != nil {
+				return err
+			}
+			failed = nil
+			continue // time has passed
 		}
-		c.tries++
-		r := c.send(ctx, c.slot, &p, op)
-		done, err := c.handle(ctx, &p, op, r)
+		var done bool
+		var err error
+		if p.verdict == look {
+			done, failed, err = c.look(ctx)
+		} else {
+			done, failed, err = c.try(ctx, &p)
+		}
 		if done || err != nil {
 			return err
 		}
@@ -169,50 +176,98 @@ func (c *charge) current(now int64) view {
 	return v
 }
 
-// handle draws the consequence of a try. It reports whether the charge is done with; if not, and without an error, the
-// next try may go.
-func (c *charge) handle(ctx context.Context, p *plan, op string, r reply) (done bool, err error) {
+// look reads the bucket. done reports that the charge turns out to have been applied; failed is why to try again, err why
+// not to.
+func (c *charge) look(ctx context.Context) (done bool, failed, err error) {
+	switch o, err := c.read(ctx, c.slot); o {
+	case applied:
+	case fatal:
+		return false, nil, err
+	default:
+		c.tries++
+		return false, c.unavailable(err), nil
+	}
+	if c.unknown && c.view.img != nil && c.view.img.Op == c.op { // a try without reply had been applied
+		c.finish(ctx, c.sent)
+		return true, nil, nil
+	}
+	return false, nil, nil
+}
+
+// try sends p. Its results are look's.
+func (c *charge) try(ctx context.Context, p *plan) (done bool, failed, err error) {
+	op := c.op
+	if p.bare {
+		op = newOp()
+	}
+	c.tries++
+	r := c.send(ctx, c.slot, p, op)
+	if !p.bare && (r.outcome == unknown || r.stands) {
+		c.unknown, c.sent = true, p
+	}
 	switch r.outcome {
 	case applied:
 		c.learn(r.img)
 		if p.bare {
 			c.recordRevision(ctx)
-			return false, nil
+			return false, nil, nil
 		}
 		c.finish(ctx, p)
-		return true, nil
+		return true, nil, nil
 	case refused:
-		c.learn(r.img)
-		if r.img != nil && r.img.Op == op && !p.bare { // an earlier copy had been applied
-			c.finish(ctx, p)
-			return true, nil
-		}
-		if p.path == normal {
-			c.memory.yield.Store(c.now() + contention)
-		}
-		err = c.lost()
-	case unapplied, unknown:
+		return c.refused(ctx, p, op, r)
+	case unknown:
 		c.view.truth = false
-		err = &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: r.err}
-		if r.outcome == unknown && !p.bare {
-			c.unknown, c.sent = true, p
-			if c.settle && slices.ContainsFunc(p.cost, func(n int64) bool { return n < 0 }) {
-				return false, err // a refund that went out twice would mint tokens
-			}
+		if c.settle && slices.ContainsFunc(p.cost, func(n int64) bool { return n < 0 }) {
+			return false, nil, c.unavailable(r.err) // a refund that went out twice would mint tokens
 		}
-	case fatal:
-		if r.stands && !p.bare {
-			c.unknown, c.sent = true, p
-		}
-		return false, r.err
+		return false, c.unavailable(r.err), nil
+	case unapplied:
+		c.view.truth = false
+		return false, c.unavailable(r.err), nil
+	default:
+		return false, nil, r.err
 	}
+}
+
+// refused draws the consequence of a failed condition, whose image is the truth.
+func (c *charge) refused(ctx context.Context, p *plan, op string, r reply) (done bool, failed, err error) {
+	c.learn(r.img)
+	switch {
+	case r.img != nil && r.img.Op == op && !p.bare: // an earlier copy had been applied
+		c.finish(ctx, p)
+		return true, nil, nil
+	case r.img == nil && c.tries < c.budget: // nobody to race with
+		return false, nil, nil
+	case p.path == normal && r.img != nil && r.img.Version == p.img.Version:
+		c.memory.yield.Store(c.now() + contention)
+	}
+	return false, c.lost(), nil
+}
+
+// again waits for the next try, or returns why there is none, failed being what the last one met.
+func (c *charge) again(ctx context.Context, failed error) error {
 	if ctx.Err() != nil {
-		return false, c.ended(ctx, err)
+		return c.ended(ctx, failed)
 	}
 	if !c.settle && c.tries >= c.budget {
-		return false, err
+		return failed
 	}
-	return false, c.pause(ctx, err)
+	return c.pause(ctx, failed)
+}
+
+// unavailable is the error of a try that had no answer. A context that ended during the last try says little: then it
+// names what an earlier one met as well.
+func (c *charge) unavailable(err error) error {
+	if setup, ok := errors.AsType[*runtime.SetupError](err); ok {
+		return setup
+	}
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		c.cause = err
+	} else if c.cause != nil {
+		err = fmt.Errorf("%w, after %w", err, c.cause)
+	}
+	return &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: err}
 }
 
 // lost returns the error of a charge that lost its races. It is a ContendedError, which promises that nothing was charged

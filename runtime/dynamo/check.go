@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -19,38 +20,55 @@ import (
 // Check implements runtime.Session: it reads the table's description, its TTL and its version item, and compares this
 // host's clock with the service's. It changes nothing.
 func (s *session) Check(ctx context.Context) error {
-	if err := CheckTable(ctx, s.api, s.table); err != nil {
+	began := s.env.Clock.Now()
+	v, err := checkTable(ctx, s.api, s.table)
+	if err != nil {
 		return err
 	}
-	began := s.env.Clock.Now()
-	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: versionKey(), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		return s.checkError(err)
-	}
-	if off := skew(began, s.env.Clock.Now(), out.ResultMetadata); off != 0 {
+	if off := skew(began, s.env.Clock.Now(), v.metadata); off != 0 {
 		return &runtime.SetupError{
 			What: fmt.Sprintf("this host's clock is at least %v %s DynamoDB's", off.Abs().Round(time.Millisecond), aheadOf(off)),
 			Do:   "set it by NTP: a clock ahead stops everybody's refill",
 		}
 	}
-	if len(out.Item) == 0 {
-		return nil // a table made by other means than ours: the first reshape writes the item
-	}
-	d := codec.Decoder{Item: out.Item}
-	found, revision := d.Int("layout"), d.Int("revision")
-	switch {
-	case d.Err() != nil:
-		return &runtime.SetupError{What: fmt.Sprintf("the version item of table %s is malformed", s.table), Err: d.Err(),
-			Do: "restore SYSTEM# / #VERSION, or delete it"}
-	case found > layout:
-		return &runtime.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", s.table, found, layout),
-			Do: "upgrade sluice"}
-	case revision > s.revision:
+	if v.revision > s.revision {
 		// An older binary beside newer ones works, with the buckets' own numbers: no reason not to serve.
 		s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force",
-			slog.String("table", s.table), slog.Int64("seen", revision), slog.Int64("own", s.revision))
+			slog.String("table", s.table), slog.Int64("seen", v.revision), slog.Int64("own", s.revision))
 	}
 	return nil
+}
+
+// version is what a table's version item says: nothing in a table that was made by other means than ours, until the first
+// reshape.
+type version struct {
+	revision int64
+	metadata middleware.Metadata
+}
+
+// readVersion reads the version item and refuses a layout that is newer than this program's.
+func readVersion(ctx context.Context, client Getter, table string) (version, error) {
+	s := &session{Store: &Store{table: table}}
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: versionKey(), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return version{}, s.checkError(err)
+	}
+	v := version{metadata: out.ResultMetadata}
+	if len(out.Item) == 0 {
+		return v, nil
+	}
+	d := codec.Decoder{Item: out.Item}
+	found := d.Int("layout")
+	v.revision = d.Int("revision")
+	switch {
+	case d.Err() != nil:
+		return v, &runtime.SetupError{What: fmt.Sprintf("the version item of table %s is malformed", table), Err: d.Err(),
+			Do: "restore SYSTEM# / #VERSION, or delete it"}
+	case found > layout:
+		return v, &runtime.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, found, layout),
+			Do: "upgrade sluice"}
+	}
+	return v, nil
 }
 
 func aheadOf(d time.Duration) string {
@@ -61,60 +79,82 @@ func aheadOf(d time.Duration) string {
 }
 
 func (s *session) checkError(err error) error {
-	if o, _ := classify(err); o == fatal {
-		return s.setupError(err)
+	o, _ := classify(err)
+	err = s.explain(o, err)
+	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+		return err
 	}
 	return &runtime.UnavailableError{Resource: "table " + s.table, Attempts: 1, Err: err}
 }
 
 // Describer is the part of *dynamodb.Client that CheckTable calls.
 type Describer interface {
+	Getter
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// CheckTable compares a table with Table's layout. All that is wrong with it comes in one error, made of a
-// *runtime.SetupError each, which says what to do.
+// CheckTable compares a table with Table's layout, and its version item with the layout that this program knows. All that
+// is wrong with it comes in one error, made of a *runtime.SetupError each, which says what to do.
 func CheckTable(ctx context.Context, client Describer, table string) error {
+	_, err := checkTable(ctx, client, table)
+	return err
+}
+
+func checkTable(ctx context.Context, client Describer, table string) (v version, err error) {
 	s := &session{Store: &Store{table: table}}
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
-		return s.checkError(err)
+		return v, s.checkError(err)
 	}
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {
-		return s.checkError(err)
+		return v, s.checkError(err)
 	}
+	errs := wrongLayout(out.Table)
+	if !ttlEnabled(ttl.TimeToLiveDescription) {
+		errs = append(errs, wrong(table, "enable it, as `sluice table create` does: else buckets that nobody uses stay for ever",
+			"TTL is not enabled on attribute %s", ttlAttribute))
+	}
+	if hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, hashKey, rangeKey) {
+		if v, err = readVersion(ctx, client, table); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return v, errors.Join(errs...)
+}
+
+func wrong(table, do, what string, args ...any) error {
+	return &runtime.SetupError{What: "table " + table + ": " + fmt.Sprintf(what, args...), Do: do}
+}
+
+// wrongLayout returns what is wrong with a table's keys and indexes.
+func wrongLayout(t *types.TableDescription) []error {
 	var errs []error
-	wrong := func(do, what string, args ...any) {
-		errs = append(errs, &runtime.SetupError{What: "table " + table + ": " + fmt.Sprintf(what, args...), Do: do})
-	}
-	const recreate = "create it anew: run `sluice table create` with another name"
-	if !hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, hashKey, rangeKey) {
-		wrong(recreate, "its key is not %s (S, hash) and %s (S, range)", hashKey, rangeKey)
+	table := aws.ToString(t.TableName)
+	add := func(do, what string, args ...any) { errs = append(errs, wrong(table, do, what, args...)) }
+	if !hasKeys(t.KeySchema, t.AttributeDefinitions, hashKey, rangeKey) {
+		add("create it anew: run `sluice table create` with another name", "its key is not %s (S, hash) and %s (S, range)", hashKey, rangeKey)
 	}
 	for _, want := range indexes() {
-		i := slices.IndexFunc(out.Table.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
+		i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
 			return aws.ToString(g.IndexName) == want.name
 		})
 		if i < 0 {
-			wrong("add it, projecting KEYS_ONLY", "index %s (%s, %s) is missing", want.name, want.hash, want.sort)
+			add("add it, projecting KEYS_ONLY", "index %s (%s, %s) is missing", want.name, want.hash, want.sort)
 			continue
 		}
-		got := out.Table.GlobalSecondaryIndexes[i]
-		if !hasKeys(got.KeySchema, out.Table.AttributeDefinitions, want.hash, want.sort) {
-			wrong("delete the index and add it with these", "the keys of index %s are not %s (S, hash) and %s (S, range)",
+		got := t.GlobalSecondaryIndexes[i]
+		if !hasKeys(got.KeySchema, t.AttributeDefinitions, want.hash, want.sort) {
+			add("delete the index and add it with these", "the keys of index %s are not %s (S, hash) and %s (S, range)",
 				want.name, want.hash, want.sort)
 		}
 		if p := got.Projection; p == nil || p.ProjectionType != types.ProjectionTypeKeysOnly {
-			wrong("delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
+			add("delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
 				"index %s projects %s, not KEYS_ONLY", want.name, projection(p))
 		}
 	}
-	if !ttlEnabled(ttl.TimeToLiveDescription) {
-		wrong("enable it on attribute ttl: else buckets that nobody uses stay for ever", "TTL is not enabled on attribute %s", ttlAttribute)
-	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func projection(p *types.Projection) types.ProjectionType {

@@ -95,6 +95,9 @@ func New(client API, table string, opts ...Option) *Store {
 		s.err = fmt.Errorf("dynamo.New: the table's name is empty")
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
 		if err := opt(&s.options); err != nil && s.err == nil {
 			s.err = err
 		}

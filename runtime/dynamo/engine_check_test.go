@@ -121,7 +121,7 @@ func TestCheck(t *testing.T) {
 		"no TTL": {
 			withoutTTL: true,
 			err: "sluice: table TABLE: TTL is not enabled on attribute ttl; " +
-				"enable it on attribute ttl: else buckets that nobody uses stay for ever",
+				"enable it, as `sluice table create` does: else buckets that nobody uses stay for ever",
 		},
 		"all at once": {
 			change: func(in *dynamodb.CreateTableInput) {
@@ -132,7 +132,7 @@ func TestCheck(t *testing.T) {
 			err: "sluice: table TABLE: index GSI1 (GSI1PK, GSI1SK) is missing; add it, projecting KEYS_ONLY\n" +
 				"sluice: table TABLE: index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY\n" +
 				"sluice: table TABLE: TTL is not enabled on attribute ttl; " +
-				"enable it on attribute ttl: else buckets that nobody uses stay for ever",
+				"enable it, as `sluice table create` does: else buckets that nobody uses stay for ever",
 		},
 		"a newer layout": {
 			version: version(2, 1),
@@ -333,5 +333,33 @@ func TestCreateTable(t *testing.T) {
 	}
 	if got := plain(e.get(t, versionKey()))["revision"]; got != "N 9" {
 		t.Errorf("the revision became %s", got)
+	}
+}
+
+// TestCreateTableLeavesOthersAlone: a table of another layout is somebody else's, and a typo away.
+func TestCreateTableLeavesOthersAlone(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
+		in := Table(name)
+		in.GlobalSecondaryIndexes, in.AttributeDefinitions = nil, in.AttributeDefinitions[:2]
+		return in
+	})
+	created, err := CreateTable(t.Context(), client, table)
+	if !isA[*runtime.SetupError](err) || created {
+		t.Fatalf("created %v, error %v", created, err)
+	}
+	ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ttlEnabled(ttl.TimeToLiveDescription) {
+		t.Error("its TTL was switched on")
+	}
+	items, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(items.Items) > 0 {
+		t.Errorf("it was written to: %v", items.Items)
 	}
 }

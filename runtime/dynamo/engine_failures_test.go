@@ -120,7 +120,7 @@ func TestConnectionRefused(t *testing.T) {
 	if !isA[*runtime.UnavailableError](err) || !strings.HasSuffix(err.Error(), "dial tcp "+closed+": connect: connection refused") {
 		t.Errorf("by a fresh process: %v", err)
 	}
-	fresh.calls(t, "read failed")
+	fresh.calls(t, slices.Repeat([]string{"read failed"}, DefaultAttempts)...)
 
 	// One that knows the bucket need not read.
 	moving := &movable{API: dynamodb.New(o)}
@@ -226,7 +226,8 @@ func TestNoCredentials(t *testing.T) {
 	if !isA[*runtime.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
-	wantText(t, err, "sluice: DynamoDB refused the call: get identity: get credentials: none here; check the client's configuration")
+	wantText(t, err, "sluice: no AWS credentials: get identity: get credentials: none here; "+
+		"set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role")
 }
 
 // TestMalformed meets buckets that nobody of us wrote: by a read, and by a write's reply.

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"strings"
 	"syscall"
 
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -37,13 +41,17 @@ func classify(err error) (outcome, codec.Item) {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return refused, failed.Item
 	}
+	if unsent(err) {
+		return classifyUnsent(err), nil
+	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		switch api.ErrorCode() {
-		case "ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException",
-			"TransactionConflictException", "ReplicatedWriteConflictException":
+		code := api.ErrorCode()
+		_, throttled := awsretry.DefaultThrottleErrorCodes[code]
+		switch {
+		case throttled, code == "TransactionConflictException", code == "ReplicatedWriteConflictException",
+			status(err) == http.StatusTooManyRequests:
 			return unapplied, nil
-		}
-		if api.ErrorFault() == smithy.FaultServer || serverStatus(err) {
+		case api.ErrorFault() == smithy.FaultServer, status(err) >= http.StatusInternalServerError:
 			return unknown, nil
 		}
 		return fatal, nil
@@ -51,10 +59,37 @@ func classify(err error) (outcome, codec.Item) {
 	return classifyTransport(err), nil
 }
 
-// serverStatus reports an HTTP status of 5xx, which proxies send without a DynamoDB error.
-func serverStatus(err error) bool {
-	r, ok := errors.AsType[*smithyhttp.ResponseError](err)
-	return ok && r.HTTPStatusCode() >= 500
+// unsent reports that the client gave up before the request was on its way: no credentials, no region, a context that was
+// over. The SDK wraps whatever the transport returns, and nothing else, in a ResponseError; the errors below it may be
+// another service's, such as the credential provider's, and say nothing of this request.
+func unsent(err error) bool {
+	op, ok := errors.AsType[*smithy.OperationError](err)
+	if !ok {
+		return false
+	}
+	_, sent := op.Err.(*awshttp.ResponseError) //nolint:errorlint // this error itself, not one that it wraps
+	return !sent
+}
+
+// classifyUnsent sorts errors of requests that were not sent: they were not applied, and the question is whether trying
+// again may help. Credentials may be late: a role's are renewed over the network.
+func classifyUnsent(err error) outcome {
+	_, isNet := errors.AsType[net.Error](err)
+	if isNet || noCredentials(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return unapplied
+	}
+	return fatal
+}
+
+// noCredentials reports that no credentials could be had. The SDK has no type for it.
+func noCredentials(err error) bool { return strings.Contains(err.Error(), "get credentials: ") }
+
+// status returns the HTTP status of the reply, which proxies send without a DynamoDB error; 0 without a reply.
+func status(err error) int {
+	if r, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
+		return r.HTTPStatusCode()
+	}
+	return 0
 }
 
 // classifyTransport sorts errors that are not DynamoDB's own.
@@ -77,15 +112,23 @@ func classifyTransport(err error) outcome {
 	return fatal // the client itself refused: credentials, region, endpoint
 }
 
-// explain makes a fatal error a *runtime.SetupError that says what to do.
+// explain makes an error that somebody has to mend a *runtime.SetupError that says what to do.
 func (s *session) explain(o outcome, err error) error {
-	if o != fatal {
-		return err
+	if o == fatal || unsent(err) && noCredentials(err) && !errors.Is(err, context.Canceled) {
+		return s.setupError(err)
 	}
-	return s.setupError(err)
+	return err
 }
 
 func (s *session) setupError(err error) error {
+	if unsent(err) {
+		setup := &runtime.SetupError{What: "the client could not send the request", Err: err, Do: "check its configuration"}
+		if noCredentials(err) {
+			setup.What = "no AWS credentials"
+			setup.Do = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role"
+		}
+		return setup
+	}
 	setup := &runtime.SetupError{What: "DynamoDB refused the call", Err: err, Do: "check the client's configuration"}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -98,7 +141,9 @@ func (s *session) setupError(err error) error {
 	case "AccessDeniedException":
 		setup.What = "DynamoDB denies access to table " + s.table
 		setup.Do = "grant dynamodb:GetItem, PutItem, UpdateItem, DescribeTable and DescribeTimeToLive on it"
-	case "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException", "MissingAuthenticationTokenException",
+	case "InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired":
+		setup.What, setup.Do = "DynamoDB does not accept the signature", "renew the credentials, and set this host's clock by NTP"
+	case "UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationTokenException",
 		"IncompleteSignature", "InvalidClientTokenId":
 		setup.What, setup.Do = "DynamoDB does not accept the credentials", "renew them"
 	case "ValidationException":
@@ -106,15 +151,4 @@ func (s *session) setupError(err error) error {
 		setup.Do = "run `sluice table check`, and `sluice generate` if the generated code is older than the runtime"
 	}
 	return setup
-}
-
-// readError is what a failed read means to a caller.
-func (s *session) readError(ctx context.Context, b *slot, err error) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("sluice: %s for %s: %w", b.spec.Resource, b.bucket.Entity, ctx.Err())
-	}
-	if o, _ := classify(err); o == fatal {
-		return s.setupError(err)
-	}
-	return &runtime.UnavailableError{Resource: b.spec.Resource, Attempts: 1, Err: err}
 }

@@ -373,7 +373,7 @@ func expiry(after []bucket.Balance, at int64) int64 {
 // shortLived reports that img could be deleted by its ttl before it is full.
 func shortLived(img *bucket.Image) bool {
 	for _, b := range balancesOf(img).all {
-		if b.Burst > 0 && bucket.ReadyAt(b, img.Refilled, b.Burst) > bucket.Mul(img.TTL, 1000) {
+		if full := bucket.ReadyAt(b, img.Refilled, b.Burst); img.TTL < bucket.LastExpiry && full > bucket.Mul(img.TTL, 1000) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -68,6 +69,9 @@ func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
 		r.outcome, item = classify(err)
 		r.err = s.explain(r.outcome, err)
 	}
+	if r.outcome == applied && len(item) == 0 { // no DynamoDB answers so: something in between did
+		r = reply{outcome: unknown, err: errors.New("the reply to an update is empty")}
+	}
 	if r.outcome == applied || r.outcome == refused {
 		if r.img, err = b.decode(item); err != nil {
 			r = reply{outcome: fatal, err: err, stands: r.outcome == applied}
@@ -82,22 +86,23 @@ func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
 	return r
 }
 
-// read reads b's bucket consistently and learns it.
-func (s *session) read(ctx context.Context, b *slot) error {
+// read reads b's bucket consistently and learns it. The outcome is that of a write: applied, or why not.
+func (s *session) read(ctx context.Context, b *slot) (outcome, error) {
 	began := s.env.Clock.Now()
 	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:              &s.table,
 		Key:                    b.Key(b.bucket.Entity),
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-	})
+	}, once)
 	event := runtime.StoreEvent{Path: "read", Outcome: "found", Took: s.env.Clock.Now().Sub(began)}
 	if err != nil {
+		o, _ := classify(err)
 		event.Outcome = "failed"
 		s.observe(b, event)
-		return s.readError(ctx, b, err)
+		return o, s.explain(o, err)
 	}
-	if out.Item == nil {
+	if len(out.Item) == 0 {
 		event.Outcome = "missing"
 	}
 	if c := out.ConsumedCapacity; c != nil {
@@ -107,13 +112,14 @@ func (s *session) read(ctx context.Context, b *slot) error {
 	s.skew.watch(s.env, began, out.ResultMetadata)
 	img, err := b.decode(out.Item)
 	if err != nil {
-		return err
+		return fatal, err
 	}
 	b.learn(img)
-	return nil
+	return applied, nil
 }
 
-// once turns the client's retries off: a write that is sent again unasked could be applied twice.
+// once turns the client's retries off: a write that is sent again unasked could be applied twice, and a read is repeated
+// by the charge that needs it.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // build turns p into text and values.

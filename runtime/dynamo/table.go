@@ -78,14 +78,13 @@ type Admin interface {
 }
 
 // CreateTable creates a table, waits until it is active, enables its TTL and writes its version item. Each step is
-// skipped where it has been done before, so that calling it again completes what was interrupted. It reports whether the
+// skipped where it has been done before, so that calling it again completes what was interrupted. A table of another
+// layout is somebody else's: it is an error, made of *runtime.SetupErrors, and left as it is. created reports whether the
 // table is new. ctx bounds it.
 func CreateTable(ctx context.Context, client Admin, table string) (created bool, err error) {
-	_, err = client.CreateTable(ctx, Table(table))
-	if _, exists := errors.AsType[*types.ResourceInUseException](err); err != nil && !exists {
-		return false, fmt.Errorf("create table %s: %w", table, err)
+	if created, err = ensureTable(ctx, client, table); err != nil {
+		return created, err
 	}
-	created = err == nil
 	const most = 10 * time.Minute // ctx usually ends earlier
 	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = time.Second })
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, most); err != nil {
@@ -103,6 +102,24 @@ func CreateTable(ctx context.Context, client Admin, table string) (created bool,
 		return created, fmt.Errorf("write the version item of table %s: %w", table, err)
 	}
 	return created, nil
+}
+
+// ensureTable creates the table unless it is there, in the layout that it should have.
+func ensureTable(ctx context.Context, client Admin, table string) (created bool, err error) {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if err == nil {
+		return false, errors.Join(wrongLayout(out.Table)...)
+	}
+	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); !missing {
+		return false, fmt.Errorf("describe table %s: %w", table, err)
+	}
+	if _, err = client.CreateTable(ctx, Table(table)); err != nil {
+		if _, raced := errors.AsType[*types.ResourceInUseException](err); raced {
+			return false, nil
+		}
+		return false, fmt.Errorf("create table %s: %w", table, err)
+	}
+	return true, nil
 }
 
 func enableTTL(ctx context.Context, client Admin, table string) error {

@@ -22,15 +22,27 @@ const (
 	RuleLowered = "REVISION_LOWERED"
 )
 
-// Entry is the digest of one resource's numbers for one kind.
-type Entry struct{ Resource, Kind, Sum string }
+// Entry is one line of the record: the digest of a resource's numbers for one kind, or a name that its removed has.
+// Removed names stand for themselves, because only those that are added need a new revision.
+type Entry struct{ Resource, Kind, Sum, Removed string }
 
-// Of returns the digests of s, in its order.
+// line returns e as generated code has it.
+func (e Entry) line() string {
+	if e.Removed != "" {
+		return e.Resource + " -" + e.Removed
+	}
+	return e.Resource + " " + e.Kind + " " + e.Sum
+}
+
+// Of returns the entries of s, in its order.
 func Of(s *schema.Schema) []Entry {
 	var entries []Entry
 	for _, r := range s.Resources {
 		for _, c := range r.Charged {
 			entries = append(entries, Entry{Resource: r.Name, Kind: s.Kinds[c.Kind].Name, Sum: sum(r, c)})
+		}
+		for _, name := range r.Removed {
+			entries = append(entries, Entry{Resource: r.Name, Removed: name})
 		}
 	}
 	return entries
@@ -43,20 +55,31 @@ func sum(r *schema.Resource, c schema.Charged) string {
 		n := c.Limits[i]
 		lines = append(lines, fmt.Sprintf("%s capacity=%d burst=%d refill=%d period=%s", l.Name, n.Capacity, n.Burst, n.Refill, n.Period))
 	}
-	for _, name := range r.Removed {
-		lines = append(lines, name+" removed")
-	}
 	slices.Sort(lines)
-	hash := sha256.Sum256([]byte(strings.Join(lines, "\n")))
-	return hex.EncodeToString(hash[:8])
+	return hash(lines)
 }
 
-// Comment returns the comment that carries entries, one line each.
+// total is a digest of all entries, in their order.
+func total(entries []Entry) string {
+	var lines []string
+	for _, e := range entries {
+		lines = append(lines, e.line())
+	}
+	return hash(lines)
+}
+
+func hash(lines []string) string {
+	h := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(h[:8])
+}
+
+// Comment returns the comment that carries entries, one line each. Its head has their total, so that two branches that
+// change numbers both change that line: git then stops at a conflict, although their entries are lines apart.
 func Comment(revision int64, entries []Entry) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "// Numbers of revision %d, by which sluice generate notices a change under an old revision:\n//", revision)
+	fmt.Fprintf(&b, "// Numbers of revision %d (%s), by which sluice generate notices a change under an old revision:\n//", revision, total(entries))
 	for _, e := range entries {
-		fmt.Fprintf(&b, "\n//\t%s %s %s", e.Resource, e.Kind, e.Sum)
+		b.WriteString("\n//\t" + e.line())
 	}
 	return b.String()
 }
@@ -65,26 +88,40 @@ func Comment(revision int64, entries []Entry) string {
 type Record struct {
 	Revision int64 // 0 for none
 	Entries  []Entry
+	Mixed    bool // the entries are not those that were written together: a merge or a hand changed them
 }
 
 // Parse returns the record in a generated file. Of several, as a merge conflict leaves them, it returns the one of the
 // highest revision, and all of it if that stands there twice: the numbers of either side may be in use.
 func Parse(src []byte) Record {
-	head := regexp.MustCompile(`^// Numbers of revision ([0-9]+), `)
-	line := regexp.MustCompile(`^//\t(\S+) (\S+) ([0-9a-f]{16})$`)
+	head := regexp.MustCompile(`^// Numbers of revision ([0-9]+)(?: \(([0-9a-f]*)\))?`)
+	numbers := regexp.MustCompile(`^//\t(\S+) (\S+) ([0-9a-f]{16})$`)
+	removed := regexp.MustCompile(`^//\t(\S+) -(\S+)$`)
 	var rec Record
 	var revision int64 // of the lines being read
+	var heads []string // totals of the highest revision
 	for text := range strings.Lines(string(src)) {
 		text = strings.TrimRight(text, "\r\n")
 		if m := head.FindStringSubmatch(text); m != nil {
 			revision, _ = strconv.ParseInt(m[1], 10, 64) // not a number that we wrote: 0, none
 			if revision > rec.Revision {
-				rec = Record{Revision: revision}
+				rec, heads = Record{Revision: revision}, nil
 			}
-		} else if m := line.FindStringSubmatch(text); m != nil && revision > 0 && revision == rec.Revision {
+			if revision == rec.Revision {
+				heads = append(heads, m[2])
+			}
+			continue
+		}
+		if revision == 0 || revision < rec.Revision {
+			continue
+		}
+		if m := numbers.FindStringSubmatch(text); m != nil {
 			rec.Entries = append(rec.Entries, Entry{Resource: m[1], Kind: m[2], Sum: m[3]})
+		} else if m := removed.FindStringSubmatch(text); m != nil {
+			rec.Entries = append(rec.Entries, Entry{Resource: m[1], Removed: m[2]})
 		}
 	}
+	rec.Mixed = rec.Revision > 0 && (len(heads) != 1 || heads[0] != total(rec.Entries))
 	return rec
 }
 
@@ -97,6 +134,8 @@ func Check(s *schema.Schema, rec Record) schema.Problems {
 		problems.Add(s.RevisionPos, RuleLowered,
 			"revision %d is lower than %d, which the generated code has: buckets may have its numbers; raise revision to %d, also to bring old numbers back",
 			s.Revision, rec.Revision, rec.Revision+1)
+	case s.Revision == rec.Revision && rec.Mixed:
+		problems.Add(s.RevisionPos, RuleReused, "two changes under revision %d met: raise revision to %d", s.Revision, s.Revision+1)
 	case s.Revision == rec.Revision:
 		if changed := changes(Of(s), rec.Entries); changed != "" {
 			problems.Add(s.RevisionPos, RuleReused, "the numbers of revision %d have changed (%s): raise revision to %d",
@@ -106,20 +145,25 @@ func Check(s *schema.Schema, rec Record) schema.Problems {
 	return problems
 }
 
-// changes lists what of before is not in now.
+// changes lists what of before is not in now, and what now removes anew.
 func changes(now, before []Entry) string {
 	var list []string
 	for _, e := range before {
-		i := slices.IndexFunc(now, func(n Entry) bool { return n.Resource == e.Resource && n.Kind == e.Kind })
-		text := e.Resource + " for " + e.Kind
-		switch {
-		case i < 0:
-			text += " is gone"
-		case now[i].Sum == e.Sum:
+		if e.Removed != "" {
 			continue
 		}
-		if !slices.Contains(list, text) {
-			list = append(list, text)
+		i := slices.IndexFunc(now, func(n Entry) bool { return n.Resource == e.Resource && n.Kind == e.Kind })
+		switch {
+		case i < 0:
+			list = append(list, e.Resource+" for "+e.Kind+" is gone")
+		case now[i] != e:
+			list = append(list, e.Resource+" for "+e.Kind)
+		}
+	}
+	for _, n := range now {
+		known := slices.ContainsFunc(before, func(e Entry) bool { return e.Resource == n.Resource })
+		if n.Removed != "" && known && !slices.Contains(before, n) {
+			list = append(list, n.Resource+" removes "+n.Removed)
 		}
 	}
 	return strings.Join(list, ", ")

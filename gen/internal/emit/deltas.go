@@ -10,10 +10,10 @@ import (
 func deltas(f *file, p *model.Package) {
 	text := func(attr string) *jen.Statement { return jen.Id("rec").Dot("New").Dot("Text").Call(jen.Lit(attr)) }
 	cases := each(p.Resources, func(_ int, r *model.Resource) jen.Code {
-		return jen.Case(jen.Id(r.Const)).Block(jen.Id("counters").Op("=").Add(jen.Index().Id("counter").Add(braces(
+		return jen.Case(jen.Id(r.Const)).Block(jen.Id("counters").Op("=").Add(jen.Index().Id("counter").Add(lines(
 			each(r.Limits, func(_ int, l *model.Limit) jen.Code {
 				return jen.Values(jen.Id(l.Const), jen.Lit(l.Attrs.Consumed))
-			}), 2))))
+			})...))))
 	})
 	f.decl("ExtractDeltas returns what rec consumed, in schema order: nothing for items that are no buckets of this schema's\n"+
 		"resources, and nothing for those that were removed, for what expires consumes nothing. An attribute that is\n"+

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/dave/jennifer/jen"
 
@@ -15,7 +16,6 @@ func dynamoDB(f *file, r *model.Resource) {
 	for _, p := range expr.Paths(r) {
 		path(f, r, p)
 	}
-	begin(f, r)
 	key(f, r)
 	decode(f, r)
 	marshal(f, r)
@@ -33,21 +33,20 @@ func write(name string) *jen.Statement { return jen.Id("w").Dot(name) }
 func path(f *file, r *model.Resource, p *expr.Path) {
 	if p.Update == "" {
 		f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
-		f.decl("Create implements codec.Resource: puts a full bucket less the cost.", builder(jen.Id(r.Definition), p, create(r, p)...))
+		f.decl("Create implements codec.Resource: puts a full bucket less the cost.", builder(r, p, create(r, p)...))
 		return
 	}
 	f.decl("", jen.Const().Id(p.Path.Update).Op("=").Add(raw(p.Update)))
 	f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
-	body := []jen.Code{define("v", jen.Id("r").Dot("begin").Call(
-		jen.Id("w"), jen.Id(p.Path.Update), jen.Id(p.Path.Condition), jen.Lit(len(p.Operands))))}
+	body := []jen.Code{define("v", write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition)))}
 	for _, o := range p.Operands {
 		body = append(body, jen.Id("v").Index(jen.Lit(o.Placeholder)).Op("=").Add(operand(o)))
 	}
-	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(jen.Id("r").Id(r.Definition), p, body...))
+	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(r, p, body...))
 }
 
-func builder(receiver jen.Code, p *expr.Path, body ...jen.Code) jen.Code {
-	return jen.Func().Params(receiver).Id(p.Method).
+func builder(r *model.Resource, p *expr.Path, body ...jen.Code) jen.Code {
+	return jen.Func().Params(jen.Id(r.Definition)).Id(p.Method).
 		Params(jen.Id("w").Op("*").Qual(codecPath, "Write")).Block(body...)
 }
 
@@ -126,27 +125,6 @@ func create(r *model.Resource, p *expr.Path) []jen.Code {
 	}
 }
 
-// begin prints what the builders of updates share.
-func begin(f *file, r *model.Resource) {
-	fresh := func(field string, size jen.Code, of jen.Code) []jen.Code {
-		return []jen.Code{
-			jen.If(write(field).Op("==").Nil()).Block(write(field).Op("=").Make(of, size)),
-			jen.Id("clear").Call(write(field)),
-		}
-	}
-	body := []jen.Code{
-		jen.List(write("Item"), write("Update"), write("Cond")).Op("=").List(jen.Nil(), jen.Id("update"), jen.Id("cond")),
-	}
-	body = append(body, fresh("Names", jen.Lit(1), jen.Map(jen.String()).String())...)
-	body = append(body, write("Names").Index(jen.Lit("#ttl")).Op("=").Lit("ttl").Comment("// a reserved word"))
-	body = append(body, fresh("Values", jen.Id("n"), item())...)
-	body = append(body, jen.Return(write("Values")))
-	f.decl("begin sets the text of an update with n values, and returns w's values, emptied.",
-		jen.Func().Params(jen.Id(r.Definition)).Id("begin").Params(
-			jen.Id("w").Op("*").Qual(codecPath, "Write"), jen.List(jen.Id("update"), jen.Id("cond")).String(), jen.Id("n").Int(),
-		).Add(item()).Block(body...))
-}
-
 // key prints Key.
 func key(f *file, r *model.Resource) {
 	f.decl("Key implements codec.Resource.",
@@ -157,7 +135,7 @@ func key(f *file, r *model.Resource) {
 			))))
 }
 
-// decode prints Decode, which goes through the bucket's own reader.
+// decode prints Decode, which every reader of an item goes through.
 func decode(f *file, r *model.Resource) {
 	d, dst := jen.Id("d"), jen.Id("dst")
 	n := len(r.Limits)
@@ -173,12 +151,11 @@ func decode(f *file, r *model.Resource) {
 		)),
 	}
 	for i, l := range r.Limits {
-		body = append(body, balance(jen.Op("&").Id("dst").Dot("Balances").Index(jen.Lit(i)),
-			jen.Op("&").Id("dst").Dot("Missing").Index(jen.Lit(i)), l))
+		body = append(body, jen.Id("d").Dot("Balance").Add(flow(len("\td.Balance"), append([]string{
+			fmt.Sprintf("&dst.Balances[%d]", i), fmt.Sprintf("&dst.Missing[%d]", i)}, quoted(l.Attrs)...))))
 	}
-	names := each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id(l.Const) })
 	body = append(body,
-		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(args(names)),
+		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(flow(len("\tdst.Extra = d.Extra"), limitConsts(r))),
 		jen.Return(jen.Id("d").Dot("Err").Call()))
 	f.decl("Decode implements codec.Resource.",
 		jen.Func().Params(jen.Id(r.Definition)).Id("Decode").Params(
@@ -186,13 +163,13 @@ func decode(f *file, r *model.Resource) {
 		).Error().Block(body...))
 }
 
-// balance reads one limit's attributes.
-func balance(into, missing jen.Code, l *model.Limit) jen.Code {
-	a := []jen.Code{into, missing}
-	for _, attr := range l.Attrs.All() {
-		a = append(a, jen.Lit(attr))
+// quoted returns a limit's attributes as Go has them.
+func quoted(a model.Attrs) []string {
+	all := a.All()
+	for i, attr := range all {
+		all[i] = strconv.Quote(attr)
 	}
-	return jen.Id("d").Dot("Balance").Call(a...)
+	return all
 }
 
 // marshal prints MarshalItem.
@@ -210,40 +187,41 @@ func marshal(f *file, r *model.Resource) {
 		pair(`"op"`, text(b("Op"))),
 		pair(`"ttl"`, number(b("TTL"))),
 	}
+	body := []jen.Code{define("item", attributes().Add(lines(elements...)))}
 	for _, l := range r.Limits {
-		for _, a := range []struct{ attr, field string }{
-			{l.Attrs.Tokens, "Tokens"}, {l.Attrs.Capacity, "Capacity"}, {l.Attrs.Burst, "Burst"},
-			{l.Attrs.Refill, "Refill"}, {l.Attrs.Period, "Period"}, {l.Attrs.Consumed, "Consumed"},
-		} {
-			elements = append(elements, pair(fmt.Sprintf("%q", a.attr), number(b(l.Field).Dot(a.field))))
-		}
+		body = append(body, jen.Qual(codecPath, "PutBalance").Add(flow(len("\tcodec.PutBalance"),
+			append([]string{"item", "&b." + l.Field}, quoted(l.Attrs)...))))
 	}
-	f.decl("MarshalItem returns b as DynamoDB stores it.",
+	f.decl("MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item\n"+
+		"lacks, is left out.",
 		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("MarshalItem").Params().Add(attributes()).Block(
-			jen.Return(attributes().Add(lines(elements...)))))
+			append(body, jen.Return(jen.Id("item")))...))
 }
 
 // attributes is the type of an item as callers know it.
 func attributes() *jen.Statement { return jen.Map(jen.String()).Qual(typesPath, "AttributeValue") }
 
-// unmarshal prints UnmarshalItem.
+// unmarshal prints UnmarshalItem, which copies what Decode reads.
 func unmarshal(f *file, r *model.Resource) {
-	body := []jen.Code{
-		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
-		jen.Op("*").Id("b").Op("=").Id(r.Bucket).Add(lines(
-			pair("Entity", jen.Id("d").Dot("Text").Call(jen.Lit("entity_id"))),
-			pair("Refilled", jen.Id("d").Dot("Int").Call(jen.Lit("rf"))),
-			pair("Version", jen.Id("d").Dot("Int").Call(jen.Lit("cv"))),
-			pair("Op", jen.Id("d").Dot("Text").Call(jen.Lit("op"))),
-			pair("TTL", jen.Id("d").Dot("Int").Call(jen.Lit("ttl"))),
-		)),
-		jen.Var().Id("missing").Bool().Comment("// a limit that the item lacks stays zero"),
+	image := func(field string) *jen.Statement { return jen.Id("i").Dot(field) }
+	fields := []jen.Code{
+		pair("Entity", jen.Id("d").Dot("Text").Call(jen.Lit("entity_id"))),
+		pair("Refilled", image("Refilled")),
+		pair("Version", image("Version")),
+		pair("Op", image("Op")),
+		pair("TTL", image("TTL")),
 	}
-	for _, l := range r.Limits {
-		body = append(body, balance(jen.Op("&").Id("b").Dot(l.Field), jen.Op("&").Id("missing"), l))
+	for i, l := range r.Limits {
+		fields = append(fields, pair(l.Field, image("Balances").Index(jen.Lit(i))))
 	}
-	body = append(body, jen.Return(jen.Id("d").Dot("Err").Call()))
-	f.decl("UnmarshalItem reads b from an item. Unknown attributes are skipped, limits that the item lacks stay zero, and a\n"+
-		"malformed attribute is an error that names it; b is undefined then.",
-		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("UnmarshalItem").Params(jen.Id("item").Add(attributes())).Error().Block(body...))
+	f.decl("UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,\n"+
+		"and a malformed attribute is an error that names it; b is undefined then.",
+		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("UnmarshalItem").Params(jen.Id("item").Add(attributes())).Error().Block(
+			jen.Var().Id("i").Qual(bucketPath, "Image"),
+			jen.If(define("err", jen.Parens(jen.Id(r.Definition).Values()).Dot("Decode").Call(jen.Op("&").Id("i"), jen.Id("item"))),
+				jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Err())),
+			define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
+			jen.Op("*").Id("b").Op("=").Id(r.Bucket).Add(lines(fields...)),
+			jen.Return(jen.Id("d").Dot("Err").Call()),
+		))
 }

@@ -101,6 +101,9 @@ func comment(text string, width int) string {
 		if item || strings.TrimLeft(whole, " \t") == whole {
 			parts = fold(whole, width)
 		}
+		if item && len(parts) > 1 { // what follows is indented
+			parts = append(parts[:1], fold(strings.Join(parts[1:], " "), width-len("    "))...)
+		}
 		for i, part := range parts {
 			if b.Len() > 0 {
 				b.WriteByte('\n')
@@ -184,12 +187,43 @@ func braces(elements []jen.Code, few int) *jen.Statement {
 	return lines(elements...)
 }
 
-// args is the arguments of a call: on one line where it has few.
-func args(arguments []jen.Code) *jen.Statement {
-	if len(arguments) <= 6 {
-		return jen.Params(arguments...)
+// columns is how wide a line of code may be. A tab counts as one.
+const columns, tab = 120, 1
+
+// flow is the arguments of a call, on as many lines as they take. before is how much stands in front of them.
+func flow(before int, arguments []string) *jen.Statement {
+	return jen.Op("(" + flowing(tab+before+len("("), arguments) + ")")
+}
+
+// flowing lists texts, on as many lines as they take, from column at on.
+func flowing(at int, texts []string) string {
+	var b strings.Builder
+	for i, t := range texts {
+		if i > 0 {
+			b.WriteByte(',')
+			if at++; at+len(" ")+len(t)+len("),") > columns {
+				b.WriteByte('\n')
+				at = 3 * tab
+			} else {
+				b.WriteByte(' ')
+				at++
+			}
+		}
+		b.WriteString(t)
+		at += len(t)
 	}
-	return jen.Custom(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, arguments...)
+	return b.String()
+}
+
+// few returns how many elements may stand on one line: most, or none if texts, with more of each, do not fit one.
+func few(most, before, more int, texts []string) int {
+	for _, t := range texts {
+		before += len(t) + more
+	}
+	if before > columns {
+		return 0
+	}
+	return most
 }
 
 // slice is a slice literal of short elements.

@@ -54,11 +54,16 @@ func packageDoc(p *model.Package) string {
 func limiter(f *file, p *model.Package) {
 	fields := []jen.Code{jen.Op("*").Qual(runtimePath, "Limiter"), jen.Line()}
 	binds := make([]jen.Code, 0, len(p.Resources))
+	longest := 0
+	for _, r := range p.Resources {
+		longest = max(longest, len(r.Const))
+	}
 	for _, r := range p.Resources {
 		says := fmt.Sprintf("%s limits %s by %s, for %s.", r.Const, r.Name, list(limitNames(r), "and"), list(chargedTypes(r, plain), "and"))
 		fields = append(fields, field(about(says, r.Doc)), jen.Id(r.Const).Op("*").Id(r.Resource))
-		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Call(
-			jen.Id("b"), jen.Id(r.Definition).Values(), jen.Id(r.ToVector), jen.Id(r.FromVector))))
+		before := tab + longest + len(": runtime.Bind[]") + len(r.Entity)
+		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Add(
+			flow(before, []string{"b", r.Definition + "{}", r.ToVector, r.FromVector}))))
 	}
 	f.decl("Limiter holds one typed entry per resource. It is safe for concurrent use.",
 		jen.Type().Id("Limiter").Struct(fields...))

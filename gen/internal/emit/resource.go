@@ -27,9 +27,9 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 
 // constants prints the names.
 func constants(f *file, r *model.Resource) {
-	defs := []jen.Code{jen.Id(r.Const).Op("=").Lit(r.Name)}
+	defs := []jen.Code{field(fmt.Sprintf("%s is resource %s.", r.Const, r.Name)), jen.Id(r.Const).Op("=").Lit(r.Name)}
 	for _, l := range r.Limits {
-		defs = append(defs, described(jen.Id(l.Const).Op("=").Lit(l.Name), oneLine(l.Doc))...)
+		defs = append(defs, field(limitDoc(l)), jen.Id(l.Const).Op("=").Lit(l.Name))
 	}
 	f.decl(fmt.Sprintf("Names of resource %s and its limits, as in DeniedError.Limit and on dashboards.", r.Name),
 		jen.Const().Defs(defs...))
@@ -39,7 +39,7 @@ func constants(f *file, r *model.Resource) {
 func aliases(f *file, r *model.Resource) {
 	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
 	f.decl("", jen.Type().Defs(
-		field(fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const)),
+		field(about(fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const), r.Doc)),
 		jen.Id(r.Resource).Op("=").Qual(runtimePath, "Resource").Types(two...),
 		field(fmt.Sprintf("%s is what a handler takes, so that its test can pass a fake.", r.Acquirer)),
 		jen.Id(r.Acquirer).Op("=").Qual(runtimePath, "Acquirer").Types(two...),
@@ -62,12 +62,12 @@ func cost(f *file, r *model.Resource) {
 		jen.Type().Id(r.Cost).Struct(fields...))
 }
 
-// described puts note behind a field, or above it if it is long.
+// described puts note behind a field, or above it if it is long or has paragraphs of its own.
 func described(code *jen.Statement, note string) []jen.Code {
 	switch {
 	case note == "":
 		return []jen.Code{code}
-	case len(note) > 80:
+	case len(note) > 80, paragraphs(note):
 		return []jen.Code{field(note), code}
 	}
 	return []jen.Code{code.Comment(line(note))}
@@ -94,7 +94,9 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 	fields := []jen.Code{
 		pair("Resource", jen.Id(r.Const)),
 		pair("Revision", jen.Id("Revision")),
-		pair("Limits", slice(jen.String(), each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id(l.Const) }))),
+		pair("Limits", jen.Index().String().Add(braces(
+			each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id(l.Const) }),
+			few(6, len("\t\tLimits:   []string{},"), len(", "), limitConsts(r))))),
 	}
 	if len(r.Removed) > 0 {
 		fields = append(fields, pair("Removed", slice(jen.String(), each(r.Removed, func(_ int, a model.Attrs) jen.Code {
@@ -135,10 +137,13 @@ func parameters(n schema.Numbers) jen.Code {
 
 // vectors prints the two functions between costs and vectors.
 func vectors(f *file, r *model.Resource) {
-	cost := each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id("c").Dot(l.Field) })
+	cost := []string{"dst"}
+	for _, name := range limitFields(r) {
+		cost = append(cost, "c."+name)
+	}
 	f.decl("", jen.Func().Id(r.ToVector).Params(jen.Id("c").Id(r.Cost), jen.Id("dst").Index().Int64()).Index().Int64().Block(
-		jen.Return(jen.Id("append").Add(args(append([]jen.Code{jen.Id("dst")}, cost...))))))
+		jen.Return(jen.Id("append").Add(flow(len("return append"), cost)))))
 	values := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Id("v").Index(jen.Lit(i))) })
 	f.decl("", jen.Func().Id(r.FromVector).Params(jen.Id("v").Index().Int64()).Id(r.Cost).Block(
-		jen.Return(jen.Id(r.Cost).Add(braces(values, 4)))))
+		jen.Return(jen.Id(r.Cost).Add(braces(values, few(4, len("\treturn {}")+len(r.Cost), len(": v[0], "), limitFields(r)))))))
 }

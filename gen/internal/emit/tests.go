@@ -5,24 +5,29 @@ import (
 
 	"github.com/dave/jennifer/jen"
 
-	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
 // tests prints a resource's test file: one test and one benchmark, with a sub-test for each promise.
-func tests(f *file, r *model.Resource) {
-	f.decl(fmt.Sprintf("%s holds the code of %s against itself.", r.Test, r.Name),
-		jen.Func().Id(r.Test).Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(
-			define("r", jen.Id(r.Definition).Values()),
-			define("b", sampleBucket(r)),
-			run("vectors", testVectors(r)...),
+func tests(f *file, p *model.Package, r *model.Resource) {
+	var body []jen.Code
+	if p.DynamoDB {
+		body = append(body, define("r", jen.Id(r.Definition).Values()), define("b", sampleBucket(r)))
+	}
+	body = append(body, run("vectors", testVectors(r)...))
+	if p.DynamoDB {
+		body = append(body,
 			run("item", testItem(r)...),
 			run("malformed", testMalformed(r)...),
 			run("image", testImage(r)...),
-			run("expressions", testExpressions()...),
-		))
-	benchmarks(f, r)
-	sample(f, r)
+			run("expressions", testExpressions()...))
+	}
+	f.decl(fmt.Sprintf("%s holds the code of %s against itself.", r.Test, r.Name),
+		jen.Func().Id(r.Test).Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(body...))
+	if p.DynamoDB {
+		benchmarks(f, r)
+		sample(f, r)
+	}
 }
 
 // run is a sub-test.
@@ -61,7 +66,7 @@ func testVectors(r *model.Resource) []jen.Code {
 	fields := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Lit(i+1)) })
 	numbers := each(r.Limits, func(i int, _ *model.Limit) jen.Code { return jen.Lit(i + 1) })
 	return []jen.Code{
-		define("c", jen.Id(r.Cost).Add(braces(fields, 4))),
+		define("c", jen.Id(r.Cost).Add(braces(fields, few(4, len("\t\tc := {}")+len(r.Cost), len(": 1, "), limitFields(r))))),
 		define("v", jen.Id(r.ToVector).Call(jen.Id("c"), jen.Nil())),
 		jen.If(jen.Op("!").Qual("slices", "Equal").Call(jen.Id("v"), slice(jen.Int64(), numbers)).
 			Op("||").Id(r.FromVector).Call(jen.Id("v")).Op("!=").Id("c")).Block(
@@ -69,7 +74,7 @@ func testVectors(r *model.Resource) []jen.Code {
 	}
 }
 
-// testItem reads a marshaled item back, with an attribute that nobody knows.
+// testItem reads marshaled items back: with an attribute that nobody knows, and without the first limit.
 func testItem(r *model.Resource) []jen.Code {
 	return []jen.Code{
 		define("item", jen.Id("b").Dot("MarshalItem").Call()),
@@ -78,6 +83,11 @@ func testItem(r *model.Resource) []jen.Code {
 		jen.If(define("err", jen.Id("u").Dot("UnmarshalItem").Call(jen.Id("item"))),
 			jen.Err().Op("!=").Nil().Op("||").Id("u").Op("!=").Id("b")).Block(
 			fail("read back as %+v, %v", jen.Id("u"), jen.Err())),
+		define("l", jen.Id("b")),
+		jen.Id("l").Dot(r.Limits[0].Field).Op("=").Qual(bucketPath, "Balance").Values(),
+		jen.If(define("err", jen.Id("u").Dot("UnmarshalItem").Call(jen.Id("l").Dot("MarshalItem").Call())),
+			jen.Err().Op("!=").Nil().Op("||").Id("u").Op("!=").Id("l")).Block(
+			fail("without "+r.Limits[0].Name+", read back as %+v, %v", jen.Id("u"), jen.Err())),
 	}
 }
 
@@ -85,7 +95,7 @@ func testItem(r *model.Resource) []jen.Code {
 func testMalformed(r *model.Resource) []jen.Code {
 	attrs := []jen.Code{jen.List(literals("rf", "cv", "ttl")...)} // a line for each limit
 	for _, l := range r.Limits {
-		attrs = append(attrs, jen.List(literals(l.Attrs.All()...)...))
+		attrs = append(attrs, jen.Op(flowing(3*tab, quoted(l.Attrs))))
 	}
 	check := func(err jen.Code) jen.Code {
 		return jen.If(define("err", err), jen.Op("!").Qual("errors", "As").Call(jen.Err(), jen.Op("&").Id("e")).
@@ -121,7 +131,7 @@ func testImage(r *model.Resource) []jen.Code {
 				Op("||").Id("b").Dot("Consumed").Op("!=").Add(write("Cost").Index(jen.Id("n")))).Block(
 				fail("limit %d was put as %+v", jen.Id("n"), jen.Id("b"))),
 		),
-		jen.For(jen.List(jen.Id("_"), jen.Id("a")).Op(":=").Range().Index().String().Values(literals(r.Limits[0].Attrs.All()...)...)).Block(
+		jen.For(jen.List(jen.Id("_"), jen.Id("a")).Op(":=").Range().Index().String().Add(lines(jen.Op(flowing(3*tab, quoted(r.Limits[0].Attrs)))))).Block(
 			jen.Delete(jen.Id("w").Dot("Item"), jen.Id("a"))),
 		decode(jen.Op("!").Id("i").Dot("Missing").Index(jen.Lit(0))),
 	}
@@ -132,17 +142,11 @@ func literals(texts ...string) []jen.Code {
 	return each(texts, func(_ int, s string) jen.Code { return jen.Lit(s) })
 }
 
-// testExpressions holds each path's text against its values. One Write serves all, as in the store.
+// testExpressions holds each path's text against its values. One Write serves all, as a store may have it.
 func testExpressions() []jen.Code {
 	paths := each([]string{"Create", "Normal", "Retry", "Adjust", "Reshape"}, func(_ int, m string) jen.Code {
 		return jen.Values(jen.Lit(m), jen.Id("r").Dot(m))
 	})
-	const letters = ":#_abcdefghijklmnopqrstuvwxyz0123456789"
-	given := func(of string) jen.Code {
-		return jen.For(jen.Id("k").Op(":=").Range().Add(write(of))).Block(
-			jen.If(jen.Op("!").Qual("slices", "Contains").Call(jen.Id("u"), jen.Id("k"))).Block(
-				fail("%s: %s is given and not used", jen.Id("p").Dot("name"), jen.Id("k"))))
-	}
 	return []jen.Code{
 		define("w", jen.Id("r").Dot("sample").Call()),
 		jen.For(jen.List(jen.Id("_"), jen.Id("p")).Op(":=").Range().Index().Struct(
@@ -150,19 +154,8 @@ func testExpressions() []jen.Code {
 			jen.Id("build").Func().Params(jen.Op("*").Qual(codecPath, "Write")),
 		).Add(lines(paths...))).Block(
 			jen.Id("p").Dot("build").Call(jen.Id("w")),
-			jen.If(define("n", jen.Id("max").Call(jen.Len(write("Update")), jen.Len(write("Cond")))),
-				jen.Id("n").Op(">").Lit(expr.MaxBytes)).Block(
-				fail(fmt.Sprintf("%%s: %%d bytes, more than DynamoDB's %d", expr.MaxBytes), jen.Id("p").Dot("name"), jen.Id("n"))),
-			define("u", jen.Qual("strings", "FieldsFunc").Call(write("Update").Op("+").Lit(" ").Op("+").Add(write("Cond")),
-				jen.Func().Params(jen.Id("c").Rune()).Bool().Block(
-					jen.Return(jen.Op("!").Qual("strings", "ContainsRune").Call(jen.Lit(letters), jen.Id("c")))))),
-			jen.For(jen.List(jen.Id("_"), jen.Id("k")).Op(":=").Range().Id("u")).Block(
-				define("_, named", write("Names").Index(jen.Id("k"))),
-				define("_, valued", write("Values").Index(jen.Id("k"))),
-				jen.If(jen.Qual("strings", "ContainsAny").Call(jen.Id("k"), jen.Lit(":#")).Op("&&").Op("!").Id("named").Op("&&").Op("!").Id("valued")).Block(
-					fail("%s: %s is used and not given", jen.Id("p").Dot("name"), jen.Id("k")))),
-			given("Names"),
-			given("Values"),
+			jen.If(define("err", jen.Id("w").Dot("Check").Call()), jen.Err().Op("!=").Nil()).Block(
+				fail("%s: %v", jen.Id("p").Dot("name"), jen.Err())),
 		),
 	}
 }

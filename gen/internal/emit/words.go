@@ -58,25 +58,67 @@ func article(name string) string {
 	return "a " + name
 }
 
-// oneLine joins the lines of a doc.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// deprecated is how a paragraph starts that tools look for.
+const deprecated = "Deprecated:"
+
+// paragraphs says that text cannot go on in a line of ours.
+func paragraphs(text string) bool {
+	return strings.Contains(text, "\n") || strings.HasPrefix(text, deprecated)
+}
 
 // about appends what the schema's author says to a sentence of ours: in the same paragraph if it is one line.
 func about(sentence, text string) string {
 	switch {
 	case text == "":
 		return sentence
-	case strings.Contains(text, "\n"):
-		return sentence + "\n\n" + text
+	case paragraphs(text):
+		return sentence + "\n\n" + apart(text)
 	}
 	return sentence + " " + text
 }
 
+// apart puts a blank line before a deprecation, which would not be one in the middle of a paragraph.
+func apart(text string) string {
+	var b strings.Builder
+	before := ""
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, deprecated) && strings.TrimSpace(before) != "" {
+			b.WriteByte('\n')
+		}
+		b.WriteString(line)
+		before = line
+	}
+	return b.String()
+}
+
+// limitDoc is the doc comment of the constant of limit l.
+func limitDoc(l *model.Limit) string {
+	says := fmt.Sprintf("%s is limit %s", l.Const, l.Name)
+	if l.Doc == "" || paragraphs(l.Doc) {
+		return about(says+".", l.Doc)
+	}
+	return says + ": " + strings.TrimSuffix(l.Doc, ".") + "."
+}
+
 // limitNames returns the names of r's limits.
 func limitNames(r *model.Resource) []string {
+	return ofLimits(r, func(l *model.Limit) string { return l.Name })
+}
+
+// limitConsts returns the constants of r's limits.
+func limitConsts(r *model.Resource) []string {
+	return ofLimits(r, func(l *model.Limit) string { return l.Const })
+}
+
+// limitFields returns the fields of r's limits.
+func limitFields(r *model.Resource) []string {
+	return ofLimits(r, func(l *model.Limit) string { return l.Field })
+}
+
+func ofLimits(r *model.Resource, name func(*model.Limit) string) []string {
 	names := make([]string, len(r.Limits))
 	for i, l := range r.Limits {
-		names[i] = l.Name
+		names[i] = name(l)
 	}
 	return names
 }
@@ -94,7 +136,13 @@ func plain(s string) string { return s }
 
 // costNote says what limit i is and what a 0 stands for.
 func costNote(r *model.Resource, i int) string {
-	note := oneLine(r.Limits[i].Doc)
+	note := r.Limits[i].Doc
+	if paragraphs(note) {
+		if zero := zeroNote(r, i); zero != "" {
+			return zero + "\n\n" + apart(note)
+		}
+		return apart(note)
+	}
 	if zero := zeroNote(r, i); zero != "" {
 		if note != "" {
 			note = strings.TrimSuffix(note, ".") + "; "

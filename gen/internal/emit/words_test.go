@@ -57,6 +57,52 @@ func TestFold(t *testing.T) {
 	}
 }
 
+func TestDocs(t *testing.T) {
+	limit := func(doc string) *model.Limit { return &model.Limit{Name: "rpm", Const: "APIRPM", Doc: doc} }
+	for _, tc := range []struct{ doc, constant, cost string }{
+		{"", "APIRPM is limit rpm.", "0 means 2 (per_call)"},
+		{"requests", "APIRPM is limit rpm: requests.", "requests; 0 means 2 (per_call)"},
+		{"Requests.", "APIRPM is limit rpm: Requests.", "Requests; 0 means 2 (per_call)"},
+		{"a\n\n\tb", "APIRPM is limit rpm.\n\na\n\n\tb", "0 means 2 (per_call)\n\na\n\n\tb"},
+		{"Deprecated: no.", "APIRPM is limit rpm.\n\nDeprecated: no.", "0 means 2 (per_call)\n\nDeprecated: no."},
+		{"a\nDeprecated: no.", "APIRPM is limit rpm.\n\na\n\nDeprecated: no.", "0 means 2 (per_call)\n\na\n\nDeprecated: no."},
+	} {
+		r := &model.Resource{Limits: []*model.Limit{limit(tc.doc)}, Charged: []*model.Charged{{Kind: &model.Kind{Type: "User"}, PerCall: []int64{2}}}}
+		if got := limitDoc(r.Limits[0]); got != tc.constant {
+			t.Errorf("the constant of %q says %q, want %q", tc.doc, got, tc.constant)
+		}
+		if got := costNote(r, 0); got != tc.cost {
+			t.Errorf("the cost of %q says %q, want %q", tc.doc, got, tc.cost)
+		}
+	}
+}
+
+// TestStores: without the store there is nothing of it.
+func TestStores(t *testing.T) {
+	n := schema.Numbers{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}
+	s := &schema.Schema{
+		Revision: 1, Package: "limits", Kinds: []*schema.Kind{{Name: "user", GoName: "User", Parent: -1}},
+		Resources: []*schema.Resource{{
+			Name: "api", GoName: "API", Limits: []*schema.Limit{{Name: "rps", GoName: "RPS", Numbers: n}},
+			Charged: []schema.Charged{{Limits: []schema.Numbers{n}, PerCall: []int64{1}}},
+		}},
+	}
+	for _, stores := range [][]string{{"dynamodb"}, nil} {
+		s.Stores = stores
+		files, err := Files(model.Of(s, "limits.yaml"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, f := range files {
+			found = found || strings.Contains(string(f.Data), codecPath)
+		}
+		if found != (stores != nil) {
+			t.Errorf("stores %v: code for DynamoDB: %t", stores, found)
+		}
+	}
+}
+
 // TestDocsStayComments: whatever a doc says, it is a comment, and gofmt has nothing to change.
 func TestDocsStayComments(t *testing.T) {
 	word := rapid.SampledFrom([]string{
@@ -74,8 +120,8 @@ func TestDocsStayComments(t *testing.T) {
 			Kinds: []*schema.Kind{{Name: "user", GoName: "User", Doc: trimmed(), Parent: -1}},
 			Resources: []*schema.Resource{{
 				Name: "api", GoName: "API", Doc: trimmed(), Cascade: "none",
-				Limits:  []*schema.Limit{{Name: "rps", GoName: "RPS", Doc: trimmed(), Numbers: n}},
-				Charged: []schema.Charged{{Limits: []schema.Numbers{n}, PerCall: []int64{1}}},
+				Limits:  []*schema.Limit{{Name: "rps", GoName: "RPS", Doc: trimmed(), Numbers: n}, {Name: "rpm", GoName: "RPM", Doc: trimmed(), Numbers: n}},
+				Charged: []schema.Charged{{Limits: []schema.Numbers{n, n}, PerCall: []int64{1, 0}}},
 			}},
 		}, "limits.yaml"), nil)
 		if err != nil {

@@ -84,7 +84,7 @@ func create(r *model.Resource) *Path {
 
 // normal claims the refill: nobody else may have, since rf is guarded, and the bounds keep other moves of tk in check.
 func normal(r *model.Resource) *Path {
-	w := &writer{r: r}
+	w := newWriter(r)
 	w.set("rf = "+w.shared(":rf", Refilled), w.stamp())
 	w.add(Net)
 	update := w.text()
@@ -95,7 +95,7 @@ func normal(r *model.Resource) *Path {
 
 // retry takes stored tokens and leaves rf alone.
 func retry(r *model.Resource) *Path {
-	w := &writer{r: r}
+	w := newWriter(r)
 	w.set(w.stamp())
 	w.add(Given)
 	update := w.text()
@@ -106,7 +106,7 @@ func retry(r *model.Resource) *Path {
 
 // adjust gives back, whatever the balance: each limit must be there, or a broken item would arise.
 func adjust(r *model.Resource) *Path {
-	w := &writer{r: r}
+	w := newWriter(r)
 	w.set(w.stamp())
 	w.add(Given)
 	update := w.text()
@@ -120,7 +120,7 @@ func adjust(r *model.Resource) *Path {
 // reshape stores parameters, and adds limits that the item lacks at their burst. ADD makes a tc that is not there, in a
 // third of the text that if_not_exists takes: this is the longest path, and so decides how many limits fit.
 func reshape(r *model.Resource) *Path {
-	w := &writer{r: r}
+	w := newWriter(r)
 	w.set("rf = "+w.shared(":rf", Refilled), "cv = "+w.shared(":cv1", Version), w.stamp())
 	for i, l := range r.Limits {
 		a := l.Attrs

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
@@ -13,11 +12,15 @@ type writer struct {
 	r   *model.Resource
 	buf strings.Builder
 	ops []Operand
+	has map[string]bool // placeholders of ops
 }
+
+func newWriter(r *model.Resource) *writer { return &writer{r: r, has: make(map[string]bool)} }
 
 // operand puts a placeholder on the list and returns it.
 func (w *writer) operand(o Operand) string {
-	if !slices.ContainsFunc(w.ops, func(p Operand) bool { return p.Placeholder == o.Placeholder }) {
+	if !w.has[o.Placeholder] {
+		w.has[o.Placeholder] = true
 		w.ops = append(w.ops, o)
 	}
 	return o.Placeholder
@@ -39,16 +42,65 @@ func (w *writer) line(format string, args ...any) {
 	fmt.Fprintf(&w.buf, format, args...)
 }
 
+// width is how long a line may be: it leaves room for the closing quote.
+const width, indent = 119, "    "
+
+// folded breaks the lines of text that are too long for code, unless text is then too long for DynamoDB: blanks count.
+func folded(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		for len(line) > width {
+			at := breakAt(line)
+			if at == 0 {
+				break
+			}
+			lines = append(lines, strings.TrimRight(line[:at], " "))
+			line = indent + strings.TrimLeft(line[at:], " ")
+		}
+		lines = append(lines, line)
+	}
+	if f := strings.Join(lines, "\n"); len(f) <= MaxBytes {
+		return f
+	}
+	return text
+}
+
+// breakAt returns where a line that is too long is best broken, 0 for nowhere: behind a comma between actions, else before
+// an operator, else behind any comma.
+func breakAt(line string) int {
+	head := line[:width]
+	depth, comma := 0, 0
+	for i, c := range head {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth == 0:
+			comma = i + 1
+		}
+	}
+	if comma > 0 {
+		return comma
+	}
+	for _, operator := range []string{" OR ", " + ", " AND "} {
+		if at := strings.LastIndex(head, operator); at > len(indent) {
+			return at
+		}
+	}
+	return strings.LastIndexByte(head, ',') + 1
+}
+
 // more goes on with the clause before, on a new line.
 func (w *writer) more(format string, args ...any) {
 	w.buf.WriteByte(',')
-	w.line("    "+format, args...)
+	w.line(indent+format, args...)
 }
 
 // text returns what was written and starts again.
 func (w *writer) text() string {
 	defer w.buf.Reset()
-	return w.buf.String()
+	return folded(w.buf.String())
 }
 
 // path ends with the condition.
@@ -73,12 +125,11 @@ func (w *writer) set(actions ...string) { w.line("SET %s", strings.Join(actions,
 // add moves tokens and consumption of every limit, by net and by the cost.
 func (w *writer) add(net Value) {
 	for i, l := range w.r.Limits {
+		next, verb := w.more, ""
 		if i == 0 {
-			w.line("ADD ")
-		} else {
-			w.more("")
+			next, verb = w.line, "ADD "
 		}
-		fmt.Fprintf(&w.buf, "%s %s, %s %s", l.Attrs.Tokens, w.of(i, net), l.Attrs.Consumed, w.of(i, Used))
+		next("%s%s %s, %s %s", verb, l.Attrs.Tokens, w.of(i, net), l.Attrs.Consumed, w.of(i, Used))
 	}
 }
 

@@ -7,6 +7,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
@@ -17,6 +18,7 @@ type Package struct {
 	Name      string // its package clause
 	Source    string // file name of the schema, without folder
 	Revision  int64
+	DynamoDB  bool        // whether code for this store is wanted
 	Kinds     []*Kind     // in schema order
 	Resources []*Resource // in schema order
 }
@@ -90,7 +92,7 @@ type Charged struct {
 
 // Of returns the model of s, which must be free of problems; source is the name of the schema's file.
 func Of(s *schema.Schema, source string) *Package {
-	p := &Package{Name: s.Package, Source: source, Revision: s.Revision}
+	p := &Package{Name: s.Package, Source: source, Revision: s.Revision, DynamoDB: slices.Contains(s.Stores, "dynamodb")}
 	for _, k := range s.Kinds {
 		p.Kinds = append(p.Kinds, &Kind{
 			Name:     k.Name,

@@ -10,13 +10,18 @@ import (
 // Generated code has these scopes, each a section of this file: the package, its structs, its folder. This is the one
 // list of the names in them; Declared lets the generator's tests hold its output against it.
 
-// packageNames are what generated code declares whatever the schema. Some are kept for what is coming.
+// packageNames are what generated code declares whatever the schema, or will.
 func packageNames() []string {
-	return []string{
-		"Entity", "Limiter", "New", "ExtractDeltas", "Revision", "ErrSettled", "Config", "ParseEntity",
-		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError", "ConflictError",
-	}
+	return append([]string{
+		"Entity", "Limiter", "New", "ExtractDeltas", "Revision", "ErrSettled",
+		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
+	}, keptNames()...)
 }
+
+// keptNames are what generated code will declare, in the package or as members of Limiter.
+func keptNames() []string { return []string{"Config", "ParseEntity", "ConflictError", "AcquireAll"} }
+
+const kept = "kept for later versions of generated code"
 
 // kindNamesInGo are what generated code declares for a kind.
 func kindNamesInGo(goName string) []string {
@@ -53,7 +58,7 @@ func limitNameInGo(r *Resource, l *Limit) string { return r.GoName + l.GoName }
 
 // limiterMembers are what the Limiter struct has beside its resources, the methods of runtime.Limiter included.
 func limiterMembers() []string {
-	return []string{"Limiter", "Config", "Check", "Close", "AcquireAll"}
+	return []string{"Limiter", "Check", "Close"}
 }
 
 // kindMembers are what the struct of a kind has beside its parent.
@@ -91,10 +96,11 @@ func takenPrivately(name string) string {
 		return "a variable of generated code, as all single letters"
 	}
 	switch name {
-	case "runtime", "bucket", "codec", "types", "errors", "strconv", "context", "fmt", "testing", "iter",
-		"math", "slices", "strings", "time":
+	case "runtime", "bucket", "codec", "types", "errors", "math", "slices", "strings", "testing":
 		return "a package that generated code imports"
-	case "entity", "lookup":
+	case "context", "fmt", "iter", "strconv", "time", "lookup":
+		return kept
+	case "entity":
 		return "a member of every kind"
 	case "store", "opts", "err", "rec", "ok", "dst", "item", "out":
 		return "a variable of generated code"
@@ -130,7 +136,11 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 		return true
 	}
 	if first == (owner{}) {
-		c.reserved(o, name, "a name that generated code declares")
+		as := "a name that generated code declares"
+		if slices.Contains(keptNames(), name) {
+			as = kept
+		}
+		c.reserved(o, name, as)
 		return false
 	}
 	if first.pos.compare(o.pos) > 0 {
@@ -192,8 +202,16 @@ func (c *clashes) resource(pkg, files scope, res *Resource) bool {
 		c.reserved(o, private, as)
 		return false
 	}
+	if windowsDevice(file) {
+		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which cannot be checked out on Windows: set its go_name", o.what, file)
+		return false
+	}
 	if takenFile(file) {
 		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which is another file of generated code: set its go_name", o.what, file)
+		return false
+	}
+	if slices.Contains(keptNames(), res.GoName) {
+		c.reserved(o, res.GoName, kept)
 		return false
 	}
 	if slices.Contains(limiterMembers(), res.GoName) {

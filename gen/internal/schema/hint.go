@@ -7,14 +7,27 @@ import (
 	"github.com/agext/levenshtein"
 )
 
+const (
+	// maxDistances bounds the work on the hints of one file: about 0.1 s. Whoever has more mistakes than that needs no hints.
+	maxDistances = 50_000
+	// maxChoices is how many names a message lists.
+	maxChoices = 12
+)
+
 // nearest returns the one of known that text is probably a misspelling of: at most a third of its letters are off.
-func nearest(text string, known []string) (string, bool) {
+func (r *reader) nearest(text string, known []string) (string, bool) {
 	best, found := "", false
 	least := max(1, len(text)/3) + 1
-	if len(text) > 64 { // longer than any name: the distance would cost its square
+	if len(text) > maxEcho { // longer than any name: the distance would cost its square
 		return "", false
 	}
 	for _, k := range known {
+		if off := len(k) - len(text); off >= least || -off >= least {
+			continue
+		}
+		if r.distances++; r.distances > maxDistances {
+			break
+		}
 		if d := levenshtein.Distance(strings.ToLower(text), k, nil); d < least && d < len(k) {
 			best, found, least = k, true, d
 		}
@@ -23,17 +36,27 @@ func nearest(text string, known []string) (string, bool) {
 }
 
 // cure returns the end of a message about text that is none of known: what was probably meant, or else all there is.
-func cure(text string, known []string) string {
-	if k, ok := nearest(text, known); ok {
+func (r *reader) cure(text string, known []string) string {
+	if k, ok := r.nearest(text, known); ok {
 		return fmt.Sprintf("did you mean %q?", k)
 	}
 	return "it can be " + oneOf(known)
 }
 
-// oneOf lists names as "a, b or c".
+// oneOf lists names as "a, b or c", the first of them if they are many.
 func oneOf(names []string) string {
-	if n := len(names); n > 1 {
-		return strings.Join(names[:n-1], ", ") + " or " + names[n-1]
+	last := len(names) - 1
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i == maxChoices && i < last:
+			return fmt.Sprintf("%s or one of %d more", b.String(), len(names)-i)
+		case i > 0 && i == last:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(bare(name))
 	}
-	return strings.Join(names, "")
+	return b.String()
 }

@@ -12,20 +12,21 @@ const maxIdentifier = 32
 
 // kinds reads the schema's entities. Known says that references to kinds can be checked against the result.
 func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
-	entries, _ := r.mapping(e.value, "entities")
+	entries, _ := r.mapping(e.value, "entities", "the kinds of entity, such as {user: {}}")
 	if emptyMapping(e.value) {
 		r.add(r.pos(e.key), ruleEmpty, "entities is empty: name at least one kind, such as user: {}")
 	}
 	if len(entries) == 0 {
 		return nil, false
 	}
+	known = !merges(e.value)
 	parents := make([]entry, len(entries))
 	for i, e := range entries {
 		k := &Kind{Name: e.name, Parent: -1, Pos: r.pos(e.key)}
 		kinds = append(kinds, k)
 		what := "kind " + quote(e.name)
 		nameOK := r.identifier(k.Pos, what, e.name)
-		f, ok := r.fields(e.value, what, kindKeys(), nil)
+		f, ok := r.fields(e.value, what, "{}, or what is to be said of it, such as {doc: who pays}", kindKeys(), nil)
 		if !ok {
 			continue
 		}
@@ -37,18 +38,21 @@ func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
 		if e.value == nil {
 			continue
 		}
-		name, ok := r.text(e.value, "parent")
+		name, ok := r.text(e.value, "parent", "the name of one kind")
 		if !ok {
 			continue
 		}
 		kinds[i].Parent = kindIndex(kinds, name)
-		if kinds[i].Parent < 0 {
-			r.add(r.pos(e.value), ruleUnknownParent, "parent %q of kind %q is no kind of entities: %s",
-				name, kinds[i].Name, cure(name, without(kindNames(kinds), kinds[i].Name)))
+		if kinds[i].Parent < 0 && known {
+			how := "add it to entities, or leave parent out"
+			if others := without(kindNames(kinds), kinds[i].Name); len(others) > 0 {
+				how = r.cure(name, others)
+			}
+			r.add(r.pos(e.value), ruleUnknownParent, "parent %s of kind %s is no kind of entities: %s", quote(name), quote(kinds[i].Name), how)
 		}
 	}
 	r.checkCycles(kinds, parents)
-	return kinds, true
+	return kinds, known
 }
 
 // checkCycles reports each cycle of parents once, at the parent of its first kind.
@@ -66,7 +70,12 @@ func (r *reader) checkCycles(kinds []*Kind, parents []entry) {
 			first := slices.Index(cycle, slices.Min(cycle))
 			var names []string
 			for j := range len(cycle) + 1 {
-				names = append(names, kinds[cycle[(first+j)%len(cycle)]].Name)
+				switch {
+				case j < maxChoices || j == len(cycle):
+					names = append(names, bare(kinds[cycle[(first+j)%len(cycle)]].Name))
+				case j == maxChoices:
+					names = append(names, "...")
+				}
 			}
 			r.add(r.pos(parents[cycle[first]].value), ruleParentCycle, "parents go round in a circle, %s: remove one of them", strings.Join(names, " -> "))
 		}

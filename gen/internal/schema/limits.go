@@ -12,7 +12,7 @@ func limitKeys() []string {
 }
 
 func restatedKeys() []string {
-	return []string{"capacity", "every", "refill", "burst", "per_call"}
+	return []string{"capacity", "refill", "burst", "per_call"}
 }
 
 // limit is the numbers of a limit, at its base or for a kind, with the places where they are written.
@@ -24,35 +24,38 @@ type limit struct {
 	every                            period
 }
 
-// numbers returns l's numbers without their places.
-func (l limit) numbers() Numbers {
+// plain returns l's numbers without their places.
+func (l limit) plain() Numbers {
 	return Numbers{Capacity: l.capacity.n, Burst: l.burst.n, Refill: l.refill.n, Period: l.every.d}
 }
 
-// inherited returns l as it is for a kind that restates nothing of it.
-func (l limit) inherited() limit {
-	l.capacity, l.refill, l.burst, l.perCall = l.capacity.inherited(), l.refill.inherited(), l.burst.inherited(), l.perCall.inherited()
-	l.every = l.every.inherited()
-	return l
-}
-
-// baseLimit reads f into l: capacity and every must be there, refill and burst are capacity if they are not.
+// baseLimit reads f into l: capacity and every must be there.
 func (r *reader) baseLimit(f fields, l limit) limit {
-	r.needAt(f, l.pos, "capacity", "write how many tokens "+l.what+" has, such as capacity: 100")
-	r.needAt(f, l.pos, "every", "write the time in which "+l.what+" refills, such as every: 1m")
-	l.capacity.own, l.capacity.pos = true, l.pos
 	l.every.own, l.every.pos = true, l.pos
-	l.refill, l.burst = l.capacity, l.capacity
-	return r.restatedLimit(f, l)
+	if e, ok := r.needAt(f, l.pos, "every", "write the time in which "+l.what+" refills, such as every: 1m"); ok {
+		l.every = r.period(e, "every")
+	}
+	return r.numbers(f, l, "write how many tokens "+l.what+" has, such as capacity: 100")
 }
 
-// restatedLimit reads f over l, the same limit as it is without f. Where f restates capacity, refill and burst follow
-// it unless f has them too; otherwise they stay what they are, as every and per_call do in any case.
-func (r *reader) restatedLimit(f fields, l limit) limit {
-	if e, ok := f.get("capacity"); ok {
-		l.capacity = r.count(e, "capacity", maxTokens)
-		l.refill, l.burst = l.capacity, l.capacity
+// restatedLimit reads f into l, what a kind has instead of base: every and, unless it is given, per_call are base's.
+func (r *reader) restatedLimit(f fields, l, base limit) limit {
+	l.every, l.perCall = base.every.inherited(), base.perCall.inherited()
+	example := "100"
+	if base.capacity.ok {
+		example = grouped(base.capacity.n)
 	}
+	return r.numbers(f, l, "write what "+l.what+" has, which its refill and burst follow, such as capacity: "+example)
+}
+
+// numbers reads what limits and restated limits have alike: capacity must be there, refill and burst are capacity if
+// they are not.
+func (r *reader) numbers(f fields, l limit, needCapacity string) limit {
+	l.capacity = count{own: true, pos: l.pos}
+	if e, ok := r.needAt(f, l.pos, "capacity", needCapacity); ok {
+		l.capacity = r.count(e, "capacity", maxTokens)
+	}
+	l.refill, l.burst = l.capacity, l.capacity
 	if e, ok := f.get("refill"); ok {
 		l.refill = r.count(e, "refill", maxTokens)
 	}
@@ -61,9 +64,6 @@ func (r *reader) restatedLimit(f fields, l limit) limit {
 	}
 	if e, ok := f.get("per_call"); ok {
 		l.perCall = r.count(e, "per_call", maxTokens)
-	}
-	if e, ok := f.get("every"); ok {
-		l.every = r.period(e, "every")
 	}
 	return l
 }
@@ -81,12 +81,12 @@ func (r *reader) checkLimit(l limit) {
 	}
 	every := count{n: l.every.d.Milliseconds(), ok: l.every.ok, own: l.every.own, pos: l.every.pos}
 	if pos, ok := ownPlace(l.refill, every); ok && l.refill.n > maxPerMilli*every.n { // at most 3.2*10^14
-		r.add(pos, ruleRefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, raise every or lower refill",
-			l.what, grouped(l.refill.n), written(l.every.d))
+		r.add(pos, ruleRefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, %slower refill",
+			l.what, grouped(l.refill.n), written(l.every.d), ifOwn(every, "raise every or "))
 	}
 	if pos, ok := ownPlace(l.refill, l.burst, every); ok && !fillsInTime(l.burst.n, l.refill.n, every.n) {
-		r.add(pos, ruleFillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every %s): raise refill, or lower burst or every",
-			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), written(l.every.d))
+		r.add(pos, ruleFillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every %s): raise refill, or lower burst%s",
+			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), written(l.every.d), ifOwn(every, " or every"))
 	}
 }
 
@@ -110,6 +110,14 @@ func ownPlace(cs ...count) (pos Pos, ok bool) {
 		}
 	}
 	return pos, ok
+}
+
+// ifOwn returns text if c is written in the mapping at hand, else "".
+func ifOwn(c count, text string) string {
+	if c.own {
+		return text
+	}
+	return ""
 }
 
 // written returns d as limits.yaml would have it.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"go/token"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,11 @@ const (
 // made says that name is one of first and then only of rest.
 func made(name, first, rest string) bool {
 	return name != "" && strings.Contains(first, name[:1]) && strings.Trim(name[1:], rest) == ""
+}
+
+// isIdentifier says that name is one that a kind or limit can have.
+func isIdentifier(name string) bool {
+	return made(name, lowers, lowers+digits+"_") && len(name) <= maxIdentifier
 }
 
 // identifier checks the name of a kind or limit, which what calls by it: [a-z][a-z0-9_]*, at most 32 letters.
@@ -52,10 +58,14 @@ func badPackage(name string) string {
 		return "is no package name: it must start with a-z and go on with a-z, 0-9 or _"
 	case token.IsKeyword(name):
 		return "is a Go keyword: choose another name"
-	case name == "main":
+	case name == "main", name == "init":
 		return "cannot be imported: choose another name"
+	case slices.Contains(goFolders(), name):
+		return "is that of a folder which the go command keeps for itself: choose another name"
 	case name == "documentation":
 		return "is ignored by the go command: choose another name"
+	case windowsDevice(name):
+		return "is that of a folder which cannot be checked out on Windows: choose another name"
 	case strings.HasSuffix(name, "_test"):
 		return "is that of a test package: choose a name that does not end in _test"
 	}
@@ -77,11 +87,11 @@ func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) strin
 		}
 		return g
 	}
-	g, ok := r.text(e.value, "go_name")
+	g, ok := r.text(e.value, "go_name", "a name, such as GPT4")
 	switch {
 	case !ok:
 	case !made(g, uppers, lowers+uppers+digits):
-		r.add(r.pos(e.value), ruleGoName, "go_name %q of %s is not usable: it must start with A-Z and go on with letters and digits", g, what)
+		r.add(r.pos(e.value), ruleGoName, "go_name %s of %s is not usable: it must start with A-Z and go on with letters and digits", quote(g), what)
 	case len(g) > maxResourceName:
 		r.add(r.pos(e.value), ruleGoName, "go_name of %s has %d letters: it can have at most %d", what, len(g), maxResourceName)
 	default:

@@ -28,6 +28,7 @@ type fields struct {
 	pos     Pos // of the mapping
 	entries []entry
 	meant   []string // keys that unknown ones are probably misspellings of: not missing too
+	merged  bool     // a merge key, which has been reported, would bring more: nothing is missing
 }
 
 func (f fields) get(name string) (entry, bool) {
@@ -62,15 +63,26 @@ func (r *reader) wrong(n *yaml.Node, what, want string) {
 	case isNull(n):
 		is = "has no value"
 	case n.Tag != tagString:
-		is = "is " + strings.TrimPrefix(n.Tag, "!!") + " " + strconv.Quote(n.Value)
+		is = "is " + strings.TrimPrefix(n.Tag, "!!") + " " + quote(n.Value)
 	}
 	r.add(r.pos(n), ruleWrongType, "%s %s: write %s", what, is, want)
 }
 
-// mapping returns the entries of n in the file's order. Of a key that stands twice, only the first is returned.
-func (r *reader) mapping(n *yaml.Node, what string) ([]entry, bool) {
+// merges says that n has a merge key, so that what it lacks may be meant to come from elsewhere.
+func merges(n *yaml.Node) bool {
+	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		if refused(n.Content[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// mapping returns the entries of n in the file's order. Of a key that stands twice, only the first is returned. Want is
+// what to write if n is no mapping.
+func (r *reader) mapping(n *yaml.Node, what, want string) ([]entry, bool) {
 	if n.Kind != yaml.MappingNode {
-		r.wrong(n, what, "a mapping of keys to values, {} for none")
+		r.wrong(n, what, want)
 		return nil, false
 	}
 	entries := make([]entry, 0, len(n.Content)/2)
@@ -82,7 +94,7 @@ func (r *reader) mapping(n *yaml.Node, what string) ([]entry, bool) {
 		case key.Kind != yaml.ScalarNode:
 			r.wrong(key, "a key of "+what, "a name")
 		case twice:
-			r.add(r.pos(key), ruleDuplicateKey, "%q stands in %s twice: remove one, the first is in line %d", key.Value, what, at.Line)
+			r.add(r.pos(key), ruleDuplicateKey, "%s stands in %s twice: remove one, the first is in line %d", quote(key.Value), what, at.Line)
 		default:
 			first[key.Value] = r.pos(key)
 			entries = append(entries, entry{key.Value, key, value})
@@ -93,19 +105,24 @@ func (r *reader) mapping(n *yaml.Node, what string) ([]entry, bool) {
 
 // fields returns the entries of n whose keys are known, and reports the others: as special says, if it has a word on
 // a key, else as unknown.
-func (r *reader) fields(n *yaml.Node, what string, known []string, special func(entry) bool) (fields, bool) {
-	entries, ok := r.mapping(n, what)
-	f := fields{pos: r.pos(n)}
+func (r *reader) fields(n *yaml.Node, what, want string, known []string, special func(entry) bool) (fields, bool) {
+	entries, ok := r.mapping(n, what, want)
+	f := fields{pos: r.pos(n), merged: merges(n)}
 	for _, e := range entries {
 		switch {
 		case slices.Contains(known, e.name):
 			f.entries = append(f.entries, e)
 		case special != nil && special(e):
 		default:
-			if k, ok := nearest(e.name, known); ok {
+			if k, _, ok := strings.Cut(e.name, ":"); ok && slices.Contains(known, k) {
+				f.meant = append(f.meant, k)
+				r.add(r.pos(e.key), ruleUnknownKey, "unknown key %s in %s: write a blank after ':', as in %s: ...", quote(e.name), what, k)
+				continue
+			}
+			if k, ok := r.nearest(e.name, known); ok {
 				f.meant = append(f.meant, k)
 			}
-			r.add(r.pos(e.key), ruleUnknownKey, "unknown key %q in %s: %s", e.name, what, cure(e.name, known))
+			r.add(r.pos(e.key), ruleUnknownKey, "unknown key %s in %s: %s", quote(e.name), what, r.cure(e.name, known))
 		}
 	}
 	return f, ok
@@ -119,43 +136,48 @@ func (r *reader) need(f fields, name, how string) (entry, bool) {
 // needAt is need for a mapping that has a better place for its problems than its first key: its own key.
 func (r *reader) needAt(f fields, pos Pos, name, how string) (entry, bool) {
 	e, ok := f.get(name)
-	if !ok && !slices.Contains(f.meant, name) {
+	if !ok && !f.merged && !slices.Contains(f.meant, name) {
 		r.add(pos, ruleMissingKey, "%s is missing: %s", name, how)
 	}
 	return e, ok
 }
 
-// scalar returns the text of n as it stands in the file, quotes aside, whatever YAML takes it for.
-func (r *reader) scalar(n *yaml.Node, what string) (string, bool) {
+// scalar returns the text of n as it stands in the file, quotes aside, whatever YAML takes it for. Want is what to
+// write if there is none.
+func (r *reader) scalar(n *yaml.Node, what, want string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || isNull(n) || refused(n) {
-		r.wrong(n, what, "a single value")
+		r.wrong(n, what, want)
 		return "", false
 	}
 	return n.Value, true
 }
 
-// text returns the text of n, which must be text to YAML too: true and 12 have to be quoted.
-func (r *reader) text(n *yaml.Node, what string) (string, bool) {
+// text returns the text of n, which must be text to YAML too: true and 12 have to be quoted. Want is what to write if
+// there is none.
+func (r *reader) text(n *yaml.Node, what, want string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag != tagString && n.Tag != tagTimestamp {
-		r.wrong(n, what, "text, in quotes if it looks like something else")
+		if n.Kind == yaml.ScalarNode && !isNull(n) {
+			want += ", in quotes if it looks like something else"
+		}
+		r.wrong(n, what, want)
 		return "", false
 	}
 	return n.Value, true
 }
 
 // names returns the items of a list of names, each once.
-func (r *reader) names(n *yaml.Node, what string) []entry {
+func (r *reader) names(n *yaml.Node, what, want string) []entry {
 	if n.Kind != yaml.SequenceNode {
-		r.wrong(n, what, "a list, such as [a, b]")
+		r.wrong(n, what, want)
 		return nil
 	}
 	var items []entry
 	for _, c := range n.Content {
-		name, ok := r.text(c, "an item of "+what)
+		name, ok := r.text(c, "an item of "+what, "a name")
 		switch {
 		case !ok:
 		case slices.ContainsFunc(items, func(e entry) bool { return e.name == name }):
-			r.add(r.pos(c), ruleRepeated, "%q stands in %s twice: remove one", name, what)
+			r.add(r.pos(c), ruleRepeated, "%s stands in %s twice: remove one", quote(name), what)
 		default:
 			items = append(items, entry{name: name, value: c})
 		}
@@ -169,7 +191,7 @@ func (r *reader) doc(f fields) string {
 	if !ok {
 		return ""
 	}
-	text, ok := r.text(e.value, "doc")
+	text, ok := r.text(e.value, "doc", "text")
 	if !ok {
 		return ""
 	}
@@ -179,16 +201,40 @@ func (r *reader) doc(f fields) string {
 	}
 	text = strings.TrimSpace(strings.Join(lines, "\n"))
 	if i := strings.IndexFunc(text, isControl); i >= 0 {
-		r.add(r.pos(e.value), ruleDocText, "doc has control character %U, which cannot stand in a Go comment: remove it", []rune(text[i:])[0])
+		r.add(r.pos(e.value), ruleDocText, "doc has control character %U, which has no place in a Go comment: remove it", []rune(text[i:])[0])
 		return ""
 	}
 	return text
 }
 
-// isControl says that c is not for text of lines: a byte order mark inside a file does not compile either.
+// isControl says that c is not for text of lines: a byte order mark inside a file does not compile either, and those
+// that change the direction of writing show a reader other code than the compiler sees.
 func isControl(c rune) bool {
-	return unicode.IsControl(c) && c != '\n' && c != '\t' || c == '\ufeff' || c == '\u2028' || c == '\u2029'
+	return unicode.IsControl(c) && c != '\n' && c != '\t' || c == '\ufeff' ||
+		'\u2028' <= c && c <= '\u202e' || '\u2066' <= c && c <= '\u2069'
 }
 
-// quote returns a name for a message: whatever is in it, on one line.
-func quote(name string) string { return strconv.Quote(name) }
+// quote returns a text of the file for a message: whatever is in it, on one line, and cut where it is long.
+func quote(text string) string { return strconv.Quote(short(text)) }
+
+// bare returns the name of a kind or limit for a list or example: as it is, if it can be.
+func bare(name string) string {
+	if isIdentifier(name) {
+		return name
+	}
+	return quote(name)
+}
+
+// short returns text cut at maxEcho letters.
+func short(text string) string {
+	n := 0
+	for i := range text {
+		if n++; n > maxEcho {
+			return text[:i] + "..."
+		}
+	}
+	return text
+}
+
+// maxEcho is how much of a text messages show: the longest name that is right.
+const maxEcho = maxResourceName

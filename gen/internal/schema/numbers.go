@@ -53,24 +53,32 @@ func (p period) inherited() period {
 // count reads the number of e, 1 to most.
 func (r *reader) count(e entry, what string, most int64) count {
 	c := count{own: true, pos: r.pos(e.value)}
-	text, ok := r.scalar(e.value, what)
+	text, ok := r.scalar(e.value, what, "digits, such as "+example(e.name))
 	if !ok {
 		return c
 	}
 	n, why := parseCount(text)
 	switch {
 	case why != "":
-		r.add(c.pos, ruleBadNumber, "%s: %q %s", what, text, why)
+		r.add(c.pos, ruleBadNumber, "%s: %s %s", what, quote(text), why)
 	case n == 0 && e.name == "per_call":
 		r.add(c.pos, ruleZeroNumber, "%s is 0: leave it out if a cost of 0 is to take nothing", what)
 	case n == 0:
 		r.add(c.pos, ruleZeroNumber, "%s is 0: it must be at least 1", what)
 	case n > most:
-		r.add(c.pos, ruleNumberRange, "%s is %s: it can be at most %s", what, text, grouped(most))
+		r.add(c.pos, ruleNumberRange, "%s is %s: it can be at most %s", what, short(text), grouped(most))
 	default:
 		c.n, c.ok = n, true
 	}
 	return c
+}
+
+// example returns a number for the key of that name.
+func example(name string) string {
+	if name == "revision" || name == "per_call" {
+		return "1"
+	}
+	return "100"
 }
 
 // parseCount reads digits, which may be grouped by single '_'. Numbers that int64 does not hold are MaxInt64, beyond
@@ -108,20 +116,20 @@ func grouped(n int64) string {
 // period reads the duration of e.
 func (r *reader) period(e entry, what string) period {
 	p := period{own: true, pos: r.pos(e.value)}
-	text, ok := r.scalar(e.value, what)
+	text, ok := r.scalar(e.value, what, "a duration, such as 1m")
 	if !ok {
 		return p
 	}
 	d, why := parsePeriod(text)
 	switch {
 	case why != "":
-		r.add(p.pos, ruleBadPeriod, "%s: %q %s", what, text, why)
+		r.add(p.pos, ruleBadPeriod, "%s: %s %s", what, quote(text), why)
 	case d < minPeriod:
-		r.add(p.pos, rulePeriodRange, "%s is %s: it must be at least 1ms", what, text)
+		r.add(p.pos, rulePeriodRange, "%s is %s: it must be at least 1ms", what, short(text))
 	case d > maxPeriod:
-		r.add(p.pos, rulePeriodRange, "%s is %s: it can be at most %dd", what, text, maxPeriodDays)
+		r.add(p.pos, rulePeriodRange, "%s is %s: it can be at most %dd", what, short(text), maxPeriodDays)
 	case d%time.Millisecond != 0:
-		r.add(p.pos, rulePeriodRange, "%s is %s: it must be whole milliseconds", what, text)
+		r.add(p.pos, rulePeriodRange, "%s is %s: it must be whole milliseconds", what, short(text))
 	default:
 		p.d, p.ok = d, true
 	}
@@ -133,19 +141,25 @@ func (r *reader) period(e entry, what string) period {
 // if nothing is.
 func parsePeriod(text string) (d time.Duration, why string) {
 	const form = "is no duration: write a number and ms, s, m, h or d, such as 1m"
+	const daysFirst = "is no duration: whole days come first and once, such as 1d12h"
 	days, rest, hasDays := strings.Cut(text, "d")
 	switch {
 	case text == "":
 		return 0, form
 	case strings.Trim(text, "0123456789_") == "":
-		return 0, fmt.Sprintf("has no unit: write ms, s, m, h or d after it, such as %ss", text)
+		return 0, fmt.Sprintf("has no unit: write ms, s, m, h or d after it, such as %ss", short(text))
+	case inDays(text) != "":
+		return 0, "is no duration: write " + inDays(text)
+	case strings.HasPrefix(strings.TrimLeft(text, digits), "D"), strings.ContainsAny(rest, "dD"),
+		hasDays && rest != "" && strings.Trim(rest, "smh") == "":
+		return 0, daysFirst
 	case !hasDays:
 		days, rest = "", text
 	}
 	if hasDays {
 		n, bad := parseCount(days)
 		if bad != "" || strings.Contains(days, "_") {
-			return 0, "is no duration: whole days come first and once, such as 1d12h"
+			return 0, daysFirst
 		}
 		d = day * time.Duration(min(n, maxPeriodDays+1)) // more is too long anyway, and could overflow
 	}
@@ -165,6 +179,24 @@ func parsePeriod(text string) (d time.Duration, why string) {
 		return math.MaxInt64, ""
 	}
 	return d + clock, ""
+}
+
+// inDays returns a number of weeks, months or years, which are no units here, as days; "" for all other texts.
+func inDays(text string) string {
+	number := strings.TrimRight(text, "wWMyY")
+	n, err := strconv.ParseUint(number, 10, 10)
+	if err != nil || len(text) != len(number)+1 {
+		return ""
+	}
+	switch text[len(number)] {
+	case 'w', 'W':
+		n *= 7
+	case 'M':
+		n *= 30
+	default:
+		n *= 365
+	}
+	return strconv.FormatUint(n, 10) + "d"
 }
 
 // durationSyntax says that text is numbers with units, so that time.ParseDuration can only have found it too long.

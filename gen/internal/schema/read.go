@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,8 +27,9 @@ const storeDynamoDB = "dynamodb"
 
 // reader collects the problems of one file. Its methods read nodes; what they report is not reported again further up.
 type reader struct {
-	file     string
-	problems Problems
+	file      string
+	problems  Problems
+	distances int // computed for hints, see maxDistances
 }
 
 func (r *reader) add(pos Pos, rule, format string, args ...any) {
@@ -89,50 +89,17 @@ func (r *reader) checkText(src []byte) bool {
 	return true
 }
 
-// syntax reports an error of yaml.v3, which has the line in its text, if anywhere.
-func (r *reader) syntax(src []byte, err error) {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if m := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(text); m != nil {
-		line, col := 1, 1
-		if before, _, found := bytes.Cut(src, []byte("*"+m[1])); found {
-			line += bytes.Count(before, []byte("\n"))
-			col += utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
-		}
-		r.add(r.at(line, col), ruleYAMLFeature, "alias *%s: anchors and aliases are not supported, write the value where it applies", m[1])
-		return
-	}
-	line := 1
-	if m := regexp.MustCompile(`^line ([0-9]+): `).FindStringSubmatch(text); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			line, text = n, strings.TrimPrefix(text, m[0])
-		}
-		if fromParser(text) {
-			line = min(line+1, 1+bytes.Count(bytes.TrimSpace(src), []byte("\n")))
-		}
-	}
-	r.add(r.at(line, 1), ruleYAMLSyntax, "not YAML: %s", strings.ReplaceAll(text, "\n", " "))
-}
-
-// fromParser says that an error is of yaml.v3's parser, whose lines count from 0; those of its scanner count from 1.
-func fromParser(text string) bool {
-	switch strings.TrimPrefix(text, "did not find expected ") {
-	case "node content", "key", "'-' indicator", "',' or ']'", "',' or '}'", "<document start>":
-		return true
-	}
-	return false
-}
-
 // checkFeatures reports what makes a value stand elsewhere than where it applies, in n and below.
 func (r *reader) checkFeatures(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		r.add(r.pos(n), ruleYAMLFeature, "alias *%s: anchors and aliases are not supported, write the value where it applies", n.Value)
+		r.add(r.pos(n), ruleYAMLFeature, noAlias, "alias *"+short(n.Value))
 	case n.Anchor != "":
-		r.add(r.pos(n), ruleYAMLFeature, "anchor &%s: anchors and aliases are not supported, write the value where it applies", n.Anchor)
+		r.add(r.pos(n), ruleYAMLFeature, noAlias, "anchor &"+short(n.Anchor))
 	case n.Tag == tagMerge:
 		r.add(r.pos(n), ruleYAMLFeature, "merge key <<: merging is not supported, write the values where they apply")
 	case n.Style&yaml.TaggedStyle != 0:
-		r.add(r.pos(n), ruleYAMLFeature, "tag %s: tags are not supported, remove it (and quote the value if it is meant as text)", strconv.Quote(n.Tag))
+		r.add(r.pos(n), ruleYAMLFeature, "tag %s: tags are not supported, remove it (and quote the value if it is meant as text)", quote(n.Tag))
 	}
 	for _, c := range n.Content {
 		r.checkFeatures(c)
@@ -147,7 +114,7 @@ func goKeys() []string { return []string{"package", "out"} }
 
 // schema reads the whole document into s.
 func (r *reader) schema(root *yaml.Node, s *Schema) {
-	f, ok := r.fields(root, "limits.yaml", topKeys(), nil)
+	f, ok := r.fields(root, "limits.yaml", "a mapping, such as version: 1", topKeys(), nil)
 	if !ok {
 		return
 	}
@@ -176,42 +143,42 @@ func (r *reader) schema(root *yaml.Node, s *Schema) {
 
 // version reads the file format's version: 1 is all there is.
 func (r *reader) version(e entry) int {
-	switch text, ok := r.scalar(e.value, "version"); {
+	switch text, ok := r.scalar(e.value, "version", "1"); {
 	case !ok:
 	case text == "1":
 		return 1
 	default:
-		r.add(r.pos(e.value), ruleVersion, "version %q is not one that this sluice reads: write version: 1, or run a newer sluice", text)
+		r.add(r.pos(e.value), ruleVersion, "version %s is not one that this sluice reads: write version: 1, or run a newer sluice", quote(text))
 	}
 	return 0
 }
 
 // goPackage reads where generated code goes.
 func (r *reader) goPackage(e entry, s *Schema) {
-	f, ok := r.fields(e.value, "go", goKeys(), nil)
+	f, ok := r.fields(e.value, "go", "a mapping, such as {package: limits}", goKeys(), nil)
 	if !ok {
 		return
 	}
 	if e, ok := r.needAt(f, r.pos(e.key), "package", "write the name of the package to generate, such as go: {package: limits}"); ok {
-		if text, ok := r.text(e.value, "package"); ok {
+		if text, ok := r.text(e.value, "package", "a name, such as limits"); ok {
 			s.Package = text
 			if why := badPackage(text); why != "" {
-				r.add(r.pos(e.value), rulePackageName, "package %q %s", text, why)
+				r.add(r.pos(e.value), rulePackageName, "package %s %s", quote(text), why)
 			}
 		}
 	}
 	s.Out = "./" + s.Package
 	if e, ok := f.get("out"); ok {
-		if text, ok := r.text(e.value, "out"); ok {
+		if text, ok := r.text(e.value, "out", "a folder, such as ./limits"); ok {
 			s.Out = text
 			if why := badPath(text); why != "" {
-				r.add(r.pos(e.value), ruleOutPath, "out %q %s: write a folder relative to this file's, such as ./limits", text, why)
+				r.add(r.pos(e.value), ruleOutPath, "out %s %s: write a folder relative to this file's, such as ./limits", quote(text), why)
 			}
 		}
 	}
 }
 
-// badPath says why out cannot be a relative folder on every system, "" if it can.
+// badPath says why out cannot be a relative folder on every system whose package Go builds and imports, "" if it can.
 func badPath(out string) string {
 	switch {
 	case strings.TrimSpace(out) == "":
@@ -220,25 +187,53 @@ func badPath(out string) string {
 		return "is absolute"
 	case strings.Contains(out, `\`):
 		return "has a backslash"
-	case strings.ContainsAny(out, `:*?"<>|`):
-		return "has a character that not every system has in paths"
-	case strings.TrimSpace(out) != out, strings.ContainsFunc(out, isControl):
-		return "has blanks around it or control characters"
+	}
+	up := true // only "." and ".." so far
+	for elem := range strings.SplitSeq(strings.TrimSuffix(out, "/"), "/") {
+		if up = up && (elem == "." || elem == ".."); up {
+			continue
+		}
+		base, _, _ := strings.Cut(elem, ".")
+		switch {
+		case elem == "":
+			return "has two slashes in a row"
+		case strings.Trim(elem, lowers+uppers+digits+"._~-") != "":
+			return "has folder " + quote(elem) + ", which Go cannot import (letters, digits and . _ ~ - are possible)"
+		case strings.ContainsAny(elem[:1], "._~"), strings.HasSuffix(elem, "."):
+			return "has folder " + quote(elem) + ", which must start with a letter, a digit or - and not end with a dot"
+		case slices.Contains(goFolders(), elem):
+			return "has folder " + quote(elem) + ", which the go command keeps for itself"
+		case windowsDevice(strings.ToLower(base)):
+			return "has folder " + quote(elem) + ", which cannot be checked out on Windows"
+		}
 	}
 	return ""
+}
+
+// goFolders are the names of folders whose packages the go command does not build as others.
+func goFolders() []string { return []string{"testdata", "vendor"} }
+
+// windowsDevice says that Windows has no file of this name, in small letters and less its extension.
+func windowsDevice(base string) bool {
+	switch base {
+	case "aux", "con", "nul", "prn":
+		return true
+	}
+	port := strings.TrimPrefix(strings.TrimPrefix(base, "com"), "lpt")
+	return len(base) == 4 && len(port) == 1 && port >= "1" && port <= "9"
 }
 
 // stores reads which stores to emit code for.
 func (r *reader) stores(e entry) []string {
 	var stores []string
-	for _, it := range r.names(e.value, "stores") {
+	for _, it := range r.names(e.value, "stores", "a list, such as [dynamodb]") {
 		switch it.name {
 		case storeDynamoDB:
 			stores = append(stores, it.name)
 		case "redis":
 			r.add(r.pos(it.value), ruleNotYet, "store redis is not supported by this version of sluice yet: leave it out")
 		default:
-			r.add(r.pos(it.value), ruleUnknownValue, "there is no store %q: %s", it.name, cure(it.name, []string{storeDynamoDB}))
+			r.add(r.pos(it.value), ruleUnknownValue, "there is no store %s: %s", quote(it.name), r.cure(it.name, []string{storeDynamoDB}))
 		}
 	}
 	if n := e.value; n.Kind == yaml.SequenceNode && len(n.Content) == 0 {

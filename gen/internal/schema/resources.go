@@ -15,12 +15,14 @@ type resourceReader struct {
 	what       string // for messages: resource "gpt-4"
 	kinds      []*Kind
 	kindsKnown bool
-	limits     []limit // of res.Limits, as written
+
+	limits      []limit // of res.Limits, as written
+	limitsKnown bool    // references to limits can be checked against them
 }
 
 // resources reads the schema's resources.
 func (r *reader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Resource {
-	entries, _ := r.mapping(e.value, "resources")
+	entries, _ := r.mapping(e.value, "resources", "what is limited, such as {api: {limits: {rps: {capacity: 10, every: 1s}}}}")
 	if emptyMapping(e.value) {
 		r.add(r.pos(e.key), ruleEmpty, "resources is empty: name at least one, such as api: {limits: {rps: {capacity: 10, every: 1s}}}")
 	}
@@ -41,7 +43,7 @@ func (r *reader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Resource 
 
 func (r *resourceReader) read(e entry) {
 	nameOK := r.resourceName(r.res.Pos, r.what, e.name)
-	f, ok := r.fields(e.value, r.what, resourceKeys(), func(e entry) bool {
+	f, ok := r.fields(e.value, r.what, "a mapping, such as {limits: {rps: {capacity: 10, every: 1s}}}", resourceKeys(), func(e entry) bool {
 		if e.name != "on_unavailable" {
 			return false
 		}
@@ -74,22 +76,23 @@ func (r *resourceReader) read(e entry) {
 
 // readLimits reads the numbers that every kind starts from.
 func (r *resourceReader) readLimits(e entry) {
-	entries, _ := r.mapping(e.value, "limits of "+r.what)
+	entries, _ := r.mapping(e.value, "limits of "+r.what, "a mapping, such as {rps: {capacity: 10, every: 1s}}")
 	if emptyMapping(e.value) {
 		r.add(r.pos(e.key), ruleEmpty, "limits of %s is empty: write at least one, such as rps: {capacity: 10, every: 1s}", r.what)
 	}
+	r.limitsKnown = len(entries) > 0 && !merges(e.value)
 	for _, e := range entries {
 		l := &Limit{Name: e.name, Pos: r.pos(e.key)}
 		what := "limit " + quote(e.name) + " of " + r.what
 		nameOK := r.identifier(l.Pos, what, e.name)
 		base := limit{what: what, pos: l.Pos}
-		if f, ok := r.fields(e.value, what, limitKeys(), nil); ok {
+		if f, ok := r.fields(e.value, what, "its numbers, such as "+exampleLimit(e.name)+": {capacity: 10, every: 1s}", limitKeys(), nil); ok {
 			l.Doc = r.doc(f)
 			l.GoName = r.goName(f, l.Pos, what, e.name, nameOK)
 			base = r.baseLimit(f, base)
 			r.checkLimit(base)
 		}
-		l.Numbers, l.PerCall = base.numbers(), base.perCall.n
+		l.Numbers, l.PerCall = base.plain(), base.perCall.n
 		r.limits = append(r.limits, base)
 		r.res.Limits = append(r.res.Limits, l)
 	}
@@ -97,10 +100,10 @@ func (r *resourceReader) readLimits(e entry) {
 
 // readRemoved reads the names of limits that buckets may still hold.
 func (r *resourceReader) readRemoved(e entry) {
-	for _, it := range r.names(e.value, "removed of "+r.what) {
+	for _, it := range r.names(e.value, "removed of "+r.what, "a list, such as [rpm, tpm]") {
 		r.identifier(r.pos(it.value), "removed limit "+quote(it.name)+" of "+r.what, it.name)
 		if slices.Contains(r.limitNames(), it.name) {
-			r.add(r.pos(it.value), ruleRemovedCurrent, "removed names %q, which is a limit of %s: take it out of one of the two", it.name, r.what)
+			r.add(r.pos(it.value), ruleRemovedCurrent, "removed names %s, which is a limit of %s: take it out of one of the two", quote(it.name), r.what)
 		}
 		r.res.Removed = append(r.res.Removed, it.name)
 	}
@@ -108,20 +111,23 @@ func (r *resourceReader) readRemoved(e entry) {
 
 // readCascade reads how a charge reaches the entity's parents.
 func (r *resourceReader) readCascade(e entry) {
-	switch text, ok := r.text(e.value, "cascade of "+r.what); {
+	switch text, ok := r.scalar(e.value, "cascade of "+r.what, cascadeNone); {
 	case !ok, text == cascadeNone:
 	case text == "atomic", text == "compensated":
 		r.add(r.pos(e.value), ruleNotYet, "cascade: %s is not supported by this version of sluice yet: write cascade: none", text)
 	default:
-		r.add(r.pos(e.value), ruleUnknownValue, "there is no cascade %q: %s", text, cure(text, []string{cascadeNone}))
+		r.add(r.pos(e.value), ruleUnknownValue, "there is no cascade %s: %s", quote(text), r.cure(text, []string{cascadeNone}))
 	}
 }
 
 // needCascade asks for cascade where it decides something: a kind and an ancestor of it both have a bucket. Without the key
 // such a chain will be charged as a whole one day, which must not change what a file means today.
 func (r *resourceReader) needCascade() {
-	charged := func(kind int) bool {
-		return slices.ContainsFunc(r.res.Charged, func(c Charged) bool { return c.Kind == kind })
+	charged := make([]bool, len(r.kinds))
+	for _, c := range r.res.Charged {
+		if c.Kind >= 0 {
+			charged[c.Kind] = true
+		}
 	}
 	for _, c := range r.res.Charged {
 		if c.Kind < 0 {
@@ -132,9 +138,9 @@ func (r *resourceReader) needCascade() {
 			if at < 0 {
 				break
 			}
-			if charged(at) && at != c.Kind {
+			if charged[at] && at != c.Kind {
 				r.add(r.res.Pos, ruleMissingKey, "cascade is missing in %s, where both %s and its ancestor %s have a bucket: write cascade: none, "+
-					"which charges only the entity that a call names", r.what, r.kinds[c.Kind].Name, r.kinds[at].Name)
+					"which charges only the entity that a call names", r.what, bare(r.kinds[c.Kind].Name), bare(r.kinds[at].Name))
 				return
 			}
 			at = r.kinds[at].Parent
@@ -144,14 +150,14 @@ func (r *resourceReader) needCascade() {
 
 // readCharged reads which kinds have a bucket, and their numbers.
 func (r *resourceReader) readCharged(e entry) {
-	entries, _ := r.mapping(e.value, "entities of "+r.what)
+	entries, _ := r.mapping(e.value, "entities of "+r.what, "the kinds that have a bucket, such as {"+r.exampleKind()+": {}}")
 	if emptyMapping(e.value) {
 		r.add(r.pos(e.key), ruleEmpty, "entities of %s is empty: name the kinds that have a bucket, such as {%s: {}}", r.what, r.exampleKind())
 	}
 	for _, e := range entries {
 		kind := kindIndex(r.kinds, e.name)
 		if kind < 0 && r.kindsKnown {
-			r.add(r.pos(e.key), ruleUnknownKind, "%q in entities of %s is no kind of entities: %s", e.name, r.what, cure(e.name, kindNames(r.kinds)))
+			r.add(r.pos(e.key), ruleUnknownKind, "%s in entities of %s is no kind of entities: %s", quote(e.name), r.what, r.cure(e.name, kindNames(r.kinds)))
 		}
 		limits := r.restated(e)
 		r.charge(kind, limits, r.pos(e.key))
@@ -161,36 +167,40 @@ func (r *resourceReader) readCharged(e entry) {
 // restated returns the limits of one kind.
 func (r *resourceReader) restated(e entry) []limit {
 	limits := slices.Clone(r.limits)
-	for i := range limits {
-		limits[i] = limits[i].inherited()
-	}
-	entries, _ := r.mapping(e.value, "kind "+quote(e.name)+" of "+r.what)
+	entries, _ := r.mapping(e.value, "kind "+quote(e.name)+" of "+r.what, "{}, or limits to restate, such as {rps: {capacity: 10}}")
 	for _, le := range entries {
-		what := "limit " + quote(le.name) + " restated for " + quote(e.name) + " in " + r.what
-		f, _ := r.fields(le.value, what, restatedKeys(), func(e entry) bool {
-			if e.name != "doc" && e.name != "go_name" {
-				return false
-			}
-			r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits of %s", e.name, r.what)
-			return true
-		})
-		if emptyMapping(le.value) {
-			r.add(r.pos(le.key), ruleEmpty, "%s changes nothing: write what is different, or leave it out", what)
+		l := limit{what: "limit " + quote(le.name) + " restated for " + quote(e.name) + " in " + r.what, pos: r.pos(le.key)}
+		f, ok := r.fields(le.value, l.what, "its numbers, such as "+exampleLimit(le.name)+": {capacity: 10}", restatedKeys(), r.restatedKey)
+		i := slices.IndexFunc(r.res.Limits, func(l *Limit) bool { return l.Name == le.name })
+		if i < 0 && r.limitsKnown {
+			r.add(r.pos(le.key), ruleUnknownLimit, "%s is no limit of %s, and only its limits can be restated: %s",
+				quote(le.name), r.what, r.cure(le.name, r.limitNames()))
 		}
-		i := slices.Index(r.limitNames(), le.name)
-		if i < 0 && len(r.limits) > 0 {
-			r.add(r.pos(le.key), ruleUnknownLimit, "%q is no limit of %s, and only its limits can be restated: %s", le.name, r.what, cure(le.name, r.limitNames()))
-		}
-		own := limit{what: what, pos: r.pos(le.key)}
-		if i >= 0 {
-			limits[i].what, limits[i].pos = own.what, own.pos
-			limits[i] = r.restatedLimit(f, limits[i])
+		switch {
+		case emptyMapping(le.value):
+			r.add(r.pos(le.key), ruleEmpty, "%s changes nothing: write what is different, such as {capacity: 10}, or leave it out", l.what)
+		case !ok:
+		case i < 0:
+			r.restatedLimit(f, l, limit{}) // for the mistakes in it
+		default:
+			limits[i] = r.restatedLimit(f, l, r.limits[i])
 			r.checkLimit(limits[i])
-		} else {
-			r.restatedLimit(f, own) // for the mistakes in it
 		}
 	}
 	return limits
+}
+
+// restatedKey reports keys of limits that restated ones do not take.
+func (r *resourceReader) restatedKey(e entry) bool {
+	switch e.name {
+	case "every":
+		r.add(r.pos(e.key), ruleRestatedKey, "every is the same for all kinds, as another period is another limit: add one to limits of %s, or restate refill", r.what)
+	case "doc", "go_name":
+		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits of %s", e.name, r.what)
+	default:
+		return false
+	}
+	return true
 }
 
 // chargeOnlyKind charges the only kind there is, or reports that entities is needed to tell which.
@@ -207,7 +217,7 @@ func (r *resourceReader) chargeOnlyKind() {
 func (r *resourceReader) charge(kind int, limits []limit, pos Pos) {
 	c := Charged{Kind: kind, Pos: pos}
 	for _, l := range limits {
-		c.Limits = append(c.Limits, l.numbers())
+		c.Limits = append(c.Limits, l.plain())
 		c.PerCall = append(c.PerCall, l.perCall.n)
 	}
 	r.res.Charged = append(r.res.Charged, c)
@@ -226,5 +236,13 @@ func (r *resourceReader) exampleKind() string {
 	if len(r.kinds) == 0 {
 		return "user"
 	}
-	return r.kinds[len(r.kinds)-1].Name
+	return bare(r.kinds[len(r.kinds)-1].Name)
+}
+
+// exampleLimit returns the name of a limit for a message, which is the one at hand if limits can have it.
+func exampleLimit(name string) string {
+	if isIdentifier(name) {
+		return name
+	}
+	return "rps"
 }

@@ -67,7 +67,7 @@ func Rules() []Rule {
 
 		{ruleVersion, "version is a file format that this sluice reads."},
 		{rulePackageName, "go.package is a name that a Go package can have."},
-		{ruleOutPath, "go.out is a relative path with forward slashes."},
+		{ruleOutPath, "go.out is a relative path with forward slashes, to a folder whose package Go can import."},
 		{ruleBadName, "Names of kinds, resources and limits have the form that keys and expressions in the table need."},
 		{ruleDocText, "doc is text that can stand in a Go comment."},
 
@@ -75,7 +75,7 @@ func Rules() []Rule {
 		{ruleParentCycle, "No kind is its own ancestor."},
 		{ruleUnknownKind, "The entities of a resource are kinds of the schema's entities."},
 		{ruleUnknownLimit, "A limit that is restated for a kind is one of the resource's limits."},
-		{ruleRestatedKey, "A limit restated for a kind changes numbers only."},
+		{ruleRestatedKey, "A limit restated for a kind changes capacity and what follows from it; every, doc and go_name are the limit's own."},
 		{ruleRemovedCurrent, "A removed limit is not one of the resource's limits."},
 
 		{ruleBadNumber, "Numbers are digits and '_' between digits, without a leading 0."},

@@ -35,6 +35,22 @@ type Write struct {
 	Values       Item
 }
 
+// Begin starts an update: it sets Update and Cond to its text, Names to what all updates name, clears Item, and returns
+// Values, emptied, for the builder to fill in. The maps of an earlier update are used again.
+func (w *Write) Begin(update, cond string) Item {
+	w.Item, w.Update, w.Cond = nil, update, cond
+	if w.Names == nil {
+		w.Names = make(map[string]string, 1)
+	}
+	clear(w.Names)
+	w.Names["#ttl"] = "ttl" // a reserved word
+	if w.Values == nil {
+		w.Values = make(Item, 5+4*len(w.Cost)) // what Normal has, the most common update
+	}
+	clear(w.Values)
+	return w.Values
+}
+
 // Resource is what a generated resource implements when limits.yaml lists store dynamodb. Each builder fills in the
 // output fields of w for one write path; what the paths guard and why is in the documentation of package dynamo.
 type Resource interface {
@@ -62,6 +78,17 @@ func S(v string) types.AttributeValue { return &types.AttributeValueMemberS{Valu
 // N encodes an integer.
 func N(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}
+}
+
+// PutBalance puts the six attributes of one limit into item, as Decoder.Balance reads them. A limit whose Capacity is 0 is
+// one that its item lacked, and is left out.
+func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
+	if b.Capacity == 0 {
+		return
+	}
+	item[tk], item[tc] = N(b.Tokens), N(b.Consumed)
+	item[cp], item[bx] = N(b.Capacity), N(b.Burst)
+	item[ra], item[rp] = N(b.Refill), N(b.Period)
 }
 
 // unbounded is the largest number that DynamoDB stores.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -51,6 +52,64 @@ func TestBound(t *testing.T) {
 	} {
 		if got := text(t, Bound(n)); got != want {
 			t.Errorf("Bound(%d) is %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestBegin(t *testing.T) {
+	w := Write{Item: Item{"PK": S("x")}}
+	v := w.Begin("SET #ttl = :a", "op = :b")
+	if len(v) != 0 || w.Item != nil || w.Update != "SET #ttl = :a" || w.Cond != "op = :b" || !maps.Equal(w.Names, map[string]string{"#ttl": "ttl"}) {
+		t.Errorf("began %+v with values %v", w, v)
+	}
+	v[":a"] = N(1)
+	if w.Values[":a"] == nil {
+		t.Error("what a builder puts is not in Values")
+	}
+	w.Names["#of"] = "an earlier update"
+	if again := w.Begin("", ""); len(again) != 0 || len(v) != 0 || len(w.Names) != 1 {
+		t.Errorf("began again with values %v, names %v, and not in the same map", again, w.Names)
+	}
+}
+
+func TestPutBalance(t *testing.T) {
+	const tk, cp, bx, ra, rp, tc = "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc"
+	want := bucket.Balance{Limit: bucket.Limit{Capacity: 5, Burst: 6, Refill: 7, Period: 8}, Tokens: -4, Consumed: -9}
+	put := Item{}
+	PutBalance(put, &want, tk, cp, bx, ra, rp, tc)
+	d := Decoder{Item: put}
+	if b, missing := rpm(&d); b != want || missing || d.Err() != nil {
+		t.Errorf("put %v, read %+v, missing %t, %v", put, b, missing, d.Err())
+	}
+	none := Item{}
+	PutBalance(none, &bucket.Balance{}, tk, cp, bx, ra, rp, tc)
+	if len(none) > 0 {
+		t.Errorf("a limit that was missing is put as %v", none)
+	}
+}
+
+// TestCheck spoils a sound write.
+func TestCheck(t *testing.T) {
+	for want, spoil := range map[string]func(*Write){
+		"":                           func(*Write) {},
+		":b is used and not given":   func(w *Write) { delete(w.Values, ":b") },
+		"#ttl is used and not given": func(w *Write) { delete(w.Names, "#ttl") },
+		":c is given and not used":   func(w *Write) { w.Values[":c"] = N(1) },
+		"#c is given and not used":   func(w *Write) { w.Names["#c"] = "c" },
+		"an expression of 4097 bytes, more than DynamoDB's 4096": func(w *Write) {
+			w.Update += strings.Repeat(" ", maxExpression+1-len(w.Update))
+		},
+	} {
+		var w Write
+		v := w.Begin("SET #ttl = :a", "(op = :b)")
+		v[":a"], v[":b"] = N(1), S("x")
+		spoil(&w)
+		got := ""
+		if err := w.Check(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("Check returned %q, want %q", got, want)
 		}
 	}
 }

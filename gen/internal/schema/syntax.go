@@ -1,0 +1,143 @@
+package schema
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// syntax reports an error of yaml.v3, which has the line in its text, if anywhere.
+func (r *reader) syntax(src []byte, err error) {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(text); m != nil {
+		line, col := aliasPlace(src, m[1])
+		r.add(r.at(line, col), ruleYAMLFeature, noAlias, "alias *"+short(m[1]))
+		return
+	}
+	lines := strings.Split(string(src), "\n")
+	line := 1
+	if m := regexp.MustCompile(`^line ([0-9]+): `).FindStringSubmatch(text); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			line, text = n, strings.TrimPrefix(text, m[0])
+		}
+		if fromParser(text) {
+			line = min(line+1, 1+bytes.Count(bytes.TrimSpace(src), []byte("\n")))
+		}
+	}
+	line, col, why := explain(lines, line, strings.ReplaceAll(text, "\n", " "))
+	r.add(r.at(line, col), ruleYAMLSyntax, "not YAML: %s", why)
+}
+
+const noAlias = "%s: anchors and aliases are not supported, write the value where it applies"
+
+// fromParser says that an error is of yaml.v3's parser, whose lines count from 0; those of its scanner count from 1.
+func fromParser(text string) bool {
+	switch strings.TrimPrefix(text, "did not find expected ") {
+	case "node content", "key", "'-' indicator", "',' or ']'", "',' or '}'", "<document start>":
+		return true
+	}
+	return false
+}
+
+// explain says where a syntax error in a line is, and how to mend it, as far as the text around it shows. Text is
+// yaml.v3's word on it, which speaks of what its scanner expected and stands when nothing better is known.
+func explain(lines []string, line int, text string) (int, int, string) {
+	conflict := regexp.MustCompile(`^(<<<<<<<|=======|>>>>>>>)( |\r?$)`)
+	for i, l := range lines {
+		if conflict.MatchString(l) {
+			return i + 1, 1, "a merge conflict: resolve it first"
+		}
+	}
+	at := func(n int, form string) (col int, found bool) {
+		if n < 1 || n > len(lines) {
+			return 0, false
+		}
+		m := regexp.MustCompile(form).FindStringSubmatchIndex(lines[n-1])
+		if m == nil {
+			return 0, false
+		}
+		return 1 + utf8.RuneCountInString(lines[n-1][:m[2]]), true
+	}
+	const tabbed, unspaced = `^ *(\t)`, `(?:^|[{,])\s*[A-Za-z0-9][A-Za-z0-9._-]*(:)[^\s/]`
+	if col, found := at(line, tabbed); found {
+		return line, col, "a tab: indent with spaces"
+	}
+	if strings.Contains(text, "tab character") {
+		if col, found := at(line+1, tabbed); found {
+			return line + 1, col, "a tab: indent with spaces"
+		}
+	}
+	if col, found := at(line, `^(%)`); found {
+		return line, col, "a directive: remove the % line"
+	}
+	if strings.Contains(text, "cannot start any token") {
+		if col, found := at(line, "(?:^|[-:,\\[{])\\s*([@`%])"); found {
+			return line, col, "a value cannot start with " + string([]rune(lines[line-1])[col-1]) + ": quote it"
+		}
+	}
+	for _, n := range []int{line, line - 1} { // a key that is taken for text is missed in the next line only
+		if col, found := at(n, unspaced); found {
+			return n, col, "there is no blank after ':': write one, as in capacity: 10"
+		}
+	}
+	return line, 1, text + syntaxCure(text)
+}
+
+// syntaxCure returns how to mend what yaml.v3 says, for the ends of sentences that people meet.
+func syntaxCure(text string) string {
+	for _, c := range []struct{ end, cure string }{
+		{"mapping values are not allowed in this context", "quote text that has ': ' in it, and indent keys like their neighbours"},
+		{"could not find expected ':'", "write ': ' after a key, and quote text of several lines"},
+		{"did not find expected ',' or '}'", "close the {, or put a ',' before this"},
+		{"did not find expected ',' or ']'", "close the [, or put a ',' before this"},
+		{"did not find expected key", "indent keys like their neighbours"},
+		{"did not find expected node content", "write a value here, or remove the bracket or comma"},
+		{"did not find expected '-' indicator", "indent the items of a list alike"},
+		{"did not find expected alphabetic or numeric character", "quote text that starts with * or &"},
+		{"block sequence entries are not allowed in this context", "start the list on a line of its own"},
+		{"found unexpected end of stream", "close the quotes"},
+		{"found unknown escape character", `write \\ for a backslash, or use single quotes`},
+		{"did not find expected comment or line break", "start the text on the next line"},
+	} {
+		if strings.HasSuffix(text, c.end) {
+			return ": " + c.cure
+		}
+	}
+	return ""
+}
+
+// aliasPlace returns where the first alias of a name stands that no anchor defines: yaml.v3 does not say it. A file
+// with the anchor put on top is YAML nearly always, and then shows which of the texts that look like it is one.
+func aliasPlace(src []byte, name string) (line, col int) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(append([]byte("anchored: &"+name+" 0\n"), src...), &doc); err == nil {
+		if n := findAlias(&doc, name); n != nil {
+			return n.Line - 1, n.Column
+		}
+	}
+	quoted := `'[^']*'|"(?:[^"\\]|\\.)*"`
+	alias := regexp.MustCompile(`(?:` + quoted + `|[^'"#*]|\S[#*])*?(?:^|[\s\[{,])(\*` + regexp.QuoteMeta(name) + `)(?:[\s,\]}:]|$)`)
+	for i, l := range strings.Split(string(src), "\n") {
+		if m := alias.FindStringSubmatchIndex(l); m != nil && !strings.Contains(l[:m[2]], "#") {
+			return i + 1, 1 + utf8.RuneCountInString(l[:m[2]])
+		}
+	}
+	return 1, 1
+}
+
+// findAlias returns the first alias of a name in n and below, nil if there is none.
+func findAlias(n *yaml.Node, name string) *yaml.Node {
+	if n.Kind == yaml.AliasNode && n.Value == name {
+		return n
+	}
+	for _, c := range n.Content {
+		if found := findAlias(c, name); found != nil {
+			return found
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package gen
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/emit"
+)
+
+// checkPlace says whether out is where the package of this schema belongs: a folder of that package, and the only one
+// that was generated from the schema, since what is left behind would be built on, and its digests be forgotten.
+func checkPlace(schemaFile, out, pkg string) error {
+	switch info, err := os.Stat(out); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("look at the folder to generate into, which go.out names: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("%s is in the way: it is a file, and the folder to generate into; move it, or set go.out to another folder", out)
+	default:
+		name, file, err := packageIn(out, isOurs)
+		if err != nil {
+			return err
+		}
+		if file != "" && name != pkg {
+			return fmt.Errorf("%s is of package %s, and package %s cannot be generated beside it: set go.out to another folder", file, name, pkg)
+		}
+	}
+
+	source := filepath.Base(schemaFile)
+	limits := filepath.Join(out, emit.LimitsFile)
+	switch was, err := sourceOf(limits); {
+	case err != nil:
+		return fmt.Errorf("look for what is generated already: %w", err)
+	case was == source:
+		return nil
+	case was != "":
+		return fmt.Errorf("%s was generated from %s: set go.out to another folder; if %s is its new name, write that into %s (%s%s)",
+			limits, was, source, limits, emit.SourcePrefix, source)
+	}
+	old, err := generatedFrom(schemaFile)
+	if err != nil {
+		return fmt.Errorf("look for what is generated already: %w", err)
+	}
+	if old != "" {
+		return fmt.Errorf("%s was generated from this file, which now gives %s: move it (git mv %s %s) or remove it", old, out, old, out)
+	}
+	return nil
+}
+
+// generatedFrom returns the folder below the schema's that was generated from it, "" if there is none. Folders that the
+// go command or git ignores are skipped, other modules, and folders that have a schema of the same name.
+func generatedFrom(schemaFile string) (string, error) {
+	root, source := filepath.Split(schemaFile)
+	root = filepath.Clean(root)
+	var found string
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil && path == root:
+			return err
+		case err != nil: // a folder that cannot be read was not written by us
+			return fs.SkipDir
+		case !e.IsDir():
+			return nil
+		case path != root && (ignored(e.Name()) || exists(filepath.Join(path, "go.mod")) || exists(filepath.Join(path, source))):
+			return fs.SkipDir
+		}
+		was, err := sourceOf(filepath.Join(path, emit.LimitsFile))
+		if err == nil && was == source {
+			found = path
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found, err
+}
+
+func ignored(folder string) bool {
+	return strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_") ||
+		folder == "vendor" || folder == "node_modules" || folder == "testdata"
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// isOurs reports whether the Go file at path was generated.
+func isOurs(path string) bool {
+	src, err := os.ReadFile(path)
+	return err == nil && ours(path, src)
+}
+
+// sourceOf returns the schema's name in a generated file, "" if there is no such file or it was not generated.
+func sourceOf(path string) (string, error) {
+	src, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil || !ours(path, src) {
+		return "", err
+	}
+	_, rest, _ := bytes.Cut(src, []byte("\n"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	name, _ := strings.CutPrefix(strings.TrimRight(string(line), "\r"), emit.SourcePrefix)
+	return name, nil
+}

@@ -1,0 +1,108 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// TestRefusedWriteDenies: a refused write has returned the truth. If that denies, the caller is told so at once, on the
+// last attempt too, and not after a pause that nobody needs.
+func TestRefusedWriteDenies(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, attempts := range map[string]int{"with attempts left": DefaultAttempts, "on the last attempt": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				table := newSimTable(1, embeddings.Decode)
+				table.minDelay, table.maxDelay = time.Millisecond, time.Millisecond+1
+				def := withNumbers(embeddings, 1, bucket.Per(10, time.Minute))
+				slow := func(o *options) { o.attempts, o.jitter = attempts, func() float64 { return 0.99 } }
+				a, b := newProcess(t, table, 1, 0, slow, def), newProcess(t, table, 2, 0, nil, def)
+				if _, err := a.acquire(t.Context(), def, []int64{1000}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := b.acquire(t.Context(), def, []int64{9000}); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				_, err := a.acquire(t.Context(), def, []int64{5000})
+				if _, ok := errors.AsType[*runtime.DeniedError](err); !ok {
+					t.Errorf("the bucket is empty and a refused write has shown it: %v", err)
+				}
+				if took := time.Since(began); took > 3*time.Millisecond {
+					t.Errorf("denied after %v, one round trip is 2ms", took)
+				}
+			})
+		})
+	}
+}
+
+// TestGoneBucketIsCreatedAtOnce: a refused write that found nothing raced nobody.
+func TestGoneBucketIsCreatedAtOnce(t *testing.T) {
+	_, embeddings := generated(t)
+	synctest.Test(t, func(t *testing.T) {
+		table := newSimTable(1, embeddings.Decode)
+		table.minDelay, table.maxDelay = time.Millisecond, time.Millisecond+1
+		def := withNumbers(embeddings, 1, bucket.Per(10, time.Minute))
+		p := newProcess(t, table, 1, 0, func(o *options) { o.jitter = func() float64 { return 0.99 } }, def)
+		if _, err := p.acquire(t.Context(), def, []int64{1000}); err != nil {
+			t.Fatal(err)
+		}
+		clear(table.items)
+		began := time.Now()
+		if _, err := p.acquire(t.Context(), def, []int64{1000}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 5*time.Millisecond {
+			t.Errorf("took %v, two round trips are 4ms", took)
+		}
+	})
+}
+
+// throttledReads fails so many reads.
+type throttledReads struct {
+	API
+	left int
+}
+
+func (r *throttledReads) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if r.left > 0 {
+		r.left--
+		return nil, &types.ProvisionedThroughputExceededException{}
+	}
+	return r.API.GetItem(ctx, in, opts...)
+}
+
+// TestThrottledReads: a read that failed is tried again, as a write is.
+func TestThrottledReads(t *testing.T) {
+	_, embeddings := generated(t)
+	synctest.Test(t, func(t *testing.T) {
+		table := newSimTable(1, embeddings.Decode)
+		def := withNumbers(embeddings, 1, perSecond(100))
+		api := &throttledReads{API: table, left: 3}
+		p := newProcess(t, api, 1, 0, nil, def)
+		call, err := p.acquire(t.Context(), def, []int64{1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.session.images.Purge() // so that the settle has to read
+		api.left = 12            // more than an acquire's attempts
+		if err := p.settle(t.Context(), call, []int64{5000}); err != nil {
+			t.Errorf("a settle has its time-out: %v", err)
+		}
+		p.session.images.Purge()
+		api.left = DefaultAttempts
+		_, err = p.acquire(t.Context(), def, []int64{1000})
+		if u, ok := errors.AsType[*runtime.UnavailableError](err); !ok || u.Attempts != DefaultAttempts {
+			t.Errorf("an acquire has %d attempts: %v", DefaultAttempts, err)
+		}
+	})
+}

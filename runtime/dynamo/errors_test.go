@@ -1,0 +1,75 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestClassify has the real client meet what a network does. What was never sent is never of unknown outcome, whatever
+// another service, such as the one that has the credentials, answered.
+func TestClassify(t *testing.T) {
+	answer := func(status int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	down := answer(http.StatusServiceUnavailable, "")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	static := credentials.NewStaticCredentialsProvider("a", "b", "")
+	role := aws.NewCredentialsCache(ec2rolecreds.New(func(o *ec2rolecreds.Options) {
+		o.Client = imds.New(imds.Options{Endpoint: down, Retryer: aws.NopRetryer{}})
+	}))
+	for name, test := range map[string]struct {
+		ctx         context.Context
+		endpoint    string
+		credentials aws.CredentialsProvider
+		want        outcome
+		setup       bool
+	}{
+		"503 without a body":     {t.Context(), down, static, unknown, false},
+		"502 of a proxy":         {t.Context(), answer(http.StatusBadGateway, "<html>"), static, unknown, false},
+		"429 of a proxy":         {t.Context(), answer(http.StatusTooManyRequests, "{}"), static, unapplied, false},
+		"garbled reply":          {t.Context(), answer(http.StatusOK, "{"), static, unknown, false},
+		"nobody listens":         {t.Context(), "http://127.0.0.1:1", static, unapplied, false},
+		"context over before":    {over, down, static, unapplied, false},
+		"role's service is down": {t.Context(), down, role, unapplied, true},
+		"throttled": {
+			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static, unapplied, false,
+		},
+		"throttled, by its older name": {t.Context(), answer(http.StatusBadRequest, `{"__type":"Throttling"}`), static, unapplied, false},
+		"no access": {
+			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#AccessDeniedException"}`), static, fatal, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: &test.endpoint, Credentials: test.credentials})
+			_, err := client.UpdateItem(test.ctx, &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey()}, once)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got, _ := classify(err)
+			if got != test.want {
+				t.Errorf("%v is %v, want %v", err, got, test.want)
+			}
+			s := &session{Store: &Store{table: "t"}}
+			if _, setup := errors.AsType[*runtime.SetupError](s.explain(got, err)); setup != test.setup {
+				t.Errorf("%v: a SetupError is %v, want %v", err, setup, test.setup)
+			}
+		})
+	}
+}

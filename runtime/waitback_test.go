@@ -1,0 +1,77 @@
+package runtime_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestGivenBackServesWaiters: what the process gives back is there for its waiters at once, and for what they are told.
+func TestGivenBackServesWaiters(t *testing.T) {
+	for name, finish := range map[string]func(*testing.T, *runtime.Lease[cost]){
+		"released": func(t *testing.T, l *runtime.Lease[cost]) { l.Release(t.Context()) },
+		"settled": func(t *testing.T, l *runtime.Lease[cost]) {
+			check(t, l.Settle(t.Context(), cost{RPM: 1, TPM: 100}), "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &fake{}
+				lim, r := open(t, store)
+				w := &waits{t: t, lim: lim, r: r, start: time.Now(), ended: make(chan outcome, 100)}
+				lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 6000})
+				check(t, err, "")
+				w.join(t.Context(), "a", 5000)
+				elapse(time.Second)
+				w.done(0)
+				finish(t, lease)
+				w.next("a", time.Second, "")
+				// Behind nobody, and within its deadline.
+				w.join(within(t, 2*time.Second), "b", 500)
+				w.next("b", time.Second, "")
+			})
+		})
+	}
+}
+
+// TestGivenBackTooLittle: less than the first waiter wants lets it wait on, without another call to the store.
+func TestGivenBackTooLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		lim, r := open(t, store)
+		w := &waits{t: t, lim: lim, r: r, start: time.Now(), ended: make(chan outcome, 100)}
+		lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 6000})
+		check(t, err, "")
+		w.join(t.Context(), "a", 5000)
+		calls := 0
+		store.hook(func(_ context.Context, op string, _ *runtime.Call) error {
+			if op == "acquire" {
+				calls++
+			}
+			return nil
+		})
+		check(t, lease.Settle(t.Context(), cost{RPM: 1, TPM: 5000}), "") // 1000 of 5000: 40 s to go, not 50
+		synctest.Wait()
+		equal(t, "acquires", calls, 0)
+		w.next("a", 40*time.Second, "")
+	})
+}
+
+// TestZeroLease: a fake Acquirer has nothing else to return.
+func TestZeroLease(t *testing.T) {
+	var none *runtime.Lease[cost]
+	none.Release(t.Context())
+	equal(t, "cost of none", none.Cost(), cost{})
+	equal(t, "remaining of none", none.Remaining(), cost{})
+	check(t, none.Settle(t.Context(), cost{TPM: 1}), runtime.ErrSettled.Error())
+
+	zero := &runtime.Lease[cost]{}
+	equal(t, "cost", zero.Cost(), cost{})
+	equal(t, "remaining", zero.Remaining(), cost{})
+	check(t, zero.Settle(t.Context(), cost{TPM: 1}), "")
+	check(t, zero.Settle(t.Context(), cost{TPM: 1}), runtime.ErrSettled.Error())
+	zero.Release(t.Context())
+}
