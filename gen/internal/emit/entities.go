@@ -49,7 +49,11 @@ func kind(f *file, k *model.Kind) {
 		says = fmt.Sprintf("%s is an entity whose parent is %s.", k.Type, article(k.Parent.Type))
 		fields = append(fields, jen.Id(k.Parent.Type).Id(k.Parent.Type).Comment("// not charged by this entity's calls: may stay empty"))
 	}
-	says += fmt.Sprintf(" Its id is stored as %s<ID>.", k.Prefix)
+	says += fmt.Sprintf(" Its id is stored as %s<ID>", k.Prefix)
+	if k.Parent != nil {
+		says += fmt.Sprintf(": two of the same ID are one, whatever their %s", k.Parent.Type)
+	}
+	says += "."
 	f.decl(about(says, k.Doc), jen.Type().Id(k.Type).Struct(fields...))
 }
 

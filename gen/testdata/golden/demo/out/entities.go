@@ -24,14 +24,16 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// Project is an entity whose parent is an Org. Its id is stored as project-<ID>.
+// Project is an entity whose parent is an Org. Its id is stored as project-<ID>: two of the same ID are one, whatever
+// their Org.
 type Project struct {
 	_   struct{} // forces field names
 	ID  string   // 1 to 256 bytes of UTF-8, no '#'
 	Org Org      // not charged by this entity's calls: may stay empty
 }
 
-// User is an entity whose parent is a Project. Its id is stored as user-<ID>.
+// User is an entity whose parent is a Project. Its id is stored as user-<ID>: two of the same ID are one, whatever
+// their Project.
 type User struct {
 	_       struct{} // forces field names
 	ID      string   // 1 to 256 bytes of UTF-8, no '#'

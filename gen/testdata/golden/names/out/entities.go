@@ -26,21 +26,24 @@ type Type struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// Interface is an entity whose parent is a Type. Its id is stored as interface-<ID>.
+// Interface is an entity whose parent is a Type. Its id is stored as interface-<ID>: two of the same ID are one,
+// whatever their Type.
 type Interface struct {
 	_    struct{} // forces field names
 	ID   string   // 1 to 256 bytes of UTF-8, no '#'
 	Type Type     // not charged by this entity's calls: may stay empty
 }
 
-// Resource is an entity whose parent is an Interface. Its id is stored as resource-<ID>.
+// Resource is an entity whose parent is an Interface. Its id is stored as resource-<ID>: two of the same ID are one,
+// whatever their Interface.
 type Resource struct {
 	_         struct{}  // forces field names
 	ID        string    // 1 to 256 bytes of UTF-8, no '#'
 	Interface Interface // not charged by this entity's calls: may stay empty
 }
 
-// K is an entity whose parent is a Resource. Its id is stored as kind-<ID>.
+// K is an entity whose parent is a Resource. Its id is stored as kind-<ID>: two of the same ID are one, whatever their
+// Resource.
 type K struct {
 	_        struct{} // forces field names
 	ID       string   // 1 to 256 bytes of UTF-8, no '#'

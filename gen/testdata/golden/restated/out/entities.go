@@ -25,7 +25,8 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// Team is an entity whose parent is an Org. Its id is stored as team-<ID>.
+// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two of the same ID are one, whatever their
+// Org.
 //
 // Some people.
 //
@@ -38,7 +39,8 @@ type Team struct {
 	Org Org      // not charged by this entity's calls: may stay empty
 }
 
-// User is an entity whose parent is a Team. Its id is stored as user-<ID>.
+// User is an entity whose parent is a Team. Its id is stored as user-<ID>: two of the same ID are one, whatever their
+// Team.
 type User struct {
 	_    struct{} // forces field names
 	ID   string   // 1 to 256 bytes of UTF-8, no '#'
