@@ -119,7 +119,7 @@ func TestDocsStayComments(t *testing.T) {
 			Version: 1, Revision: 1, Package: "limits", Out: "./limits", Stores: []string{"dynamodb"},
 			Kinds: []*schema.Kind{{Name: "user", GoName: "User", Doc: trimmed(), Parent: -1}},
 			Resources: []*schema.Resource{{
-				Name: "api", GoName: "API", Doc: trimmed(), Cascade: "none",
+				Name: "api", GoName: "API", Doc: trimmed(),
 				Limits:  []*schema.Limit{{Name: "rps", GoName: "RPS", Doc: trimmed(), Numbers: n}, {Name: "rpm", GoName: "RPM", Doc: trimmed(), Numbers: n}},
 				Charged: []schema.Charged{{Limits: []schema.Numbers{n, n}, PerCall: []int64{1, 0}}},
 			}},

@@ -122,7 +122,7 @@ func checkSchema(t tester, s *Schema) {
 		}
 	}
 	for _, r := range s.Resources {
-		if r.Name == "" || r.GoName == "" || r.Cascade != "none" || r.Pos.Line < 1 || len(r.Limits) == 0 || len(r.Charged) == 0 {
+		if r.Name == "" || r.GoName == "" || r.Pos.Line < 1 || len(r.Limits) == 0 || len(r.Charged) == 0 {
 			t.Errorf("bad resource: %+v", r)
 		}
 		for _, l := range r.Limits {

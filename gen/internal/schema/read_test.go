@@ -29,7 +29,7 @@ func TestReadDemo(t *testing.T) {
 		},
 		Resources: []*Resource{
 			{
-				Name: "gpt-4", GoName: "GPT4", Doc: "Chat completions on gpt-4.", Cascade: "none", Pos: pos(13, 3),
+				Name: "gpt-4", GoName: "GPT4", Doc: "Chat completions on gpt-4.", Pos: pos(13, 3),
 				Limits: []*Limit{
 					{Name: "rpm", GoName: "RPM", Doc: "requests per minute", Numbers: rpm, PerCall: 1, Pos: pos(16, 7)},
 					{Name: "tpm", GoName: "TPM", Doc: "tokens per minute", Numbers: tpm, Pos: pos(17, 7)},
@@ -47,7 +47,7 @@ func TestReadDemo(t *testing.T) {
 				},
 			},
 			{
-				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Cascade: "none", Pos: pos(24, 3),
+				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Pos: pos(24, 3),
 				Limits:  []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1, Pos: pos(27, 7)}},
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
 			},
@@ -177,7 +177,7 @@ version: "1"
 		Version: 1, Revision: 90_000, RevisionPos: pos(9, 11), Package: "limits", Out: "../gen/limits", Stores: []string{"dynamodb"},
 		Kinds: []*Kind{{Name: "service_account", GoName: "Robot", Doc: "A robot.", Parent: -1, Pos: pos(7, 12)}},
 		Resources: []*Resource{{
-			Name: "4o", GoName: "Omni", Removed: []string{"rpd", "old_limit"}, Cascade: "none", Pos: pos(3, 3),
+			Name: "4o", GoName: "Omni", Removed: []string{"rpd", "old_limit"}, Pos: pos(3, 3),
 			Limits:  []*Limit{{Name: "in_tokens", GoName: "Input", Numbers: n, Pos: pos(6, 14)}},
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
 		}},

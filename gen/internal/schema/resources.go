@@ -30,7 +30,7 @@ func (r *reader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Resource 
 	for _, e := range entries {
 		rr := &resourceReader{
 			reader:     r,
-			res:        &Resource{Name: e.name, Cascade: cascadeNone, Pos: r.pos(e.key)},
+			res:        &Resource{Name: e.name, Pos: r.pos(e.key)},
 			what:       "resource " + quote(e.name),
 			kinds:      kinds,
 			kindsKnown: kindsKnown,

@@ -39,8 +39,7 @@ type Resource struct {
 	Limits  []*Limit
 	Removed []string // names of limits that buckets may still hold; none of them is in Limits
 	Charged []Charged
-	Cascade string // "none"
-	Pos     Pos    // of its key in limits.yaml
+	Pos     Pos // of its key in limits.yaml
 }
 
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.
