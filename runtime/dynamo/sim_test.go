@@ -22,7 +22,11 @@ import (
 type offsetClock time.Duration
 
 func (c offsetClock) Now() time.Time                         { return time.Now().Add(time.Duration(c)) }
-func (c offsetClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (c offsetClock) After(d time.Duration) <-chan time.Time { return time.After(d.Truncate(turns)) }
+
+// turns is what all of a history's spans are multiples of, in nanoseconds. Each writer begins at another remainder, so that
+// no two are ever at work at the same instant and a seed gives one history.
+const turns = 64
 
 // generated returns the generated code of the demonstration's resources.
 func generated(t testing.TB) (gpt4, embeddings codec.Resource) {
@@ -125,8 +129,12 @@ type history struct {
 	ttlLag   time.Duration // at most, between an item's ttl and its deletion
 	choose   func(*want, view, int64) plan
 	wrap     func(API) API
-	decode   func(*bucket.Image) // what a broken variant makes of an image
+	decode   func(*bucket.Image)      // what a broken variant makes of an image
+	edit     func(path, *codec.Write) // and of a condition
 }
+
+// calm reports that every call learns what became of it.
+func (h *history) calm() bool { return h.faults == faults{} && h.cancel == 0 }
 
 // result is what a history did.
 type result struct {
@@ -136,6 +144,16 @@ type result struct {
 	writes, reads     int
 	creates, reshapes int
 	charged, owed     []int64 // by the table; at least by what callers were told
+	calm              bool    // exactly so much, and nothing may fail
+	denials           []denial
+	wrong             string // with a denial, or with a write that was applied twice
+}
+
+// denial is an acquire that was denied.
+type denial struct {
+	began, ended time.Time // by the table's clock
+	skew         time.Duration
+	cost         []int64
 }
 
 // run plays h in a bubble of virtual time.
@@ -151,6 +169,9 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		if h.decode != nil {
 			r = &mangled{Resource: r, mangle: h.decode}
 		}
+		if h.edit != nil {
+			r = &edited{Resource: r, edit: h.edit}
+		}
 		defs := make([]runtime.Definition, len(h.limits))
 		for i, l := range h.limits {
 			defs[i] = withNumbers(r, int64(i+1), l...)
@@ -159,13 +180,13 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		var mu sync.Mutex // guards out
 		var wg sync.WaitGroup
 		seeds := rand.New(rand.NewPCG(h.seed, 4))
-		for range h.writers {
+		for n := range h.writers {
 			var skew time.Duration
 			if h.skew > 0 {
 				skew = time.Duration(seeds.Int64N(int64(2*h.skew))) - h.skew
 			}
 			w := &writer{
-				history: &h, defs: defs, mu: &mu, out: &out,
+				history: &h, defs: defs, mu: &mu, out: &out, turn: time.Duration(n % turns),
 				process: newProcess(t, api, seeds.Uint64(), offsetClock(skew), func(o *options) {
 					if h.choose != nil {
 						o.choose = h.choose
@@ -180,8 +201,12 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		defer table.mu.Unlock()
 		out.verdict = judge(table.log)
 		out.writes, out.reads = table.writes, table.reads
+		out.calm = h.calm()
 		for _, c := range table.log {
 			out.note(c)
+		}
+		if out.wrong = repeated(table.log); out.wrong == "" {
+			out.wrong = unfounded(out.denials, table.log)
 		}
 	})
 	return out
@@ -207,16 +232,20 @@ type writer struct {
 	defs []runtime.Definition
 	mu   *sync.Mutex
 	out  *result
+	turn time.Duration
 }
 
+// upTo is a span below most.
+func (w *writer) upTo(most time.Duration) time.Duration { return upTo(most)(w.rng).Truncate(turns) }
+
 func (w *writer) run(ctx context.Context) {
-	<-time.After(time.Duration(w.rng.Int64N(int64(5 * time.Millisecond))))
+	<-time.After(w.upTo(5*time.Millisecond) + w.turn)
 	began := time.Now()
 	for time.Since(began) < w.duration && !w.spent() {
 		share := float64(time.Since(began)) / float64(w.duration)
 		at := share*float64(len(w.defs)) + (w.rng.Float64()-0.5)*0.2 // old and new binaries for a while
 		w.call(ctx, w.defs[max(0, min(len(w.defs)-1, int(at)))])
-		<-time.After(w.think(w.rng))
+		<-time.After(w.think(w.rng).Truncate(turns))
 	}
 	_ = w.session.Close(ctx)
 }
@@ -233,17 +262,18 @@ func (w *writer) call(ctx context.Context, def runtime.Definition) {
 	asked := ctx
 	if w.rng.Float64() < w.cancel {
 		var cancel context.CancelFunc
-		asked, cancel = context.WithTimeout(ctx, time.Duration(w.rng.Int64N(int64(10*time.Millisecond))))
+		asked, cancel = context.WithTimeout(ctx, w.upTo(10*time.Millisecond))
 		defer cancel()
 	}
+	began := time.Now()
 	call, err := w.acquire(asked, def, cost)
-	w.count(err)
+	w.count(err, denial{began: began, ended: time.Now(), skew: time.Duration(w.clock), cost: cost})
 	if err != nil {
 		return
 	}
 	owed := cost
 	if dice := w.rng.Float64(); dice < 2*w.history.settle {
-		<-time.After(time.Duration(w.rng.Int64N(int64(20 * time.Millisecond))))
+		<-time.After(w.upTo(20 * time.Millisecond))
 		actual := make([]int64, len(cost))
 		if dice < w.history.settle {
 			for i, c := range cost {
@@ -268,17 +298,17 @@ func (w *writer) call(ctx context.Context, def runtime.Definition) {
 	}
 }
 
-func (w *writer) count(err error) {
+func (w *writer) count(err error, d denial) {
 	_, denied := errors.AsType[*runtime.DeniedError](err)
-	_, exceeds := errors.AsType[*runtime.CostExceedsBurstError](err)
 	_, contended := errors.AsType[*runtime.ContendedError](err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case err == nil:
 		w.out.admitted++
-	case denied, exceeds:
+	case denied:
 		w.out.denied++
+		w.out.denials = append(w.out.denials, d)
 	case contended:
 		w.out.contended++
 	default:
@@ -298,6 +328,16 @@ func (m *mangled) Decode(dst *bucket.Image, item codec.Item) error {
 	return err
 }
 
+// edited is a resource whose conditions are not what was generated.
+type edited struct {
+	codec.Resource
+	edit func(path, *codec.Write)
+}
+
+func (e *edited) Normal(w *codec.Write)  { e.Resource.Normal(w); e.edit(normal, w) }
+func (e *edited) Retry(w *codec.Write)   { e.Resource.Retry(w); e.edit(retry, w) }
+func (e *edited) Reshape(w *codec.Write) { e.Resource.Reshape(w); e.edit(reshape, w) }
+
 // perAdmitted is the number of writes for each admitted acquire.
 func (r result) perAdmitted() float64 { return float64(r.writes) / float64(max(1, r.admitted)) }
 
@@ -306,8 +346,14 @@ func (r result) exact() string {
 	if !r.verdict.exact() {
 		return r.verdict.String()
 	}
+	if r.wrong != "" {
+		return r.wrong
+	}
+	if r.calm && r.failed > 0 {
+		return fmt.Sprintf("%d calls failed", r.failed)
+	}
 	for i := range r.charged {
-		if r.charged[i] < r.owed[i] {
+		if r.charged[i] < r.owed[i] || r.calm && r.charged[i] > r.owed[i] {
 			return fmt.Sprintf("limit %d: charged %d for what comes to %d", i, r.charged[i], r.owed[i])
 		}
 	}

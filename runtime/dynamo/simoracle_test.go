@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -75,7 +76,8 @@ func judge(log []commit) verdictOf {
 			}
 			entries = append(entries, e)
 		}
-		x := ideal{at: entries[0].instant, tokens: entries[0].balance().Burst, limit: entries[0].balance().Limit}
+		full := ideal{at: entries[0].instant, tokens: entries[0].balance().Burst, limit: entries[0].balance().Limit}
+		x := ideals{recent: full, whole: full}
 		for _, part := range clusters(entries) {
 			x = v.replay(x, part)
 		}
@@ -124,52 +126,80 @@ func (x *ideal) apply(e *entry) {
 	x.tokens = min(x.tokens-e.cost(), x.limit.Burst)
 }
 
-// outcomeOf is what an order of a cluster leads to.
-type outcomeOf struct {
-	x    ideal
-	diff int64 // the table's level less the ideal one
+// ideals are the ideal buckets of one limit. After each cluster recent is set to what the table has, so that every
+// difference is seen by itself; whole is not, so that what is left does not add up unseen.
+type ideals struct {
+	recent, whole ideal
+	room          int64 // the most that any write so far may have left
 }
 
-func (o outcomeOf) fits(room int64) bool { return o.diff <= 0 && -o.diff <= room }
+// outcomeOf is what an order of a cluster leads to.
+type outcomeOf struct {
+	ideals
+	here  int64 // what writes of the cluster may leave
+	diff  int64 // the table's level less the recent ideal one
+	total int64 // and less the whole one
+}
+
+func (o outcomeOf) fits() bool { return within(o.diff, o.here) && within(o.total, o.room) }
+
+// within reports that diff is nothing forged, and no more than room left.
+func within(diff, room int64) bool { return diff <= 0 && -diff <= room }
 
 // replay runs one cluster on the ideal bucket and compares the levels at its end.
-func (v *verdictOf) replay(start ideal, part []entry) ideal {
+func (v *verdictOf) replay(start ideals, part []entry) ideals {
 	last := &part[len(part)-1]
-	var room int64
+	var here int64
 	for k := range part {
-		room = max(room, part[k].room())
+		here = max(here, part[k].room())
 	}
+	start.room = max(start.room, here)
 	run := func(order []entry) outcomeOf {
-		o := outcomeOf{x: start}
-		for k := range order {
-			o.x.apply(&order[k])
-		}
-		o.x.advance(last.after.Refilled)
-		o.diff = bucket.Available(last.balance(), last.after.Refilled, o.x.at) - o.x.tokens
+		o := outcomeOf{ideals: start, here: here}
+		o.diff = o.recent.compare(order, last)
+		o.total = o.whole.compare(order, last)
 		return o
 	}
 	best := run(ordered(part))
 	for _, other := range alternatives(part) {
-		if best.fits(room) {
+		if best.fits() {
 			break
 		}
-		if o := run(other); o.fits(room) {
+		if o := run(other); o.fits() {
 			best = o
 		}
 	}
-	switch d := best.diff; {
-	case d > 0:
-		v.forged += d
-	case -d <= room:
-		v.left = max(v.left, -d)
-	default:
-		v.lost -= d
+	v.book(best, part)
+	best.recent.tokens += best.diff
+	if !best.fits() { // said once
+		best.whole = best.recent
 	}
-	if v.first == "" && !best.fits(room) {
-		v.first = describe(part, best.diff)
+	return best.ideals
+}
+
+func (v *verdictOf) book(o outcomeOf, part []entry) {
+	if o.fits() {
+		v.left = max(v.left, -o.total)
+		return
 	}
-	best.x.tokens += best.diff // go on from what the table has
-	return best.x
+	wrong := o.diff
+	if within(o.diff, o.here) {
+		wrong = o.total
+	}
+	v.forged += max(wrong, 0)
+	v.lost += max(-wrong, 0)
+	if v.first == "" {
+		v.first = describe(part, wrong)
+	}
+}
+
+// compare plays order and returns the table's level after last, less x's.
+func (x *ideal) compare(order []entry, last *entry) int64 {
+	for k := range order {
+		x.apply(&order[k])
+	}
+	x.advance(last.after.Refilled)
+	return bucket.Available(last.balance(), last.after.Refilled, x.at) - x.tokens
 }
 
 // ordered sorts by instant, ties in commit order.
@@ -247,11 +277,62 @@ func (e *entry) room() int64 {
 			continue // another limit's
 		}
 		lo, hi := number(v), number(e.values[limit+"_hi"])
-		if lo <= hi && hi-lo <= s && (lo < hi || hi+fill < e.balance().Burst) {
+		if lo <= hi && bucket.Sub(hi, lo) <= s && (lo < hi || hi+fill < e.balance().Burst) {
 			return s
 		}
 	}
 	return 0
+}
+
+// repeated says which write was applied twice, if any was: whatever it is, with nothing in between, and what gives back
+// at all.
+func repeated(log []commit) string {
+	refunds := map[string]bool{}
+	for k, c := range log {
+		op := c.after.Op
+		if k > 0 && op == log[k-1].after.Op {
+			return fmt.Sprintf("op %s was applied twice in a row, at %d and %d", op, log[k-1].at.UnixMilli(), c.at.UnixMilli())
+		}
+		if refunds[op] {
+			return fmt.Sprintf("op %s, which gives back, was applied again at %d", op, c.at.UnixMilli())
+		}
+		for i := range c.after.Balances {
+			if (&entry{commit: c, limit: i}).cost() < 0 {
+				refunds[op] = true
+			}
+		}
+	}
+	return ""
+}
+
+// unfounded says which denial has no reason, if any has none: the tokens were there, by the caller's clock, in every state
+// that the table had from the call to its return.
+func unfounded(denials []denial, log []commit) string {
+	for k := range denials {
+		if d := &denials[k]; !d.founded(log) {
+			return fmt.Sprintf("denied from %d to %d, skew %v, what the bucket had all the time: %v", d.began.UnixMilli(), d.ended.UnixMilli(), d.skew, d.cost)
+		}
+	}
+	return ""
+}
+
+func (d *denial) founded(log []commit) bool {
+	first, _ := slices.BinarySearchFunc(log, d.began, func(c commit, at time.Time) int { return c.at.Compare(at) })
+	for _, c := range log[max(first-1, 0):] {
+		if c.at.After(d.ended) {
+			return false
+		}
+		seen := d.began // at the earliest
+		if c.at.After(seen) {
+			seen = c.at
+		}
+		for i, b := range c.after.Balances {
+			if d.cost[i] > 0 && bucket.Available(b, c.after.Refilled, seen.Add(d.skew).UnixMilli()) < d.cost[i] {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func describe(part []entry, diff int64) string {

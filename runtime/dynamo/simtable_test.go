@@ -17,9 +17,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// faults are the network's, as shares of all writes.
+// faults are the network's and the table's, as shares of all writes, or of all reads.
 type faults struct {
-	lostRequest, lostReply, late float64
+	lostRequest, lostReply, late, throttled float64
+	unread                                  float64
 }
 
 // simTable is one table on virtual time: a request travels, is applied at one instant, and its reply travels back. It
@@ -77,8 +78,11 @@ func (t *simTable) random() float64 {
 }
 
 func (t *simTable) delay() time.Duration {
-	return t.minDelay + time.Duration(t.random()*float64(t.maxDelay-t.minDelay))
+	return (t.minDelay + time.Duration(t.random()*float64(t.maxDelay-t.minDelay))).Truncate(turns)
 }
+
+// errThrottled is a call that the table did not serve.
+var errThrottled = &types.ProvisionedThroughputExceededException{}
 
 var errReset = &smithyhttp.RequestSendError{Err: errors.New("connection reset")}
 
@@ -108,12 +112,18 @@ func travel[T any](ctx context.Context, t *simTable, write bool, apply func() (T
 			return none, errReset
 		case dice < f.lostRequest+f.lostReply+f.late:
 			go func() {
-				<-time.After(there + time.Duration(t.random()*float64(300*time.Millisecond)))
+				<-time.After(there + time.Duration(t.random()*float64(300*time.Millisecond)).Truncate(turns))
 				_, _ = apply()
 			}()
 			<-time.After(there)
 			return none, errReset
+		case dice < f.lostRequest+f.lostReply+f.late+f.throttled:
+			<-time.After(there + back)
+			return none, errThrottled
 		}
+	} else if t.faults.unread > 0 && t.random() < t.faults.unread {
+		<-time.After(there + back)
+		return none, errThrottled
 	}
 	go func() {
 		<-time.After(there)

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,7 @@ func scenarios() map[string]history {
 		f(&h)
 		return h
 	}
+	narrow := []bucket.Limit{perSecond(60), perSecond(1000)}
 	return map[string]history{
 		"overload": overload,
 		"reshape 200-5-200": change(overload, func(h *history) {
@@ -56,7 +58,15 @@ func scenarios() map[string]history {
 			h.limits = append(h.limits, []bucket.Limit{perSecond(5), perSecond(1000)}, pair)
 		}),
 		"lost replies": change(overload, func(h *history) {
-			h.faults, h.cancel = faults{lostRequest: 0.02, lostReply: 0.02, late: 0.02}, 0.1
+			h.faults, h.cancel = faults{lostRequest: 0.02, lostReply: 0.02, late: 0.02, throttled: 0.02, unread: 0.05}, 0.1
+		}),
+		"reshape storm": change(overload, func(h *history) {
+			h.duration, h.think = 2*time.Second, upTo(10*time.Millisecond)
+			h.limits = slices.Repeat([][]bucket.Limit{pair, narrow}, 12)
+		}),
+		"odd rates": change(overload, func(h *history) { // neither is a whole number of millitokens a millisecond
+			h.limits = [][]bucket.Limit{{bucket.Per(1000, 7*time.Second).WithBurst(150), bucket.Per(7, 11*time.Second)}}
+			h.cost = func(r *rand.Rand) []int64 { return []int64{1000 + 1000*r.Int64N(5), max(0, r.Int64N(400)-200)} }
 		}),
 		"idle bursts": change(overload, func(h *history) {
 			h.duration, h.think = 3*time.Second, bursts
@@ -78,9 +88,9 @@ func scenarios() map[string]history {
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
-	seeds := uint64(350)
+	seeds := uint64(200)
 	if testing.Short() {
-		seeds = 30
+		seeds = 20
 	}
 	for name, h := range scenarios() {
 		t.Run(name, func(t *testing.T) {
@@ -103,111 +113,17 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestSimulationCatches shows that the oracle sees what each guard is there for: the same histories with a guard broken.
-func TestSimulationCatches(t *testing.T) {
+// TestSimulationIsRepeatable: what a seed shows once, it shows again.
+func TestSimulationIsRepeatable(t *testing.T) {
+	t.Parallel()
 	gpt4, _ := generated(t)
-	all := scenarios()
-	open := func(p *plan, path path, lo, hi bool) {
-		if p.path != path {
-			return
-		}
-		for i := range p.lo {
-			if p.cost[i] > 0 {
-				if lo {
-					p.lo[i] = -1 << 63
-				}
-				if hi {
-					p.hi[i] = 1<<63 - 1
-				}
+	for name, h := range scenarios() {
+		for h.seed = range 3 {
+			a, b := h.run(t, gpt4), h.run(t, gpt4)
+			if a.String() != b.String() || !slices.Equal(a.charged, b.charged) {
+				t.Errorf("%s, seed %d: %v\nand then %v", name, h.seed, a, b)
 			}
 		}
-	}
-	broken := map[string]struct {
-		scenario string
-		change   func(*history)
-	}{
-		"the seeds' conditions": {"overload", func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				p := choose(w, v, now)
-				open(&p, normal, true, true)
-				open(&p, retry, false, true)
-				return p
-			}
-		}},
-		"Retry without its upper guard": {"idle bursts", func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				idle := *w
-				idle.called = 0 // as if nothing had been refilled: the guard is bx
-				p := choose(&idle, v, now)
-				open(&p, retry, false, true)
-				return p
-			}
-		}},
-		"clamped Normal without the exact match": {"idle bursts", func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				p := choose(w, v, now)
-				if p.path == normal && p.verdict == write {
-					for i := range p.lo {
-						if p.lo[i] == p.hi[i] {
-							p.lo[i], p.hi[i] = p.cost[i]-p.fill[i], p.img.Balances[i].Burst-p.fill[i]
-						}
-					}
-				}
-				return p
-			}
-		}},
-		"ttl from a stale balance": {"expiry", func(h *history) {
-			h.writers, h.ttlLag, h.duration = 2, 0, 60*time.Second
-			h.limits = [][]bucket.Limit{{bucket.Per(100, 100*time.Second), perSecond(200)}}
-			h.cost = func(r *rand.Rand) []int64 { return []int64{1000 + 29000*r.Int64N(2), 0} }
-			h.think = func(r *rand.Rand) time.Duration {
-				if r.IntN(4) == 0 {
-					return 10*time.Second + upTo(10*time.Second)(r)
-				}
-				return upTo(time.Second)(r)
-			}
-			h.choose = func(w *want, v view, now int64) plan {
-				p := choose(w, v, now)
-				if p.img != nil && p.verdict == write {
-					p.ttl = 0
-					for i, b := range p.img.Balances {
-						b.Tokens += -p.cost[i]
-						if p.fill != nil {
-							b.Tokens += p.fill[i]
-						}
-						full := bucket.ReadyAt(b, now, b.Burst)
-						p.ttl = max(p.ttl, (2*full-now)/1000+1)
-					}
-				}
-				return p
-			}
-			h.decode = func(img *bucket.Image) { img.TTL = 1 << 40 } // and nobody mends it
-		}},
-		"blind Adjust upward": {"idle bursts", func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				if w.settle && v.img != nil {
-					return planAdjust(w.cost, v.img, w.shape, now)
-				}
-				return choose(w, v, now)
-			}
-		}},
-		"refunds repeated": {"lost replies", func(h *history) {
-			h.wrap = func(api API) API { return &insistent{API: api} }
-		}},
-	}
-	for name, b := range broken {
-		t.Run(name, func(t *testing.T) {
-			h := all[b.scenario]
-			b.change(&h)
-			for seed := range uint64(100) {
-				h.seed = seed
-				if wrong := h.run(t, gpt4).exact(); wrong != "" {
-					t.Logf("caught with seed %d: %.200s", seed, wrong)
-					return
-				}
-			}
-			t.Error("not caught in 100 histories")
-		})
 	}
 }
 
@@ -215,6 +131,7 @@ func TestSimulationCatches(t *testing.T) {
 // allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a second, so there the bucket
 // is nearly full only until its stored tokens are spent.
 func TestContention(t *testing.T) {
+	t.Parallel()
 	_, embeddings := generated(t)
 	for _, load := range []struct {
 		rate    int64
@@ -226,6 +143,7 @@ func TestContention(t *testing.T) {
 		{100_000, 4, 0, 1.42}, {100_000, 16, 0, 1.25}, {100_000, 64, 0, 1.18},
 	} {
 		t.Run(fmt.Sprintf("%d per second, %d writers", load.rate, load.writers), func(t *testing.T) {
+			t.Parallel()
 			h := busy(load.rate, load.writers)
 			h.spend = load.spend
 			r := h.run(t, embeddings)
@@ -246,6 +164,7 @@ func TestContention(t *testing.T) {
 // TestOverload holds what a drained bucket costs, and one at 8 tenths of its rate, to what was measured when this was
 // written, a tenth more allowed: there is no design figure for them.
 func TestOverload(t *testing.T) {
+	t.Parallel()
 	_, embeddings := generated(t)
 	for _, load := range []struct {
 		name    string
@@ -257,6 +176,7 @@ func TestOverload(t *testing.T) {
 		{"at 8 tenths of the rate", 16, 30 * time.Millisecond, 1.25}, {"at 8 tenths of the rate", 64, 150 * time.Millisecond, 1.90},
 	} {
 		t.Run(fmt.Sprintf("%d writers %s", load.writers, load.name), func(t *testing.T) {
+			t.Parallel()
 			h := busy(1000, load.writers)
 			h.think = upTo(1 + load.think)
 			r := h.run(t, embeddings)
@@ -274,6 +194,7 @@ func TestOverload(t *testing.T) {
 // TestRetryGuardAtNow shows what the guard at the instant of the call is for: with the attempt's instead, writers on a
 // nearly full bucket fall back to Normal and lose their races.
 func TestRetryGuardAtNow(t *testing.T) {
+	t.Parallel()
 	_, embeddings := generated(t)
 	h := busy(1000, 16)
 	h.spend = 900
@@ -291,10 +212,15 @@ func TestRetryGuardAtNow(t *testing.T) {
 	}
 }
 
-// TestSlowLimitBesideFast writes every 5 milliseconds for an hour: the limit of 10 an hour regains its 10 an hour beside
-// one of 1000 a second.
+// TestSlowLimitBesideFast writes every 5 milliseconds for an hour (-short: 6 minutes): the limit of 10 an hour regains
+// its 10 an hour beside one of 1000 a second.
 func TestSlowLimitBesideFast(t *testing.T) {
+	t.Parallel()
 	gpt4, _ := generated(t)
+	span, want := time.Hour, 10
+	if testing.Short() {
+		span, want = 6*time.Minute, 1
+	}
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(1, gpt4.Decode)
 		table.minDelay, table.maxDelay, table.quiet = 0, 0, true
@@ -304,7 +230,7 @@ func TestSlowLimitBesideFast(t *testing.T) {
 			t.Fatal(err)
 		}
 		began, admitted := time.Now(), 0
-		for n := 0; time.Since(began) < time.Hour; n++ {
+		for n := 0; time.Since(began) < span; n++ {
 			<-time.After(5 * time.Millisecond)
 			if _, err := p.acquire(t.Context(), def, []int64{0, 4000 + int64(n%3)*1000}); err != nil {
 				t.Fatal(err)
@@ -315,11 +241,11 @@ func TestSlowLimitBesideFast(t *testing.T) {
 				}
 			}
 		}
-		if _, err := p.acquire(t.Context(), def, []int64{1000, 0}); err == nil { // the tenth is there on the hour
+		if _, err := p.acquire(t.Context(), def, []int64{1000, 0}); err == nil { // the last is there on time
 			admitted++
 		}
-		if admitted != 10 {
-			t.Errorf("the slow limit admitted %d in an hour, want 10", admitted)
+		if admitted != want {
+			t.Errorf("the slow limit admitted %d in %v, want %d", admitted, span, want)
 		}
 		t.Logf("%d writes, %d reads, %d admitted by the slow limit", table.writes, table.reads, admitted)
 	})
