@@ -17,6 +17,8 @@ else
 ENGINE := java $(FETCHED)
 endif
 
+# Programs that run until Ctrl-C are built and exec'ed: make passes signals on to them, `go run` would not.
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -26,8 +28,9 @@ help: ## list the targets
 
 .PHONY: demo
 demo: $(ENGINE) ## generate, start the engine and run the simulated gateway in examples/gateway
-	go run ./cmd/sluice generate
-	go run ./examples/gateway
+	@go run ./cmd/sluice generate
+	@go build -o $(BUILD)/ ./examples/gateway
+	@exec $(BUILD)/gateway
 
 .PHONY: generate
 generate: ## write what limits.yaml says to generated/
@@ -64,7 +67,8 @@ lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
 
 .PHONY: dynamodb-local
 dynamodb-local: $(ENGINE) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)
-	@go run ./internal/dynamolocal/serve -port $(PORT)
+	@go build -o $(BUILD)/ ./internal/dynamolocal/serve
+	@exec $(BUILD)/serve -port $(PORT)
 
 .PHONY: ci
 ci: ## run what CI runs
@@ -78,12 +82,16 @@ clean: ## delete what make fetched and built
 java:
 	@command -v java >/dev/null || { echo "Java 17 or newer is not on PATH: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
 
-# The new jars replace the old ones only once all are there.
+# The new jars replace the old ones only once all are there. Maven prints escape codes even if told to be quiet and
+# colourless: its output is for failures.
 $(FETCHED): internal/dynamolocal/pom.xml
 	@command -v mvn >/dev/null || { echo "Maven, which fetches DynamoDB Local, is not on PATH: apt-get install maven" >&2; exit 1; }
 	@echo "fetching DynamoDB Local through Maven to $(JARS)"
 	@rm -rf $(JARS) $(JARS).new
-	@mvn -B -q -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS).new)
+	@mkdir -p $(BUILD)
+	@mvn -B -q -Dstyle.color=never -f $< dependency:copy-dependencies -DoutputDirectory=$(abspath $(JARS).new) \
+		>$(JARS).log 2>&1 || { cat $(JARS).log >&2; exit 1; }
+	@rm $(JARS).log
 	@mv $(JARS).new $(JARS)
 	@touch $@
 

@@ -45,6 +45,7 @@ func others(ctx context.Context, w io.Writer, lim *limits.Limiter, user limits.U
 	if err != nil {
 		return err
 	}
+	log.Printf("took %d tokens, %d are left", lease.Cost().TPM, lease.Remaining().TPM) // neither reads
 	lease.Release(ctx)
 
 	// Do acquires, calls, and gives back if the call fails without having settled.
@@ -71,7 +72,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = lim.Close(ctx) }()
+	defer func() { _ = lim.Close(ctx) }() // waits for writes that run in the background
 	user := limits.User{ID: "123", Project: limits.Project{ID: "1", Org: limits.Org{ID: "acme"}}}
 	if err := errors.Join(denial(ctx, lim, user), others(ctx, log.Writer(), lim, user)); err != nil {
 		log.Print(err)

@@ -24,6 +24,13 @@ func TestReadmeQuotes(t *testing.T) {
 	}
 }
 
+// TestReadmeQuotesAllOfLimits: who copies the quotation has a file that generates.
+func TestReadmeQuotesAllOfLimits(t *testing.T) {
+	if !strings.Contains(read(t, "README.md"), "\n```yaml\n"+read(t, "limits.yaml")+"```\n") {
+		t.Error("README.md does not quote all of limits.yaml")
+	}
+}
+
 // TestMisquoted is the control: a line that the file does not have, and parts in another order, are found.
 func TestMisquoted(t *testing.T) {
 	const text = "one\n\ttwo\nthree\nfour\n"

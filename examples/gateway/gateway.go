@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// gateway is one process of the gateway.
+// gateway stands for one process of the gateway: a limiter of its own, and the model.
 type gateway struct {
 	gpt4       limits.GPT4Acquirer
 	embeddings limits.EmbeddingsAcquirer

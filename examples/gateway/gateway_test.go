@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
 
-// TestExact runs two seconds of traffic through three processes. Afterwards the table has as consumed exactly what the
+// TestExact runs two seconds of traffic through three limiters. Afterwards the table has as consumed exactly what the
 // program settled, and a check of wrong books says so.
 func TestExact(t *testing.T) {
 	client := dynamotest.Client(t)
@@ -62,12 +62,10 @@ func TestModelIsSeeded(t *testing.T) {
 	}
 }
 
-func TestCount(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -1000: "-1,000", -123456: "-123,456",
-	} {
-		if got := count(n); got != want {
-			t.Errorf("count(%d) = %s, want %s", n, got, want)
+func TestCalls(t *testing.T) {
+	for n, want := range map[int]string{0: "0 calls", 1: "1 call", 2: "2 calls", 1000: "1,000 calls"} {
+		if got := calls(n); got != want {
+			t.Errorf("calls(%d) = %s, want %s", n, got, want)
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Command gateway simulates an LLM gateway: tenants of different manners call models through gateway processes that share
-// rate limits in one DynamoDB table. A call reserves the tokens it may need and settles what it used.
+// Command gateway simulates an LLM gateway: tenants of different manners call models through three limiters, each with a
+// view of its own, standing for three processes that share rate limits in one DynamoDB table. A call reserves the tokens it
+// may need and settles what it used.
 //
 // It starts DynamoDB Local unless -endpoint or -region names another DynamoDB, where AWS's usual variables and profiles
 // apply. It ends with what each tenant got, what that cost, and a check: what the table says was consumed is what the
@@ -14,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -30,27 +32,60 @@ type settings struct {
 	seed                    uint64
 }
 
-func main() {
-	var s settings
-	flag.StringVar(&s.endpoint, "endpoint", "", "`URL` of a DynamoDB to use instead of starting one")
-	flag.StringVar(&s.region, "region", "", "AWS `region` to use instead of starting a DynamoDB")
-	flag.StringVar(&s.table, "table", "rate_limits", "`name` of the table, which is created if it is not there")
-	flag.DurationVar(&s.duration, "for", 18*time.Second, "how long there is traffic")
-	flag.Uint64Var(&s.seed, "seed", 1, "seed of the traffic")
-	flag.Parse()
+// errInterrupted is a Ctrl-C before there was any traffic.
+var errInterrupted = errors.New("interrupted")
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	err := run(ctx, s, os.Stdout)
-	stop()
+// Exit codes besides 0 and that of flag's, 2.
+const (
+	exitFailure     = 1
+	exitInterrupted = 130
+)
+
+func main() {
+	s, err := parse(flag.NewFlagSet("gateway", flag.ExitOnError), os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gateway:", err)
-		os.Exit(1)
+		os.Exit(2)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	err = run(ctx, s, os.Stdout)
+	stop()
+	switch {
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(exitInterrupted)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(exitFailure)
+	}
+}
+
+// parse reads the flags. There are no other arguments.
+func parse(flags *flag.FlagSet, args []string) (settings, error) {
+	var s settings
+	flags.StringVar(&s.endpoint, "endpoint", "", "`URL` of a DynamoDB to use instead of starting one")
+	flags.StringVar(&s.region, "region", "", "AWS `region` to use instead of starting a DynamoDB")
+	flags.StringVar(&s.table, "table", "rate_limits", "`name` of the table, which is created if it is not there")
+	flags.DurationVar(&s.duration, "for", 18*time.Second, "how long there is traffic")
+	flags.Uint64Var(&s.seed, "seed", 1, "seed of the traffic")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if flags.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q: run with -help for the flags", flags.Arg(0))
+	}
+	return s, nil
 }
 
 // run brings up the table and the simulation, and prints how it went.
 func run(ctx context.Context, s settings, out *os.File) (err error) {
+	starting := true
+	defer func() {
+		if err != nil && starting && ctx.Err() != nil {
+			err = errInterrupted // whatever it broke off
+		}
+	}()
 	client, stop, err := connect(ctx, s, out)
 	if err != nil {
 		return err
@@ -66,7 +101,9 @@ func run(ctx context.Context, s settings, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "%d tenants call through %d gateway processes for %v (seed %d)\n\n", len(sim.tenants), processes, s.duration, s.seed)
+	_, _ = fmt.Fprintf(out, "%d tenants call through %d limiters, each with a view of its own, standing for %d processes, for %v (seed %d)\n\n",
+		len(sim.tenants), processes, processes, s.duration, s.seed)
+	starting = false
 	progress := showProgress(out, sim.meter, s.duration)
 	sim.run(ctx)
 	progress()
@@ -85,7 +122,11 @@ func connect(ctx context.Context, s settings, out io.Writer) (client *dynamodb.C
 		client, err = awsclient.New(ctx, s.endpoint, s.region)
 		return client, func() error { return nil }, err
 	}
-	_, _ = fmt.Fprintln(out, "starting DynamoDB Local")
+	what := "starting DynamoDB Local"
+	if endpoint := os.Getenv(dynamolocal.EndpointVariable); endpoint != "" {
+		what = "using " + endpoint
+	}
+	_, _ = fmt.Fprintln(out, what)
 	server, err := dynamolocal.Start(ctx, dynamolocal.Options{})
 	if err != nil {
 		return nil, nil, err

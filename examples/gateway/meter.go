@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// meter is told by all gateway processes of what happens, and of every call to DynamoDB.
+// meter is told by all limiters of what happens, and of every call to DynamoDB.
 type meter struct {
 	mu    sync.Mutex
 	count counts

@@ -22,9 +22,9 @@ func showProgress(out *os.File, m *meter, all time.Duration) (done func()) {
 		for {
 			select {
 			case <-tick.C:
-				_, _ = fmt.Fprint(out, begin, progressLine(m.counts(), time.Since(started), all), end)
+				_, _ = fmt.Fprint(out, begin, progressLine(m.counts(), moment(time.Since(started), all)), end)
 			case <-stop:
-				_, _ = fmt.Fprint(out, begin, progressLine(m.counts(), time.Since(started), all), "\n\n")
+				_, _ = fmt.Fprint(out, begin, progressLine(m.counts(), "ended"), "\n\n")
 				return
 			}
 		}
@@ -35,13 +35,17 @@ func showProgress(out *os.File, m *meter, all time.Duration) (done func()) {
 	}
 }
 
-// progressLine has the same width each time, so that it covers the one before. After all the time, calls that are under way
-// are waited for.
-func progressLine(c counts, elapsed, all time.Duration) string {
-	when := fmt.Sprintf("%.0f of %.0f s", elapsed.Seconds(), all.Seconds())
-	if elapsed > all {
-		when = "finishing"
+// moment says where in the simulation it is. After all the time, calls that are under way are waited for; a tick that comes
+// a little late is still the last of the regular ones.
+func moment(elapsed, all time.Duration) string {
+	if elapsed > all+time.Second/2 {
+		return "finishing"
 	}
+	return fmt.Sprintf("%.0f of %.0f s", min(elapsed, all).Seconds(), all.Seconds())
+}
+
+// progressLine has the same width each time, so that it covers the one before.
+func progressLine(c counts, when string) string {
 	return fmt.Sprintf("%10s   admitted %5d   denied %5d   settled %5d   released %4d   failed %3d",
 		when, c.admitted, c.denied, c.settled, c.released, c.failed)
 }

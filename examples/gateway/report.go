@@ -40,7 +40,7 @@ func (s *simulation) reportTenants(ctx context.Context, out *strings.Builder) er
 		head := []string{t.name, t.manner, entity + " on " + resource}
 		for j, name := range names {
 			a := s.ledger.of(t, name)
-			rows = append(rows, append(head, name, count(a.admitted), count(a.denied), count(a.settled), count(left[j])))
+			rows = append(rows, append(head, name, texttable.Count(a.admitted), texttable.Count(a.denied), texttable.Count(a.settled), texttable.Count(left[j])))
 			head = []string{"", "", ""}
 		}
 	}
@@ -76,7 +76,7 @@ func (s *simulation) reportCosts(out *strings.Builder) error {
 	rows := [][]string{{"CALLS TO DYNAMODB", "CALLS", "REFUSED", "READ UNITS", "WRITE UNITS"}}
 	for _, path := range append(charges, settles...) {
 		if u := s.meter.usage(path); u.calls > 0 {
-			rows = append(rows, []string{path, count(int64(u.calls)), count(int64(u.refused)), units(u.read), units(u.write)})
+			rows = append(rows, []string{path, texttable.Count(int64(u.calls)), texttable.Count(int64(u.refused)), units(u.read), units(u.write)})
 		}
 	}
 	rows = append(rows, nil,
@@ -89,7 +89,7 @@ func (s *simulation) reportCosts(out *strings.Builder) error {
 	rows = [][]string{{"ACQUIRE", "COUNT", "P50", "P99"}}
 	for _, way := range []string{"admitted", "denied"} {
 		n, p50, p99 := s.meter.percentiles(way)
-		rows = append(rows, []string{way, count(int64(n)), millis(p50), millis(p99)})
+		rows = append(rows, []string{way, texttable.Count(int64(n)), millis(p50), millis(p99)})
 	}
 	if err := texttable.Write(out, "", "lrrr", rows); err != nil {
 		return err
@@ -106,7 +106,7 @@ func perCall(name string, n int, u usage) []string {
 // units writes capacity units, of which reads have halves.
 func units(n float64) string {
 	if whole := int64(n); float64(whole) == n {
-		return count(whole)
+		return texttable.Count(whole)
 	}
 	return strconv.FormatFloat(n, 'f', 1, 64)
 }
@@ -137,24 +137,23 @@ func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 	}
 	switch failed := s.meter.counts().failed; {
 	case wrong > 0:
-		return fmt.Errorf("%d of %d limits differ (%d calls failed)", wrong, checked, failed)
+		return fmt.Errorf("%d of %d limits differ (%s failed)", wrong, checked, calls(failed))
 	case unclear > 0:
 		fmt.Fprintf(out, "check: ok: on all %d limits the table has as consumed what the program settled, "+
-			"give or take %d calls that failed, of %s tokens\n", checked, failed, count(unclear))
+			"give or take %s that failed, of %s tokens\n", checked, calls(failed), texttable.Count(unclear))
 	default:
 		fmt.Fprintf(out, "check: ok: on all %d limits the table has as consumed what the program settled, %s millitokens in all\n",
-			checked, count(sum))
+			checked, texttable.Count(sum))
 	}
 	return nil
 }
 
-// count writes n with its thousands apart.
-func count(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
+// calls writes a number of calls.
+func calls(n int) string {
+	if n == 1 {
+		return "1 call"
 	}
-	return digits
+	return texttable.Count(int64(n)) + " calls"
 }
 
 // millis writes d in milliseconds.

@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
-// processes is how many gateways share the limits: each has its own Limiter, with its own view of the buckets.
+// processes is how many gateways share the limits. They are one process of the system: each has a Limiter of its own, with
+// its own view of the buckets, and shares nothing else with the others.
 const processes = 3
 
 // simulation is the tenants, the gateways and the books.

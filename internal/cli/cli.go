@@ -32,13 +32,15 @@ type grammar struct {
 	Table    tableCommand    `cmd:"" help:"Create or check the DynamoDB table."`
 	Peek     peekCommand     `cmd:"" help:"Show what a bucket has left. Changes nothing."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
+
+	PrintVersion versionFlag `name:"version" help:"Print the version."`
 }
 
 // Run runs the command line args, which do not include the program's name, and returns the exit code.
 func (p Program) Run(ctx context.Context, args []string) int {
 	out := &checkedWriter{w: p.Stdout}
 	p.Stdout = out
-	exit := -1 // what kong, once it has printed help, wanted to exit with
+	exit := -1 // what kong, once it has printed help or the version, wanted to exit with
 	parser, err := kong.New(&grammar{},
 		kong.Name("sluice"),
 		kong.Description("Typed token-bucket rate limits on DynamoDB, generated from limits.yaml."),
@@ -52,13 +54,15 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	}
 	command, err := parser.Parse(args)
 	switch {
+	case out.err != nil: // help or the version
+		return p.fail(out.failed())
 	case exit >= 0:
 		return exit
 	case err != nil:
 		return p.fail(usageError{err.Error()})
 	}
-	if err = command.Run(); err == nil && out.err != nil {
-		err = fmt.Errorf("write the output: %w", out.err)
+	if err = command.Run(); err == nil {
+		err = out.failed()
 	}
 	return p.fail(err)
 }
@@ -81,6 +85,14 @@ func (c *checkedWriter) Write(text []byte) (n int, err error) {
 		n, c.err = c.w.Write(text)
 	}
 	return n, c.err
+}
+
+// failed returns the error of the first write that failed, if one did.
+func (c *checkedWriter) failed() error {
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("write the output: %w", c.err)
 }
 
 // usageError is a mistake in the command line.

@@ -13,9 +13,11 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestOutputThatCannotBeWritten(t *testing.T) {
-	var errs strings.Builder
-	p := Program{Stdout: full{}, Stderr: &errs, Now: time.Now}
-	if code := p.Run(t.Context(), []string{"version"}); code != exitFailure || errs.String() != "sluice: write the output: no space left\n" {
-		t.Errorf("exit code %d, %q", code, errs.String())
+	for _, args := range [][]string{{"version"}, {"--version"}, {"--help"}} {
+		var errs strings.Builder
+		p := Program{Stdout: full{}, Stderr: &errs, Now: time.Now}
+		if code := p.Run(t.Context(), args); code != exitFailure || errs.String() != "sluice: write the output: no space left\n" {
+			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
+		}
 	}
 }

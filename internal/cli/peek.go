@@ -33,7 +33,8 @@ func (c peekCommand) Run(ctx context.Context, p Program) error {
 		return err
 	}
 	if img == nil {
-		p.say("%s on %s: no bucket: full\n", c.Entity, c.Resource)
+		p.say("%s on %s: nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n",
+			c.Entity, c.Resource)
 		return nil
 	}
 	p.say("%s on %s\n", c.Entity, c.Resource)
@@ -72,7 +73,8 @@ func checkArguments(entity, resource string) error {
 	return nil
 }
 
-// tokens writes millitokens as whole tokens, with a tenth where there is one, rounded down: what is shown is there.
+// tokens writes millitokens as whole tokens, thousands apart, with a tenth where there is one, rounded down: what is shown
+// is there.
 func tokens(milli int64) string {
 	const tenth = bucket.Milli / 10
 	n := milli / tenth
@@ -84,9 +86,9 @@ func tokens(milli int64) string {
 		sign, n = "-", -n
 	}
 	if n%10 == 0 {
-		return fmt.Sprintf("%s%d", sign, n/10)
+		return sign + texttable.Count(n/10)
 	}
-	return fmt.Sprintf("%s%d.%d", sign, n/10, n%10)
+	return fmt.Sprintf("%s%s.%d", sign, texttable.Count(n/10), n%10)
 }
 
 // span writes a period as limits.yaml does: 1m and not 1m0s, 1d and not 24h.

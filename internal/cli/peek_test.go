@@ -9,6 +9,7 @@ func TestTokens(t *testing.T) {
 	for milli, want := range map[int64]string{
 		0: "0", 66_666: "66.6", 66_000: "66", 66_099: "66", 99: "0", 100: "0.1",
 		-1: "-0.1", -100: "-0.1", -1_000: "-1", -3_450: "-3.5",
+		999_999: "999.9", 1_000_000: "1,000", -1_234_567_800: "-1,234,567.8",
 	} {
 		if got := tokens(milli); got != want {
 			t.Errorf("tokens(%d) = %s, want %s", milli, got, want)

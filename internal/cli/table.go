@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
@@ -25,16 +23,9 @@ func (c tableCreate) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	p.note("creating table %s in %s\n", c.Table, place(client))
 	done := p.progress("waiting for table " + c.Table)
-	created, err := dynamo.CreateTable(ctx, client, c.Table)
+	created, err := dynamo.CreateTable(ctx, announcing{client, p}, c.Table)
 	done()
-	if api, refused := errors.AsType[smithy.APIError](err); refused && api.ErrorCode() == "ValidationException" {
-		// A table of this name is there and is no table of ours: the check says how it differs.
-		if wrong := dynamo.CheckTable(ctx, client, c.Table); wrong != nil {
-			return wrong
-		}
-	}
 	if err != nil {
 		return err
 	}
@@ -48,6 +39,20 @@ func (c tableCreate) Run(ctx context.Context, p Program) error {
 	}
 	p.describe(c.Table)
 	return nil
+}
+
+// announcing says so before it creates a table: how CreateTable finds out that it has to is its own affair.
+type announcing struct {
+	*dynamodb.Client
+	program Program
+}
+
+// CreateTable is the client's.
+func (a announcing) CreateTable(
+	ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.CreateTableOutput, error) {
+	a.program.note("creating table %s in %s\n", aws.ToString(in.TableName), place(a.Client))
+	return a.Client.CreateTable(ctx, in, opts...)
 }
 
 type tableCheck struct{ connection }

@@ -3,6 +3,8 @@ package cli
 import (
 	"runtime/debug"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -24,4 +26,14 @@ func (versionCommand) Run(p Program) error {
 	}
 	p.say("sluice %s, generates code of generation %d, built with %s\n", version, generation, toolchain)
 	return nil
+}
+
+// versionFlag is --version, for those who try that first.
+type versionFlag bool
+
+// BeforeReset runs the command of the same name in place of whatever else the command line asks for.
+func (versionFlag) BeforeReset(app *kong.Kong, p Program) error {
+	err := versionCommand{}.Run(p)
+	app.Exit(exitOK)
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,13 +35,12 @@ func (s *Server) Client() *dynamodb.Client {
 	})
 }
 
-// awaitAnswer returns nil once the engine lists its tables, and an error when ctx ends or the process does.
-func (s *Server) awaitAnswer(ctx context.Context) error {
+// awaitAnswer returns nil once the engine lists its tables, and an error when ctx ends or the process does, or when nobody
+// has listened on its port for as long as refused.
+func (s *Server) awaitAnswer(ctx context.Context, refused time.Duration) error {
 	client := s.Client()
-	var exited <-chan struct{} // nil, so never ready, for an engine that somebody else runs
-	if s.process != nil {
-		exited = s.process.exited
-	}
+	exited := s.Exited() // nil, so never ready, for an engine that somebody else runs
+	began := time.Now()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -52,6 +52,9 @@ func (s *Server) awaitAnswer(ctx context.Context) error {
 		}
 		if err == nil {
 			return nil
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) && time.Since(began) > refused {
+			return fmt.Errorf("nobody has listened there for %v: %w", refused, syscall.ECONNREFUSED)
 		}
 		select {
 		case <-exited:

@@ -120,6 +120,22 @@ func TestStopTellsThatTheEngineHadDied(t *testing.T) {
 	}
 }
 
+// TestExited: who runs the engine in the foreground sees it go.
+func TestExited(t *testing.T) {
+	p, err := launch("/bin/false", "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{process: p, stop: p.stop}
+	<-s.Exited()
+	if err := s.Stop(); err == nil {
+		t.Error("Stop does not tell that the engine had died")
+	}
+	if (&Server{}).Exited() != nil {
+		t.Error("an engine that somebody else runs has a process")
+	}
+}
+
 // running tells whether a process exists that is not a zombie: in a container, nobody may collect an orphan.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -10,15 +10,21 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
-const (
-	endpointVariable = "SLUICE_DYNAMODB_ENDPOINT"
+// EndpointVariable names the environment variable that has the URL of an engine to use instead of starting one.
+const EndpointVariable = "SLUICE_DYNAMODB_ENDPOINT"
 
+const (
 	// startLimit is how long an engine may take to answer. Alone it takes 1 s, but in `go test ./...` it competes with
 	// compilers, the race detector and the engines of other packages.
 	startLimit = 60 * time.Second
+
+	// refusedLimit is how long the port of an engine that somebody else runs may refuse connections: nobody starts it,
+	// unless the two were started together.
+	refusedLimit = 3 * time.Second
 
 	// portTries is how often Start takes another port after somebody else got the one it had found free.
 	portTries = 3
@@ -46,8 +52,8 @@ type Server struct {
 func Start(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer for %v", startLimit))
 	defer cancel()
-	if endpoint := os.Getenv(endpointVariable); endpoint != "" && o == (Options{}) {
-		return attach(ctx, endpoint)
+	if endpoint := os.Getenv(EndpointVariable); endpoint != "" && o == (Options{}) {
+		return attach(ctx, endpoint, refusedLimit)
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -59,32 +65,35 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	for try := 1; ; try++ {
 		s, err := run(ctx, java, dir, o)
-		if errors.Is(err, errPortTaken) && o.Port == 0 && try < portTries {
+		if _, taken := errors.AsType[portTakenError](err); taken && o.Port == 0 && try < portTries {
 			continue
 		}
 		return s, err
 	}
 }
 
-// attach uses an engine that somebody else runs.
-func attach(ctx context.Context, endpoint string) (*Server, error) {
+// attach uses an engine that somebody else runs, and waits for it no longer than refused while nobody listens there.
+func attach(ctx context.Context, endpoint string, refused time.Duration) (*Server, error) {
 	s := &Server{endpoint: endpoint, stop: func() error { return nil }}
-	if err := s.awaitAnswer(ctx); err != nil {
-		return nil, fmt.Errorf("use the DynamoDB at %s (%s): %w", endpoint, endpointVariable, err)
+	if err := s.awaitAnswer(ctx, refused); err != nil {
+		return nil, fmt.Errorf("use the DynamoDB at %s (%s): %w", endpoint, EndpointVariable, err)
 	}
 	return s, nil
 }
 
-var errPortTaken = errors.New("the port is taken: choose another")
+// portTakenError is a port that somebody else listens on.
+type portTakenError int
+
+func (port portTakenError) Error() string {
+	return fmt.Sprintf("port %d is taken: choose another with PORT=", int(port))
+}
 
 // run launches one engine and waits until it answers.
 func run(ctx context.Context, java, dir string, o Options) (*Server, error) {
-	port := o.Port
-	if port == 0 {
-		var err error
-		if port, err = freePort(); err != nil {
-			return nil, err
-		}
+	// What answers on the port must be the engine that is launched here, not another one: it needs the port for itself.
+	port, err := freePort(o.Port)
+	if err != nil {
+		return nil, err
 	}
 	p, err := launch(java, dir, port)
 	if err != nil {
@@ -95,7 +104,7 @@ func run(ctx context.Context, java, dir string, o Options) (*Server, error) {
 		process:  p,
 		stop:     sync.OnceValue(p.stop),
 	}
-	if err := s.awaitAnswer(ctx); err != nil {
+	if err := s.awaitAnswer(ctx, startLimit); err != nil {
 		_ = p.stop() // it may have gone by itself, which startError tells
 		return nil, startError(java, port, p, err)
 	}
@@ -109,16 +118,19 @@ func startError(java string, port int, p *process, err error) error {
 		return cure
 	}
 	if strings.Contains(output, "Address already in use") {
-		return fmt.Errorf("start DynamoDB Local on port %d: %w", port, errPortTaken)
+		return portTakenError(port)
 	}
 	return fmt.Errorf("start DynamoDB Local on port %d: %w; it printed:\n%s", port, err, output)
 }
 
-// freePort asks the kernel for a port that nobody listens on. The engine listens on all addresses, so it is asked for
-// there too, not on 127.0.0.1 alone.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
+// freePort returns port if nobody listens on it, or, where it is 0, one from the kernel that nobody listens on. The engine
+// listens on all addresses, so it is asked for there too, not on 127.0.0.1 alone.
+func freePort(port int) (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return 0, portTakenError(port)
+	case err != nil:
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
 	defer func() { _ = l.Close() }()
@@ -127,6 +139,15 @@ func freePort() (int, error) {
 
 // Endpoint returns the engine's URL, for an SDK client's base endpoint or a command's --endpoint.
 func (s *Server) Endpoint() string { return s.endpoint }
+
+// Exited returns a channel that is closed once the engine's process is gone, in whatever way: Stop then says what it
+// printed. For an engine that somebody else started it is nil.
+func (s *Server) Exited() <-chan struct{} {
+	if s.process == nil {
+		return nil
+	}
+	return s.process.exited
+}
 
 // Stop ends the engine and returns once its process is gone; an error says that it had died before, and what it printed.
 // For an engine that somebody else started, Stop does nothing. A second call returns what the first did.

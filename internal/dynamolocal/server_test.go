@@ -82,7 +82,7 @@ func TestStartFails(t *testing.T) {
 		name, prints, want string
 	}{
 		{"broken engine", "Exception in thread main", "it exited; it printed:\nException in thread main"},
-		{"port taken", "java.net.BindException: Address already in use", "the port is taken: choose another"},
+		{"port taken meanwhile", "java.net.BindException: Address already in use", " is taken: choose another with PORT="},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fakeJava(t, test.prints)
@@ -94,6 +94,24 @@ func TestStartFails(t *testing.T) {
 				t.Error("it is an ErrMissing: a test would skip")
 			}
 		})
+	}
+}
+
+// TestPortTaken: whoever listens is not taken for the engine, and java is not even started.
+func TestPortTaken(t *testing.T) {
+	fakeJava(t, "unused")
+	jars := jarFolder(t)
+	for _, address := range []string{"127.0.0.1:0", ":0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		_, err = dynamolocal.Start(t.Context(), dynamolocal.Options{Dir: jars, Port: port})
+		if want := fmt.Sprintf("port %d is taken: choose another with PORT=", port); err == nil || err.Error() != want {
+			t.Errorf("%s: error %v\nwant %s", address, err, want)
+		}
+		_ = l.Close()
 	}
 }
 

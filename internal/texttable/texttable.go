@@ -4,6 +4,7 @@ package texttable
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -38,4 +39,13 @@ func Write(w io.Writer, indent, align string, rows [][]string) error {
 	}
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// Count writes n with its thousands apart.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }

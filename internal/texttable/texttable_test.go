@@ -37,3 +37,13 @@ func TestWriteTooManyCells(t *testing.T) {
 		t.Error("no error for a row that is too long")
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -1000: "-1,000", -123456: "-123,456",
+	} {
+		if got := texttable.Count(n); got != want {
+			t.Errorf("Count(%d) = %s, want %s", n, got, want)
+		}
+	}
+}

@@ -30,6 +30,9 @@ func serve(port int) error {
 	}
 	fmt.Printf("DynamoDB Local answers at %s, in memory; Ctrl-C stops it\n", server.Endpoint())
 	fmt.Printf("tests use it with: export SLUICE_DYNAMODB_ENDPOINT=%s\n", server.Endpoint())
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-server.Exited(): // Stop says what it printed
+	}
 	return server.Stop()
 }
