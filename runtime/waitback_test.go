@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,16 +48,16 @@ func TestGivenBackTooLittle(t *testing.T) {
 		lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 6000})
 		check(t, err, "")
 		w.join(t.Context(), "a", 5000)
-		calls := 0
+		var calls atomic.Int64
 		store.hook(func(_ context.Context, op string, _ *runtime.Call) error {
 			if op == "acquire" {
-				calls++
+				calls.Add(1)
 			}
 			return nil
 		})
 		check(t, lease.Settle(t.Context(), cost{RPM: 1, TPM: 5000}), "") // 1000 of 5000: 40 s to go, not 50
 		synctest.Wait()
-		equal(t, "acquires", calls, 0)
+		equal(t, "acquires", calls.Load(), 0)
 		w.next("a", 40*time.Second, "")
 	})
 }
