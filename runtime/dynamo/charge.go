@@ -34,7 +34,7 @@ type charge struct {
 	tries   int   // writes, and reads that failed
 	budget  int   // of tries
 	cause   error // of the last try that failed for another reason than ctx
-	sent    *plan // the last such try
+	sent    *plan // the last try that may have been applied
 }
 
 // run tries until a write is applied, or what is known decides against one. An acquire has a number of tries; a settle

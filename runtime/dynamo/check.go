@@ -48,10 +48,9 @@ type version struct {
 
 // readVersion reads the version item and refuses a layout that is newer than this program's.
 func readVersion(ctx context.Context, client Getter, table string) (version, error) {
-	s := &session{Store: &Store{table: table}}
 	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: versionKey(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
-		return version{}, s.checkError(err)
+		return version{}, checkError(table, err)
 	}
 	v := version{metadata: out.ResultMetadata}
 	if len(out.Item) == 0 {
@@ -78,13 +77,14 @@ func aheadOf(d time.Duration) string {
 	return "behind"
 }
 
-func (s *session) checkError(err error) error {
+// checkError is what a failed call about a table means to who asked for it.
+func checkError(table string, err error) error {
 	o, _ := classify(err)
-	err = s.explain(o, err)
+	err = explain(table, o, err)
 	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
 		return err
 	}
-	return &runtime.UnavailableError{Resource: "table " + s.table, Attempts: 1, Err: err}
+	return &runtime.UnavailableError{Resource: "table " + table, Attempts: 1, Err: err}
 }
 
 // Describer is the part of *dynamodb.Client that CheckTable calls.
@@ -102,14 +102,13 @@ func CheckTable(ctx context.Context, client Describer, table string) error {
 }
 
 func checkTable(ctx context.Context, client Describer, table string) (v version, err error) {
-	s := &session{Store: &Store{table: table}}
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
-		return v, s.checkError(err)
+		return v, checkError(table, err)
 	}
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {
-		return v, s.checkError(err)
+		return v, checkError(table, err)
 	}
 	errs := wrongLayout(out.Table)
 	if !ttlEnabled(ttl.TimeToLiveDescription) {

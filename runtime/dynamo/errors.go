@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -60,15 +59,14 @@ func classify(err error) (outcome, codec.Item) {
 }
 
 // unsent reports that the client gave up before the request was on its way: no credentials, no region, a context that was
-// over. The SDK wraps whatever the transport returns, and nothing else, in a ResponseError; the errors below it may be
-// another service's, such as the credential provider's, and say nothing of this request.
+// over. The SDK wraps whatever the transport returns in a ResponseError. Below a failure of credentials there may be one
+// too, but it is another service's, and says nothing of this request.
 func unsent(err error) bool {
-	op, ok := errors.AsType[*smithy.OperationError](err)
-	if !ok {
+	if _, ok := errors.AsType[*smithy.OperationError](err); !ok {
 		return false
 	}
-	_, sent := op.Err.(*awshttp.ResponseError) //nolint:errorlint // this error itself, not one that it wraps
-	return !sent
+	_, sent := errors.AsType[*smithyhttp.ResponseError](err)
+	return !sent || noCredentials(err)
 }
 
 // classifyUnsent sorts errors of requests that were not sent: they were not applied, and the question is whether trying
@@ -113,14 +111,14 @@ func classifyTransport(err error) outcome {
 }
 
 // explain makes an error that somebody has to mend a *runtime.SetupError that says what to do.
-func (s *session) explain(o outcome, err error) error {
+func explain(table string, o outcome, err error) error {
 	if o == fatal || unsent(err) && noCredentials(err) && !errors.Is(err, context.Canceled) {
-		return s.setupError(err)
+		return setupError(table, err)
 	}
 	return err
 }
 
-func (s *session) setupError(err error) error {
+func setupError(table string, err error) error {
 	if unsent(err) {
 		setup := &runtime.SetupError{What: "the client could not send the request", Err: err, Do: "check its configuration"}
 		if noCredentials(err) {
@@ -136,10 +134,10 @@ func (s *session) setupError(err error) error {
 	}
 	switch api.ErrorCode() {
 	case "ResourceNotFoundException":
-		setup.What = fmt.Sprintf("table %s does not exist", s.table)
-		setup.Do = fmt.Sprintf("run `sluice table create --table %s`, or check region and endpoint", s.table)
+		setup.What = fmt.Sprintf("table %s does not exist", table)
+		setup.Do = fmt.Sprintf("run `sluice table create --table %s`, or check region and endpoint", table)
 	case "AccessDeniedException":
-		setup.What = "DynamoDB denies access to table " + s.table
+		setup.What = "DynamoDB denies access to table " + table
 		setup.Do = "grant dynamodb:GetItem, PutItem, UpdateItem, DescribeTable and DescribeTimeToLive on it"
 	case "InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired":
 		setup.What, setup.Do = "DynamoDB does not accept the signature", "renew the credentials, and set this host's clock by NTP"

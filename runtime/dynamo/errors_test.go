@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime"
 )
@@ -30,6 +32,15 @@ func TestClassify(t *testing.T) {
 	down := answer(http.StatusServiceUnavailable, "")
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
+	// A request that arrives, and whose caller gives up before the reply.
+	cut, giveUp := context.WithCancel(t.Context())
+	tested := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		giveUp()
+		<-tested
+	}))
+	t.Cleanup(silent.Close)
+	t.Cleanup(func() { close(tested) })
 	static := credentials.NewStaticCredentialsProvider("a", "b", "")
 	role := aws.NewCredentialsCache(ec2rolecreds.New(func(o *ec2rolecreds.Options) {
 		o.Client = imds.New(imds.Options{Endpoint: down, Retryer: aws.NopRetryer{}})
@@ -47,6 +58,7 @@ func TestClassify(t *testing.T) {
 		"garbled reply":          {t.Context(), answer(http.StatusOK, "{"), static, unknown, false},
 		"nobody listens":         {t.Context(), "http://127.0.0.1:1", static, unapplied, false},
 		"context over before":    {over, down, static, unapplied, false},
+		"cut off in flight":      {cut, silent.URL, static, unknown, false},
 		"role's service is down": {t.Context(), down, role, unapplied, true},
 		"throttled": {
 			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static, unapplied, false,
@@ -66,8 +78,16 @@ func TestClassify(t *testing.T) {
 			if got != test.want {
 				t.Errorf("%v is %v, want %v", err, got, test.want)
 			}
-			s := &session{Store: &Store{table: "t"}}
-			if _, setup := errors.AsType[*runtime.SetupError](s.explain(got, err)); setup != test.setup {
+			// A client's own middleware may wrap what the transport returned.
+			op, ok := errors.AsType[*smithy.OperationError](err)
+			if !ok {
+				t.Fatalf("a %T", err)
+			}
+			wrapped := &smithy.OperationError{Err: fmt.Errorf("middleware: %w", op.Err)}
+			if again, _ := classify(wrapped); again != got {
+				t.Errorf("wrapped it is %v, want %v", again, got)
+			}
+			if _, setup := errors.AsType[*runtime.SetupError](explain("t", got, err)); setup != test.setup {
 				t.Errorf("%v: a SetupError is %v, want %v", err, setup, test.setup)
 			}
 		})

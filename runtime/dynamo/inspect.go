@@ -21,12 +21,11 @@ type Getter interface {
 // are Extra, by name. It returns nil where there is no bucket, which is then full. It fails with a *runtime.SetupError,
 // or a *runtime.UnavailableError when DynamoDB does not answer.
 func Inspect(ctx context.Context, client Getter, table, entity, resource string) (*bucket.Image, error) {
-	s := &session{Store: &Store{table: table}}
 	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &table, Key: bucketItemKey(entity, resource), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return nil, s.checkError(err)
+		return nil, checkError(table, err)
 	}
 	if len(out.Item) == 0 {
 		return nil, nil

@@ -67,7 +67,7 @@ func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
 	r := reply{outcome: applied}
 	if err != nil {
 		r.outcome, item = classify(err)
-		r.err = s.explain(r.outcome, err)
+		r.err = explain(s.table, r.outcome, err)
 	}
 	if r.outcome == applied && len(item) == 0 { // no DynamoDB answers so: something in between did
 		r = reply{outcome: unknown, err: errors.New("the reply to an update is empty")}
@@ -100,7 +100,7 @@ func (s *session) read(ctx context.Context, b *slot) (outcome, error) {
 		o, _ := classify(err)
 		event.Outcome = "failed"
 		s.observe(b, event)
-		return o, s.explain(o, err)
+		return o, explain(s.table, o, err)
 	}
 	if len(out.Item) == 0 {
 		event.Outcome = "missing"
