@@ -1,0 +1,62 @@
+// Package exception is how DynamoDB says no: the exceptions of its API, by code and message.
+package exception
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// Codes of exceptions, without the prefix they carry on the wire.
+const (
+	AccessDenied           = "AccessDeniedException"
+	ConditionalCheckFailed = "ConditionalCheckFailedException"
+	ExpiredIterator        = "ExpiredIteratorException"
+	IdempotentMismatch     = "IdempotentParameterMismatchException"
+	IncompleteSignature    = "IncompleteSignatureException"
+	InternalServerError    = "InternalServerError"
+	ItemCollectionTooLarge = "ItemCollectionSizeLimitExceededException"
+	LimitExceeded          = "LimitExceededException"
+	MissingAuthentication  = "MissingAuthenticationTokenException"
+	ProvisionedExceeded    = "ProvisionedThroughputExceededException"
+	ResourceInUse          = "ResourceInUseException"
+	ResourceNotFound       = "ResourceNotFoundException"
+	Serialization          = "SerializationException"
+	Throttling             = "ThrottlingException"
+	TransactionCanceled    = "TransactionCanceledException"
+	TransactionConflict    = "TransactionConflictException"
+	TransactionInProgress  = "TransactionInProgressException"
+	TrimmedDataAccess      = "TrimmedDataAccessException"
+	UnknownOperation       = "UnknownOperationException"
+	Validation             = "ValidationException"
+)
+
+// Error is an exception as a client sees it.
+type Error struct {
+	Code    string
+	Message string
+	Fields  Fields // nil, or what the exception carries beside its message
+}
+
+// Fields are the members of an exception beside its message, such as CancellationReasons.
+type Fields interface {
+	// AppendFields appends members as JSON, each preceded by a comma.
+	AppendFields([]byte) []byte
+}
+
+// New returns the exception of that code.
+func New(code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns a ValidationException.
+func Invalid(format string, args ...any) *Error { return New(Validation, format, args...) }
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Status is the HTTP status that carries the exception.
+func (e *Error) Status() int {
+	if e.Code == InternalServerError {
+		return http.StatusInternalServerError
+	}
+	return http.StatusBadRequest
+}
