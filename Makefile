@@ -8,14 +8,17 @@ PORT     ?= 8000
 FUZZTIME ?= 10s
 TESTFLAGS ?=
 
-# What an engine takes: nothing if one runs already, Java alone if its jars are elsewhere, else both.
+# What DynamoDB Local takes: nothing if one runs already, Java alone if its jars are elsewhere, else both.
 ifdef SLUICE_DYNAMODB_ENDPOINT
-ENGINE :=
+LOCAL :=
 else ifdef SLUICE_DYNAMODB_LOCAL
-ENGINE := java
+LOCAL := java
 else
-ENGINE := java $(FETCHED)
+LOCAL := java $(FETCHED)
 endif
+
+# The packages whose tests ask for a DynamoDB: the others give the same on any.
+ON_LOCAL := ./examples/... ./internal/cli ./internal/dynamolocal ./internal/dynamotest ./runtime/dynamo/... ./runtime/memdynamo/...
 
 # Programs that run until Ctrl-C are built and exec'ed: make passes signals on to them, `go run` would not.
 
@@ -27,7 +30,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(ENGINE) ## generate, start the engine and run the simulated gateway in examples/gateway
+demo: ## generate, and run the simulated gateway in examples/gateway
 	@go run ./cmd/sluice generate
 	@go build -o $(BUILD)/ ./examples/gateway
 	@exec $(BUILD)/gateway
@@ -41,11 +44,15 @@ check: ## fail, with a diff, if generated/ is not what limits.yaml gives
 	go run ./cmd/sluice generate --check
 
 .PHONY: test
-test: engine-if-possible ## run all tests, with the engine where this machine can run it (TESTFLAGS=…)
+test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…)
 	go test $(TESTFLAGS) ./...
 
+.PHONY: test-local
+test-local: $(LOCAL) ## run on DynamoDB Local the tests that ask for a DynamoDB, and those that hold our engine against it
+	SLUICE_DYNAMODB=local go test $(TESTFLAGS) $(ON_LOCAL)
+
 .PHONY: race
-race: engine-if-possible ## run all tests under the race detector (TESTFLAGS=-short for the short form)
+race: ## run all tests under the race detector (TESTFLAGS=-short for the short form)
 	go test -race $(TESTFLAGS) ./...
 
 .PHONY: fuzz
@@ -66,7 +73,7 @@ lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
 	$(LINT) run ./...
 
 .PHONY: dynamodb-local
-dynamodb-local: $(ENGINE) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)
+dynamodb-local: $(LOCAL) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)
 	@go build -o $(BUILD)/ ./internal/dynamolocal/serve
 	@exec $(BUILD)/serve -port $(PORT)
 
@@ -80,7 +87,7 @@ clean: ## delete what make fetched and built
 
 .PHONY: java
 java:
-	@command -v java >/dev/null || { echo "Java 17 or newer is not on PATH: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+	@command -v java >/dev/null || { echo "no Java 17 or newer on PATH: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
 
 # The new jars replace the old ones only once all are there. Maven prints escape codes even if told to be quiet and
 # colourless: its output is for failures.
@@ -94,11 +101,6 @@ $(FETCHED): internal/dynamolocal/pom.xml
 	@rm $(JARS).log
 	@mv $(JARS).new $(JARS)
 	@touch $@
-
-# For tests: they skip without an engine, so what is missing here stops nothing.
-.PHONY: engine-if-possible
-engine-if-possible:
-	@$(if $(ENGINE),$(MAKE) --no-print-directory --silent $(ENGINE),:) || echo "no DynamoDB Local: the tests that need it will be skipped"
 
 $(LINT):
 	GOBIN=$(abspath $(@D)) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

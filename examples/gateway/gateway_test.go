@@ -20,9 +20,6 @@ func TestExact(t *testing.T) {
 	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil { // its TTL
 		t.Fatal(err)
 	}
-	if err := warmUp(t.Context(), client, table); err != nil {
-		t.Fatal(err)
-	}
 	sim, err := newSimulation(t.Context(), client, settings{table: table, duration: 2 * time.Second, seed: 7})
 	if err == nil {
 		sim.run(t.Context())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,17 +14,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// report prints what each tenant got, what it cost, and the check. It fails if the check does.
+// report prints what each tenant got, what it cost, and the checks. It fails if a check does.
 func (s *simulation) report(ctx context.Context, out io.Writer) error {
-	var text strings.Builder
-	err := s.reportTenants(ctx, &text)
+	// Costs come second in print but first in time: the other parts read, which costs.
+	var tenants, costs, checks, bill strings.Builder
+	err := s.reportCosts(&costs)
 	if err == nil {
-		err = s.reportCosts(&text)
+		err = s.checkBill(&bill)
 	}
+	err = errors.Join(err, s.reportTenants(ctx, &tenants))
 	if err == nil {
-		err = s.check(ctx, &text)
+		err = s.check(ctx, &checks)
 	}
-	_, failed := io.WriteString(out, text.String())
+	_, failed := io.WriteString(out, tenants.String()+costs.String()+checks.String()+bill.String())
 	return errors.Join(err, failed)
 }
 
@@ -69,12 +72,17 @@ func (s *simulation) left(ctx context.Context, t *tenant) ([]int64, error) {
 	return []int64{snap.Available.RPM, snap.Available.TPM}, nil
 }
 
+// The paths of calls to DynamoDB that acquires take, and that settles and releases do.
+var (
+	charges = []string{"create", "normal", "retry", "reshape", "read", "repair", "undo"}
+	settles = []string{"settle", "adjust"}
+)
+
 // reportCosts prints calls to DynamoDB, their units and how long acquires took.
 func (s *simulation) reportCosts(out *strings.Builder) error {
 	c := s.meter.counts()
-	charges, settles := []string{"create", "normal", "retry", "reshape", "read", "repair", "undo"}, []string{"settle", "adjust"}
 	rows := [][]string{{"CALLS TO DYNAMODB", "CALLS", "REFUSED", "READ UNITS", "WRITE UNITS"}}
-	for _, path := range append(charges, settles...) {
+	for _, path := range slices.Concat(charges, settles) {
 		if u := s.meter.usage(path); u.calls > 0 {
 			rows = append(rows, []string{path, texttable.Count(int64(u.calls)), texttable.Count(int64(u.refused)), units(u.read), units(u.write)})
 		}
@@ -145,6 +153,22 @@ func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 		fmt.Fprintf(out, "check: ok: on all %d limits the table has as consumed what the program settled, %s millitokens in all\n",
 			checked, texttable.Count(sum))
 	}
+	return nil
+}
+
+// checkBill compares the units of the calls, as DynamoDB's replies and the runtime's rules state them, with the engine's own
+// meter, which bills as AWS does. Only the engine in the process has one.
+func (s *simulation) checkBill(out *strings.Builder) error {
+	if s.billed == nil {
+		return nil
+	}
+	stated, billed := s.meter.usage(slices.Concat(charges, settles)...), s.billed()
+	if stated.read != billed.Read || stated.write != billed.Write {
+		return fmt.Errorf("the calls state %s read and %s write units, the engine billed %s and %s",
+			units(stated.read), units(stated.write), units(billed.Read), units(billed.Write))
+	}
+	fmt.Fprintf(out, "bill: ok: the engine billed what the calls above state, %s read and %s write units\n",
+		units(billed.Read), units(billed.Write))
 	return nil
 }
 

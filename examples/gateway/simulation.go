@@ -13,11 +13,16 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
 // processes is how many gateways share the limits. They are one process of the system: each has a Limiter of its own, with
 // its own view of the buckets, and shares nothing else with the others.
 const processes = 3
+
+// budget is what an acquire may take. It is more than the default second, because the DynamoDB may share this machine with
+// whatever else runs on it.
+const budget = 5 * time.Second
 
 // simulation is the tenants, the gateways and the books.
 type simulation struct {
@@ -28,7 +33,8 @@ type simulation struct {
 	gateways []*gateway
 	meter    *meter
 	ledger   *ledger
-	before   map[accountKey]int64 // consumed before the run, millitokens: the table may have been used
+	before   map[accountKey]int64   // consumed before the run, millitokens: the table may have been used
+	billed   func() memdynamo.Units // what the run's calls cost by the engine's own meter; nil: only DynamoDB knows
 }
 
 // newSimulation opens the limiters, checks the table, and notes what was consumed before.

@@ -31,6 +31,7 @@ type grammar struct {
 	Init     initCommand     `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
 	Table    tableCommand    `cmd:"" help:"Create or check the DynamoDB table."`
 	Peek     peekCommand     `cmd:"" help:"Show what a bucket has left. Changes nothing."`
+	Dev      devCommand      `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 
 	PrintVersion versionFlag `name:"version" help:"Print the version."`

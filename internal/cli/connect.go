@@ -17,8 +17,11 @@ type connection struct {
 	Table    string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 }
 
-// tableForm is what DynamoDB takes for a table: its name, or its ARN.
-var tableForm = regexp.MustCompile(`^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?[a-zA-Z0-9_.-]{3,255}$`)
+// What DynamoDB takes for a table: its name, or, but for creating it, its ARN.
+var (
+	tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	tableForm = regexp.MustCompile(`^(arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?[a-zA-Z0-9_.-]{3,255}$`)
+)
 
 // client makes a client. What is wrong with the flags or AWS's configuration is an error.
 func (c connection) client(ctx context.Context) (*dynamodb.Client, error) {

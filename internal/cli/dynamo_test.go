@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"context"
+	"crypto/rand"
 	"strings"
 	"testing"
 	"time"
@@ -27,16 +29,14 @@ type fixed struct{ time.Time }
 func (f fixed) Now() time.Time                     { return f.Time }
 func (fixed) After(time.Duration) <-chan time.Time { return nil }
 
-// sluice runs the command line on client's engine at the given time, and returns the exit code and what it printed.
-func sluice(t *testing.T, client *dynamodb.Client, now time.Time, args ...string) (code int, stdout, stderr string) {
+// sluice runs the command line on the tests' engine at the given time, and returns the exit code and what it printed.
+func sluice(t *testing.T, now time.Time, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
 	program := cli.Program{Stdout: &out, Stderr: &errs, Now: func() time.Time { return now }}
-	code = program.Run(t.Context(), append(args, "--endpoint", endpoint(client)))
+	code = program.Run(t.Context(), append(args, "--endpoint", dynamotest.Endpoint(t)))
 	return code, out.String(), errs.String()
 }
-
-func endpoint(client *dynamodb.Client) string { return aws.ToString(client.Options().BaseEndpoint) }
 
 // expect fails the test where the command did not end as it should.
 func expect(t *testing.T, code int, stdout, stderr string, wantCode int, wantOut, wantErr string) {
@@ -55,25 +55,25 @@ const parts = `  ok  key PK, SK
 
 func TestTable(t *testing.T) {
 	client := dynamotest.Client(t)
-	const table = "cli-test-table"
+	table := "cli-test-table-" + rand.Text()
 	t.Cleanup(func() {
-		_, _ = client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String(table)})
+		_, _ = client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: &table})
 	})
 	missing := "sluice: table " + table + " does not exist: "
-	code, out, errs := sluice(t, client, start, "table", "check", "--table", table)
+	code, out, errs := sluice(t, start, "table", "check", "--table", table)
 	if code != 1 || out != "" || !strings.HasPrefix(errs, missing) ||
 		!strings.HasSuffix(errs, "; run `sluice table create --table "+table+"`, or check region and endpoint\n") {
 		t.Errorf("check of a missing table: exit code %d\n%s%s", code, out, errs)
 	}
-	creating := "creating table " + table + " in " + endpoint(client) + "\n"
-	code, out, errs = sluice(t, client, start, "table", "create", "--table", table)
+	creating := "creating table " + table + " in " + dynamotest.Endpoint(t) + "\n"
+	code, out, errs = sluice(t, start, "table", "create", "--table", table)
 	expect(t, code, out, errs, 0, "created table "+table+"\n"+parts, creating)
-	code, out, errs = sluice(t, client, start, "table", "create", "--table", table)
+	code, out, errs = sluice(t, start, "table", "create", "--table", table)
 	expect(t, code, out, errs, 0, "table "+table+" was there already\n"+parts, "")
 
 	t.Setenv("SLUICE_TABLE", table)
-	code, out, errs = sluice(t, client, start, "table", "check")
-	expect(t, code, out, errs, 0, "table "+table+" in "+endpoint(client)+"\n"+parts, "")
+	code, out, errs = sluice(t, start, "table", "check")
+	expect(t, code, out, errs, 0, "table "+table+" in "+dynamotest.Endpoint(t)+"\n"+parts, "")
 }
 
 func TestTableOfSomebodyElse(t *testing.T) {
@@ -91,10 +91,10 @@ func TestTableOfSomebodyElse(t *testing.T) {
 	common := name + "its key is not PK (S, hash) and SK (S, range)" + cure +
 		name + "index GSI1 (GSI1PK, GSI1SK) is missing; add it, projecting KEYS_ONLY\n" +
 		name + "index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY\n"
-	code, out, errs := sluice(t, client, start, "table", "check", "--table", table)
+	code, out, errs := sluice(t, start, "table", "check", "--table", table)
 	expect(t, code, out, errs, 1, "", common+
 		name+"TTL is not enabled on attribute ttl; enable it, as `sluice table create` does: else buckets that nobody uses stay for ever\n")
-	code, out, errs = sluice(t, client, start, "table", "create", "--table", table)
+	code, out, errs = sluice(t, start, "table", "create", "--table", table)
 	expect(t, code, out, errs, 1, "", common)
 }
 
@@ -106,7 +106,7 @@ func TestPeek(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := limits.User{ID: "123"}
-	code, out, errs := sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", table)
+	code, out, errs := sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 0, "user-123 on gpt-4: "+
 		"nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n", "")
 
@@ -114,7 +114,7 @@ func TestPeek(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs = sluice(t, client, start.Add(time.Second), "peek", "user-123", "gpt-4", "--table", table)
+	code, out, errs = sluice(t, start.Add(time.Second), "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 0, `user-123 on gpt-4
   LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
   rpm         66.6       100     100  100 every 1m     20s
@@ -125,13 +125,13 @@ func TestPeek(t *testing.T) {
 	if err := lease.Settle(t.Context(), limits.GPT4Cost{RPM: 35, TPM: 15_100}); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs = sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", table)
+	code, out, errs = sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 0, `user-123 on gpt-4
   LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
   rpm           65       100     100  100 every 1m     21s
   tpm         -100    10,000  15,000  10,000 every 1m  1m30.6s
 `, "")
-	code, out, errs = sluice(t, client, start.Add(time.Hour), "peek", "user-123", "gpt-4", "--table", table)
+	code, out, errs = sluice(t, start.Add(time.Hour), "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 0, `user-123 on gpt-4
   LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
   rpm          100       100     100  100 every 1m     now
@@ -141,7 +141,7 @@ func TestPeek(t *testing.T) {
 
 func TestPeekFails(t *testing.T) {
 	client := dynamotest.Client(t)
-	code, out, errs := sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", "cli-test-none")
+	code, out, errs := sluice(t, start, "peek", "user-123", "gpt-4", "--table", "cli-test-none")
 	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: table cli-test-none does not exist: ") {
 		t.Errorf("peek into a missing table: exit code %d\n%s%s", code, out, errs)
 	}
@@ -153,7 +153,7 @@ func TestPeekFails(t *testing.T) {
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs = sluice(t, client, start, "peek", "user-123", "gpt-4", "--table", table)
+	code, out, errs = sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 1, "", "sluice: the bucket of user-123 on gpt-4 is malformed: "+
 		"attribute rf: of type S, want an integer of 64 bits; "+
 		"mend or delete the item: a missing bucket is a full one\n")

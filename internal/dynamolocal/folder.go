@@ -45,7 +45,7 @@ func moduleRoot() (string, error) {
 			return "", fmt.Errorf("find the module root: %w", err)
 		}
 		if dir == filepath.Dir(dir) {
-			return "", &missingError{"no go.mod above " + start + ": set " + folderVariable + " to the folder with DynamoDB Local's jars"}
+			return "", errors.New("no go.mod above " + start + ": set " + folderVariable + " to the folder with DynamoDB Local's jars")
 		}
 	}
 }

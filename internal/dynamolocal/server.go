@@ -48,7 +48,8 @@ type Server struct {
 }
 
 // Start starts an engine with no tables and returns once it answers. ctx bounds the start alone: the engine then runs
-// until Stop, or until this process ends. An error that matches ErrMissing says what to install.
+// until Stop, or until this process ends. Where this
+// machine lacks what the engine needs, the error says what to install.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer for %v", startLimit))
 	defer cancel()
@@ -57,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return nil, &missingError{javaMissing}
+		return nil, errors.New(javaMissing)
 	}
 	dir, err := folder(o.Dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package dynamotest gives tests a real engine: one DynamoDB Local per test binary, and a table per test.
+// Package dynamotest gives tests a DynamoDB, and a table per test.
 //
 //	func TestMain(m *testing.M) { dynamotest.Main(m) }
 //
@@ -8,6 +8,7 @@
 //		…
 //	}
 //
-// Where the machine cannot run the engine, such a test skips and says what to install. CI sets SLUICE_REQUIRE_DYNAMODB=1:
-// there it fails, so that a missing engine cannot pass for a green run.
+// It is the engine in the process, one per test binary, which needs nothing. With SLUICE_DYNAMODB=local the same tests run
+// on DynamoDB Local (`make test-local`): there a machine that cannot run it fails them, so that a missing engine cannot
+// pass for a green run. Tests that hold one engine against the other ask for Local, and skip without that variable.
 package dynamotest

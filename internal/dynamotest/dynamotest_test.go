@@ -1,18 +1,16 @@
 package dynamotest_test
 
 import (
-	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/internal/dynamolocal"
 	"github.com/sluice-go/sluice/internal/dynamotest"
 )
 
@@ -75,6 +73,18 @@ func TestClientIsShared(t *testing.T) {
 	}
 }
 
+// TestEndpoint: whoever takes a URL reaches the engine that tests have a client of.
+func TestEndpoint(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := dynamotest.Table(t, client, onlyKey)
+	there := dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.BaseEndpoint, o.HTTPClient = aws.String(dynamotest.Endpoint(t)), http.DefaultClient
+	})
+	if got := tables(t, there); !slices.Contains(got, table) {
+		t.Errorf("%s is not among the tables %q", table, got)
+	}
+}
+
 // recorder is a testing.TB that notes how a test ended.
 type recorder struct {
 	testing.TB
@@ -92,28 +102,25 @@ func (r *recorder) end(how, format string, args []any) {
 	runtime.Goexit()
 }
 
-func TestSkipOrFail(t *testing.T) {
-	_, missing := dynamolocal.Start(t.Context(), dynamolocal.Options{Dir: "/nowhere"})
-	for _, test := range []struct {
-		name, require string
-		err           error
-		want          string
-	}{
-		{"missing", "", missing, "skipped: no DynamoDB: "},
-		{"missing but required", "1", missing, "failed: no DynamoDB, and SLUICE_REQUIRE_DYNAMODB=1 requires one: "},
-		{"broken", "", errors.New("it exited"), "failed: no DynamoDB: "},
+// TestWhichEngine: a run for the engine in the process skips what is about DynamoDB Local; one for DynamoDB Local fails where
+// there is none, and so does one for nothing that exists.
+func TestWhichEngine(t *testing.T) {
+	for _, test := range []struct{ engine, want string }{
+		{"", "skipped: this test needs DynamoDB Local: run `make test-local`, which sets SLUICE_DYNAMODB=local"},
+		{"local", ""},
+		{"lokal", "failed: SLUICE_DYNAMODB=lokal: want local, or nothing for the engine in the process"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Setenv("SLUICE_REQUIRE_DYNAMODB", test.require)
+		t.Run(test.engine, func(t *testing.T) {
+			t.Setenv("SLUICE_DYNAMODB", test.engine)
 			r := &recorder{TB: t}
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				dynamotest.SkipOrFail(r, test.err)
+				dynamotest.RequireLocal(r)
 			}()
 			<-done
-			if want := test.want + test.err.Error(); !strings.HasPrefix(r.ended, want) {
-				t.Errorf("the test %s\nwant it %s", r.ended, want)
+			if r.ended != test.want {
+				t.Errorf("the test %s\nwant it %s", r.ended, test.want)
 			}
 		})
 	}

@@ -175,7 +175,11 @@ func TestCheck(t *testing.T) {
 
 func TestCheckMissingTable(t *testing.T) {
 	got, _ := checked(t, dynamotest.Client(t), "nobody-made-this", 0)
-	const want = "sluice: table TABLE does not exist: " + "ResourceNotFoundException: Cannot do operations on a non-existent table" +
+	why := "Requested resource not found: Table: TABLE not found"
+	if dynamotest.OnLocal(t) {
+		why = "Cannot do operations on a non-existent table"
+	}
+	want := "sluice: table TABLE does not exist: ResourceNotFoundException: " + why +
 		"; run `sluice table create --table TABLE`, or check region and endpoint"
 	if got = withoutRequest(strings.ReplaceAll(got, "nobody-made-this", "TABLE")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -112,9 +113,10 @@ func TestConnectionRefused(t *testing.T) {
 	}
 	o := e.client.Options()
 	o.Retryer = aws.NopRetryer{} // of reads: its pauses take real time
-	working := o.BaseEndpoint
-	endpoint := "http://" + closed
-	fresh := e.demo(t, dynamodb.New(o, func(o *dynamodb.Options) { o.BaseEndpoint = &endpoint }))
+	refused := dynamodb.New(o, func(o *dynamodb.Options) {
+		o.BaseEndpoint, o.HTTPClient = aws.String("http://"+closed), http.DefaultClient
+	})
+	fresh := e.demo(t, refused)
 
 	_, err = fresh.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
 	if !isA[*runtime.UnavailableError](err) || !strings.HasSuffix(err.Error(), "dial tcp "+closed+": connect: connection refused") {
@@ -127,14 +129,12 @@ func TestConnectionRefused(t *testing.T) {
 	process := e.demo(t, moving)
 	lease := script{t, e, process}.acquire(10, 0)
 	process.calls(t, "read found", "retry applied")
-	o.BaseEndpoint = &endpoint
-	moving.API = dynamodb.New(o)
+	moving.API = refused
 	_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
 	if failure, ok := errors.AsType[*runtime.UnavailableError](err); !ok || failure.Attempts != DefaultAttempts {
 		t.Errorf("got %v, want an UnavailableError after %d attempts", err, DefaultAttempts)
 	}
 	process.calls(t, slices.Repeat([]string{"retry unapplied"}, DefaultAttempts)...)
-	o.BaseEndpoint = working
 	moving.API = dynamodb.New(o)
 	if err := process.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -155,6 +155,10 @@ func TestSetupErrors(t *testing.T) {
 	otherKeys := tableWith(t, e.client, func(in *dynamodb.CreateTableInput) {
 		in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("Id"), aws.String("Id")
 	})
+	noTable, noKey := "Requested resource not found", "The provided key element does not match the schema"
+	if dynamotest.OnLocal(t) {
+		noTable, noKey = "Cannot do operations on a non-existent table", "One of the required keys was not given a value"
+	}
 	for name, test := range map[string]struct {
 		table  string
 		mishap mishap
@@ -162,12 +166,12 @@ func TestSetupErrors(t *testing.T) {
 	}{
 		"missing table": {
 			table: "nobody-made-this",
-			err: "sluice: table TABLE does not exist: ResourceNotFoundException: Cannot do operations on a non-existent table; " +
+			err: "sluice: table TABLE does not exist: ResourceNotFoundException: " + noTable + "; " +
 				"run `sluice table create --table TABLE`, or check region and endpoint",
 		},
 		"other keys": {
 			table: otherKeys,
-			err: "sluice: DynamoDB does not accept the request: ValidationException: One of the required keys was not given a value; " +
+			err: "sluice: DynamoDB does not accept the request: ValidationException: " + noKey + "; " +
 				"run `sluice table check`, and `sluice generate` if the generated code is older than the runtime",
 		},
 		"access denied": {

@@ -1,0 +1,111 @@
+package limittest
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Fake is an Acquirer that admits everything until told otherwise, and records. It is safe for concurrent use, and what it
+// is told holds for later calls.
+//
+// It knows no schema: it fills in no per_call and finds no fault with a cost, its errors name entities by their IDs alone and
+// its resource as "fake", and its leases and snapshots show nothing that is left. All else is as with a *runtime.Resource.
+type Fake[E runtime.Entity, C any] struct {
+	mu      sync.Mutex
+	denial  *denial // nil: none
+	failure error   // nil: none
+	calls   []*Call[E, C]
+}
+
+// denial is what Deny was told.
+type denial struct {
+	limit      string
+	retryAfter time.Duration
+}
+
+// Call is one recorded Acquire, Wait or Do.
+type Call[E runtime.Entity, C any] struct {
+	Entity         E
+	Cost, Settled  C     // Settled is what Settle stated, if it was called
+	Err            error // why it was not admitted; nil if it was, or still waits
+	Done, Released bool  // Done: settled or released; Released: the latter
+}
+
+// NewFake returns a Fake. resource only tells the types, and is not used:
+//
+//	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
+func NewFake[E runtime.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { return &Fake[E, C]{} }
+
+// Admit ends what Deny or Fail began.
+func (f *Fake[E, C]) Admit() { f.tell(nil, nil) }
+
+// Deny makes acquires fail with a *runtime.DeniedError for that limit. A Wait is admitted once retryAfter has passed, or
+// fails at once, as it does with a Resource, if it has no time to wait that long.
+func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
+	f.tell(&denial{limit, retryAfter}, nil)
+}
+
+// Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
+func (f *Fake[E, C]) Fail(err error) { f.tell(nil, err) }
+
+func (f *Fake[E, C]) tell(d *denial, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denial, f.failure = d, err
+}
+
+// Calls returns what was recorded so far, in the order in which the calls came in, refused ones too.
+func (f *Fake[E, C]) Calls() []Call[E, C] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	calls := make([]Call[E, C], len(f.calls))
+	for i, c := range f.calls {
+		calls[i] = *c
+	}
+	return calls
+}
+
+// Acquire implements runtime.Acquirer.
+func (f *Fake[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...runtime.CallOption) (*runtime.Lease[C], error) {
+	return f.record(entity, cost).Acquire(ctx, entity, cost, opts...)
+}
+
+// Wait implements runtime.Acquirer.
+func (f *Fake[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...runtime.CallOption) (*runtime.Lease[C], error) {
+	return f.record(entity, cost).Wait(ctx, entity, cost, opts...)
+}
+
+// Do implements runtime.Acquirer.
+func (f *Fake[E, C]) Do(
+	ctx context.Context, entity E, cost C, fn func(context.Context, *runtime.Lease[C]) error, opts ...runtime.CallOption,
+) error {
+	return f.record(entity, cost).Do(ctx, entity, cost, fn, opts...)
+}
+
+// Peek implements runtime.Acquirer. It is not recorded.
+func (f *Fake[E, C]) Peek(ctx context.Context, entity E) (*runtime.Snapshot[C], error) {
+	return f.resource(entity, &Call[E, C]{}).Peek(ctx, entity)
+}
+
+// record adds a call, and returns the Resource that serves it.
+func (f *Fake[E, C]) record(entity E, cost C) *runtime.Resource[E, C] {
+	c := &Call[E, C]{Entity: entity, Cost: cost}
+	f.mu.Lock()
+	f.calls = append(f.calls, c)
+	f.mu.Unlock()
+	return f.resource(entity, c)
+}
+
+// resource returns a real Resource for one call alone, on a session that knows which: waiting, contexts, options and leases
+// are thereby those of production.
+func (f *Fake[E, C]) resource(entity E, c *Call[E, C]) *runtime.Resource[E, C] {
+	s := &session[E, C]{fake: f, call: c}
+	b := runtime.NewBuilder(s, runtime.WithObserver(s.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	r := runtime.Bind[E](b, definitionFor(entity), s.vector, s.cost)
+	_, _ = b.Limiter() // it opens s, which does not fail, and no option is wrong
+	return r
+}

@@ -1,0 +1,234 @@
+package limittest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/limittest"
+)
+
+type call = limittest.Call[limits.GPT4Entity, limits.GPT4Cost]
+
+// newFake returns a fake as handlers take it, too.
+func newFake() (*limittest.Fake[limits.GPT4Entity, limits.GPT4Cost], limits.GPT4Acquirer) {
+	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
+	return fake, fake
+}
+
+// recorded compares what fake recorded.
+func recorded(t *testing.T, fake *limittest.Fake[limits.GPT4Entity, limits.GPT4Cost], want ...call) {
+	t.Helper()
+	unexported := cmpopts.IgnoreUnexported(limits.GPT4Cost{}, limits.User{}, limits.Project{}, limits.Org{})
+	if diff := cmp.Diff(want, fake.Calls(), unexported, cmpopts.EquateErrors(), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+var cost, actual = limits.GPT4Cost{TPM: 500}, limits.GPT4Cost{TPM: 300}
+
+func TestFakeRecords(t *testing.T) {
+	fake, gpt4 := newFake()
+	ctx := t.Context()
+	recorded(t, fake)
+
+	settled := acquire(t, gpt4, user, cost)
+	if settled.Cost() != cost || settled.Remaining() != (limits.GPT4Cost{}) {
+		t.Errorf("a lease of %v has %v left, want the cost and nothing", settled.Cost(), settled.Remaining())
+	}
+	open := call{Entity: user, Cost: cost}
+	recorded(t, fake, open)
+	if err := settled.Settle(ctx, actual); err != nil {
+		t.Error(err)
+	}
+	settled.Release(ctx) // does nothing
+	if err := settled.Settle(ctx, cost); !errors.Is(err, runtime.ErrSettled) {
+		t.Errorf("a second settle: %v", err)
+	}
+	first := call{Entity: user, Cost: cost, Settled: actual, Done: true}
+	recorded(t, fake, first)
+
+	waited, err := gpt4.Wait(ctx, user.Project, cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waited.Release(ctx)
+	second := call{Entity: user.Project, Cost: cost, Done: true, Released: true}
+	acquire(t, gpt4, user, actual) // dropped
+	third := call{Entity: user, Cost: actual}
+	recorded(t, fake, first, second, third)
+
+	// To settle for nothing is to settle.
+	if err := acquire(t, gpt4, user, cost).Settle(ctx, limits.GPT4Cost{}); err != nil {
+		t.Error(err)
+	}
+	recorded(t, fake, first, second, third, call{Entity: user, Cost: cost, Done: true})
+}
+
+func TestFakeDo(t *testing.T) {
+	fake, gpt4 := newFake()
+	failed := errors.New("the model failed")
+	nothing := func(context.Context, *limits.GPT4Lease) error { return nil }
+	if err := gpt4.Do(t.Context(), user, cost, nothing); err != nil {
+		t.Error(err)
+	}
+	if err := gpt4.Do(t.Context(), user, cost, func(context.Context, *limits.GPT4Lease) error { return failed }); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	err := gpt4.Do(t.Context(), user, cost, func(ctx context.Context, lease *limits.GPT4Lease) error { return lease.Settle(ctx, actual) })
+	if err != nil {
+		t.Error(err)
+	}
+	fake.Fail(failed)
+	if err := gpt4.Do(t.Context(), user, cost, nothing); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	open := call{Entity: user, Cost: cost}
+	recorded(t, fake, open, call{Entity: user, Cost: cost, Done: true, Released: true},
+		call{Entity: user, Cost: cost, Settled: actual, Done: true}, call{Entity: user, Cost: cost, Err: failed})
+}
+
+func TestFakeDenies(t *testing.T) {
+	fake, gpt4 := newFake()
+	fake.Deny(limits.GPT4TPM, 1500*time.Millisecond)
+	for range 2 {
+		_, err := gpt4.Acquire(t.Context(), user, cost)
+		denied, ok := errors.AsType[*limits.DeniedError](err)
+		if !ok || denied.Limit != limits.GPT4TPM || denied.RetryAfter != 1500*time.Millisecond || denied.Entity != "1" || len(denied.Refusals) != 1 {
+			t.Errorf("%#v", err)
+		}
+	}
+	if calls := fake.Calls(); len(calls) != 2 || calls[1].Err == nil || calls[1].Done {
+		t.Errorf("recorded %+v", calls)
+	}
+	if _, err := gpt4.Peek(t.Context(), user); err != nil { // which denies nobody
+		t.Error(err)
+	}
+	fake.Admit()
+	acquire(t, gpt4, user, cost)
+}
+
+func TestFakeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake, gpt4 := newFake()
+		fake.Deny(limits.GPT4RPM, time.Minute)
+		began := time.Now()
+		lease, err := gpt4.Wait(t.Context(), user, cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease.Release(t.Context())
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it waited %v, want the minute", took)
+		}
+
+		began = time.Now()
+		_, err = gpt4.Wait(t.Context(), user, cost, runtime.MaxWait(time.Second))
+		if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.RetryAfter != time.Minute || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without the time: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Second, cancel)
+		_, gone := gpt4.Wait(ctx, user, cost)
+		if !errors.Is(gone, context.Canceled) {
+			t.Errorf("a caller who has gone: %v", gone)
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("both took %v, want 2s", took)
+		}
+		recorded(t, fake, call{Entity: user, Cost: cost, Done: true, Released: true},
+			call{Entity: user, Cost: cost, Err: err}, call{Entity: user, Cost: cost, Err: gone})
+	})
+}
+
+func TestFakeFails(t *testing.T) {
+	fake, gpt4 := newFake()
+	lease := acquire(t, gpt4, user, cost)
+	released := acquire(t, gpt4, user, cost)
+	down := &limits.UnavailableError{Resource: limits.GPT4, Attempts: 3, Err: errors.New("down")}
+	fake.Fail(down)
+	if _, err := gpt4.Acquire(t.Context(), user, cost); !errors.Is(err, down) {
+		t.Error(err)
+	}
+	if _, err := gpt4.Wait(t.Context(), user, cost); !errors.Is(err, down) {
+		t.Error(err)
+	}
+	if _, err := gpt4.Peek(t.Context(), user); !errors.Is(err, down) {
+		t.Error(err)
+	}
+	if err := lease.Settle(t.Context(), actual); !errors.Is(err, down) {
+		t.Error(err)
+	}
+	released.Release(t.Context())
+	fake.Fail(nil)
+	acquire(t, gpt4, user, cost)
+	refused := call{Entity: user, Cost: cost, Err: down}
+	recorded(t, fake, call{Entity: user, Cost: cost, Settled: actual, Done: true}, call{Entity: user, Cost: cost, Done: true, Released: true},
+		refused, refused, call{Entity: user, Cost: cost})
+}
+
+// TestFakeFindsFault where a Resource does, but for what only the schema knows.
+func TestFakeFindsFault(t *testing.T) {
+	fake, gpt4 := newFake()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct {
+		ctx    context.Context
+		entity limits.GPT4Entity
+		opts   []runtime.CallOption
+		want   string
+	}{
+		"no entity":  {t.Context(), nil, nil, "sluice: fake: entity is nil"},
+		"no id":      {t.Context(), limits.User{}, nil, "sluice: fake: id of  is empty: set the entity's ID"},
+		"bad option": {t.Context(), user, []runtime.CallOption{runtime.MaxWait(-1)}, "sluice: fake: option \"MaxWait(-1ns)\" is out of range: want more than 0"},
+		"ctx over":   {over, user, nil, "sluice: fake for 1: context canceled"},
+	} {
+		_, err := gpt4.Acquire(test.ctx, test.entity, cost, test.opts...)
+		if fmt.Sprint(err) != test.want {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
+		}
+		if calls := fake.Calls(); !errors.Is(calls[len(calls)-1].Err, err) {
+			t.Errorf("%s: recorded %v", name, calls[len(calls)-1].Err)
+		}
+	}
+}
+
+// TestFakeConcurrently: whoever settles is recorded with what it took. It is for the race detector, too.
+func TestFakeConcurrently(t *testing.T) {
+	fake, gpt4 := newFake()
+	var all sync.WaitGroup
+	for i := range int64(64) {
+		all.Go(func() {
+			lease, err := gpt4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: i + 1})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var both sync.WaitGroup
+			both.Go(func() { _ = lease.Settle(t.Context(), limits.GPT4Cost{TPM: 1000 + i}) }) // one of these comes first
+			both.Go(func() { _ = lease.Settle(t.Context(), limits.GPT4Cost{TPM: 1000 + i}) })
+			both.Wait()
+			_ = fake.Calls()
+		})
+	}
+	all.Wait()
+	seen := map[int64]bool{}
+	for _, c := range fake.Calls() {
+		seen[c.Cost.TPM] = true
+		if !c.Done || c.Settled.TPM != c.Cost.TPM+999 {
+			t.Errorf("recorded %+v", c)
+		}
+	}
+	if len(seen) != 64 {
+		t.Errorf("%d calls, want 64", len(seen))
+	}
+}

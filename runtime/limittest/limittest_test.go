@@ -1,0 +1,158 @@
+package limittest_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/limittest"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+)
+
+var user = limits.User{ID: "1", Project: limits.Project{ID: "1", Org: limits.Org{ID: "1"}}}
+
+// open returns a limiter on a store.
+func open(t testing.TB, store runtime.Store) *limits.Limiter {
+	t.Helper()
+	lim, err := limits.New(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lim
+}
+
+// acquire fails the test if it is not admitted.
+func acquire(t testing.TB, gpt4 limits.GPT4Acquirer, entity limits.GPT4Entity, cost limits.GPT4Cost) *limits.GPT4Lease {
+	t.Helper()
+	lease, err := gpt4.Acquire(t.Context(), entity, cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// The real thing, in the process, on virtual time.
+func TestDeniedThenRefilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lim, err := limits.New(limittest.Store(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lim.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		cost := limits.GPT4Cost{TPM: 10_000}
+		if _, err := lim.GPT4.Acquire(t.Context(), user, cost); err != nil {
+			t.Fatal(err)
+		}
+		_, err = lim.GPT4.Acquire(t.Context(), user, cost)
+		denied, ok := errors.AsType[*limits.DeniedError](err)
+		if !ok || denied.Limit != limits.GPT4TPM {
+			t.Fatal(err)
+		}
+		time.Sleep(denied.RetryAfter)
+		if _, err := lim.GPT4.Acquire(t.Context(), user, cost); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestStoreTakesNoTime: creating the table sleeps nowhere.
+func TestStoreTakesNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		limittest.Store(t)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %v of virtual time", took)
+		}
+	})
+}
+
+// TestStoresAreApart: each Store has an engine of its own; two of StoreOn share one.
+func TestStoresAreApart(t *testing.T) {
+	engine := memdynamo.New()
+	shared, again, apart := open(t, limittest.StoreOn(t, engine)), open(t, limittest.StoreOn(t, engine)), open(t, limittest.Store(t))
+	acquire(t, shared.GPT4, user, limits.GPT4Cost{TPM: 15_000})
+	_, err := again.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 5_000})
+	if _, denied := errors.AsType[*limits.DeniedError](err); !denied {
+		t.Errorf("the second process on one engine: %v, want it denied", err)
+	}
+	acquire(t, apart.GPT4, user, limits.GPT4Cost{TPM: 15_000})
+	if engine.Consumed().Table(limittest.Table).Applied.Write == 0 {
+		t.Error("the engine's meter shows nothing")
+	}
+}
+
+// TestFaultsReachTheStore: an engine that is down is an unavailable store, and no charge.
+func TestFaultsReachTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memdynamo.New()
+		lim := open(t, limittest.StoreOn(t, engine))
+		engine.Faults().Down(true)
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000})
+		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
+			t.Errorf("down: %v", err)
+		}
+		engine.Faults().Clear()
+		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 15_000})
+
+		// A reply that is lost is no second charge.
+		lost := 0
+		engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
+			if r.Operation == "UpdateItem" && lost == 0 {
+				lost++
+				return memdynamo.LoseReply
+			}
+			return memdynamo.None
+		})
+		time.Sleep(time.Minute)
+		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 4_000})
+		if lost == 0 {
+			t.Error("no reply was lost")
+		}
+		seen, err := lim.GPT4.Peek(t.Context(), user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := seen.Available.TPM; left < 6_000 || left > 6_050 { // some refill, as the retry waits a little
+			t.Errorf("%d tokens are left of 10,000, want 6,000", left)
+		}
+	})
+}
+
+// gateway is a handler as users have it.
+type gateway struct{ gpt4 limits.GPT4Acquirer }
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	lease, err := g.gpt4.Acquire(r.Context(), user, limits.GPT4Cost{TPM: 500})
+	if denied, ok := errors.AsType[*limits.DeniedError](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int((denied.RetryAfter+time.Second-1)/time.Second)))
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer lease.Release(r.Context())
+	if err := lease.Settle(r.Context(), limits.GPT4Cost{TPM: 321}); err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}
+
+// A fake, where only the handler matters.
+func TestHandlerAnswers429(t *testing.T) {
+	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
+	fake.Deny(limits.GPT4TPM, 1500*time.Millisecond)
+	rec := httptest.NewRecorder()
+	(&gateway{gpt4: fake}).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/chat", nil))
+	if rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") != "2" {
+		t.Fatal(rec.Code, rec.Header())
+	}
+}

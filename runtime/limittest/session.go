@@ -1,0 +1,114 @@
+package limittest
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/internal/seal"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// definition is a resource of one limit, of which every kind has a bucket.
+type definition struct{ spec *runtime.Spec }
+
+// Spec implements runtime.Definition.
+func (d definition) Spec() *runtime.Spec { return d.spec }
+
+// definitionFor returns one that knows entity's kind, and so as many as come before it.
+func definitionFor(entity runtime.Entity) definition {
+	spec := &runtime.Spec{Resource: "fake", Limits: []string{""}}
+	if entity != nil { // if it is, the call is refused for that
+		spec.Kinds = make([]runtime.Kind, entity.Chain(nil)[0].Kind+1)
+	}
+	return definition{spec}
+}
+
+// session is the Store, and the Session, of one call. The fake's lock guards it.
+type session[E runtime.Entity, C any] struct {
+	fake     *Fake[E, C]
+	call     *Call[E, C]
+	said     []C // all costs that were turned into vectors
+	denied   bool
+	admitted bool
+}
+
+// vector stands for a cost, of which nobody here knows the limits: its place among those said, from 1.
+func (s *session[E, C]) vector(cost C, dst []int64) []int64 {
+	s.fake.mu.Lock()
+	defer s.fake.mu.Unlock()
+	s.said = append(s.said, cost)
+	return append(dst, int64(len(s.said)))
+}
+
+// cost undoes vector. Any other vector is that of nothing.
+func (s *session[E, C]) cost(v []int64) (cost C) {
+	s.fake.mu.Lock()
+	defer s.fake.mu.Unlock()
+	if len(v) == 1 && v[0] >= 1 && v[0] <= int64(len(s.said)) {
+		cost = s.said[v[0]-1]
+	}
+	return cost
+}
+
+// observer notes how the call ended.
+func (s *session[E, C]) observer() *runtime.Observer {
+	refused := func(e runtime.Event) {
+		s.fake.mu.Lock()
+		defer s.fake.mu.Unlock()
+		if !s.admitted { // otherwise it is the settle that failed
+			s.call.Err = e.Err
+		}
+	}
+	return &runtime.Observer{Denied: refused, Failed: refused}
+}
+
+// Acquire implements runtime.Session.
+func (s *session[E, C]) Acquire(_ context.Context, call *runtime.Call) error {
+	s.fake.mu.Lock()
+	defer s.fake.mu.Unlock()
+	d, err := s.fake.denial, s.fake.failure
+	if err == nil && d != nil && !s.denied {
+		s.denied = true // who asks again has waited
+		entity := call.Parts[0].Buckets[0].Entity
+		err = &runtime.DeniedError{
+			Resource: "fake", Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter,
+			Refusals: []runtime.Refusal{{Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter}},
+		}
+	}
+	s.admitted = err == nil
+	return err
+}
+
+// Settle implements runtime.Session. What is given back whole was released: a cost has a vector above 0.
+func (s *session[E, C]) Settle(_ context.Context, call *runtime.Call) error {
+	s.fake.mu.Lock()
+	defer s.fake.mu.Unlock()
+	s.call.Done = true
+	if said := call.Parts[0].Actual[0] / bucket.Milli; said > 0 {
+		s.call.Settled = s.said[said-1]
+	} else {
+		s.call.Released = true
+	}
+	return s.fake.failure
+}
+
+// Peek implements runtime.Session.
+func (s *session[E, C]) Peek(context.Context, *runtime.Call) error {
+	s.fake.mu.Lock()
+	defer s.fake.mu.Unlock()
+	return s.fake.failure
+}
+
+// Check implements runtime.Session.
+func (*session[E, C]) Check(context.Context) error { return nil }
+
+// Close implements runtime.Session.
+func (*session[E, C]) Close(context.Context) error { return nil }
+
+// Open implements runtime.Store.
+func (s *session[E, C]) Open(*runtime.Env, ...runtime.Definition) (runtime.Session, error) {
+	return s, nil
+}
+
+// Sealed implements runtime.Store.
+func (*session[E, C]) Sealed(seal.Sealed) {}

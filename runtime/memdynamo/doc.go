@@ -1,0 +1,35 @@
+// Package memdynamo is DynamoDB in the process: for tests that want the real thing's rules, prices and failures, without a
+// network, Java or Docker.
+//
+//	engine := memdynamo.New()
+//	client := engine.Client() // a *dynamodb.Client
+//
+// An Engine is an http.Handler that speaks DynamoDB's JSON protocol, and its clients are the SDK's own, on a transport
+// without sockets: what production runs is what runs here, with its errors, retries and time-outs. It works in the bubbles
+// of testing/synctest, on virtual time, and has its own Faults and its own meter:
+//
+//	engine.Faults().LoseReplies(0.1)
+//	…
+//	engine.Consumed().Table("things").Refused.Write
+//
+// # What it serves
+//
+// CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive; PutItem, GetItem,
+// UpdateItem, DeleteItem, BatchGetItem, BatchWriteItem, TransactWriteItems, TransactGetItems, Query, Scan; and of streams
+// ListStreams, DescribeStream, GetShardIterator, GetRecords. They have the whole expression language, DynamoDB's
+// validation and its numbers: exact decimals of 38 digits. Any other operation is an UnknownOperationException: PartiQL,
+// backups, global tables, imports and exports, tags, auto scaling.
+//
+// # Differences from AWS
+//
+//   - All is in memory, of one region and one account. Tables are there, and gone, at once.
+//   - A signature is wanted, and not checked: any credentials do. There are no rights.
+//   - Without Faults reads are never stale, indexes never behind, items deleted as they expire, and nothing is throttled.
+//   - A request that is under way arrives, whatever becomes of its client, unless Faults lose it.
+//
+// # Differences from DynamoDB Local
+//
+// Where the two differ, this package does as AWS: a signature's and a request's form are checked; index keys of the wrong type
+// are refused on updates too; failed conditions and cancelled transactions are billed; transactions conflict; partitions and
+// tables are throttled if Faults say so. All credentials see the same tables.
+package memdynamo

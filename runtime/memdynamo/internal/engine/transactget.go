@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
+)
+
+// transactGetInput is the input of TransactGetItems.
+type transactGetInput struct {
+	TransactItems          []*transactGetItem
+	ReturnConsumedCapacity *string
+}
+
+// transactGetItem is one read of a TransactGetItems.
+type transactGetItem struct{ Get *getInput }
+
+func transactGetItems(_ context.Context, db *DB, input []byte) ([]byte, error) {
+	in, err := decode[transactGetInput](input)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.validate(); err != nil {
+		return nil, err
+	}
+	gets := make([]get, len(in.TransactItems))
+	for i, item := range in.TransactItems {
+		if gets[i], err = item.Get.parse(); err != nil {
+			return nil, err
+		}
+	}
+
+	m := db.enter()
+	defer db.mu.Unlock()
+	return db.transactGet(m, gets, in.ReturnConsumedCapacity)
+}
+
+// validate holds the parameters to the rules of each one alone.
+func (in *transactGetInput) validate() error {
+	var c constraints
+	c.consumed(in.ReturnConsumedCapacity)
+	c.transactItems(len(in.TransactItems), in.TransactItems != nil)
+	for i, item := range in.TransactItems {
+		at := fmt.Sprintf("transactItems.%d.member.get", i+1)
+		if item == nil || item.Get == nil {
+			c.required(at, false)
+			continue
+		}
+		c.required(at+".tableName", item.Get.TableName != nil)
+		if item.Get.TableName != nil {
+			c.name(at+".tableName", tableName(*item.Get.TableName))
+		}
+		c.required(at+".key", item.Get.Key != nil)
+	}
+	return c.err()
+}
+
+// transactGet reads items of one moment.
+func (db *DB) transactGet(m moment, gets []get, mode *string) ([]byte, error) {
+	ids, err := db.aimGets(gets)
+	if err != nil {
+		return nil, err
+	}
+	which, collided := db.collides(m, len(ids), func(i int) itemID { return ids[i] })
+	throttled := db.chance(m.Throttle)
+	rs := make(reasons, len(gets))
+	items := make([]value.Map, len(gets))
+	var used usages
+	for i, id := range ids {
+		items[i] = id.table.Get(id.key)
+		u := usage{table: id.table, base: transactional * readUnits(value.ItemSize(items[i]), true)}
+		used.add(u)
+		hash := gets[i].key[id.table.Def.Key.Hash.Name]
+		switch {
+		case which[i]:
+			rs[i] = conflictReason()
+		case throttled || !collided && !id.table.admit(m, demand{of: partition{hash: hash}, read: u.base}):
+			rs[i] = throughputReason(id.table)
+		}
+	}
+	if rs.any() {
+		if collided && !throttled {
+			db.billAll("TransactGetItems", used, Cancelled)
+		}
+		return nil, rs.cancelled()
+	}
+	db.billAll("TransactGetItems", used, Applied)
+	out := used.appendTo([]byte{'{'}, mode, true)
+	out = append(appendMember(out, "Responses"), '[')
+	for i, item := range items {
+		out = append(appendElement(out), '{')
+		if item != nil {
+			out = value.AppendMap(appendMember(out, "Item"), project(gets[i].projection, item))
+		}
+		out = append(out, '}')
+	}
+	return append(out, "]}"...), nil
+}
+
+// aimGets finds the items of all reads.
+func (db *DB) aimGets(gets []get) ([]itemID, error) {
+	tables := make([]*tableState, len(gets))
+	for i := range gets {
+		t, err := db.lookup(gets[i].table)
+		if err != nil {
+			return nil, err
+		}
+		tables[i] = t
+	}
+	ids := make([]itemID, len(gets))
+	rs := make(reasons, len(gets))
+	seen := make(map[itemID]bool, len(gets))
+	for i, t := range tables {
+		if err := gets[i].aim(t); err != nil {
+			rs[i] = reasonOf(err)
+			continue
+		}
+		id := itemID{t, t.KeyOf(gets[i].key)}
+		if seen[id] {
+			return nil, sameItemTwice()
+		}
+		seen[id] = true
+		ids[i] = id
+	}
+	if rs.any() {
+		return nil, rs.cancelled()
+	}
+	return ids, nil
+}

@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
+	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
+)
+
+// transactWriteItem is one action of a TransactWriteItems: one of these.
+type transactWriteItem struct{ ConditionCheck, Put, Update, Delete *actionInput }
+
+// only returns the one action; at is its name in paths.
+func (w *transactWriteItem) only() (in *actionInput, v verb, at string, err error) {
+	given := 0
+	for _, a := range [...]struct {
+		in *actionInput
+		v  verb
+		at string
+	}{
+		{w.ConditionCheck, check, "conditionCheck"}, {w.Put, put, "put"}, {w.Update, update, "update"}, {w.Delete, remove, "delete"},
+	} {
+		if a.in != nil {
+			given++
+			in, v, at = a.in, a.v, a.at
+		}
+	}
+	switch given {
+	case 0:
+		err = exception.Invalid("Invalid Request: TransactWriteRequest should contain Delete or Put or Update request")
+	case 1:
+	default:
+		err = exception.Invalid("TransactItems can only contain one of Check, Put, Update or Delete")
+	}
+	return in, v, at, err
+}
+
+// transactWriteInput is the input of TransactWriteItems.
+type transactWriteInput struct {
+	TransactItems                                                           []*transactWriteItem
+	ClientRequestToken, ReturnConsumedCapacity, ReturnItemCollectionMetrics *string
+}
+
+func transactWriteItems(ctx context.Context, db *DB, input []byte) ([]byte, error) {
+	in, err := decode[transactWriteInput](input)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.validate(); err != nil {
+		return nil, err
+	}
+	actions, err := in.parse()
+	if err != nil {
+		return nil, err
+	}
+	w := transactWrite{db: db, actions: actions, mode: in.ReturnConsumedCapacity}
+	if in.ClientRequestToken != nil {
+		w.token = *in.ClientRequestToken
+		if w.parameters, err = digestOf(in.TransactItems); err != nil {
+			return nil, exception.New(exception.Serialization, "%s", err)
+		}
+	}
+	return w.run(ctx)
+}
+
+// validate holds the parameters to the rules of each one alone.
+func (in *transactWriteInput) validate() error {
+	var c constraints
+	c.consumed(in.ReturnConsumedCapacity)
+	c.enum("returnItemCollectionMetrics", in.ReturnItemCollectionMetrics, "SIZE", "NONE")
+	if in.ClientRequestToken != nil {
+		c.length("clientRequestToken", *in.ClientRequestToken, len(*in.ClientRequestToken), 1, 36)
+	}
+	c.transactItems(len(in.TransactItems), in.TransactItems != nil)
+	for i, w := range in.TransactItems {
+		if w == nil {
+			c.required(fmt.Sprintf("transactItems.%d.member", i+1), false)
+			continue
+		}
+		a, v, name, err := w.only()
+		if err != nil {
+			continue // parse says so, where nothing else is wrong
+		}
+		at := fmt.Sprintf("transactItems.%d.member.%s.", i+1, name)
+		c.required(at+"tableName", a.TableName != nil)
+		if a.TableName != nil {
+			c.name(at+"tableName", tableName(*a.TableName))
+		}
+		if v == put {
+			c.required(at+"item", a.Item != nil)
+		} else {
+			c.required(at+"key", a.Key != nil)
+		}
+		c.enum(at+"returnValuesOnConditionCheckFailure", a.ReturnValuesOnConditionCheckFailure, allOld, none)
+		switch v {
+		case check:
+			c.required(at+"conditionExpression", a.ConditionExpression != nil)
+		case update:
+			c.required(at+"updateExpression", a.UpdateExpression != nil)
+		}
+	}
+	return c.err()
+}
+
+// transactItems holds that a transaction has actions, and not too many.
+func (c *constraints) transactItems(n int, there bool) {
+	c.required("transactItems", there)
+	if !there {
+		return
+	}
+	shown := "[]"
+	if n > 0 {
+		shown = fmt.Sprintf("[%d actions]", n) // AWS quotes them all
+	}
+	c.length("transactItems", shown, n, 1, maxTransaction)
+}
+
+// parse returns the actions, in their order.
+func (in *transactWriteInput) parse() ([]action, error) {
+	actions := make([]action, len(in.TransactItems))
+	bytes := 0
+	for i, w := range in.TransactItems {
+		a, v, _, err := w.only()
+		if err != nil {
+			return nil, err
+		}
+		if actions[i], err = a.parse(v); err != nil {
+			return nil, err
+		}
+		bytes += actions[i].size()
+	}
+	if bytes > maxTransactionBytes {
+		return nil, exception.Invalid("Transaction payload size cannot exceed 4MB. Payload Size: %d", bytes)
+	}
+	return actions, nil
+}
+
+// transactWrite is one TransactWriteItems whose parameters are valid.
+type transactWrite struct {
+	db         *DB
+	actions    []action
+	mode       *string // ReturnConsumedCapacity
+	token      string  // empty: none
+	parameters digest
+	targets    []target
+}
+
+const transactWriteName = "TransactWriteItems"
+
+// run does the transaction, as a whole or not at all.
+func (w *transactWrite) run(ctx context.Context) (output []byte, err error) {
+	db := w.db
+	m := db.enter()
+	defer func() { db.mu.Unlock() }()
+	if w.token != "" {
+		use, replay, refused := db.transactions.tokens.begin(m.now, w.token, w.parameters)
+		if refused != nil {
+			return nil, refused
+		}
+		if replay {
+			return w.replay()
+		}
+		defer func() { db.transactions.tokens.end(m.now, use, err == nil) }()
+	}
+	if err := w.aim(); err != nil {
+		return nil, err
+	}
+	if err := w.meet(m); err != nil {
+		return nil, err
+	}
+	if wait := db.cfg.Hold(transactWriteName); wait != nil {
+		db.transactions.hold(w.targets)
+		db.mu.Unlock()
+		err := wait(ctx)
+		m = db.resume(m.Conditions)
+		db.transactions.release(w.targets)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.stillThere(); err != nil {
+			return nil, err
+		}
+	}
+	return w.apply(m)
+}
+
+// aim finds the items of all actions.
+func (w *transactWrite) aim() error {
+	tables := make([]*tableState, len(w.actions))
+	for i := range w.actions {
+		t, err := w.db.lookup(w.actions[i].table)
+		if err != nil {
+			return err
+		}
+		tables[i] = t
+	}
+	w.targets = make([]target, len(w.actions))
+	rs := make(reasons, len(w.actions))
+	seen := make(map[itemID]bool, len(w.actions))
+	for i := range w.actions {
+		x, err := w.actions[i].aim(tables[i])
+		if err != nil {
+			rs[i] = reasonOf(err)
+			continue
+		}
+		if seen[x.id] {
+			return sameItemTwice()
+		}
+		seen[x.id] = true
+		w.targets[i] = x
+	}
+	if rs.any() {
+		return rs.cancelled()
+	}
+	return nil
+}
+
+// meet errs if items are another transaction's.
+func (w *transactWrite) meet(m moment) error {
+	which, collided := w.db.collides(m, len(w.targets), func(i int) itemID { return w.targets[i].id })
+	if !collided {
+		return nil
+	}
+	rs := make(reasons, len(which))
+	results := make([]result, len(which))
+	for i, collides := range which {
+		results[i] = w.targets[i].evaluate()
+		if collides {
+			rs[i] = conflictReason()
+		}
+	}
+	return w.cancel(rs, results)
+}
+
+// stillThere errs if a table was deleted while the transaction held its items.
+func (w *transactWrite) stillThere() error {
+	for i := range w.targets {
+		t, err := w.db.lookup(w.targets[i].table)
+		if err == nil && t != w.targets[i].id.table {
+			err = exception.New(exception.ResourceNotFound, "Requested resource not found")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply does all actions, or none if something speaks against one of them.
+func (w *transactWrite) apply(m moment) ([]byte, error) {
+	db := w.db
+	rs := make(reasons, len(w.targets))
+	results := make([]result, len(w.targets))
+	var used usages
+	for i := range w.targets {
+		x := &w.targets[i]
+		results[i] = x.evaluate()
+		rs[i] = reasonOf(results[i].err)
+		u := x.cost(results[i])
+		used.add(u.times(transactional))
+	}
+	if err := w.admit(m, results); err != nil {
+		return nil, err
+	}
+	if rs.any() {
+		return nil, w.cancel(rs, results)
+	}
+	for i := range w.targets {
+		w.targets[i].do(m, results[i])
+	}
+	db.billAll(transactWriteName, used, Applied)
+	return append(used.appendTo([]byte{'{'}, w.mode, true), '}'), nil
+}
+
+// admit errs if tables or partitions have too few units left.
+func (w *transactWrite) admit(m moment, results []result) error {
+	rs := make(reasons, len(w.targets))
+	throttled := w.db.chance(m.Throttle)
+	for i := range w.targets {
+		x := &w.targets[i]
+		units := transactional * x.cost(results[i]).base
+		if throttled || !x.id.table.admit(m, demand{of: partition{hash: x.hash()}, write: units}) {
+			rs[i] = throughputReason(x.id.table)
+			return rs.cancelled()
+		}
+	}
+	return nil
+}
+
+// cancel bills the transaction, which is not done for those reasons, and returns the exception. Nothing of an index is
+// written, and so none is billed; and what is not valid costs nothing.
+func (w *transactWrite) cancel(rs reasons, results []result) error {
+	if rs.has(codeValidation) {
+		return rs.cancelled()
+	}
+	var used usages
+	for i := range w.targets {
+		u := w.targets[i].cost(results[i])
+		used.add(usage{table: u.table, write: true, base: u.base * transactional})
+	}
+	w.db.billAll(transactWriteName, used, Cancelled)
+	return rs.cancelled()
+}
+
+// replay answers a transaction that has been applied already. It costs what reading its items does.
+func (w *transactWrite) replay() ([]byte, error) {
+	if err := w.aim(); err != nil {
+		return nil, err
+	}
+	var used usages
+	for i := range w.targets {
+		id := w.targets[i].id
+		size := value.ItemSize(id.table.Get(id.key))
+		used.add(usage{table: id.table, base: transactional * readUnits(size, true)})
+	}
+	w.db.billAll(transactWriteName, used, Applied)
+	return append(used.appendTo([]byte{'{'}, w.mode, true), '}'), nil
+}
