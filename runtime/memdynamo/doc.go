@@ -24,6 +24,7 @@
 //
 //   - All is in memory, of one region and one account. Tables are there, and gone, at once.
 //   - A signature is wanted, and not checked: any credentials do. There are no rights.
+//   - Any content type will do, and members of requests may be written in any case.
 //   - Without Faults reads are never stale, indexes never behind, items deleted as they expire, and nothing is throttled.
 //   - A request that is under way arrives, whatever becomes of its client, unless Faults lose it.
 //

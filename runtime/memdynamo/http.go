@@ -22,7 +22,7 @@ const (
 	streamsService = "DynamoDBStreams_20120810"
 )
 
-// Content types of requests, and of their replies.
+// Content types of replies.
 const (
 	amzJSON   = "application/x-amz-json-1.0"
 	plainJSON = "application/json"
@@ -85,7 +85,6 @@ func (e *Engine) exchange(ctx context.Context, r *http.Request, body []byte) (*r
 	}
 	dice := cast(e.faults.seed, e.faults.number.Add(1))
 	answer := &reply{status: http.StatusOK, id: dice.id()}
-	kind := contentType(r.Header.Get("Content-Type"))
 	switch {
 	case len(body) > maxRequest:
 		answer.status = http.StatusRequestEntityTooLarge
@@ -93,14 +92,11 @@ func (e *Engine) exchange(ctx context.Context, r *http.Request, body []byte) (*r
 	case r.Method == http.MethodGet, r.Method == "": // as clients may write it
 		answer.body = []byte("healthy: dynamodb." + region + ".amazonaws.com ") // the space is AWS's
 		return answer, nil
-	case r.Method != http.MethodPost, len(body) > 0 && kind == "":
+	case r.Method != http.MethodPost:
 		answer.status, answer.body = http.StatusNotFound, []byte("<UnknownOperationException/>\n")
 		return answer, nil
 	}
-	answer.contentType = kind
-	if kind == "" {
-		answer.contentType = plainJSON
-	}
+	answer.contentType = contentType(r.Header.Get("Content-Type"))
 	output, err := e.call(ctx, r, body, dice)
 	if refusal, ok := errors.AsType[*exception.Error](err); ok {
 		answer.status, answer.body = refusal.Status(), exceptionBody(refusal)
@@ -110,14 +106,14 @@ func (e *Engine) exchange(ctx context.Context, r *http.Request, body []byte) (*r
 	return answer, err
 }
 
-// contentType returns which of the protocol's a header names, or "".
+// contentType returns what answers a request of that type. AWS wants one of the two; here any will do, so that a plain curl
+// works.
 func contentType(header string) string {
 	kind, _, _ := strings.Cut(header, ";")
-	switch kind = strings.TrimSpace(kind); kind {
-	case amzJSON, plainJSON:
-		return kind
+	if strings.TrimSpace(kind) == plainJSON {
+		return plainJSON
 	}
-	return ""
+	return amzJSON
 }
 
 // call performs the operation that the header names.
