@@ -60,7 +60,7 @@ func (in *actionInput) parse(v verb) (action, error) {
 		return a, err
 	}
 	if value.ItemSize(a.item) > value.MaxItemSize {
-		return a, exception.Invalid("Item size has exceeded the maximum allowed size")
+		return a, tooLarge()
 	}
 	scope, err := in.scope(expressions...)
 	if err != nil {
@@ -100,6 +100,12 @@ func (a action) aim(t *tableState) (target, error) {
 	if a.verb == put {
 		if err := t.checkItem(a.item); err != nil {
 			return x, err
+		}
+		if !t.fits(a.item) {
+			return x, tooLarge()
+		}
+		if t.sizeWithin(a.item) > value.MaxItemSize {
+			return x, tooLarge()
 		}
 		x.id.key = t.KeyOf(a.item)
 	} else {
@@ -168,7 +174,7 @@ func (x *target) updated(old value.Map) (value.Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	if value.ItemSize(after) > value.MaxItemSize {
+	if !x.id.table.fits(after) {
 		return nil, exception.Invalid("Item size to update has exceeded the maximum allowed size")
 	}
 	for _, name := range x.update.Attributes() {
@@ -178,6 +184,20 @@ func (x *target) updated(old value.Map) (value.Map, error) {
 	}
 	return after, x.id.table.checkUpdatedIndexKeys(after)
 }
+
+// sizeWithin returns the size that an item may not have too much of: its own, and that of its entries in local indexes.
+func (t *tableState) sizeWithin(item value.Map) int {
+	size := value.ItemSize(item)
+	for i := range t.Def.Indexes {
+		if index := &t.Def.Indexes[i]; index.Local {
+			entry, _ := t.Project(index, item)
+			size += value.ItemSize(entry)
+		}
+	}
+	return size
+}
+
+func tooLarge() error { return exception.Invalid("Item size has exceeded the maximum allowed size") }
 
 // do makes the change that evaluate found.
 func (x *target) do(m moment, r result) {

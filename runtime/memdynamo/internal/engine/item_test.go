@@ -158,6 +158,12 @@ func TestKeys(t *testing.T) {
 		r.invalid("UpdateItem", `{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"UpdateExpression":"`+test.expression+
 			`","ExpressionAttributeValues":`+test.values+`}`, test.message)
 	}
+	// An item counts with its entries in local indexes, of which this one has a too.
+	big := strings.Repeat("a", 210<<10)
+	r.invalid("PutItem", `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"},"l":{"S":"a"},"a":{"S":"`+big+`"}}}`,
+		"Item size has exceeded the maximum allowed size")
+	r.invalid("UpdateItem", `{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"UpdateExpression":"SET a = :x, l = :l",
+		"ExpressionAttributeValues":{":x":{"S":"`+big+`"},":l":{"S":"a"}}}`, "Item size to update has exceeded the maximum allowed size")
 	const scalar = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
 	const at = `"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}}`
 	for _, test := range []struct{ operation, input, message string }{
