@@ -104,9 +104,6 @@ func (a action) aim(t *tableState) (target, error) {
 		if !t.fits(a.item) {
 			return x, tooLarge()
 		}
-		if t.sizeWithin(a.item) > value.MaxItemSize {
-			return x, tooLarge()
-		}
 		x.id.key = t.KeyOf(a.item)
 	} else {
 		if err := t.checkKey(a.key); err != nil {
@@ -183,18 +180,6 @@ func (x *target) updated(old value.Map) (value.Map, error) {
 		}
 	}
 	return after, x.id.table.checkUpdatedIndexKeys(after)
-}
-
-// sizeWithin returns the size that an item may not have too much of: its own, and that of its entries in local indexes.
-func (t *tableState) sizeWithin(item value.Map) int {
-	size := value.ItemSize(item)
-	for i := range t.Def.Indexes {
-		if index := &t.Def.Indexes[i]; index.Local {
-			entry, _ := t.Project(index, item)
-			size += value.ItemSize(entry)
-		}
-	}
-	return size
 }
 
 func tooLarge() error { return exception.Invalid("Item size has exceeded the maximum allowed size") }
