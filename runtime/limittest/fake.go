@@ -50,6 +50,7 @@ func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
+// A *runtime.DeniedError denies as Deny does.
 func (f *Fake[E, C]) Fail(err error) { f.tell(nil, err) }
 
 func (f *Fake[E, C]) tell(d *denial, err error) {

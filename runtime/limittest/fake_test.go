@@ -232,3 +232,28 @@ func TestFakeConcurrently(t *testing.T) {
 		t.Errorf("%d calls, want 64", len(seen))
 	}
 }
+
+// TestFakeFailsWithADenial: it is as with Deny, and the error that was handed over stays as it is.
+func TestFakeFailsWithADenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake, gpt4 := newFake()
+		fake.Fail(&runtime.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM}) // to be tried again at once
+		if _, err := gpt4.Wait(t.Context(), user, cost); err != nil {
+			t.Error(err)
+		}
+		fake.Fail(&runtime.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM, RetryAfter: time.Hour})
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if _, err := gpt4.Wait(t.Context(), user, cost, runtime.MaxWait(time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		_, err := gpt4.Acquire(t.Context(), user, cost)
+		if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.RetryAfter != time.Hour || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"context"
+	"errors"
 
 	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
@@ -67,6 +68,13 @@ func (s *session[E, C]) Acquire(_ context.Context, call *runtime.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()
 	d, err := s.fake.denial, s.fake.failure
+	if denied, ok := errors.AsType[*runtime.DeniedError](err); ok {
+		if s.denied {
+			return s.admit(nil) // as with Deny
+		}
+		own := *denied // a Wait writes in it
+		s.denied, err = true, &own
+	}
 	if err == nil && d != nil && !s.denied {
 		s.denied = true // who asks again has waited
 		entity := call.Parts[0].Buckets[0].Entity
@@ -75,6 +83,11 @@ func (s *session[E, C]) Acquire(_ context.Context, call *runtime.Call) error {
 			Refusals: []runtime.Refusal{{Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter}},
 		}
 	}
+	return s.admit(err)
+}
+
+// admit notes whether the call is admitted.
+func (s *session[E, C]) admit(err error) error {
 	s.admitted = err == nil
 	return err
 }

@@ -414,3 +414,52 @@ func TestFaultsChangeUnderLoad(t *testing.T) {
 
 // ignore drops a reply.
 func ignore[T any](_ T, err error) error { return err }
+
+// TestBubbleEndsWithRequestsUnderWay: what a client has given up leaves no goroutine behind, at which synctest would panic.
+func TestBubbleEndsWithRequestsUnderWay(t *testing.T) {
+	for _, patience := range []time.Duration{time.Second / 2, 3 * time.Second / 2} {
+		synctest.Test(t, func(t *testing.T) {
+			engine, client := setUp(t)
+			engine.Faults().Latency(memdynamo.Constant(time.Second))
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err := client.UpdateItem(ctx, add("a"))
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the error is %v, want the deadline", err)
+			}
+		})
+	}
+}
+
+// TestHeldTransactionsSeeFaultsAsTheyAre: one that was held before a fault was set does not undo it when it applies.
+func TestHeldTransactionsSeeFaultsAsTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, client := setUp(t)
+		must(t, ignore(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+			TableName:               aws.String(things),
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
+		})))
+		engine.Faults().HoldTransactions(10 * time.Second)
+		var held sync.WaitGroup
+		held.Go(func() {
+			if _, err := client.TransactWriteItems(t.Context(), transaction("x")); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		engine.Faults().TTLLag(time.Hour)
+		engine.Faults().StaleReads(time.Minute)
+		expiring := put("a")
+		expiring.Item["ttl"] = n(fmt.Sprint(time.Now().Add(time.Second).Unix()))
+		must(t, ignore(client.PutItem(t.Context(), expiring)))
+		held.Wait()
+		if get(t, engine, "a") == nil {
+			t.Error("deleted an hour before the lag is over")
+		}
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things), Key: item{"id": s("a")}})
+		must(t, err)
+		if out.Item != nil {
+			t.Error("a read that is a minute late sees what was written ten seconds ago")
+		}
+	})
+}

@@ -10,58 +10,74 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
+// answer is what comes back of a request: the output, or an *exception.Error, or the error of a connection that is broken.
+type answer struct {
+	output []byte
+	err    error
+}
+
 // perform brings a request to the tables and its reply back, as far as Faults let them through. It returns the output, an
 // *exception.Error, ctx's error, or one of a connection that is broken.
 func (e *Engine) perform(ctx context.Context, operation string, input []byte, dice *dice) ([]byte, error) {
 	to := e.faults.decide(operation, input, dice)
 	if to.instant() {
-		return e.deliver(ctx, operation, input, to)
+		a, there := e.arrived(ctx, operation, input, to)
+		if there {
+			a = e.returned(a, to)
+		}
+		return a.output, a.err
 	}
-	type reply struct {
-		output []byte
-		err    error
-	}
-	// Under way, a request is beyond recall: a client that gives up does not know what became of it.
-	back := make(chan reply, 1)
-	go func() {
-		output, err := e.deliver(context.WithoutCancel(ctx), operation, input, to)
-		back <- reply{output, err}
-	}()
+	// Under way, a request is beyond recall: a client that gives up does not know what became of it. No goroutine travels
+	// with it: a bubble of testing/synctest cannot end while it has one.
+	back := make(chan answer, 1)
+	recalled := context.WithoutCancel(ctx)
+	e.later(to.there, func() {
+		a, there := e.arrived(recalled, operation, input, to)
+		if !there {
+			back <- a
+			return
+		}
+		e.later(to.back, func() { back <- e.returned(a, to) })
+	})
 	select {
-	case r := <-back:
-		return r.output, r.err
+	case a := <-back:
+		return a.output, a.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// deliver does what befalls a request, in the order in which it does.
-func (e *Engine) deliver(ctx context.Context, operation string, input []byte, to fate) (output []byte, err error) {
-	e.pass(to.there)
+// arrived does what befalls a request once it was under way for its time, in the order in which it does. It reports
+// whether the request was there.
+func (e *Engine) arrived(ctx context.Context, operation string, input []byte, to fate) (a answer, there bool) {
 	if to.loseRequest || e.faults.down.Load() {
-		return nil, broken("read", syscall.ECONNRESET)
+		return answer{err: broken("read", syscall.ECONNRESET)}, false
 	}
 	e.meter.arrived(operation)
 	switch {
 	case to.internalError:
-		err = exception.New(exception.InternalServerError, internalErrorText)
+		a.err = exception.New(exception.InternalServerError, internalErrorText)
 	case to.throttle:
-		err = exception.New(exception.ProvisionedExceeded, throttledText)
+		a.err = exception.New(exception.ProvisionedExceeded, throttledText)
 	default:
-		output, err = e.db.Do(ctx, operation, input)
+		a.output, a.err = e.db.Do(ctx, operation, input)
 	}
 	if to.duplicate {
 		e.meter.arrived(operation)
 		_, _ = e.db.Do(ctx, operation, input) // its reply reaches nobody
 	}
 	if to.lateInternalError {
-		output, err = nil, exception.New(exception.InternalServerError, internalErrorText)
+		a = answer{err: exception.New(exception.InternalServerError, internalErrorText)}
 	}
-	e.pass(to.back)
+	return a, true
+}
+
+// returned does what befalls a reply.
+func (e *Engine) returned(a answer, to fate) answer {
 	if to.loseReply || e.faults.down.Load() {
-		return nil, broken("read", syscall.ECONNRESET)
+		return answer{err: broken("read", syscall.ECONNRESET)}
 	}
-	return output, err
+	return a
 }
 
 // What AWS says.
@@ -71,10 +87,18 @@ const (
 		"Consider increasing your provisioning level with the UpdateTable API."
 )
 
-// pass lets time go by.
-func (e *Engine) pass(d time.Duration) {
-	if d > 0 {
-		<-e.clock.After(d)
+// later calls f on a goroutine of its own once d has passed. Until then there is none, unless the clock is a user's.
+func (e *Engine) later(d time.Duration, f func()) {
+	switch _, system := e.clock.(systemClock); {
+	case d <= 0:
+		go f()
+	case system:
+		time.AfterFunc(d, f)
+	default:
+		go func() {
+			<-e.clock.After(d)
+			f()
+		}()
 	}
 }
 

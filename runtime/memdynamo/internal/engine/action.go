@@ -131,22 +131,12 @@ func (a action) aim(t *tableState) (target, error) {
 // result is what an action comes to.
 type result struct {
 	old, new value.Map // nil: not there
-	err      error     // why it is not to be done: a conditionFailed, or what else is wrong
+	err      error     // why it is not to be done, and new only what it would have been: a conditionFailed, or what else is wrong
 }
 
 // evaluate returns what the action would do. It changes nothing.
 func (x *target) evaluate() result {
 	r := result{old: x.id.table.Get(x.id.key)}
-	if x.condition != nil {
-		holds, err := x.condition.Holds(r.old)
-		if err == nil && !holds {
-			err = x.conditionFailed(r.old)
-		}
-		if err != nil {
-			r.err = err
-			return r
-		}
-	}
 	switch x.verb {
 	case put:
 		r.new = x.item
@@ -154,6 +144,13 @@ func (x *target) evaluate() result {
 		r.new, r.err = x.updated(r.old)
 	case check:
 		r.new = r.old
+	}
+	if x.condition != nil {
+		if holds, err := x.condition.Holds(r.old); err != nil {
+			r.err = err
+		} else if !holds { // told ahead of what is wrong with the update
+			r.err = x.conditionFailed(r.old)
+		}
 	}
 	return r
 }

@@ -112,6 +112,11 @@ func TestBills(t *testing.T) {
 	bills("put", engine.Bill{Operation: "PutItem", Table: "plain", Write: 2})
 	failed("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"}}`+absent+`}`)
 	bills("condition failed", engine.Bill{Operation: "PutItem", Table: "plain", Write: 2, Outcome: engine.Refused})
+	failed("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"x":{"S":"`+strings.Repeat("x", 5000)+`"}}`+absent+`}`)
+	bills("condition failed of a larger item", engine.Bill{Operation: "PutItem", Table: "plain", Write: 5, Outcome: engine.Refused})
+	failed("UpdateItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"UpdateExpression":"SET x = :x"`+absent+`,
+		"ExpressionAttributeValues":{":x":{"S":"`+strings.Repeat("x", 5000)+`"}}}`)
+	bills("condition failed of an update to more", engine.Bill{Operation: "UpdateItem", Table: "plain", Write: 5, Outcome: engine.Refused})
 	failed("DeleteItem", `{"TableName":"plain","Key":{"pk":{"S":"b"}},"ConditionExpression":"attribute_exists(pk)"}`)
 	bills("condition failed of nothing", engine.Bill{Operation: "DeleteItem", Table: "plain", Write: 1, Outcome: engine.Refused})
 	r.do("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"b"}},"ConsistentRead":true}`)
@@ -211,6 +216,34 @@ func TestThroughput(t *testing.T) {
 		gets := `{"TransactItems":[{"Get":{"TableName":"provisioned","Key":{"pk":{"S":"a"}}}}]}`
 		r.do("TransactGetItems", gets)
 		r.cancelled("TransactGetItems", gets, "ProvisionedThroughputExceeded", `[{"Code":"ProvisionedThroughputExceeded","Message":"`+exceeded+`"}]`)
+	})
+	t.Run("a transaction takes all or nothing", func(t *testing.T) {
+		r := newTables(t)
+		r.under(engine.Conditions{PartitionWrite: 2, PartitionRead: 2})
+		r.do("PutItem", put("b", 1)) // which leaves 1
+		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + put("b", 1) + `}]}`
+		for range 2 { // what is refused takes nothing of a, so that a is never the reason
+			r.fails("TransactWriteItems", actions, exception.TransactionCanceled,
+				"Transaction cancelled, please refer cancellation reasons for specific reasons [None, ThrottlingError]")
+		}
+		get := func(pk string) string { return `{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}}}` }
+		r.do("GetItem", get("b"))
+		r.do("GetItem", get("b"))
+		gets := `{"TransactItems":[{"Get":` + get("a") + `},{"Get":` + get("b") + `}]}`
+		for range 2 {
+			r.fails("TransactGetItems", gets, exception.TransactionCanceled,
+				"Transaction cancelled, please refer cancellation reasons for specific reasons [None, ThrottlingError]")
+		}
+	})
+	t.Run("a transaction of more than a second's units", func(t *testing.T) {
+		r := newTables(t)
+		r.under(engine.Conditions{TableWrite: 5, TableRead: 5})
+		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + put("b", 1) + `},{"Put":` + put("c", 1) + `}]}`
+		r.do("TransactWriteItems", actions) // 6 units leave a debt of 1
+		r.do("TransactGetItems", strings.NewReplacer("Put", "Get", "Item\":", "Key\":", `,"x":{"S":"x"}`, "").Replace(actions))
+		refused(r, put("d", 1))
+		r.pass(400 * time.Millisecond)
+		r.do("PutItem", put("d", 1))
 	})
 	t.Run("chance", func(t *testing.T) {
 		r := newTables(t)

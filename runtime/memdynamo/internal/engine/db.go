@@ -44,7 +44,7 @@ type Bill struct {
 type Config struct {
 	Now        func() time.Time
 	Rand       func() float64    // in [0, 1); called under the engine's lock
-	Conditions func() Conditions // asked once per request
+	Conditions func() Conditions // asked under the engine's lock, once per request, and again when a transaction was held
 	// Hold is called under the engine's lock when a transaction could apply. It returns nil if the transaction applies at
 	// once. Otherwise the transaction holds its items, without the lock, until wait returns, and fails if wait does.
 	Hold func(operation string) (wait func(ctx context.Context) error)
@@ -117,12 +117,9 @@ type moment struct {
 }
 
 // enter takes the lock for a request, which gives it back by db.mu.Unlock, and brings the tables up to its moment.
-func (db *DB) enter() moment { return db.resume(db.cfg.Conditions()) }
-
-// resume is enter for a request that has asked for its conditions.
-func (db *DB) resume(conditions Conditions) moment {
+func (db *DB) enter() moment {
 	db.mu.Lock()
-	m := moment{conditions, db.cfg.Now()}
+	m := moment{db.cfg.Conditions(), db.cfg.Now()}
 	db.remember(m)
 	db.sweep(m)
 	db.trim(m)

@@ -12,7 +12,8 @@ type tableState struct {
 	*table.Table
 	traits
 
-	buckets map[gate]*bucket
+	buckets    map[gate]*bucket
+	bucketsMax int // how many there may be before the full ones are forgotten
 }
 
 // lookup returns the table of that name or ARN.

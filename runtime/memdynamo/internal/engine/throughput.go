@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
@@ -34,12 +35,26 @@ type demand struct {
 // admit takes the units of a request out of the table's buckets and out of its partition's. It reports false, and takes
 // nothing, if one of them has too few. What no full bucket could serve needs a full one, and leaves a debt.
 func (t *tableState) admit(m moment, d demand) bool {
-	type taking struct {
-		from  *bucket
-		units float64
+	var a admission
+	if !a.add(t, m, d) {
+		return false
 	}
-	var takings [4]taking
-	n := 0
+	a.take()
+	return true
+}
+
+// admission is what the parts of one request are about to take together. Until take, nothing is taken.
+type admission []taking
+
+// taking is what is about to be taken of one bucket.
+type taking struct {
+	from  *bucket
+	units float64
+}
+
+// add adds a part. It reports false, and adds nothing, if a bucket has too few units for it beside the parts before it.
+func (a *admission) add(t *tableState, m moment, d demand) bool {
+	sum := *a
 	for _, want := range [...]struct {
 		rate, units   float64
 		single, write bool
@@ -57,16 +72,26 @@ func (t *tableState) admit(m moment, d demand) bool {
 			g.partition = d.of.index + "/" + string(value.Append(nil, d.of.hash))
 		}
 		b := t.bucket(g, want.rate, m.now)
-		if b.units < min(want.units, want.rate) {
+		units := want.units
+		for _, before := range *a {
+			if before.from == b {
+				units += before.units
+			}
+		}
+		if b.units < min(units, want.rate) {
 			return false
 		}
-		takings[n] = taking{b, want.units}
-		n++
+		sum = append(sum, taking{b, want.units})
 	}
-	for _, taking := range takings[:n] {
-		taking.from.units -= taking.units
-	}
+	*a = sum
 	return true
+}
+
+// take takes what was added.
+func (a admission) take() {
+	for _, t := range a {
+		t.from.units -= t.units
+	}
 }
 
 // bucket returns the gate's bucket as it is now.
@@ -76,6 +101,9 @@ func (t *tableState) bucket(g gate, rate float64, now time.Time) *bucket {
 		if t.buckets == nil {
 			t.buckets = map[gate]*bucket{}
 		}
+		if len(t.buckets) >= t.bucketsMax {
+			t.forgetFull(now)
+		}
 		b = &bucket{units: rate, at: now}
 		t.buckets[g] = b
 	}
@@ -83,6 +111,15 @@ func (t *tableState) bucket(g gate, rate float64, now time.Time) *bucket {
 	b.at = now
 	return b
 }
+
+// forgetFull forgets the buckets that a second has filled: they are as new ones. There may then be twice as many as are left.
+func (t *tableState) forgetFull(now time.Time) {
+	maps.DeleteFunc(t.buckets, func(_ gate, b *bucket) bool { return b.units >= 0 && now.Sub(b.at) >= time.Second })
+	t.bucketsMax = max(minBuckets, 2*len(t.buckets))
+}
+
+// minBuckets is how many buckets are no burden.
+const minBuckets = 1024
 
 // throughputExceeded is the exception for a request that was not admitted.
 func throughputExceeded() error {

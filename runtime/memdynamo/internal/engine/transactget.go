@@ -67,6 +67,7 @@ func (db *DB) transactGet(m moment, gets []get, mode *string) ([]byte, error) {
 	rs := make(reasons, len(gets))
 	items := make([]value.Map, len(gets))
 	var used usages
+	var all admission
 	for i, id := range ids {
 		items[i] = id.table.Get(id.key)
 		u := usage{table: id.table, base: transactional * readUnits(value.ItemSize(items[i]), true)}
@@ -75,7 +76,7 @@ func (db *DB) transactGet(m moment, gets []get, mode *string) ([]byte, error) {
 		switch {
 		case which[i]:
 			rs[i] = conflictReason()
-		case throttled || !collided && !id.table.admit(m, demand{of: partition{hash: hash}, read: u.base}):
+		case throttled || !collided && !all.add(id.table, m, demand{of: partition{hash: hash}, read: u.base}):
 			rs[i] = throughputReason(id.table)
 		}
 	}
@@ -85,6 +86,7 @@ func (db *DB) transactGet(m moment, gets []get, mode *string) ([]byte, error) {
 		}
 		return nil, rs.cancelled()
 	}
+	all.take()
 	db.billAll("TransactGetItems", used, Applied)
 	out := used.appendTo([]byte{'{'}, mode, true)
 	out = append(appendMember(out, "Responses"), '[')

@@ -173,7 +173,7 @@ func (w *transactWrite) run(ctx context.Context) (output []byte, err error) {
 		db.transactions.hold(w.targets)
 		db.mu.Unlock()
 		err := wait(ctx)
-		m = db.resume(m.Conditions)
+		m = db.enter() // what holds now: the lags, too, by which the tables are kept
 		db.transactions.release(w.targets)
 		if err != nil {
 			return nil, err
@@ -277,14 +277,16 @@ func (w *transactWrite) apply(m moment) ([]byte, error) {
 func (w *transactWrite) admit(m moment, results []result) error {
 	rs := make(reasons, len(w.targets))
 	throttled := w.db.chance(m.Throttle)
+	var all admission
 	for i := range w.targets {
 		x := &w.targets[i]
 		units := transactional * x.cost(results[i]).base
-		if throttled || !x.id.table.admit(m, demand{of: partition{hash: x.hash()}, write: units}) {
+		if throttled || !all.add(x.id.table, m, demand{of: partition{hash: x.hash()}, write: units}) {
 			rs[i] = throughputReason(x.id.table)
 			return rs.cancelled()
 		}
 	}
+	all.take()
 	return nil
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // cost returns what the action consumes: of the table, by the larger of the item before and after, and of its indexes.
-// What does not happen costs what is there.
+// What does not happen costs the table the same, as AWS documents: a refused write is billed for the item that it would have
+// written. It costs the indexes nothing.
 func (x *target) cost(r result) usage {
 	t := x.id.table
 	u := usage{table: t, write: true, base: writeUnits(max(value.ItemSize(r.old), value.ItemSize(r.new)))}
