@@ -40,7 +40,8 @@ type Store struct {
 	api   API
 	table string
 	options
-	err error
+	err        error
+	background tasks // of all its Limiters
 }
 
 // Option configures New.
@@ -105,6 +106,10 @@ func New(client API, table string, opts ...Option) *Store {
 	return s
 }
 
+// Wait returns once nothing of the store's Limiters runs in the background, such as the giving back of a lost charge, or
+// with ctx's error. A program closes its Limiters, each of which waits for its own; this is for tests, which may not know them.
+func (s *Store) Wait(ctx context.Context) error { return s.background.wait(ctx) }
+
 // Sealed implements runtime.Store.
 func (s *Store) Sealed(seal.Sealed) {}
 
@@ -117,7 +122,10 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	if err != nil {
 		return nil, err
 	}
-	opened := &session{Store: s, env: env, images: images, resources: make(map[runtime.Definition]*resource, len(defs))}
+	opened := &session{
+		Store: s, env: env, images: images, resources: make(map[runtime.Definition]*resource, len(defs)),
+		background: tasks{within: &s.background},
+	}
 	for _, def := range defs {
 		spec := def.Spec()
 		generated, ok := def.(codec.Resource)

@@ -8,25 +8,37 @@ import (
 // tasks are goroutines that somebody waits for. Unlike a sync.WaitGroup's, they may start while somebody waits: a service
 // that shuts down closes its Limiter while its last calls still end.
 type tasks struct {
+	within *tasks // nil, or those that these are counted among too
+
 	mu      sync.Mutex
 	running int
 	idle    chan struct{} // closed when none is running; nil if none ever was
 }
 
 func (t *tasks) start(f func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running == 0 {
-		t.idle = make(chan struct{})
-	}
-	t.running++
+	t.begin()
 	go func() {
 		defer t.end()
 		f()
 	}()
 }
 
+func (t *tasks) begin() {
+	if t.within != nil {
+		t.within.begin()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running == 0 {
+		t.idle = make(chan struct{})
+	}
+	t.running++
+}
+
 func (t *tasks) end() {
+	if t.within != nil {
+		defer t.within.end()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running--; t.running == 0 {

@@ -156,3 +156,17 @@ func TestHandlerAnswers429(t *testing.T) {
 		t.Fatal(rec.Code, rec.Header())
 	}
 }
+
+// TestBubbleEndsWithWorkInTheBackground: a charge of unknown outcome is given back while the test ends.
+func TestBubbleEndsWithWorkInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memdynamo.New()
+		lim := open(t, limittest.StoreOn(t, engine))
+		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 1_000})
+		engine.Faults().Latency(memdynamo.Constant(2 * time.Second))
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 1_000})
+		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
+			t.Errorf("it takes four seconds, which is too long: %v", err)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -14,19 +15,32 @@ const Table = "rate_limits"
 //
 //	lim, err := limits.New(limittest.Store(t))
 //
-// There is nothing to close. Background work of a Limiter, if there is any, ends within its SettleTimeout.
+// There is nothing to close: the test's end waits for what Limiters on it still do in the background.
 func Store(t testing.TB, opts ...memdynamo.Option) *dynamo.Store {
 	t.Helper()
 	return StoreOn(t, memdynamo.New(opts...))
 }
 
-// StoreOn returns a store on an engine of the test's, which can break it, and read its meter and its items. The table is
-// created if it is not there: a second store on one engine stands for a second process with the same limits.
+// StoreOn returns a store on an engine of the test's, which can break it, and read its meter and its items:
+//
+//	engine := memdynamo.New()
+//	lim, err := limits.New(limittest.StoreOn(t, engine))
+//	…
+//	engine.Faults().LoseReplies(0.1)
+//
+// The table is created if it is not there: a second store on one engine stands for a second process with the same limits. A
+// test that gives the engine a clock gives its Limiter the same, by runtime.WithClock.
 func StoreOn(t testing.TB, engine *memdynamo.Engine) *dynamo.Store {
 	t.Helper()
 	client := engine.Client()
 	if _, err := dynamo.CreateTable(t.Context(), client, Table); err != nil {
 		t.Fatalf("limittest: %v", err)
 	}
-	return dynamo.New(client, Table)
+	store := dynamo.New(client, Table)
+	t.Cleanup(func() { // in a bubble time stands still once this is over, and nothing may be left that waits for it
+		if err := store.Wait(context.WithoutCancel(t.Context())); err != nil {
+			t.Errorf("limittest: %v", err)
+		}
+	})
+	return store
 }
