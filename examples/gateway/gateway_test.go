@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/dynamotest"
@@ -51,12 +52,14 @@ func TestExact(t *testing.T) {
 
 // TestModelIsSeeded: the same prompt gives the same answer.
 func TestModelIsSeeded(t *testing.T) {
-	prompt := strings.Repeat("word ", 100)
-	first, err1 := llm(1)(t.Context(), prompt)
-	again, err2 := llm(1)(t.Context(), prompt)
-	if first != again || !errors.Is(err1, err2) {
-		t.Errorf("%v, %v and then %v, %v", first, err1, again, err2)
-	}
+	synctest.Test(t, func(t *testing.T) { // it takes its time
+		prompt := strings.Repeat("word ", 100)
+		first, err1 := llm(1)(t.Context(), prompt)
+		again, err2 := llm(1)(t.Context(), prompt)
+		if first != again || !errors.Is(err1, err2) {
+			t.Errorf("%v, %v and then %v, %v", first, err1, again, err2)
+		}
+	})
 }
 
 func TestCalls(t *testing.T) {

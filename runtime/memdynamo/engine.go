@@ -98,7 +98,7 @@ func (e *Engine) SplitShards(table string) error {
 }
 
 // hold returns what keeps a transaction on its items for as long as Faults say; nil if that is no time.
-func (e *Engine) hold(string) func(context.Context) error {
+func (e *Engine) hold() func(context.Context) error {
 	d := e.faults.held()
 	if d <= 0 {
 		return nil

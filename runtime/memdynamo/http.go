@@ -187,11 +187,8 @@ func namespace(code string) string {
 	switch code {
 	case exception.Validation:
 		return "com.amazon.coral.validate"
-	case exception.AccessDenied, exception.IncompleteSignature, exception.MissingAuthentication, exception.Serialization,
-		exception.UnknownOperation:
+	case exception.IncompleteSignature, exception.MissingAuthentication, exception.Serialization, exception.UnknownOperation:
 		return "com.amazon.coral.service"
-	case exception.Throttling:
-		return "com.amazon.coral.availability"
 	}
 	return "com.amazonaws.dynamodb.v20120810"
 }

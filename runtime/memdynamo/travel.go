@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/memdynamo/internal/engine"
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
@@ -58,7 +59,7 @@ func (e *Engine) arrived(ctx context.Context, operation string, input []byte, to
 	case to.internalError:
 		a.err = exception.New(exception.InternalServerError, internalErrorText)
 	case to.throttle:
-		a.err = exception.New(exception.ProvisionedExceeded, throttledText)
+		a.err = engine.ThroughputExceeded()
 	default:
 		a.output, a.err = e.db.Do(ctx, operation, input)
 	}
@@ -80,12 +81,8 @@ func (e *Engine) returned(a answer, to fate) answer {
 	return a
 }
 
-// What AWS says.
-const (
-	internalErrorText = "Internal server error"
-	throttledText     = "The level of configured provisioned throughput for the table was exceeded. " +
-		"Consider increasing your provisioning level with the UpdateTable API."
-)
+// internalErrorText is what AWS says.
+const internalErrorText = "Internal server error"
 
 // later calls f on a goroutine of its own once d has passed. Until then there is none, unless the clock is a user's.
 func (e *Engine) later(d time.Duration, f func()) {

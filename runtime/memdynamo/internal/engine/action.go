@@ -30,7 +30,7 @@ type actionInput struct {
 // action writes one item, or checks one. It is valid as far as can be told without its table.
 type action struct {
 	verb      verb
-	table     string
+	tableName string
 	item      value.Map       // put
 	key       value.Map       // all others
 	condition *expr.Condition // nil: none
@@ -40,7 +40,7 @@ type action struct {
 
 // parse returns the action, whose table and item or key are there.
 func (in *actionInput) parse(v verb) (action, error) {
-	a := action{verb: v, table: *in.TableName}
+	a := action{verb: v, tableName: *in.TableName}
 	a.showItem = in.ReturnValuesOnConditionCheckFailure != nil && *in.ReturnValuesOnConditionCheckFailure == allOld
 
 	expressions := []expression{{expr.ConditionExpression, in.ConditionExpression}}
@@ -145,12 +145,8 @@ func (x *target) evaluate() result {
 	case check:
 		r.new = r.old
 	}
-	if x.condition != nil {
-		if holds, err := x.condition.Holds(r.old); err != nil {
-			r.err = err
-		} else if !holds { // told ahead of what is wrong with the update
-			r.err = x.conditionFailed(r.old)
-		}
+	if x.condition != nil && !x.condition.Holds(r.old) { // told ahead of what is wrong with the update
+		r.err = x.conditionFailed(r.old)
 	}
 	return r
 }
@@ -197,12 +193,9 @@ func (x *target) hash() value.Value {
 	return x.key[name]
 }
 
-// conditionFailedText stands in an exception, and in a transaction's reasons.
-const conditionFailedText = "The conditional request failed"
-
 // conditionFailed is the exception for an action whose condition is not true of item.
 func (x *target) conditionFailed(item value.Map) error {
-	e := exception.New(exception.ConditionalCheckFailed, conditionFailedText)
+	e := exception.New(exception.ConditionalCheckFailed, "The conditional request failed")
 	if x.showItem && item != nil {
 		e.Fields = itemField{item}
 	}

@@ -130,7 +130,7 @@ func (db *DB) batchGet(m moment, gets []tableGets, mode *string) ([]byte, error)
 		}
 	}
 	if db.chance(m.Throttle) {
-		return nil, throughputExceeded()
+		return nil, ThroughputExceeded()
 	}
 	var used usages
 	throttled, bytes := 0, 0
@@ -170,7 +170,7 @@ func (db *DB) batchGet(m moment, gets []tableGets, mode *string) ([]byte, error)
 		}
 	}
 	if throttled == len(seen) {
-		return nil, throughputExceeded()
+		return nil, ThroughputExceeded()
 	}
 	db.billAll("BatchGetItem", used, Applied)
 	out = append(appendMember(append(out, '}'), "UnprocessedKeys"), unprocessed...)

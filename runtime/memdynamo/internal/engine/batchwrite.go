@@ -98,7 +98,7 @@ func (db *DB) batchWrite(m moment, actions []action, mode *string) ([]byte, erro
 	targets := make([]target, len(actions))
 	seen := map[itemID]bool{}
 	for i, a := range actions {
-		t, err := db.lookup(a.table)
+		t, err := db.lookup(a.tableName)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (db *DB) batchWrite(m moment, actions []action, mode *string) ([]byte, erro
 		seen[targets[i].id] = true
 	}
 	if db.chance(m.Throttle) {
-		return nil, throughputExceeded()
+		return nil, ThroughputExceeded()
 	}
 	m.Throttle = 0 // it was decided for the whole
 	var used usages
@@ -130,25 +130,25 @@ func (db *DB) batchWrite(m moment, actions []action, mode *string) ([]byte, erro
 		switch {
 		case err == nil:
 			used.add(u)
-		case isException(err, exception.ProvisionedExceeded):
+		case exception.Is(err, exception.ProvisionedExceeded):
 			throttled++
 			left = append(left, x)
-		case isException(err, exception.TransactionConflict):
+		case exception.Is(err, exception.TransactionConflict):
 			left = append(left, x)
 		default:
 			return nil, err
 		}
 	}
 	if throttled == len(targets) {
-		return nil, throughputExceeded()
+		return nil, ThroughputExceeded()
 	}
 	out := append(appendMember([]byte{'{'}, "UnprocessedItems"), '{')
 	for i, x := range left {
-		if i == 0 || left[i-1].table != x.table {
+		if i == 0 || left[i-1].tableName != x.tableName {
 			if i > 0 {
 				out = append(out, ']')
 			}
-			out = append(appendMember(out, x.table), '[')
+			out = append(appendMember(out, x.tableName), '[')
 		}
 		out = x.appendRequest(appendElement(out))
 	}

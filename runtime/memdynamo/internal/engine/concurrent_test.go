@@ -40,7 +40,7 @@ func (r *rig) incrementIf(was int, condition string) bool {
 	_, err := r.Do(r.t.Context(), "UpdateItem", fmt.Appendf(nil, `{"TableName":"plain","Key":{"pk":{"S":"a"}},
 		"UpdateExpression":"SET n = :is","ConditionExpression":"%s",
 		"ExpressionAttributeValues":{":was":{"N":"%d"},":is":{"N":"%d"}}}`, condition, was, was+1))
-	if err != nil && !isCode(err, exception.ConditionalCheckFailed) {
+	if err != nil && !exception.Is(err, exception.ConditionalCheckFailed) {
 		r.t.Errorf("update: %v", err)
 	}
 	return err == nil
@@ -139,7 +139,7 @@ func TestOpposingTransactions(t *testing.T) {
 				mu.Lock()
 				balance += gain
 				mu.Unlock()
-			} else if !isCode(err, exception.TransactionCanceled) {
+			} else if !exception.Is(err, exception.TransactionCanceled) {
 				t.Errorf("transaction: %v", err)
 			}
 			output, err := r.Do(t.Context(), "TransactGetItems", []byte(transaction(

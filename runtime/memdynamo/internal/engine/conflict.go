@@ -1,11 +1,5 @@
 package engine
 
-import (
-	"errors"
-
-	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
-)
-
 // transactions is what the engine knows of its transactions.
 type transactions struct {
 	held   map[itemID]bool // the items of those that wait to be applied
@@ -45,10 +39,4 @@ func (db *DB) collides(m moment, n int, item func(i int) itemID) (which []bool, 
 		collided = true
 	}
 	return which, collided
-}
-
-// isException reports whether err is the exception of that code.
-func isException(err error, code string) bool {
-	e, ok := errors.AsType[*exception.Error](err)
-	return ok && e.Code == code
 }

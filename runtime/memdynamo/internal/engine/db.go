@@ -47,7 +47,7 @@ type Config struct {
 	Conditions func() Conditions // asked under the engine's lock, once per request, and again when a transaction was held
 	// Hold is called under the engine's lock when a transaction could apply. It returns nil if the transaction applies at
 	// once. Otherwise the transaction holds its items, without the lock, until wait returns, and fails if wait does.
-	Hold func(operation string) (wait func(ctx context.Context) error)
+	Hold func() (wait func(ctx context.Context) error)
 	Bill func(Bill) // called under the engine's lock
 }
 
@@ -70,7 +70,7 @@ func New(cfg Config) *DB {
 // operation reads input, takes the lock by enter, and returns the output.
 type operation func(ctx context.Context, db *DB, input []byte) ([]byte, error)
 
-// operations are what Do knows, of both services.
+// operations are what Do knows of DynamoDB_20120810.
 var operations = map[string]operation{
 	"CreateTable":        createTable,
 	"DescribeTable":      describeTable,
@@ -90,17 +90,30 @@ var operations = map[string]operation{
 	"TransactWriteItems": transactWriteItems,
 	"Query":              query,
 	"Scan":               scan,
+}
 
+// streamOperations are what Do knows of DynamoDBStreams_20120810.
+var streamOperations = map[string]operation{
 	"ListStreams":      listStreams,
 	"DescribeStream":   describeStream,
 	"GetShardIterator": getShardIterator,
 	"GetRecords":       getRecords,
 }
 
+// Known reports whether Do knows the operation, and whether it is one of DynamoDBStreams_20120810.
+func Known(operation string) (known, streams bool) {
+	_, known = operations[operation]
+	_, streams = streamOperations[operation]
+	return known || streams, streams
+}
+
 // Do runs one operation of the service DynamoDB_20120810 or DynamoDBStreams_20120810: its name, and its input as JSON. It
 // returns the output as JSON, or an *exception.Error, or ctx's error if ctx ended before anything was done.
 func (db *DB) Do(ctx context.Context, operation string, input []byte) ([]byte, error) {
 	run, ok := operations[operation]
+	if !ok {
+		run, ok = streamOperations[operation]
+	}
 	if !ok {
 		return nil, exception.New(exception.UnknownOperation, "")
 	}

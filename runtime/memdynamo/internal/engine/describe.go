@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -122,7 +121,7 @@ func (t *tableState) describe() tableDescription {
 
 // describeIndex returns the description of one of the table's indexes.
 func (t *tableState) describeIndex(index table.IndexDef) indexDescription {
-	view, _ := t.View(index.Name, time.Time{})
+	view := t.View(index.Name, time.Time{})
 	d := indexDescription{
 		IndexName:      index.Name,
 		KeySchema:      elementsOf(index.Key),
@@ -166,6 +165,3 @@ func (db *DB) newID() string {
 	a, b, c, d := bits(), bits(), bits(), bits()
 	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%04x%08x", a, b>>16, b&0xfff, 0x8000|c>>18, c&0xffff, d)
 }
-
-// reply returns an output as JSON.
-func reply(output any) ([]byte, error) { return json.Marshal(output) }

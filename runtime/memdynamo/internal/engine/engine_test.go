@@ -24,7 +24,7 @@ type rig struct {
 	mu         sync.Mutex // guards all below
 	now        time.Time
 	conditions engine.Conditions
-	hold       func(operation string) func(context.Context) error
+	hold       func() func(context.Context) error
 	bills      []engine.Bill
 }
 
@@ -45,13 +45,13 @@ func newRig(t testing.TB) *rig {
 			defer r.mu.Unlock()
 			return r.conditions
 		},
-		Hold: func(operation string) func(context.Context) error {
+		Hold: func() func(context.Context) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if r.hold == nil {
 				return nil
 			}
-			return r.hold(operation)
+			return r.hold()
 		},
 		Bill: func(b engine.Bill) {
 			r.mu.Lock()

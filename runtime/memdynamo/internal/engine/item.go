@@ -43,7 +43,7 @@ func (db *DB) write(operation string, v verb, input []byte) ([]byte, error) {
 
 	m := db.enter()
 	defer db.mu.Unlock()
-	t, err := db.lookup(a.table)
+	t, err := db.lookup(a.tableName)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +94,13 @@ func (db *DB) writeOne(operation string, m moment, x *target) (usage, result, er
 		return usage{}, result{}, exception.New(exception.TransactionConflict, conflictText)
 	}
 	r := x.evaluate()
-	if r.err != nil && !isConditionFailed(r.err) {
+	if r.err != nil && !exception.Is(r.err, exception.ConditionalCheckFailed) {
 		return usage{}, r, r.err
 	}
 	u := x.cost(r)
 	d := demand{of: partition{hash: x.hash()}, write: u.base}
 	if db.chance(m.Throttle) || !x.id.table.admit(m, d) {
-		return u, r, throughputExceeded()
+		return u, r, ThroughputExceeded()
 	}
 	if r.err != nil {
 		db.bill(operation, u, Refused)
@@ -110,8 +110,6 @@ func (db *DB) writeOne(operation string, m moment, x *target) (usage, result, er
 	db.bill(operation, u, Applied)
 	return u, r, nil
 }
-
-func isConditionFailed(err error) bool { return isException(err, exception.ConditionalCheckFailed) }
 
 // getInput is the input of GetItem, and a Get of TransactGetItems.
 type getInput struct {
@@ -123,14 +121,14 @@ type getInput struct {
 
 // get is a read of one item. It is valid as far as can be told without its table.
 type get struct {
-	table      string
+	tableName  string
 	key        value.Map
 	projection *expr.Projection // nil: all
 }
 
 // parse returns the read, whose table and key are there.
 func (in *getInput) parse() (get, error) {
-	g := get{table: *in.TableName}
+	g := get{tableName: *in.TableName}
 	projection, err := parseProjection(in.ProjectionExpression, in.ExpressionAttributeNames, func() (err error) {
 		g.key, err = value.DecodeMap(in.Key)
 		return err
@@ -187,7 +185,7 @@ func (t *tableState) read(m moment, key value.Map, consistent bool) value.Map {
 	if consistent || m.StaleReads == 0 {
 		return t.Get(t.KeyOf(key))
 	}
-	view, _ := t.View("", m.now.Add(-m.StaleReads)) // a table has a view of itself
+	view := t.View("", m.now.Add(-m.StaleReads))
 	return view.Get(t.KeyOf(key))
 }
 
@@ -218,7 +216,7 @@ func getItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 
 	m := db.enter()
 	defer db.mu.Unlock()
-	t, err := db.lookup(g.table)
+	t, err := db.lookup(g.tableName)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +226,7 @@ func getItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	item := t.read(m, g.key, in.ConsistentRead)
 	u := usage{table: t, base: readUnits(value.ItemSize(item), in.ConsistentRead)}
 	if db.chance(m.Throttle) || !t.admit(m, demand{of: partition{hash: g.key[t.Def.Key.Hash.Name]}, read: u.base}) {
-		return nil, throughputExceeded()
+		return nil, ThroughputExceeded()
 	}
 	db.bill("GetItem", u, Applied)
 	out := []byte{'{'}

@@ -83,15 +83,15 @@ const (
 	afterSequence = "AFTER_SEQUENCE_NUMBER"
 )
 
-// getShardIteratorRequest is GetShardIterator's input.
-type getShardIteratorRequest struct{ StreamArn, ShardID, ShardIteratorType, SequenceNumber *string }
+// getShardIteratorInput is GetShardIterator's input.
+type getShardIteratorInput struct{ StreamArn, ShardID, ShardIteratorType, SequenceNumber *string }
 
 func getShardIterator(_ context.Context, db *DB, input []byte) ([]byte, error) {
-	r, err := decode[getShardIteratorRequest](input)
+	r, err := decode[getShardIteratorInput](input)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(); err != nil {
+	if err := r.validate(); err != nil {
 		return nil, err
 	}
 	m := db.enter()
@@ -107,8 +107,8 @@ func getShardIterator(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return reply(struct{ ShardIterator string }{i.String()})
 }
 
-// check errs where the parameters break rules whatever the stream is.
-func (r getShardIteratorRequest) check() error {
+// validate errs where the parameters break rules whatever the stream is.
+func (r getShardIteratorInput) validate() error {
 	var c constraints
 	c.required("streamArn", r.StreamArn != nil)
 	c.required("shardId", r.ShardID != nil)
@@ -132,12 +132,12 @@ func (r getShardIteratorRequest) check() error {
 }
 
 // wantsNumber reports whether the iterator's type is one that starts at a sequence number.
-func (r getShardIteratorRequest) wantsNumber() bool {
+func (r getShardIteratorInput) wantsNumber() bool {
 	return r.ShardIteratorType != nil && (*r.ShardIteratorType == atSequence || *r.ShardIteratorType == afterSequence)
 }
 
 // start returns the sequence number from which on the new iterator reads.
-func (r getShardIteratorRequest) start(s *stream, shard *table.Shard) (uint64, error) {
+func (r getShardIteratorInput) start(s *stream, shard *table.Shard) (uint64, error) {
 	switch *r.ShardIteratorType {
 	case trimHorizon:
 		return max(shard.First, shard.Trimmed+1), nil

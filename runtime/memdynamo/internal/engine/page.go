@@ -25,11 +25,11 @@ func (r *reading) asOf(m moment) time.Time {
 
 // view returns the rows to read, and the table's items at the same time.
 func (r *reading) view(m moment) (rows, items *table.View) {
-	items, _ = r.table.View("", r.asOf(m)) // a table has a view of itself
+	items = r.table.View("", r.asOf(m))
 	if r.index == nil {
 		return items, items
 	}
-	rows, _ = r.table.View(r.index.Name, r.asOf(m)) // and of its indexes
+	rows = r.table.View(r.index.Name, r.asOf(m))
 	return rows, items
 }
 
@@ -48,7 +48,7 @@ type page struct {
 
 // read reads rows until the page is full or there are no more. Whether there is one more it does not look: like the
 // service's, a page that the last row fills has a last key.
-func (r *reading) read(m moment) (p page, err error) {
+func (r *reading) read(m moment) (p page) {
 	rows, items := r.view(m)
 	limit := 0
 	if r.in.Limit != nil {
@@ -65,13 +65,7 @@ func (r *reading) read(m moment) (p page, err error) {
 			p.fetched += readUnits(n, r.in.ConsistentRead)
 		}
 		size += n
-		holds := true
-		if r.filter != nil {
-			if holds, err = r.filter.Holds(item); err != nil {
-				return p, err
-			}
-		}
-		if holds {
+		if r.filter == nil || r.filter.Holds(item) {
 			p.add(item, r)
 		}
 		if p.scanned == limit || size >= maxPage {
@@ -79,7 +73,7 @@ func (r *reading) read(m moment) (p page, err error) {
 			break
 		}
 	}
-	return p, nil
+	return p
 }
 
 // add adds an item that the filter lets through.
@@ -116,13 +110,10 @@ func (r *reading) partition() partition {
 
 // answer reads the page, bills it and returns the output.
 func (r *reading) answer(db *DB, m moment, operation string) ([]byte, error) {
-	p, err := r.read(m)
-	if err != nil {
-		return nil, err
-	}
+	p := r.read(m)
 	u := r.usage(p)
 	if db.chance(m.Throttle) || !r.table.admit(m, demand{of: r.partition(), read: u.total()}) {
-		return nil, throughputExceeded()
+		return nil, ThroughputExceeded()
 	}
 	db.bill(operation, u, Applied)
 	out := []byte{'{'}

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
-)
+import "github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 
 // Values of ReturnValues.
 const (
@@ -38,21 +36,4 @@ func (x *target) touched(item value.Map) value.Map {
 		return nil
 	}
 	return x.update.Updated(item)
-}
-
-// appendMember appends the name of an object's next member, after a comma unless it is the first.
-func appendMember(b []byte, name string) []byte {
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	b = value.AppendString(b, name)
-	return append(b, ':')
-}
-
-// appendElement appends what stands before an array's next element: a comma, unless it is the first.
-func appendElement(b []byte) []byte {
-	if b[len(b)-1] != '[' {
-		b = append(b, ',')
-	}
-	return b
 }

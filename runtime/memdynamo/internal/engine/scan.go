@@ -23,7 +23,7 @@ func scan(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := in.check(); err != nil {
+	if err := in.validate(); err != nil {
 		return nil, err
 	}
 	scope, err := in.scope(
@@ -68,8 +68,8 @@ func scan(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return r.answer(db, m, "Scan")
 }
 
-// check holds the parameters to the rules of each one alone.
-func (in *scanInput) check() error {
+// validate holds the parameters to the rules of each one alone.
+func (in *scanInput) validate() error {
 	c := in.constraints()
 	c.between("segment", in.Segment, 0, maxSegments-1)
 	c.between("totalSegments", in.TotalSegments, 1, maxSegments)

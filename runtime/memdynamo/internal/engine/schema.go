@@ -58,7 +58,7 @@ func invalidParameters(format string, args ...any) error {
 }
 
 // schema checks the rules that CreateTable's parameters make together, and returns the definition of the table.
-func (r createTableRequest) schema() (table.Def, error) {
+func (r createTableInput) schema() (table.Def, error) {
 	s := schema{kinds: map[string]value.Kind{}, used: map[string]bool{}, indexes: map[string]bool{}}
 	for _, d := range *r.AttributeDefinitions {
 		if _, ok := s.kinds[*d.AttributeName]; ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
-// check holds what CreateTable's parameters have to be each by itself.
-func (r createTableRequest) check() error {
+// validate holds what CreateTable's parameters have to be each by itself.
+func (r createTableInput) validate() error {
 	if r.TableName == nil {
 		return missingParameter("TableName")
 	}

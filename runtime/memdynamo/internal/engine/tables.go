@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/table"
 )
 
-// createTableRequest is CreateTable's input. What else it may have, such as tags and encryption, changes nothing here.
-type createTableRequest struct {
+// createTableInput is CreateTable's input. What else it may have, such as tags and encryption, changes nothing here.
+type createTableInput struct {
 	TableName                 *string
 	AttributeDefinitions      *[]attributeDefinition
 	KeySchema                 *[]keySchemaElement
@@ -27,11 +27,11 @@ type describedTable struct{ TableDescription tableDescription }
 
 // createTable makes a table, which is active at once.
 func createTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
-	r, err := decode[createTableRequest](input)
+	r, err := decode[createTableInput](input)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(); err != nil {
+	if err := r.validate(); err != nil {
 		return nil, err
 	}
 	if err := r.checkBilling(); err != nil {
@@ -74,7 +74,7 @@ func createTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 const maxThroughput = 1_000_000_000_000
 
 // checkBilling errs where the billing mode and the throughputs do not fit.
-func (r createTableRequest) checkBilling() error {
+func (r createTableInput) checkBilling() error {
 	p := r.ProvisionedThroughput
 	if r.BillingMode != nil && *r.BillingMode == onDemand {
 		if p != nil {

@@ -121,8 +121,8 @@ func (t *tableState) forgetFull(now time.Time) {
 // minBuckets is how many buckets are no burden.
 const minBuckets = 1024
 
-// throughputExceeded is the exception for a request that was not admitted.
-func throughputExceeded() error {
+// ThroughputExceeded is the exception for a request that was not admitted.
+func ThroughputExceeded() error {
 	return exception.New(exception.ProvisionedExceeded, "%s", provisionedExceededText)
 }
 

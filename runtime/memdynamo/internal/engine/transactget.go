@@ -104,7 +104,7 @@ func (db *DB) transactGet(m moment, gets []get, mode *string) ([]byte, error) {
 func (db *DB) aimGets(gets []get) ([]itemID, error) {
 	tables := make([]*tableState, len(gets))
 	for i := range gets {
-		t, err := db.lookup(gets[i].table)
+		t, err := db.lookup(gets[i].tableName)
 		if err != nil {
 			return nil, err
 		}

@@ -169,7 +169,7 @@ func (w *transactWrite) run(ctx context.Context) (output []byte, err error) {
 	if err := w.meet(m); err != nil {
 		return nil, err
 	}
-	if wait := db.cfg.Hold(transactWriteName); wait != nil {
+	if wait := db.cfg.Hold(); wait != nil {
 		db.transactions.hold(w.targets)
 		db.mu.Unlock()
 		err := wait(ctx)
@@ -189,7 +189,7 @@ func (w *transactWrite) run(ctx context.Context) (output []byte, err error) {
 func (w *transactWrite) aim() error {
 	tables := make([]*tableState, len(w.actions))
 	for i := range w.actions {
-		t, err := w.db.lookup(w.actions[i].table)
+		t, err := w.db.lookup(w.actions[i].tableName)
 		if err != nil {
 			return err
 		}
@@ -223,20 +223,29 @@ func (w *transactWrite) meet(m moment) error {
 		return nil
 	}
 	rs := make(reasons, len(which))
-	results := make([]result, len(which))
 	for i, collides := range which {
-		results[i] = w.targets[i].evaluate()
 		if collides {
 			rs[i] = conflictReason()
 		}
 	}
-	return w.cancel(rs, results)
+	_, costs := w.evaluate()
+	return w.cancel(rs, costs)
+}
+
+// evaluate returns what all actions would do, and what each costs, outside of a transaction.
+func (w *transactWrite) evaluate() (results []result, costs []usage) {
+	results, costs = make([]result, len(w.targets)), make([]usage, len(w.targets))
+	for i := range w.targets {
+		results[i] = w.targets[i].evaluate()
+		costs[i] = w.targets[i].cost(results[i])
+	}
+	return results, costs
 }
 
 // stillThere errs if a table was deleted while the transaction held its items.
 func (w *transactWrite) stillThere() error {
 	for i := range w.targets {
-		t, err := w.db.lookup(w.targets[i].table)
+		t, err := w.db.lookup(w.targets[i].tableName)
 		if err == nil && t != w.targets[i].id.table {
 			err = exception.New(exception.ResourceNotFound, "Requested resource not found")
 		}
@@ -249,38 +258,34 @@ func (w *transactWrite) stillThere() error {
 
 // apply does all actions, or none if something speaks against one of them.
 func (w *transactWrite) apply(m moment) ([]byte, error) {
-	db := w.db
-	rs := make(reasons, len(w.targets))
-	results := make([]result, len(w.targets))
-	var used usages
-	for i := range w.targets {
-		x := &w.targets[i]
-		results[i] = x.evaluate()
-		rs[i] = reasonOf(results[i].err)
-		u := x.cost(results[i])
-		used.add(u.times(transactional))
-	}
-	if err := w.admit(m, results); err != nil {
+	results, costs := w.evaluate()
+	if err := w.admit(m, costs); err != nil {
 		return nil, err
 	}
+	rs := make(reasons, len(results))
+	for i, r := range results {
+		rs[i] = reasonOf(r.err)
+	}
 	if rs.any() {
-		return nil, w.cancel(rs, results)
+		return nil, w.cancel(rs, costs)
 	}
-	for i := range w.targets {
-		w.targets[i].do(m, results[i])
+	var used usages
+	for i, r := range results {
+		w.targets[i].do(m, r)
+		used.add(costs[i].times(transactional))
 	}
-	db.billAll(transactWriteName, used, Applied)
+	w.db.billAll(transactWriteName, used, Applied)
 	return append(used.appendTo([]byte{'{'}, w.mode, true), '}'), nil
 }
 
 // admit errs if tables or partitions have too few units left.
-func (w *transactWrite) admit(m moment, results []result) error {
+func (w *transactWrite) admit(m moment, costs []usage) error {
 	rs := make(reasons, len(w.targets))
 	throttled := w.db.chance(m.Throttle)
 	var all admission
 	for i := range w.targets {
 		x := &w.targets[i]
-		units := transactional * x.cost(results[i]).base
+		units := transactional * costs[i].base
 		if throttled || !all.add(x.id.table, m, demand{of: partition{hash: x.hash()}, write: units}) {
 			rs[i] = throughputReason(x.id.table)
 			return rs.cancelled()
@@ -292,13 +297,12 @@ func (w *transactWrite) admit(m moment, results []result) error {
 
 // cancel bills the transaction, which is not done for those reasons, and returns the exception. Nothing of an index is
 // written, and so none is billed; and what is not valid costs nothing.
-func (w *transactWrite) cancel(rs reasons, results []result) error {
+func (w *transactWrite) cancel(rs reasons, costs []usage) error {
 	if rs.has(codeValidation) {
 		return rs.cancelled()
 	}
 	var used usages
-	for i := range w.targets {
-		u := w.targets[i].cost(results[i])
+	for _, u := range costs {
 		used.add(usage{table: u.table, write: true, base: u.base * transactional})
 	}
 	w.db.billAll(transactWriteName, used, Cancelled)

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
-// updateTableRequest is UpdateTable's input, as far as this engine can change a table.
-type updateTableRequest struct {
+// updateTableInput is UpdateTable's input, as far as this engine can change a table.
+type updateTableInput struct {
 	TableName                   *string
 	BillingMode                 *string
 	ProvisionedThroughput       *provisionedThroughput
@@ -19,11 +19,11 @@ type updateTableRequest struct {
 
 // updateTable changes a table's billing, stream and protection.
 func updateTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
-	r, err := decode[updateTableRequest](input)
+	r, err := decode[updateTableInput](input)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.check(); err != nil {
+	if err := r.validate(); err != nil {
 		return nil, err
 	}
 	m := db.enter()
@@ -49,8 +49,8 @@ func updateTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return reply(describedTable{t.describe()})
 }
 
-// check errs where the parameters break rules whatever the table is.
-func (r updateTableRequest) check() error {
+// validate errs where the parameters break rules whatever the table is.
+func (r updateTableInput) validate() error {
 	if err := checkNamed(r.TableName); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (r updateTableRequest) check() error {
 }
 
 // checkAgainst errs where the parameters do not fit the table as it is.
-func (r updateTableRequest) checkAgainst(t *tableState) error {
+func (r updateTableInput) checkAgainst(t *tableState) error {
 	if p := r.ProvisionedThroughput; p != nil {
 		if r.BillingMode == nil && t.billing == onDemand || r.BillingMode != nil && *r.BillingMode == onDemand {
 			return invalidParameters("Neither ReadCapacityUnits nor WriteCapacityUnits can be specified " +

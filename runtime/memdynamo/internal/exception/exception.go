@@ -2,26 +2,23 @@
 package exception
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 )
 
 // Codes of exceptions, without the prefix they carry on the wire.
 const (
-	AccessDenied           = "AccessDeniedException"
 	ConditionalCheckFailed = "ConditionalCheckFailedException"
 	ExpiredIterator        = "ExpiredIteratorException"
 	IdempotentMismatch     = "IdempotentParameterMismatchException"
 	IncompleteSignature    = "IncompleteSignatureException"
 	InternalServerError    = "InternalServerError"
-	ItemCollectionTooLarge = "ItemCollectionSizeLimitExceededException"
-	LimitExceeded          = "LimitExceededException"
 	MissingAuthentication  = "MissingAuthenticationTokenException"
 	ProvisionedExceeded    = "ProvisionedThroughputExceededException"
 	ResourceInUse          = "ResourceInUseException"
 	ResourceNotFound       = "ResourceNotFoundException"
 	Serialization          = "SerializationException"
-	Throttling             = "ThrottlingException"
 	TransactionCanceled    = "TransactionCanceledException"
 	TransactionConflict    = "TransactionConflictException"
 	TransactionInProgress  = "TransactionInProgressException"
@@ -50,6 +47,12 @@ func New(code, format string, args ...any) *Error {
 
 // Invalid returns a ValidationException.
 func Invalid(format string, args ...any) *Error { return New(Validation, format, args...) }
+
+// Is reports whether err is the exception of that code.
+func Is(err error, code string) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Code == code
+}
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 

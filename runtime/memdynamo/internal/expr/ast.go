@@ -39,19 +39,6 @@ type node struct {
 	args  []*node
 }
 
-// paths yields the paths in n.
-func (n *node) paths(yield func(path) bool) bool {
-	if n.op == opPath {
-		return yield(n.path)
-	}
-	for _, arg := range n.args {
-		if !arg.paths(yield) {
-			return false
-		}
-	}
-	return true
-}
-
 // operator returns what messages call a node that has operands.
 func (n *node) operator() string {
 	if n.op == opFunction {

@@ -7,7 +7,10 @@ import (
 )
 
 // Condition is a condition or a filter.
-type Condition struct{ root *node }
+type Condition struct {
+	root  *node
+	paths []path // those in it
+}
 
 // Condition reads a condition or filter; parameter is the one it came in.
 func (s *Scope) Condition(parameter, text string) (*Condition, error) {
@@ -22,7 +25,7 @@ func (s *Scope) Condition(parameter, text string) (*Condition, error) {
 	if err := c.operands(root); err != nil {
 		return nil, err
 	}
-	return &Condition{root}, nil
+	return &Condition{root, c.paths}, nil
 }
 
 // Attributes returns the top-level attributes it refers to, sorted: a filter may not refer to the key.
@@ -31,11 +34,9 @@ func (c *Condition) Attributes() []string { return roots(c.paths, false) }
 // Nested returns those of its top-level attributes that it goes into, sorted: none may be of a key.
 func (c *Condition) Nested() []string { return roots(c.paths, true) }
 
-func (c *Condition) paths(yield func(path) bool) { c.root.paths(yield) }
-
 // Holds reports whether the condition is true of item, which is nil if there is none. What is missing, or of another type
 // than an operator compares, makes a comparison false: no condition that was read errs.
-func (c *Condition) Holds(item value.Map) (bool, error) { return c.root.holds(item), nil }
+func (c *Condition) Holds(item value.Map) bool { return c.root.holds(item) }
 
 func (n *node) holds(item value.Map) bool {
 	switch n.op {

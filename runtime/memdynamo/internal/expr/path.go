@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,9 +72,9 @@ func (p path) String() string {
 }
 
 // roots returns the top-level attributes that paths start from, sorted; with nested, only of those that have a further step.
-func roots(paths iter.Seq[path], nested bool) []string {
+func roots(paths []path, nested bool) []string {
 	var names []string
-	for p := range paths {
+	for _, p := range paths {
 		if !nested || len(p) > 1 {
 			names = append(names, p[0].name)
 		}

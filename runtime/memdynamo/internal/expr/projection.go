@@ -1,10 +1,6 @@
 package expr
 
-import (
-	"slices"
-
-	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
-)
+import "github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 
 // Projection is a choice of paths.
 type Projection struct {
@@ -35,10 +31,10 @@ func (s *Scope) Projection(text string) (*Projection, error) {
 func (p *Projection) Of(item value.Map) value.Map { return p.tree.ofItem(item) }
 
 // Attributes returns the top-level attributes of the paths, sorted.
-func (p *Projection) Attributes() []string { return roots(slices.Values(p.paths), false) }
+func (p *Projection) Attributes() []string { return roots(p.paths, false) }
 
 // Nested returns those of its top-level attributes that it goes into, sorted: none may be of a key.
-func (p *Projection) Nested() []string { return roots(slices.Values(p.paths), true) }
+func (p *Projection) Nested() []string { return roots(p.paths, true) }
 
 // parseProjection reads a whole projection.
 func parseProjection(text string) ([]path, error) {

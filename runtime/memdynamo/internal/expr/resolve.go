@@ -13,6 +13,7 @@ type checker struct {
 	scope     *Scope
 	parameter string
 	operators int
+	paths     []path // those that were resolved
 }
 
 func (c *checker) invalid(format string, args ...any) error {
@@ -88,6 +89,7 @@ func (c *checker) path(p path) error {
 	if len(p) > maxDepth {
 		return c.invalid("The document path has too many nesting levels; nesting levels: %d", len(p))
 	}
+	c.paths = append(c.paths, p)
 	return nil
 }
 

@@ -12,7 +12,8 @@ import (
 // Update is what an update expression does.
 type Update struct {
 	actions []action
-	tree    tree // of the targets
+	tree    tree   // of the targets
+	paths   []path // the targets, and those in operands
 }
 
 // Update reads an update expression.
@@ -54,30 +55,21 @@ func (s *Scope) Update(text string) (*Update, error) {
 			}
 		}
 	}
+	u.paths = c.paths
 	return u, nil
 }
 
 // Attributes returns the top-level attributes it changes, sorted: none may be of the key.
-func (u *Update) Attributes() []string { return roots(u.targets, false) }
+func (u *Update) Attributes() []string {
+	names := make([]string, len(u.tree.branches))
+	for i := range names {
+		names[i] = u.tree.branches[i].step.name
+	}
+	return names
+}
 
 // Nested returns those of the top-level attributes it changes or reads that it goes into, sorted: none may be of a key.
 func (u *Update) Nested() []string { return roots(u.paths, true) }
-
-func (u *Update) targets(yield func(path) bool) {
-	for _, a := range u.actions {
-		if !yield(a.target) {
-			return
-		}
-	}
-}
-
-func (u *Update) paths(yield func(path) bool) {
-	for _, a := range u.actions {
-		if !yield(a.target) || a.operand != nil && !a.operand.paths(yield) {
-			return
-		}
-	}
-}
 
 // Updated returns what UPDATED_OLD or UPDATED_NEW return of item, the one before or after: the paths that the update names.
 func (u *Update) Updated(item value.Map) value.Map { return u.tree.ofItem(item) }

@@ -51,7 +51,7 @@ func BenchmarkSet(b *testing.B) {
 
 func BenchmarkQuery(b *testing.B) {
 	table, _ := loaded()
-	view, _ := table.View("", time.Time{})
+	view := table.View("", time.Time{})
 	for i := 0; b.Loop(); i++ {
 		items := 0
 		for range view.Items(Range{Hash: value.String(fmt.Sprint("user", i%1000))}) {

@@ -97,7 +97,7 @@ func (s scenario) read(table *Table, m *model, p step, broken fault) string {
 		}
 		items = m.at(asOf)
 	}
-	view, _ := table.View(p.Index, asOf)
+	view := table.View(p.Index, asOf)
 	if p.Range.After != nil {
 		all := p.Range
 		all.After = nil
@@ -124,8 +124,8 @@ func (s scenario) read(table *Table, m *model, p step, broken fault) string {
 func differ(table *Table, m *model) string {
 	for _, index := range viewsOf(m.def) {
 		want := m.read(index, Range{}, m.items)
-		view, ok := table.View(index, time.Time{})
-		if !ok {
+		view := table.View(index, time.Time{})
+		if view == nil {
 			return "no view " + index
 		}
 		if diff := cmp.Diff(texts(want), texts(slices.Collect(view.Items(Range{})))); diff != "" {

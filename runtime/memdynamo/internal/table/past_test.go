@@ -19,7 +19,7 @@ func churn(table *Table, seed uint64, changes int, after func()) (states [][2][]
 		item := order(string(rune('a'+random.IntN(3))), random.IntN(1000))
 		c := Change{At: start.Add(time.Duration(i) * time.Millisecond), Key: table.KeyOf(item), Item: item}
 		if i > changes/2 || random.IntN(4) == 0 { // grows, then shrinks
-			items, _ := table.View("", time.Time{})
+			items := table.View("", time.Time{})
 			for item := range items.Items(Range{Segment: random.IntN(9), Segments: 10}) {
 				c.Key, c.Item = table.KeyOf(item), nil
 			}
@@ -36,7 +36,7 @@ func churn(table *Table, seed uint64, changes int, after func()) (states [][2][]
 }
 
 func state(table *Table, index string, asOf time.Time) []string {
-	view, _ := table.View(index, asOf)
+	view := table.View(index, asOf)
 	return texts(slices.Collect(view.Items(Range{})))
 }
 

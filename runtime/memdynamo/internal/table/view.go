@@ -16,21 +16,21 @@ type View struct {
 	index *KeySchema // nil: the view is of the table
 }
 
-// View returns the table's items, or an index's if index is not empty; ok is false if there is no such index. The items of
-// an index are what it projects. asOf is when: the zero time is now, an earlier one needs KeepPast.
-func (t *Table) View(index string, asOf time.Time) (view *View, ok bool) {
+// View returns the table's items, or an index's if index is not empty; nil if there is no such index. The items of an
+// index are what it projects. asOf is when: the zero time is now, an earlier one needs KeepPast.
+func (t *Table) View(index string, asOf time.Time) *View {
 	trees := t.trees
 	if !asOf.IsZero() {
 		trees = t.past.at(asOf, trees)
 	}
 	if index == "" {
-		return &View{tree: trees[0], table: &t.Def.Key}, true
+		return &View{tree: trees[0], table: &t.Def.Key}
 	}
 	i := slices.IndexFunc(t.Def.Indexes, func(d IndexDef) bool { return d.Name == index })
 	if i < 0 {
-		return nil, false
+		return nil
 	}
-	return &View{tree: trees[1+i], table: &t.Def.Key, index: &t.Def.Indexes[i].Key}, true
+	return &View{tree: trees[1+i], table: &t.Def.Key, index: &t.Def.Indexes[i].Key}
 }
 
 // Len returns how many items the view has.
@@ -96,6 +96,13 @@ func (v *View) Items(r Range) iter.Seq[value.Map] {
 		return v.descend(from, to)
 	}
 	return v.ascend(from, to)
+}
+
+// Holds reports whether an item with these key attributes, which need not exist, would be in the range, whatever its After.
+func (v *View) Holds(r Range, keys value.Map) bool {
+	from, to := r.ends()
+	at := v.position(keys)
+	return at.compare(&from) >= 0 && (to == nil || at.compare(to) < 0)
 }
 
 // ends returns the range's first position, and the first one after it; nil: there is none.

@@ -2,7 +2,6 @@ package value
 
 import (
 	"encoding/base64"
-	"maps"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -40,8 +39,13 @@ func Append(b []byte, v Value) []byte {
 
 // AppendMap appends the item as JSON, attributes in the order of their names: {"a":{"S":"x"}}.
 func AppendMap(b []byte, m Map) []byte {
+	names := make([]string, 0, len(m)) // slices.Sorted would grow it step by step
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
 	b = append(b, '{')
-	for i, name := range slices.Sorted(maps.Keys(m)) {
+	for i, name := range names {
 		if i > 0 {
 			b = append(b, ',')
 		}

@@ -3,8 +3,6 @@ package value
 import (
 	"encoding/base64"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
@@ -45,18 +43,13 @@ func DecodeValues(w map[string]*Wire) (Map, error) {
 	if w == nil {
 		return nil, nil
 	}
-	values := make(Map, len(w))
-	for _, name := range slices.Sorted(maps.Keys(w)) {
-		v, err := Decode(w[name])
+	return decodeAll(w, func(name string, w *Wire) (Value, error) {
+		v, err := Decode(w)
 		if e, ok := errors.AsType[*exception.Error](err); ok && e.Code == exception.Validation {
-			return nil, exception.Invalid("ExpressionAttributeValues contains invalid value: %s for key %s", e.Message, name)
+			err = exception.Invalid("ExpressionAttributeValues contains invalid value: %s for key %s", e.Message, name)
 		}
-		if err != nil {
-			return nil, err
-		}
-		values[name] = v
-	}
-	return values, nil
+		return v, err
+	})
 }
 
 // decode returns the value of w, which may have that many levels.
@@ -155,16 +148,21 @@ func decodeList(w []*Wire, levels int) (Value, error) {
 	return list, nil
 }
 
-// decodeMap returns, of several errors, the one of the first name.
 func decodeMap(w map[string]*Wire, levels int) (Map, error) {
 	if levels == 0 {
 		return nil, errDepth()
 	}
+	return decodeAll(w, func(name string, w *Wire) (Value, error) { return decodeAttribute(name, w, levels-1) })
+}
+
+// decodeAll returns, of several errors, the one of the first name: a map has no order, and the same request gets the same
+// answer.
+func decodeAll(w map[string]*Wire, decodeOne func(name string, w *Wire) (Value, error)) (Map, error) {
 	var wrong string
 	var wrongErr error
 	m := make(Map, len(w))
 	for name, element := range w {
-		v, err := decodeAttribute(name, element, levels-1)
+		v, err := decodeOne(name, element)
 		if err != nil && (wrongErr == nil || name < wrong) {
 			wrong, wrongErr = name, err
 		}

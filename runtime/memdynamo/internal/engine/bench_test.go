@@ -1,8 +1,6 @@
 package engine_test
 
-import (
-	"testing"
-)
+import "testing"
 
 func BenchmarkConditionalUpdate(b *testing.B) {
 	r := newTables(b)
