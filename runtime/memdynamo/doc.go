@@ -6,7 +6,7 @@
 //
 // An Engine is an http.Handler that speaks DynamoDB's JSON protocol, and its clients are the SDK's own, on a transport
 // without sockets: what production runs is what runs here, with its errors, retries and time-outs. It works in the bubbles
-// of testing/synctest, on virtual time, and has its own Faults and its own meter:
+// of testing/synctest, on virtual time (an engine for a bubble is made in it), and has its own Faults and its own meter:
 //
 //	engine.Faults().LoseReplies(0.1)
 //	…
@@ -27,6 +27,9 @@
 //   - Any content type will do, and members of requests may be written in any case.
 //   - Without Faults reads are never stale, indexes never behind, items deleted as they expire, and nothing is throttled.
 //   - A request that is under way arrives, whatever becomes of its client, unless Faults lose it.
+//   - Legacy parameters (Expected, AttributeUpdates, ...) and changes of a table's indexes are refused;
+//     ReturnItemCollectionMetrics returns nothing.
+//   - An update that only removes makes an item of its key where there is none, as on DynamoDB Local. AWS is said to make none.
 //
 // # Differences from DynamoDB Local
 //

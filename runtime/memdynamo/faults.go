@@ -56,13 +56,13 @@ const (
 // Request is what a script sees of a request.
 type Request struct {
 	Operation string // as in UpdateItem
-	Table     string // empty where the request names none, or several
-	Number    int    // of the requests with this Operation, from 1; each try of a client is one
+	Table     string // the request's TableName; empty where it has none, as of batches and transactions
+	Number    int    // of the requests with this Operation since the engine was made, from 1; each try of a client is one
 }
 
 // Script has f decide on each request that an operation can be told of, ahead of chance; nil ends that. It is called where
-// the request is made, concurrently if requests are. It may block, which keeps the request waiting, and it may change the
-// Faults, as this request will find them:
+// the request is made, concurrently if requests are. It may block, which keeps the request waiting whatever its client's
+// context says, and it may change the Faults, as this request will find them:
 //
 //	engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
 //		if r.Operation == "UpdateItem" && r.Number == 3 {

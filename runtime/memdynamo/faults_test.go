@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/url"
 	"slices"
 	"sync"
 	"syscall"
@@ -37,6 +38,7 @@ func TestDown(t *testing.T) {
 	if op := as[*net.OpError](t, err); op.Op != "dial" || !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("down: %v, want a refused dial", err)
 	}
+	equal(t, "the client's operation", as[*url.Error](t, err).Op, "Post") // as of an *http.Client
 	engine.Faults().Down(false)
 	if get(t, engine, "a") != nil {
 		t.Error("an engine that was down has written")

@@ -136,10 +136,14 @@ func (e *Engine) call(ctx context.Context, r *http.Request, body []byte, dice *d
 func target(header string) (operation string, err error) {
 	service, operation, _ := strings.Cut(header, ".")
 	known, streams := engine.Known(operation)
-	if !known || streams && service != streamsService || !streams && service != tablesService {
-		return "", exception.New(exception.UnknownOperation, "")
+	switch {
+	case known && service == tablesService && !streams, known && service == streamsService && streams:
+		return operation, nil
+	case !known && operation != "" && (service == tablesService || service == streamsService):
+		// AWS says nothing, but knows more operations: whoever calls one of those would wonder.
+		return "", exception.New(exception.UnknownOperation, "memdynamo does not serve %s", operation)
 	}
-	return operation, nil
+	return "", exception.New(exception.UnknownOperation, "")
 }
 
 // authenticated refuses a request without a signature. Any will do: nobody looks whether it is right.

@@ -84,6 +84,9 @@ func TestProtocol(t *testing.T) {
 			}
 		}
 	}
+	unserved := func(operation string) string {
+		return `{"__type":"com.amazon.coral.service#UnknownOperationException","message":"memdynamo does not serve ` + operation + `"}`
+	}
 	target := func(name string) func(*http.Request) { return header("X-Amz-Target", name) }
 	method := func(name string) func(*http.Request) { return func(r *http.Request) { r.Method = name } }
 	for name, test := range map[string]struct {
@@ -107,9 +110,9 @@ func TestProtocol(t *testing.T) {
 		"no target":             {"{}", target(""), 400, amz, unknown},
 		"no service":            {"{}", target("ListTables"), 400, amz, unknown},
 		"no operation":          {"{}", target("DynamoDB_20120810."), 400, amz, unknown},
-		"unknown operation":     {"{}", target("DynamoDB_20120810.ListTablez"), 400, amz, unknown},
+		"unknown operation":     {"{}", target("DynamoDB_20120810.ListTablez"), 400, amz, unserved("ListTablez")},
 		"unknown service":       {"{}", target("DynamoDB_20111205.ListTables"), 400, amz, unknown},
-		"an operation too much": {"{}", target("DynamoDB_20120810.ListTables.ListTables"), 400, amz, unknown},
+		"an operation too much": {"{}", target("DynamoDB_20120810.ListTables.ListTables"), 400, amz, unserved("ListTables.ListTables")},
 		"streams of tables":     {"{}", target("DynamoDB_20120810.ListStreams"), 400, amz, unknown},
 		"tables of streams":     {"{}", target("DynamoDBStreams_20120810.ListTables"), 400, amz, unknown},
 		"no signature":          {"{}", header("Authorization", ""), 400, amz, noToken},

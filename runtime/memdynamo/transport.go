@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
@@ -21,7 +22,7 @@ type transport struct{ engine *Engine }
 func (t transport) Do(r *http.Request) (*http.Response, error) {
 	answer, err := t.send(r.Context(), r)
 	if err != nil {
-		return nil, &url.Error{Op: r.Method, URL: r.URL.String(), Err: err}
+		return nil, &url.Error{Op: verb(r.Method), URL: r.URL.Redacted(), Err: err}
 	}
 	header := make(http.Header, 5)
 	answer.head(header, t.engine.clock)
@@ -51,4 +52,12 @@ func (t transport) send(ctx context.Context, r *http.Request) (*reply, error) {
 		return nil, err
 	}
 	return t.engine.exchange(ctx, r, body)
+}
+
+// verb is what an *http.Client's errors call a method: Post.
+func verb(method string) string {
+	if method == "" {
+		method = http.MethodGet
+	}
+	return method[:1] + strings.ToLower(method[1:])
 }

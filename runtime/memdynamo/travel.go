@@ -54,6 +54,18 @@ func (e *Engine) arrived(ctx context.Context, operation string, input []byte, to
 	if to.loseRequest || e.faults.down.Load() {
 		return answer{err: broken("read", syscall.ECONNRESET)}, false
 	}
+	a = e.work(ctx, operation, input, to)
+	if to.duplicate {
+		e.work(ctx, operation, input, to) // its reply reaches nobody
+	}
+	if to.lateInternalError {
+		a = answer{err: exception.New(exception.InternalServerError, internalErrorText)}
+	}
+	return a, true
+}
+
+// work does the request, unless a fault has it answered without.
+func (e *Engine) work(ctx context.Context, operation string, input []byte, to fate) (a answer) {
 	e.meter.arrived(operation)
 	switch {
 	case to.internalError:
@@ -63,14 +75,7 @@ func (e *Engine) arrived(ctx context.Context, operation string, input []byte, to
 	default:
 		a.output, a.err = e.db.Do(ctx, operation, input)
 	}
-	if to.duplicate {
-		e.meter.arrived(operation)
-		_, _ = e.db.Do(ctx, operation, input) // its reply reaches nobody
-	}
-	if to.lateInternalError {
-		a = answer{err: exception.New(exception.InternalServerError, internalErrorText)}
-	}
-	return a, true
+	return a
 }
 
 // returned does what befalls a reply.

@@ -326,3 +326,13 @@ func TestPartitionsOfIndexes(t *testing.T) {
 		"The level of configured provisioned throughput for the table was exceeded. "+
 			"Consider increasing your provisioning level with the UpdateTable API.")
 }
+
+// What expressions compare with has a bound of its own.
+func TestValuesAreBounded(t *testing.T) {
+	r := newTables(t)
+	scan := func(bytes int) string {
+		return `{"TableName":"plain","FilterExpression":"x = :v","ExpressionAttributeValues":{":v":{"S":"` + strings.Repeat("x", bytes) + `"}}}`
+	}
+	r.gives("Scan", scan(2<<20-2), `{"Items":[],"Count":0,"ScannedCount":0}`)
+	r.invalid("Scan", scan(2<<20-1), "ExpressionAttributeValues exceeds max size")
+}

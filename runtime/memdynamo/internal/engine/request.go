@@ -127,6 +127,9 @@ func (a expressionAttributes) check(expressions ...expression) error {
 	return nil
 }
 
+// maxValues is how many bytes the names and values of ExpressionAttributeValues may have together.
+const maxValues = 2 << 20
+
 // scope returns the scope of the request's expressions, of which those are all that it may have. It errs as check does.
 func (a expressionAttributes) scope(expressions ...expression) (*expr.Scope, error) {
 	if err := a.check(expressions...); err != nil {
@@ -135,6 +138,9 @@ func (a expressionAttributes) scope(expressions ...expression) (*expr.Scope, err
 	values, err := value.DecodeValues(a.ExpressionAttributeValues)
 	if err != nil {
 		return nil, err
+	}
+	if value.ItemSize(values) > maxValues {
+		return nil, exception.Invalid("ExpressionAttributeValues exceeds max size")
 	}
 	return expr.NewScope(a.ExpressionAttributeNames, values)
 }

@@ -42,9 +42,9 @@ func (p *past) keep(trees []tree, at time.Time) {
 	p.versions = append(p.versions, v)
 }
 
-// prune forgets the versions that ended too early to be seen.
+// prune forgets the versions that ended too early to be seen, and all if the clock went back: those were of another time.
 func (p *past) prune(now time.Time) {
-	if p.keepFor <= 0 {
+	if n := len(p.versions); p.keepFor <= 0 || n > 0 && now.Before(p.versions[n-1].until) {
 		p.versions = nil
 		return
 	}
