@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/engine"
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
@@ -32,13 +31,13 @@ func (e *Engine) perform(ctx context.Context, operation string, input []byte, di
 	// with it: a bubble of testing/synctest cannot end while it has one.
 	back := make(chan answer, 1)
 	recalled := context.WithoutCancel(ctx)
-	e.later(to.there, func() {
+	later(e.clock, to.there, func() {
 		a, there := e.arrived(recalled, operation, input, to)
 		if !there {
 			back <- a
 			return
 		}
-		e.later(to.back, func() { back <- e.returned(a, to) })
+		later(e.clock, to.back, func() { back <- e.returned(a, to) })
 	})
 	select {
 	case a := <-back:
@@ -88,21 +87,6 @@ func (e *Engine) returned(a answer, to fate) answer {
 
 // internalErrorText is what AWS says.
 const internalErrorText = "Internal server error"
-
-// later calls f on a goroutine of its own once d has passed. Until then there is none, unless the clock is a user's.
-func (e *Engine) later(d time.Duration, f func()) {
-	switch _, system := e.clock.(systemClock); {
-	case d <= 0:
-		go f()
-	case system:
-		time.AfterFunc(d, f)
-	default:
-		go func() {
-			<-e.clock.After(d)
-			f()
-		}()
-	}
-}
 
 // broken is the error of a connection on which op failed, as package net makes it.
 func broken(op string, cause syscall.Errno) error {
