@@ -17,11 +17,6 @@ else
 LOCAL := java $(FETCHED)
 endif
 
-# The packages whose tests ask for a DynamoDB: the others give the same on any.
-ON_LOCAL := ./examples/... ./internal/cli ./internal/dynamolocal ./internal/dynamotest ./runtime/dynamo/... ./runtime/memdynamo/...
-
-# Programs that run until Ctrl-C are built and exec'ed: make passes signals on to them, `go run` would not.
-
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -29,6 +24,7 @@ ON_LOCAL := ./examples/... ./internal/cli ./internal/dynamolocal ./internal/dyna
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Programs that run until Ctrl-C are built and exec'ed: make passes signals on to them, `go run` would not.
 .PHONY: demo
 demo: ## generate, and run the simulated gateway in examples/gateway
 	@go run ./cmd/sluice generate
@@ -49,7 +45,8 @@ test: ## run all tests, on the engine in the process: Go alone is needed (TESTFL
 
 .PHONY: test-local
 test-local: $(LOCAL) ## run on DynamoDB Local the tests that ask for a DynamoDB, and those that hold our engine against it
-	SLUICE_DYNAMODB=local go test $(TESTFLAGS) $(ON_LOCAL)
+	SLUICE_DYNAMODB=local go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+		awk -F : '/internal\/dynamotest[] ]/ { print $$1 }')
 
 .PHONY: race
 race: ## run all tests under the race detector (TESTFLAGS=-short for the short form)

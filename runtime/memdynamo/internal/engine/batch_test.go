@@ -28,7 +28,7 @@ func TestBatchParameters(t *testing.T) {
 	const duplicates = "Provided list of item keys contains duplicates"
 	for _, test := range []struct{ operation, items, message string }{
 		{"BatchGetItem", `null`, one + "Value null at 'requestItems' failed to satisfy constraint: Member must not be null"},
-		{"BatchGetItem", `{}`, one + "Value '{}' at 'requestItems' failed to satisfy constraint: Member must have length greater than or equal to 1"},
+		{"BatchGetItem", `{}`, "The requestItems parameter is required for BatchGetItem"},
 		{"BatchGetItem", `{"plain":{}}`, one + "Value null at 'requestItems.plain.member.keys' failed to satisfy constraint: Member must not be null"},
 		{"BatchGetItem", `{"plain":null}`, one + "Value null at 'requestItems.plain.member.keys' failed to satisfy constraint: Member must not be null"},
 		{"BatchGetItem", `{"plain":{"Keys":[]}}`, one +

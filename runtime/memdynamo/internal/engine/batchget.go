@@ -64,6 +64,9 @@ func batchGetItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(in.RequestItems))
 	var c constraints
 	c.consumed(in.ReturnConsumedCapacity)
+	if in.RequestItems != nil && len(names) == 0 {
+		return nil, exception.Invalid("The requestItems parameter is required for BatchGetItem")
+	}
 	c.requestItems(names, in.RequestItems != nil)
 	for _, name := range names {
 		at := "requestItems." + name + ".member.keys"
@@ -92,12 +95,9 @@ func batchGetItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return db.batchGet(m, gets, in.ReturnConsumedCapacity)
 }
 
-// requestItems holds that a batch has tables, and that they have names of tables.
+// requestItems holds that a batch is there, and that its tables have names of tables.
 func (c *constraints) requestItems(names []string, there bool) {
 	c.required("requestItems", there)
-	if there {
-		c.length("requestItems", "{}", len(names), 1, 0)
-	}
 	for _, name := range names {
 		c.name("requestItems", tableName(name))
 	}

@@ -55,7 +55,7 @@ func (t *tableState) checkUpdatedIndexKeys(item value.Map) error {
 			if what, empty := emptyKey(v); empty {
 				return exception.Invalid("One or more parameter values are not valid. The update expression attempted to update a "+
 					"secondary index key to a value that is not supported. "+
-					"The AttributeValue for a key attribute cannot contain an empty %s value.", what)
+					"The AttributeValue for a key attribute cannot contain an empty %s value.", what).OfInput()
 			}
 		}
 		if checkKeySizes(index.Key, item) != nil {
@@ -86,7 +86,7 @@ func (t *tableState) checkIndexKeys(item value.Map) error {
 			if what, empty := emptyKey(v); empty {
 				return exception.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
 					"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. "+
-					"IndexName: %s, IndexKey: %s", what, index.Name, a.Name)
+					"IndexName: %s, IndexKey: %s", what, index.Name, a.Name).OfInput()
 			}
 		}
 		if err := checkKeySizes(index.Key, item); err != nil {
@@ -101,7 +101,7 @@ func checkKeyValues(key table.KeySchema, item value.Map) error {
 	for _, a := range keyAttributes(key) {
 		if what, empty := emptyKey(item[a.Name]); empty {
 			return exception.Invalid("One or more parameter values are not valid. "+
-				"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", what, a.Name)
+				"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", what, a.Name).OfInput()
 		}
 	}
 	return checkKeySizes(key, item)

@@ -59,6 +59,12 @@ func reasonOf(err error) reason {
 	return r
 }
 
+// ofInput reports whether err is of the input: no transaction is cancelled for it, it is not even begun.
+func ofInput(err error) bool {
+	e, ok := errors.AsType[*exception.Error](err)
+	return ok && e.Input
+}
+
 // conflictReason is that the item is another transaction's.
 func conflictReason() reason { return reason{code: codeConflict, message: conflictText} }
 

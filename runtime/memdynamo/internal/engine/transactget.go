@@ -114,7 +114,9 @@ func (db *DB) aimGets(gets []get) ([]itemID, error) {
 	rs := make(reasons, len(gets))
 	seen := make(map[itemID]bool, len(gets))
 	for i, t := range tables {
-		if err := gets[i].aim(t); err != nil {
+		if err := gets[i].aim(t); ofInput(err) {
+			return nil, err
+		} else if err != nil {
 			rs[i] = reasonOf(err)
 			continue
 		}

@@ -200,6 +200,9 @@ func (w *transactWrite) aim() error {
 	seen := make(map[itemID]bool, len(w.actions))
 	for i := range w.actions {
 		x, err := w.actions[i].aim(tables[i])
+		if ofInput(err) {
+			return err
+		}
 		if err != nil {
 			rs[i] = reasonOf(err)
 			continue
@@ -259,6 +262,11 @@ func (w *transactWrite) stillThere() error {
 // apply does all actions, or none if something speaks against one of them.
 func (w *transactWrite) apply(m moment) ([]byte, error) {
 	results, costs := w.evaluate()
+	for _, r := range results {
+		if ofInput(r.err) {
+			return nil, r.err
+		}
+	}
 	if err := w.admit(m, costs); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ const (
 	ConditionalCheckFailed = "ConditionalCheckFailedException"
 	ExpiredIterator        = "ExpiredIteratorException"
 	IdempotentMismatch     = "IdempotentParameterMismatchException"
-	IncompleteSignature    = "IncompleteSignatureException"
 	InternalServerError    = "InternalServerError"
 	MissingAuthentication  = "MissingAuthenticationTokenException"
 	ProvisionedExceeded    = "ProvisionedThroughputExceededException"
@@ -32,6 +31,7 @@ type Error struct {
 	Code    string
 	Message string
 	Fields  Fields // nil, or what the exception carries beside its message
+	Input   bool   // whether it is of the input, so that even a transaction is refused with it and not cancelled for it
 }
 
 // Fields are the members of an exception beside its message, such as CancellationReasons.
@@ -52,6 +52,12 @@ func Invalid(format string, args ...any) *Error { return New(Validation, format,
 func Is(err error, code string) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Code == code
+}
+
+// OfInput returns the exception as one of the input.
+func (e *Error) OfInput() *Error {
+	e.Input = true
+	return e
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
