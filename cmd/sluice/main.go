@@ -9,13 +9,14 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	program := cli.Program{Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now}
 	code := program.Run(ctx, os.Args[1:])
 	stop()

@@ -60,12 +60,15 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	case exit >= 0:
 		return exit
 	case err != nil:
-		return p.fail(usageError{err.Error()})
+		if parsed, ok := errors.AsType[*kong.ParseError](err); ok {
+			command = parsed.Context // as far as it went
+		}
+		return p.fail(withHelp(usageError{err.Error()}, command))
 	}
 	if err = command.Run(); err == nil {
 		err = out.failed()
 	}
-	return p.fail(err)
+	return p.fail(withHelp(err, command))
 }
 
 // say prints a result.
@@ -99,8 +102,20 @@ func (c *checkedWriter) failed() error {
 // usageError is a mistake in the command line.
 type usageError struct{ text string }
 
-// Error says what is wrong, and where the usage is.
-func (e usageError) Error() string { return e.text + "; run `sluice --help`" }
+// Error says what is wrong.
+func (e usageError) Error() string { return e.text }
+
+// withHelp adds to a mistake in the command line where the usage is: in the help of its command, if it got that far.
+func withHelp(err error, command *kong.Context) error {
+	if _, usage := errors.AsType[usageError](err); !usage {
+		return err
+	}
+	program := "sluice"
+	if command != nil && command.Selected() != nil {
+		program = command.Selected().FullPath()
+	}
+	return fmt.Errorf("%w; run `%s --help`", err, program)
+}
 
 // failure is an error whose text is complete as it is: the mistakes of a schema, each with its place in the file.
 type failure struct{ error }

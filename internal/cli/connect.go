@@ -2,8 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"regexp"
+	"strings"
+	"syscall"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -12,7 +16,7 @@ import (
 
 // connection is where the table is. AWS's own variables and profiles apply to what is not given.
 type connection struct {
-	Endpoint string `placeholder:"URL" help:"DynamoDB's endpoint, such as http://localhost:8000 for DynamoDB Local."`
+	Endpoint string `placeholder:"URL" help:"DynamoDB's endpoint, such as http://127.0.0.1:8000 for sluice dev."`
 	Region   string `placeholder:"REGION" help:"AWS region."`
 	Table    string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 }
@@ -29,4 +33,24 @@ func (c connection) client(ctx context.Context) (*dynamodb.Client, error) {
 		return nil, usageError{fmt.Sprintf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)}
 	}
 	return awsclient.New(ctx, c.Endpoint, c.Region)
+}
+
+// explain replaces an error that says at length that no connection came about by one that says what to do.
+func explain(client *dynamodb.Client, err error) error {
+	dial, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case !ok || dial.Op != "dial" || errors.Is(err, context.Canceled):
+		return err
+	case strings.Contains(err.Error(), "get credentials: "): // nobody answered elsewhere
+		return err
+	}
+	why := ""
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		why = fmt.Sprintf(" (%v)", dial.Err)
+	}
+	if client.Options().BaseEndpoint == nil {
+		return fmt.Errorf("nothing answers at DynamoDB in %s%s: check the network and the region; "+
+			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place(client), why)
+	}
+	return fmt.Errorf("nothing answers at %s%s: is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB)", place(client), why)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/sluice-go/sluice/internal/cli"
 )
 
-// dev runs `sluice dev` until the test ends, when it must exit with 0, and returns its endpoint.
-func dev(t *testing.T, args ...string) (endpoint string) {
+// dev runs `sluice dev` until the test ends, when it must exit with 0, and returns its endpoint. What it prints between
+// that and the variables is says.
+func dev(t *testing.T, says string, args ...string) (endpoint string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
@@ -40,12 +41,12 @@ func dev(t *testing.T, args ...string) (endpoint string) {
 		if code := <-exit; code != 0 || errs.Len() > 0 {
 			t.Errorf("dev ended with %d: %s", code, errs.String())
 		}
-		want := `for SDKs, the AWS command line and sluice:
+		want := says + `for SDKs, the AWS command line and sluice:
   export AWS_ENDPOINT_URL_DYNAMODB=` + endpoint + ` AWS_ENDPOINT_URL_DYNAMODB_STREAMS=` + endpoint + `
   export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=dev AWS_SECRET_ACCESS_KEY=dev
 `
-		if got := <-rest; !strings.HasSuffix(got, want) {
-			t.Errorf("dev printed\n%s%s\nwant at its end\n%s", first, got, want)
+		if got := <-rest; got != want {
+			t.Errorf("dev printed\n%s%s\nwant after the first line\n%s", first, got, want)
 		}
 	})
 	return endpoint
@@ -60,7 +61,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 func TestDevServesTheTable(t *testing.T) {
-	endpoint := dev(t, "--table", "my_limits")
+	endpoint := dev(t, "table my_limits is there\n", "--table", "my_limits")
 	code, out, errs := run(t, "table", "check", "--table", "my_limits", "--endpoint", endpoint)
 	expect(t, code, out, errs, 0, "table my_limits in "+endpoint+"\n"+parts, "")
 	if code, _, _ := run(t, "table", "check", "--table", "rate_limits", "--endpoint", endpoint); code != 1 {
@@ -69,13 +70,15 @@ func TestDevServesTheTable(t *testing.T) {
 }
 
 func TestDevWithoutTable(t *testing.T) {
-	endpoint := dev(t)
+	t.Setenv("SLUICE_TABLE", "rate_limits") // says what to look at, not what to make
+	endpoint := dev(t, "")
 	code, out, errs := run(t, "table", "create", "--endpoint", endpoint)
 	expect(t, code, out, errs, 0, "created table rate_limits\n"+parts, "creating table rate_limits in "+endpoint+"\n")
 }
 
 func TestDevOnEveryAddress(t *testing.T) {
-	if endpoint := dev(t, "--host", "0.0.0.0"); !strings.HasPrefix(endpoint, "http://127.0.0.1:") {
+	const says = "on all addresses: other machines and containers use this host's name in place of 127.0.0.1\n"
+	if endpoint := dev(t, says, "--host", "0.0.0.0"); !strings.HasPrefix(endpoint, "http://127.0.0.1:") {
 		t.Errorf("the endpoint is %s", endpoint)
 	}
 }

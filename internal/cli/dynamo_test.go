@@ -3,7 +3,11 @@ package cli_test
 import (
 	"context"
 	"crypto/rand"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -74,6 +79,36 @@ func TestTable(t *testing.T) {
 	t.Setenv("SLUICE_TABLE", table)
 	code, out, errs = sluice(t, start, "table", "check")
 	expect(t, code, out, errs, 0, "table "+table+" in "+dynamotest.Endpoint(t)+"\n"+parts, "")
+}
+
+// creating is an engine whose table is still being created when first asked about.
+func creating(t *testing.T, table string) *httptest.Server {
+	t.Helper()
+	engine := memdynamo.New()
+	if _, err := dynamo.CreateTable(t.Context(), engine.Client(), table); err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".DescribeTable") || asked.Swap(true) {
+			engine.ServeHTTP(w, r)
+			return
+		}
+		reply := httptest.NewRecorder()
+		engine.ServeHTTP(reply, r)
+		_, _ = io.WriteString(w, strings.Replace(reply.Body.String(), `"TableStatus":"ACTIVE"`, `"TableStatus":"CREATING"`, 1))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestTableCreateWaits(t *testing.T) {
+	server := creating(t, "rate_limits")
+	var out, errs strings.Builder
+	now := start
+	program := cli.Program{Stdout: &out, Stderr: &errs, Now: func() time.Time { now = now.Add(time.Second); return now }}
+	code := program.Run(t.Context(), []string{"table", "create", "--endpoint", server.URL})
+	expect(t, code, out.String(), errs.String(), 0, "table rate_limits was there already\n"+parts, "waiting for table rate_limits (1s)\n")
 }
 
 func TestTableOfSomebodyElse(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/sluice-go/sluice/gen"
 )
@@ -30,9 +31,44 @@ func (c initCommand) Run(p Program) error {
 	for _, path := range paths {
 		p.say("wrote %s\n", path)
 	}
-	p.say(`next:
-  go get -tool github.com/sluice-go/sluice/cmd/sluice
-  go generate ./...
+	p.say("next:\n")
+	switch known, err := knowsTool(c.Folder); {
+	case err != nil:
+		return err
+	case !known:
+		p.say("  go get -tool %s\n", tool)
+	}
+	p.say(`  go generate ./...                         # writes the package
+  go mod tidy                               # adds what the package imports
+  go tool sluice dev --table rate_limits    # serves a DynamoDB in memory with the table, to try it without AWS
+  go tool sluice table create               # or creates the table on AWS
 `)
 	return nil
 }
+
+// tool is the package that `go tool sluice` runs.
+const tool = "github.com/sluice-go/sluice/cmd/sluice"
+
+// knowsTool reports whether the go.mod of the module around folder has a tool line for sluice.
+func knowsTool(folder string) (bool, error) {
+	dir, err := filepath.Abs(folder)
+	if err != nil {
+		return false, err
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		switch parent := filepath.Dir(dir); {
+		case err == nil:
+			return toolLine.Match(mod), nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, fmt.Errorf("look for the tool line: %w", err)
+		case parent == dir:
+			return false, nil
+		default:
+			dir = parent
+		}
+	}
+}
+
+// toolLine is that line, of its own or in a block, where it stands alone.
+var toolLine = regexp.MustCompile(`(?m)^\s*(tool\s+)?"?` + regexp.QuoteMeta(tool) + `"?\s*(//.*)?$`)

@@ -30,7 +30,7 @@ func (c peekCommand) Run(ctx context.Context, p Program) error {
 	}
 	img, err := dynamo.Inspect(ctx, client, c.Table, c.Entity, c.Resource)
 	if err != nil {
-		return err
+		return explain(client, err)
 	}
 	if img == nil {
 		p.say("%s on %s: nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
@@ -23,14 +24,12 @@ func (c tableCreate) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	done := p.progress("waiting for table " + c.Table)
-	created, err := dynamo.CreateTable(ctx, announcing{client, p}, c.Table)
-	done()
+	created, err := dynamo.CreateTable(ctx, announcing{client, p, p.Now()}, c.Table)
 	if err != nil {
-		return err
+		return explain(client, err)
 	}
 	if err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
-		return err
+		return explain(client, err)
 	}
 	if created {
 		p.say("created table %s\n", c.Table)
@@ -41,10 +40,11 @@ func (c tableCreate) Run(ctx context.Context, p Program) error {
 	return nil
 }
 
-// announcing says so before it creates a table: how CreateTable finds out that it has to is its own affair.
+// announcing says what is done and what is waited for: how CreateTable finds that out is its own affair.
 type announcing struct {
 	*dynamodb.Client
 	program Program
+	began   time.Time
 }
 
 // CreateTable is the client's.
@@ -53,6 +53,18 @@ func (a announcing) CreateTable(
 ) (*dynamodb.CreateTableOutput, error) {
 	a.program.note("creating table %s in %s\n", aws.ToString(in.TableName), place(a.Client))
 	return a.Client.CreateTable(ctx, in, opts...)
+}
+
+// DescribeTable is the client's. It is asked again and again while a table is being created.
+func (a announcing) DescribeTable(
+	ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.DescribeTableOutput, error) {
+	out, err := a.Client.DescribeTable(ctx, in, opts...)
+	if err == nil && out.Table != nil && out.Table.TableStatus == types.TableStatusCreating {
+		elapsed := a.program.Now().Sub(a.began).Round(time.Second)
+		a.program.note("waiting for table %s (%v)\n", aws.ToString(in.TableName), elapsed)
+	}
+	return out, err
 }
 
 type tableCheck struct{ connection }
@@ -64,7 +76,7 @@ func (c tableCheck) Run(ctx context.Context, p Program) error {
 		return err
 	}
 	if err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
-		return err
+		return explain(client, err)
 	}
 	p.say("table %s in %s\n", c.Table, place(client))
 	p.describe(c.Table)
@@ -89,28 +101,4 @@ func place(client *dynamodb.Client) string {
 		return *o.BaseEndpoint
 	}
 	return o.Region
-}
-
-// progress prints what is going on every two seconds until the function that it returns is called.
-func (p Program) progress(what string) (done func()) {
-	const every = 2 * time.Second
-	began := p.Now()
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				p.note("%s (%v)\n", what, p.Now().Sub(began).Round(time.Second))
-			case <-stop:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(stop)
-		<-stopped
-	}
 }
