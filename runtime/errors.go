@@ -125,9 +125,17 @@ type UnavailableError struct {
 	Err      error
 }
 
-// Error names resource, attempts and cause.
+// Error names resource and attempts, where it has them, and the cause.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("sluice: %s: store unavailable after %s: %v", e.Resource, attempts(e.Attempts), e.Err)
+	s := "sluice: "
+	if e.Resource != "" {
+		s += e.Resource + ": "
+	}
+	s += "store unavailable"
+	if e.Attempts > 0 {
+		s += " after " + attempts(e.Attempts)
+	}
+	return fmt.Sprintf("%s: %v", s, e.Err)
 }
 
 // Unwrap returns the last attempt's error.

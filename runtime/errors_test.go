@@ -35,6 +35,7 @@ func TestErrorTexts(t *testing.T) {
 			`sluice: gpt-4: id "` + strings.Repeat("日", 40) + `..." is bad`},
 		{"unavailable", &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: reset},
 			"sluice: gpt-4: store unavailable after 1 attempt: connection reset"},
+		{"unavailable, cause alone", &runtime.UnavailableError{Err: reset}, "sluice: store unavailable: connection reset"},
 		{"setup", &runtime.SetupError{What: "no table", Do: "create it", Err: reset}, "sluice: no table: connection reset; create it"},
 		{"setup, alone", &runtime.SetupError{What: "no table"}, "sluice: no table"},
 		{"contended", &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8},

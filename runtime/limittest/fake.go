@@ -12,8 +12,9 @@ import (
 // Fake is an Acquirer that admits everything until told otherwise, and records. It is safe for concurrent use, and what it
 // is told holds for later calls.
 //
-// It knows no schema: it fills in no per_call and finds no fault with a cost, its errors name entities by their IDs alone and
-// its resource as "fake", and its leases and snapshots show nothing that is left. All else is as with a *runtime.Resource.
+// It knows no schema: it fills in no per_call and finds no fault with a cost; its errors name entities by their IDs alone,
+// kinds by their Go types and its resource as "fake"; its leases and snapshots show nothing that is left. All else is as with
+// a *runtime.Resource.
 type Fake[E runtime.Entity, C any] struct {
 	mu      sync.Mutex
 	denial  *denial // nil: none
@@ -29,6 +30,7 @@ type denial struct {
 
 // Call is one recorded Acquire, Wait or Do.
 type Call[E runtime.Entity, C any] struct {
+	Method         string // Acquire, Wait or Do
 	Entity         E
 	Cost, Settled  C     // Settled is what Settle stated, if it was called
 	Err            error // why it was not admitted; nil if it was, or still waits
@@ -43,10 +45,11 @@ func NewFake[E runtime.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { ret
 // Admit ends what Deny or Fail began.
 func (f *Fake[E, C]) Admit() { f.tell(nil, nil) }
 
-// Deny makes acquires fail with a *runtime.DeniedError for that limit. A Wait is admitted once retryAfter has passed, or
-// fails at once, as it does with a Resource, if it has no time to wait that long.
+// Deny makes acquires fail with a *runtime.DeniedError for that limit, which is one of the generated constants, such as
+// limits.GPT4TPM: the Fake cannot check it. A retryAfter below 0 counts as 0. A Wait is admitted once it has passed, or fails
+// at once, as it does with a Resource, if it has no time to wait that long.
 func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
-	f.tell(&denial{limit, retryAfter}, nil)
+	f.tell(&denial{limit, max(0, retryAfter)}, nil)
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
@@ -72,19 +75,19 @@ func (f *Fake[E, C]) Calls() []Call[E, C] {
 
 // Acquire implements runtime.Acquirer.
 func (f *Fake[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...runtime.CallOption) (*runtime.Lease[C], error) {
-	return f.record(entity, cost).Acquire(ctx, entity, cost, opts...)
+	return f.record("Acquire", entity, cost).Acquire(ctx, entity, cost, opts...)
 }
 
 // Wait implements runtime.Acquirer.
 func (f *Fake[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...runtime.CallOption) (*runtime.Lease[C], error) {
-	return f.record(entity, cost).Wait(ctx, entity, cost, opts...)
+	return f.record("Wait", entity, cost).Wait(ctx, entity, cost, opts...)
 }
 
 // Do implements runtime.Acquirer.
 func (f *Fake[E, C]) Do(
 	ctx context.Context, entity E, cost C, fn func(context.Context, *runtime.Lease[C]) error, opts ...runtime.CallOption,
 ) error {
-	return f.record(entity, cost).Do(ctx, entity, cost, fn, opts...)
+	return f.record("Do", entity, cost).Do(ctx, entity, cost, fn, opts...)
 }
 
 // Peek implements runtime.Acquirer. It is not recorded.
@@ -93,8 +96,8 @@ func (f *Fake[E, C]) Peek(ctx context.Context, entity E) (*runtime.Snapshot[C], 
 }
 
 // record adds a call, and returns the Resource that serves it.
-func (f *Fake[E, C]) record(entity E, cost C) *runtime.Resource[E, C] {
-	c := &Call[E, C]{Entity: entity, Cost: cost}
+func (f *Fake[E, C]) record(method string, entity E, cost C) *runtime.Resource[E, C] {
+	c := &Call[E, C]{Method: method, Entity: entity, Cost: cost}
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
 	f.mu.Unlock()

@@ -45,7 +45,7 @@ func TestFakeRecords(t *testing.T) {
 	if settled.Cost() != cost || settled.Remaining() != (limits.GPT4Cost{}) {
 		t.Errorf("a lease of %v has %v left, want the cost and nothing", settled.Cost(), settled.Remaining())
 	}
-	open := call{Entity: user, Cost: cost}
+	open := call{Method: "Acquire", Entity: user, Cost: cost}
 	recorded(t, fake, open)
 	if err := settled.Settle(ctx, actual); err != nil {
 		t.Error(err)
@@ -54,7 +54,7 @@ func TestFakeRecords(t *testing.T) {
 	if err := settled.Settle(ctx, cost); !errors.Is(err, runtime.ErrSettled) {
 		t.Errorf("a second settle: %v", err)
 	}
-	first := call{Entity: user, Cost: cost, Settled: actual, Done: true}
+	first := call{Method: "Acquire", Entity: user, Cost: cost, Settled: actual, Done: true}
 	recorded(t, fake, first)
 
 	waited, err := gpt4.Wait(ctx, user.Project, cost)
@@ -62,16 +62,16 @@ func TestFakeRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	waited.Release(ctx)
-	second := call{Entity: user.Project, Cost: cost, Done: true, Released: true}
+	second := call{Method: "Wait", Entity: user.Project, Cost: cost, Done: true, Released: true}
 	acquire(t, gpt4, user, actual) // dropped
-	third := call{Entity: user, Cost: actual}
+	third := call{Method: "Acquire", Entity: user, Cost: actual}
 	recorded(t, fake, first, second, third)
 
 	// To settle for nothing is to settle.
 	if err := acquire(t, gpt4, user, cost).Settle(ctx, limits.GPT4Cost{}); err != nil {
 		t.Error(err)
 	}
-	recorded(t, fake, first, second, third, call{Entity: user, Cost: cost, Done: true})
+	recorded(t, fake, first, second, third, call{Method: "Acquire", Entity: user, Cost: cost, Done: true})
 }
 
 func TestFakeDo(t *testing.T) {
@@ -92,9 +92,9 @@ func TestFakeDo(t *testing.T) {
 	if err := gpt4.Do(t.Context(), user, cost, nothing); !errors.Is(err, failed) {
 		t.Error(err)
 	}
-	open := call{Entity: user, Cost: cost}
-	recorded(t, fake, open, call{Entity: user, Cost: cost, Done: true, Released: true},
-		call{Entity: user, Cost: cost, Settled: actual, Done: true}, call{Entity: user, Cost: cost, Err: failed})
+	open := call{Method: "Do", Entity: user, Cost: cost}
+	recorded(t, fake, open, call{Method: "Do", Entity: user, Cost: cost, Done: true, Released: true},
+		call{Method: "Do", Entity: user, Cost: cost, Settled: actual, Done: true}, call{Method: "Do", Entity: user, Cost: cost, Err: failed})
 }
 
 func TestFakeDenies(t *testing.T) {
@@ -112,6 +112,11 @@ func TestFakeDenies(t *testing.T) {
 	}
 	if _, err := gpt4.Peek(t.Context(), user); err != nil { // which denies nobody
 		t.Error(err)
+	}
+	fake.Deny(limits.GPT4TPM, -time.Second)
+	_, err := gpt4.Acquire(t.Context(), user, cost)
+	if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.RetryAfter != 0 {
+		t.Errorf("denied for less than no time: %v", err)
 	}
 	fake.Admit()
 	acquire(t, gpt4, user, cost)
@@ -145,8 +150,8 @@ func TestFakeWaits(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("both took %v, want 2s", took)
 		}
-		recorded(t, fake, call{Entity: user, Cost: cost, Done: true, Released: true},
-			call{Entity: user, Cost: cost, Err: err}, call{Entity: user, Cost: cost, Err: gone})
+		recorded(t, fake, call{Method: "Wait", Entity: user, Cost: cost, Done: true, Released: true},
+			call{Method: "Wait", Entity: user, Cost: cost, Err: err}, call{Method: "Wait", Entity: user, Cost: cost, Err: gone})
 	})
 }
 
@@ -171,9 +176,10 @@ func TestFakeFails(t *testing.T) {
 	released.Release(t.Context())
 	fake.Fail(nil)
 	acquire(t, gpt4, user, cost)
-	refused := call{Entity: user, Cost: cost, Err: down}
-	recorded(t, fake, call{Entity: user, Cost: cost, Settled: actual, Done: true}, call{Entity: user, Cost: cost, Done: true, Released: true},
-		refused, refused, call{Entity: user, Cost: cost})
+	refused := func(method string) call { return call{Method: method, Entity: user, Cost: cost, Err: down} }
+	recorded(t, fake, call{Method: "Acquire", Entity: user, Cost: cost, Settled: actual, Done: true},
+		call{Method: "Acquire", Entity: user, Cost: cost, Done: true, Released: true},
+		refused("Acquire"), refused("Wait"), call{Method: "Acquire", Entity: user, Cost: cost})
 }
 
 // TestFakeFindsFault where a Resource does, but for what only the schema knows.
@@ -188,7 +194,7 @@ func TestFakeFindsFault(t *testing.T) {
 		want   string
 	}{
 		"no entity":  {t.Context(), nil, nil, "sluice: fake: entity is nil"},
-		"no id":      {t.Context(), limits.User{}, nil, "sluice: fake: id of  is empty: set the entity's ID"},
+		"no id":      {t.Context(), limits.User{}, nil, "sluice: fake: id of User is empty: set the entity's ID"},
 		"bad option": {t.Context(), user, []runtime.CallOption{runtime.MaxWait(-1)}, "sluice: fake: option \"MaxWait(-1ns)\" is out of range: want more than 0"},
 		"ctx over":   {over, user, nil, "sluice: fake for 1: context canceled"},
 	} {

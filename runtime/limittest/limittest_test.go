@@ -2,9 +2,6 @@ package limittest_test
 
 import (
 	"errors"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,60 +98,30 @@ func TestFaultsReachTheStore(t *testing.T) {
 		}
 		engine.Faults().Clear()
 		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 15_000})
+	})
+}
 
-		// A reply that is lost is no second charge.
-		lost := 0
+// The reply to the third update is lost. The limiter tries again, is refused, sees that this is because of its own write, and
+// has charged once.
+func TestLostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memdynamo.New()
 		engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
-			if r.Operation == "UpdateItem" && lost == 0 {
-				lost++
+			if r.Operation == "UpdateItem" && r.Number == 3 {
 				return memdynamo.LoseReply
 			}
 			return memdynamo.None
 		})
-		time.Sleep(time.Minute)
-		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 4_000})
-		if lost == 0 {
-			t.Error("no reply was lost")
+		lim, err := limits.New(limittest.StoreOn(t, engine))
+		var lease *limits.GPT4Lease
+		for n := 0; err == nil && n < 4; n++ { // the first makes the bucket, the others update it
+			lease, err = lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 500})
 		}
-		seen, err := lim.GPT4.Peek(t.Context(), user)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left := seen.Available.TPM; left < 6_000 || left > 6_050 { // some refill, as the retry waits a little
-			t.Errorf("%d tokens are left of 10,000, want 6,000", left)
+		billed := engine.Consumed().Tables[limittest.Table]["UpdateItem"]
+		if err != nil || lease.Remaining().TPM < 13_000 || billed.Applied.Write != 3 || billed.Refused.Write != 1 {
+			t.Errorf("%v; of 15,000 tokens %d are left; billed %+v", err, lease.Remaining().TPM, billed)
 		}
 	})
-}
-
-// gateway is a handler as users have it.
-type gateway struct{ gpt4 limits.GPT4Acquirer }
-
-func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	lease, err := g.gpt4.Acquire(r.Context(), user, limits.GPT4Cost{TPM: 500})
-	if denied, ok := errors.AsType[*limits.DeniedError](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(int((denied.RetryAfter+time.Second-1)/time.Second)))
-		w.WriteHeader(http.StatusTooManyRequests)
-		return
-	}
-	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
-	defer lease.Release(r.Context())
-	if err := lease.Settle(r.Context(), limits.GPT4Cost{TPM: 321}); err != nil {
-		w.WriteHeader(http.StatusInternalServerError)
-	}
-}
-
-// A fake, where only the handler matters.
-func TestHandlerAnswers429(t *testing.T) {
-	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
-	fake.Deny(limits.GPT4TPM, 1500*time.Millisecond)
-	rec := httptest.NewRecorder()
-	(&gateway{gpt4: fake}).ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/v1/chat", nil))
-	if rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") != "2" {
-		t.Fatal(rec.Code, rec.Header())
-	}
 }
 
 // TestBubbleEndsWithWorkInTheBackground: a charge of unknown outcome is given back while the test ends.

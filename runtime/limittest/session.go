@@ -3,6 +3,8 @@ package limittest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
@@ -19,7 +21,10 @@ func (d definition) Spec() *runtime.Spec { return d.spec }
 func definitionFor(entity runtime.Entity) definition {
 	spec := &runtime.Spec{Resource: "fake", Limits: []string{""}}
 	if entity != nil { // if it is, the call is refused for that
-		spec.Kinds = make([]runtime.Kind, entity.Chain(nil)[0].Kind+1)
+		kind := entity.Chain(nil)[0].Kind
+		spec.Kinds = make([]runtime.Kind, kind+1)
+		name := fmt.Sprintf("%T", entity) // generated.User
+		spec.Kinds[kind].Name = name[strings.LastIndexByte(name, '.')+1:]
 	}
 	return definition{spec}
 }

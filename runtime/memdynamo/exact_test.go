@@ -1,6 +1,7 @@
 package memdynamo_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"sync"
@@ -13,85 +14,184 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TestManyOnOneItem: 64 goroutines count on one item, some on the condition that nobody came between.
+// increment adds 1 to n of item a in two steps, between which it calls between: it reads, and writes what it read and 1; if
+// compare is set, on the condition that nobody came between, and again until that is so.
+func increment(ctx context.Context, client *dynamodb.Client, compare bool, between func()) error {
+	table, key := aws.String(things), item{"id": s("a")}
+	for {
+		out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: key, ConsistentRead: aws.Bool(true)})
+		between()
+		if err != nil {
+			return err
+		}
+		in := &dynamodb.UpdateItemInput{
+			TableName: table, Key: key, UpdateExpression: aws.String("SET n = :seen + :one"),
+			ExpressionAttributeValues: item{":seen": out.Item["n"], ":one": n("1")},
+		}
+		if compare {
+			in.ConditionExpression = aws.String("n = :seen")
+		}
+		_, err = client.UpdateItem(ctx, in)
+		if _, raced := errors.AsType[*types.ConditionalCheckFailedException](err); !raced {
+			return err
+		}
+	}
+}
+
+// TestManyOnOneItem: 64 goroutines count on one item, some in one step, some on the condition that nobody came between, some
+// in transactions with another item.
 func TestManyOnOneItem(t *testing.T) {
 	t.Parallel()
 	engine, client := setUp(t)
 	must(t, ignore(client.UpdateItem(t.Context(), add("a"))))
+	ways := []func() error{
+		func() error { return increment(t.Context(), client, true, func() {}) },
+		func() error { return ignore(client.UpdateItem(t.Context(), add("a"))) },
+		func() error { return ignore(client.TransactWriteItems(t.Context(), transaction("a", "b"))) },
+		func() error { return ignore(client.TransactWriteItems(t.Context(), transaction("b", "a"))) },
+	}
 	const writers, each = 64, 20
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {
-			for done := 0; done < each; {
-				in := add("a")
-				if i%2 == 0 { // read, and write if that is still so
-					out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: in.TableName, Key: in.Key, ConsistentRead: aws.Bool(true)})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					in.ConditionExpression, in.ExpressionAttributeValues[":seen"] = aws.String("n = :seen"), out.Item["n"]
-				}
-				_, err := client.UpdateItem(t.Context(), in)
-				if _, raced := errors.AsType[*types.ConditionalCheckFailedException](err); raced {
-					continue
-				}
-				if err != nil {
+			for range each {
+				if err := ways[i%len(ways)](); err != nil {
 					t.Error(err)
-					return
 				}
-				done++
 			}
 		})
 	}
 	all.Wait()
 	equal(t, "counted", count(t, engine, "a"), strconv.Itoa(1+writers*each))
+	equal(t, "counted by transactions", count(t, engine, "b"), strconv.Itoa(writers*each/2))
 }
 
-// TestOpposingTransactions move money between two accounts, both ways at once, and conflict: none is lost or made, and every
-// transaction that was not cancelled counts.
+// TestManyOnOneItemNegativeControl: who writes whatever came between undoes it, and the count shows that.
+func TestManyOnOneItemNegativeControl(t *testing.T) {
+	t.Parallel()
+	engine, client := setUp(t)
+	must(t, ignore(client.UpdateItem(t.Context(), add("a"))))
+	const writers = 64
+	var all, read sync.WaitGroup
+	read.Add(writers)
+	for range writers {
+		all.Go(func() {
+			err := increment(t.Context(), client, false, func() {
+				read.Done()
+				read.Wait()
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	equal(t, "counted", count(t, engine, "a"), "2")
+}
+
+// balanced reports whether accounts have that much together, and none owes.
+func balanced(total int, accounts ...types.ItemResponse) bool {
+	for _, account := range accounts {
+		has, ok := account.Item["n"].(*types.AttributeValueMemberN)
+		if !ok {
+			return false
+		}
+		amount, err := strconv.Atoi(has.Value)
+		if err != nil || amount < 0 {
+			return false
+		}
+		total -= amount
+	}
+	return total == 0
+}
+
+func TestBalancedNegativeControl(t *testing.T) {
+	account := func(amount string) types.ItemResponse { return types.ItemResponse{Item: item{"n": n(amount)}} }
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{{"10", "10", true}, {"20", "0", true}, {"9", "10", false}, {"21", "-1", false}} {
+		equal(t, test.a+" and "+test.b, balanced(20, account(test.a), account(test.b)), test.want)
+	}
+}
+
+// TestOpposingTransactions move money between two accounts, both ways at once: none is lost or made, every transaction that
+// was not cancelled counts, and none is ever seen by half. If they hold their items, they conflict; if not, they never do.
 func TestOpposingTransactions(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		engine, client := setUp(t)
-		engine.Faults().HoldTransactions(time.Millisecond)
-		move := func(from, to string) error {
-			in := transaction(from, to)
-			in.TransactItems[0].Update.ExpressionAttributeValues = item{":one": n("-1")}
-			return ignore(client.TransactWriteItems(t.Context(), in))
+	for _, hold := range []time.Duration{0, time.Millisecond} {
+		t.Run(hold.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { oppose(t, hold) })
+		})
+	}
+}
+
+func oppose(t *testing.T, hold time.Duration) {
+	t.Helper()
+	engine, client := setUp(t)
+	engine.Faults().HoldTransactions(hold)
+	const start = 10
+	both := &dynamodb.TransactGetItemsInput{}
+	for _, id := range []string{"a", "b"} {
+		account := put(id)
+		account.Item["n"] = n(strconv.Itoa(start))
+		must(t, ignore(client.PutItem(t.Context(), account)))
+		both.TransactItems = append(both.TransactItems, types.TransactGetItem{
+			Get: &types.Get{TableName: account.TableName, Key: item{"id": s(id)}},
+		})
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	moved, conflicts, seen := 0, 0, 0
+	move := func(from, to string, by int) {
+		in := transaction(from, to)
+		out := in.TransactItems[0].Update
+		out.ExpressionAttributeValues = item{":one": n("-1"), ":least": n("1")}
+		out.ConditionExpression = aws.String("n >= :least")
+		_, err := client.TransactWriteItems(t.Context(), in)
+		cancelled, _ := errors.AsType[*types.TransactionCanceledException](err)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			moved += by
+		case cancelled == nil:
+			t.Error(err)
+		case aws.ToString(cancelled.CancellationReasons[0].Code) == "TransactionConflict":
+			conflicts++
+		case aws.ToString(cancelled.CancellationReasons[0].Code) != "ConditionalCheckFailed":
+			t.Error(err)
 		}
-		var all sync.WaitGroup
-		var mu sync.Mutex
-		moved, conflicts := 0, 0
-		for i := range 16 {
-			from, to, by := "a", "b", 1
-			if i%2 == 0 {
-				from, to, by = "b", "a", -1
+	}
+	look := func() {
+		out, err := client.TransactGetItems(t.Context(), both)
+		if _, cancelled := errors.AsType[*types.TransactionCanceledException](err); cancelled && hold > 0 {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen++
+		if err != nil || !balanced(2*start, out.Responses...) {
+			t.Errorf("half a transaction is seen: %v, %v", out, err)
+		}
+	}
+	for i := range 16 {
+		from, to, by := "a", "b", 1
+		if i%2 == 0 {
+			from, to, by = "b", "a", -1
+		}
+		all.Go(func() {
+			for range 50 {
+				move(from, to, by)
+				look()
+				time.Sleep(time.Duration(i) * time.Millisecond) //nolint:forbidigo // on the bubble's clock
 			}
-			all.Go(func() {
-				for range 50 {
-					err := move(from, to)
-					mu.Lock()
-					if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-						conflicts++
-						if aws.ToString(cancelled.CancellationReasons[0].Code) != "TransactionConflict" {
-							t.Error(err)
-						}
-					} else if err != nil {
-						t.Error(err)
-					} else {
-						moved += by
-					}
-					mu.Unlock()
-					time.Sleep(time.Duration(i) * time.Millisecond) //nolint:forbidigo // on the bubble's clock
-				}
-			})
-		}
-		all.Wait()
-		equal(t, "moved from a", count(t, engine, "a"), strconv.Itoa(-moved))
-		equal(t, "moved to b", count(t, engine, "b"), strconv.Itoa(moved))
-		if conflicts == 0 {
-			t.Error("no two transactions met")
-		}
-	})
+		})
+	}
+	all.Wait()
+	equal(t, "a", count(t, engine, "a"), strconv.Itoa(start-moved))
+	equal(t, "b", count(t, engine, "b"), strconv.Itoa(start+moved))
+	equal(t, "conflicts", conflicts > 0, hold > 0)
+	equal(t, "reads", seen > 0, true)
 }

@@ -128,7 +128,7 @@ func (r *rig) fails(operation, input, code, message string) (fields string) {
 	return "{" + string(e.Fields.AppendFields(nil)[1:]) + "}"
 }
 
-// invalid is fails with a ValidationException.
+// invalid is fails with a ValidationException. What the conformance corpus has recorded is not held to here again.
 func (r *rig) invalid(operation, input, message string) {
 	r.t.Helper()
 	r.fails(operation, input, exception.Validation, message)

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,27 +26,6 @@ func TestTimeToLive(t *testing.T) {
 	r.gives("UpdateTimeToLive", spec("x", false), `{"TimeToLiveSpecification":{"AttributeName":"x","Enabled":false}}`)
 	r.gives("DescribeTimeToLive", `{"TableName":"plain"}`, disabled)
 	r.do("UpdateTimeToLive", spec("y", true))
-}
-
-func TestTimeToLiveInvalid(t *testing.T) {
-	t.Parallel()
-	r := newTables(t)
-	const missing = " failed to satisfy constraint: Member must not be null"
-	for _, test := range []struct{ members, want string }{
-		{``, "1 validation error detected: Value null at 'timeToLiveSpecification'" + missing},
-		{`,"TimeToLiveSpecification":{"Enabled":true}`,
-			"1 validation error detected: Value null at 'timeToLiveSpecification.attributeName'" + missing},
-		{`,"TimeToLiveSpecification":{}`, "2 validation errors detected: Value null at 'timeToLiveSpecification.attributeName'" + missing +
-			"; Value null at 'timeToLiveSpecification.enabled'" + missing},
-		{`,"TimeToLiveSpecification":{"AttributeName":"","Enabled":true}`, "1 validation error detected: " +
-			"Value '' at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: " +
-			"Member must have length greater than or equal to 1"},
-		{`,"TimeToLiveSpecification":{"AttributeName":"` + strings.Repeat("x", 256) + `","Enabled":true}`, "1 validation error detected: " +
-			"Value '" + strings.Repeat("x", 256) + "' at 'timeToLiveSpecification.attributeName' failed to satisfy constraint: " +
-			"Member must have length less than or equal to 255"},
-	} {
-		r.invalid("UpdateTimeToLive", `{"TableName":"plain"`+test.members+`}`, test.want)
-	}
 }
 
 // Items go when they expire, or a lag later, and those without a number for it stay.
