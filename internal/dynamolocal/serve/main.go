@@ -29,7 +29,7 @@ func serve(port int) error {
 		return err
 	}
 	fmt.Printf("DynamoDB Local answers at %s, in memory; Ctrl-C stops it\n", server.Endpoint())
-	fmt.Printf("tests use it with: export SLUICE_DYNAMODB_ENDPOINT=%s\n", server.Endpoint())
+	fmt.Printf("tests use it with: SLUICE_DYNAMODB_ENDPOINT=%s make test-local\n", server.Endpoint())
 	select {
 	case <-ctx.Done():
 	case <-server.Exited(): // Stop says what it printed
