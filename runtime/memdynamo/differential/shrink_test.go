@@ -38,9 +38,12 @@ func (r *recorder) Fatal(args ...any) {
 
 // TestFailureIsShrunk lets the test fail, and holds what it prints to be of few operations that can be read.
 func TestFailureIsShrunk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("shrinking takes its time, and under the race detector all of it")
+	}
 	setFlag(t, "rapid.nofailfile", "true")
 	setFlag(t, "rapid.seed", "1")
-	setFlag(t, "rapid.shrinktime", "5s")
+	setFlag(t, "rapid.shrinktime", "15s") // a third of it leaves two operations, where nothing slows it down
 	p := &pair{memorySide(), memorySide(), newReport()}
 	p.ours.wire.before = replace("UpdateItem", `(?i)(remove )(c|v|l|str)\b`, "${1}nowhere")
 	r := &recorder{TB: t}
