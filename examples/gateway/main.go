@@ -3,8 +3,11 @@
 // may need and settles what it used.
 //
 // The DynamoDB is the engine in this process, with the latency of a network, unless -endpoint or -region names another one,
-// where AWS's usual variables and profiles apply. It ends with what each tenant got, what that cost, and a check: what the table says was consumed is what the
-// program settled. If that fails, so does the program.
+// where AWS's usual variables and profiles apply.
+//
+// The program ends with what each tenant got, what that cost, and two checks: what the table says was consumed is what the
+// program settled, and, on the engine in the process, what the calls say they cost is what it billed. If one fails, so does
+// the program.
 package main
 
 import (
