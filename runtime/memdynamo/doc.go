@@ -14,21 +14,23 @@
 //
 // # What it serves
 //
-// CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive; PutItem, GetItem,
+// CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive, TagResource,
+// UntagResource, ListTagsOfResource, DescribeContinuousBackups, DescribeLimits, DescribeEndpoints; PutItem, GetItem,
 // UpdateItem, DeleteItem, BatchGetItem, BatchWriteItem, TransactWriteItems, TransactGetItems, Query, Scan; and of streams
 // ListStreams, DescribeStream, GetShardIterator, GetRecords. They have the whole expression language, DynamoDB's
 // validation and its numbers: exact decimals of 38 digits. Any other operation is an UnknownOperationException: PartiQL,
-// backups, global tables, imports and exports, tags, auto scaling.
+// backups, global tables, imports and exports, auto scaling.
 //
 // # Differences from AWS
 //
-//   - All is in memory, of one region and one account. Tables are there, and gone, at once.
+//   - All is in memory, of one region and one account. Tables and indexes are there, and gone, at once; a new index has
+//     the items that fit it.
 //   - A signature is wanted, and not checked: any credentials do. There are no rights.
 //   - Any content type will do, and members of requests may be written in any case.
 //   - Without Faults reads are never stale, indexes never behind, items deleted as they expire, and nothing is throttled.
 //   - A request that is under way arrives, whatever becomes of its client, unless Faults lose it.
-//   - Legacy parameters (Expected, AttributeUpdates, ...) and changes of a table's indexes are refused;
-//     ReturnItemCollectionMetrics returns nothing.
+//   - Legacy parameters (Expected, AttributeUpdates, ...) are refused.
+//   - CreateTable accepts TableClass, SSESpecification and OnDemandThroughput, and forgets them; UpdateTable has none of them.
 //   - An update that only removes makes an item of its key where there is none, as on DynamoDB Local. AWS is said to make none.
 //
 // # Differences from DynamoDB Local

@@ -96,6 +96,8 @@ type orders struct {
 	saves    map[string]string // name -> path
 	paged    bool
 	segments int // 0: the scan is not split
+
+	untilPath, untilText string // repeat until the reply says so; empty: do not
 }
 
 func ordersOf(s *step) (*orders, error) {
@@ -117,6 +119,8 @@ func ordersOf(s *step) (*orders, error) {
 			o.saves[name] = path
 		case "pages":
 			o.paged = true
+		case "until":
+			o.untilPath, o.untilText, _ = strings.Cut(rest, " ")
 		case "segments":
 			var err error
 			if o.segments, err = strconv.Atoi(rest); err != nil || o.segments < 1 {
@@ -140,7 +144,7 @@ func (r *run) do(ctx context.Context, s *step) (answer, error) {
 	if o.paged || o.segments > 0 {
 		got, err = r.readAll(ctx, o, body)
 	} else {
-		got, err = r.send(ctx, o.header, body)
+		got, err = r.await(ctx, o, body)
 	}
 	if err != nil {
 		return answer{}, err
@@ -152,6 +156,20 @@ func (r *run) do(ctx context.Context, s *step) (answer, error) {
 	}
 	got.tree = canonical(s.operation, got.tree)
 	return got, nil
+}
+
+// await sends one request, and again until its reply has the text that is waited for, if any is.
+func (r *run) await(ctx context.Context, o *orders, body string) (answer, error) {
+	for {
+		got, err := r.send(ctx, o.header, body)
+		if err != nil || o.untilPath == "" {
+			return got, err
+		}
+		// Until then it may not be there at all: DynamoDB Local answers with failures, too, while it makes an index.
+		if text, err := follow(got.tree, o.untilPath); err == nil && text == o.untilText {
+			return got, nil
+		}
+	}
 }
 
 // send sends one request and checks what every reply must have.

@@ -60,7 +60,7 @@ func batchWriteItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 
 	m := db.enter()
 	defer db.mu.Unlock()
-	return db.batchWrite(m, actions, in.ReturnConsumedCapacity)
+	return db.batchWrite(m, actions, in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 }
 
 // writeRequests holds that a table has writes, and that each has its item or its key.
@@ -97,7 +97,7 @@ func (w *writeRequest) parse(name string) (action, error) {
 
 // batchWrite does the writes of a batch whose parameters are valid. Each stands for itself: one that meets a transaction or
 // a bound of throughput is left unprocessed.
-func (db *DB) batchWrite(m moment, actions []action, mode *string) ([]byte, error) {
+func (db *DB) batchWrite(m moment, actions []action, consumed, metrics *string) ([]byte, error) {
 	targets := make([]target, len(actions))
 	seen := map[itemID]bool{}
 	for i, a := range actions {
@@ -121,7 +121,7 @@ func (db *DB) batchWrite(m moment, actions []action, mode *string) ([]byte, erro
 	}
 	m.Throttle = 0 // it was decided for the whole
 	var used usages
-	var left []*target
+	var done, left []*target
 	throttled := 0
 	for i := range targets {
 		x := &targets[i]
@@ -133,6 +133,7 @@ func (db *DB) batchWrite(m moment, actions []action, mode *string) ([]byte, erro
 		switch {
 		case err == nil:
 			used.add(u)
+			done = append(done, x)
 		case exception.Is(err, exception.ProvisionedExceeded):
 			throttled++
 			left = append(left, x)
@@ -158,7 +159,8 @@ func (db *DB) batchWrite(m moment, actions []action, mode *string) ([]byte, erro
 	if left != nil {
 		out = append(out, ']')
 	}
-	out = used.appendTo(append(out, '}'), mode, false)
+	out = used.appendTo(append(out, '}'), consumed, false)
+	out = appendCollections(out, metrics, done)
 	return append(out, '}'), nil
 }
 

@@ -37,7 +37,8 @@ type traits struct {
 	throughput   provisionedThroughput
 	indexes      map[string]provisionedThroughput // of global indexes, by name
 	protected    bool                             // from deletion
-	ttl          string                           // the attribute of expiry; empty: disabled
+	tags         map[string]string
+	ttl          string // the attribute of expiry; empty: disabled
 }
 
 // TableDescription and its parts, as the service returns them.

@@ -62,6 +62,9 @@ func (db *DB) write(operation string, v verb, input []byte) ([]byte, error) {
 	if wantsConsumed(in.ReturnConsumedCapacity) {
 		out = appendConsumed(appendMember(out, "ConsumedCapacity"), *in.ReturnConsumedCapacity, false, u)
 	}
+	if wantsMetrics(in.ReturnItemCollectionMetrics) && x.collects() {
+		out = x.appendCollection(appendMember(out, "ItemCollectionMetrics"))
+	}
 	return append(out, '}'), nil
 }
 

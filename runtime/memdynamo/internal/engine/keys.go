@@ -6,12 +6,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// Sizes of keys, in bytes.
-const (
-	maxHashSize = 2048
-	maxSortSize = 1024
-)
-
 // badKey is the answer to a Key that has other attributes, or other types, than the table's key.
 func badKey() error { return exception.Invalid("The provided key element does not match the schema") }
 
@@ -109,11 +103,11 @@ func checkKeyValues(key table.KeySchema, item value.Map) error {
 
 // checkKeySizes errs if a key attribute that item has is too large.
 func checkKeySizes(key table.KeySchema, item value.Map) error {
-	if v, ok := item[key.Hash.Name]; ok && value.Size(v) > maxHashSize {
+	if v, ok := item[key.Hash.Name]; ok && value.Size(v) > table.MaxHashSize {
 		return exception.Invalid("One or more parameter values were invalid: " +
 			"Size of hashkey has exceeded the maximum size limit of2048 bytes")
 	}
-	if v, ok := item[key.Sort.Name]; ok && value.Size(v) > maxSortSize {
+	if v, ok := item[key.Sort.Name]; ok && value.Size(v) > table.MaxSortSize {
 		return exception.Invalid("One or more parameter values were invalid: " +
 			"Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
 	}

@@ -89,11 +89,9 @@ func (r *reading) aim(db *DB) error {
 	if r.in.IndexName == nil {
 		return nil
 	}
-	i := slices.IndexFunc(t.Def.Indexes, func(d table.IndexDef) bool { return d.Name == *r.in.IndexName })
-	if i < 0 {
+	if r.index = t.index(*r.in.IndexName); r.index == nil {
 		return exception.Invalid("The table does not have the specified index: %s", *r.in.IndexName)
 	}
-	r.index = &t.Def.Indexes[i]
 	for _, a := range keyAttributes(r.index.Key) {
 		if !slices.Contains(r.keys, a) {
 			r.keys = append(r.keys, a)

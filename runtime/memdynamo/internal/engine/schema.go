@@ -59,17 +59,13 @@ func invalidParameters(format string, args ...any) error {
 
 // schema checks the rules that CreateTable's parameters make together, and returns the definition of the table.
 func (r createTableInput) schema() (table.Def, error) {
-	s := schema{kinds: map[string]value.Kind{}, used: map[string]bool{}, indexes: map[string]bool{}}
-	for _, d := range *r.AttributeDefinitions {
-		if _, ok := s.kinds[*d.AttributeName]; ok {
-			return table.Def{}, exception.Invalid("Attribute Name is duplicated: %s", *d.AttributeName)
-		}
-		s.kinds[*d.AttributeName] = kindOf(*d.AttributeType)
-		s.names = append(s.names, *d.AttributeName)
+	s := newSchema()
+	if err := s.define(*r.AttributeDefinitions); err != nil {
+		return table.Def{}, err
 	}
 	def := table.Def{Name: tableName(*r.TableName)}
 	if len(*r.KeySchema) > len(s.names) {
-		return def, exception.Invalid("Invalid KeySchema: Some index key attribute have no definition")
+		return def, undefinedKey()
 	}
 	var err error
 	if def.Key, err = s.key(*r.KeySchema); err != nil {
@@ -102,6 +98,27 @@ type schema struct {
 	used      map[string]bool       // the attributes that are in keys
 	indexes   map[string]bool       // by name
 	projected int                   // attributes that indexes name
+}
+
+func newSchema() *schema {
+	return &schema{kinds: map[string]value.Kind{}, used: map[string]bool{}, indexes: map[string]bool{}}
+}
+
+// define notes the types of attributes.
+func (s *schema) define(definitions []attributeDefinition) error {
+	for _, d := range definitions {
+		if _, ok := s.kinds[*d.AttributeName]; ok {
+			return exception.Invalid("Attribute Name is duplicated: %s", *d.AttributeName)
+		}
+		s.kinds[*d.AttributeName] = kindOf(*d.AttributeType)
+		s.names = append(s.names, *d.AttributeName)
+	}
+	return nil
+}
+
+// undefinedKey is the answer to a key of more attributes than are defined.
+func undefinedKey() error {
+	return exception.Invalid("Invalid KeySchema: Some index key attribute have no definition")
 }
 
 // key returns the key that elements define.
@@ -222,6 +239,11 @@ func (s *schema) check() error {
 		return invalidParameters("Some AttributeDefinitions are not used. AttributeDefinitions: %s, keys used: %s",
 			bracketed(s.names), bracketed(used))
 	}
+	return s.checkProjected()
+}
+
+// checkProjected errs where indexes name too many attributes.
+func (s *schema) checkProjected() error {
 	if s.projected > maxProjected {
 		return invalidParameters("Number of NonKeyAttributes exceeds per-table limit of %d", maxProjected)
 	}

@@ -15,22 +15,29 @@ func (r createTableInput) validate() error {
 	}
 	var c constraints
 	c.required("attributeDefinitions", r.AttributeDefinitions != nil)
-	if r.AttributeDefinitions != nil {
-		for i, d := range *r.AttributeDefinitions {
-			at := member("attributeDefinitions", i)
-			c.keyName(at+".attributeName", d.AttributeName)
-			c.required(at+".attributeType", d.AttributeType != nil)
-			c.enum(at+".attributeType", d.AttributeType, "B", "N", "S")
-		}
-	}
+	c.definitions(orNone(r.AttributeDefinitions))
 	c.table(r.TableName)
 	c.enum("billingMode", r.BillingMode, provisioned, onDemand)
 	c.throughput("provisionedThroughput", r.ProvisionedThroughput)
 	c.keySchema("keySchema", r.KeySchema)
-	c.indexes("localSecondaryIndexes", r.LocalSecondaryIndexes)
-	c.indexes("globalSecondaryIndexes", r.GlobalSecondaryIndexes)
+	for i, index := range orNone(r.LocalSecondaryIndexes) {
+		c.index(member("localSecondaryIndexes", i), index)
+	}
+	for i, index := range orNone(r.GlobalSecondaryIndexes) {
+		c.index(member("globalSecondaryIndexes", i), index)
+	}
 	c.stream(r.StreamSpecification)
 	return c.err()
+}
+
+// definitions holds what is true of each attribute definition.
+func (c *constraints) definitions(list []attributeDefinition) {
+	for i, d := range list {
+		at := member("attributeDefinitions", i)
+		c.keyName(at+".attributeName", d.AttributeName)
+		c.required(at+".attributeType", d.AttributeType != nil)
+		c.enum(at+".attributeType", d.AttributeType, "B", "N", "S")
+	}
 }
 
 // missingParameter is the exception for a parameter that some operations cannot go without.
@@ -63,30 +70,29 @@ func (c *constraints) keySchema(at string, elements *[]keySchemaElement) {
 	}
 }
 
-// indexes holds what is true of each index of a list.
-func (c *constraints) indexes(at string, list *[]secondaryIndex) {
-	if list == nil {
-		return
-	}
-	for i, index := range *list {
-		at := member(at, i)
-		c.required(at+".indexName", index.IndexName != nil)
-		if index.IndexName != nil {
-			c.name(at+".indexName", *index.IndexName)
-		}
-		c.keySchema(at+".keySchema", index.KeySchema)
-		c.required(at+".projection", index.Projection != nil)
-		if p := index.Projection; p != nil {
-			c.enum(at+".projection.projectionType", p.ProjectionType, "ALL", "INCLUDE", "KEYS_ONLY")
-			if p.NonKeyAttributes != nil {
-				at := at + ".projection.nonKeyAttributes"
-				c.length(at, bracketed(*p.NonKeyAttributes), len(*p.NonKeyAttributes), 1, 20)
-				for i, name := range *p.NonKeyAttributes {
-					c.length(member(at, i), name, len(name), 1, maxKeyName)
-				}
+// index holds what is true of an index by itself.
+func (c *constraints) index(at string, index secondaryIndex) {
+	c.indexName(at+".indexName", index.IndexName)
+	c.keySchema(at+".keySchema", index.KeySchema)
+	c.required(at+".projection", index.Projection != nil)
+	if p := index.Projection; p != nil {
+		c.enum(at+".projection.projectionType", p.ProjectionType, "ALL", "INCLUDE", "KEYS_ONLY")
+		if p.NonKeyAttributes != nil {
+			at := at + ".projection.nonKeyAttributes"
+			c.length(at, bracketed(*p.NonKeyAttributes), len(*p.NonKeyAttributes), 1, 20)
+			for i, name := range *p.NonKeyAttributes {
+				c.length(member(at, i), name, len(name), 1, maxKeyName)
 			}
 		}
-		c.throughput(at+".provisionedThroughput", index.ProvisionedThroughput)
+	}
+	c.throughput(at+".provisionedThroughput", index.ProvisionedThroughput)
+}
+
+// indexName holds that the name of an index is there, and one that an index may have.
+func (c *constraints) indexName(at string, name *string) {
+	c.required(at, name != nil)
+	if name != nil {
+		c.name(at, *name)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/table"
 )
 
-// createTableInput is CreateTable's input. What else it may have, such as tags and encryption, changes nothing here.
+// createTableInput is CreateTable's input. What else it may have, such as encryption, changes nothing here.
 type createTableInput struct {
 	TableName                 *string
 	AttributeDefinitions      *[]attributeDefinition
@@ -20,6 +20,7 @@ type createTableInput struct {
 	ProvisionedThroughput     *provisionedThroughput
 	StreamSpecification       *streamSpecification
 	DeletionProtectionEnabled bool
+	Tags                      []tag
 }
 
 // describedTable is the output of operations that change a table.
@@ -45,6 +46,9 @@ func createTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	if err := checkNewStream(stream); err != nil {
 		return nil, err
 	}
+	if err := checkTags(r.Tags); err != nil {
+		return nil, err
+	}
 	m := db.enter()
 	defer db.mu.Unlock()
 	if db.tables[def.Name] != nil {
@@ -65,6 +69,9 @@ func createTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	}
 	if stream != nil && *stream.StreamEnabled {
 		db.enableStream(t, *stream.StreamViewType, m.now)
+	}
+	if err := t.putTags(r.Tags); err != nil {
+		return nil, err
 	}
 	db.tables[def.Name] = t
 	return reply(describedTable{t.describe()})

@@ -266,8 +266,6 @@ func TestUpdateTable(t *testing.T) {
 		{`"AttributeDefinitions":[]`, "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, " +
 			"GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, " +
 			"MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required"},
-		{`"GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"idx"}}]`,
-			"GlobalSecondaryIndexUpdates is not supported by this engine: create the table with its indexes"},
 	} {
 		r.invalid("UpdateTable", update(test.members), test.want)
 	}

@@ -54,7 +54,7 @@ func transactWriteItems(ctx context.Context, db *DB, input []byte) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	w := transactWrite{db: db, actions: actions, mode: in.ReturnConsumedCapacity}
+	w := transactWrite{db: db, actions: actions, mode: in.ReturnConsumedCapacity, metrics: in.ReturnItemCollectionMetrics}
 	if in.ClientRequestToken != nil {
 		w.token = *in.ClientRequestToken
 		if w.parameters, err = digestOf(in.TransactItems); err != nil {
@@ -141,6 +141,7 @@ type transactWrite struct {
 	db         *DB
 	actions    []action
 	mode       *string // ReturnConsumedCapacity
+	metrics    *string // ReturnItemCollectionMetrics
 	token      string  // empty: none
 	parameters digest
 	targets    []target
@@ -278,12 +279,15 @@ func (w *transactWrite) apply(m moment) ([]byte, error) {
 		return nil, w.cancel(rs, costs)
 	}
 	var used usages
+	var done []*target
 	for i, r := range results {
 		w.targets[i].do(m, r)
 		used.add(costs[i].times(transactional))
+		done = append(done, &w.targets[i])
 	}
 	w.db.billAll(transactWriteName, used, Applied)
-	return append(used.appendTo([]byte{'{'}, w.mode, true), '}'), nil
+	out := used.appendTo([]byte{'{'}, w.mode, true)
+	return append(appendCollections(out, w.metrics, done), '}'), nil
 }
 
 // admit errs if tables or partitions have too few units left.

@@ -14,10 +14,11 @@ type updateTableInput struct {
 	ProvisionedThroughput       *provisionedThroughput
 	StreamSpecification         *streamSpecification
 	DeletionProtectionEnabled   *bool
-	GlobalSecondaryIndexUpdates []struct{}
+	AttributeDefinitions        *[]attributeDefinition // of a new index's key
+	GlobalSecondaryIndexUpdates *[]globalSecondaryIndexUpdate
 }
 
-// updateTable changes a table's billing, stream and protection.
+// updateTable changes a table's billing, stream, protection and global indexes.
 func updateTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	r, err := decode[updateTableInput](input)
 	if err != nil {
@@ -35,10 +36,15 @@ func updateTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	if err := r.checkAgainst(t); err != nil {
 		return nil, err
 	}
+	created, err := r.checkIndexes(t)
+	if err != nil {
+		return nil, err
+	}
 	if r.DeletionProtectionEnabled != nil {
 		t.protected = *r.DeletionProtectionEnabled
 	}
 	t.bill(r.BillingMode, r.ProvisionedThroughput, m.now)
+	t.updateIndexes(r, created, m.now)
 	if s := r.StreamSpecification; s != nil {
 		if *s.StreamEnabled {
 			db.enableStream(t, *s.StreamViewType, m.now)
@@ -55,25 +61,40 @@ func (r updateTableInput) validate() error {
 		return err
 	}
 	var c constraints
+	c.definitions(orNone(r.AttributeDefinitions))
 	c.enum("billingMode", r.BillingMode, provisioned, onDemand)
 	c.throughput("provisionedThroughput", r.ProvisionedThroughput)
 	c.stream(r.StreamSpecification)
+	c.indexUpdates(orNone(r.GlobalSecondaryIndexUpdates))
 	if err := c.err(); err != nil {
 		return err
 	}
-	if len(r.GlobalSecondaryIndexUpdates) > 0 {
-		return exception.Invalid("GlobalSecondaryIndexUpdates is not supported by this engine: create the table with its indexes")
-	}
-	if r.BillingMode == nil && r.ProvisionedThroughput == nil && r.StreamSpecification == nil && r.DeletionProtectionEnabled == nil {
+	updates := orNone(r.GlobalSecondaryIndexUpdates)
+	other := r.BillingMode != nil || r.ProvisionedThroughput != nil || r.StreamSpecification != nil // than protection and indexes
+	if !other && r.DeletionProtectionEnabled == nil && len(updates) == 0 {
 		return exception.Invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, " +
 			"GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, " +
 			"MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required")
 	}
-	if r.DeletionProtectionEnabled != nil && (r.BillingMode != nil || r.ProvisionedThroughput != nil || r.StreamSpecification != nil) {
+	if r.GlobalSecondaryIndexUpdates != nil && len(updates) == 0 {
+		return invalidParameters("List of GlobalSecondaryIndexUpdates is empty")
+	}
+	if err := checkActions(updates); err != nil {
+		return err
+	}
+	if r.DeletionProtectionEnabled != nil && (other || len(updates) > 0) {
 		return invalidParameters("DeletionProtection modification must be the only operation in the request")
 	}
 	if r.StreamSpecification != nil && r.ProvisionedThroughput != nil {
 		return invalidParameters("You cannot modify stream status while updating table IOPS")
+	}
+	switch {
+	case online(updates) == 0:
+		return nil
+	case r.ProvisionedThroughput != nil:
+		return invalidParameters("You cannot create or delete index while updating table IOPS")
+	case r.StreamSpecification != nil:
+		return invalidParameters("You cannot create or delete index while changing stream status")
 	}
 	return nil
 }
@@ -89,11 +110,7 @@ func (r updateTableInput) checkAgainst(t *tableState) error {
 			return err
 		}
 		if t.billing == provisioned && p.describe() == t.throughput.describe() {
-			return exception.Invalid("The provisioned throughput for the table will not change. The requested value equals the "+
-				"current value. Current ReadCapacityUnits provisioned for the table: %d. Requested ReadCapacityUnits: %[1]d. "+
-				"Current WriteCapacityUnits provisioned for the table: %d. Requested WriteCapacityUnits: %[2]d. "+
-				"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.",
-				*p.ReadCapacityUnits, *p.WriteCapacityUnits)
+			return willNotChange("the table", "the table", p)
 		}
 	} else if r.BillingMode != nil && *r.BillingMode == provisioned && t.billing == onDemand {
 		return invalidParameters("ProvisionedThroughput must be specified when BillingMode is PROVISIONED")
@@ -114,6 +131,15 @@ func (r updateTableInput) checkAgainst(t *tableState) error {
 		return exception.Invalid("Table has no stream to disable: TableName: %s", t.Def.Name)
 	}
 	return nil
+}
+
+// willNotChange is the answer to a new throughput that is the old one. The two names are of what has it.
+func willNotChange(of, provisionedFor string, p *provisionedThroughput) error {
+	return exception.Invalid("The provisioned throughput for %s will not change. The requested value equals the current value. "+
+		"Current ReadCapacityUnits provisioned for %s: %d. Requested ReadCapacityUnits: %[3]d. "+
+		"Current WriteCapacityUnits provisioned for %[2]s: %[4]d. Requested WriteCapacityUnits: %[4]d. "+
+		"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.",
+		of, provisionedFor, *p.ReadCapacityUnits, *p.WriteCapacityUnits)
 }
 
 // bill changes how the table is billed.

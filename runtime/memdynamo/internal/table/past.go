@@ -13,7 +13,8 @@ type past struct {
 	versions []version
 }
 
-// version is the trees as they were until a change at that instant.
+// version is the trees as they were until a change at that instant: those of the table's present indexes, without the last
+// ones if they are younger.
 type version struct {
 	until time.Time
 	trees []tree
@@ -40,6 +41,15 @@ func (p *past) keep(trees []tree, at time.Time) {
 		v.trees[i] = trees[i].copy()
 	}
 	p.versions = append(p.versions, v)
+}
+
+// drop forgets a tree.
+func (p *past) drop(i int) {
+	for v := range p.versions {
+		if version := &p.versions[v]; i < len(version.trees) {
+			version.trees = slices.Delete(version.trees, i, i+1)
+		}
+	}
 }
 
 // prune forgets the versions that ended too early to be seen, and all if the clock went back: those were of another time.

@@ -30,7 +30,11 @@ func (t *Table) View(index string, asOf time.Time) *View {
 	if i < 0 {
 		return nil
 	}
-	return &View{tree: trees[1+i], table: &t.Def.Key, index: &t.Def.Indexes[i].Key}
+	v := &View{tree: newTree(), table: &t.Def.Key, index: &t.Def.Indexes[i].Key}
+	if 1+i < len(trees) { // the index was there then
+		v.tree = trees[1+i]
+	}
+	return v
 }
 
 // Len returns how many items the view has.

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
+)
+
+// describeLimits returns what a new account may provision. Nothing here holds anyone to it.
+func describeLimits(_ context.Context, _ *DB, input []byte) ([]byte, error) {
+	if _, err := decode[struct{}](input); err != nil {
+		return nil, err
+	}
+	return reply(struct {
+		AccountMaxReadCapacityUnits, AccountMaxWriteCapacityUnits, TableMaxReadCapacityUnits, TableMaxWriteCapacityUnits int
+	}{80_000, 80_000, 40_000, 40_000})
+}
+
+// describeEndpoints returns the region's one endpoint.
+func describeEndpoints(_ context.Context, _ *DB, input []byte) ([]byte, error) {
+	if _, err := decode[struct{}](input); err != nil {
+		return nil, err
+	}
+	type endpoint struct {
+		Address              string
+		CachePeriodInMinutes int
+	}
+	return reply(struct{ Endpoints []endpoint }{[]endpoint{{"dynamodb." + region + ".amazonaws.com", 1440}}})
+}
+
+// describeContinuousBackups says what is true of a table of which nobody asked more: that it could be restored to no point
+// in time.
+func describeContinuousBackups(_ context.Context, db *DB, input []byte) ([]byte, error) {
+	r, err := decode[namedTable](input)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNamed(r.TableName); err != nil {
+		return nil, err
+	}
+	db.enter()
+	defer db.mu.Unlock()
+	if _, err := db.lookup(*r.TableName); err != nil {
+		return nil, exception.New(exception.TableNotFound, "Table not found: %s", tableName(*r.TableName))
+	}
+	var output struct {
+		ContinuousBackupsDescription struct {
+			ContinuousBackupsStatus        string
+			PointInTimeRecoveryDescription struct{ PointInTimeRecoveryStatus string }
+		}
+	}
+	d := &output.ContinuousBackupsDescription
+	d.ContinuousBackupsStatus, d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus = "ENABLED", "DISABLED"
+	return reply(output)
+}
