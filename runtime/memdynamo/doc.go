@@ -35,7 +35,10 @@
 //
 // # Differences from DynamoDB Local
 //
-// Where the two differ, this package does as AWS: a signature's and a request's form are checked; index keys of the wrong type
-// are refused on updates too; failed conditions and cancelled transactions are billed; transactions conflict; partitions and
-// tables are throttled if Faults say so. All credentials see the same tables.
+// Where the two differ, this package does as AWS, as far as that is known: index keys of the wrong type are refused on updates
+// too; what cannot be done cancels a transaction, with ValidationError as its reason; UPDATED_OLD and UPDATED_NEW return the
+// paths that an update names, not all around them; failed conditions and cancelled transactions are billed, and transactions
+// twice, not four times; a page ends at 1 MB whatever the filter lets through; transactions conflict, and partitions and tables
+// are throttled, if Faults say so; messages are AWS's. All credentials see the same tables. The tests in conformance and
+// differential have the whole list.
 package memdynamo

@@ -54,9 +54,9 @@ func (e *Engine) Consumed() Consumption { return e.meter.snapshot() }
 // ResetConsumed makes Consumed start again from nothing.
 func (e *Engine) ResetConsumed() { e.meter.reset() }
 
-// Endpoint is the URL that this package's clients have. Nothing can answer there: a client that lost its HTTPClient fails
+// endpoint is the URL that this package's clients have. Nothing can answer there: a client that lost its HTTPClient fails
 // instead of reaching AWS.
-const Endpoint = "http://memdynamo.invalid"
+const endpoint = "http://memdynamo.invalid"
 
 // region is the one that all clients have. The engine does not look at it.
 const region = "us-east-1"
@@ -72,7 +72,7 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:            region,
 		Credentials:       credential(),
-		BaseEndpoint:      aws.String(Endpoint),
+		BaseEndpoint:      aws.String(endpoint),
 		HTTPClient:        e.HTTPClient(),
 		EndpointDiscovery: dynamodb.EndpointDiscoveryOptions{EnableEndpointDiscovery: aws.EndpointDiscoveryDisabled},
 	}, optFns...)
@@ -83,7 +83,7 @@ func (e *Engine) Streams(optFns ...func(*dynamodbstreams.Options)) *dynamodbstre
 	return dynamodbstreams.New(dynamodbstreams.Options{
 		Region:       region,
 		Credentials:  credential(),
-		BaseEndpoint: aws.String(Endpoint),
+		BaseEndpoint: aws.String(endpoint),
 		HTTPClient:   e.HTTPClient(),
 	}, optFns...)
 }

@@ -241,11 +241,9 @@ func TestStreamsClient(t *testing.T) {
 func TestClientThatLostItsTransport(t *testing.T) {
 	engine := memdynamo.New()
 	client := engine.Client(once)
-	equal(t, "endpoint", aws.ToString(client.Options().BaseEndpoint), memdynamo.Endpoint)
-	equal(t, "endpoint of streams", aws.ToString(engine.Streams().Options().BaseEndpoint), memdynamo.Endpoint)
-	if !strings.HasSuffix(memdynamo.Endpoint, ".invalid") {
-		t.Error("the endpoint's name could exist")
-	}
+	const nowhere = "http://memdynamo.invalid" // no name below .invalid resolves
+	equal(t, "endpoint", aws.ToString(client.Options().BaseEndpoint), nowhere)
+	equal(t, "endpoint of streams", aws.ToString(engine.Streams().Options().BaseEndpoint), nowhere)
 }
 
 // TestHTTPClient: a client made elsewhere, of which the engine knows nothing.
