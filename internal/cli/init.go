@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/gomod"
 )
 
 type initCommand struct {
@@ -51,23 +52,18 @@ const tool = "github.com/sluice-go/sluice/cmd/sluice"
 
 // knowsTool reports whether the go.mod of the module around folder has a tool line for sluice.
 func knowsTool(folder string) (bool, error) {
-	dir, err := filepath.Abs(folder)
+	root, err := gomod.Root(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
-	for {
-		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		switch parent := filepath.Dir(dir); {
-		case err == nil:
-			return toolLine.Match(mod), nil
-		case !errors.Is(err, fs.ErrNotExist):
-			return false, fmt.Errorf("look for the tool line: %w", err)
-		case parent == dir:
-			return false, nil
-		default:
-			dir = parent
-		}
+	mod, err := os.ReadFile(filepath.Join(root, gomod.File))
+	if err != nil {
+		return false, fmt.Errorf("look for the tool line: %w", err)
 	}
+	return toolLine.Match(mod), nil
 }
 
 // toolLine is that line, of its own or in a block, where it stands alone.

@@ -1,10 +1,11 @@
 package dynamolocal
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/sluice-go/sluice/internal/gomod"
 )
 
 const folderVariable = "SLUICE_DYNAMODB_LOCAL"
@@ -16,9 +17,10 @@ func folder(dir string) (string, error) {
 		dir = os.Getenv(folderVariable)
 	}
 	if dir == "" {
-		root, err := moduleRoot()
+		// `go test` runs a package's tests in its own directory, so a relative path would not do.
+		root, err := gomod.Root(".")
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("%w: set %s to the folder with DynamoDB Local's jars", err, folderVariable)
 		}
 		dir = filepath.Join(root, ".build", "dynamodb-local")
 	}
@@ -27,25 +29,4 @@ func folder(dir string) (string, error) {
 		return "", jarsMissing(dir)
 	}
 	return dir, nil
-}
-
-// moduleRoot walks up from the working directory to the one with a go.mod. `go test` runs a package's tests in its own
-// directory, so a relative path would not do.
-func moduleRoot() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", fmt.Errorf("find the module root: %w", err)
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		_, err := os.Stat(filepath.Join(dir, "go.mod"))
-		if err == nil {
-			return dir, nil
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("find the module root: %w", err)
-		}
-		if dir == filepath.Dir(dir) {
-			return "", errors.New("no go.mod above " + start + ": set " + folderVariable + " to the folder with DynamoDB Local's jars")
-		}
-	}
 }

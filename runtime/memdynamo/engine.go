@@ -58,9 +58,6 @@ func (e *Engine) ResetConsumed() { e.meter.reset() }
 // instead of reaching AWS.
 const endpoint = "http://memdynamo.invalid"
 
-// region is the one that all clients have. The engine does not look at it.
-const region = "us-east-1"
-
 // credential is what clients sign with. The engine wants a signature, and any will do.
 func credential() aws.CredentialsProvider {
 	return credentials.NewStaticCredentialsProvider("memdynamo", "memdynamo", "")
@@ -70,7 +67,7 @@ func credential() aws.CredentialsProvider {
 // production, and calls the engine in place of a socket. It reads no configuration. optFns are the SDK's.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
-		Region:            region,
+		Region:            engine.Region,
 		Credentials:       credential(),
 		BaseEndpoint:      aws.String(endpoint),
 		HTTPClient:        e.HTTPClient(),
@@ -81,7 +78,7 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 // Streams returns a client of the engine's streams, as Client does of its tables.
 func (e *Engine) Streams(optFns ...func(*dynamodbstreams.Options)) *dynamodbstreams.Client {
 	return dynamodbstreams.New(dynamodbstreams.Options{
-		Region:       region,
+		Region:       engine.Region,
 		Credentials:  credential(),
 		BaseEndpoint: aws.String(endpoint),
 		HTTPClient:   e.HTTPClient(),

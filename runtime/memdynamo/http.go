@@ -90,7 +90,7 @@ func (e *Engine) exchange(ctx context.Context, r *http.Request, body []byte) (*r
 		answer.status = http.StatusRequestEntityTooLarge
 		return answer, nil
 	case r.Method == http.MethodGet, r.Method == "": // as clients may write it
-		answer.body = []byte("healthy: dynamodb." + region + ".amazonaws.com ") // the space is AWS's
+		answer.body = []byte("healthy: dynamodb." + engine.Region + ".amazonaws.com ") // the space is AWS's
 		return answer, nil
 	case r.Method != http.MethodPost:
 		answer.status, answer.body = http.StatusNotFound, []byte("<UnknownOperationException/>\n")

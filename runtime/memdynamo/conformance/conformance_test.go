@@ -85,15 +85,22 @@ func TestCorpus(t *testing.T) {
 
 func name(path string) string { return strings.TrimSuffix(filepath.Base(path), ".txt") }
 
-// play runs a script and reports every step that differs.
-func play(t *testing.T, r *run, path string) {
+// open returns a script, and the time that it may take.
+func open(t *testing.T, path string) (*script, context.Context) {
 	t.Helper()
 	s, err := readScript(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), scriptLimit)
-	defer cancel()
+	t.Cleanup(cancel)
+	return s, ctx
+}
+
+// play runs a script and reports every step that differs.
+func play(t *testing.T, r *run, path string) {
+	t.Helper()
+	s, ctx := open(t, path)
 	for _, step := range s.steps {
 		difference, err := r.check(ctx, step)
 		if err != nil { // the steps to come would fail for this reason
@@ -108,12 +115,7 @@ func play(t *testing.T, r *run, path string) {
 // record runs a script and writes it with the replies it got.
 func record(t *testing.T, r *run, path string) {
 	t.Helper()
-	s, err := readScript(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), scriptLimit)
-	defer cancel()
+	s, ctx := open(t, path)
 	for _, step := range s.steps {
 		if err := r.record(ctx, step); err != nil {
 			t.Fatalf("%s:%d: %v", path, step.line, err)

@@ -25,7 +25,7 @@ func describeEndpoints(_ context.Context, _ *DB, input []byte) ([]byte, error) {
 		Address              string
 		CachePeriodInMinutes int
 	}
-	return reply(struct{ Endpoints []endpoint }{[]endpoint{{"dynamodb." + region + ".amazonaws.com", 1440}}})
+	return reply(struct{ Endpoints []endpoint }{[]endpoint{{"dynamodb." + Region + ".amazonaws.com", 1440}}})
 }
 
 // describeContinuousBackups says what is true of a table of which nobody asked more: that it could be restored to no point

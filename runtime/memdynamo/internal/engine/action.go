@@ -172,7 +172,7 @@ func (x *target) updated(old value.Map) (value.Map, error) {
 			return nil, exception.Invalid("Nesting Levels have exceeded supported limits")
 		}
 	}
-	return after, x.id.table.checkUpdatedIndexKeys(after)
+	return after, x.id.table.checkIndexKeys(after, true)
 }
 
 func tooLarge() error { return exception.Invalid("Item size has exceeded the maximum allowed size") }

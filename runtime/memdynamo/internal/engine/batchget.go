@@ -64,10 +64,9 @@ func batchGetItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	names := slices.Sorted(maps.Keys(in.RequestItems))
 	var c constraints
 	c.consumed(in.ReturnConsumedCapacity)
-	if in.RequestItems != nil && len(names) == 0 {
-		return nil, exception.Invalid("The requestItems parameter is required for BatchGetItem")
+	if err := c.requestItems("BatchGetItem", names, in.RequestItems != nil); err != nil {
+		return nil, err
 	}
-	c.requestItems(names, in.RequestItems != nil)
 	for _, name := range names {
 		at := "requestItems." + name + ".member.keys"
 		of := in.RequestItems[name]
@@ -95,12 +94,17 @@ func batchGetItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return db.batchGet(m, gets, in.ReturnConsumedCapacity)
 }
 
-// requestItems holds that a batch is there, and that its tables have names of tables.
-func (c *constraints) requestItems(names []string, there bool) {
+// requestItems holds that a batch is there, and that its tables have names of tables. It errs if there are no tables, of which
+// the service speaks alone.
+func (c *constraints) requestItems(operation string, names []string, there bool) error {
+	if there && len(names) == 0 {
+		return exception.Invalid("The requestItems parameter is required for %s", operation)
+	}
 	c.required("requestItems", there)
 	for _, name := range names {
 		c.name("requestItems", tableName(name))
 	}
+	return nil
 }
 
 // batchGet reads the items of a batch whose parameters are valid.

@@ -35,10 +35,9 @@ func batchWriteItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	var c constraints
 	c.consumed(in.ReturnConsumedCapacity)
 	c.enum("returnItemCollectionMetrics", in.ReturnItemCollectionMetrics, "SIZE", "NONE")
-	if in.RequestItems != nil && len(names) == 0 {
-		return nil, exception.Invalid("The requestItems parameter is required for BatchWriteItem")
+	if err := c.requestItems("BatchWriteItem", names, in.RequestItems != nil); err != nil {
+		return nil, err
 	}
-	c.requestItems(names, in.RequestItems != nil)
 	for _, name := range names {
 		c.writeRequests("requestItems."+name, in.RequestItems[name])
 	}

@@ -115,7 +115,8 @@ func Known(operation string) (known, streams bool) {
 }
 
 // Do runs one operation of the service DynamoDB_20120810 or DynamoDBStreams_20120810: its name, and its input as JSON. It
-// returns the output as JSON, empty for the operations that have none, or an *exception.Error, or ctx's error if ctx ended before anything was done.
+// returns the output as JSON, empty for the operations that have none, or an *exception.Error, or ctx's error if ctx ended
+// before anything was done.
 func (db *DB) Do(ctx context.Context, operation string, input []byte) ([]byte, error) {
 	run, ok := operations[operation]
 	if !ok {

@@ -8,15 +8,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/table"
 )
 
-// Where, and whose, the engine says that its tables are.
-const (
-	region  = "us-east-1"
-	account = "000000000000"
-)
+// Region is where the engine says that its tables are.
+const Region = "us-east-1"
+
+// account is whose it says they are.
+const account = "000000000000"
 
 // tableARN returns the ARN of the table of that name.
 func tableARN(name string) string {
-	return "arn:aws:dynamodb:" + region + ":" + account + ":table/" + name
+	return "arn:aws:dynamodb:" + Region + ":" + account + ":table/" + name
 }
 
 // epoch is a time as the service writes it: seconds since 1970, to the millisecond.

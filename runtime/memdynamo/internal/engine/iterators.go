@@ -230,7 +230,7 @@ func (s *stream) appendRecord(b []byte, r table.Record) []byte {
 	_, _ = id.Write([]byte(s.arn + "|" + sequenceNumber(r.Sequence))) // it never fails
 	b = append(b, `{"eventID":"`...)
 	b = fmt.Appendf(b, "%x", id.Sum(nil))
-	b = append(b, `","eventName":"`+r.Event+`","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"`+region...)
+	b = append(b, `","eventName":"`+r.Event+`","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"`+Region...)
 	b = append(b, `","dynamodb":{"ApproximateCreationDateTime":`...)
 	b = strconv.AppendInt(b, r.At.Unix(), 10)
 	b = append(b, `,"Keys":`...)

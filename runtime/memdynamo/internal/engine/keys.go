@@ -32,32 +32,7 @@ func (t *tableState) checkItem(item value.Map) error {
 	if err := checkKeyValues(t.Def.Key, item); err != nil {
 		return err
 	}
-	return t.checkIndexKeys(item)
-}
-
-// checkUpdatedIndexKeys is checkIndexKeys for what an update left, where the service has other words.
-func (t *tableState) checkUpdatedIndexKeys(item value.Map) error {
-	for _, index := range t.Def.Indexes {
-		for _, a := range keyAttributes(index.Key) {
-			v, ok := item[a.Name]
-			if !ok {
-				continue
-			}
-			if v.Kind() != a.Kind {
-				return badIndexKey(index, a, v)
-			}
-			if what, empty := emptyKey(v); empty {
-				return exception.Invalid("One or more parameter values are not valid. The update expression attempted to update a "+
-					"secondary index key to a value that is not supported. "+
-					"The AttributeValue for a key attribute cannot contain an empty %s value.", what).OfInput()
-			}
-		}
-		if checkKeySizes(index.Key, item) != nil {
-			return exception.Invalid("One or more parameter values were invalid: " +
-				"The update expression attempted to update the secondary index key beyond allowed size limits")
-		}
-	}
-	return nil
+	return t.checkIndexKeys(item, false)
 }
 
 // badIndexKey is the answer to an attribute of another type than the index's key that it is.
@@ -66,8 +41,9 @@ func badIndexKey(index table.IndexDef, a table.Attribute, v value.Value) error {
 		"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", a.Name, a.Kind, v.Kind(), index.Name)
 }
 
-// checkIndexKeys errs if an attribute of item that is an index's key has a wrong type, is empty or is too large.
-func (t *tableState) checkIndexKeys(item value.Map) error {
+// checkIndexKeys errs if an attribute of item that is an index's key has a wrong type, is empty or is too large. For an item
+// that an update has left the service has other words.
+func (t *tableState) checkIndexKeys(item value.Map, updated bool) error {
 	for _, index := range t.Def.Indexes {
 		for _, a := range keyAttributes(index.Key) {
 			v, ok := item[a.Name]
@@ -78,12 +54,21 @@ func (t *tableState) checkIndexKeys(item value.Map) error {
 				return badIndexKey(index, a, v)
 			}
 			if what, empty := emptyKey(v); empty {
-				return exception.Invalid("One or more parameter values are not valid. A value specified for a secondary index key "+
-					"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. "+
-					"IndexName: %s, IndexKey: %s", what, index.Name, a.Name).OfInput()
+				text := emptyIndexKeyText(what, index.Name, a.Name)
+				if updated {
+					text = "One or more parameter values are not valid. The update expression attempted to update a " +
+						"secondary index key to a value that is not supported. " +
+						"The AttributeValue for a key attribute cannot contain an empty " + what + " value."
+				}
+				return exception.Invalid("%s", text).OfInput()
 			}
 		}
-		if err := checkKeySizes(index.Key, item); err != nil {
+		err := checkKeySizes(index.Key, item)
+		if err != nil && updated {
+			err = exception.Invalid("One or more parameter values were invalid: " +
+				"The update expression attempted to update the secondary index key beyond allowed size limits")
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -94,8 +79,7 @@ func (t *tableState) checkIndexKeys(item value.Map) error {
 func checkKeyValues(key table.KeySchema, item value.Map) error {
 	for _, a := range keyAttributes(key) {
 		if what, empty := emptyKey(item[a.Name]); empty {
-			return exception.Invalid("One or more parameter values are not valid. "+
-				"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", what, a.Name).OfInput()
+			return exception.Invalid("%s", emptyKeyText(what, a.Name)).OfInput()
 		}
 	}
 	return checkKeySizes(key, item)
@@ -124,6 +108,19 @@ func emptyKey(v value.Value) (what string, empty bool) {
 	default:
 		return "", false
 	}
+}
+
+// emptyKeyText says that a value for an attribute of a table's key is of no bytes; what is what kind of value it is.
+func emptyKeyText(what, attribute string) string {
+	return "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty " + what +
+		" value. Key: " + attribute
+}
+
+// emptyIndexKeyText says so of an attribute of an index's key.
+func emptyIndexKeyText(what, index, attribute string) string {
+	return "One or more parameter values are not valid. A value specified for a secondary index key is not supported. " +
+		"The AttributeValue for a key attribute cannot contain an empty " + what + " value. IndexName: " + index +
+		", IndexKey: " + attribute
 }
 
 // keyAttributes returns the one or two attributes of a key.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
@@ -173,12 +172,9 @@ func (r *reading) missing(attributes []string) []string {
 // emptyText says that a value for an attribute of the key is of no bytes; what is what kind of value it is.
 func (r *reading) emptyText(attribute, what string) string {
 	if r.index != nil && isKeyOf(r.index.Key, attribute) {
-		return fmt.Sprintf("One or more parameter values are not valid. A value specified for a secondary index key is not "+
-			"supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
-			what, r.index.Name, attribute)
+		return emptyIndexKeyText(what, r.index.Name, attribute)
 	}
-	return fmt.Sprintf("One or more parameter values are not valid. "+
-		"The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s", what, attribute)
+	return emptyKeyText(what, attribute)
 }
 
 // checkStart errs unless the start key, if there is one, has the key attributes of what is read, and nothing else.

@@ -8,20 +8,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// Bounds of a transaction.
-const (
-	maxTransaction      = 100
-	maxTransactionBytes = 4 << 20
-)
-
-// transactional is how much more a transaction's reads and writes cost: each is done twice, to prepare and to commit.
-const transactional = 2
-
-// sameItemTwice is the answer to a transaction that has an item twice.
-func sameItemTwice() error {
-	return exception.Invalid("Transaction request cannot include multiple operations on one item")
-}
-
 // Codes of reasons that are no exceptions.
 const (
 	codeNone               = "None"

@@ -21,7 +21,11 @@ func (db *DB) lookup(name string) (*tableState, error) {
 	if t := db.tables[tableName(name)]; t != nil {
 		return t, nil
 	}
-	return nil, exception.New(exception.ResourceNotFound, "Requested resource not found")
+	return nil, noTable()
+}
+
+func noTable() error {
+	return exception.New(exception.ResourceNotFound, "Requested resource not found")
 }
 
 // tableName returns the name that a TableName parameter gives: itself, or the end of an ARN.

@@ -102,33 +102,13 @@ func (db *DB) transactGet(m moment, gets []get, mode *string) ([]byte, error) {
 
 // aimGets finds the items of all reads.
 func (db *DB) aimGets(gets []get) ([]itemID, error) {
-	tables := make([]*tableState, len(gets))
-	for i := range gets {
-		t, err := db.lookup(gets[i].tableName)
-		if err != nil {
-			return nil, err
-		}
-		tables[i] = t
-	}
 	ids := make([]itemID, len(gets))
-	rs := make(reasons, len(gets))
-	seen := make(map[itemID]bool, len(gets))
-	for i, t := range tables {
-		if err := gets[i].aim(t); ofInput(err) {
-			return nil, err
-		} else if err != nil {
-			rs[i] = reasonOf(err)
-			continue
+	err := db.aimAll(len(gets), func(i int) string { return gets[i].tableName }, func(i int, t *tableState) (itemID, error) {
+		if err := gets[i].aim(t); err != nil {
+			return itemID{}, err
 		}
-		id := itemID{t, t.KeyOf(gets[i].key)}
-		if seen[id] {
-			return nil, sameItemTwice()
-		}
-		seen[id] = true
-		ids[i] = id
-	}
-	if rs.any() {
-		return nil, rs.cancelled()
-	}
-	return ids, nil
+		ids[i] = itemID{t, t.KeyOf(gets[i].key)}
+		return ids[i], nil
+	})
+	return ids, err
 }

@@ -103,19 +103,6 @@ func (in *transactWriteInput) validate() error {
 	return c.err()
 }
 
-// transactItems holds that a transaction has actions, and not too many.
-func (c *constraints) transactItems(n int, there bool) {
-	c.required("transactItems", there)
-	if !there {
-		return
-	}
-	shown := "[]"
-	if n > 0 {
-		shown = fmt.Sprintf("[%d actions]", n) // AWS quotes them all
-	}
-	c.length("transactItems", shown, n, 1, maxTransaction)
-}
-
 // parse returns the actions, in their order.
 func (in *transactWriteInput) parse() ([]action, error) {
 	actions := make([]action, len(in.TransactItems))
@@ -188,36 +175,12 @@ func (w *transactWrite) run(ctx context.Context) (output []byte, err error) {
 
 // aim finds the items of all actions.
 func (w *transactWrite) aim() error {
-	tables := make([]*tableState, len(w.actions))
-	for i := range w.actions {
-		t, err := w.db.lookup(w.actions[i].tableName)
-		if err != nil {
-			return err
-		}
-		tables[i] = t
-	}
 	w.targets = make([]target, len(w.actions))
-	rs := make(reasons, len(w.actions))
-	seen := make(map[itemID]bool, len(w.actions))
-	for i := range w.actions {
-		x, err := w.actions[i].aim(tables[i])
-		if ofInput(err) {
-			return err
-		}
-		if err != nil {
-			rs[i] = reasonOf(err)
-			continue
-		}
-		if seen[x.id] {
-			return sameItemTwice()
-		}
-		seen[x.id] = true
+	return w.db.aimAll(len(w.actions), func(i int) string { return w.actions[i].tableName }, func(i int, t *tableState) (itemID, error) {
+		x, err := w.actions[i].aim(t)
 		w.targets[i] = x
-	}
-	if rs.any() {
-		return rs.cancelled()
-	}
-	return nil
+		return x.id, err
+	})
 }
 
 // meet errs if items are another transaction's.
@@ -251,7 +214,7 @@ func (w *transactWrite) stillThere() error {
 	for i := range w.targets {
 		t, err := w.db.lookup(w.targets[i].tableName)
 		if err == nil && t != w.targets[i].id.table {
-			err = exception.New(exception.ResourceNotFound, "Requested resource not found")
+			err = noTable()
 		}
 		if err != nil {
 			return err

@@ -9,11 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// The most bytes that a key of ExpressionAttributeNames or ExpressionAttributeValues may have, and an attribute's name.
-const (
-	maxKey  = 255
-	maxName = 65535
-)
+// maxKey is the most bytes that a key of ExpressionAttributeNames or ExpressionAttributeValues may have.
+const maxKey = 255
 
 // Scope is what the expressions of one request may refer to, and what they did refer to. It serves one goroutine.
 type Scope struct {
@@ -35,9 +32,9 @@ func NewScope(names map[string]string, values value.Map) (*Scope, error) {
 				return nil, exception.Invalid("ExpressionAttributeNames contains invalid value: "+
 					"Empty attribute name for key %s", b.key)
 			}
-			if len(b.value) > maxName {
+			if len(b.value) > value.MaxName {
 				return nil, exception.Invalid("ExpressionAttributeNames contains invalid value: "+
-					"Attribute name is too large, must be less than 65536 bytes for key %s", b.key)
+					"Attribute name is too large, must be less than %d bytes for key %s", value.MaxName+1, b.key)
 			}
 		}
 	}

@@ -1,28 +1,47 @@
 package expr
 
-import "slices"
+import (
+	"slices"
 
-// Sets are sorted slices without duplicates.
+	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
+)
 
-func has[T any](set []T, member T, compare func(T, T) int) bool {
-	_, found := slices.BinarySearchFunc(set, member, compare)
+// set is one of the three kinds of sets: sorted slices without duplicates.
+type set[T any] interface {
+	~[]T
+	value.Value
+}
+
+func has[T any](members []T, member T, compare func(T, T) int) bool {
+	_, found := slices.BinarySearchFunc(members, member, compare)
 	return found
 }
 
-// union returns the members of a or b, in a slice of its own.
-func union[T any](a, b []T, compare func(T, T) int) []T {
-	result := slices.Concat(a, b)
-	slices.SortFunc(result, compare)
-	return slices.CompactFunc(result, func(x, y T) bool { return compare(x, y) == 0 })
+// with returns v, which must be a set of the operand's kind, and the operand's members.
+func with[S set[T], T any](v value.Value, operand S, compare func(T, T) int) (value.Value, error) {
+	old, err := typed[S](v, nil)
+	if err != nil {
+		return nil, err
+	}
+	sum := slices.Concat(old, operand)
+	slices.SortFunc(sum, compare)
+	return slices.CompactFunc(sum, func(a, b T) bool { return compare(a, b) == 0 }), nil
 }
 
-// difference returns the members of a that are not in b, in a slice of its own.
-func difference[T any](a, b []T, compare func(T, T) int) []T {
-	var result []T
-	for _, member := range a {
-		if !has(b, member, compare) {
-			result = append(result, member)
+// without returns v, which must be a set of the operand's kind, less the operand's members: nil if none is left.
+func without[S set[T], T any](v value.Value, operand S, compare func(T, T) int) (value.Value, error) {
+	old, err := typed[S](v, nil)
+	if err != nil {
+		return nil, err
+	}
+	var rest S
+	for _, member := range old {
+		if !has(operand, member, compare) {
+			rest = append(rest, member)
 		}
 	}
-	return result
+	if rest == nil {
+		return nil, nil
+	}
+	return rest, nil
 }

@@ -222,14 +222,11 @@ func add(v, operand value.Value) (value.Value, error) {
 	}
 	switch operand := operand.(type) {
 	case value.Strings:
-		set, err := typed[value.Strings](v, nil)
-		return value.Strings(union(set, operand, strings.Compare)), err
+		return with(v, operand, strings.Compare)
 	case value.Binaries:
-		set, err := typed[value.Binaries](v, nil)
-		return value.Binaries(union(set, operand, strings.Compare)), err
+		return with(v, operand, strings.Compare)
 	case value.Numbers:
-		set, err := typed[value.Numbers](v, nil)
-		return value.Numbers(union(set, operand, value.Number.Cmp)), err
+		return with(v, operand, value.Number.Cmp)
 	}
 	n, err := typed[value.Number](v, nil)
 	if err != nil {
@@ -247,28 +244,13 @@ func remove(v, operand value.Value) (value.Value, error) {
 	if v == nil {
 		return nil, nil // there is nothing to remove from
 	}
-	var rest value.Value
-	var err error
-	left := 0
 	switch operand := operand.(type) {
 	case value.Strings:
-		var set value.Strings
-		set, err = typed[value.Strings](v, nil)
-		set = difference(set, operand, strings.Compare)
-		rest, left = set, len(set)
+		return without(v, operand, strings.Compare)
 	case value.Binaries:
-		var set value.Binaries
-		set, err = typed[value.Binaries](v, nil)
-		set = difference(set, operand, strings.Compare)
-		rest, left = set, len(set)
+		return without(v, operand, strings.Compare)
 	case value.Numbers:
-		var set value.Numbers
-		set, err = typed[value.Numbers](v, nil)
-		set = difference(set, operand, value.Number.Cmp)
-		rest, left = set, len(set)
+		return without(v, operand, value.Number.Cmp)
 	}
-	if left == 0 {
-		return nil, err
-	}
-	return rest, err
+	return v, nil // no other operand is let through
 }

@@ -44,7 +44,11 @@ func (t *Table) Expired(before time.Time) []Key {
 	second := func(at time.Time) position { // the first one that is not before at
 		return position{place: Key{sort: ordered(value.NumberOf(at.Add(time.Second - 1).Unix()))}}
 	}
-	from, to := second(before.AddDate(-5, 0, 0)), second(before)
+	to := second(before)
+	if first, ok := t.expiry.tree.Min(); !ok || first.compare(&to) >= 0 {
+		return nil // as for nearly all requests, each of which asks
+	}
+	from := second(before.AddDate(-5, 0, 0))
 	var keys []Key
 	t.expiry.tree.Ascend(&entry{position: from}, func(e *entry) bool {
 		if e.compare(&to) >= 0 {

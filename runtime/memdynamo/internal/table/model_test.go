@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -240,7 +241,7 @@ func (m *model) expired(before time.Time) []string {
 	var found []due
 	for _, item := range m.items {
 		n, ok := at(item)
-		if s, whole := n.Int64(); !ok || !whole || !time.Unix(s, 0).Before(before) || time.Unix(s, 0).Before(before.AddDate(-5, 0, 0)) {
+		if s, err := strconv.ParseInt(n.String(), 10, 64); !ok || err != nil || !time.Unix(s, 0).Before(before) || time.Unix(s, 0).Before(before.AddDate(-5, 0, 0)) {
 			continue
 		}
 		found = append(found, due{n, item})

@@ -27,9 +27,6 @@ type wide struct{ apd.Decimal }
 // NumberOf returns i as a Number.
 func NumberOf(i int64) Number { return Number{small: i} }
 
-// Int64 returns n if it is an integer that fits.
-func (n Number) Int64() (int64, bool) { return n.small, n.wide == nil }
-
 // Add returns n+m. It errs where the sum has more digits, or a larger magnitude, than a number may have: it never rounds.
 func (n Number) Add(m Number) (Number, error) {
 	if sum := n.small + m.small; n.wide == nil && m.wide == nil && (sum < n.small) == (m.small < 0) {

@@ -124,11 +124,11 @@ func TestAddSub(t *testing.T) {
 	}
 }
 
-func TestInt64(t *testing.T) {
+func TestWhole(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1.0": 1, "1e18": 1e18, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
 	} {
-		if i, ok := parse(t, text).Int64(); !ok || i != want {
+		if i, ok := whole(parse(t, text)); !ok || i != want {
 			t.Errorf("%s: %d, %t", text, i, ok)
 		}
 		if text := value.NumberOf(want).String(); text != strconv.FormatInt(want, 10) {
@@ -136,7 +136,7 @@ func TestInt64(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"0.5", "9223372036854775808", "-9223372036854775809", "1e19"} {
-		if i, ok := parse(t, text).Int64(); ok {
+		if i, ok := whole(parse(t, text)); ok {
 			t.Errorf("%s: %d", text, i)
 		}
 	}
@@ -257,8 +257,8 @@ func TestOracleCatchesInexactArithmetic(t *testing.T) {
 	}
 	wrapping := exact()
 	wrapping.sub = func(a, b value.Number) (value.Number, error) {
-		i, okA := a.Int64()
-		j, okB := b.Int64()
+		i, okA := whole(a)
+		j, okB := whole(b)
 		if okA && okB {
 			return value.NumberOf(i - j), nil
 		}
@@ -295,4 +295,10 @@ func TestSmallNumbersDoNotAllocate(t *testing.T) {
 	if allocations != 0 {
 		t.Errorf("%v allocations", allocations)
 	}
+}
+
+// whole returns n if it is an integer that fits an int64.
+func whole(n value.Number) (int64, bool) {
+	i, err := strconv.ParseInt(n.String(), 10, 64)
+	return i, err == nil
 }

@@ -22,8 +22,8 @@ type Wire struct {
 	M    *map[string]*Wire `json:"M"`
 }
 
-// maxName is the most bytes that the name of an attribute may have.
-const maxName = 1<<16 - 1
+// MaxName is the most bytes that the name of an attribute may have.
+const MaxName = 1<<16 - 1
 
 // Decode returns the value of w. Its errors are of type *exception.Error, in AWS's wording, and whole: they are what a client
 // sees where w is an attribute of an item or key.
@@ -178,8 +178,8 @@ func decodeAttribute(name string, w *Wire, levels int) (Value, error) {
 	switch {
 	case name == "":
 		return nil, exception.Invalid("Empty attribute name")
-	case len(name) > maxName:
-		return nil, exception.Invalid("Attribute name is too large, must be less than %d bytes", maxName+1)
+	case len(name) > MaxName:
+		return nil, exception.Invalid("Attribute name is too large, must be less than %d bytes", MaxName+1)
 	case w == nil:
 		return nil, exception.Invalid("The supplied Item contains a null AttributeValue: %s is null", name)
 	}
