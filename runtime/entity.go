@@ -8,8 +8,9 @@ import (
 
 // Link is one entity of a chain.
 type Link struct {
-	Kind int    // index into the schema's kinds
-	ID   string // as the caller gave it, without the kind's prefix
+	Kind   int    // index into the schema's kinds
+	ID     string // as the caller gave it, without the kind's prefix
+	Lookup bool   // the chain ends here until the store says who its parent is
 }
 
 // Entity is who is charged. Only generated kinds implement it: each resource's entity interface has a private method.

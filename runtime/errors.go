@@ -21,13 +21,14 @@ type DeniedError struct {
 	Available int64  // whole tokens, rounded down, 0 in debt
 	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
 	RetryAfter time.Duration
-	Refusals   []Refusal // every limit that refused, nearest bucket first, in schema order
+	Refusals   []Refusal // every limit that refused, nearest bucket first, in schema order; of several claims, in theirs
 
 	deadline bool // Wait gave up
 }
 
 // Refusal is one limit that refused; its fields are as in DeniedError.
 type Refusal struct {
+	Resource             string
 	Entity, Limit        string
 	Requested, Available int64
 	RetryAfter           time.Duration
@@ -62,16 +63,17 @@ func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost [
 			continue
 		}
 		if e == nil {
-			e = &DeniedError{Resource: spec.Resource}
+			e = &DeniedError{}
 		}
 		r := Refusal{
-			Entity: entity, Limit: spec.Limits[i],
+			Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
 			Requested: cost[i] / bucket.Milli, Available: max(0, available) / bucket.Milli,
 			RetryAfter: bucket.RetryAfter(b, img.Refilled, now, cost[i]),
 		}
 		e.Refusals = append(e.Refusals, r)
 		if r.RetryAfter > e.RetryAfter || e.Limit == "" {
-			e.Entity, e.Limit, e.Requested, e.Available, e.RetryAfter = r.Entity, r.Limit, r.Requested, r.Available, r.RetryAfter
+			e.Resource, e.Entity, e.Limit = r.Resource, r.Entity, r.Limit
+			e.Requested, e.Available, e.RetryAfter = r.Requested, r.Available, r.RetryAfter
 		}
 	}
 	return e
@@ -120,9 +122,10 @@ func (e *InvalidError) Error() string {
 // UnavailableError says that the store did not answer in time or is down. Whether the call was charged is unknown; what
 // was charged is given back if nobody has written since.
 type UnavailableError struct {
-	Resource string
-	Attempts int
-	Err      error
+	Resource  string
+	Attempts  int
+	Throttled bool // it answered, and refused for its throughput
+	Err       error
 }
 
 // Error names resource and attempts, where it has them, and the cause.
@@ -167,12 +170,21 @@ func (e *SetupError) Unwrap() error { return e.Err }
 type ContendedError struct {
 	Resource, Entity string
 	Attempts         int
+	Conflicts        int // of the attempts, those that met a transaction at work on the bucket
 }
 
 // Error names resource, entity and attempts.
 func (e *ContendedError) Error() string {
 	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers, nothing was charged: try again",
 		e.Resource, e.Entity, attempts(e.Attempts))
+}
+
+// ConflictError says that somebody else has changed an override since it was read: read it again.
+type ConflictError struct{ Resource, At string }
+
+// Error names the override and what to do.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("sluice: the override of %s at %s has been changed meanwhile: read it again", e.Resource, e.At)
 }
 
 func attempts(n int) string {

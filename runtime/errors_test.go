@@ -114,9 +114,9 @@ func TestRefuseAlongAChain(t *testing.T) {
 	want := &runtime.DeniedError{
 		Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, Available: 0, RetryAfter: time.Second,
 		Refusals: []runtime.Refusal{
-			{Entity: "user-1", Limit: "rpm", Requested: 1, RetryAfter: time.Second},
-			{Entity: "user-1", Limit: "tpm", Requested: 1, RetryAfter: 5 * time.Millisecond},
-			{Entity: "project-1", Limit: "tpm", Requested: 1, RetryAfter: 515 * time.Millisecond},
+			{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, RetryAfter: time.Second},
+			{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 1, RetryAfter: 5 * time.Millisecond},
+			{Resource: "gpt-4", Entity: "project-1", Limit: "tpm", Requested: 1, RetryAfter: 515 * time.Millisecond},
 		},
 	}
 	if diff := cmp.Diff(want, denied, cmpopts.IgnoreUnexported(runtime.DeniedError{})); diff != "" {

@@ -59,6 +59,8 @@ func gpt4() definition {
 
 // fake is a Store in memory, and its Session.
 type fake struct {
+	runtime.Session // what a test does not expect to be called
+
 	// before, if set, runs ahead of each call (acquire, settle, peek); an error of its is the call's.
 	before func(ctx context.Context, op string, call *runtime.Call) error
 	broken error // what Open, Check and Close return

@@ -14,6 +14,7 @@ import (
 // and releases without effect: a fake Acquirer may return it.
 type Lease[C any] struct {
 	resource leaser[C]
+	by       settler
 	part     Part // as acquired; it stays
 
 	mu      sync.Mutex // never held while the store is at work
@@ -22,15 +23,15 @@ type Lease[C any] struct {
 	at      int64
 }
 
-func newLease[C any](r leaser[C], part Part) *Lease[C] {
-	return &Lease[C]{resource: r, part: part, buckets: part.Buckets, at: r.now()}
+func newLease[C any](r leaser[C], part Part, by settler) *Lease[C] {
+	return &Lease[C]{resource: r, by: by, part: part, buckets: part.Buckets, at: r.now()}
 }
 
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
 	stated(part Part, actual C) (*Call, error)
-	settle(ctx context.Context, call *Call) error
-	release(ctx context.Context, part Part) *Call
+	settle(ctx context.Context, by settler, call *Call) error
+	release(ctx context.Context, by settler, part Part) *Call
 	tokens(milli []int64) C
 	least(buckets []Bucket, now int64) []int64
 	now() int64
@@ -57,7 +58,7 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if !l.spend() {
 		return ErrSettled
 	}
-	err = l.resource.settle(ctx, call)
+	err = l.resource.settle(ctx, l.by, call)
 	l.wrote(call)
 	return err
 }
@@ -68,7 +69,7 @@ func (l *Lease[C]) Release(ctx context.Context) {
 	if l == nil || !l.spend() || l.resource == nil {
 		return
 	}
-	l.wrote(l.resource.release(ctx, l.part))
+	l.wrote(l.resource.release(ctx, l.by, l.part))
 }
 
 // Cost returns what the lease took, in whole tokens with per_call filled in.
@@ -123,8 +124,8 @@ func (r *Resource[E, C]) stated(part Part, actual C) (*Call, error) {
 }
 
 // settle sends what stated made.
-func (r *resource) settle(ctx context.Context, call *Call) error {
-	err := r.finish(ctx, call)
+func (r *resource) settle(ctx context.Context, by settler, call *Call) error {
+	err := r.finish(ctx, by, call)
 	if event := r.event(call, err); err != nil {
 		tell(r.core.env.Observer.Failed, event)
 	} else {
@@ -134,9 +135,9 @@ func (r *resource) settle(ctx context.Context, call *Call) error {
 }
 
 // release gives part back.
-func (r *resource) release(ctx context.Context, part Part) *Call {
+func (r *resource) release(ctx context.Context, by settler, part Part) *Call {
 	call := r.closing(part, make([]int64, len(part.Cost)))
-	err := r.finish(ctx, call)
+	err := r.finish(ctx, by, call)
 	event := r.event(call, err)
 	if err == nil {
 		tell(r.core.env.Observer.Released, event)
@@ -156,10 +157,10 @@ func (r *resource) closing(part Part, actual []int64) *Call {
 }
 
 // finish settles call: it outlives ctx's cancellation and is bounded by the settle time-out.
-func (r *resource) finish(ctx context.Context, call *Call) error {
+func (r *resource) finish(ctx context.Context, by settler, call *Call) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
 	defer cancel()
-	err := r.core.session.Settle(ctx, call)
+	err := by.Settle(ctx, call)
 	if err == nil {
 		r.noticeGiveBack(&call.Parts[0])
 	}

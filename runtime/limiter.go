@@ -39,6 +39,7 @@ func NewBuilder(store Store, opts ...Option) *Builder {
 		Observer:      &Observer{},
 		Logger:        slog.Default(),
 		SettleTimeout: DefaultSettleTimeout,
+		CacheTTL:      DefaultCacheTTL,
 	}}
 	if store == nil {
 		o.err = &SetupError{What: "New: the store is nil", Do: "pass one: dynamo.New(client, table)"}

@@ -22,6 +22,7 @@ type options struct {
 type callOptions struct {
 	budget  time.Duration
 	maxWait time.Duration // 0: none
+	policy  Policy        // 0: the resource's
 	bad     string        // the first option that is out of range, as it was written
 }
 
@@ -32,6 +33,7 @@ const positive = "want more than 0"
 const (
 	DefaultBudget        = time.Second
 	DefaultSettleTimeout = 5 * time.Second
+	DefaultCacheTTL      = time.Minute
 )
 
 // CallDefaults sets defaults for every call.
@@ -80,6 +82,18 @@ func SettleTimeout(d time.Duration) Option {
 			return
 		}
 		o.env.SettleTimeout = d
+	}
+}
+
+// WithCacheTTL sets how long a process remembers overrides, and the parents of entities that are looked up: how late a
+// change may take effect. The default is a minute. Shorter costs reads, half a read unit per bucket and TTL.
+func WithCacheTTL(d time.Duration) Option {
+	return func(o *options) {
+		if d <= 0 {
+			o.fail(fmt.Sprintf("WithCacheTTL(%v): %s", d, positive))
+			return
+		}
+		o.env.CacheTTL = d
 	}
 }
 

@@ -152,8 +152,8 @@ func TestEnvOfTheStore(t *testing.T) {
 	observer, logger := &runtime.Observer{}, slog.New(slog.DiscardHandler)
 	store := &fake{}
 	open(t, store, runtime.WithObserver(observer), runtime.WithLogger(logger), runtime.WithClock(ahead(time.Hour)),
-		runtime.SettleTimeout(time.Minute))
-	equal(t, "env", *store.env, runtime.Env{Clock: ahead(time.Hour), Observer: observer, Logger: logger, SettleTimeout: time.Minute})
+		runtime.SettleTimeout(time.Minute), runtime.WithCacheTTL(time.Second))
+	equal(t, "env", *store.env, runtime.Env{Clock: ahead(time.Hour), Observer: observer, Logger: logger, SettleTimeout: time.Minute, CacheTTL: time.Second})
 	equal(t, "definitions", len(store.defs), 1)
 
 	open(t, store)

@@ -49,13 +49,14 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 // back if nobody has written to the bucket since, and stands, as charged and not admitted, if somebody has.
 func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	call, err := r.call(entity, cost)
+	var by settler
 	if err == nil {
 		o := r.defaults.with(opts)
 		if err = r.ready(ctx, call, o); err == nil {
-			err = r.acquire(ctx, call, o)
+			by, err = r.acquire(ctx, call, o)
 		}
 	}
-	return r.lease(call, err)
+	return r.lease(call, by, err)
 }
 
 // Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as charged.
@@ -144,18 +145,16 @@ func (r *resource) gone(ctx context.Context, call *Call) error {
 }
 
 // acquire charges call within its budget.
-func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) error {
-	bounded, cancel := context.WithTimeout(ctx, o.budget)
-	defer cancel()
-	err := r.core.session.Acquire(bounded, call)
-	if _, ok := errors.AsType[*UnavailableError](err); ok && ctx.Err() != nil {
-		return r.gone(ctx, call) // it is the caller's bound that was met, not the store's
+func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) (settler, error) {
+	by, err := r.core.admit(ctx, call, o.budget, o.policy)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, r.gone(ctx, call)
 	}
-	return err
+	return by, err
 }
 
 // lease tells the observer how call ended and returns its lease or its error.
-func (r *Resource[E, C]) lease(call *Call, err error) (*Lease[C], error) {
+func (r *Resource[E, C]) lease(call *Call, by settler, err error) (*Lease[C], error) {
 	obs, event := r.core.env.Observer, r.event(call, err)
 	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok {
 		event.Limit = exceeds.Limit
@@ -169,7 +168,7 @@ func (r *Resource[E, C]) lease(call *Call, err error) (*Lease[C], error) {
 		tell(obs.Failed, event)
 	default:
 		tell(obs.Acquired, event)
-		return newLease(r, call.Parts[0]), nil
+		return newLease(r, call.Parts[0], by), nil
 	}
 	return nil, err
 }

@@ -9,14 +9,32 @@ type Spec struct {
 	Limits   []string // in schema order, as all vectors are
 	Removed  []string // limits that buckets may still hold and a reshape removes
 	Kinds    []Kind
+
+	Cascade       Cascade
+	OnUnavailable Policy // 0 is Allow
 }
+
+// Cascade says what a call on an entity charges besides the entity's own bucket: those of its ancestors, of the kinds
+// that have one.
+type Cascade uint8
+
+// Cascades. The zero value is the schema's default.
+const (
+	CascadeAtomic      Cascade = iota // all buckets or none, in one transaction: 2 write units per bucket
+	CascadeCompensated                // one by one, given back on a refusal: 1 write unit per bucket, may briefly refuse too much
+	CascadeNone                       // the entity's own bucket alone
+)
 
 // Kind is one kind of entity in schema order, as Link.Kind indexes it.
 type Kind struct {
 	Name, Prefix string         // user, user-
+	Parent       int            // index of the parent's kind, NoParent for none
 	Limits       []bucket.Limit // parameters of a bucket of this kind; nil where the resource gives it none
 	PerCall      []int64        // what 0 in a cost means, whole tokens, in schema order
 }
+
+// NoParent is the Parent of a kind that has none.
+const NoParent = -1
 
 // Definition is a generated resource. Each store asks it for more when it is opened: dynamo for codec.Resource.
 type Definition interface{ Spec() *Spec }

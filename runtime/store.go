@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -19,18 +20,62 @@ type Store interface {
 
 // Session is a Store opened for one Limiter. Its methods are safe for concurrent use and return this package's errors.
 type Session interface {
-	// Acquire charges every bucket of call, or none. It fills in After and Dropped of each Bucket; on a *DeniedError,
-	// After holds what the refusal was computed from.
+	// Acquire charges every bucket of call, or none. It fills in Limits, After and Dropped of each Bucket; on a
+	// *DeniedError, After holds what the refusal was computed from, and on an *UnavailableError the bucket as last seen.
 	Acquire(ctx context.Context, call *Call) error
 	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it.
 	Settle(ctx context.Context, call *Call) error
-	// Peek fills in After of each Bucket from a consistent read and changes nothing; After is nil where there is no
-	// bucket yet.
+	// Peek fills in Limits and After of each Bucket from a consistent read and changes nothing; After is nil where there
+	// is no bucket yet.
 	Peek(ctx context.Context, call *Call) error
+	// Member returns what is stored of an entity, by its stored id; found is false where that is nothing. Both answers
+	// are remembered for Env.CacheTTL.
+	Member(ctx context.Context, entity string) (m Member, found bool, err error)
+	// Members reads and writes what Member looks up.
+	Members() MemberStore
+	// Overrides reads and writes the overrides of limits that Acquire resolves.
+	Overrides() OverrideStore
 	// Check verifies what serving needs: the table, its indexes, its layout, the clock. An error is a *SetupError.
 	Check(ctx context.Context) error
 	// Close waits until background work is done, or ctx is.
 	Close(ctx context.Context) error
+}
+
+// Member is an entity as it is stored: who its parent is. Ids are stored ids, such as user-123.
+type Member struct {
+	Entity  string
+	Parent  string // empty for none
+	Cascade bool   // its calls charge its ancestors too
+}
+
+// MemberStore keeps Members. Its methods are safe for concurrent use; reads are consistent, Children's aside.
+type MemberStore interface {
+	// Put stores m, in place of what was stored of m.Entity.
+	Put(ctx context.Context, m Member) error
+	// Get returns what is stored of entity; found is false where that is nothing.
+	Get(ctx context.Context, entity string) (m Member, found bool, err error)
+	// Delete removes what is stored of entity, if anything is.
+	Delete(ctx context.Context, entity string) error
+	// Children yields the entities whose parent is entity, sorted, and ends with the first error.
+	Children(ctx context.Context, entity string) iter.Seq2[string, error]
+}
+
+// Stored is what one level overrides of one resource.
+type Stored struct {
+	At       string          // an entity as stored, user-123, or a kind, user, which has no '-'
+	Limits   []*bucket.Limit // in schema order; nil inherits
+	Revision Revision        // "" where nothing ever was stored
+}
+
+// OverrideStore keeps overrides of limits. Its methods are safe for concurrent use; reads are consistent, List's aside.
+type OverrideStore interface {
+	// Get returns what each level stores for spec's resource, in one read.
+	Get(ctx context.Context, spec *Spec, at ...string) ([]Stored, error)
+	// Set stores s if s.Revision is still what is stored there, else it fails with a *ConflictError; without any limit it
+	// leaves a tombstone. An empty Revision means that no limit is overridden there. It returns the new revision.
+	Set(ctx context.Context, spec *Spec, s Stored) (Revision, error)
+	// List yields every level that overrides a limit of spec's resource, and ends with the first error.
+	List(ctx context.Context, spec *Spec) iter.Seq2[Stored, error]
 }
 
 // Env is what a Limiter lends its store. All fields are set.
@@ -39,9 +84,11 @@ type Env struct {
 	Observer      *Observer
 	Logger        *slog.Logger
 	SettleTimeout time.Duration // bounds what outlives a caller
+	CacheTTL      time.Duration // how long overrides and Members are remembered, those that are not there too
 }
 
-// Call is one request to a store, in vectors: a chain of buckets for each part.
+// Call is one request to a store, in vectors: a chain of buckets for each part. Several parts are charged all or none;
+// one part is as its resource's Cascade says.
 type Call struct {
 	Parts  []Part
 	Called time.Time // when the acquire, settle or release was called
@@ -50,7 +97,7 @@ type Call struct {
 // Part is one resource's share of a Call.
 type Part struct {
 	Def     Definition
-	Buckets []Bucket // the chain, nearest first
+	Buckets []Bucket // the chain, nearest first; another part may have the same bucket
 	Cost    []int64  // what each bucket is charged, or was, in millitokens and schema order
 	Actual  []int64  // what Settle makes of it
 }
@@ -59,6 +106,7 @@ type Part struct {
 type Bucket struct {
 	Entity  string // as stored: user-123
 	Kind    int
-	After   *bucket.Image // as the call left it, found it or refused it
-	Dropped []bool        // limits that this bucket lacked, so that they were not charged; nil when it had all
+	Limits  []bucket.Limit // in force for it, overrides included; nil until a store has said so
+	After   *bucket.Image  // as the call left it, found it or refused it
+	Dropped []bool         // limits that this bucket lacked, so that they were not charged; nil when it had all
 }

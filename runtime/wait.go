@@ -14,19 +14,20 @@ import (
 // there before ctx's deadline or the end of MaxWait; where ctx ends first after all, with the last denial or ctx's error.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	call, err := r.call(entity, cost)
+	var by settler
 	if err == nil {
 		o := r.defaults.with(opts)
 		if err = r.ready(ctx, call, o); err == nil {
-			err = r.wait(ctx, call, o)
+			by, err = r.wait(ctx, call, o)
 		}
 	}
-	return r.lease(call, err)
+	return r.lease(call, by, err)
 }
 
 // contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
 const contendedPause = 50 * time.Millisecond
 
-func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
+func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (settler, error) {
 	if o.maxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.maxWait)
@@ -45,18 +46,18 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 		switch {
 		case first && ask:
 			call.Called = r.core.env.Clock.Now() // each try is an acquire of its own
-			err := r.acquire(ctx, call, o)
+			by, err := r.acquire(ctx, call, o)
 			if _, contended := errors.AsType[*ContendedError](err); contended {
 				select {
 				case <-r.core.env.Clock.After(contendedPause):
 					continue
 				case <-ctx.Done():
-					return r.ended(ctx, call, last)
+					return nil, r.ended(ctx, call, last)
 				}
 			}
 			denied, ok := errors.AsType[*DeniedError](err)
 			if !ok {
-				return err
+				return by, err
 			}
 			last, ask = denied, false
 			r.core.lines.saw(t, part.Buckets[0].After, news)
@@ -71,7 +72,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 		}
 		if last != nil && beyond(ctx, last.RetryAfter) {
 			last.deadline = true
-			return last
+			return nil, last
 		}
 		var ready <-chan time.Time
 		if first {
@@ -82,7 +83,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) error {
 			ask = true
 		case <-news:
 		case <-ctx.Done():
-			return r.ended(ctx, call, last)
+			return nil, r.ended(ctx, call, last)
 		}
 	}
 }

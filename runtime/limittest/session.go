@@ -19,7 +19,7 @@ func (d definition) Spec() *runtime.Spec { return d.spec }
 
 // definitionFor returns one that knows entity's kind, and so as many as come before it.
 func definitionFor(entity runtime.Entity) definition {
-	spec := &runtime.Spec{Resource: "fake", Limits: []string{""}}
+	spec := &runtime.Spec{Resource: "fake", Limits: []string{""}, Cascade: runtime.CascadeNone, OnUnavailable: runtime.Deny}
 	if entity != nil { // if it is, the call is refused for that
 		kind := entity.Chain(nil)[0].Kind
 		spec.Kinds = make([]runtime.Kind, kind+1)
@@ -31,6 +31,8 @@ func definitionFor(entity runtime.Entity) definition {
 
 // session is the Store, and the Session, of one call. The fake's lock guards it.
 type session[E runtime.Entity, C any] struct {
+	runtime.Session // what an Acquirer never calls
+
 	fake     *Fake[E, C]
 	call     *Call[E, C]
 	said     []C // all costs that were turned into vectors
