@@ -13,6 +13,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
@@ -65,6 +66,40 @@ func others(ctx context.Context, w io.Writer, lim *limits.Limiter, user limits.U
 	return err
 }
 
+func both(ctx context.Context, lim *limits.Limiter, user limits.User) error {
+	chat := lim.GPT4.Claim(user, limits.GPT4Cost{TPM: 900})
+	texts := lim.Embeddings.Claim(user.Project, limits.EmbeddingsCost{RPS: 2})
+	if err := lim.AcquireAll(ctx, chat, texts); err != nil {
+		return err // neither
+	}
+	return chat.Lease().Settle(ctx, limits.GPT4Cost{TPM: 850})
+}
+
+func lookUp(ctx context.Context, lim *limits.Limiter) error {
+	// Where users are made. `sluice entity put user-123 --parent project-1` does the same.
+	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
+	if err := lim.Entities().Put(ctx, user); err != nil {
+		return err
+	}
+	// Where only the id is at hand.
+	_, err := lim.GPT4.Acquire(ctx, limits.UserByID("123"), limits.GPT4Cost{TPM: 500})
+	return err
+}
+
+func override(ctx context.Context, lim *limits.Limiter) error {
+	project := lim.Config.GPT4.Entity(limits.Project{ID: "1"}) // all projects: Kind(limits.Project{})
+	_, revision, err := project.Get(ctx)
+	if err != nil {
+		return err
+	}
+	changed := limits.GPT4Limits{TPM: new(bucket.Per(500_000, time.Minute).WithBurst(600_000))} // RPM inherits
+	_, err = project.Set(ctx, changed, revision)
+	if conflict, ok := errors.AsType[*limits.ConflictError](err); ok {
+		log.Print(conflict) // somebody has changed it since Get: read it again
+	}
+	return err
+}
+
 // Example is what the functions above come to in a program.
 func Example() {
 	ctx := context.Background()
@@ -74,7 +109,11 @@ func Example() {
 	}
 	defer func() { _ = lim.Close(ctx) }() // waits for writes that run in the background
 	user := limits.User{ID: "123", Project: limits.Project{ID: "1", Org: limits.Org{ID: "acme"}}}
-	if err := errors.Join(denial(ctx, lim, user), others(ctx, log.Writer(), lim, user)); err != nil {
+	err = errors.Join(
+		denial(ctx, lim, user), others(ctx, log.Writer(), lim, user), both(ctx, lim, user),
+		lookUp(ctx, lim), override(ctx, lim),
+	)
+	if err != nil {
 		log.Print(err)
 	}
 }

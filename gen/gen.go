@@ -3,20 +3,18 @@
 //	limits.yaml -> schema (what it says) -> model (every name) -> expr (what DynamoDB runs) -> emit (Go)
 //
 // Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written, or
-// compared with what is there. gen never imports runtime: the code it prints does.
+// compared with what is there. Load stops at the schema, for commands that read and write tables. gen never imports
+// runtime: the code it prints does.
 package gen
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/digest"
 	"github.com/sluice-go/sluice/gen/internal/emit"
-	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
@@ -36,15 +34,10 @@ type Config struct {
 // It reads what an earlier run wrote, for two reasons: to find changed numbers under an old revision, and to find stale
 // files. What it returns in File does not depend on it.
 func Run(cfg Config) (*Result, error) {
-	src, err := os.ReadFile(cfg.Schema)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("read schema: %w (sluice init writes one)", err)
-	case err != nil:
-		return nil, fmt.Errorf("read schema: %w", err)
+	s, problems, err := read(cfg.Schema)
+	if err != nil {
+		return nil, err
 	}
-	s, problems := schema.Read(cfg.Schema, src)
-	problems = append(problems, expr.Check(s)...)
 	out := filepath.Join(filepath.Dir(cfg.Schema), filepath.FromSlash(s.Out))
 	if len(problems) == 0 {
 		if err := checkPlace(cfg.Schema, out, s.Package); err != nil {

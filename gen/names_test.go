@@ -14,7 +14,8 @@ import (
 )
 
 // TestDeclared holds what generated packages declare and import against the list by which the schema's rules find clashes:
-// a name that is not on it could be a resource's.
+// a name that is not on it could be a resource's, and one that nothing declares is kept from resources for nothing. That
+// scripts will be is announced.
 func TestDeclared(t *testing.T) {
 	for name, dir := range cases(t, "golden") {
 		t.Run(name, func(t *testing.T) {
@@ -23,6 +24,7 @@ func TestDeclared(t *testing.T) {
 				t.Fatal(problems)
 			}
 			declared := s.Declared()
+			unused := slices.DeleteFunc(s.Declared(), func(name string) bool { return strings.HasSuffix(name, "Script") })
 			for file, src := range tree(t, filepath.Join(dir, "out")) {
 				f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.SkipObjectResolution)
 				if err != nil {
@@ -32,6 +34,7 @@ func TestDeclared(t *testing.T) {
 					if !slices.Contains(declared, name) {
 						t.Errorf("%s declares %s, which schema.Declared does not have", file, name)
 					}
+					unused = slices.DeleteFunc(unused, func(n string) bool { return n == name })
 				}
 				for _, imp := range f.Imports {
 					path, _ := strconv.Unquote(imp.Path.Value)
@@ -41,6 +44,9 @@ func TestDeclared(t *testing.T) {
 						t.Errorf("%s imports %s, and a resource may have that name", file, base)
 					}
 				}
+			}
+			if len(unused) > 0 {
+				t.Errorf("schema.Declared has %v, which nothing declares", unused)
 			}
 		})
 	}

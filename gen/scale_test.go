@@ -18,7 +18,7 @@ func thousand() string {
 		for l := range 10 {
 			fmt.Fprintf(&b, "      limit_%d: {doc: tokens, capacity: %d, every: 1m}\n", l, 100*r+l+1)
 		}
-		b.WriteString("    entities: {user: {}, project: {limit_0: {capacity: 1_000_000}}}\n    cascade: none\n")
+		b.WriteString("    entities: {user: {}, project: {limit_0: {capacity: 1_000_000}}}\n")
 	}
 	return b.String()
 }

@@ -20,7 +20,7 @@ func TestWrite(t *testing.T) {
 	want := []string{
 		"limits.schema.json", "limits.yaml",
 		"limits/api.go", "limits/api_dynamodb.go", "limits/api_test.go",
-		"limits/deltas.go", "limits/entities.go",
+		"limits/deltas.go", "limits/entities.go", "limits/entities_test.go",
 		"limits/jobs.go", "limits/jobs_dynamodb.go", "limits/jobs_test.go",
 		"limits/limits.go",
 	}

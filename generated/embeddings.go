@@ -40,6 +40,14 @@ type EmbeddingsCost struct {
 	RPS int64 // batches per second; 0 means 1 (per_call)
 }
 
+// EmbeddingsLimits overrides limits of embeddings; nil fields inherit. A limit of 200 tokens per minute is
+// new(bucket.Per(200, time.Minute)).
+type EmbeddingsLimits struct {
+	_ struct{} // forces field names
+
+	RPS *bucket.Limit // batches per second
+}
+
 // EmbeddingsBucket is the item ENTITY#<entity> / #BUCKET#embeddings.
 type EmbeddingsBucket struct {
 	Entity   string         // as stored: project-<ID>
@@ -55,21 +63,24 @@ type embeddings struct{}
 // Spec implements runtime.Definition.
 func (embeddings) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Embeddings,
-		Revision: Revision,
-		Limits:   []string{EmbeddingsRPS},
+		Resource:      Embeddings,
+		Revision:      Revision,
+		Limits:        []string{EmbeddingsRPS},
+		Cascade:       runtime.CascadeNone,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindOrg: {Name: "org", Prefix: "org-"},
+			kindOrg: {Name: "org", Prefix: "org-", Parent: runtime.NoParent},
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
+				Parent: kindOrg,
 				Limits: []bucket.Limit{
 					// rps: 20 per second
 					{Capacity: 20_000, Burst: 20_000, Refill: 20_000, Period: 1_000},
 				},
 				PerCall: []int64{1},
 			},
-			kindUser: {Name: "user", Prefix: "user-"},
+			kindUser: {Name: "user", Prefix: "user-", Parent: kindProject},
 		},
 	}
 }
@@ -80,4 +91,12 @@ func embeddingsVector(c EmbeddingsCost, dst []int64) []int64 {
 
 func embeddingsCost(v []int64) EmbeddingsCost {
 	return EmbeddingsCost{RPS: v[0]}
+}
+
+func embeddingsLimitsVector(l EmbeddingsLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.RPS)
+}
+
+func embeddingsLimitsOf(v []*bucket.Limit) EmbeddingsLimits {
+	return EmbeddingsLimits{RPS: v[0]}
 }

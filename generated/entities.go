@@ -27,9 +27,10 @@ type Org struct {
 // Project is an entity whose parent is an Org. Its id is stored as project-<ID>: two of the same ID are one, whatever
 // their Org.
 type Project struct {
-	_   struct{} // forces field names
-	ID  string   // 1 to 256 bytes of UTF-8, no '#'
-	Org Org      // not charged by this entity's calls: may stay empty
+	_      struct{} // forces field names
+	ID     string   // 1 to 256 bytes of UTF-8, no '#'
+	Org    Org      // not charged by this entity's calls: may stay empty in them
+	lookup bool     // the parent comes from the table
 }
 
 // User is an entity whose parent is a Project. Its id is stored as user-<ID>: two of the same ID are one, whatever
@@ -37,7 +38,33 @@ type Project struct {
 type User struct {
 	_       struct{} // forces field names
 	ID      string   // 1 to 256 bytes of UTF-8, no '#'
-	Project Project  // not charged by this entity's calls: may stay empty
+	Project Project  // charged too by calls on gpt-4
+	lookup  bool     // the parent comes from the table
+}
+
+// ProjectByID is a Project without its Org, which nothing looks up as no call charges it.
+func ProjectByID(id string) Project {
+	return Project{ID: id, lookup: true}
+}
+
+// UserByID is a User whose Project is looked up in the table, and cached, by calls on gpt-4: an *InvalidError if the
+// table does not know the User.
+func UserByID(id string) User {
+	return User{ID: id, lookup: true}
+}
+
+// ParseEntity reads an entity as stored, such as user-123. Where its kind has a parent, that is to be looked up. The
+// error is an *InvalidError.
+func ParseEntity(stored string) (Entity, error) {
+	kind, id, err := runtime.ParseID(stored, []string{"org", "project", "user"})
+	if err != nil {
+		return nil, err
+	}
+	return []Entity{
+		kindOrg:     Org{ID: id},
+		kindProject: ProjectByID(id),
+		kindUser:    UserByID(id),
+	}[kind], nil
 }
 
 // Chain implements runtime.Entity.
@@ -47,13 +74,19 @@ func (o Org) Chain(dst []runtime.Link) []runtime.Link {
 
 // Chain implements runtime.Entity.
 func (p Project) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindProject, ID: p.ID})
+	dst = append(dst, runtime.Link{Kind: kindProject, ID: p.ID, Lookup: p.lookup})
+	if p.lookup {
+		return dst
+	}
 	return p.Org.Chain(dst)
 }
 
 // Chain implements runtime.Entity.
 func (u User) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindUser, ID: u.ID})
+	dst = append(dst, runtime.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
+	if u.lookup {
+		return dst
+	}
 	return u.Project.Chain(dst)
 }
 

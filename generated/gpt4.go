@@ -27,7 +27,7 @@ type (
 	GPT4Lease = runtime.Lease[GPT4Cost]
 )
 
-// GPT4Entity is who may be charged for gpt-4: a User or a Project.
+// GPT4Entity is who may be charged for gpt-4: a User (then its Project too) or a Project.
 type GPT4Entity interface {
 	Entity
 	gpt4()
@@ -42,6 +42,15 @@ type GPT4Cost struct {
 
 	RPM int64 // requests per minute; 0 means 1 (per_call)
 	TPM int64 // tokens per minute
+}
+
+// GPT4Limits overrides limits of gpt-4; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type GPT4Limits struct {
+	_ struct{} // forces field names
+
+	RPM *bucket.Limit // requests per minute
+	TPM *bucket.Limit // tokens per minute
 }
 
 // GPT4Bucket is the item ENTITY#<entity> / #BUCKET#gpt-4.
@@ -60,14 +69,17 @@ type gpt4 struct{}
 // Spec implements runtime.Definition.
 func (gpt4) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: GPT4,
-		Revision: Revision,
-		Limits:   []string{GPT4RPM, GPT4TPM},
+		Resource:      GPT4,
+		Revision:      Revision,
+		Limits:        []string{GPT4RPM, GPT4TPM},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Local,
 		Kinds: []runtime.Kind{
-			kindOrg: {Name: "org", Prefix: "org-"},
+			kindOrg: {Name: "org", Prefix: "org-", Parent: runtime.NoParent},
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
+				Parent: kindOrg,
 				Limits: []bucket.Limit{
 					// rpm: 1,000 per minute
 					{Capacity: 1_000_000, Burst: 1_000_000, Refill: 1_000_000, Period: 60_000},
@@ -79,6 +91,7 @@ func (gpt4) Spec() *runtime.Spec {
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
+				Parent: kindProject,
 				Limits: []bucket.Limit{
 					// rpm: 100 per minute
 					{Capacity: 100_000, Burst: 100_000, Refill: 100_000, Period: 60_000},
@@ -97,4 +110,12 @@ func gpt4Vector(c GPT4Cost, dst []int64) []int64 {
 
 func gpt4Cost(v []int64) GPT4Cost {
 	return GPT4Cost{RPM: v[0], TPM: v[1]}
+}
+
+func gpt4LimitsVector(l GPT4Limits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.RPM, l.TPM)
+}
+
+func gpt4LimitsOf(v []*bucket.Limit) GPT4Limits {
+	return GPT4Limits{RPM: v[0], TPM: v[1]}
 }

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -20,8 +22,15 @@ type Config[E Entity, L any] struct {
 	fromLimits func([]*bucket.Limit) L
 }
 
-// Override is what one level says of one resource.
-type Override[L any] struct{}
+// Override is what one level says of one resource. It is safe for concurrent use.
+type Override[L any] struct {
+	*resource
+	toLimits   func(L, []*bucket.Limit) []*bucket.Limit
+	fromLimits func([]*bucket.Limit) L
+	kind       int
+	at         string
+	err        error // why there is no such level
+}
 
 // Explained is one level of Explain.
 type Explained[L any] struct {
@@ -37,30 +46,114 @@ type Overridden[L any] struct {
 	Revision Revision
 }
 
-// Entity is the override of one entity.
-func (c *Config[E, L]) Entity(entity E) *Override[L] { panic("to come") }
+// Entity is the override of one entity. Its parents are not looked at. A bad id is reported by the Override's methods.
+func (c *Config[E, L]) Entity(entity E) *Override[L] {
+	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
+	return c.override(link.Kind, stored, err)
+}
 
 // Kind is the override of every entity of entity's kind; entity's id is not looked at.
-func (c *Config[E, L]) Kind(entity E) *Override[L] { panic("to come") }
+func (c *Config[E, L]) Kind(entity E) *Override[L] {
+	if any(entity) == nil {
+		return c.Entity(entity)
+	}
+	kind := entity.Chain(nil)[0].Kind
+	return c.override(kind, c.spec.Kinds[kind].Name, nil)
+}
 
-// Explain says what each level has for entity, and which limits it decides.
+func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
+	return &Override[L]{
+		resource: c.resource, toLimits: c.toLimits, fromLimits: c.fromLimits, kind: kind, at: at, err: err,
+	}
+}
+
+// Explain says what each level has for entity and which limits it decides: the entity's level first, then its kind's, then
+// the schema's. It reads what is stored, which processes that remember something else follow within their WithCacheTTL.
 func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
-	panic("to come")
+	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
+	if err != nil {
+		return nil, err
+	}
+	kind := &c.spec.Kinds[link.Kind]
+	levels, err := c.core.session.Overrides().Get(ctx, c.spec, stored, kind.Name)
+	if err != nil {
+		return nil, err
+	}
+	schema := Stored{At: "schema"}
+	for _, limit := range kind.Limits {
+		schema.Limits = append(schema.Limits, &limit)
+	}
+	levels = append(levels, schema)
+	explained := make([]Explained[L], len(levels))
+	for i, level := range levels {
+		explained[i] = Explained[L]{Level: level.At, Limits: c.fromLimits(level.of(c.spec))}
+	}
+	for i, name := range c.spec.Limits {
+		winner := &explained[decides(levels, i)]
+		winner.Wins = append(winner.Wins, name)
+	}
+	return explained, nil
 }
 
-// All yields every override of the resource, and ends with the first error.
-func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] { panic("to come") }
+// All yields every override of the resource, and ends with the first error. Levels of kinds that the schema no longer has
+// are among them.
+func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] {
+	return func(yield func(Overridden[L], error) bool) {
+		for stored, err := range c.core.session.Overrides().List(ctx, c.spec) {
+			if err != nil {
+				yield(Overridden[L]{}, err)
+				return
+			}
+			if !yield(Overridden[L]{stored.At, c.fromLimits(stored.of(c.spec)), stored.Revision}, nil) {
+				return
+			}
+		}
+	}
+}
 
-// Get returns what is stored here, without resolving.
-func (o *Override[L]) Get(ctx context.Context) (L, Revision, error) { panic("to come") }
+// Get returns what is stored here, without resolving: limits that are not overridden here are nil. It fails with an
+// *InvalidError for a bad id, or with what kept the store from it.
+func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err error) {
+	if o.err != nil {
+		return limits, "", o.err
+	}
+	stored, err := o.core.session.Overrides().Get(ctx, o.spec, o.at)
+	if err != nil {
+		return limits, "", err
+	}
+	return o.fromLimits(stored[0].of(o.spec)), stored[0].Revision, nil
+}
 
-// Set replaces what is stored here, if prev is still its revision.
+// Set replaces what is stored here, if prev is still its revision, and returns the new one; without any limit it is Delete.
+// It fails with an *InvalidError for a bad id or a limit that cannot be, a *ConflictError if somebody else has changed the
+// override since prev was read, or with what kept the store from it. What is in force changes within WithCacheTTL.
 func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision) (Revision, error) {
-	panic("to come")
+	if o.err != nil {
+		return "", o.err
+	}
+	stored := Stored{At: o.at, Limits: o.toLimits(limits, make([]*bucket.Limit, 0, len(o.spec.Limits))), Revision: prev}
+	for i, limit := range stored.Limits {
+		if limit == nil {
+			continue
+		}
+		wrong := limit.Check()
+		if perCall := o.spec.Kinds[o.kind].PerCall[i]; wrong == "" && bucket.Mul(perCall, bucket.Milli) > limit.Burst {
+			wrong = fmt.Sprintf("burst %d is below the %d that a call takes (per_call): raise the burst",
+				limit.Burst/bucket.Milli, perCall)
+		}
+		if wrong != "" {
+			return "", &InvalidError{o.spec.Resource, "limit " + o.spec.Limits[i] + " of " + o.at, "", "is not possible: " + wrong}
+		}
+	}
+	return o.core.session.Overrides().Set(ctx, o.spec, stored)
 }
 
-// Delete ends the override, if prev is still its revision.
-func (o *Override[L]) Delete(ctx context.Context, prev Revision) error { panic("to come") }
+// Delete ends the override, if prev is still its revision: what is less specific is in force again. It fails like Set.
+func (o *Override[L]) Delete(ctx context.Context, prev Revision) error {
+	var none L
+	_, err := o.Set(ctx, none, prev)
+	return err
+}
 
 // BindConfig adds a resource's overrides. Generated constructors call it: toLimits appends the limits in schema order,
 // fromLimits undoes that.
@@ -70,4 +163,39 @@ func BindConfig[E Entity, L any](
 	return &Config[E, L]{
 		resource: &resource{core: b.core, def: def, spec: def.Spec()}, toLimits: toLimits, fromLimits: fromLimits,
 	}
+}
+
+// Resolve returns the limits in force for a bucket: per limit, what the first of levels that has it says, else schema's.
+// levels come in order of precedence, the entity's ahead of its kind's. Where no level says anything it returns schema
+// itself. Stores call it, so that precedence is decided in one place.
+func Resolve(schema []bucket.Limit, levels ...Stored) []bucket.Limit {
+	limits := schema
+	for i := range schema {
+		winner := decides(levels, i)
+		if winner == len(levels) {
+			continue
+		}
+		if &limits[0] == &schema[0] {
+			limits = slices.Clone(schema)
+		}
+		limits[i] = *levels[winner].Limits[i]
+	}
+	return limits
+}
+
+// decides returns which of levels decides the i-th limit: the first that has it, len(levels) if none does.
+func decides(levels []Stored, i int) int {
+	for j := range levels {
+		if i < len(levels[j].Limits) && levels[j].Limits[i] != nil {
+			return j
+		}
+	}
+	return len(levels)
+}
+
+// of returns s's limits, nil for each of spec's that it does not have.
+func (s *Stored) of(spec *Spec) []*bucket.Limit {
+	limits := make([]*bucket.Limit, len(spec.Limits))
+	copy(limits, s.Limits)
+	return limits
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,6 +23,58 @@ type Entity interface {
 // maxID is the length of an id in bytes. With its kind it stays far below the 1024 bytes of a sort key, which an index
 // makes of it.
 const maxID = 256
+
+// nearest returns the first link of entity's chain and what it is stored as, or says what is wrong with it, for resource if
+// it is about one.
+func nearest(resource string, kinds []Kind, entity Entity) (link Link, stored string, err error) {
+	if entity == nil {
+		return Link{}, "", &InvalidError{resource, "entity", "", "is nil"}
+	}
+	link = entity.Chain(nil)[0]
+	if link.Kind >= len(kinds) {
+		return Link{}, "", &InvalidError{resource, "entity", link.ID, "is of another limits.yaml: use this Limiter's package"}
+	}
+	kind := &kinds[link.Kind]
+	if reason := checkID(link.ID); reason != "" {
+		return Link{}, "", &InvalidError{resource, "id of " + kind.Name, link.ID, reason}
+	}
+	return link, kind.Prefix + link.ID, nil
+}
+
+// parse takes apart a stored id that a user has written, the value of field: its kind is what precedes the first '-'. It
+// says what is wrong with it, for resource if it is about one.
+func parse(resource string, kinds []Kind, field, stored string) (kind int, id string, err error) {
+	name, id, ok := strings.Cut(stored, "-")
+	if !ok || name == "" {
+		return 0, "", &InvalidError{resource, field, stored, "is not <kind>-<id>: write it as it is stored, such as user-123"}
+	}
+	kind = slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
+	if kind < 0 {
+		return 0, "", unknownKind(resource, kinds, field, stored, name)
+	}
+	if reason := checkID(id); reason != "" {
+		return 0, "", &InvalidError{resource, "id of " + name, id, reason}
+	}
+	return kind, id, nil
+}
+
+func unknownKind(resource string, kinds []Kind, field, value, kind string) error {
+	names := make([]string, len(kinds))
+	for i := range kinds {
+		names[i] = kinds[i].Name
+	}
+	return &InvalidError{resource, field, value,
+		fmt.Sprintf("is of kind %s, which limits.yaml does not have: it has %s", kind, enumerate(names))}
+}
+
+// enumerate joins names as prose: a, b and c.
+func enumerate(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
 
 // checkID says what is wrong with an id, or nothing.
 func checkID(id string) string {

@@ -105,10 +105,11 @@ func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
 }
 
 // InvalidError says that the caller's input is wrong: a cost negative, empty or too large; an id empty, too long or
-// with '#'. Nothing was sent to the store.
+// with '#'; an entity whose parent is to be looked up and is not stored. Nothing was charged or written. Resource is empty
+// where none has to do with it.
 type InvalidError struct{ Resource, Field, Value, Reason string }
 
-// Error names resource, field, value and what is wrong with it.
+// Error names resource, where there is one, field, value and what is wrong with it.
 func (e *InvalidError) Error() string {
 	what := e.Field
 	if r := []rune(e.Value); len(r) > 40 {
@@ -116,11 +117,19 @@ func (e *InvalidError) Error() string {
 	} else if len(r) > 0 {
 		what += fmt.Sprintf(" %q", e.Value)
 	}
-	return fmt.Sprintf("sluice: %s: %s %s", e.Resource, what, e.Reason)
+	if e.Resource != "" {
+		what = e.Resource + ": " + what
+	}
+	return fmt.Sprintf("sluice: %s %s", what, e.Reason)
 }
 
-// UnavailableError says that the store did not answer in time or is down. Whether the call was charged is unknown; what
-// was charged is given back if nobody has written since.
+// ErrBreakerOpen is in an *UnavailableError's chain where the store was not asked: it failed so often just now that one
+// call a second finds out whether it answers again.
+var ErrBreakerOpen = errors.New("circuit breaker is open")
+
+// UnavailableError says that the store did not answer in time or is down; an acquire fails with it where its policy is
+// Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen); what was charged is given back if
+// nobody has written since.
 type UnavailableError struct {
 	Resource  string
 	Attempts  int
@@ -175,8 +184,12 @@ type ContendedError struct {
 
 // Error names resource, entity and attempts.
 func (e *ContendedError) Error() string {
-	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers, nothing was charged: try again",
-		e.Resource, e.Entity, attempts(e.Attempts))
+	conflicts := ""
+	if e.Conflicts > 0 {
+		conflicts = fmt.Sprintf(", %d of them to transactions", e.Conflicts)
+	}
+	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers%s, nothing was charged: try again",
+		e.Resource, e.Entity, attempts(e.Attempts), conflicts)
 }
 
 // ConflictError says that somebody else has changed an override since it was read: read it again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,9 +50,9 @@ func gpt4() definition {
 	return definition{&runtime.Spec{
 		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"},
 		Kinds: []runtime.Kind{
-			{Name: "user", Prefix: "user-", PerCall: []int64{1, 0},
+			{Name: "user", Prefix: "user-", Parent: 1, PerCall: []int64{1, 0},
 				Limits: []bucket.Limit{bucket.Per(60, time.Minute), bucket.Per(6000, time.Minute)}},
-			{Name: "project", Prefix: "project-", PerCall: []int64{0, 0},
+			{Name: "project", Prefix: "project-", Parent: runtime.NoParent, PerCall: []int64{0, 0},
 				Limits: []bucket.Limit{bucket.Per(120, time.Minute), bucket.Per(6000, time.Minute)}},
 		},
 	}}
@@ -69,7 +70,13 @@ type fake struct {
 	env     *runtime.Env
 	defs    []runtime.Definition
 	buckets map[string]*bucket.Image
-	calls   []string // op and entity of all calls so far
+	calls   []string // op and entities of all calls so far
+
+	look      func(ctx context.Context, entity string) error // as before, ahead of Member
+	known     map[string]runtime.Member
+	limits    map[string][]bucket.Limit // in force, as Peek shows them
+	members   runtime.MemberStore
+	overrides runtime.OverrideStore
 }
 
 func (*fake) Sealed(seal.Sealed)            {}
@@ -84,7 +91,13 @@ func (f *fake) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sessi
 // begin notes the call and runs the hook.
 func (f *fake) begin(ctx context.Context, op string, call *runtime.Call) error {
 	f.mu.Lock()
-	f.calls = append(f.calls, op+" "+call.Parts[0].Buckets[0].Entity)
+	var of []string
+	for _, part := range call.Parts {
+		for _, b := range part.Buckets {
+			of = append(of, place(part.Def.Spec(), b.Entity))
+		}
+	}
+	f.calls = append(f.calls, op+" "+strings.Join(of, ","))
 	before := f.before
 	f.mu.Unlock()
 	if before != nil {
@@ -102,23 +115,63 @@ func (f *fake) hook(before func(ctx context.Context, op string, call *runtime.Ca
 
 func (f *fake) now() int64 { return f.env.Clock.Now().UnixMilli() }
 
+// place is where the bucket of entity is in f.buckets.
+func place(spec *runtime.Spec, entity string) string {
+	if spec.Resource == "gpt-4" {
+		return entity
+	}
+	return spec.Resource + " " + entity
+}
+
 // image returns b's image, a full one if it has none. The caller holds f.mu.
 func (f *fake) image(part *runtime.Part, b *runtime.Bucket) *bucket.Image {
-	if img := f.buckets[b.Entity]; img != nil {
+	if img := f.buckets[place(part.Def.Spec(), b.Entity)]; img != nil {
 		return img
 	}
 	limits := part.Def.Spec().Kinds[b.Kind].Limits
 	return &bucket.Image{Refilled: f.now(), Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
 }
 
-// charge writes b's image, refilled to now and less cost.
-func (f *fake) charge(b *runtime.Bucket, img *bucket.Image, cost []int64) {
+// charge writes an image, refilled to now and less cost.
+func (f *fake) charge(spec *runtime.Spec, of []*runtime.Bucket, img *bucket.Image, cost []int64) {
 	now := f.now()
 	after := &bucket.Image{Refilled: max(now, img.Refilled), Balances: slices.Clone(img.Balances), Missing: img.Missing}
 	for i, balance := range img.Balances {
 		after.Balances[i].Tokens = bucket.Available(balance, img.Refilled, now) - cost[i]
 	}
-	f.buckets[b.Entity], b.After = after, after
+	f.buckets[place(spec, of[0].Entity)] = after
+	for _, b := range of {
+		b.After = after
+	}
+}
+
+// share is what a call asks of one bucket, its parts together.
+type share struct {
+	spec *runtime.Spec
+	of   []*runtime.Bucket // each place where the call has it
+	img  *bucket.Image
+	cost []int64
+}
+
+// shares returns call's buckets, each once. The caller holds f.mu.
+func (f *fake) shares(call *runtime.Call) []*share {
+	var all []*share
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			at := slices.IndexFunc(all, func(s *share) bool { return s.spec == part.Def.Spec() && s.of[0].Entity == b.Entity })
+			if at < 0 {
+				at = len(all)
+				all = append(all, &share{spec: part.Def.Spec(), img: f.image(part, b), cost: make([]int64, len(part.Cost))})
+			}
+			all[at].of = append(all[at].of, b)
+			for k, c := range part.Cost {
+				all[at].cost[k] += c
+			}
+		}
+	}
+	return all
 }
 
 func (f *fake) Acquire(ctx context.Context, call *runtime.Call) error {
@@ -127,17 +180,25 @@ func (f *fake) Acquire(ctx context.Context, call *runtime.Call) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	part := &call.Parts[0]
-	b := &part.Buckets[0]
-	img := f.image(part, b)
-	if err := runtime.Exceeds(part.Def.Spec(), b.Entity, img, part.Cost); err != nil {
-		return err
+	all := f.shares(call)
+	var denied *runtime.DeniedError
+	for _, s := range all {
+		if err := runtime.Exceeds(s.spec, s.of[0].Entity, s.img, s.cost); err != nil {
+			return err
+		}
+		denied = runtime.Refuse(denied, s.spec, s.of[0].Entity, s.img, s.cost, f.now())
 	}
-	if denied := runtime.Refuse(nil, part.Def.Spec(), b.Entity, img, part.Cost, f.now()); denied != nil {
-		b.After = img
+	for _, s := range all {
+		for _, b := range s.of {
+			b.After = s.img
+		}
+	}
+	if denied != nil {
 		return denied
 	}
-	f.charge(b, img, part.Cost)
+	for _, s := range all {
+		f.charge(s.spec, s.of, s.img, s.cost)
+	}
 	return nil
 }
 
@@ -152,7 +213,9 @@ func (f *fake) Settle(ctx context.Context, call *runtime.Call) error {
 	for i := range difference {
 		difference[i] -= part.Cost[i]
 	}
-	f.charge(&part.Buckets[0], f.image(part, &part.Buckets[0]), difference)
+	for _, s := range f.shares(call) {
+		f.charge(s.spec, s.of, s.img, difference)
+	}
 	return nil
 }
 
@@ -162,10 +225,36 @@ func (f *fake) Peek(ctx context.Context, call *runtime.Call) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := &call.Parts[0].Buckets[0]
-	b.After = f.buckets[b.Entity]
+	part := &call.Parts[0]
+	for i := range part.Buckets {
+		b := &part.Buckets[i]
+		b.After, b.Limits = f.buckets[place(part.Def.Spec(), b.Entity)], f.limits[b.Entity]
+	}
 	return nil
 }
+
+// Recall remembers nothing.
+func (f *fake) Recall(*runtime.Call) {}
+
+// Member answers from f.known.
+func (f *fake) Member(ctx context.Context, entity string) (runtime.Member, bool, error) {
+	f.mu.Lock()
+	f.calls = append(f.calls, "member "+entity)
+	look := f.look
+	f.mu.Unlock()
+	if look != nil {
+		if err := look(ctx, entity); err != nil {
+			return runtime.Member{}, false, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m, ok := f.known[entity]
+	return m, ok, nil
+}
+
+func (f *fake) Members() runtime.MemberStore     { return f.members }
+func (f *fake) Overrides() runtime.OverrideStore { return f.overrides }
 
 // put sets user 1's bucket: whole tokens as of ago before now.
 func (f *fake) put(ago time.Duration, rpm, tpm int64) {
@@ -203,8 +292,14 @@ type resource = runtime.Resource[entity, cost]
 // open returns a Limiter on store, and its resource.
 func open(t testing.TB, store *fake, opts ...runtime.Option) (*runtime.Limiter, *resource) {
 	t.Helper()
+	return openAs(t, store, gpt4(), opts...)
+}
+
+// openAs is open for another resource.
+func openAs(t testing.TB, store *fake, def definition, opts ...runtime.Option) (*runtime.Limiter, *resource) {
+	t.Helper()
 	b := runtime.NewBuilder(store, opts...)
-	r := runtime.Bind[entity](b, gpt4(), toVector, fromVector)
+	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	lim, err := b.Limiter()
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func newLease[C any](r leaser[C], part Part, by settler) *Lease[C] {
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
 	stated(part Part, actual C) (*Call, error)
-	settle(ctx context.Context, by settler, call *Call) error
+	settle(ctx context.Context, by settler, part Part, call *Call) error
 	release(ctx context.Context, by settler, part Part) *Call
 	tokens(milli []int64) C
 	least(buckets []Bucket, now int64) []int64
@@ -58,7 +58,7 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if !l.spend() {
 		return ErrSettled
 	}
-	err = l.resource.settle(ctx, l.by, call)
+	err = l.resource.settle(ctx, l.by, l.part, call)
 	l.wrote(call)
 	return err
 }
@@ -80,7 +80,7 @@ func (l *Lease[C]) Cost() (cost C) {
 	return l.resource.tokens(l.part.Cost)
 }
 
-// Remaining returns what the bucket had left after the lease's last write, in whole tokens, without a read.
+// Remaining returns what the lease's last write left, in whole tokens and without a read: of several buckets the least.
 func (l *Lease[C]) Remaining() (left C) {
 	if l == nil || l.resource == nil {
 		return left
@@ -89,6 +89,11 @@ func (l *Lease[C]) Remaining() (left C) {
 	defer l.mu.Unlock()
 	return l.resource.tokens(l.resource.least(l.buckets, l.at))
 }
+
+// Degraded reports that the store did not answer and the failure policy admitted the call, of which the store has no
+// record. The lease took nothing by Allow, or it took from a bucket in this process by Local; its other methods work
+// accordingly, and never fail for want of the store.
+func (l *Lease[C]) Degraded() bool { return l != nil && degraded(l.by) }
 
 func (l *Lease[C]) open() bool {
 	l.mu.Lock()
@@ -124,9 +129,9 @@ func (r *Resource[E, C]) stated(part Part, actual C) (*Call, error) {
 }
 
 // settle sends what stated made.
-func (r *resource) settle(ctx context.Context, by settler, call *Call) error {
-	err := r.finish(ctx, by, call)
-	if event := r.event(call, err); err != nil {
+func (r *resource) settle(ctx context.Context, by settler, part Part, call *Call) error {
+	err := r.finish(ctx, by, call, part)
+	if event := r.closed(call, by, err); err != nil {
 		tell(r.core.env.Observer.Failed, event)
 	} else {
 		tell(r.core.env.Observer.Settled, event)
@@ -137,8 +142,8 @@ func (r *resource) settle(ctx context.Context, by settler, call *Call) error {
 // release gives part back.
 func (r *resource) release(ctx context.Context, by settler, part Part) *Call {
 	call := r.closing(part, make([]int64, len(part.Cost)))
-	err := r.finish(ctx, by, call)
-	event := r.event(call, err)
+	err := r.finish(ctx, by, call, part)
+	event := r.closed(call, by, err)
 	if err == nil {
 		tell(r.core.env.Observer.Released, event)
 		return call
@@ -149,6 +154,13 @@ func (r *resource) release(ctx context.Context, by settler, part Part) *Call {
 	return call
 }
 
+// closed describes call, which closed what by had opened.
+func (r *resource) closed(call *Call, by settler, err error) Event {
+	event := r.event(call, err)
+	event.Local = degraded(by)
+	return event
+}
+
 // closing returns a Call that turns part's cost into actual, with Buckets of its own, in which the store notes what it
 // left.
 func (r *resource) closing(part Part, actual []int64) *Call {
@@ -156,27 +168,38 @@ func (r *resource) closing(part Part, actual []int64) *Call {
 	return &Call{Called: r.core.env.Clock.Now(), Parts: []Part{part}}
 }
 
-// finish settles call: it outlives ctx's cancellation and is bounded by the settle time-out.
-func (r *resource) finish(ctx context.Context, by settler, call *Call) error {
+// finish settles call, which closes part: it outlives ctx's cancellation and is bounded by the settle time-out.
+func (r *resource) finish(ctx context.Context, by settler, call *Call, part Part) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
 	defer cancel()
 	err := by.Settle(ctx, call)
 	if err == nil {
-		r.noticeGiveBack(&call.Parts[0])
+		r.noticeGiveBack(part.Buckets, &call.Parts[0])
 	}
 	return err
 }
 
-// noticeGiveBack tells those who wait at part's buckets if tokens came back to them.
-func (r *resource) noticeGiveBack(part *Part) {
+// noticeGiveBack tells those who wait at part's buckets if tokens came back to them. One that is as it was before was not
+// written to: there was nothing to give back to.
+func (r *resource) noticeGiveBack(before []Bucket, part *Part) {
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
-			for j := range part.Buckets {
-				balances, refilled := r.balances(&part.Buckets[j])
-				left := &bucket.Image{Refilled: refilled, Balances: balances, Missing: make([]bool, len(balances))}
-				r.core.lines.gaveBack(line{r.spec.Resource, part.Buckets[j].Entity}, left)
-			}
+			r.core.lines.gaveBack(r.spec.Resource, r.written(before, part.Buckets))
 			return
 		}
 	}
+}
+
+// written returns those of after that differ from before, with a full image where a bucket is gone.
+func (r *resource) written(before, after []Bucket) []Bucket {
+	var written []Bucket
+	for i, b := range after {
+		if b.After == before[i].After {
+			continue
+		}
+		balances, refilled := r.balances(&b)
+		b.After = &bucket.Image{Refilled: refilled, Balances: balances, Missing: make([]bool, len(balances))}
+		written = append(written, b)
+	}
+	return written
 }

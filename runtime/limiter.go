@@ -18,9 +18,11 @@ func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close
 
 // core is what the resources of one Limiter share.
 type core struct {
-	env     Env
-	session Session
-	lines   lines
+	env      Env
+	session  Session
+	kinds    []Kind // of the schema; what they have of one resource is not looked at here
+	lines    lines
+	fallback *fallback
 }
 
 // Builder collects a generated Limiter's resources and the first error. It is used by one goroutine.
@@ -51,11 +53,11 @@ func NewBuilder(store Store, opts ...Option) *Builder {
 	}
 	defaults := callOptions{budget: DefaultBudget}.with(o.calls)
 	if defaults.bad != "" {
-		o.fail("CallDefaults: " + defaults.bad + ": " + positive)
+		o.fail("CallDefaults: " + defaults.bad + ": " + defaults.want)
 	}
 	return &Builder{
 		store:    store,
-		core:     &core{env: o.env, lines: newLines()},
+		core:     &core{env: o.env, lines: newLines(), fallback: newFallback(o.env.Clock)},
 		defaults: defaults,
 		err:      o.err,
 	}
@@ -71,6 +73,9 @@ func (b *Builder) Limiter() (*Limiter, error) {
 		return nil, err
 	}
 	b.core.session = session
+	if len(b.defs) > 0 {
+		b.core.kinds = b.defs[0].Spec().Kinds
+	}
 	return &Limiter{core: b.core}, nil
 }
 

@@ -7,10 +7,14 @@ import "time"
 type Observer struct {
 	Acquired func(Event)
 	Denied   func(Event)
+	Degraded func(Event) // in place of Acquired: the failure policy has admitted, for Err, without a record in the store
 	Failed   func(Event) // neither: invalid input, store down, contended, a settle or release that did not get through
 	Settled  func(Event)
 	Released func(Event)
 	Store    func(StoreEvent)
+	// Breaker is told when the circuit breaker opens, because of err, and when it closes, because the store answers again;
+	// err is nil then.
+	Breaker func(open bool, err error)
 	// Skew is told how far this host's clock is ahead of the store's (negative: behind), when that is more than a second
 	// and so costs somebody refill; at most once a minute.
 	Skew func(time.Duration)
@@ -20,15 +24,17 @@ type Observer struct {
 type Event struct {
 	Resource, Kind, Limit, Entity string // Limit is set where one refused
 	Took                          time.Duration
+	Local                         bool // decided in this process by the failure policy, the store having not answered
 	Err                           error
 }
 
 // StoreEvent is one call to the store.
 type StoreEvent struct {
 	Resource    string
-	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, read
+	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, transact; read, levels (overrides), member
+	Buckets     int     // how many a read or transact was about, where that may be several
 	Generic     bool    // the expression was built from the item, not generated
-	Outcome     string  // applied, refused, unapplied (throttled, no connection), unknown, failed; found or missing for a read
+	Outcome     string  // applied, refused, conflict, throttled, unapplied (no connection), unknown, failed; found or missing for reads
 	Read, Write float64 // capacity units, those of a failed condition included
 	Took        time.Duration
 }

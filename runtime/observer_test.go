@@ -115,7 +115,7 @@ func TestObserverGetsTheError(t *testing.T) {
 	var got error
 	_, r := open(t, &fake{before: func(context.Context, string, *runtime.Call) error { return down }},
 		runtime.WithObserver(&runtime.Observer{Failed: func(e runtime.Event) { got = e.Err }}))
-	_, err := r.Acquire(t.Context(), user{"1"}, cost{})
+	_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.OnUnavailable(runtime.Deny))
 	if !errors.Is(got, down) || !errors.Is(err, down) {
 		t.Errorf("observer got %v, caller %v", got, err)
 	}

@@ -24,6 +24,7 @@ type callOptions struct {
 	maxWait time.Duration // 0: none
 	policy  Policy        // 0: the resource's
 	bad     string        // the first option that is out of range, as it was written
+	want    string        // what it is to be
 }
 
 // positive is what every duration among the options is to be.
@@ -102,7 +103,7 @@ func WithCacheTTL(d time.Duration) Option {
 func Budget(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if d <= 0 {
-			o.fail("Budget", d)
+			o.fail(fmt.Sprintf("Budget(%v)", d), positive)
 			return
 		}
 		o.budget = d
@@ -113,10 +114,22 @@ func Budget(d time.Duration) CallOption {
 func MaxWait(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if d <= 0 {
-			o.fail("MaxWait", d)
+			o.fail(fmt.Sprintf("MaxWait(%v)", d), positive)
 			return
 		}
 		o.maxWait = d
+	}
+}
+
+// OnUnavailable says what happens when the store cannot answer, in place of limits.yaml's on_unavailable. It cannot answer
+// when it fails, or when the Budget ends first: a caller whose context ends before that gets its context's error.
+func OnUnavailable(p Policy) CallOption {
+	return func(o *callOptions) {
+		if p < Allow || p > Local {
+			o.fail(fmt.Sprintf("OnUnavailable(%d)", p), "want Allow, Deny or Local")
+			return
+		}
+		o.policy = p
 	}
 }
 
@@ -126,9 +139,9 @@ func (o *options) fail(what string) {
 	}
 }
 
-func (o *callOptions) fail(name string, d time.Duration) {
+func (o *callOptions) fail(what, want string) {
 	if o.bad == "" {
-		o.bad = fmt.Sprintf("%s(%v)", name, d)
+		o.bad, o.want = what, want
 	}
 }
 

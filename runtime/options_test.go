@@ -25,11 +25,13 @@ func TestBadOptions(t *testing.T) {
 			"sluice: CallDefaults: Budget(0s): want more than 0; correct the option"},
 		{"max wait", runtime.CallDefaults(runtime.MaxWait(-time.Second)),
 			"sluice: CallDefaults: MaxWait(-1s): want more than 0; correct the option"},
+		{"policy", runtime.CallDefaults(runtime.OnUnavailable(4)),
+			"sluice: CallDefaults: OnUnavailable(4): want Allow, Deny or Local; correct the option"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// The first of several is reported, and a good one does not hide it.
 			opts := []runtime.Option{test.opt, runtime.SettleTimeout(-1), runtime.SettleTimeout(1), runtime.CallDefaults(runtime.Budget(1))}
-			if test.name == "budget" || test.name == "max wait" {
+			if test.name == "budget" || test.name == "max wait" || test.name == "policy" {
 				opts = []runtime.Option{test.opt, runtime.CallDefaults(runtime.Budget(-5), runtime.Budget(1), runtime.MaxWait(1))}
 			}
 			lim, err := runtime.NewBuilder(&fake{}, opts...).Limiter()
@@ -56,6 +58,8 @@ func TestBadCallOptions(t *testing.T) {
 	check(t, err, want)
 	_, err = r.Wait(t.Context(), user{"1"}, cost{}, runtime.MaxWait(0))
 	check(t, err, `sluice: gpt-4: option "MaxWait(0s)" is out of range: want more than 0`)
+	_, err = r.Acquire(t.Context(), user{"1"}, cost{}, runtime.OnUnavailable(0), runtime.Budget(0))
+	check(t, err, `sluice: gpt-4: option "OnUnavailable(0)" is out of range: want Allow, Deny or Local`)
 	bad := r.With(runtime.Budget(-1))
 	_, err = bad.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(1))
 	check(t, err, want)
@@ -139,7 +143,7 @@ func TestBudgetEnds(t *testing.T) {
 			return down
 		}})
 		start := time.Now()
-		_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(50*time.Millisecond))
+		_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(50*time.Millisecond), runtime.OnUnavailable(runtime.Deny))
 		equal(t, "took", time.Since(start), 50*time.Millisecond)
 		check(t, err, "sluice: gpt-4: store unavailable after 2 attempts: context deadline exceeded")
 		if !errors.Is(err, down) {

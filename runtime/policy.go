@@ -3,6 +3,9 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -17,19 +20,174 @@ const (
 	Local                   // decide by a bucket in this process, started from the last image: Lease.Degraded if it admits
 )
 
+// String returns p as limits.yaml has it.
+func (p Policy) String() string {
+	switch p {
+	case Allow:
+		return "allow"
+	case Deny:
+		return "deny"
+	case Local:
+		return "local"
+	}
+	return fmt.Sprintf("Policy(%d)", uint8(p))
+}
+
+// or returns p, or where that is 0 the strictest policy of the parts' resources: no part is treated more lightly than its
+// resource wants.
+func (p Policy) or(parts []Part) Policy {
+	if p != 0 {
+		return p
+	}
+	p = Allow
+	for i := range parts {
+		p = p.stricter(parts[i].Def.Spec().OnUnavailable)
+	}
+	return p
+}
+
+// stricter returns the one of p and q that admits less.
+func (p Policy) stricter(q Policy) Policy {
+	for _, strict := range []Policy{Deny, Local} {
+		if p == strict || q == strict {
+			return strict
+		}
+	}
+	return Allow
+}
+
 // settler closes what an admit has opened: the store, or whoever stood in for it.
 type settler interface {
 	Settle(ctx context.Context, call *Call) error
 }
 
-// admit charges call within budget. Where the store cannot answer, policy decides: then who settles is not the store, and
-// the lease is degraded.
-func (c *core) admit(ctx context.Context, call *Call, budget time.Duration, _ Policy) (settler, error) {
-	bounded, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	err := c.session.Acquire(bounded, call)
-	if _, ok := errors.AsType[*UnavailableError](err); ok && ctx.Err() != nil {
+// unrecorded is the settler of what Allow admitted, which took nothing.
+type unrecorded struct{}
+
+func (unrecorded) Settle(context.Context, *Call) error { return nil }
+
+// degraded reports that by stands in for the store.
+func degraded(by settler) bool {
+	switch by.(type) {
+	case unrecorded, *held:
+		return true
+	}
+	return false
+}
+
+// fallback is what stands between a Limiter and a store that does not answer.
+type fallback struct {
+	breaker  *breaker
+	locals   *locals
+	warnings warnings
+}
+
+func newFallback(clock Clock) *fallback {
+	return &fallback{breaker: newBreaker(), locals: newLocals(clock)}
+}
+
+// admit has step, which is core.charge or core.resolve (chain.go), ask the store for call within budget. Where the store
+// cannot answer, policy decides on the whole call, whichever step it was: then who settles is not the store, call.outage
+// says why, and the lease is degraded. A call whose look-ups did not get through has the part of its chain that is known.
+func (c *core) admit(
+	ctx context.Context, call *Call, step func(context.Context, *Call) error, budget time.Duration, policy Policy,
+) (settler, error) {
+	call.asked, call.outage = false, nil
+	err := c.ask(ctx, call, step, budget)
+	down, ok := outage(err)
+	switch {
+	case !ok:
+		if call.asked && decided(err) {
+			c.fallback.locals.forget(call)
+		}
+		return c.session, err
+	case ctx.Err() != nil:
 		return nil, ctx.Err() // it is the caller's bound that was met, not the store's
 	}
-	return c.session, err
+	if !call.asked {
+		c.session.Recall(call)
+	}
+	policy = policy.or(call.Parts)
+	if policy == Allow && down.Throttled {
+		policy = Local // or flooding a bucket would switch its limit off
+	}
+	switch policy {
+	case Allow:
+		call.outage = err
+		c.warn(ctx, call, policy)
+		return unrecorded{}, nil
+	case Local:
+		call.outage = err
+		by, err := c.fallback.locals.acquire(call)
+		if err != nil {
+			return nil, err
+		}
+		c.warn(ctx, call, policy)
+		return by, nil
+	}
+	return nil, err
+}
+
+// admitted tells the observer of a call that was: event, without an error of its own, by the store or because of outage.
+func (c *core) admitted(event Event, outage error) {
+	if outage == nil {
+		tell(c.env.Observer.Acquired, event)
+		return
+	}
+	event.Err = outage
+	tell(c.env.Observer.Degraded, event)
+}
+
+// outage returns err's *UnavailableError, if that is what err comes to: one that is a symptom of the installation is not.
+func outage(err error) (*UnavailableError, bool) {
+	if _, ok := errors.AsType[*SetupError](err); ok {
+		return nil, false
+	}
+	return errors.AsType[*UnavailableError](err)
+}
+
+// decided reports that the store looked at a call's buckets for err.
+func decided(err error) bool {
+	if err == nil {
+		return true
+	}
+	if _, ok := errors.AsType[*DeniedError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*ContendedError](err)
+	return ok
+}
+
+// warnings keeps an outage from flooding the log.
+type warnings struct {
+	mu       sync.Mutex
+	last     time.Time
+	admitted int // since then
+}
+
+// warningPause is how far warnings are apart.
+const warningPause = time.Second
+
+// due counts an admission, and returns how many there were since the last warning if it is time for the next.
+func (w *warnings) due(now time.Time) (admitted int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.admitted++
+	if since := now.Sub(w.last); 0 <= since && since < warningPause { // a clock that was set back silences nothing
+		return 0, false
+	}
+	admitted, w.last, w.admitted = w.admitted, now, 0
+	return admitted, true
+}
+
+// warn notes that policy admitted call, of which the store has no record.
+func (c *core) warn(ctx context.Context, call *Call, policy Policy) {
+	admitted, ok := c.fallback.warnings.due(c.env.Clock.Now())
+	if !ok {
+		return
+	}
+	part := &call.Parts[0]
+	c.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: the store does not answer: calls are admitted that it has no record of",
+		slog.String("resource", part.Def.Spec().Resource), slog.String("entity", part.Buckets[0].Entity),
+		slog.String("policy", policy.String()), slog.Int("admitted", admitted), slog.Any("error", call.outage))
 }

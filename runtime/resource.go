@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // Acquirer is what *Resource implements: the type a handler takes, so that a test can pass a fake.
@@ -40,20 +42,25 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 	return &shared
 }
 
-// Acquire takes cost from the entity's bucket, or nothing. A cost is in whole tokens; a 0 means the limit's per_call.
+// Acquire takes cost from the entity's bucket and, as the resource's cascade says, from those of its ancestors, of the kinds
+// that have one: from all of them, or from none. A cost is in whole tokens; a 0 means the per_call of the entity's kind.
+// Compensated charges bucket by bucket and gives back on a refusal, so that others may see tokens as taken for a moment;
+// atomic never shows that. Ancestors come from entity or, where it leaves them to a look-up (UserByID), from the store,
+// which remembers them for as long as WithCacheTTL says.
 //
-// It fails with a *DeniedError when tokens are lacking, a *CostExceedsBurstError when waiting cannot help, an
-// *InvalidError for bad input, an *UnavailableError when the store did not answer within the Budget, a *ContendedError
-// when every attempt lost its race, a *SetupError when the installation is at fault, and with ctx's error when the
-// caller gave up. Unless it returns nil, nothing is charged. The exception is a write whose reply was lost: it is given
-// back if nobody has written to the bucket since, and stands, as charged and not admitted, if somebody has.
+// It fails with a *DeniedError when tokens are lacking, in whichever bucket, a *CostExceedsBurstError when waiting cannot
+// help, an *InvalidError for bad input, an entity that a look-up does not find included, an *UnavailableError when the
+// store did not answer within the Budget, look-ups included, and the failure policy is Deny, a *ContendedError when every
+// attempt lost its race or met another transaction, a *SetupError when the installation is at fault, and with ctx's error
+// when the caller gave up. Unless it returns nil, nothing is charged. The exception is a write whose reply was lost: it is
+// given back if nobody has written to the bucket since, and stands, as charged and not admitted, if somebody has.
 func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	call, err := r.call(entity, cost)
 	var by settler
 	if err == nil {
 		o := r.defaults.with(opts)
 		if err = r.ready(ctx, call, o); err == nil {
-			by, err = r.acquire(ctx, call, o)
+			by, err = r.admit(ctx, call, r.core.charge, o)
 		}
 	}
 	return r.lease(call, by, err)
@@ -79,7 +86,8 @@ func (r *Resource[E, C]) Do(
 	return err
 }
 
-// Peek reads the levels of the entity's bucket and changes nothing. It fails like Acquire, denials aside.
+// Peek reads the levels of the buckets that Acquire would charge, and changes nothing. It fails like Acquire, denials aside,
+// and whatever the failure policy: there is nothing to admit.
 func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], error) {
 	call, err := r.chain(entity)
 	if err == nil {
@@ -90,7 +98,10 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.defaults.budget)
 	defer cancel()
-	if err := r.core.session.Peek(bounded, call); err != nil {
+	if err = r.core.resolve(bounded, call); err == nil {
+		err = r.core.session.Peek(bounded, call)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r.snapshot(call, r.now()), nil
@@ -111,27 +122,20 @@ func (r *Resource[E, C]) call(entity E, cost C) (*Call, error) {
 	return call, err
 }
 
-// chain makes a Call on the buckets of entity's chain.
+// chain makes a Call on the buckets of entity's chain, up to where the store has to be asked.
 func (r *Resource[E, C]) chain(entity E) (*Call, error) {
 	call := &Call{Called: r.core.env.Clock.Now(), Parts: []Part{{Def: r.def}}}
 	if any(entity) == nil {
 		return call, &InvalidError{r.spec.Resource, "entity", "", "is nil"}
 	}
 	var links [8]Link
-	// cascade: none charges the entity itself; its kind has a bucket, or entity would not be an E.
-	link := entity.Chain(links[:0])[0]
-	kind := &r.spec.Kinds[link.Kind]
-	call.Parts[0].Buckets = []Bucket{{Entity: kind.Prefix + link.ID, Kind: link.Kind}}
-	if reason := checkID(link.ID); reason != "" {
-		return call, &InvalidError{r.spec.Resource, "id of " + kind.Name, link.ID, reason}
-	}
-	return call, nil
+	return call, follow(r.spec, &call.Parts[0], entity.Chain(links[:0]))
 }
 
 // ready says why call is not to be tried: a bad option, or a caller that has gone, whom nobody charges.
 func (r *resource) ready(ctx context.Context, call *Call, o callOptions) error {
 	if o.bad != "" {
-		return &InvalidError{r.spec.Resource, "option", o.bad, "is out of range: " + positive}
+		return &InvalidError{r.spec.Resource, "option", o.bad, "is out of range: " + o.want}
 	}
 	if ctx.Err() != nil {
 		return r.gone(ctx, call)
@@ -144,9 +148,11 @@ func (r *resource) gone(ctx context.Context, call *Call) error {
 	return fmt.Errorf("sluice: %s for %s: %w", r.spec.Resource, call.Parts[0].Buckets[0].Entity, ctx.Err())
 }
 
-// acquire charges call within its budget.
-func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) (settler, error) {
-	by, err := r.core.admit(ctx, call, o.budget, o.policy)
+// admit is core.admit under o.
+func (r *resource) admit(
+	ctx context.Context, call *Call, step func(context.Context, *Call) error, o callOptions,
+) (settler, error) {
+	by, err := r.core.admit(ctx, call, step, o.budget, o.policy)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil, r.gone(ctx, call)
 	}
@@ -156,26 +162,44 @@ func (r *resource) acquire(ctx context.Context, call *Call, o callOptions) (sett
 // lease tells the observer how call ended and returns its lease or its error.
 func (r *Resource[E, C]) lease(call *Call, by settler, err error) (*Lease[C], error) {
 	obs, event := r.core.env.Observer, r.event(call, err)
-	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok {
-		event.Limit = exceeds.Limit
-	}
-	denied, ok := errors.AsType[*DeniedError](err)
+	event.Limit = r.refusing(&call.Parts[0], err)
+	_, denied := errors.AsType[*DeniedError](err)
 	switch {
-	case ok:
-		event.Limit = denied.Limit
+	case denied:
 		tell(obs.Denied, event)
 	case err != nil:
 		tell(obs.Failed, event)
 	default:
-		tell(obs.Acquired, event)
+		r.core.admitted(event, call.outage)
 		return newLease(r, call.Parts[0], by), nil
 	}
 	return nil, err
 }
 
+// refusing returns the limit of part that refuses longest, by err, or "" if none of it does: of several claims it may be
+// another's that refused.
+func (r *resource) refusing(part *Part, err error) (limit string) {
+	of := func(resource, entity string) bool {
+		return resource == r.spec.Resource &&
+			slices.ContainsFunc(part.Buckets, func(b Bucket) bool { return b.Entity == entity })
+	}
+	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok && of(exceeds.Resource, exceeds.Entity) {
+		return exceeds.Limit
+	}
+	if denied, ok := errors.AsType[*DeniedError](err); ok {
+		var longest time.Duration
+		for _, refusal := range denied.Refusals {
+			if of(refusal.Resource, refusal.Entity) && (limit == "" || refusal.RetryAfter > longest) {
+				limit, longest = refusal.Limit, refusal.RetryAfter
+			}
+		}
+	}
+	return limit
+}
+
 // event describes call so far.
 func (r *resource) event(call *Call, err error) Event {
-	e := Event{Resource: r.spec.Resource, Took: r.core.env.Clock.Now().Sub(call.Called), Err: err}
+	e := Event{Resource: r.spec.Resource, Took: r.core.env.Clock.Now().Sub(call.Called), Local: call.outage != nil, Err: err}
 	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
 		e.Entity, e.Kind = buckets[0].Entity, r.spec.Kinds[buckets[0].Kind].Name
 	}

@@ -53,9 +53,14 @@ func (r *resource) least(buckets []Bucket, now int64) []int64 {
 	return least
 }
 
-// balances returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full.
+// balances returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full, by the
+// parameters in force where the store has said which those are.
 func (r *resource) balances(b *Bucket) ([]bucket.Balance, int64) {
-	full := bucket.Full(r.spec.Kinds[b.Kind].Limits)
+	limits := b.Limits
+	if limits == nil {
+		limits = r.spec.Kinds[b.Kind].Limits
+	}
+	full := bucket.Full(limits)
 	if b.After == nil {
 		return full, 0
 	}

@@ -25,6 +25,9 @@ type Session interface {
 	Acquire(ctx context.Context, call *Call) error
 	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it.
 	Settle(ctx context.Context, call *Call) error
+	// Recall fills in Limits and After of each Bucket as last seen, from memory: nil where nothing is remembered. It does
+	// no I/O.
+	Recall(call *Call)
 	// Peek fills in Limits and After of each Bucket from a consistent read and changes nothing; After is nil where there
 	// is no bucket yet.
 	Peek(ctx context.Context, call *Call) error
@@ -92,6 +95,9 @@ type Env struct {
 type Call struct {
 	Parts  []Part
 	Called time.Time // when the acquire, settle or release was called
+
+	asked  bool  // the store was asked to charge it, not only for parents
+	outage error // why the failure policy decided on it; nil where it did not
 }
 
 // Part is one resource's share of a Call.
@@ -100,6 +106,8 @@ type Part struct {
 	Buckets []Bucket // the chain, nearest first; another part may have the same bucket
 	Cost    []int64  // what each bucket is charged, or was, in millitokens and schema order
 	Actual  []int64  // what Settle makes of it
+
+	above *ancestry // how the chain goes on where the caller left that to the store; nil once Buckets are complete
 }
 
 // Bucket is one bucket of a chain.

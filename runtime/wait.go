@@ -3,15 +3,17 @@ package runtime
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Wait is Acquire that sleeps until the tokens are there. In one process, waiters for a bucket are served first come
-// first served, and what the process gives back there is noticed at once. It fails at once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be
-// there before ctx's deadline or the end of MaxWait; where ctx ends first after all, with the last denial or ctx's error.
+// Wait is Acquire that sleeps until the tokens are there. In one process, those who wait for an entity are served first
+// come first served, and what the process gives back, to the entity or to an ancestor, is noticed at once. It fails at
+// once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be there before ctx's deadline
+// or the end of MaxWait; where ctx ends first after all, with the last denial or ctx's error.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	call, err := r.call(entity, cost)
 	var by settler
@@ -27,7 +29,7 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 // contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
 const contendedPause = 50 * time.Millisecond
 
-func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (settler, error) {
+func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by settler, err error) {
 	if o.maxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.maxWait)
@@ -36,9 +38,21 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (settler
 	started := call.Called
 	defer func() { call.Called = started }() // what the observer times
 	part := &call.Parts[0]
-	t := r.core.lines.join(line{r.spec.Resource, part.Buckets[0].Entity}, part.Cost)
-	// Whoever was served leaves together with news of what it left: apart, those behind would count its cost twice.
-	defer func() { r.core.lines.leave(t, part.Buckets[0].After) }()
+	if part.above != nil { // who is not known has nothing to wait for
+		by, err := r.admit(ctx, call, r.core.resolve, o)
+		if _, denied := errors.AsType[*DeniedError](err); !denied && (err != nil || degraded(by)) {
+			return by, err
+		}
+	}
+	t := r.core.lines.join(r.spec.Resource, part)
+	defer func() {
+		// Whoever was served leaves together with news of what it left: apart, those behind would count its cost twice.
+		var left []Bucket
+		if err == nil {
+			left = part.Buckets
+		}
+		r.core.lines.leave(t, left)
+	}()
 
 	var last *DeniedError // the newest reason to be waiting
 	for ask := true; ; {
@@ -46,7 +60,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (settler
 		switch {
 		case first && ask:
 			call.Called = r.core.env.Clock.Now() // each try is an acquire of its own
-			by, err := r.acquire(ctx, call, o)
+			by, err := r.admit(ctx, call, r.core.charge, o)
 			if _, contended := errors.AsType[*ContendedError](err); contended {
 				select {
 				case <-r.core.env.Clock.After(contendedPause):
@@ -60,11 +74,10 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (settler
 				return by, err
 			}
 			last, ask = denied, false
-			r.core.lines.saw(t, part.Buckets[0].After, news)
+			r.core.lines.saw(t, part.Buckets, news)
 		case seen != nil:
 			// Those ahead are served first: what they leave is what this one can have.
-			balances := Bucket{Entity: t.line.entity, Kind: part.Buckets[0].Kind, After: seen}
-			last = r.outlook(balances, ahead, part.Cost)
+			last = r.outlook(seen, ahead, part.Cost)
 			if first && last == nil { // something was given back
 				ask = true
 				continue
@@ -97,109 +110,165 @@ func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError) err
 	return r.gone(ctx, call)
 }
 
-// outlook returns how a waiter that wants cost stands behind others who want ahead in all, or nil if it need not wait.
-func (r *resource) outlook(b Bucket, ahead, cost []int64) *DeniedError {
-	balances, refilled := r.balances(&b)
+// outlook returns how a waiter that wants cost stands behind others who want ahead of each of the buckets, or nil if it
+// need not wait. A bucket that nobody has seen yet is no reason to.
+func (r *resource) outlook(seen []Bucket, ahead [][]int64, cost []int64) (denied *DeniedError) {
 	now := r.now()
-	// What others want comes off the level of now, which the burst caps, not off all the refill since the last write.
-	img := &bucket.Image{Refilled: max(now, refilled), Balances: balances, Missing: b.After.Missing}
-	for i, balance := range balances {
-		balances[i].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), ahead[i])
+	for i := range seen {
+		b := &seen[i]
+		if b.After == nil {
+			continue
+		}
+		balances, refilled := r.balances(b)
+		// What others want comes off the level of now, which the burst caps, not off all the refill since the last write.
+		img := &bucket.Image{Refilled: max(now, refilled), Balances: balances, Missing: b.After.Missing}
+		for j, balance := range balances {
+			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), ahead[i][j])
+		}
+		denied = Refuse(denied, r.spec, b.Entity, img, cost, now)
 	}
-	return Refuse(nil, r.spec, b.Entity, img, cost, now)
+	return denied
 }
 
-// lines holds the waiters of each bucket that has some, first come first.
+// lines holds the waiters of each bucket that has some. A waiter stands in the line of its chain's nearest bucket, first
+// come first, and hears what happens to the others.
 type lines struct {
-	mu sync.Mutex
-	by map[line][]*ticket
+	mu    sync.Mutex
+	by    map[line][]*ticket
+	below map[line][]*ticket // who waits for a chain that leads to this bucket
 }
 
 type line struct{ resource, entity string }
 
 // ticket is a place in a line.
 type ticket struct {
-	line line
-	cost []int64
-	seen *bucket.Image // the bucket as it was last seen by who was first then
-	news chan struct{} // closed when the place or seen has changed
+	resource string
+	cost     []int64
+	chain    []Bucket      // nearest first; each as it was last seen by somebody here. Replaced, never written to
+	seen     bool          // by somebody: chain has an image
+	news     chan struct{} // closed when the place or chain has changed
 }
 
-func newLines() lines { return lines{by: map[line][]*ticket{}} }
+// at is the line of the i-th bucket of t's chain.
+func (t *ticket) at(i int) line { return line{t.resource, t.chain[i].Entity} }
 
-func (l *lines) join(at line, cost []int64) *ticket {
+// leadsTo reports whether t's chain has entity's bucket.
+func (t *ticket) leadsTo(entity string) bool {
+	return slices.ContainsFunc(t.chain, func(b Bucket) bool { return b.Entity == entity })
+}
+
+// note takes over what buckets show of t's chain.
+func (t *ticket) note(buckets []Bucket) {
+	chain := slices.Clone(t.chain)
+	for i := range chain {
+		for j := range buckets {
+			if b := &buckets[j]; b.After != nil && b.Entity == chain[i].Entity {
+				chain[i], t.seen = *b, true
+			}
+		}
+	}
+	t.chain = chain
+}
+
+// wake has t look again. The caller holds the lines' mu.
+func (t *ticket) wake() {
+	close(t.news)
+	t.news = make(chan struct{})
+}
+
+func newLines() lines { return lines{by: map[line][]*ticket{}, below: map[line][]*ticket{}} }
+
+// join has a waiter for part, of resource, stand behind those who wait already.
+func (l *lines) join(resource string, part *Part) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := &ticket{line: at, cost: cost, news: make(chan struct{})}
-	if queue := l.by[at]; len(queue) > 0 {
-		t.seen = queue[0].seen
+	t := &ticket{resource: resource, cost: part.Cost, chain: slices.Clone(part.Buckets), news: make(chan struct{})}
+	for i := range t.chain {
+		t.chain[i].After = nil
 	}
-	l.by[at] = append(l.by[at], t)
+	if queue := l.by[t.at(0)]; len(queue) > 0 {
+		t.note(queue[0].chain)
+	}
+	l.by[t.at(0)] = append(l.by[t.at(0)], t)
+	for i := 1; i < len(t.chain); i++ {
+		l.below[t.at(i)] = append(l.below[t.at(i)], t)
+	}
 	return t
 }
 
-// look reports whether t is first, what all ahead of it want, how the bucket was last seen, and a channel that is closed
-// when any of that changes.
-func (l *lines) look(t *ticket) (first bool, ahead []int64, seen *bucket.Image, news <-chan struct{}) {
+// look reports whether t is first, what all ahead of it want of each bucket of its chain, how those were last seen, nil if
+// they never were, and a channel that is closed when any of that changes.
+func (l *lines) look(t *ticket) (first bool, ahead [][]int64, seen []Bucket, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queue := l.by[t.line]
-	ahead = make([]int64, len(t.cost))
-	for _, other := range queue {
-		if other == t {
-			break
-		}
-		for i, c := range other.cost {
-			ahead[i] = bucket.Add(ahead[i], c)
+	queue := l.by[t.at(0)]
+	queue = queue[:slices.Index(queue, t)]
+	if t.seen {
+		seen = t.chain
+		ahead = make([][]int64, len(seen))
+		for i := range seen {
+			ahead[i] = make([]int64, len(t.cost))
+			for _, other := range queue {
+				if !other.leadsTo(seen[i].Entity) {
+					continue
+				}
+				for j, c := range other.cost {
+					ahead[i][j] = bucket.Add(ahead[i][j], c)
+				}
+			}
 		}
 	}
-	return queue[0] == t, ahead, t.seen, t.news
+	return len(queue) == 0, ahead, seen, t.news
 }
 
-// saw tells t's line how t, who is first, found the bucket, unless there has been news since it looked.
-func (l *lines) saw(t *ticket, img *bucket.Image, since <-chan struct{}) {
+// saw tells t's line how t, who is first, found its chain, unless there has been news since it looked.
+func (l *lines) saw(t *ticket, found []Bucket, since <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.news != since {
 		return
 	}
-	t.seen = img
-	l.tell(l.by[t.line][1:], img)
+	t.note(found)
+	announce(l.by[t.at(0)][1:], found)
 }
 
-// gaveBack tells who waits at a bucket, if anybody does, how a settle or release has left it.
-func (l *lines) gaveBack(at line, img *bucket.Image) {
+// gaveBack tells who waits for one of buckets, if anybody does, how a settle or release has left them.
+func (l *lines) gaveBack(resource string, buckets []Bucket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tell(l.by[at], img)
-}
-
-// leave takes t out of its line, and tells those who stay what it left of the bucket, nil if it never was first.
-func (l *lines) leave(t *ticket, left *bucket.Image) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	queue := l.by[t.line]
-	for i, other := range queue {
-		if other == t {
-			queue = append(queue[:i:i], queue[i+1:]...)
-			break
-		}
+	for i := range buckets { // whoever waits for several hears of all before it can look: mu is held
+		at := line{resource, buckets[i].Entity}
+		announce(l.by[at], buckets)
+		announce(l.below[at], buckets)
 	}
-	if len(queue) == 0 {
-		delete(l.by, t.line)
+}
+
+// leave takes t out of its line, and tells those who stay what it left of its chain, nil if it was not served.
+func (l *lines) leave(t *ticket, left []Bucket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := 1; i < len(t.chain); i++ {
+		remove(l.below, t.at(i), t)
+	}
+	remove(l.by, t.at(0), t)
+	announce(l.by[t.at(0)], left)
+}
+
+// remove takes t from at's list.
+func remove(from map[line][]*ticket, at line, t *ticket) {
+	list := from[at]
+	i := slices.Index(list, t)
+	if list = slices.Concat(list[:i], list[i+1:]); len(list) == 0 {
+		delete(from, at)
 		return
 	}
-	l.by[t.line] = queue
-	l.tell(queue, left)
+	from[at] = list
 }
 
-// tell wakes everyone in queue to look again, at seen if that is news. The caller holds l.mu.
-func (l *lines) tell(queue []*ticket, seen *bucket.Image) {
+// announce wakes everyone in queue to look again, at what buckets show if that is news. The caller holds the lines' mu.
+func announce(queue []*ticket, buckets []Bucket) {
 	for _, t := range queue {
-		if seen != nil {
-			t.seen = seen
-		}
-		close(t.news)
-		t.news = make(chan struct{})
+		t.note(buckets)
+		t.wake()
 	}
 }

@@ -42,9 +42,13 @@ func (w *waits) join(ctx context.Context, name string, tpm int64, opts ...runtim
 }
 
 func (w *waits) joinCost(ctx context.Context, name string, c cost, opts ...runtime.CallOption) {
+	w.joinAs(ctx, name, user{"1"}, c, opts...)
+}
+
+func (w *waits) joinAs(ctx context.Context, name string, e entity, c cost, opts ...runtime.CallOption) {
 	w.open++
 	go func() {
-		lease, err := w.r.Wait(ctx, user{"1"}, c, opts...)
+		lease, err := w.r.Wait(ctx, e, c, opts...)
 		if (lease == nil) == (err == nil) {
 			w.t.Errorf("%s: lease %v beside error %v", name, lease, err)
 		}
@@ -199,7 +203,7 @@ func TestOtherErrorsEndAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}
 		w := queue(t, store)
-		w.join(t.Context(), "a", 100)
+		w.join(t.Context(), "a", 100, runtime.OnUnavailable(runtime.Deny))
 		w.join(t.Context(), "b", 100)
 		failed := false
 		store.hook(func(context.Context, string, *runtime.Call) error {

@@ -214,7 +214,7 @@ func TestDeadlineBehindASilentStore(t *testing.T) {
 			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: ctx.Err()}
 		}}
 		w := queue(t, store)
-		w.join(t.Context(), "a", 1, runtime.Budget(5*time.Second))
+		w.join(t.Context(), "a", 1, runtime.Budget(5*time.Second), runtime.OnUnavailable(runtime.Deny))
 		w.join(within(t, time.Second), "b", 1)
 		w.next("b", time.Second, "sluice: gpt-4 for user-1: context deadline exceeded")
 		err := w.last

@@ -16,7 +16,7 @@ type gateway struct {
 	model      func(ctx context.Context, prompt string) (answer, error)
 }
 
-// complete reserves the estimate, calls the model, settles what was used.
+// complete reserves the estimate, of the user and of the project, calls the model, settles what was used.
 func (g *gateway) complete(ctx context.Context, user limits.User, prompt string) (answer, error) {
 	lease, err := g.gpt4.Acquire(ctx, user, limits.GPT4Cost{TPM: estimate(prompt)}) // RPM: per_call 1
 	if err != nil {
@@ -24,16 +24,17 @@ func (g *gateway) complete(ctx context.Context, user limits.User, prompt string)
 	}
 	defer lease.Release(ctx) // does nothing once settled; works though the client has gone
 	reply, err := g.model(ctx, prompt)
-	if reply.used > 0 { // also when the stream broke half way
+	reply.degraded = lease.Degraded() // DynamoDB did not answer, and on_unavailable let the call through
+	if reply.used > 0 {               // also when the stream broke half way
 		err = errors.Join(err, lease.Settle(ctx, limits.GPT4Cost{TPM: reply.used}))
 	}
 	return reply, err
 }
 
 // embed charges a batch of texts. Its cost is known beforehand, so that there is nothing to settle: the lease is dropped.
-func (g *gateway) embed(ctx context.Context, project limits.Project) error {
-	_, err := g.embeddings.Acquire(ctx, project, limits.EmbeddingsCost{}) // RPS: per_call 1
-	return err
+func (g *gateway) embed(ctx context.Context, project limits.Project) (degraded bool, err error) {
+	lease, err := g.embeddings.Acquire(ctx, project, limits.EmbeddingsCost{}) // RPS: per_call 1
+	return lease.Degraded(), err
 }
 
 // forBatch returns g for jobs that would rather wait than be denied, but not for ever.

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
@@ -38,16 +39,29 @@ func TestExact(t *testing.T) {
 		t.Errorf("the traffic lacks something: %+v", c)
 	}
 	t.Logf("%+v", c) // on a busy machine some calls are contended: they fail, and charge nothing
-	if !strings.Contains(out.String(), "\ncheck: ok: on all 10 limits ") {
-		t.Errorf("the report has no check:\n%s", out.String())
+	for _, line := range []string{"\ncheck: ok: on all 14 limits ", "\ncheck: ok: on all 4 limits of projects "} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("the report has no %q:\n%s", line, out.String())
+		}
 	}
 
-	sim.ledger.admit(&sim.tenants[0], "tpm", 1, 1)
-	out.Reset()
-	if err := sim.check(t.Context(), &out); err == nil || !strings.HasPrefix(err.Error(), "1 of 10 limits differ ") ||
-		!strings.HasPrefix(out.String(), "check: alice, tpm: the table has ") {
-		t.Errorf("wrong books pass the check: %v\n%s", err, out.String())
+	wrong := func(what, message, line string) {
+		t.Helper()
+		out.Reset()
+		if err := sim.check(t.Context(), &out); err == nil || !strings.HasPrefix(err.Error(), message) || !strings.Contains(out.String(), line) {
+			t.Errorf("%s pass the check: %v\n%s", what, err, out.String())
+		}
 	}
+	// A call of the project's own, which is in the books: users' sums no longer are the project's.
+	lab := limits.Project{ID: "lab"}
+	if _, err := sim.limiters[0].GPT4.Acquire(t.Context(), lab, limits.GPT4Cost{}); err != nil {
+		t.Fatal(err)
+	}
+	sim.ledger.change(projectOn(lab), limits.GPT4RPM, func(a *account) { a.settled++ })
+	wrong("wrong sums", "1 of 4 sums over users differ", "check: project-lab on gpt-4, rpm: the table has ")
+
+	sim.ledger.admit(&sim.tenants[0], limits.GPT4TPM, 1, 1)
+	wrong("wrong books", "2 of 14 limits differ ", "check: user-alice on gpt-4, tpm: the table has ")
 }
 
 // TestModelIsSeeded: the same prompt gives the same answer.

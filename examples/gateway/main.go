@@ -1,13 +1,13 @@
 // Command gateway simulates an LLM gateway: tenants of different manners call models through three limiters, each with a
-// view of its own, standing for three processes that share rate limits in one DynamoDB table. A call reserves the tokens it
-// may need and settles what it used.
+// view of its own, standing for three processes that share rate limits in one DynamoDB table. A call of a user reserves the
+// tokens it may need, from the user's bucket and its project's or from neither, and settles what it used.
 //
-// The DynamoDB is the engine in this process, with the latency of a network, unless -endpoint or -region names another one,
-// where AWS's usual variables and profiles apply.
+// The DynamoDB is the engine in this process, with the latency of a network and an outage half way, unless -endpoint or
+// -region names another one, where AWS's usual variables and profiles apply.
 //
-// The program ends with what each tenant got, what that cost, and two checks: what the table says was consumed is what the
-// program settled, and, on the engine in the process, what the calls say they cost is what it billed. If one fails, so does
-// the program.
+// The program ends with what each tenant got, what that cost, and its checks: what the table says was consumed is what the
+// program settled; of a project that is what its users consumed; and, on the engine in the process, what the calls say they
+// cost is what it billed. If one fails, so does the program.
 package main
 
 import (
@@ -24,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/awsclient"
+	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
@@ -100,12 +101,17 @@ func run(ctx context.Context, s settings, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "%d tenants call through %d limiters, each with a view of its own, standing for %d processes, for %v (seed %d)\n\n",
+	_, _ = fmt.Fprintf(out, "%d tenants call through %d limiters that share nothing but the table, as %d processes do (%v, seed %d)\n",
 		len(sim.tenants), processes, processes, s.duration, s.seed)
-	starting = false
-	if engine != nil {
-		sim.billed = sinceNow(engine)
+	_, _ = fmt.Fprintf(out, "a user's call charges its project too; an override leaves project lab %s of 100,000 tpm\n",
+		texttable.Count(labTPM))
+	if sim.engine = engine; engine != nil {
+		o := outageOf(s.duration)
+		_, _ = fmt.Fprintf(out, "from %v to %v nothing answers: on_unavailable is local for gpt-4, allow for embeddings\n", o.from, o.until)
+		engine.ResetConsumed()
 	}
+	_, _ = fmt.Fprintln(out)
+	starting = false
 	progress := showProgress(out, sim.meter, s.duration)
 	sim.run(ctx)
 	progress()
@@ -131,11 +137,6 @@ func connect(ctx context.Context, s settings, out io.Writer) (*dynamodb.Client, 
 	_, _ = fmt.Fprintln(out, "DynamoDB is the engine in this process; a round trip to it takes 4 ms, more or less")
 	engine := memdynamo.New(memdynamo.WithSeed(s.seed))
 	engine.Faults().Latency(oneWay())
+	engine.Faults().TTLLag(time.Hour) // AWS takes its time as well; a bucket that is deleted takes along what was consumed
 	return engine.Client(), engine, nil
-}
-
-// sinceNow returns what tells how many units the engine has billed since now.
-func sinceNow(engine *memdynamo.Engine) func() memdynamo.Units {
-	engine.ResetConsumed()
-	return func() memdynamo.Units { return engine.Consumed().Total().Total() }
 }

@@ -59,8 +59,16 @@ func TestDemo(t *testing.T) {
 			t.Error(err)
 		}
 		printed, err := os.ReadFile(out.Name())
-		if err != nil || !strings.Contains(string(printed), "\ncheck: ok: ") || !strings.Contains(string(printed), "\nbill: ok: ") {
-			t.Errorf("%v; it printed:\n%s", err, printed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{"\ncheck: ok: on all 14 limits ", "\ncheck: ok: on all 4 limits of projects ", "\nbill: ok: ", "\ndegraded "} {
+			if !strings.Contains(string(printed), line) {
+				t.Errorf("it did not print %q", line)
+			}
+		}
+		if t.Failed() {
+			t.Logf("it printed:\n%s", printed)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -10,27 +11,43 @@ import (
 
 // meter is told by all limiters of what happens, and of every call to DynamoDB.
 type meter struct {
-	mu    sync.Mutex
-	count counts
-	took  map[string][]time.Duration // of acquires: admitted, denied
-	paths map[string]usage           // of calls to DynamoDB
+	mu      sync.Mutex
+	count   counts
+	decided map[string]int             // acquires by resource, as far as the table decided
+	waits   map[string]bool            // by entity: its calls take as long as they wait
+	took    map[string][]time.Duration // of acquires: admitted, denied, degraded, waiting
+	paths   map[pathKey]usage          // of calls to DynamoDB
 }
 
-type counts struct{ admitted, denied, settled, released, failed int }
+type pathKey struct{ resource, path string }
+
+type counts struct{ admitted, denied, degraded, settled, released, failed int }
 
 // usage is what calls to DynamoDB took.
 type usage struct {
-	calls, refused int // refused: the condition failed
-	read, write    float64
+	calls      int
+	refused    int // their condition failed
+	unanswered int
+	read,
+	write float64
 }
 
 func (u usage) plus(v usage) usage {
-	return usage{u.calls + v.calls, u.refused + v.refused, u.read + v.read, u.write + v.write}
+	return usage{u.calls + v.calls, u.refused + v.refused, u.unanswered + v.unanswered, u.read + v.read, u.write + v.write}
 }
 
-func newMeter() *meter {
-	return &meter{took: map[string][]time.Duration{}, paths: map[string]usage{}}
+func newMeter(tenants []tenant) *meter {
+	m := &meter{decided: map[string]int{}, waits: map[string]bool{}, took: map[string][]time.Duration{}, paths: map[pathKey]usage{}}
+	for i := range tenants {
+		if t := &tenants[i]; t.waits {
+			m.waits[t.charged()[0].entity] = true
+		}
+	}
+	return m
 }
+
+// waiting is the way of acquires that end when tokens are there, however they end.
+const waiting = "waiting"
 
 // observer returns what the runtime tells.
 func (m *meter) observer() *runtime.Observer {
@@ -41,26 +58,45 @@ func (m *meter) observer() *runtime.Observer {
 			note(e)
 		}
 	}
+	acquired := func(count *int, way string) func(runtime.Event) {
+		return locked(func(e runtime.Event) {
+			*count++
+			if !e.Local {
+				m.decided[e.Resource]++
+			}
+			ended := way
+			if m.waits[e.Entity] {
+				ended = waiting
+			}
+			m.took[ended] = append(m.took[ended], e.Took)
+		})
+	}
+	closed := func(count *int) func(runtime.Event) {
+		return locked(func(e runtime.Event) {
+			if !e.Local { // else there was nothing to write to the table
+				*count++
+			}
+		})
+	}
 	return &runtime.Observer{
-		Acquired: locked(func(e runtime.Event) {
-			m.count.admitted++
-			m.took["admitted"] = append(m.took["admitted"], e.Took)
-		}),
-		Denied: locked(func(e runtime.Event) {
-			m.count.denied++
-			m.took["denied"] = append(m.took["denied"], e.Took)
-		}),
-		Settled:  locked(func(runtime.Event) { m.count.settled++ }),
-		Released: locked(func(runtime.Event) { m.count.released++ }),
+		Acquired: acquired(&m.count.admitted, "admitted"),
+		Denied:   acquired(&m.count.denied, "denied"),
+		Degraded: acquired(&m.count.degraded, "degraded"),
+		Settled:  closed(&m.count.settled),
+		Released: closed(&m.count.released),
 		Failed:   locked(func(runtime.Event) { m.count.failed++ }),
 		Store: func(e runtime.StoreEvent) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			one := usage{calls: 1, read: e.Read, write: e.Write}
-			if e.Outcome == "refused" {
+			switch e.Outcome {
+			case "refused":
 				one.refused = 1
+			case "unapplied", "unknown", "failed":
+				one.unanswered = 1
 			}
-			m.paths[e.Path] = m.paths[e.Path].plus(one)
+			key := pathKey{e.Resource, e.Path}
+			m.paths[key] = m.paths[key].plus(one)
 		},
 	}
 }
@@ -72,13 +108,34 @@ func (m *meter) counts() counts {
 	return m.count
 }
 
-// usage returns what the calls of some paths took so far.
-func (m *meter) usage(paths ...string) usage {
+// acquires returns how many acquires of a resource the table has decided so far.
+func (m *meter) acquires(resource string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.decided[resource]
+}
+
+// met returns the paths that calls took so far, sorted.
+func (m *meter) met() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var paths []string
+	for key := range maps.Keys(m.paths) {
+		paths = append(paths, key.path)
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// usage returns what those calls took so far that are of some kind.
+func (m *meter) usage(of func(resource, path string) bool) usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var sum usage
-	for _, p := range paths {
-		sum = sum.plus(m.paths[p])
+	for key, u := range m.paths {
+		if of(key.resource, key.path) {
+			sum = sum.plus(u)
+		}
 	}
 	return sum
 }

@@ -11,8 +11,9 @@ import (
 
 // answer is what the model said and how many tokens prompt and answer took; 0 where it was not reached.
 type answer struct {
-	text string
-	used int64
+	text     string
+	used     int64
+	degraded bool // no bucket in the table was charged
 }
 
 // most is how long an answer may become, in tokens.

@@ -7,9 +7,9 @@ import (
 )
 
 // showProgress prints how the simulation goes, until the function that it returns is called: on a terminal one line that
-// changes, elsewhere a line per second.
+// changes, elsewhere a line every other second.
 func showProgress(out *os.File, m *meter, all time.Duration) (done func()) {
-	every, begin, end := time.Second, "", "\n"
+	every, begin, end := 2*time.Second, "", "\n"
 	if isTerminal(out) {
 		every, begin, end = 200*time.Millisecond, "\r", ""
 	}
@@ -46,8 +46,8 @@ func moment(elapsed, all time.Duration) string {
 
 // progressLine has the same width each time, so that it covers the one before.
 func progressLine(c counts, when string) string {
-	return fmt.Sprintf("%10s   admitted %5d   denied %5d   settled %5d   released %4d   failed %3d",
-		when, c.admitted, c.denied, c.settled, c.released, c.failed)
+	return fmt.Sprintf("%10s   admitted %5d  denied %5d  degraded %4d  settled %5d  released %4d  failed %3d",
+		when, c.admitted, c.denied, c.degraded, c.settled, c.released, c.failed)
 }
 
 // isTerminal reports that f is a terminal.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -30,74 +30,82 @@ func (s *simulation) report(ctx context.Context, out io.Writer) error {
 	return errors.Join(err, failed)
 }
 
-// reportTenants prints the table of tenants and limits.
+// reportTenants prints the table of buckets and limits.
 func (s *simulation) reportTenants(ctx context.Context, out *strings.Builder) error {
-	rows := [][]string{{"TENANT", "MANNER", "BUCKET", "LIMIT", "ADMITTED", "DENIED", "SETTLED", "LEFT"}}
-	for i := range s.tenants {
-		t := &s.tenants[i]
-		left, err := s.left(ctx, t)
+	rows := [][]string{{"BUCKET", "MANNER", "LIMIT", "ADMITTED", "DENIED", "DEGRADED", "SETTLED", "LEFT"}}
+	for _, l := range lines(s.tenants) {
+		left, err := s.left(ctx, l)
 		if err != nil {
 			return err
 		}
-		entity, resource, names := t.bucket()
-		head := []string{t.name, t.manner, entity + " on " + resource}
-		for j, name := range names {
-			a := s.ledger.of(t, name)
-			rows = append(rows, append(head, name, texttable.Count(a.admitted), texttable.Count(a.denied), texttable.Count(a.settled), texttable.Count(left[j])))
-			head = []string{"", "", ""}
+		head := []string{l.entity + " on " + l.resource, l.manner}
+		for i, name := range l.limits() {
+			a := s.ledger.of(l.place, name)
+			row := append(head, name)
+			for _, n := range []int64{a.admitted, a.denied, a.degraded, a.settled, left[i]} {
+				row = append(row, texttable.Count(n))
+			}
+			rows = append(rows, row)
+			head = []string{"", ""}
 		}
 	}
-	fmt.Fprintln(out, "Each limit in its own tokens: reserved by admitted calls, refused to denied ones, consumed in the end, left now.")
+	fmt.Fprintln(out, "Each limit in its own tokens: reserved by admitted calls, refused to denied ones, asked for by")
+	fmt.Fprintln(out, "degraded ones, let through without an answer and not charged, consumed in the end, left now.")
 	fmt.Fprintln(out)
-	if err := texttable.Write(out, "", "llllrrrr", rows); err != nil {
+	if err := texttable.Write(out, "", "lllrrrrr", rows); err != nil {
 		return err
 	}
 	out.WriteString("\n")
 	return nil
 }
 
-// left peeks at the tenant's bucket; its limits are in schema order.
-func (s *simulation) left(ctx context.Context, t *tenant) ([]int64, error) {
-	if t.embeds {
-		snap, err := s.limiters[0].Embeddings.Peek(ctx, t.user.Project)
+// left peeks at a bucket; its limits are in schema order.
+func (s *simulation) left(ctx context.Context, l line) ([]int64, error) {
+	if l.calls == nil {
+		snap, err := s.limiters[0].Embeddings.Peek(ctx, l.project)
 		if err != nil {
 			return nil, err
 		}
 		return []int64{snap.Available.RPS}, nil
 	}
-	snap, err := s.limiters[0].GPT4.Peek(ctx, t.user)
+	snap, err := s.limiters[0].GPT4.Peek(ctx, l.calls)
 	if err != nil {
 		return nil, err
 	}
-	return []int64{snap.Available.RPM, snap.Available.TPM}, nil
+	own := snap.Buckets[0].Available // snap.Available has the least of it and the project's
+	return []int64{own.RPM, own.TPM}, nil
 }
 
-// The paths of calls to DynamoDB that acquires take, and that settles and releases do.
-var (
-	charges = []string{"create", "normal", "retry", "reshape", "read", "repair", "undo"}
-	settles = []string{"settle", "adjust"}
-)
+// closing reports that a path is one of settles and releases; the others are of acquires.
+func closing(path string) bool { return path == "settle" || path == "adjust" }
 
 // reportCosts prints calls to DynamoDB, their units and how long acquires took.
 func (s *simulation) reportCosts(out *strings.Builder) error {
 	c := s.meter.counts()
-	rows := [][]string{{"CALLS TO DYNAMODB", "CALLS", "REFUSED", "READ UNITS", "WRITE UNITS"}}
-	for _, path := range slices.Concat(charges, settles) {
-		if u := s.meter.usage(path); u.calls > 0 {
-			rows = append(rows, []string{path, texttable.Count(int64(u.calls)), texttable.Count(int64(u.refused)), units(u.read), units(u.write)})
-		}
+	rows := [][]string{{"CALLS TO DYNAMODB", "CALLS", "REFUSED", "NO ANSWER", "READ UNITS", "WRITE UNITS"}}
+	for _, path := range s.meter.met() {
+		u := s.meter.usage(func(_, p string) bool { return p == path })
+		rows = append(rows, []string{
+			path, texttable.Count(int64(u.calls)), texttable.Count(int64(u.refused)), texttable.Count(int64(u.unanswered)),
+			units(u.read), units(u.write),
+		})
 	}
-	rows = append(rows, nil,
-		perCall("per acquire", c.admitted+c.denied, s.meter.usage(charges...)),
-		perCall("per settle or release", c.settled+c.released, s.meter.usage(settles...)))
-	if err := texttable.Write(out, "", "lrrrr", rows); err != nil {
+	rows = append(rows, nil)
+	for _, resource := range []string{limits.GPT4, limits.Embeddings} {
+		acquires := s.meter.usage(func(r, p string) bool { return r == resource && !closing(p) })
+		rows = append(rows, perCall("per acquire on "+resource, s.meter.acquires(resource), acquires))
+	}
+	closings := s.meter.usage(func(_, p string) bool { return closing(p) })
+	rows = append(rows, perCall("per settle or release", c.settled+c.released, closings))
+	if err := texttable.Write(out, "", "lrrrrr", rows); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)
 	rows = [][]string{{"ACQUIRE", "COUNT", "P50", "P99"}}
-	for _, way := range []string{"admitted", "denied"} {
-		n, p50, p99 := s.meter.percentiles(way)
-		rows = append(rows, []string{way, texttable.Count(int64(n)), millis(p50), millis(p99)})
+	for _, way := range []string{"admitted", "denied", "degraded", waiting} {
+		if n, p50, p99 := s.meter.percentiles(way); n > 0 {
+			rows = append(rows, []string{way, texttable.Count(int64(n)), millis(p50), millis(p99)})
+		}
 	}
 	if err := texttable.Write(out, "", "lrrr", rows); err != nil {
 		return err
@@ -108,7 +116,7 @@ func (s *simulation) reportCosts(out *strings.Builder) error {
 
 func perCall(name string, n int, u usage) []string {
 	each := func(total float64) string { return strconv.FormatFloat(total/float64(max(n, 1)), 'f', 2, 64) }
-	return []string{name, each(float64(u.calls)), each(float64(u.refused)), each(u.read), each(u.write)}
+	return []string{name, each(float64(u.calls)), each(float64(u.refused)), each(float64(u.unanswered)), each(u.read), each(u.write)}
 }
 
 // units writes capacity units, of which reads have halves.
@@ -119,27 +127,44 @@ func units(n float64) string {
 	return strconv.FormatFloat(n, 'f', 1, 64)
 }
 
-// check compares the table with the books, to the millitoken. Calls that failed leave open whether they were charged, so
-// that it can only hold the table between bounds then.
+// check compares the table with the books, to the millitoken, and projects with their users. Calls that failed leave open
+// whether they were charged, so that it can only hold the table between bounds then.
 func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 	after, err := s.consumed(ctx)
 	if err != nil {
 		return err
 	}
+	got := func(at place, limit string) (milli int64, stored bool) {
+		key := accountKey{at, limit}
+		milli, stored = after[key]
+		return milli - s.before[key], stored
+	}
+	return errors.Join(s.checkSettled(out, got), s.checkProjects(out, got))
+}
+
+// consumption returns how much a bucket has as consumed of a limit, and whether there is such a bucket.
+type consumption func(at place, limit string) (milli int64, stored bool)
+
+// checkSettled holds what each bucket has as consumed against what was settled on it. A bucket that expired meanwhile, as
+// those of embeddings do two seconds after their last call, has taken that along; the engine in the process keeps them.
+func (s *simulation) checkSettled(out *strings.Builder, got consumption) error {
 	var sum, unclear int64
 	checked, wrong := 0, 0
-	for i := range s.tenants {
-		t := &s.tenants[i]
-		_, _, names := t.bucket()
-		for _, name := range names {
-			key, a := accountKey{t.name, name}, s.ledger.of(t, name)
-			got, want := after[key]-s.before[key], a.settled*bucket.Milli
+	for _, l := range lines(s.tenants) {
+		for _, name := range l.limits() {
+			a := s.ledger.of(l.place, name)
+			has, stored := got(l.place, name)
+			if !stored && s.engine == nil {
+				fmt.Fprintf(out, "check: %s on %s, %s: the bucket has expired\n", l.entity, l.resource, name)
+				continue
+			}
 			checked++
-			sum += got
+			sum += has
 			unclear += a.unclear
-			if got < want || got > want+a.unclear*bucket.Milli {
+			if want := a.settled * bucket.Milli; has < want || has > want+a.unclear*bucket.Milli {
 				wrong++
-				fmt.Fprintf(out, "check: %s, %s: the table has %d millitokens consumed, the program settled %d\n", t.name, name, got, want)
+				fmt.Fprintf(out, "check: %s on %s, %s: the table has %d millitokens consumed, the program settled %d\n",
+					l.entity, l.resource, name, has, want)
 			}
 		}
 	}
@@ -147,22 +172,51 @@ func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 	case wrong > 0:
 		return fmt.Errorf("%d of %d limits differ (%s failed)", wrong, checked, calls(failed))
 	case unclear > 0:
-		fmt.Fprintf(out, "check: ok: on all %d limits the table has as consumed what the program settled, "+
+		fmt.Fprintf(out, "check: ok: on all %d limits as much was consumed as the program settled, "+
 			"give or take %s that failed, of %s tokens\n", checked, calls(failed), texttable.Count(unclear))
 	default:
-		fmt.Fprintf(out, "check: ok: on all %d limits the table has as consumed what the program settled, %s millitokens in all\n",
+		fmt.Fprintf(out, "check: ok: on all %d limits as much was consumed as the program settled, %s millitokens\n",
 			checked, texttable.Count(sum))
 	}
+	return nil
+}
+
+// checkProjects holds what each project has as consumed against the sum of its users'.
+func (s *simulation) checkProjects(out *strings.Builder, got consumption) error {
+	checked, wrong := 0, 0
+	for _, l := range lines(s.tenants) {
+		if len(l.users) == 0 {
+			continue
+		}
+		for _, name := range l.limits() {
+			var users, unclear int64
+			for _, u := range l.users {
+				own, _ := got(u, name)
+				users += own
+				unclear += s.ledger.of(u, name).unclear * bucket.Milli
+			}
+			checked++
+			if has, _ := got(l.place, name); has < users-unclear || has > users+unclear {
+				wrong++
+				fmt.Fprintf(out, "check: %s on %s, %s: the table has %d millitokens consumed, its users' sum is %d\n",
+					l.entity, l.resource, name, has, users)
+			}
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d of %d sums over users differ", wrong, checked)
+	}
+	fmt.Fprintf(out, "check: ok: on all %d limits of projects as much was consumed as by their users together\n", checked)
 	return nil
 }
 
 // checkBill compares the units of the calls, as DynamoDB's replies and the runtime's rules state them, with the engine's own
 // meter, which bills as AWS does. Only the engine in the process has one.
 func (s *simulation) checkBill(out *strings.Builder) error {
-	if s.billed == nil {
+	if s.engine == nil {
 		return nil
 	}
-	stated, billed := s.meter.usage(slices.Concat(charges, settles)...), s.billed()
+	stated, billed := s.meter.usage(func(_, _ string) bool { return true }), s.engine.Consumed().Total().Total()
 	if stated.read != billed.Read || stated.write != billed.Write {
 		return fmt.Errorf("the calls state %s read and %s write units, the engine billed %s and %s",
 			units(stated.read), units(stated.write), units(billed.Read), units(billed.Write))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
@@ -33,17 +35,19 @@ type simulation struct {
 	gateways []*gateway
 	meter    *meter
 	ledger   *ledger
-	before   map[accountKey]int64   // consumed before the run, millitokens: the table may have been used
-	billed   func() memdynamo.Units // what the run's calls cost by the engine's own meter; nil: only DynamoDB knows
+	before   map[accountKey]int64 // consumed before the run, millitokens: the table may have been used
+	engine   *memdynamo.Engine    // in the process: it suffers an outage, and has a meter of its own; nil: another DynamoDB
 }
 
 // newSimulation opens the limiters, checks the table, and notes what was consumed before.
 func newSimulation(ctx context.Context, client *dynamodb.Client, s settings) (*simulation, error) {
-	sim := &simulation{settings: s, client: client, tenants: tenants(), meter: newMeter(), ledger: newLedger()}
+	cast := tenants()
+	sim := &simulation{settings: s, client: client, tenants: cast, meter: newMeter(cast), ledger: newLedger()}
 	model := llm(s.seed)
 	for range processes {
 		lim, err := limits.New(dynamo.New(client, s.table),
 			runtime.WithObserver(sim.meter.observer()),
+			runtime.WithLogger(slog.New(slog.DiscardHandler)), // the report has what it would say of the outage
 			runtime.CallDefaults(runtime.Budget(budget)))
 		if err != nil {
 			return nil, err
@@ -54,10 +58,31 @@ func newSimulation(ctx context.Context, client *dynamodb.Client, s settings) (*s
 		sim.limiters = append(sim.limiters, lim)
 		sim.gateways = append(sim.gateways, &gateway{gpt4: lim.GPT4, embeddings: lim.Embeddings, model: model})
 	}
+	if err := cutDown(ctx, sim.limiters[0]); err != nil {
+		return nil, err
+	}
 	var err error
 	sim.before, err = sim.consumed(ctx)
 	return sim, err
 }
+
+// cutDown overrides a limit of one project in the table, as its operators would: the lab has less than limits.yaml says,
+// and so less than its users have together.
+func cutDown(ctx context.Context, lim *limits.Limiter) error {
+	lab := lim.Config.GPT4.Entity(limits.Project{ID: "lab"})
+	_, revision, err := lab.Get(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = lab.Set(ctx, limits.GPT4Limits{TPM: new(bucket.Per(labTPM, time.Minute).WithBurst(labBurst))}, revision)
+	return err
+}
+
+// What the lab has left of its 100,000 tokens a minute.
+const (
+	labTPM   = 18_000
+	labBurst = 24_000
+)
 
 // run makes traffic for as long as the settings say, and returns when the last call has ended. When ctx ends, so do the
 // calls.
@@ -67,6 +92,9 @@ func (s *simulation) run(ctx context.Context) {
 	var calls sync.WaitGroup
 	for i := range s.tenants {
 		calls.Go(func() { s.drive(open, ctx, &calls, i) })
+	}
+	if s.engine != nil {
+		calls.Go(func() { outageOf(s.duration).strike(open, s.engine.Faults()) })
 	}
 	calls.Wait()
 }
@@ -96,7 +124,8 @@ func (s *simulation) drive(open, ctx context.Context, calls *sync.WaitGroup, ind
 func (s *simulation) call(ctx context.Context, t *tenant, process int, prompt string) {
 	g := s.gateways[process]
 	if t.embeds {
-		s.ledger.embedded(t, g.embed(ctx, t.user.Project))
+		degraded, err := g.embed(ctx, t.user.Project)
+		s.ledger.embedded(t, degraded, err)
 		return
 	}
 	if t.waits {
@@ -116,12 +145,11 @@ func (s *simulation) close(ctx context.Context) error {
 	return nil
 }
 
-// consumed reads from the table what was ever consumed, per tenant and limit, in millitokens.
+// consumed reads from the table what was ever consumed, per bucket and limit, in millitokens.
 func (s *simulation) consumed(ctx context.Context) (map[accountKey]int64, error) {
 	sums := map[accountKey]int64{}
-	for i := range s.tenants {
-		entity, resource, _ := s.tenants[i].bucket()
-		img, err := dynamo.Inspect(ctx, s.client, s.table, entity, resource)
+	for _, l := range lines(s.tenants) {
+		img, err := dynamo.Inspect(ctx, s.client, s.table, l.entity, l.resource)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +157,7 @@ func (s *simulation) consumed(ctx context.Context) (map[accountKey]int64, error)
 			continue
 		}
 		for _, b := range img.Extra {
-			sums[accountKey{s.tenants[i].name, b.Name}] = b.Consumed
+			sums[accountKey{l.place, b.Name}] = b.Consumed
 		}
 	}
 	return sums, nil

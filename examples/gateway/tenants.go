@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -31,10 +33,58 @@ func tenants() []tenant {
 	}
 }
 
-// bucket returns the tenant's bucket as stored, and its limits in schema order.
-func (t *tenant) bucket() (entity, resource string, names []string) {
-	if t.embeds {
-		return "project-" + t.user.Project.ID, limits.Embeddings, []string{limits.EmbeddingsRPS}
+// place is a bucket: an entity, as stored, on a resource.
+type place struct{ entity, resource string }
+
+// limits returns the bucket's limits in schema order.
+func (p place) limits() []string {
+	if p.resource == limits.Embeddings {
+		return []string{limits.EmbeddingsRPS}
 	}
-	return "user-" + t.user.ID, limits.GPT4, []string{limits.GPT4RPM, limits.GPT4TPM}
+	return []string{limits.GPT4RPM, limits.GPT4TPM}
+}
+
+func userOn(u limits.User) place       { return place{"user-" + u.ID, limits.GPT4} }
+func projectOn(p limits.Project) place { return place{"project-" + p.ID, limits.GPT4} }
+
+// charged returns the buckets that the tenant's calls charge, its own first.
+func (t *tenant) charged() []place {
+	if t.embeds {
+		return []place{{"project-" + t.user.Project.ID, limits.Embeddings}}
+	}
+	return []place{userOn(t.user), projectOn(t.user.Project)}
+}
+
+// line is one bucket of the report: a tenant's own, or that of a project which its users' calls charge too.
+type line struct {
+	place
+	manner  string            // of who calls; for a project, its users
+	calls   limits.GPT4Entity // gpt-4 for whom; nil for embeddings
+	project limits.Project
+	users   []place // whose calls alone charge it; none for a tenant's own
+}
+
+// lines returns the buckets that the tenants charge: users', their projects', and those of embeddings.
+func lines(tenants []tenant) []line {
+	var users, projects, others []line
+	for i := range tenants {
+		t := &tenants[i]
+		project := t.user.Project
+		own := line{place: t.charged()[0], manner: t.manner, project: project}
+		if t.embeds {
+			others = append(others, own)
+			continue
+		}
+		own.calls = t.user
+		users = append(users, own)
+		at := slices.IndexFunc(projects, func(l line) bool { return l.project == project })
+		if at < 0 {
+			at = len(projects)
+			projects = append(projects, line{place: projectOn(project), calls: project, project: project})
+		}
+		p := &projects[at]
+		p.users = append(p.users, own.place)
+		p.manner = strings.TrimPrefix(p.manner+" + "+t.name, " + ")
+	}
+	return slices.Concat(users, projects, others)
 }

@@ -140,7 +140,7 @@ func TestPeek(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user := limits.User{ID: "123"}
+	user := limits.User{ID: "123", Project: limits.Project{ID: "7"}}
 	code, out, errs := sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 0, "user-123 on gpt-4: "+
 		"nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n", "")

@@ -33,26 +33,25 @@ func (c peekCommand) Run(ctx context.Context, p Program) error {
 		return explain(client, err)
 	}
 	if img == nil {
-		p.say("%s on %s: nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n",
-			c.Entity, c.Resource)
+		p.notStored(c.Entity, c.Resource)
 		return nil
 	}
 	p.say("%s on %s\n", c.Entity, c.Resource)
 	return texttable.Write(p.Stdout, "  ", "lrrrll", balances(img, p.Now().UnixMilli()))
 }
 
+// notStored says what it means that there is no bucket.
+func (p Program) notStored(entity, resource string) {
+	p.say("%s on %s: nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n",
+		entity, resource)
+}
+
 // balances returns the rows of img's limits at now (ms).
 func balances(img *bucket.Image, now int64) [][]string {
 	rows := [][]string{{"LIMIT", "AVAILABLE", "CAPACITY", "BURST", "REFILL", "FULL IN"}}
 	for _, b := range img.Extra {
-		rows = append(rows, []string{
-			b.Name,
-			tokens(bucket.Available(b.Balance, img.Refilled, now)),
-			tokens(b.Capacity),
-			tokens(b.Burst),
-			tokens(b.Refill) + " every " + span(time.Duration(b.Period)*time.Millisecond),
-			fullIn(bucket.RetryAfter(b.Balance, img.Refilled, now, b.Burst)),
-		})
+		row := append([]string{b.Name, tokens(bucket.Available(b.Balance, img.Refilled, now))}, numbers(b.Limit)...)
+		rows = append(rows, append(row, fullIn(bucket.RetryAfter(b.Balance, img.Refilled, now, b.Burst))))
 	}
 	return rows
 }

@@ -1,5 +1,53 @@
 package bucket
 
-// Check says what is wrong with l as a limit, in words that follow its name, or nothing: design section 3 bounds what a
-// limit may be, so that int64 holds all that comes of it.
-func (l Limit) Check() string { panic("to come") }
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// The bounds of design section 3, which schema has too, in tokens: with them int64 holds every sum of millitokens and
+// milliseconds.
+const (
+	maxTokens     = 1_000_000_000_000
+	maxPerSecond  = 10_000_000 // tokens refilled, which is 10^7 millitokens per millisecond as well
+	maxPeriodDays = 366
+	maxFillDays   = 3650
+
+	day = int64(24 * time.Hour / time.Millisecond)
+)
+
+// Check says what is wrong with l as a limit and how to mend it, as a clause without l's name and in whole tokens, or
+// returns "": design section 3 bounds what a limit may be, so that int64 holds all that comes of it.
+func (l Limit) Check() string {
+	for _, n := range []struct {
+		what  string
+		milli int64
+	}{{"capacity", l.Capacity}, {"burst", l.Burst}, {"refill", l.Refill}} {
+		switch {
+		case n.milli <= 0:
+			return fmt.Sprintf("%s %s is not above 0: a limit that admits nothing is none, raise it", n.what, tokens(n.milli))
+		case n.milli > maxTokens*Milli:
+			return fmt.Sprintf("%s %s is above %d: lower it", n.what, tokens(n.milli), int64(maxTokens))
+		}
+	}
+	switch {
+	case l.Period < 1:
+		return fmt.Sprintf("period %dms is below 1ms: raise it", l.Period)
+	case l.Period > maxPeriodDays*day:
+		return fmt.Sprintf("period %dms is above %d days: shorten it", l.Period, maxPeriodDays)
+	case l.Burst < l.Capacity:
+		return fmt.Sprintf("burst %s is below the capacity %s: raise the burst or lower the capacity",
+			tokens(l.Burst), tokens(l.Capacity))
+	case l.Refill > maxPerSecond*l.Period: // at most 3.2*10^17
+		return fmt.Sprintf("refill %s every %v is above %d a second: lower the refill or raise the period",
+			tokens(l.Refill), milliseconds(l.Period), maxPerSecond)
+	case ceiling(mul(uint64(l.Burst), uint64(l.Period)), uint64(l.Refill)) > maxFillDays*uint64(day):
+		return fmt.Sprintf("burst %s takes more than %d days to be full from empty, at %s every %v: raise the refill or lower the burst",
+			tokens(l.Burst), maxFillDays, tokens(l.Refill), milliseconds(l.Period))
+	}
+	return ""
+}
+
+// tokens writes millitokens as tokens.
+func tokens(milli int64) string { return strconv.FormatFloat(float64(milli)/Milli, 'f', -1, 64) }

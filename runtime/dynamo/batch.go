@@ -2,12 +2,15 @@ package dynamo
 
 import (
 	"context"
+	"errors"
+	"maps"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
@@ -58,4 +61,36 @@ func batchGet(ctx context.Context, api API, table string, keys []codec.Item, con
 		b.units += aws.ToFloat64(c.CapacityUnits)
 	}
 	return b, nil
+}
+
+var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
+
+// batch reads keys for the legs, into items. It returns the keys that were left over; the outcome is that of a write.
+func (c *charge) batch(ctx context.Context, keys []codec.Item, consistent bool, items map[primaryKey]codec.Item) (outcome, []codec.Item, error) {
+	began := c.env.Clock.Now()
+	got, err := batchGet(ctx, c.api, c.table, keys, consistent)
+	event := runtime.StoreEvent{Path: "levels", Outcome: "found", Took: c.env.Clock.Now().Sub(began), Read: got.units}
+	if len(got.items) == 0 {
+		event.Outcome = "missing"
+	}
+	for _, l := range c.legs {
+		if l.lacks&image == 0 {
+			continue
+		}
+		event.Path = "read"
+		event.Buckets++
+		if got.items[primaryKeyOf(l.Key(l.entity))] == nil {
+			event.Outcome = "missing"
+		}
+	}
+	if err != nil {
+		o, _ := classify(err)
+		event.Outcome = "failed"
+		c.observe(c.legs[0], event)
+		return o, nil, explain(c.table, o, err)
+	}
+	c.observe(c.legs[0], event)
+	c.skew.watch(c.env, began, got.metadata)
+	maps.Copy(items, got.items)
+	return applied, got.left, nil
 }

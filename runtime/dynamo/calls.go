@@ -5,99 +5,175 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// slot is one bucket of a call while its write is under way.
-type slot struct {
+// leg is one bucket of a call, and what is known of it while the call is under way.
+type leg struct {
 	*resource
-	bucket *runtime.Bucket
-	memory *memory
-	shape  *shape
-	view   view
+	want
+
+	entity  string // as stored
+	kind    int
+	buckets []*runtime.Bucket // the call's: several parts may meet in one
+	memory  *memory
+	view    view
+	lacks   lack
+
+	plan   plan
+	passed bool  // the condition of plan held, in a transaction that failed elsewhere
+	sent   *plan // the last that may have been applied
 }
 
-func (s *session) slot(part *runtime.Part, b *runtime.Bucket) *slot {
-	r := s.resources[part.Def]
-	m := s.recall(bucketKey{r.spec.Resource, b.Entity})
-	return &slot{resource: r, bucket: b, memory: m, shape: &r.shapes[b.Kind], view: view{img: m.image.Load()}}
-}
+// mostLegs is how many actions one transaction takes.
+const mostLegs = 100
 
-// learn makes img, nil for a missing bucket, what is known and true.
-func (b *slot) learn(img *bucket.Image) {
-	b.view.img, b.view.truth = img, true
-	b.memory.image.Store(img)
-	b.bucket.After = img
-}
-
-// Acquire implements runtime.Session.
-func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
-	return s.each(call, func(part *runtime.Part, b *slot) error {
-		return s.charge(ctx, b, &want{cost: part.Cost, called: call.Called.UnixMilli(), shape: b.shape})
-	})
-}
-
-// Settle implements runtime.Session. What the acquire could not charge, because the bucket had no such limit, is neither
-// charged nor given back now.
-func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
-	return s.each(call, func(part *runtime.Part, b *slot) error {
-		cost := make([]int64, len(part.Cost))
-		for i := range cost {
-			if b.bucket.Dropped == nil || !b.bucket.Dropped[i] {
-				cost[i] = bucket.Sub(part.Actual[i], part.Cost[i])
+// legs returns the buckets of call, each once. Costs of parts that meet in one are added up: DynamoDB refuses two
+// operations on one item.
+func (s *session) legs(call *runtime.Call, cost func(*runtime.Part, *runtime.Bucket) []int64) ([]*leg, error) {
+	legs := make([]*leg, 0, len(call.Parts[0].Buckets))
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		r := s.resources[part.Def]
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			at := slices.IndexFunc(legs, func(l *leg) bool { return l.resource == r && l.entity == b.Entity })
+			if at >= 0 {
+				legs[at].join(b, cost(part, b))
+				continue
 			}
+			legs = append(legs, s.leg(r, b, want{cost: cost(part, b), called: call.Called.UnixMilli()}))
 		}
-		if !slices.ContainsFunc(cost, func(n int64) bool { return n != 0 }) {
-			return nil
-		}
-		return s.charge(ctx, b, &want{cost: cost, settle: true, called: call.Called.UnixMilli(), shape: b.shape})
+	}
+	if len(legs) > mostLegs {
+		return nil, &runtime.InvalidError{Resource: legs[0].spec.Resource, Field: "claims", Value: strconv.Itoa(len(legs)),
+			Reason: fmt.Sprintf("are too many buckets: one transaction takes %d, so split the call", mostLegs)}
+	}
+	return legs, nil
+}
+
+func (s *session) leg(r *resource, b *runtime.Bucket, w want) *leg {
+	m := s.recall(bucketKey{r, b.Entity})
+	l := &leg{resource: r, want: w, entity: b.Entity, kind: b.Kind, buckets: []*runtime.Bucket{b}, memory: m}
+	l.view.img = m.image.Load()
+	l.show(l.view.img)
+	if known := m.shape.Load(); known != nil {
+		l.take(known)
+	}
+	return l
+}
+
+// join adds another part's share of the same bucket.
+func (l *leg) join(b *runtime.Bucket, cost []int64) {
+	l.cost = slices.Clone(l.cost)
+	for i := range l.cost {
+		l.cost[i] = bucket.Add(l.cost[i], cost[i])
+	}
+	l.buckets = append(l.buckets, b)
+	b.After, b.Limits = l.view.img, l.buckets[0].Limits
+}
+
+// learn makes img, nil for a missing bucket, what is known. It is true unless it was predicted.
+func (l *leg) learn(img *bucket.Image, truth bool) {
+	l.view.img, l.view.truth = img, truth
+	l.memory.image.Store(img)
+	l.show(img)
+}
+
+// show tells the caller of img.
+func (l *leg) show(img *bucket.Image) {
+	for _, b := range l.buckets {
+		b.After = img
+	}
+}
+
+// take makes s the shape that the bucket should have.
+func (l *leg) take(s *shape) {
+	l.shape = s
+	for _, b := range l.buckets {
+		b.Limits = s.limits
+	}
+}
+
+// Acquire implements runtime.Session. One part goes as its resource's cascade says, several go together.
+func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
+	legs, err := s.legs(call, func(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost })
+	if err != nil {
+		return err
+	}
+	if len(call.Parts) == 1 && legs[0].spec.Cascade == runtime.CascadeCompensated {
+		return s.compensated(ctx, legs)
+	}
+	return s.charge(ctx, legs)
+}
+
+// Settle implements runtime.Session. What the acquire could not charge, because a bucket had no such limit, is neither
+// charged nor given back now. Each bucket is settled on its own and at its own price, a write unit: all or none, which a
+// transaction would give, is not needed for what has been admitted.
+func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
+	legs, err := s.legs(call, difference)
+	if err != nil {
+		return err
+	}
+	legs = slices.DeleteFunc(legs, func(l *leg) bool {
+		return !slices.ContainsFunc(l.cost, func(n int64) bool { return n != 0 })
 	})
+	return s.settle(ctx, legs)
+}
+
+// difference is what a settle adds to a bucket's charge.
+func difference(part *runtime.Part, b *runtime.Bucket) []int64 {
+	cost := make([]int64, len(part.Cost))
+	for i := range cost {
+		if b.Dropped == nil || !b.Dropped[i] {
+			cost[i] = bucket.Sub(part.Actual[i], part.Cost[i])
+		}
+	}
+	return cost
+}
+
+// settle writes each leg's cost, side by side.
+func (s *session) settle(ctx context.Context, legs []*leg) error {
+	errs := make([]error, len(legs))
+	var running sync.WaitGroup
+	for i, l := range legs {
+		l.settle = true
+		if i == len(legs)-1 { // the last, mostly the only one, on this goroutine
+			errs[i] = s.charge(ctx, []*leg{l})
+			break
+		}
+		running.Go(func() { errs[i] = s.charge(ctx, []*leg{l}) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
 }
 
 // Peek implements runtime.Session.
 func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
-	return s.each(call, func(_ *runtime.Part, b *slot) error {
-		switch o, err := s.read(ctx, b); {
-		case o == fatal:
-			return err
-		case o != applied && errors.Is(ctx.Err(), context.Canceled):
-			return fmt.Errorf("sluice: %s for %s: %w", b.spec.Resource, b.bucket.Entity, ctx.Err())
-		case o != applied:
-			return &runtime.UnavailableError{Resource: b.spec.Resource, Attempts: 1, Err: err}
-		}
-		if img := b.view.img; img != nil && outdated(img, b.shape) {
-			b.bucket.After = b.reshaped(img, s.now())
-		}
-		return nil
-	})
-}
-
-// each runs do on every bucket of call.
-func (s *session) each(call *runtime.Call, do func(*runtime.Part, *slot) error) error {
-	for i := range call.Parts {
-		part := &call.Parts[i]
-		for j := range part.Buckets {
-			if err := do(part, s.slot(part, &part.Buckets[j])); err != nil {
-				return err
-			}
+	legs, err := s.legs(call, func(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost })
+	if err != nil {
+		return err
+	}
+	c := s.newCharge(legs)
+	if err := c.peek(ctx); err != nil {
+		return err
+	}
+	now := s.now()
+	for _, l := range legs {
+		if img := l.view.img; img != nil && outdated(img, l.shape) { // as the next acquire will find it
+			p := planReshape(make([]int64, len(l.shape.limits)), img, l.shape, now)
+			l.show(p.predict(img.Op))
 		}
 	}
 	return nil
 }
 
-// reshaped returns img as the next acquire will find it.
-func (b *slot) reshaped(img *bucket.Image, now int64) *bucket.Image {
-	p := planReshape(make([]int64, len(b.shape.limits)), img, b.shape, now)
-	after := &bucket.Image{
-		Refilled: p.rf, Version: p.cv, TTL: img.TTL, Op: img.Op,
-		Balances: bucket.Full(b.shape.limits), Missing: make([]bool, len(b.shape.limits)),
-	}
-	for i, old := range img.Balances {
-		if !img.Missing[i] {
-			after.Balances[i].Tokens, after.Balances[i].Consumed = old.Tokens+p.fill[i], old.Consumed
-		}
-	}
-	return after
+// Recall implements runtime.Session. Whatever is remembered of a bucket is shown as its leg is made; too many of them
+// are an error for those alone who charge them.
+func (s *session) Recall(call *runtime.Call) {
+	_, _ = s.legs(call, func(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost })
 }

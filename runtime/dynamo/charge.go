@@ -7,34 +7,41 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// charge drives w to one committed write, or to the reason why there is none.
-func (s *session) charge(ctx context.Context, b *slot, w *want) error {
-	c := &charge{session: s, slot: b, want: w, op: newOp(), budget: s.attempts}
-	err := c.run(ctx)
-	if err != nil && c.unknown && !w.settle {
-		s.giveBack(ctx, c)
-	}
-	return err
-}
-
-// charge is one logical write of one bucket: the same op on every try, so that a try which was applied although its reply
-// was lost is recognised.
+// charge is one logical write: of one bucket by an update, of several by a transaction. Every try has the same op, so
+// that one which was applied although its reply was lost is recognised.
 type charge struct {
 	*session
-	*slot
-	*want
 
-	op      string
-	unknown bool  // some try may have been applied, or was although it failed
-	tries   int   // writes, and reads that failed
-	budget  int   // of tries
-	cause   error // of the last try that failed for another reason than ctx
-	sent    *plan // the last try that may have been applied
+	legs     []*leg
+	settling bool
+	op       string
+
+	unknown   bool // some try may have been applied, or was although it failed
+	tries     int  // writes, and reads that failed
+	budget    int  // of tries
+	conflicts int  // tries that met a transaction
+	throttled bool // some try was
+	cause     error
+	pending   *transaction // of unknown outcome: it goes again as it is
+}
+
+func (s *session) newCharge(legs []*leg) *charge {
+	return &charge{session: s, legs: legs, settling: legs[0].settle, op: newOp(), budget: s.attempts}
+}
+
+// charge drives the legs' wants to one committed write, or to the reason why there is none.
+func (s *session) charge(ctx context.Context, legs []*leg) error {
+	c := s.newCharge(legs)
+	err := c.run(ctx)
+	if err != nil && c.unknown && !c.settling {
+		c.giveBack(ctx)
+	}
+	return err
 }
 
 // run tries until a write is applied, or what is known decides against one. An acquire has a number of tries; a settle
@@ -42,18 +49,18 @@ type charge struct {
 func (c *charge) run(ctx context.Context) error {
 	var failed error // what the last try met
 	for {
-		now := c.now()
-		p := c.choose(c.want, c.current(now), now)
-		p.settle = c.settle
-		switch p.verdict {
-		case refuse:
-			c.bucket.After = p.img
-			return runtime.Refuse(nil, c.spec, c.bucket.Entity, p.img, c.cost, now)
-		case exceed:
-			return runtime.Exceeds(c.spec, c.bucket.Entity, p.img, c.cost)
-		case skip:
-			return nil
-		case look, write:
+		verdict := write
+		if c.pending == nil {
+			now := c.now()
+			switch verdict = c.choices(now); verdict {
+			case refuse:
+				return c.denied(now)
+			case exceed:
+				return c.exceeded()
+			case skip:
+				return nil
+			case look, write:
+			}
 		}
 		// Only now, with something to send, does it matter how the last try ended: a refused write's image may deny at once.
 		if failed != nil {
@@ -65,10 +72,10 @@ func (c *charge) run(ctx context.Context) error {
 		}
 		var done bool
 		var err error
-		if p.verdict == look {
+		if verdict == look {
 			done, failed, err = c.look(ctx)
 		} else {
-			done, failed, err = c.try(ctx, &p)
+			done, failed, err = c.try(ctx)
 		}
 		if done || err != nil {
 			return err
@@ -76,158 +83,272 @@ func (c *charge) run(ctx context.Context) error {
 	}
 }
 
+// choices plans every leg, and returns what to do about them all.
+func (c *charge) choices(now int64) verdict {
+	var lacking, doubted, refused, exceeded bool
+	skipped := 0
+	for _, l := range c.legs {
+		l.lacks = c.lacksLevels(l, now)
+		if l.shape == nil {
+			if l.view.img == nil && !l.view.truth {
+				l.lacks |= image // both in one read
+			}
+			lacking = true
+			continue
+		}
+		l.plan = c.choose(&l.want, l.current(now), now)
+		l.plan.settle = l.settle
+		switch l.plan.verdict {
+		case look:
+			l.lacks |= image
+			doubted = doubted || l.view.img != nil
+		case refuse:
+			refused = true
+		case exceed:
+			exceeded = true
+		case skip:
+			skipped++
+		case write:
+			if len(c.legs) > 1 {
+				l.plan.fence()
+			}
+		}
+		lacking = lacking || l.lacks != 0
+	}
+	if doubted || refused || exceeded { // a denial is to say how the whole chain stands: in one read, and no worse than it is
+		for _, l := range c.legs {
+			if l.shape != nil && l.plan.verdict == write && !l.view.truth && !l.passed {
+				l.lacks |= image
+				lacking = true
+			}
+		}
+	}
+	switch {
+	case lacking:
+		return look
+	case exceeded:
+		return exceed
+	case refused:
+		return refuse
+	case skipped == len(c.legs):
+		return skip
+	}
+	return write
+}
+
+// denied returns the denial of all legs that refuse.
+func (c *charge) denied(now int64) error {
+	var denied *runtime.DeniedError
+	for _, l := range c.legs {
+		if l.plan.verdict == refuse {
+			l.show(l.plan.img)
+			denied = runtime.Refuse(denied, l.spec, l.entity, l.plan.img, l.cost, now)
+		}
+	}
+	return denied
+}
+
+// exceeded returns the error of the first leg whose cost is above a burst.
+func (c *charge) exceeded() error {
+	for _, l := range c.legs {
+		if l.plan.verdict == exceed {
+			return runtime.Exceeds(l.spec, l.entity, l.plan.img, l.cost)
+		}
+	}
+	return nil
+}
+
 // current is the view of the bucket as of now.
-func (c *charge) current(now int64) view {
-	v := c.view
-	v.yield = c.memory.yield.Load() > now
+func (l *leg) current(now int64) view {
+	v := l.view
+	v.yield = l.memory.yield.Load() > now
 	return v
 }
 
-// look reads the bucket. done reports that the charge turns out to have been applied; failed is why to try again, err why
-// not to.
+// look reads what the legs lack. done reports that the charge turns out to have been applied; failed is why to try again,
+// err why not to.
 func (c *charge) look(ctx context.Context) (done bool, failed, err error) {
-	switch o, err := c.read(ctx, c.slot); o {
+	attempt, cancel := c.attempt(ctx)
+	defer cancel()
+	switch o, err := c.fetch(attempt); o {
 	case applied:
 	case fatal:
 		return false, nil, err
 	default:
 		c.tries++
-		return false, c.unavailable(err), nil
+		return false, c.unavailable(o, err), nil
 	}
-	if c.unknown && c.view.img != nil && c.view.img.Op == c.op { // a try without reply had been applied
-		c.finish(ctx, c.sent)
+	if c.unknown && len(c.legs) == 1 && c.wrote(c.legs[0]) { // a try without reply had been applied
+		c.finish(ctx, c.legs[0].sent)
 		return true, nil, nil
 	}
 	return false, nil, nil
 }
 
-// try sends p. Its results are look's.
-func (c *charge) try(ctx context.Context, p *plan) (done bool, failed, err error) {
-	op := c.op
+// wrote reports that the last write of l, as far as is known, was this charge.
+func (c *charge) wrote(l *leg) bool { return l.view.img != nil && l.view.img.Op == c.op }
+
+// peek reads the buckets consistently, and the overrides where they are due.
+func (c *charge) peek(ctx context.Context) error {
+	for {
+		now := c.now()
+		lacking := false
+		for _, l := range c.legs {
+			l.lacks = c.lacksLevels(l, now)
+			if !l.view.truth {
+				l.lacks |= image
+			}
+			lacking = lacking || l.lacks != 0
+		}
+		if !lacking {
+			return nil
+		}
+		_, failed, err := c.look(ctx)
+		if err == nil && failed != nil {
+			err = c.again(ctx, failed)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// try sends what was chosen: a bare reshape by itself, ahead of the rest. Its results are look's.
+func (c *charge) try(ctx context.Context) (done bool, failed, err error) {
+	if len(c.legs) == 1 {
+		return c.tryOne(ctx, c.legs[0])
+	}
+	if c.pending == nil {
+		for _, l := range c.legs {
+			if l.plan.bare {
+				return c.tryOne(ctx, l)
+			}
+		}
+	}
+	return c.tryTransaction(ctx)
+}
+
+// tryOne sends the plan of one leg: of the only one, or a bare reshape.
+func (c *charge) tryOne(ctx context.Context, l *leg) (done bool, failed, err error) {
+	p, op := l.plan, c.op
 	if p.bare {
 		op = newOp()
 	}
 	c.tries++
-	r := c.send(ctx, c.slot, p, op)
+	refund := l.settle && slices.ContainsFunc(p.cost, negative)
+	attempt, cancel := ctx, context.CancelFunc(func() {})
+	if !refund { // which has only one
+		attempt, cancel = c.attempt(ctx)
+	}
+	defer cancel()
+	r := c.send(attempt, l, &p, op)
 	if !p.bare && (r.outcome == unknown || r.stands) {
-		c.unknown, c.sent = true, p
+		c.unknown, l.sent = true, &p
 	}
 	switch r.outcome {
 	case applied:
-		c.learn(r.img)
+		c.retries.succeeded()
+		l.learn(r.img, true)
 		if p.bare {
 			c.recordRevision(ctx)
 			return false, nil, nil
 		}
-		c.finish(ctx, p)
+		c.finish(ctx, &p)
 		return true, nil, nil
 	case refused:
-		return c.refused(ctx, p, op, r)
+		c.retries.succeeded()
+		return c.refused(ctx, l, &p, op, r)
+	case conflict:
+		c.conflicts++
+		return false, c.lost(), nil
 	case unknown:
-		c.view.truth = false
-		if c.settle && slices.ContainsFunc(p.cost, func(n int64) bool { return n < 0 }) {
-			return false, nil, c.unavailable(r.err) // a refund that went out twice would mint tokens
+		l.view.truth = false
+		if refund {
+			return false, nil, c.unavailable(r.outcome, r.err) // one that went out twice would mint tokens
 		}
-		return false, c.unavailable(r.err), nil
-	case unapplied:
-		c.view.truth = false
-		return false, c.unavailable(r.err), nil
+		return false, c.unavailable(r.outcome, r.err), nil
+	case throttled, unapplied:
+		l.view.truth = false
+		return false, c.unavailable(r.outcome, r.err), nil
 	default:
 		return false, nil, r.err
 	}
 }
 
+func negative(n int64) bool { return n < 0 }
+
 // refused draws the consequence of a failed condition, whose image is the truth.
-func (c *charge) refused(ctx context.Context, p *plan, op string, r reply) (done bool, failed, err error) {
-	c.learn(r.img)
+func (c *charge) refused(ctx context.Context, l *leg, p *plan, op string, r reply) (done bool, failed, err error) {
+	l.learn(r.img, true)
 	switch {
 	case r.img != nil && r.img.Op == op && !p.bare: // an earlier copy had been applied
 		c.finish(ctx, p)
 		return true, nil, nil
 	case r.img == nil && c.tries < c.budget: // nobody to race with
 		return false, nil, nil
-	case p.path == normal && r.img != nil && r.img.Version == p.img.Version:
-		c.memory.yield.Store(c.now() + contention)
 	}
+	c.raced(l, p, r.img)
 	return false, c.lost(), nil
 }
 
-// again waits for the next try, or returns why there is none, failed being what the last one met.
-func (c *charge) again(ctx context.Context, failed error) error {
-	if ctx.Err() != nil {
-		return c.ended(ctx, failed)
+// raced notes that p, a Normal, lost to another writer: for a while this process's leave room at the top.
+func (c *charge) raced(l *leg, p *plan, found *bucket.Image) {
+	if p.path == normal && found != nil && found.Version == p.img.Version {
+		l.memory.yield.Store(c.now() + contention)
 	}
-	if !c.settle && c.tries >= c.budget {
-		return failed
-	}
-	return c.pause(ctx, failed)
 }
 
 // unavailable is the error of a try that had no answer. A context that ended during the last try says little: then it
 // names what an earlier one met as well.
-func (c *charge) unavailable(err error) error {
+func (c *charge) unavailable(o outcome, err error) error {
 	if setup, ok := errors.AsType[*runtime.SetupError](err); ok {
 		return setup
 	}
+	c.throttled = c.throttled || o == throttled
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		c.cause = err
 	} else if c.cause != nil {
 		err = fmt.Errorf("%w, after %w", err, c.cause)
 	}
-	return &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: err}
+	return &runtime.UnavailableError{Resource: c.legs[0].spec.Resource, Attempts: c.tries, Throttled: c.throttled, Err: err}
 }
 
 // lost returns the error of a charge that lost its races. It is a ContendedError, which promises that nothing was charged
 // and that trying again is safe, only where that is so.
 func (c *charge) lost() error {
-	if !c.unknown && !c.settle {
-		return &runtime.ContendedError{Resource: c.spec.Resource, Entity: c.bucket.Entity, Attempts: c.tries}
+	l := c.legs[0]
+	if !c.unknown && !c.settling {
+		return &runtime.ContendedError{Resource: l.spec.Resource, Entity: l.entity, Attempts: c.tries, Conflicts: c.conflicts}
 	}
-	return &runtime.UnavailableError{Resource: c.spec.Resource, Attempts: c.tries, Err: errContended}
+	return &runtime.UnavailableError{Resource: l.spec.Resource, Attempts: c.tries, Throttled: c.throttled, Err: errContended}
 }
 
 var errContended = errors.New("every write lost its race against other writers")
 
-// ended returns what to tell a caller whose context is over, err being what the last try met: its own cancellation as it
-// is, and a deadline as what kept the charge from being done in time.
-func (c *charge) ended(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("sluice: %s for %s: %w", c.spec.Resource, c.bucket.Entity, ctx.Err())
-	}
-	if u, ok := errors.AsType[*runtime.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
-		u.Err = errors.Join(context.DeadlineExceeded, u.Err)
-	}
-	return err
-}
-
-// pause sleeps before the next try: full jitter, up to 8 ms after the first and 256 ms in the end. Shorter pauses lose
-// more races, each at a write unit: in the simulation's overload, 64 writers at 13 times the limit, 4.4 writes per
-// admitted acquire with 2 ms and 2.7 with 8; longer ones would keep an uncontended bucket's second try waiting.
-func (c *charge) pause(ctx context.Context, err error) error {
-	most := 8 * time.Millisecond << min(c.tries-1, 5)
-	select {
-	case <-c.env.Clock.After(time.Duration(c.jitter() * float64(most))):
-		return nil
-	case <-ctx.Done():
-		return c.ended(ctx, err)
-	}
-}
-
-// finish notes what the applied plan did, and mends its ttl if it turns out too short: the image that it was computed
-// from knew less debt than the bucket has.
+// finish notes what the applied plan of the only leg did, and mends its ttl if it turns out too short: the image that it
+// was computed from knew less debt than the bucket has.
 func (c *charge) finish(ctx context.Context, p *plan) {
-	if p.missing != nil {
-		c.bucket.Dropped = p.missing[:len(c.cost)]
-	}
+	l := c.legs[0]
+	l.committed(p)
 	if p.path == reshape {
 		c.recordRevision(ctx)
 	}
-	if img := c.view.img; img != nil && shortLived(img) {
-		mend := planAdjust(make([]int64, len(c.cost)), img, c.slot.shape, c.now())
+	if img := l.view.img; img != nil && shortLived(img) {
+		mend := planAdjust(make([]int64, len(l.cost)), img, l.shape, c.now())
 		mend.verdict, mend.repair = write, true
-		if r := c.send(ctx, c.slot, &mend, newOp()); r.outcome == applied {
-			c.learn(r.img)
+		if r := c.send(ctx, l, &mend, newOp()); r.outcome == applied {
+			l.learn(r.img, true)
 		}
+	}
+}
+
+// committed tells the caller which limits the bucket had no use for.
+func (l *leg) committed(p *plan) {
+	if p.missing == nil {
+		return
+	}
+	for _, b := range l.buckets {
+		b.Dropped = p.missing[:len(l.cost)]
 	}
 }
 

@@ -81,6 +81,14 @@ func (r *throttledReads) GetItem(ctx context.Context, in *dynamodb.GetItemInput,
 	return r.API.GetItem(ctx, in, opts...)
 }
 
+func (r *throttledReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if r.left > 0 {
+		r.left--
+		return nil, &types.ProvisionedThroughputExceededException{}
+	}
+	return r.API.BatchGetItem(ctx, in, opts...)
+}
+
 // TestThrottledReads: a read that failed is tried again, as a write is.
 func TestThrottledReads(t *testing.T) {
 	_, embeddings := generated(t)

@@ -126,9 +126,13 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	if err != nil {
 		return nil, err
 	}
+	members, err := newRecent(s.images)
+	if err != nil {
+		return nil, err
+	}
 	opened := &session{
-		Store: s, env: env, images: images, resources: make(map[runtime.Definition]*resource, len(defs)),
-		background: tasks{within: &s.background},
+		Store: s, env: env, images: images, recent: members, resources: make(map[runtime.Definition]*resource, len(defs)),
+		background: tasks{within: &s.background}, retries: newRetryBudget(),
 	}
 	for _, def := range defs {
 		spec := def.Spec()
@@ -139,21 +143,17 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
 			}
 		}
-		r := &resource{Resource: generated, spec: spec, shapes: make([]shape, len(spec.Kinds))}
-		for i, kind := range spec.Kinds {
-			r.shapes[i] = shape{limits: kind.Limits, removed: spec.Removed, cv: spec.Revision * revisionUnit}
-		}
-		opened.resources[def] = r
+		opened.resources[def] = &resource{Resource: generated, spec: spec, kinds: make(kindLevels, len(spec.Kinds))}
 		opened.revision = max(opened.revision, spec.Revision)
 	}
 	return opened, nil
 }
 
-// resource is a generated resource with what is derived from its spec.
+// resource is a generated resource with what is remembered of it.
 type resource struct {
 	codec.Resource
-	spec   *runtime.Spec
-	shapes []shape // by kind
+	spec  *runtime.Spec
+	kinds kindLevels
 }
 
 // session is a Store opened for one Limiter.
@@ -163,7 +163,9 @@ type session struct {
 	resources  map[runtime.Definition]*resource
 	revision   int64 // the schema's
 	images     *lru.Cache[bucketKey, *memory]
+	recent     *recent // entity items
 	background tasks
+	retries    *retryBudget
 	skew       skewWatch
 	recorded   sync.Once // this revision in the table
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -65,6 +66,27 @@ func (m *meter) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...
 	return out, nil
 }
 
+func (m *meter) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := m.API.BatchGetItem(ctx, in, opts...)
+	if err != nil {
+		return nil, err
+	}
+	m.note(&out.ConsumedCapacity[0], false)
+	return out, nil
+}
+
+func (m *meter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := m.API.TransactWriteItems(ctx, in, opts...)
+	if err != nil {
+		m.note(nil, true)
+		return nil, err
+	}
+	m.note(&out.ConsumedCapacity[0], true)
+	return out, nil
+}
+
 func (m *meter) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
 	out, err := m.API.PutItem(ctx, in, opts...)
@@ -90,6 +112,7 @@ func (m *meter) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, op
 // TestCapacity holds what each call costs, read off ReturnConsumedCapacity with INDEXES.
 func TestCapacity(t *testing.T) {
 	e := newEngine(t)
+	e.ttl = time.Minute
 	m := &meter{API: e.client}
 	process := e.demo(t, m)
 	costs := func(what string, want usage) {
@@ -109,10 +132,12 @@ func TestCapacity(t *testing.T) {
 	one := usage{Calls: 1, Writes: 1, Units: 1}
 
 	acquire(process, 1, 0)
-	// Half a unit would do for an eventually consistent read. GSI2 gets the new bucket's key, this once.
-	costs("the first acquire", usage{Calls: 2, Reads: 1, Writes: 1, Units: 2, Indexes: 1})
+	// One read, of the bucket and of what overrides its limits for the user and for all users: whatever is read together
+	// is read consistently. GSI2 gets the new bucket's key, this once.
+	costs("the first acquire", usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1})
 
-	// The steady state, on every path: 0 reads, 1 write unit, 1 round trip.
+	// The steady state, on every path: 0 reads, 1 write unit, 1 round trip; and once a minute half a unit for each level of
+	// overrides, here of the user and of all users.
 	const steady = 60
 	for n := range int64(steady) {
 		e.clock.set(1000 * n)
@@ -125,8 +150,9 @@ func TestCapacity(t *testing.T) {
 		}
 	}
 
+	e.clock.set(1000 * steady)
 	lease := acquire(process, 1, 100)
-	m.take()
+	costs("an acquire a minute later", usage{Calls: 2, Reads: 1, Writes: 1, Units: 2*0.5 + 1})
 	if err := lease.Settle(t.Context(), limits.GPT4Cost{RPM: 1, TPM: 100}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,11 +187,12 @@ func TestCapacity(t *testing.T) {
 	deny(process)
 	costs("a second denial", read)
 	deny(e.demo(t, m))
-	costs("a denial by a fresh process", read)
+	cold := usage{Calls: 1, Reads: 1, Units: 3}
+	costs("a denial by a fresh process", cold)
 
 	other := e.demo(t, m)
 	acquire(other, 1, 0)
-	costs("a fresh process's first acquire", usage{Calls: 2, Reads: 1, Writes: 1, Units: 2})
+	costs("a fresh process's first acquire", usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1})
 	if _, err := other.GPT4.Peek(t.Context(), alice); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
 // tableWith creates a table whose layout was changed.
@@ -230,7 +232,7 @@ func TestSkewIsObserved(t *testing.T) {
 	}
 	for _, at := range []int64{0, 59_999, 60_000} {
 		clock.set(at)
-		if _, err := l.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1}); err != nil {
+		if _, err := l.Embeddings.Acquire(t.Context(), limits.Project{ID: "1"}, limits.EmbeddingsCost{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -337,6 +339,43 @@ func TestCreateTable(t *testing.T) {
 	}
 	if got := plain(e.get(t, versionKey()))["revision"]; got != "N 9" {
 		t.Errorf("the revision became %s", got)
+	}
+}
+
+// TestCreateTableWithout what it needs says what that is, at each step as any other call does.
+func TestCreateTableWithout(t *testing.T) {
+	e, memory := newFaulty(t)
+	o := e.client.Options()
+	o.Retryer = aws.NopRetryer{} // its pauses take real time
+	bare := o.Copy()
+	bare.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("none here")
+	})
+	_, err := CreateTable(t.Context(), dynamodb.New(bare), e.table)
+	if !isA[*runtime.SetupError](err) {
+		t.Errorf("got a %T", err)
+	}
+	wantText(t, err, "sluice: no AWS credentials: get identity: get credentials: none here; "+
+		"set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role")
+
+	for _, step := range []string{"DescribeTable", "DescribeTimeToLive", "UpdateTimeToLive", "PutItem"} {
+		memory.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
+			if r.Operation == step {
+				return memdynamo.InternalError
+			}
+			return memdynamo.None
+		})
+		_, err := CreateTable(t.Context(), dynamodb.New(o), e.table)
+		if !isA[*runtime.UnavailableError](err) {
+			t.Errorf("%s: got a %T", step, err)
+		}
+		wantText(t, err, "sluice: table "+e.table+": store unavailable after 1 attempt: InternalServerError: Internal server error")
+	}
+	memory.Faults().Clear()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := CreateTable(over, dynamodb.New(o), e.table); !errors.Is(err, context.Canceled) || isA[*runtime.UnavailableError](err) {
+		t.Errorf("cancelled: got %v", err)
 	}
 }
 

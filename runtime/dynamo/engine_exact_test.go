@@ -73,8 +73,8 @@ func TestDenied(t *testing.T) {
 		t.Fatalf("got  %v\nwant %s", err, want)
 	}
 	refusals := fmt.Sprintf("%+v", denied.Refusals)
-	const both = "[{Entity:user-1 Limit:rpm Requested:2 Available:0 RetryAfter:1.8s} " +
-		"{Entity:user-1 Limit:tpm Requested:14000 Available:10999 RetryAfter:18.001s}]"
+	const both = "[{Resource:gpt-4 Entity:user-1 Limit:rpm Requested:2 Available:0 RetryAfter:1.8s} " +
+		"{Resource:gpt-4 Entity:user-1 Limit:tpm Requested:14000 Available:10999 RetryAfter:18.001s}]"
 	if refusals != both {
 		t.Errorf("got  %s\nwant %s", refusals, both)
 	}

@@ -177,7 +177,7 @@ func TestSetupErrors(t *testing.T) {
 		"access denied": {
 			mishap: reject("AccessDeniedException", "not authorized to perform: dynamodb:UpdateItem"),
 			err: "sluice: DynamoDB denies access to table TABLE: AccessDeniedException: not authorized to perform: dynamodb:UpdateItem; " +
-				"grant dynamodb:GetItem, PutItem, UpdateItem, DescribeTable and DescribeTimeToLive on it",
+				"grant dynamodb:GetItem, BatchGetItem, PutItem, UpdateItem, DeleteItem, Query, DescribeTable and DescribeTimeToLive on it and its indexes",
 		},
 		"credentials": {
 			mishap: reject("UnrecognizedClientException", "the security token is invalid"),
@@ -199,20 +199,16 @@ func TestSetupErrors(t *testing.T) {
 			if test.mishap != nil {
 				w.expect(test.mishap)
 			}
-			seen := &events{}
-			l, err := limits.New(New(client, table), e.options(seen)...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = l.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
+			process := (&engine{table: table, ttl: e.ttl}).demo(t, client)
+			_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
 			if !isA[*runtime.SetupError](err) {
 				t.Errorf("got a %T", err)
 			}
 			if got := strings.ReplaceAll(withoutRequest(fmt.Sprint(err)), table, "TABLE"); got != test.err {
 				t.Errorf("got\n%s\nwant\n%s", got, test.err)
 			}
-			if len(seen.failed) != 1 || !errors.Is(seen.failed[0], err) {
-				t.Errorf("observed %v", seen.failed)
+			if len(process.failed) != 1 || !errors.Is(process.failed[0], err) {
+				t.Errorf("observed %v", process.failed)
 			}
 		})
 	}

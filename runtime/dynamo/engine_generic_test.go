@@ -59,17 +59,22 @@ func evaluate(item codec.Item, w *codec.Write) written {
 
 // scene is a bucket as it is, as a process remembers it, and what that wants to write.
 type scene struct {
-	*slot
+	*leg
 	remembered *bucket.Image
 	stored     codec.Item
 	want       *want
 	now        int64
 }
 
+// schemaShape is the shape of a bucket of r's first kind that nothing overrides.
+func schemaShape(r *resource) *shape {
+	return &shape{limits: r.spec.Kinds[0].Limits, removed: r.spec.Removed, cv: r.spec.Revision * revisionUnit}
+}
+
 // drawScene draws a bucket of r in any state, of which a process may remember another one.
 func drawScene(t *rapid.T, r *resource) scene {
-	shape := &r.shapes[0]
-	s := scene{slot: &slot{resource: r, bucket: &runtime.Bucket{Entity: "user-1"}, shape: shape}}
+	shape := schemaShape(r)
+	s := scene{leg: &leg{resource: r, entity: "user-1", want: want{shape: shape}}}
 	img := &bucket.Image{
 		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
 		Version:  rapid.SampledFrom([]int64{shape.cv, shape.cv, shape.cv - revisionUnit, shape.cv + revisionUnit}).Draw(t, "cv"),
@@ -153,10 +158,10 @@ func (s *scene) plans() map[path]plan {
 	for i, c := range s.want.cost {
 		back[i] = -c
 	}
-	if p := planAdjust(back, s.remembered, s.slot.shape, s.now); p.verdict == write {
+	if p := planAdjust(back, s.remembered, s.leg.shape, s.now); p.verdict == write {
 		all[adjust] = p
 	}
-	if p := planReshape(s.want.cost, s.remembered, s.slot.shape, s.now); p.verdict == write {
+	if p := planReshape(s.want.cost, s.remembered, s.leg.shape, s.now); p.verdict == write {
 		all[reshape] = p
 	}
 	return all
@@ -190,7 +195,7 @@ func newComparison(t *testing.T) *comparison {
 func (s *scene) build(t propertyTB, p plan, generic bool) *codec.Write {
 	t.Helper()
 	p.generic = generic
-	w, err := s.slot.build(&p, "this write")
+	w, err := s.leg.build(&p, "this write")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,14 +261,13 @@ func TestGenericMeansTheSame(t *testing.T) {
 // TestComparisonSees leaves a guard, and a millitoken, out of the generic expression: the comparison above shows it.
 func TestComparisonSees(t *testing.T) {
 	c := newComparison(t)
-	s := scene{slot: &slot{
-		resource: c.resources[c.defs[0]], bucket: &runtime.Bucket{Entity: "user-1"}, shape: &c.resources[c.defs[0]].shapes[0],
-	}, now: t0 + 1000}
+	r := c.resources[c.defs[0]]
+	s := scene{leg: &leg{resource: r, entity: "user-1", want: want{shape: schemaShape(r)}}, now: t0 + 1000}
 	img := &bucket.Image{
-		Refilled: t0, Version: s.slot.shape.cv, Op: "before", Missing: make([]bool, 2),
+		Refilled: t0, Version: s.leg.shape.cv, Op: "before", Missing: make([]bool, 2),
 		Balances: []bucket.Balance{{Limit: userRPM, Tokens: 50_000}, {Limit: userTPM, Tokens: 5_000_000}},
 	}
-	s.want = &want{cost: []int64{10_000, 0}, called: s.now, shape: s.slot.shape}
+	s.want = &want{cost: []int64{10_000, 0}, called: s.now, shape: s.leg.shape}
 	spent := *img
 	spent.Balances = slices.Clone(img.Balances)
 	spent.Balances[0].Tokens = 5000

@@ -60,10 +60,10 @@ func TestChargedOnce(t *testing.T) {
 			"duplicate":    {duplicate, []string{" refused"}},
 			"throttled": {
 				reject("ProvisionedThroughputExceededException", "slow down"),
-				[]string{" unapplied", " applied"},
+				[]string{" throttled", " applied"},
 			},
-			"throttled another way": {reject("ThrottlingException", "slow down"), []string{" unapplied", " applied"}},
-			"an account's limit":    {reject("RequestLimitExceeded", "slow down"), []string{" unapplied", " applied"}},
+			"throttled another way": {reject("ThrottlingException", "slow down"), []string{" throttled", " applied"}},
+			"an account's limit":    {reject("RequestLimitExceeded", "slow down"), []string{" throttled", " applied"}},
 		} {
 			t.Run(path+"/"+name, func(t *testing.T) {
 				e, process, w := wired(t)
@@ -191,7 +191,7 @@ func TestSettledUpOnce(t *testing.T) {
 		"lost reply":   {loseReply, []string{"settle unknown", "settle refused"}},
 		"lost request": {loseRequest, []string{"settle unknown", "settle applied"}},
 		"duplicate":    {duplicate, []string{"settle refused"}},
-		"throttled":    {reject("ProvisionedThroughputExceededException", ""), []string{"settle unapplied", "settle applied"}},
+		"throttled":    {reject("ProvisionedThroughputExceededException", ""), []string{"settle throttled", "settle applied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, process, w := wired(t)

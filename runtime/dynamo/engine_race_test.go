@@ -239,8 +239,8 @@ type reader struct {
 	once sync.Once
 }
 
-func (r *reader) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	out, err := r.API.GetItem(ctx, in, opts...)
+func (r *reader) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	out, err := r.API.BatchGetItem(ctx, in, opts...)
 	r.once.Do(func() {
 		r.all.Done()
 		r.all.Wait()

@@ -45,24 +45,26 @@ type engine struct {
 	client *dynamodb.Client
 	table  string
 	clock  handClock
+	ttl    time.Duration // of overrides
 }
 
 func newEngine(t testing.TB) *engine {
 	t.Helper()
 	client := dynamotest.Client(t)
-	return &engine{client: client, table: dynamotest.Table(t, client, Table)}
+	return &engine{client: client, table: dynamotest.Table(t, client, Table), ttl: 24 * time.Hour}
 }
 
 // options are those of every limiter here. Budgets are generous: the engine is slow under load, and no test is about
-// time that passes.
+// time that passes. Errors are told as they are: no policy covers them.
 func (e *engine) options(seen *events) []runtime.Option {
 	return []runtime.Option{
 		runtime.WithClock(&e.clock), runtime.WithObserver(seen.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.SettleTimeout(20 * time.Second), runtime.CallDefaults(runtime.Budget(time.Minute)),
+		runtime.SettleTimeout(20 * time.Second), runtime.WithCacheTTL(e.ttl),
+		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
 	}
 }
 
-// demo is a process with the demonstration's limits, through its front door.
+// demo is a process with the demonstration's limits, where users are charged alone: engine_cascade_test.go has the chains.
 type demo struct {
 	*limits.Limiter
 	*events
@@ -71,11 +73,28 @@ type demo struct {
 func (e *engine) demo(t testing.TB, api API, opts ...Option) demo {
 	t.Helper()
 	seen := &events{}
-	l, err := limits.New(New(api, e.table, opts...), e.options(seen)...)
-	if err != nil {
+	gpt4, embeddings := generated(t)
+	b := runtime.NewBuilder(New(api, e.table, opts...), e.options(seen)...)
+	l := &limits.Limiter{
+		GPT4: runtime.Bind[limits.GPT4Entity](b, alone(gpt4),
+			func(c limits.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) },
+			func(v []int64) limits.GPT4Cost { return limits.GPT4Cost{RPM: v[0], TPM: v[1]} }),
+		Embeddings: runtime.Bind[limits.EmbeddingsEntity](b, embeddings,
+			func(c limits.EmbeddingsCost, dst []int64) []int64 { return append(dst, c.RPS) },
+			func(v []int64) limits.EmbeddingsCost { return limits.EmbeddingsCost{RPS: v[0]} }),
+	}
+	var err error
+	if l.Limiter, err = b.Limiter(); err != nil {
 		t.Fatal(err)
 	}
 	return demo{l, seen}
+}
+
+// alone returns r without its cascade.
+func alone(r codec.Resource) *variant {
+	spec := *r.Spec()
+	spec.Cascade = runtime.CascadeNone
+	return &variant{Resource: r, spec: &spec}
 }
 
 // user is an entity of the one kind that withNumbers gives a resource, and tokens a cost in schema order.

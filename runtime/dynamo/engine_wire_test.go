@@ -51,7 +51,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 		return w.next.Do(again)
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if op != "PutItem" && op != "UpdateItem" || !bytes.Contains(body, []byte(`"ENTITY#`)) {
+	if op != "PutItem" && op != "UpdateItem" && op != "TransactWriteItems" || !bytes.Contains(body, []byte(`"ENTITY#`)) {
 		return apply()
 	}
 	w.mu.Lock()
@@ -171,6 +171,21 @@ func reject(code, message string) mishap {
 	return func(*wire, func() (*http.Response, error)) (*http.Response, error) {
 		return answer(http.StatusBadRequest, code, message), nil
 	}
+}
+
+// cancel answers that a transaction was cancelled, by its first item, and applies nothing.
+func cancel(reason string) mishap {
+	return func(*wire, func() (*http.Response, error)) (*http.Response, error) {
+		r := answer(http.StatusBadRequest, "TransactionCanceledException", "cancelled")
+		body := strings.TrimSuffix(text(r), "}") + fmt.Sprintf(`,"CancellationReasons":[{"Code":%q,"Message":"wait"},{"Code":"None"}]}`, reason)
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		return r, nil
+	}
+}
+
+func text(r *http.Response) string {
+	body, _ := io.ReadAll(r.Body) // of a string
+	return string(body)
 }
 
 // fail500 applies the write and answers with a server's failure.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -25,14 +26,16 @@ type outcome uint8
 const (
 	applied   outcome = iota
 	refused           // its condition failed: not applied
-	unapplied         // throttled, or never sent: trying again is safe
+	conflict          // it met a transaction on the item: not applied
+	throttled         // not applied for want of throughput
+	unapplied         // never sent
 	unknown           // it may have been applied: no reply, or a server's failure
 	fatal             // not applied, and trying again will not help
 )
 
 // String returns the outcome as observers see it.
 func (o outcome) String() string {
-	return [...]string{"applied", "refused", "unapplied", "unknown", "failed"}[o]
+	return [...]string{"applied", "refused", "conflict", "throttled", "unapplied", "unknown", "failed"}[o]
 }
 
 // classify sorts an error of a write. A refusal comes with the item that the condition failed on, nil for none.
@@ -45,17 +48,54 @@ func classify(err error) (outcome, codec.Item) {
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		code := api.ErrorCode()
-		_, throttled := awsretry.DefaultThrottleErrorCodes[code]
 		switch {
-		case throttled, code == "TransactionConflictException", code == "ReplicatedWriteConflictException",
-			status(err) == http.StatusTooManyRequests:
-			return unapplied, nil
+		case code == "TransactionConflictException", code == "ReplicatedWriteConflictException", code == "TransactionInProgressException":
+			return conflict, nil
+		case slow(code), status(err) == http.StatusTooManyRequests:
+			return throttled, nil
 		case api.ErrorFault() == smithy.FaultServer, status(err) >= http.StatusInternalServerError:
 			return unknown, nil
 		}
 		return fatal, nil
 	}
 	return classifyTransport(err), nil
+}
+
+// Codes of a cancelled transaction's reasons.
+const (
+	conditionFailed = "ConditionalCheckFailed"
+	itemInConflict  = "TransactionConflict"
+)
+
+// classifyTransaction is classify for a transaction of n items. A cancelled one has a reason for each: a refusal, which
+// comes with images, counts for more than what would only have had it wait.
+func classifyTransaction(err error, n int) (outcome, error) {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok {
+		o, _ := classify(err)
+		return o, err
+	}
+	if len(cancelled.CancellationReasons) != n {
+		return unknown, fmt.Errorf("%d reasons for %d items: %w", len(cancelled.CancellationReasons), n, err)
+	}
+	found := fatal
+	for _, reason := range cancelled.CancellationReasons {
+		switch code := aws.ToString(reason.Code); {
+		case code == conditionFailed:
+			return refused, err
+		case code == itemInConflict:
+			found = conflict
+		case slow(code) && found == fatal:
+			found = throttled
+		}
+	}
+	return found, err
+}
+
+// slow reports that a code is one of throttling.
+func slow(code string) bool {
+	_, ok := awsretry.DefaultThrottleErrorCodes[code]
+	return ok || code == "ThrottlingError"
 }
 
 // unsent reports that the client gave up before the request was on its way: no credentials, no region, a context that was
@@ -138,7 +178,8 @@ func setupError(table string, err error) error {
 		setup.Do = fmt.Sprintf("run `sluice table create --table %s`, or check region and endpoint", table)
 	case "AccessDeniedException":
 		setup.What = "DynamoDB denies access to table " + table
-		setup.Do = "grant dynamodb:GetItem, PutItem, UpdateItem, DescribeTable and DescribeTimeToLive on it"
+		setup.Do = "grant dynamodb:GetItem, BatchGetItem, PutItem, UpdateItem, DeleteItem, Query, DescribeTable and " +
+			"DescribeTimeToLive on it and its indexes"
 	case "InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired":
 		setup.What, setup.Do = "DynamoDB does not accept the signature", "renew the credentials, and set this host's clock by NTP"
 	case "UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationTokenException",

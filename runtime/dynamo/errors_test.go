@@ -54,16 +54,16 @@ func TestClassify(t *testing.T) {
 	}{
 		"503 without a body":     {t.Context(), down, static, unknown, false},
 		"502 of a proxy":         {t.Context(), answer(http.StatusBadGateway, "<html>"), static, unknown, false},
-		"429 of a proxy":         {t.Context(), answer(http.StatusTooManyRequests, "{}"), static, unapplied, false},
+		"429 of a proxy":         {t.Context(), answer(http.StatusTooManyRequests, "{}"), static, throttled, false},
 		"garbled reply":          {t.Context(), answer(http.StatusOK, "{"), static, unknown, false},
 		"nobody listens":         {t.Context(), "http://127.0.0.1:1", static, unapplied, false},
 		"context over before":    {over, down, static, unapplied, false},
 		"cut off in flight":      {cut, silent.URL, static, unknown, false},
 		"role's service is down": {t.Context(), down, role, unapplied, true},
 		"throttled": {
-			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static, unapplied, false,
+			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static, throttled, false,
 		},
-		"throttled, by its older name": {t.Context(), answer(http.StatusBadRequest, `{"__type":"Throttling"}`), static, unapplied, false},
+		"throttled, by its older name": {t.Context(), answer(http.StatusBadRequest, `{"__type":"Throttling"}`), static, throttled, false},
 		"no access": {
 			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#AccessDeniedException"}`), static, fatal, true,
 		},

@@ -38,6 +38,9 @@ func buildGeneric(w *codec.Write, p *plan, spec *runtime.Spec) error {
 		case p.path == reshape:
 			g.reshape(name, i)
 		case unknown && p.path != normal: // no refill to claim for it
+			if p.fenced {
+				g.guard(name, i)
+			}
 		case p.missing == nil || !p.missing[i]:
 			g.charge(name, i)
 		}
@@ -69,7 +72,12 @@ func (g *generic) charge(name string, i int) {
 		g.condition = g.condition.And(tk.AttributeExists())
 		return
 	}
-	g.condition = g.condition.And(tk.Between(bound(p.lo[i]), bound(p.hi[i])))
+	g.guard(name, i)
+}
+
+// guard bounds one limit's balance.
+func (g *generic) guard(name string, i int) {
+	g.condition = g.condition.And(expression.Name("b_"+name+"_tk").Between(bound(g.plan.lo[i]), bound(g.plan.hi[i])))
 }
 
 // reshape adds one limit of a reshape.

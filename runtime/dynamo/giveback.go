@@ -2,40 +2,53 @@ package dynamo
 
 import (
 	"context"
-
-	"github.com/sluice-go/sluice/runtime"
+	"slices"
 )
 
-// giveBack undoes a charge whose outcome is unknown after all, once, and only if nobody wrote since. It does not keep the
-// caller waiting: Close does that.
-func (s *session) giveBack(ctx context.Context, c *charge) {
-	s.background.start(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
-		defer cancel()
-		back := make([]int64, len(c.cost))
-		for i := range back {
-			back[i] = -c.sent.cost[i]
+// giveBack undoes a charge whose outcome is unknown after all: each bucket once, and only if nobody wrote to it since. It
+// does not keep the caller waiting: Close does that.
+func (c *charge) giveBack(ctx context.Context) {
+	for _, l := range c.legs {
+		if l.sent != nil {
+			c.background.start(func() { c.undo(ctx, l, l.sent) })
 		}
-		img := c.sent.img
-		if c.sent.path == reshape { // if it was applied, the bucket has this schema's limits
-			img = c.reshaped(img, s.now())
-		}
-		b := &slot{resource: c.resource, bucket: &runtime.Bucket{Entity: c.bucket.Entity, Kind: c.bucket.Kind}, memory: c.memory, shape: c.slot.shape}
-		p := planAdjust(back, img, c.slot.shape, s.now())
-		p.verdict, p.undo = write, c.op
-		for {
-			switch r := s.send(ctx, b, &p, newOp()); r.outcome {
-			case applied, refused:
-				b.learn(r.img)
+	}
+}
+
+// undo gives p back if it is the last write of l's bucket.
+func (c *charge) undo(ctx context.Context, l *leg, sent *plan) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.SettleTimeout)
+	defer cancel()
+	img := sent.img
+	if sent.path == reshape { // if it was applied, the bucket has this schema's limits
+		img = sent.predict(c.op)
+	}
+	// On its own from here: the call's buckets are the caller's again.
+	own := &leg{resource: l.resource, want: want{settle: true, shape: l.shape}, entity: l.entity, kind: l.kind, memory: l.memory}
+	undo := c.newCharge([]*leg{own})
+	p := planAdjust(negated(sent.cost[:len(l.cost)]), img, l.shape, c.now())
+	p.verdict, p.undo = write, c.op
+	for {
+		undo.tries++
+		switch r := c.send(ctx, own, &p, undo.op); r.outcome {
+		case applied, refused:
+			own.learn(r.img, true)
+			return
+		case throttled, unapplied, conflict:
+			if undo.again(ctx, undo.unavailable(r.outcome, r.err)) != nil {
 				return
-			case unapplied:
-				if c.pause(ctx, r.err) != nil {
-					return
-				}
-				c.tries++
-			default:
-				return // whether it was given back is unknown: never twice
 			}
+		default:
+			return // whether it was given back is unknown: never twice
 		}
-	})
+	}
+}
+
+// negated returns what gives cost back.
+func negated(cost []int64) []int64 {
+	back := slices.Clone(cost)
+	for i := range back {
+		back[i] = -back[i]
+	}
+	return back
 }

@@ -7,11 +7,15 @@ import (
 )
 
 // bucketKey names a bucket within a session.
-type bucketKey struct{ resource, entity string }
+type bucketKey struct {
+	resource *resource
+	entity   string
+}
 
 // memory is what a process remembers of one bucket. It is shared by concurrent calls; the newest to learn wins.
 type memory struct {
 	image atomic.Pointer[bucket.Image] // nil: unknown, or gone
+	shape atomic.Pointer[shape]        // nil: unknown
 	yield atomic.Int64                 // until when Normals leave room at the top, ms
 }
 

@@ -2,49 +2,303 @@ package dynamo
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // Overrides reads and writes the config items of one table. It implements runtime.OverrideStore.
 type Overrides struct {
-	api   API
-	table string
-	now   func() time.Time
+	api      API
+	table    string
+	now      func() time.Time
+	patience patience
 }
 
 // NewOverrides returns the overrides in table. now dates their versions. It does no I/O.
 func NewOverrides(client API, table string, now func() time.Time) *Overrides {
-	return &Overrides{api: client, table: table, now: now}
+	return &Overrides{api: client, table: table, now: now, patience: newPatience(table)}
 }
 
 // Overrides implements runtime.Session.
 func (s *session) Overrides() runtime.OverrideStore {
-	return NewOverrides(s.api, s.table, s.env.Clock.Now)
+	return &Overrides{api: s.api, table: s.table, now: s.env.Clock.Now, patience: s.patience(operatorTries)}
 }
 
 // Get implements runtime.OverrideStore.
 func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
-	panic("to come")
+	keys := make([]codec.Item, len(at))
+	for i, level := range at {
+		keys[i] = levelKey(spec.Resource, level)
+	}
+	items, err := o.read(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]runtime.Stored, len(at))
+	for i, level := range at {
+		if all[i], _, err = decodeLevel(spec, level, items[primaryKeyOf(keys[i])]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
-// Set implements runtime.OverrideStore.
+// read returns the items that are there, consistently.
+func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[primaryKey]codec.Item, error) {
+	items := make(map[primaryKey]codec.Item, len(keys))
+	for chunk := range slices.Chunk(keys, batchMost) {
+		for left := chunk; len(left) > 0; {
+			err := o.patience.call(ctx, func() error {
+				b, err := batchGet(ctx, o.api, o.table, left, true)
+				if err != nil {
+					return err
+				}
+				maps.Copy(items, b.items)
+				stuck := len(b.left) == len(left)
+				if left = b.left; stuck {
+					return &types.ProvisionedThroughputExceededException{Message: aws.String("no key of the batch was read")}
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			if len(left) > 0 { // DynamoDB is short of throughput
+				o.patience.pause(ctx, 1)
+			}
+		}
+	}
+	return items, nil
+}
+
+// Set implements runtime.OverrideStore. Limits of the item that spec does not know, another binary's, are left as they
+// are; a tombstone ends them too. A write of unknown outcome goes again: its condition holds only if it had not been
+// applied, and its op in the item tells that it had. Version and numbers would not tell: two operators who raise the same
+// limit alike write the same.
 func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
-	panic("to come")
+	conflict := &runtime.ConflictError{Resource: spec.Resource, At: s.At}
+	var old int64
+	if s.Revision != "" {
+		var err error
+		if old, err = strconv.ParseInt(string(s.Revision), 10, 64); err != nil || old < 1 {
+			return "", conflict // no revision of this store, so not what is stored
+		}
+	}
+	for {
+		w, err := o.build(spec, s, old)
+		if err != nil {
+			return "", err
+		}
+		doubtful := false // some try may have been applied
+		err = o.patience.call(ctx, func() error {
+			err := w.send(ctx, o.api)
+			outcome, _ := classify(err)
+			doubtful = doubtful || outcome == unknown
+			return err
+		})
+		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+		if err == nil {
+			return revision(w.ver), nil
+		} else if !ok {
+			return "", err
+		}
+		if op, ok := failed.Item["op"].(*types.AttributeValueMemberS); ok && op.Value == w.op { // applied, by an earlier try
+			return revision(w.ver), nil
+		}
+		there, ver, err := decodeLevel(spec, s.At, failed.Item)
+		switch {
+		case err != nil:
+			return "", err
+		case old != 0, overrides(there):
+			return "", conflict
+		case doubtful && ver >= w.ver: // it may have been applied, and deleted by somebody who saw it
+			return "", conflict
+		}
+		old = ver // a tombstone: nothing is overridden there, as s says
+	}
 }
 
-// List implements runtime.OverrideStore.
+// List implements runtime.OverrideStore. The index may be behind: what it lists is read, and skipped if it is gone.
 func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runtime.Stored, error] {
-	panic("to come")
+	return func(yield func(runtime.Stored, error) bool) {
+		for page, err := range query(ctx, o.api, &o.patience, indexes()[1], listKey(spec.Resource)) {
+			if err != nil {
+				yield(runtime.Stored{}, err)
+				return
+			}
+			for chunk := range slices.Chunk(page, batchMost) {
+				all, err := o.Get(ctx, spec, chunk...)
+				if err != nil {
+					yield(runtime.Stored{}, err)
+					return
+				}
+				for _, stored := range all {
+					if overrides(stored) && !yield(stored, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
+
+// levelWrite replaces what a level says: by an update, or by a put that leaves a tombstone.
+type levelWrite struct {
+	ver    int64
+	op     string
+	update *dynamodb.UpdateItemInput
+	put    *dynamodb.PutItemInput
+}
+
+// build makes the write that puts s in place of what has version old, 0 for nothing. Versions rise though operators'
+// clocks differ: design section 6.
+func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, old int64) (*levelWrite, error) {
+	w := &levelWrite{ver: max(o.now().UnixMilli(), old+1), op: newOp()}
+	if w.ver > lastVersion {
+		return nil, &runtime.SetupError{
+			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 3554", spec.Resource, s.At, w.ver),
+			Do:   "set this host's clock by NTP",
+		}
+	}
+	key := levelKey(spec.Resource, s.At)
+	condition, values := "attribute_not_exists(PK)", codec.Item{}
+	if old != 0 {
+		condition, values[":old"] = "ver = :old", codec.N(old)
+	}
+	if !overrides(s) {
+		key["ver"], key["op"] = codec.N(w.ver), codec.S(w.op)
+		w.put = &dynamodb.PutItemInput{
+			TableName: &o.table, Item: key, ConditionExpression: &condition,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}
+		if old != 0 {
+			w.put.ExpressionAttributeValues = values
+		}
+		return w, nil
+	}
+	values[":ver"], values[":op"] = codec.N(w.ver), codec.S(w.op)
+	values[":list"], values[":at"] = codec.S(listKey(spec.Resource)), codec.S(s.At)
+	set, remove := "SET ver = :ver, op = :op, GSI2PK = :list, GSI2SK = :at", ""
+	for i, l := range s.Limits {
+		attrs := limitAttrs(spec.Limits[i])
+		if l == nil {
+			remove += ", " + strings.Join(attrs[:], ", ")
+			continue
+		}
+		for j, n := range [...]int64{l.Capacity, l.Burst, l.Refill, l.Period} {
+			set += fmt.Sprintf(", %[1]s = :%[1]s", attrs[j])
+			values[":"+attrs[j]] = codec.N(n)
+		}
+	}
+	if remove != "" {
+		set += " REMOVE " + remove[len(", "):]
+	}
+	w.update = &dynamodb.UpdateItemInput{
+		TableName: &o.table, Key: key, UpdateExpression: &set, ConditionExpression: &condition, ExpressionAttributeValues: values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	return w, nil
+}
+
+func (w *levelWrite) send(ctx context.Context, api API) (err error) {
+	if w.put != nil {
+		_, err = api.PutItem(ctx, w.put, once)
+	} else {
+		_, err = api.UpdateItem(ctx, w.update, once)
+	}
+	return err
+}
+
+// overrides reports that s says something.
+func overrides(s runtime.Stored) bool {
+	return slices.ContainsFunc(s.Limits, func(l *bucket.Limit) bool { return l != nil })
+}
+
+// listKey is the key in GSI2 under which the overrides of resource are listed.
+func listKey(resource string) string { return "CONFIG#" + resource }
 
 // levelKey is the key of the config item of resource at a level.
-func levelKey(resource, at string) codec.Item { panic("to come") }
+func levelKey(resource, at string) codec.Item {
+	holder := "KIND#"
+	if strings.Contains(at, "-") { // no kind has one, and an entity's ends its kind
+		holder = "ENTITY#"
+	}
+	return codec.Item{hashKey: codec.S(holder + at), rangeKey: codec.S("#CONFIG#" + resource)}
+}
 
-// decodeLevel reads a config item, which may be empty. ver is its version in ms, 0 for none.
+// lastVersion bounds the version of a level, so that those of two levels add up to less than a revision in cv: design
+// section 6. It is in the year 3554.
+const lastVersion = revisionUnit/2 - 1
+
+// decodeLevel reads a config item, which may be empty. ver is its version in ms, 0 for none. Limits that spec does not
+// know are another binary's, and skipped. It fails with a *runtime.SetupError.
 func decodeLevel(spec *runtime.Spec, at string, item codec.Item) (stored runtime.Stored, ver int64, err error) {
-	panic("to come")
+	stored = runtime.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
+	if len(item) == 0 {
+		return stored, 0, nil
+	}
+	d := codec.Decoder{Item: item}
+	ver = d.Int("ver")
+	err = d.Err()
+	if err == nil && (ver < 1 || ver > lastVersion) {
+		err = &codec.AttributeError{Attr: "ver", Got: strconv.FormatInt(ver, 10), Want: "a time in ms"}
+	}
+	for i, name := range spec.Limits {
+		if err == nil {
+			stored.Limits[i], err = decodeLimit(&d, name)
+		}
+	}
+	if err != nil {
+		return runtime.Stored{}, 0, &runtime.SetupError{
+			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, at),
+			Do:   "mend the item " + itemText(levelKey(spec.Resource, at)) + " and raise its ver",
+			Err:  err,
+		}
+	}
+	stored.Revision = revision(ver)
+	return stored, ver, nil
+}
+
+// decodeLimit reads one limit of a config item, nil where the item has nothing of it.
+func decodeLimit(d *codec.Decoder, name string) (*bucket.Limit, error) {
+	attrs := limitAttrs(name)
+	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
+		return nil, nil
+	}
+	l := &bucket.Limit{Capacity: d.Int(attrs[0]), Burst: d.Int(attrs[1]), Refill: d.Int(attrs[2]), Period: d.Int(attrs[3])}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	if wrong := l.Check(); wrong != "" {
+		return nil, fmt.Errorf("limit %s: %s", name, wrong)
+	}
+	return l, nil
+}
+
+// limitAttrs are the attributes of one limit: capacity, burst, refill and period.
+func limitAttrs(name string) [4]string {
+	p := "l_" + name + "_"
+	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
+}
+
+func revision(ver int64) runtime.Revision { return runtime.Revision(strconv.FormatInt(ver, 10)) }
+
+// itemText names an item by its key, as errors do.
+func itemText(key codec.Item) string {
+	k := primaryKeyOf(key)
+	return k.hash + " / " + k.sort
 }

@@ -15,13 +15,6 @@ type want struct {
 	shape  *shape
 }
 
-// shape is what a bucket of one kind looks like in this binary's schema.
-type shape struct {
-	limits  []bucket.Limit
-	removed []string // dropped by the generated Reshape
-	cv      int64
-}
-
 // view is what is known of a bucket. A nil img is an unknown bucket, or a missing one if that is the truth.
 type view struct {
 	img   *bucket.Image
@@ -72,6 +65,7 @@ type plan struct {
 	repair      bool   // an Adjust of 0 that mends the ttl
 	undo        string // the op of the charge that an Adjust gives back, and the only state it applies to
 	missing     []bool // nil where the bucket has all limits
+	fenced      bool   // unguarded limits are guarded against debt that ttl does not reckon with
 }
 
 // choose picks the write path for w by what is known of the bucket: Retry if it will hold, else Normal if that will,
@@ -359,6 +353,61 @@ func planReshape(cost []int64, img *bucket.Image, s *shape, now int64) plan {
 		p.generic = p.generic || !slices.Contains(s.removed, named.Name)
 	}
 	return p
+}
+
+// fence guards limits that the plan leaves unguarded against more debt than its ttl allows for. A single update sees what
+// it left and mends a ttl that is too short; inside a transaction nothing is seen. Every ttl lasts for a debt of a burst.
+func (p *plan) fence() {
+	if p.img == nil || p.verdict != write {
+		return
+	}
+	p.fenced = true
+	for i, b := range balancesOf(p.img).all {
+		if i < len(p.lo) && p.lo[i] == math.MinInt64 {
+			p.lo[i] = min(b.Tokens, -min(b.Burst, p.burst(i, b))/2)
+		}
+	}
+}
+
+// burst is what limit i's burst will be.
+func (p *plan) burst(i int, b bucket.Balance) int64 {
+	if p.path == reshape && i < len(p.limits) {
+		return p.limits[i].Burst
+	}
+	return b.Burst
+}
+
+// predict returns the bucket as p leaves it, if nobody else has written meanwhile.
+func (p *plan) predict(op string) *bucket.Image {
+	after := &bucket.Image{Refilled: p.rf, Version: p.cv, TTL: p.ttl, Op: op}
+	switch p.path {
+	case create, reshape:
+		after.Balances = bucket.Full(p.limits)
+		after.Missing = make([]bool, len(p.limits))
+		for i := range after.Balances {
+			b, fill := &after.Balances[i], int64(0)
+			if p.img != nil && !p.img.Missing[i] {
+				b.Tokens, b.Consumed, fill = p.img.Balances[i].Tokens, p.img.Balances[i].Consumed, p.fill[i]
+			}
+			b.Tokens = bucket.Sub(bucket.Add(b.Tokens, fill), p.cost[i])
+			b.Consumed = bucket.Add(b.Consumed, p.cost[i])
+		}
+		return after
+	case normal:
+	default: // refill stays unclaimed
+		after.Refilled = p.img.Refilled
+	}
+	all := slices.Clone(balancesOf(p.img).all)
+	for i := range all {
+		all[i].Tokens = bucket.Sub(bucket.Add(all[i].Tokens, p.fill[i]), p.cost[i])
+		all[i].Consumed = bucket.Add(all[i].Consumed, p.cost[i])
+	}
+	n := len(p.img.Balances)
+	after.Balances, after.Missing = all[:n:n], p.img.Missing
+	for i, named := range p.img.Extra {
+		after.Extra = append(after.Extra, bucket.Named{Name: named.Name, Balance: all[n+i]})
+	}
+	return after
 }
 
 // expiry returns the ttl of a bucket with these balances at an instant: the latest that any limit asks for.

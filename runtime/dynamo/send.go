@@ -24,8 +24,8 @@ type reply struct {
 }
 
 // send writes p to b's bucket under op.
-func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
-	w, err := b.build(p, op)
+func (s *session) send(ctx context.Context, l *leg, p *plan, op string) reply {
+	w, err := l.build(p, op)
 	if err != nil {
 		return reply{outcome: fatal, err: err}
 	}
@@ -51,7 +51,7 @@ func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
 		var out *dynamodb.UpdateItemOutput
 		out, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                           &s.table,
-			Key:                                 b.Key(b.bucket.Entity),
+			Key:                                 l.Key(l.entity),
 			UpdateExpression:                    &w.Update,
 			ConditionExpression:                 &w.Cond,
 			ExpressionAttributeNames:            w.Names,
@@ -73,12 +73,12 @@ func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
 		r = reply{outcome: unknown, err: errors.New("the reply to an update is empty")}
 	}
 	if r.outcome == applied || r.outcome == refused {
-		if r.img, err = b.decode(item); err != nil {
+		if r.img, err = l.decode(item); err != nil {
 			r = reply{outcome: fatal, err: err, stands: r.outcome == applied}
-			b.memory.image.Store(nil) // the next call reads first, and so is not charged
+			l.memory.image.Store(nil) // the next call reads first, and so is not charged
 		}
 	}
-	s.observe(b, runtime.StoreEvent{
+	s.observe(l, runtime.StoreEvent{
 		Path: p.name(), Generic: p.generic, Outcome: r.outcome.String(),
 		Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
 	})
@@ -87,11 +87,11 @@ func (s *session) send(ctx context.Context, b *slot, p *plan, op string) reply {
 }
 
 // read reads b's bucket consistently and learns it. The outcome is that of a write: applied, or why not.
-func (s *session) read(ctx context.Context, b *slot) (outcome, error) {
+func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 	began := s.env.Clock.Now()
 	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:              &s.table,
-		Key:                    b.Key(b.bucket.Entity),
+		Key:                    l.Key(l.entity),
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}, once)
@@ -99,7 +99,7 @@ func (s *session) read(ctx context.Context, b *slot) (outcome, error) {
 	if err != nil {
 		o, _ := classify(err)
 		event.Outcome = "failed"
-		s.observe(b, event)
+		s.observe(l, event)
 		return o, explain(s.table, o, err)
 	}
 	if len(out.Item) == 0 {
@@ -108,13 +108,13 @@ func (s *session) read(ctx context.Context, b *slot) (outcome, error) {
 	if c := out.ConsumedCapacity; c != nil {
 		event.Read = aws.ToFloat64(c.CapacityUnits)
 	}
-	s.observe(b, event)
+	s.observe(l, event)
 	s.skew.watch(s.env, began, out.ResultMetadata)
-	img, err := b.decode(out.Item)
+	img, err := l.decode(out.Item)
 	if err != nil {
 		return fatal, err
 	}
-	b.learn(img)
+	l.learn(img, true)
 	return applied, nil
 }
 
@@ -123,44 +123,44 @@ func (s *session) read(ctx context.Context, b *slot) (outcome, error) {
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // build turns p into text and values.
-func (b *slot) build(p *plan, op string) (*codec.Write, error) {
+func (l *leg) build(p *plan, op string) (*codec.Write, error) {
 	w := &codec.Write{
-		Entity: b.bucket.Entity, Image: p.img, Limits: p.limits,
+		Entity: l.entity, Image: p.img, Limits: p.limits,
 		Cost: p.cost, Fill: p.fill, Lo: p.lo, Hi: p.hi,
 		RF: p.rf, CV: p.cv, TTL: p.ttl, Op: op,
 	}
 	switch {
 	case p.generic:
-		if err := buildGeneric(w, p, b.spec); err != nil {
+		if err := buildGeneric(w, p, l.spec); err != nil {
 			return nil, err
 		}
 	case p.path == create:
-		b.Create(w)
+		l.Create(w)
 	case p.path == normal:
-		b.Normal(w)
+		l.Normal(w)
 	case p.path == retry:
-		b.Retry(w)
+		l.Retry(w)
 	case p.path == adjust:
-		b.Adjust(w)
+		l.Adjust(w)
 		if p.undo != "" {
 			// Design section 4: a charge of unknown outcome is given back under its own op, so only while it is the last write.
 			w.Cond = "op = :undo"
 			w.Values[":undo"] = codec.S(p.undo)
 		}
 	case p.path == reshape:
-		b.Reshape(w)
+		l.Reshape(w)
 	}
 	return w, nil
 }
 
 // decode reads an item; none is nil.
-func (b *slot) decode(item codec.Item) (*bucket.Image, error) {
+func (l *leg) decode(item codec.Item) (*bucket.Image, error) {
 	if len(item) == 0 {
 		return nil, nil
 	}
 	img := &bucket.Image{}
-	if err := b.Decode(img, item); err != nil {
-		return nil, malformed(b.bucket.Entity, b.spec.Resource, err)
+	if err := l.Decode(img, item); err != nil {
+		return nil, malformed(l.entity, l.spec.Resource, err)
 	}
 	return img, nil
 }
@@ -190,9 +190,9 @@ func writeUnits(o outcome, consumed *types.ConsumedCapacity) float64 {
 	return 0
 }
 
-func (s *session) observe(b *slot, e runtime.StoreEvent) {
+func (s *session) observe(l *leg, e runtime.StoreEvent) {
 	if f := s.env.Observer.Store; f != nil {
-		e.Resource = b.spec.Resource
+		e.Resource = l.spec.Resource
 		f(e)
 	}
 }

@@ -85,7 +85,10 @@ func newProcess(t testing.TB, api API, seed uint64, clock offsetClock, opt func(
 		}
 		return nil
 	})
-	env := &runtime.Env{Clock: clock, Observer: &runtime.Observer{}, Logger: slog.New(slog.DiscardHandler), SettleTimeout: 5 * time.Second}
+	env := &runtime.Env{
+		Clock: clock, Observer: &runtime.Observer{}, Logger: slog.New(slog.DiscardHandler),
+		SettleTimeout: 5 * time.Second, CacheTTL: time.Minute,
+	}
 	s, err := store.Open(env, defs...)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -220,12 +219,30 @@ func (t *simTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...
 	})
 }
 
+// BatchGetItem reads buckets; nothing overrides their limits.
+func (t *simTable) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	return travel(ctx, t, false, func() (*dynamodb.BatchGetItemOutput, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.reads++
+		out := &dynamodb.BatchGetItemOutput{Responses: map[string][]codec.Item{}}
+		for table, wanted := range in.RequestItems {
+			for _, key := range wanted.Keys {
+				if item := t.load(keyOf(key)); len(item) > 0 {
+					out.Responses[table] = append(out.Responses[table], maps.Clone(item))
+				}
+			}
+		}
+		return out, nil
+	})
+}
+
 // insistent sends give-backs again when their outcome is unknown, as a client's retries would.
 type insistent struct{ API }
 
 func (c *insistent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	out, err := c.API.UpdateItem(ctx, in, opts...)
-	for err != nil && errors.Is(err, errReset) && strings.Contains(*in.ConditionExpression, "attribute_exists") {
+	for unanswered(err) && ctx.Err() == nil && isAdjust(in) {
 		out, err = c.API.UpdateItem(ctx, in, opts...)
 	}
 	return out, err

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
@@ -79,7 +80,8 @@ type Admin interface {
 
 // CreateTable creates a table, waits until it is active, enables its TTL and writes its version item. Each step is
 // skipped where it has been done before, so that calling it again completes what was interrupted. A table of another
-// layout is somebody else's: it is an error, made of *runtime.SetupErrors, and left as it is. created reports whether the
+// layout is somebody else's: it is an error, made of *runtime.SetupErrors, and left as it is. What else has to be mended is
+// a *runtime.SetupError too, and that DynamoDB does not answer a *runtime.UnavailableError. created reports whether the
 // table is new. ctx bounds it.
 func CreateTable(ctx context.Context, client Admin, table string) (created bool, err error) {
 	if created, err = ensureTable(ctx, client, table); err != nil {
@@ -88,7 +90,7 @@ func CreateTable(ctx context.Context, client Admin, table string) (created bool,
 	const most = 10 * time.Minute // ctx usually ends earlier
 	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = time.Second })
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, most); err != nil {
-		return created, fmt.Errorf("wait for table %s: %w", table, err)
+		return created, stepError(table, "wait for table "+table, err)
 	}
 	if err := enableTTL(ctx, client, table); err != nil {
 		return created, err
@@ -99,7 +101,7 @@ func CreateTable(ctx context.Context, client Admin, table string) (created bool,
 		ConditionExpression: aws.String("attribute_not_exists(PK)"),
 	})
 	if _, exists := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !exists {
-		return created, fmt.Errorf("write the version item of table %s: %w", table, err)
+		return created, stepError(table, "write the version item of table "+table, err)
 	}
 	return created, nil
 }
@@ -111,21 +113,30 @@ func ensureTable(ctx context.Context, client Admin, table string) (created bool,
 		return false, errors.Join(wrongLayout(out.Table)...)
 	}
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); !missing {
-		return false, fmt.Errorf("describe table %s: %w", table, err)
+		return false, stepError(table, "describe table "+table, err)
 	}
 	if _, err = client.CreateTable(ctx, Table(table)); err != nil {
 		if _, raced := errors.AsType[*types.ResourceInUseException](err); raced {
 			return false, nil
 		}
-		return false, fmt.Errorf("create table %s: %w", table, err)
+		return false, stepError(table, "create table "+table, err)
 	}
 	return true, nil
+}
+
+// stepError is what a failed step of CreateTable means: an answer of DynamoDB's, or the lack of one, is explained as for
+// every other call; anything else, such as the end of the wait, is told with the step.
+func stepError(table, step string, err error) error {
+	if _, called := errors.AsType[*smithy.OperationError](err); called && !errors.Is(err, context.Canceled) {
+		return checkError(table, err)
+	}
+	return fmt.Errorf("%s: %w", step, err)
 }
 
 func enableTTL(ctx context.Context, client Admin, table string) error {
 	now, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {
-		return fmt.Errorf("describe the TTL of table %s: %w", table, err)
+		return stepError(table, "describe the TTL of table "+table, err)
 	}
 	if ttlEnabled(now.TimeToLiveDescription) {
 		return nil
@@ -137,7 +148,7 @@ func enableTTL(ctx context.Context, client Admin, table string) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("enable the TTL of table %s: %w", table, err)
+		return stepError(table, "enable the TTL of table "+table, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package limittest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
 
@@ -57,4 +59,19 @@ func ExampleFake() {
 	// Acquire of 500, settled for 321: <nil>
 	// Acquire of 500, settled for 0: sluice: fake denied for 1: tpm has 0 of 0 tokens, retry after 1.5s
 	// Acquire of 500, settled for 0: sluice: store unavailable: connection refused
+}
+
+// What a call gets that would rather be served than refused while the store is down.
+func ExampleFake_Fail() {
+	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
+	fake.Fail(&limits.UnavailableError{Err: errors.New("connection refused")})
+
+	user, cost := limits.User{ID: "1"}, limits.GPT4Cost{TPM: 500}
+	_, err := fake.Acquire(context.Background(), user, cost)
+	fmt.Println(err)
+	lease, err := fake.Acquire(context.Background(), user, cost, runtime.OnUnavailable(runtime.Allow))
+	fmt.Println(lease.Degraded(), err)
+	// Output:
+	// sluice: store unavailable: connection refused
+	// true <nil>
 }

@@ -53,7 +53,8 @@ func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
-// A *runtime.DeniedError denies as Deny does.
+// A *runtime.DeniedError denies as Deny does. What limits.yaml has for on_unavailable counts for nothing here, but a call's
+// own runtime.OnUnavailable does: a *runtime.UnavailableError then admits it with a lease that is Degraded.
 func (f *Fake[E, C]) Fail(err error) { f.tell(nil, err) }
 
 func (f *Fake[E, C]) tell(d *denial, err error) {

@@ -182,6 +182,41 @@ func TestFakeFails(t *testing.T) {
 		refused("Acquire"), refused("Wait"), call{Method: "Acquire", Entity: user, Cost: cost})
 }
 
+// TestFakeFailsEveryTime: its breaker, if it had one that lasts, would have opened.
+func TestFakeFailsEveryTime(t *testing.T) {
+	fake, gpt4 := newFake()
+	down := &limits.UnavailableError{Err: errors.New("down")}
+	fake.Fail(down)
+	for range 20 {
+		if _, err := gpt4.Acquire(t.Context(), user, cost); !errors.Is(err, down) || errors.Is(err, runtime.ErrBreakerOpen) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFakeDegrades where the call itself asks for it, and records what becomes of the lease.
+func TestFakeDegrades(t *testing.T) {
+	fake, gpt4 := newFake()
+	fake.Fail(&limits.UnavailableError{Err: errors.New("down")})
+	for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
+		settled, err := gpt4.Acquire(t.Context(), user, cost, runtime.OnUnavailable(policy))
+		if err != nil || !settled.Degraded() {
+			t.Fatalf("%v: degraded %v, %v", policy, settled.Degraded(), err)
+		}
+		released, err := gpt4.Wait(t.Context(), user, cost, runtime.OnUnavailable(policy))
+		if err != nil || !released.Degraded() {
+			t.Fatalf("%v: degraded %v, %v", policy, released.Degraded(), err)
+		}
+		if err := settled.Settle(t.Context(), actual); err != nil {
+			t.Error(err)
+		}
+		released.Release(t.Context())
+	}
+	one, two := call{Method: "Acquire", Entity: user, Cost: cost, Settled: actual, Done: true},
+		call{Method: "Wait", Entity: user, Cost: cost, Done: true, Released: true}
+	recorded(t, fake, one, two, one, two)
+}
+
 // TestFakeFindsFault where a Resource does, but for what only the schema knows.
 func TestFakeFindsFault(t *testing.T) {
 	fake, gpt4 := newFake()

@@ -92,7 +92,7 @@ func TestFaultsReachTheStore(t *testing.T) {
 		engine := memdynamo.New()
 		lim := open(t, limittest.StoreOn(t, engine))
 		engine.Faults().Down(true)
-		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000})
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000}, runtime.OnUnavailable(runtime.Deny))
 		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
 			t.Errorf("down: %v", err)
 		}
@@ -101,24 +101,24 @@ func TestFaultsReachTheStore(t *testing.T) {
 	})
 }
 
-// The reply to the third update is lost. The limiter tries again, is refused, sees that this is because of its own write, and
-// has charged once.
+// The reply to the third transaction is lost. The limiter sends it again under its token, learns that it was applied, and has
+// charged once: four transactions of two items are billed, and the keys of two new buckets in an index.
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := memdynamo.New()
 		engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
-			if r.Operation == "UpdateItem" && r.Number == 3 {
+			if r.Operation == "TransactWriteItems" && r.Number == 3 {
 				return memdynamo.LoseReply
 			}
 			return memdynamo.None
 		})
 		lim, err := limits.New(limittest.StoreOn(t, engine))
 		var lease *limits.GPT4Lease
-		for n := 0; err == nil && n < 4; n++ { // the first makes the bucket, the others update it
+		for n := 0; err == nil && n < 4; n++ {
 			lease, err = lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 500})
 		}
-		billed := engine.Consumed().Tables[limittest.Table]["UpdateItem"]
-		if err != nil || lease.Remaining().TPM < 13_000 || billed.Applied.Write != 3 || billed.Refused.Write != 1 {
+		billed := engine.Consumed().Tables[limittest.Table]["TransactWriteItems"]
+		if err != nil || lease.Remaining().TPM < 13_000 || billed.Applied.Write != 4*2*2+2*2 || billed.Applied.Read == 0 {
 			t.Errorf("%v; of 15,000 tokens %d are left; billed %+v", err, lease.Remaining().TPM, billed)
 		}
 	})
@@ -131,7 +131,7 @@ func TestBubbleEndsWithWorkInTheBackground(t *testing.T) {
 		lim := open(t, limittest.StoreOn(t, engine))
 		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 1_000})
 		engine.Faults().Latency(memdynamo.Constant(2 * time.Second))
-		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 1_000})
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 1_000}, runtime.OnUnavailable(runtime.Deny))
 		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
 			t.Errorf("it takes four seconds, which is too long: %v", err)
 		}

@@ -58,7 +58,7 @@ func (s *session[E, C]) cost(v []int64) (cost C) {
 	return cost
 }
 
-// observer notes how the call ended.
+// observer notes how the call ended, and how its lease did where the failure policy admitted it: then Settle is not asked.
 func (s *session[E, C]) observer() *runtime.Observer {
 	refused := func(e runtime.Event) {
 		s.fake.mu.Lock()
@@ -67,7 +67,23 @@ func (s *session[E, C]) observer() *runtime.Observer {
 			s.call.Err = e.Err
 		}
 	}
-	return &runtime.Observer{Denied: refused, Failed: refused}
+	return &runtime.Observer{
+		Denied: refused, Failed: refused,
+		Settled: func(e runtime.Event) {
+			s.fake.mu.Lock()
+			defer s.fake.mu.Unlock()
+			if e.Local {
+				s.call.Done, s.call.Settled = true, s.said[len(s.said)-1]
+			}
+		},
+		Released: func(e runtime.Event) {
+			s.fake.mu.Lock()
+			defer s.fake.mu.Unlock()
+			if e.Local {
+				s.call.Done, s.call.Released = true, true
+			}
+		},
+	}
 }
 
 // Acquire implements runtime.Session.

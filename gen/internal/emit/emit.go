@@ -38,6 +38,7 @@ func Files(p *model.Package, digests []digest.Entry) ([]File, error) {
 	jobs := []job{
 		{LimitsFile, func(f *file) { limits(f, p, digests) }},
 		{"entities.go", func(f *file) { entities(f, p) }},
+		{"entities_test.go", func(f *file) { entitiesTest(f, p) }},
 		{"deltas.go", func(f *file) { deltas(f, p) }},
 	}
 	for _, r := range p.Resources {

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
@@ -25,6 +26,12 @@ func entities(f *file, p *model.Package) {
 		kind(f, k)
 	}
 	for _, k := range p.Kinds {
+		if k.Parent != nil {
+			byID(f, k)
+		}
+	}
+	parse(f, p)
+	for _, k := range p.Kinds {
 		chain(f, k)
 	}
 	f.Line()
@@ -47,7 +54,8 @@ func kind(f *file, k *model.Kind) {
 	}
 	if k.Parent != nil {
 		says = fmt.Sprintf("%s is an entity whose parent is %s.", k.Type, article(k.Parent.Type))
-		fields = append(fields, jen.Id(k.Parent.Type).Id(k.Parent.Type).Comment("// not charged by this entity's calls: may stay empty"))
+		fields = append(fields, described(jen.Id(k.Parent.Type).Id(k.Parent.Type), parentNote(k))...)
+		fields = append(fields, jen.Id("lookup").Bool().Comment("// the parent comes from the table"))
 	}
 	says += fmt.Sprintf(" Its id is stored as %s<ID>", k.Prefix)
 	if k.Parent != nil {
@@ -57,13 +65,58 @@ func kind(f *file, k *model.Kind) {
 	f.decl(about(says, k.Doc), jen.Type().Id(k.Type).Struct(fields...))
 }
 
+// byID prints the constructor of an entity whose parent is looked up. Kinds whose ancestors nobody charges have it too, so
+// that ParseEntity is alike for all, and callers stay as they are when limits.yaml comes to charge the parent.
+func byID(f *file, k *model.Kind) {
+	says := fmt.Sprintf("%s is %s without its %s, which nothing looks up as no call charges it.", k.ByID, article(k.Type), k.Parent.Type)
+	if by := slices.Concat(k.ParentBy, k.AboveBy); len(by) > 0 {
+		says = fmt.Sprintf("%s is %s whose %s is looked up in the table, and cached, by calls on %s: an *InvalidError if the "+
+			"table does not know the %s.", k.ByID, article(k.Type), k.Parent.Type, resourceNames(by), k.Type)
+	}
+	f.decl(says, jen.Func().Id(k.ByID).Params(jen.Id("id").String()).Id(k.Type).Block(
+		jen.Return(jen.Id(k.Type).Values(pair("ID", jen.Id("id")), pair("lookup", jen.True())))))
+}
+
+// parse prints ParseEntity.
+func parse(f *file, p *model.Package) {
+	names := make([]string, len(p.Kinds))
+	for i, k := range p.Kinds {
+		names[i] = k.Name
+	}
+	before := len("\tkind, id, err := runtime.ParseID(stored, []string{})")
+	list := jen.Index().String().Add(braces(literals(names...), few(6, before, len(`"", `), names)))
+	entities := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, unresolved(k, jen.Id("id"))) })
+	says := "ParseEntity reads an entity as stored, such as " + p.Kinds[len(p.Kinds)-1].Prefix + "123."
+	if slices.ContainsFunc(p.Kinds, func(k *model.Kind) bool { return k.Parent != nil }) {
+		says += " Where its kind has a parent, that is to be looked up."
+	}
+	f.decl(says+" The error is an *InvalidError.",
+		jen.Func().Id("ParseEntity").Params(jen.Id("stored").String()).Params(jen.Id("Entity"), jen.Error()).Block(
+			define("kind, id, err", jen.Qual(runtimePath, "ParseID").Call(jen.Id("stored"), list)),
+			jen.If(jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Nil(), jen.Err())),
+			jen.Return(jen.Index().Id("Entity").Add(lines(entities...)).Index(jen.Id("kind")), jen.Nil()),
+		))
+}
+
+// unresolved is an entity of which the id alone is known.
+func unresolved(k *model.Kind, id jen.Code) jen.Code {
+	if k.Parent == nil {
+		return jen.Id(k.Type).Values(pair("ID", id))
+	}
+	return jen.Id(k.ByID).Call(id)
+}
+
 func chain(f *file, k *model.Kind) {
-	link := jen.Append(jen.Id("dst"), jen.Qual(runtimePath, "Link").Values(
-		pair("Kind", jen.Id(k.Const)), pair("ID", jen.Id(k.Receiver).Dot("ID"))))
-	body := []jen.Code{jen.Return(link)}
+	link := func(more ...jen.Code) jen.Code {
+		return jen.Append(jen.Id("dst"), jen.Qual(runtimePath, "Link").Values(append([]jen.Code{
+			pair("Kind", jen.Id(k.Const)), pair("ID", jen.Id(k.Receiver).Dot("ID"))}, more...)...))
+	}
+	body := []jen.Code{jen.Return(link())}
 	if k.Parent != nil {
+		lookup := jen.Id(k.Receiver).Dot("lookup")
 		body = []jen.Code{
-			jen.Id("dst").Op("=").Add(link),
+			jen.Id("dst").Op("=").Add(link(pair("Lookup", lookup))),
+			jen.If(lookup).Block(jen.Return(jen.Id("dst"))),
 			jen.Return(jen.Id(k.Receiver).Dot(k.Parent.Type).Dot("Chain").Call(jen.Id("dst"))),
 		}
 	}

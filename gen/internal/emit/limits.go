@@ -39,10 +39,10 @@ func packageDoc(p *model.Package) string {
 	switch n := len(resources); {
 	case n == 1:
 		s += "resource " + resources[0]
-	case n <= 12:
+	case n <= manyResources:
 		s += "resources " + list(resources, "and")
 	default:
-		s += fmt.Sprintf("%d resources", n)
+		s += resourceNames(resources)
 	}
 	if len(kinds) == 1 {
 		return s + ", for entities of kind " + kinds[0] + "."
@@ -53,20 +53,28 @@ func packageDoc(p *model.Package) string {
 // limiter prints the Limiter and its constructor.
 func limiter(f *file, p *model.Package) {
 	fields := []jen.Code{jen.Op("*").Qual(runtimePath, "Limiter"), jen.Line()}
-	binds := make([]jen.Code, 0, len(p.Resources))
+	var binds, configs, overrides []jen.Code
 	longest := 0
 	for _, r := range p.Resources {
 		longest = max(longest, len(r.Const))
 	}
 	for _, r := range p.Resources {
-		says := fmt.Sprintf("%s limits %s by %s, for %s.", r.Const, r.Name, list(limitNames(r), "and"), list(chargedTypes(r, plain), "and"))
+		says := fmt.Sprintf("%s limits %s by %s, for %s.", r.Const, r.Name, list(limitNames(r), "and"), list(chargedChains(r, plain), "and"))
 		fields = append(fields, field(about(says, r.Doc)), jen.Id(r.Const).Op("*").Id(r.Resource))
 		before := tab + longest + len(": runtime.Bind[]") + len(r.Entity)
 		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Add(
 			flow(before, []string{"b", r.Definition + "{}", r.ToVector, r.FromVector}))))
+		configs = append(configs, jen.Id(r.Const).Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Override)))
+		overrides = append(overrides, pair(r.Const, jen.Qual(runtimePath, "BindConfig").Types(jen.Id(r.Entity)).Add(
+			flow(before+tab+len("Config"), []string{"b", r.Definition + "{}", r.ToLimits, r.FromLimits}))))
 	}
+	fields = append(fields, jen.Line(), field("Config reads and writes what overrides these numbers."), jen.Id("Config").Id("Config"))
+	binds = append(binds, pair("Config", jen.Id("Config").Add(lines(overrides...))))
 	f.decl("Limiter holds one typed entry per resource. It is safe for concurrent use.",
 		jen.Type().Id("Limiter").Struct(fields...))
+	f.decl("Config holds one typed entry per resource, for what overrides the numbers of "+p.Source+": of one entity, "+
+		"or of all of a kind. It is safe for concurrent use.",
+		jen.Type().Id("Config").Struct(configs...))
 
 	f.decl("New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not\n"+
 		"one of "+p.Source+"'s stores, or an option is wrong.",
@@ -92,6 +100,7 @@ func failures(f *file) {
 		{"ContendedError", "says that every attempt lost its race; nothing was charged, and trying again is safe."},
 		{"UnavailableError", "says that the store did not answer in time or is down."},
 		{"SetupError", "says that somebody has to mend the installation."},
+		{"ConflictError", "says that somebody else has changed an override since it was read."},
 	} {
 		aliases = append(aliases, field(e.name+" "+e.says), jen.Id(e.name).Op("=").Qual(runtimePath, e.name))
 	}

@@ -14,10 +14,11 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 	constants(f, r)
 	aliases(f, r)
 
-	f.decl(fmt.Sprintf("%s is who may be charged for %s: %s.", r.Entity, r.Name, list(chargedTypes(r, article), "or")),
+	f.decl(fmt.Sprintf("%s is who may be charged for %s: %s.", r.Entity, r.Name, list(chargedChains(r, article), "or")),
 		jen.Type().Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()))
 
 	cost(f, r)
+	override(f, r)
 	bucket(f, r)
 
 	f.decl("", jen.Type().Id(r.Definition).Struct())
@@ -62,6 +63,20 @@ func cost(f *file, r *model.Resource) {
 		jen.Type().Id(r.Cost).Struct(fields...))
 }
 
+// override prints the struct of optional limits.
+func override(f *file, r *model.Resource) {
+	fields := []jen.Code{
+		jen.Id("_").Struct().Comment("// forces field names"),
+		jen.Line(),
+	}
+	for _, l := range r.Limits {
+		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(bucketPath, "Limit"), apart(l.Doc))...)
+	}
+	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. A limit of 200 tokens per minute is "+
+		"new(bucket.Per(200, time.Minute)).", r.Override, r.Name),
+		jen.Type().Id(r.Override).Struct(fields...))
+}
+
 // described puts note behind a field, or above it if it is long or has paragraphs of its own.
 func described(code *jen.Statement, note string) []jen.Code {
 	switch {
@@ -96,13 +111,16 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 		pair("Revision", jen.Id("Revision")),
 		pair("Limits", jen.Index().String().Add(braces(
 			each(r.Limits, func(_ int, l *model.Limit) jen.Code { return jen.Id(l.Const) }),
-			few(6, len("\t\tLimits:   []string{},"), len(", "), limitConsts(r))))),
+			few(6, len("\t\tLimits:        []string{},"), len(", "), limitConsts(r))))),
 	}
 	if len(r.Removed) > 0 {
 		fields = append(fields, pair("Removed", slice(jen.String(), each(r.Removed, func(_ int, a model.Attrs) jen.Code {
 			return jen.Lit(a.Limit)
 		}))))
 	}
+	fields = append(fields,
+		pair("Cascade", jen.Qual(runtimePath, r.Cascade)),
+		pair("OnUnavailable", jen.Qual(runtimePath, r.OnUnavailable)))
 	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
 	fields = append(fields, pair("Kinds", jen.Index().Qual(runtimePath, "Kind").Add(lines(kinds...))))
 	f.decl("Spec implements runtime.Definition.",
@@ -112,10 +130,13 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 
 // specKind is one kind of a Spec, with its numbers where it has a bucket.
 func specKind(r *model.Resource, k *model.Kind) jen.Code {
-	name, prefix := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix))
+	name, prefix, parent := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix)), jen.Qual(runtimePath, "NoParent")
+	if k.Parent != nil {
+		parent = jen.Id(k.Parent.Const)
+	}
 	for _, c := range r.Charged {
 		if c.Kind == k {
-			return lines(name, prefix,
+			return lines(name, prefix, pair("Parent", parent),
 				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int, l *model.Limit) jen.Code {
 					return noted(l.Name+": "+numbers(c.Numbers[i]), parameters(c.Numbers[i]))
 				})...))),
@@ -123,7 +144,7 @@ func specKind(r *model.Resource, k *model.Kind) jen.Code {
 			)
 		}
 	}
-	return jen.Values(name, prefix)
+	return jen.Values(name, prefix, pair("Parent", parent))
 }
 
 // parameters is a bucket.Limit: millitokens and milliseconds.
@@ -135,15 +156,20 @@ func parameters(n schema.Numbers) jen.Code {
 	)
 }
 
-// vectors prints the two functions between costs and vectors.
+// vectors prints the functions between costs and vectors, and between overrides and vectors.
 func vectors(f *file, r *model.Resource) {
-	cost := []string{"dst"}
-	for _, name := range limitFields(r) {
-		cost = append(cost, "c."+name)
+	convert := func(name, typ, to, from string, element jen.Code) {
+		arguments := []string{"dst"}
+		for _, limit := range limitFields(r) {
+			arguments = append(arguments, name+"."+limit)
+		}
+		vector := jen.Index().Add(element)
+		f.decl("", jen.Func().Id(to).Params(jen.Id(name).Id(typ), jen.Id("dst").Add(vector)).Add(vector).Block(
+			jen.Return(jen.Id("append").Add(flow(len("return append"), arguments)))))
+		values := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Id("v").Index(jen.Lit(i))) })
+		f.decl("", jen.Func().Id(from).Params(jen.Id("v").Add(vector)).Id(typ).Block(
+			jen.Return(jen.Id(typ).Add(braces(values, few(4, len("\treturn {}")+len(typ), len(": v[0], "), limitFields(r)))))))
 	}
-	f.decl("", jen.Func().Id(r.ToVector).Params(jen.Id("c").Id(r.Cost), jen.Id("dst").Index().Int64()).Index().Int64().Block(
-		jen.Return(jen.Id("append").Add(flow(len("return append"), cost)))))
-	values := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Id("v").Index(jen.Lit(i))) })
-	f.decl("", jen.Func().Id(r.FromVector).Params(jen.Id("v").Index().Int64()).Id(r.Cost).Block(
-		jen.Return(jen.Id(r.Cost).Add(braces(values, few(4, len("\treturn {}")+len(r.Cost), len(": v[0], "), limitFields(r)))))))
+	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64())
+	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(bucketPath, "Limit"))
 }

@@ -14,7 +14,7 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 	if p.DynamoDB {
 		body = append(body, define("r", jen.Id(r.Definition).Values()), define("b", sampleBucket(r)))
 	}
-	body = append(body, run("vectors", testVectors(r)...))
+	body = append(body, run("vectors", testVectors(r)...), run("overrides", testOverrides(r)...))
 	if p.DynamoDB {
 		body = append(body,
 			run("item", testItem(r)...),
@@ -71,6 +71,19 @@ func testVectors(r *model.Resource) []jen.Code {
 		jen.If(jen.Op("!").Qual("slices", "Equal").Call(jen.Id("v"), slice(jen.Int64(), numbers)).
 			Op("||").Id(r.FromVector).Call(jen.Id("v")).Op("!=").Id("c")).Block(
 			fail("%+v became %v", jen.Id("c"), jen.Id("v"))),
+	}
+}
+
+// testOverrides holds schema order against the fields of overrides, and each vector function against the other.
+func testOverrides(r *model.Resource) []jen.Code {
+	fields := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Id("v").Index(jen.Lit(i))) })
+	limits := each(r.Limits, func(i int, _ *model.Limit) jen.Code { return jen.Values(pair("Capacity", jen.Lit(i+1))) })
+	return []jen.Code{
+		define("v", slice(jen.Op("*").Qual(bucketPath, "Limit"), limits)),
+		define("l", jen.Id(r.Override).Add(braces(fields, few(4, len("\t\tl := {}")+len(r.Override), len(": v[0], "), limitFields(r))))),
+		jen.If(jen.Op("!").Qual("slices", "Equal").Call(jen.Id(r.ToLimits).Call(jen.Id("l"), jen.Nil()), jen.Id("v")).
+			Op("||").Id(r.FromLimits).Call(jen.Id("v")).Op("!=").Id("l")).Block(
+			fail("%+v is not %v", jen.Id("l"), jen.Id("v"))),
 	}
 }
 
@@ -202,4 +215,62 @@ func sample(f *file, r *model.Resource) {
 				pair("Op", jen.Lit("op")),
 			))),
 		))
+}
+
+// entitiesTest prints the test of entities.go.
+func entitiesTest(f *file, p *model.Package) {
+	var chains, stored []jen.Code
+	bad := []jen.Code{jen.List(literals("", "NONE-1")...)} // kinds are in small letters
+	for _, k := range p.Kinds {
+		for _, e := range testChains(k) {
+			chains = append(chains, lines(e...))
+		}
+		stored = append(stored, jen.Lit(k.Prefix+"1-2").Op(":").Add(unresolved(k, jen.Lit("1-2"))))
+		bad = append(bad, jen.List(literals(k.Name, k.Prefix, k.Prefix+"#")...))
+	}
+	f.decl("TestEntities holds the chain of each kind against what is to be charged and looked up, and stored ids against entities.",
+		jen.Func().Id("TestEntities").Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(
+			jen.For(jen.List(jen.Id("_"), jen.Id("c")).Op(":=").Range().Index().Struct(
+				jen.Id("entity").Id("Entity"),
+				jen.Id("chain").Index().Qual(runtimePath, "Link"),
+			).Add(lines(chains...))).Block(
+				jen.If(define("got", jen.Id("c").Dot("entity").Dot("Chain").Call(jen.Nil())),
+					jen.Op("!").Qual("slices", "Equal").Call(jen.Id("got"), jen.Id("c").Dot("chain"))).Block(
+					fail("%+v has chain %+v, want %+v", jen.Id("c").Dot("entity"), jen.Id("got"), jen.Id("c").Dot("chain"))),
+			),
+			jen.For(jen.List(jen.Id("stored"), jen.Id("want")).Op(":=").Range().Map(jen.String()).Id("Entity").Add(lines(stored...))).Block(
+				jen.If(define("got, err", jen.Id("ParseEntity").Call(jen.Id("stored"))),
+					jen.Err().Op("!=").Nil().Op("||").Id("got").Op("!=").Id("want")).Block(
+					fail("%q is %+v, %v, want %+v", jen.Id("stored"), jen.Id("got"), jen.Err(), jen.Id("want"))),
+			),
+			jen.For(jen.List(jen.Id("_"), jen.Id("stored")).Op(":=").Range().Index().String().Add(lines(bad...))).Block(
+				jen.Var().Id("invalid").Op("*").Id("InvalidError"),
+				jen.If(define("got, err", jen.Id("ParseEntity").Call(jen.Id("stored"))),
+					jen.Id("got").Op("!=").Nil().Op("||").Op("!").Qual("errors", "As").Call(jen.Err(), jen.Op("&").Id("invalid"))).Block(
+					fail("%q is %+v, %v", jen.Id("stored"), jen.Id("got"), jen.Err())),
+			),
+		))
+}
+
+// testChains returns entities of kind k, each with its chain: one whose parent is given, and one whose parent is not.
+func testChains(k *model.Kind) [][]jen.Code {
+	link := func(k *model.Kind, id string, lookup bool) jen.Code {
+		fields := []jen.Code{pair("Kind", jen.Id(k.Const)), pair("ID", jen.Lit(id))}
+		if lookup {
+			fields = append(fields, pair("Lookup", jen.True()))
+		}
+		return jen.Values(fields...)
+	}
+	links := func(links ...jen.Code) jen.Code { return jen.Index().Qual(runtimePath, "Link").Add(braces(links, 1)) }
+	alone := []jen.Code{unresolved(k, jen.Lit("1")), links(link(k, "1", k.Parent != nil))}
+	if k.Parent == nil {
+		return [][]jen.Code{alone}
+	}
+	return [][]jen.Code{
+		{
+			jen.Id(k.Type).Values(pair("ID", jen.Lit("1")), pair(k.Parent.Type, unresolved(k.Parent, jen.Lit("2")))),
+			links(link(k, "1", false), link(k.Parent, "2", k.Parent.Parent != nil)),
+		},
+		alone,
+	}
 }

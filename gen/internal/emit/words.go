@@ -134,6 +134,44 @@ func chargedTypes(r *model.Resource, with func(string) string) []string {
 
 func plain(s string) string { return s }
 
+// chargedChains returns the types of the kinds that have a bucket of r, each with those of its ancestors that a call
+// charges along.
+func chargedChains(r *model.Resource, with func(string) string) []string {
+	names := chargedTypes(r, with)
+	for i, c := range r.Charged {
+		var along []string
+		for _, k := range c.Along {
+			along = append(along, k.Type)
+		}
+		if len(along) > 0 {
+			names[i] += " (then its " + list(along, "and") + " too)"
+		}
+	}
+	return names
+}
+
+// parentNote says when an entity's parent is charged, and else what of it may stay empty.
+func parentNote(k *model.Kind) string {
+	switch {
+	case len(k.ParentBy) > 0:
+		return "charged too by calls on " + resourceNames(k.ParentBy)
+	case len(k.AboveBy) > 0:
+		return "its own ID may stay empty: calls on " + resourceNames(k.AboveBy) + " charge what is above it"
+	}
+	return "not charged by this entity's calls: may stay empty in them"
+}
+
+// resourceNames lists names of resources, or says how many they are.
+func resourceNames(names []string) string {
+	if n := len(names); n > manyResources {
+		return fmt.Sprintf("%d resources", n)
+	}
+	return list(names, "and")
+}
+
+// manyResources is from when on comments count resources.
+const manyResources = 12
+
 // costNote says what limit i is and what a 0 stands for.
 func costNote(r *model.Resource, i int) string {
 	note := r.Limits[i].Doc

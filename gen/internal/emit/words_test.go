@@ -77,6 +77,21 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+func TestParentNote(t *testing.T) {
+	many := strings.Split(strings.Repeat("x", 13), "")
+	for want, k := range map[string]*model.Kind{
+		"not charged by this entity's calls: may stay empty in them":      {},
+		"charged too by calls on gpt-4":                                   {ParentBy: []string{"gpt-4"}, AboveBy: []string{"api"}},
+		"charged too by calls on gpt-4, gpt-5 and api":                    {ParentBy: []string{"gpt-4", "gpt-5", "api"}},
+		"charged too by calls on 13 resources":                            {ParentBy: many},
+		"its own ID may stay empty: calls on api charge what is above it": {AboveBy: []string{"api"}},
+	} {
+		if got := parentNote(k); got != want {
+			t.Errorf("%+v is %q, want %q", k, got, want)
+		}
+	}
+}
+
 // TestStores: without the store there is nothing of it.
 func TestStores(t *testing.T) {
 	n := schema.Numbers{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}
@@ -84,7 +99,7 @@ func TestStores(t *testing.T) {
 		Revision: 1, Package: "limits", Kinds: []*schema.Kind{{Name: "user", GoName: "User", Parent: -1}},
 		Resources: []*schema.Resource{{
 			Name: "api", GoName: "API", Limits: []*schema.Limit{{Name: "rps", GoName: "RPS", Numbers: n}},
-			Charged: []schema.Charged{{Limits: []schema.Numbers{n}, PerCall: []int64{1}}},
+			Charged: []schema.Charged{{Limits: []schema.Numbers{n}, PerCall: []int64{1}}}, Cascade: "atomic", OnUnavailable: "allow",
 		}},
 	}
 	for _, stores := range [][]string{{"dynamodb"}, nil} {
@@ -121,7 +136,7 @@ func TestDocsStayComments(t *testing.T) {
 			Resources: []*schema.Resource{{
 				Name: "api", GoName: "API", Doc: trimmed(),
 				Limits:  []*schema.Limit{{Name: "rps", GoName: "RPS", Doc: trimmed(), Numbers: n}, {Name: "rpm", GoName: "RPM", Doc: trimmed(), Numbers: n}},
-				Charged: []schema.Charged{{Limits: []schema.Numbers{n, n}, PerCall: []int64{1, 0}}},
+				Charged: []schema.Charged{{Limits: []schema.Numbers{n, n}, PerCall: []int64{1, 0}}}, Cascade: "atomic", OnUnavailable: "allow",
 			}},
 		}, "limits.yaml"), nil)
 		if err != nil {

@@ -28,10 +28,14 @@ type Kind struct {
 	Name, Doc string
 	Prefix    string // of its stored ids: user-
 	Type      string // User
+	ByID      string // UserByID, for kinds that have a parent
 	Const     string // its index, kindUser
 	Receiver  string // u
 	Parent    *Kind  // nil for none
 	Markers   []string
+
+	ParentBy []string // resources whose calls, when they charge this kind or below, charge its parent too
+	AboveBy  []string // of the others, those whose calls then charge an ancestor of the parent
 }
 
 // Resource is a resource with its Go names and keys.
@@ -48,9 +52,12 @@ type Resource struct {
 	Lease      string
 	Entity     string
 	Cost       string
+	Override   string // GPT4Limits
 	Bucket     string
 	ToVector   string // gpt4Vector
 	FromVector string // gpt4Cost
+	ToLimits   string // gpt4LimitsVector
+	FromLimits string // gpt4LimitsOf
 	Test       string
 	Benchmark  string
 
@@ -59,6 +66,9 @@ type Resource struct {
 	Limits  []*Limit
 	Removed []Attrs
 	Charged []*Charged
+
+	Cascade       string // runtime's constant: CascadeAtomic
+	OnUnavailable string // runtime's constant: Allow
 }
 
 // Path is the names of one write path: of its method, and of the constants that hold its text.
@@ -86,6 +96,7 @@ func (a Attrs) All() []string {
 // Charged is a kind that has a bucket of a resource, and that bucket's numbers, in the order of the resource's limits.
 type Charged struct {
 	Kind    *Kind
+	Along   []*Kind // ancestors whose buckets a call charges too, nearest first
 	Numbers []schema.Numbers
 	PerCall []int64
 }
@@ -105,22 +116,56 @@ func Of(s *schema.Schema, source string) *Package {
 	}
 	for i, k := range s.Kinds {
 		if k.Parent >= 0 {
-			p.Kinds[i].Parent = p.Kinds[k.Parent]
+			p.Kinds[i].Parent, p.Kinds[i].ByID = p.Kinds[k.Parent], k.GoName+"ByID"
 		}
 	}
 	for _, r := range s.Resources {
 		m := ResourceOf(r)
+		m.Cascade, m.OnUnavailable = "Cascade"+titled(r.Cascade), titled(r.OnUnavailable)
 		for _, c := range r.Charged {
 			kind := p.Kinds[c.Kind]
 			kind.Markers = append(kind.Markers, m.Definition)
 			m.Charged = append(m.Charged, &Charged{Kind: kind, Numbers: c.Limits, PerCall: c.PerCall})
+		}
+		if r.Cascade != schema.CascadeNone {
+			cascade(m)
 		}
 		p.Resources = append(p.Resources, m)
 	}
 	return p
 }
 
-// ResourceOf returns the model of r without the kinds it charges, which is enough for its expressions.
+// cascade says of a resource's kinds, and of those between them, what its calls charge along.
+func cascade(m *Resource) {
+	has := func(k *Kind) bool {
+		return slices.ContainsFunc(m.Charged, func(c *Charged) bool { return c.Kind == k })
+	}
+	add := func(to *[]string) {
+		if !slices.Contains(*to, m.Name) {
+			*to = append(*to, m.Name)
+		}
+	}
+	for _, c := range m.Charged {
+		for k := c.Kind; k.Parent != nil; k = k.Parent {
+			if has(k.Parent) {
+				c.Along = append(c.Along, k.Parent)
+			}
+		}
+		if len(c.Along) == 0 {
+			continue
+		}
+		top := c.Along[len(c.Along)-1]
+		for k := c.Kind; k != top; k = k.Parent {
+			if has(k.Parent) {
+				add(&k.ParentBy)
+			} else {
+				add(&k.AboveBy)
+			}
+		}
+	}
+}
+
+// ResourceOf returns the model of r without the kinds it charges and how, which is enough for its expressions.
 func ResourceOf(r *schema.Resource) *Resource {
 	private := schema.Unexported(r.GoName)
 	path := func(method string) Path {
@@ -139,9 +184,12 @@ func ResourceOf(r *schema.Resource) *Resource {
 		Lease:      r.GoName + "Lease",
 		Entity:     r.GoName + "Entity",
 		Cost:       r.GoName + "Cost",
+		Override:   r.GoName + "Limits",
 		Bucket:     r.GoName + "Bucket",
 		ToVector:   private + "Vector",
 		FromVector: private + "Cost",
+		ToLimits:   private + "LimitsVector",
+		FromLimits: private + "LimitsOf",
 		Test:       "Test" + r.GoName,
 		Benchmark:  "Benchmark" + r.GoName,
 		Create:     path("Create"),
@@ -160,6 +208,9 @@ func ResourceOf(r *schema.Resource) *Resource {
 	}
 	return m
 }
+
+// titled returns a word of limits.yaml as runtime's constants have it.
+func titled(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func attrs(limit string) Attrs {
 	field := func(f string) string { return "b_" + limit + "_" + f }

@@ -10,22 +10,22 @@ import (
 // Generated code has these scopes, each a section of this file: the package, its structs, its folder. This is the one
 // list of the names in them; Declared lets the generator's tests hold its output against it.
 
-// packageNames are what generated code declares whatever the schema, or will.
+// packageNames are what generated code and its tests declare whatever the schema.
 func packageNames() []string {
-	return append([]string{
-		"Entity", "Limiter", "New", "ExtractDeltas", "Revision", "ErrSettled",
-		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
-	}, keptNames()...)
+	return []string{
+		"Entity", "ParseEntity", "Limiter", "Config", "New", "ExtractDeltas", "Revision", "ErrSettled",
+		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError", "ConflictError",
+		"TestEntities",
+	}
 }
 
-// keptNames are what generated code will declare, in the package or as members of Limiter.
-func keptNames() []string { return []string{"Config", "ParseEntity", "ConflictError", "AcquireAll"} }
-
-const kept = "kept for later versions of generated code"
-
 // kindNamesInGo are what generated code declares for a kind.
-func kindNamesInGo(goName string) []string {
-	return []string{goName, goName + "ByID", "kind" + goName}
+func kindNamesInGo(k *Kind) []string {
+	names := []string{k.GoName, "kind" + k.GoName}
+	if k.Parent >= 0 {
+		names = append(names, k.GoName+"ByID")
+	}
+	return names
 }
 
 // typeSuffixes are what the exported types of a resource end in.
@@ -41,13 +41,14 @@ func resourceNamesInGo(goName string) []string {
 	}
 	private := Unexported(goName)
 	names = append(names, private)
-	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf", "Spec", "Key", "Script", "Attributes"} {
+	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf", "Script"} { // Script: for Redis, to come
 		names = append(names, private+s)
 	}
-	for _, path := range []string{"Create", "Normal", "Retry", "Settle", "Adjust", "Reshape"} {
+	names = append(names, private+"CreateCondition")
+	for _, path := range []string{"Normal", "Retry", "Adjust", "Reshape"} {
 		names = append(names, private+path+"Update", private+path+"Condition")
 	}
-	for _, s := range []string{"Test", "Benchmark", "Fuzz", "Example"} {
+	for _, s := range []string{"Test", "Benchmark"} {
 		names = append(names, s+goName)
 	}
 	return names
@@ -58,7 +59,7 @@ func limitNameInGo(r *Resource, l *Limit) string { return r.GoName + l.GoName }
 
 // limiterMembers are what the Limiter struct has beside its resources, the methods of runtime.Limiter included.
 func limiterMembers() []string {
-	return []string{"Limiter", "Check", "Close"}
+	return []string{"Limiter", "Config", "AcquireAll", "Entities", "Check", "Close"}
 }
 
 // kindMembers are what the struct of a kind has beside its parent.
@@ -74,7 +75,7 @@ func bucketMembers() []string {
 func (s *Schema) Declared() []string {
 	names := packageNames()
 	for _, k := range s.Kinds {
-		names = append(names, kindNamesInGo(k.GoName)...)
+		names = append(names, kindNamesInGo(k)...)
 	}
 	for _, r := range s.Resources {
 		names = append(names, resourceNamesInGo(r.GoName)...)
@@ -98,9 +99,9 @@ func takenPrivately(name string) string {
 	switch name {
 	case "runtime", "bucket", "codec", "types", "errors", "math", "slices", "strings", "testing":
 		return "a package that generated code imports"
-	case "context", "fmt", "iter", "strconv", "time", "lookup":
-		return kept
-	case "entity":
+	case "context", "fmt", "iter", "strconv", "time":
+		return "kept for imports of later versions of generated code"
+	case "entity", "lookup":
 		return "a member of every kind"
 	case "store", "opts", "err", "rec", "ok", "dst", "item", "out":
 		return "a variable of generated code"
@@ -136,11 +137,7 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 		return true
 	}
 	if first == (owner{}) {
-		as := "a name that generated code declares"
-		if slices.Contains(keptNames(), name) {
-			as = kept
-		}
-		c.reserved(o, name, as)
+		c.reserved(o, name, "a name that generated code declares")
 		return false
 	}
 	if first.pos.compare(o.pos) > 0 {
@@ -172,7 +169,7 @@ func (r *reader) checkGoNames(s *Schema) {
 		case slices.Contains(kindMembers(), k.GoName):
 			c.reserved(o, k.GoName, "a member of every kind")
 		default:
-			c.declareAll(pkg, kindNamesInGo(k.GoName), o)
+			c.declareAll(pkg, kindNamesInGo(k), o)
 		}
 	}
 	for _, res := range s.Resources {
@@ -208,10 +205,6 @@ func (c *clashes) resource(pkg, files scope, res *Resource) bool {
 	}
 	if takenFile(file) {
 		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which is another file of generated code: set its go_name", o.what, file)
-		return false
-	}
-	if slices.Contains(keptNames(), res.GoName) {
-		c.reserved(o, res.GoName, kept)
 		return false
 	}
 	if slices.Contains(limiterMembers(), res.GoName) {

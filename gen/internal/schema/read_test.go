@@ -45,11 +45,13 @@ func TestReadDemo(t *testing.T) {
 						PerCall: []int64{1, 0}, Pos: pos(20, 7),
 					},
 				},
+				Cascade: "atomic", OnUnavailable: "local",
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Pos: pos(24, 3),
 				Limits:  []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1, Pos: pos(27, 7)}},
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
+				Cascade: "none", OnUnavailable: "allow",
 			},
 		},
 	}
@@ -137,6 +139,18 @@ func TestRestatedNumbers(t *testing.T) {
 	}
 }
 
+// TestChoices reads the keys that take one of a few words.
+func TestChoices(t *testing.T) {
+	for _, cascade := range []string{"atomic", "compensated", "none"} {
+		for _, policy := range []string{"allow", "deny", "local"} {
+			r := readOne(t, "limits: {rps: {capacity: 1, every: 1s}}", "entities: {user: {}}", "cascade: "+cascade, "on_unavailable: "+policy)
+			if r.Cascade != cascade || r.OnUnavailable != policy {
+				t.Errorf("%s and %s were read as %s and %s", cascade, policy, r.Cascade, r.OnUnavailable)
+			}
+		}
+	}
+}
+
 // TestDoc reads texts as they go into comments.
 func TestDoc(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
@@ -180,6 +194,7 @@ version: "1"
 			Name: "4o", GoName: "Omni", Removed: []string{"rpd", "old_limit"}, Pos: pos(3, 3),
 			Limits:  []*Limit{{Name: "in_tokens", GoName: "Input", Numbers: n, Pos: pos(6, 14)}},
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
+			Cascade: "atomic", OnUnavailable: "allow",
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

@@ -2,11 +2,16 @@ package schema
 
 import "slices"
 
-const cascadeNone = "none"
-
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "entities", "cascade"}
+	return []string{"doc", "go_name", "limits", "removed", "entities", "cascade", "on_unavailable"}
 }
+
+// CascadeNone is the cascade that charges the entity's own bucket alone.
+const CascadeNone = "none"
+
+// cascades and policies are what cascade and on_unavailable can be; the first is the default.
+func cascades() []string { return []string{"atomic", "compensated", CascadeNone} }
+func policies() []string { return []string{"allow", "deny", "local"} }
 
 // resourceReader reads one resource.
 type resourceReader struct {
@@ -43,13 +48,7 @@ func (r *reader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Resource 
 
 func (r *resourceReader) read(e entry) {
 	nameOK := r.resourceName(r.res.Pos, r.what, e.name)
-	f, ok := r.fields(e.value, r.what, "a mapping, such as {limits: {rps: {capacity: 10, every: 1s}}}", resourceKeys(), func(e entry) bool {
-		if e.name != "on_unavailable" {
-			return false
-		}
-		r.add(r.pos(e.key), ruleNotYet, "on_unavailable is not supported by this version of sluice yet: leave it out")
-		return true
-	})
+	f, ok := r.fields(e.value, r.what, "a mapping, such as {limits: {rps: {capacity: 10, every: 1s}}}", resourceKeys(), nil)
 	if !ok {
 		return
 	}
@@ -61,17 +60,13 @@ func (r *resourceReader) read(e entry) {
 	if e, ok := f.get("removed"); ok {
 		r.readRemoved(e)
 	}
-	if e, ok := f.get("cascade"); ok {
-		r.readCascade(e)
-	}
 	if e, ok := f.get("entities"); ok {
 		r.readCharged(e)
 	} else {
 		r.chargeOnlyKind()
 	}
-	if _, ok := f.get("cascade"); !ok && r.kindsKnown {
-		r.needCascade()
-	}
+	r.res.Cascade = r.choice(f, "cascade", cascades())
+	r.res.OnUnavailable = r.choice(f, "on_unavailable", policies())
 }
 
 // readLimits reads the numbers that every kind starts from.
@@ -109,43 +104,17 @@ func (r *resourceReader) readRemoved(e entry) {
 	}
 }
 
-// readCascade reads how a charge reaches the entity's parents.
-func (r *resourceReader) readCascade(e entry) {
-	switch text, ok := r.scalar(e.value, "cascade of "+r.what, cascadeNone); {
-	case !ok, text == cascadeNone:
-	case text == "atomic", text == "compensated":
-		r.add(r.pos(e.value), ruleNotYet, "cascade: %s is not supported by this version of sluice yet: write cascade: none", text)
-	default:
-		r.add(r.pos(e.value), ruleUnknownValue, "there is no cascade %s: %s", quote(text), r.cure(text, []string{cascadeNone}))
+// choice returns the value of a key that takes one of known, the first of them where the key is left out.
+func (r *resourceReader) choice(f fields, key string, known []string) string {
+	e, ok := f.get(key)
+	if !ok {
+		return known[0]
 	}
-}
-
-// needCascade asks for cascade where it decides something: a kind and an ancestor of it both have a bucket. Without the key
-// such a chain will be charged as a whole one day, which must not change what a file means today.
-func (r *resourceReader) needCascade() {
-	charged := make([]bool, len(r.kinds))
-	for _, c := range r.res.Charged {
-		if c.Kind >= 0 {
-			charged[c.Kind] = true
-		}
+	text, ok := r.scalar(e.value, key+" of "+r.what, oneOf(known))
+	if ok && !slices.Contains(known, text) {
+		r.add(r.pos(e.value), ruleUnknownValue, "there is no %s %s: %s", key, quote(text), r.cure(text, known))
 	}
-	for _, c := range r.res.Charged {
-		if c.Kind < 0 {
-			continue
-		}
-		at := r.kinds[c.Kind].Parent
-		for range r.kinds { // parents may form a cycle, which is reported elsewhere
-			if at < 0 {
-				break
-			}
-			if charged[at] && at != c.Kind {
-				r.add(r.res.Pos, ruleMissingKey, "cascade is missing in %s, where both %s and its ancestor %s have a bucket: write cascade: none, "+
-					"which charges only the entity that a call names", r.what, bare(r.kinds[c.Kind].Name), bare(r.kinds[at].Name))
-				return
-			}
-			at = r.kinds[at].Parent
-		}
-	}
+	return text
 }
 
 // readCharged reads which kinds have a bucket, and their numbers.

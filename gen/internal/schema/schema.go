@@ -40,6 +40,9 @@ type Resource struct {
 	Removed []string // names of limits that buckets may still hold; none of them is in Limits
 	Charged []Charged
 	Pos     Pos // of its key in limits.yaml
+
+	Cascade       string // atomic, compensated or none
+	OnUnavailable string // allow, deny or local
 }
 
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.

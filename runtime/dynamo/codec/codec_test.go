@@ -161,6 +161,8 @@ func TestMistakes(t *testing.T) {
 		{"rf", number(""), `attribute rf: "", want an integer of 64 bits`},
 		{"op", nil, "attribute op: missing, want a string"},
 		{"op", N(1), "attribute op: of type N, want a string"},
+		{"flag", nil, "attribute flag: missing, want a boolean"},
+		{"flag", S("true"), "attribute flag: of type S, want a boolean"},
 		{"b_rpm_tk", nil, "attribute b_rpm_tk: missing, want an integer, since the item has b_rpm_cp"},
 		{"b_rpm_tk", S("1"), "attribute b_rpm_tk: of type S, want an integer of 64 bits"},
 		{"b_rpm_tc", nil, "attribute b_rpm_tc: missing, want an integer of 64 bits"},
@@ -178,14 +180,15 @@ func TestMistakes(t *testing.T) {
 		}
 		d := Decoder{Item: spoiled}
 		rf, op := d.Int("rf"), d.Text("op")
+		flag := test.attr == "flag" && d.Bool("flag")
 		rpm(&d)
 		d.Int("no such attribute")
 		mistake, ok := errors.AsType[*AttributeError](d.Err())
 		if !ok || d.Err().Error() != test.err || mistake.Attr != test.attr {
 			t.Errorf("got  %v\nwant %s", d.Err(), test.err)
 		}
-		if test.attr == "rf" && rf != 0 || test.attr == "op" && op != "" {
-			t.Errorf("%s: read %d, %q in spite of it", test.err, rf, op)
+		if test.attr == "rf" && rf != 0 || test.attr == "op" && op != "" || flag {
+			t.Errorf("%s: read %d, %q, %v in spite of it", test.err, rf, op, flag)
 		}
 	}
 }

@@ -66,6 +66,19 @@ func (d *Decoder) Text(attr string) string {
 	return ""
 }
 
+// Bool reads a boolean; false after a mistake.
+func (d *Decoder) Bool(attr string) bool {
+	switch v := d.Item[attr].(type) {
+	case *types.AttributeValueMemberBOOL:
+		return v.Value
+	case nil:
+		d.fail(attr, "missing", "a boolean")
+	default:
+		d.fail(attr, kind(v), "a boolean")
+	}
+	return false
+}
+
 // kind names an attribute's type as DynamoDB does: S, N, BOOL.
 func kind(v types.AttributeValue) string {
 	return "of type " + strings.TrimPrefix(fmt.Sprintf("%T", v), "*types.AttributeValueMember")

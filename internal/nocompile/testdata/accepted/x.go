@@ -2,16 +2,20 @@ package x
 
 import (
 	"context"
+	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 func f(ctx context.Context, lim *limits.Limiter, user limits.User) {
 	lease, _ := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 5}, runtime.Budget(1))
 	lease.Settle(ctx, limits.GPT4Cost{TPM: 4})
 	lease.Release(ctx)
+	lim.GPT4.Acquire(ctx, limits.UserByID("1"), limits.GPT4Cost{TPM: 5})
 	lim.Embeddings.Acquire(ctx, user.Project, limits.EmbeddingsCost{})
+	lim.Config.GPT4.Entity(user).Set(ctx, limits.GPT4Limits{RPM: new(bucket.Per(200, time.Minute))}, "")
 	var d *limits.DeniedError
 	_ = d.Limit == limits.GPT4RPM
 }

@@ -42,6 +42,14 @@ func TestGPT4(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}}
+		l := GPT4Limits{RPM: v[0], TPM: v[1]}
+		if !slices.Equal(gpt4LimitsVector(l, nil), v) || gpt4LimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

@@ -18,10 +18,20 @@ const Revision = 1
 type Limiter struct {
 	*runtime.Limiter
 
-	// GPT4 limits gpt-4 by rpm and tpm, for User and Project. Chat completions on gpt-4.
+	// GPT4 limits gpt-4 by rpm and tpm, for User (then its Project too) and Project. Chat completions on gpt-4.
 	GPT4 *GPT4Resource
 	// Embeddings limits embeddings by rps, for Project. Embedding batches, charged to projects only.
 	Embeddings *EmbeddingsResource
+
+	// Config reads and writes what overrides these numbers.
+	Config Config
+}
+
+// Config holds one typed entry per resource, for what overrides the numbers of limits.yaml: of one entity, or of all of
+// a kind. It is safe for concurrent use.
+type Config struct {
+	GPT4       *runtime.Config[GPT4Entity, GPT4Limits]
+	Embeddings *runtime.Config[EmbeddingsEntity, EmbeddingsLimits]
 }
 
 // New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not
@@ -31,6 +41,10 @@ func New(store runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	l := &Limiter{
 		GPT4:       runtime.Bind[GPT4Entity](b, gpt4{}, gpt4Vector, gpt4Cost),
 		Embeddings: runtime.Bind[EmbeddingsEntity](b, embeddings{}, embeddingsVector, embeddingsCost),
+		Config: Config{
+			GPT4:       runtime.BindConfig[GPT4Entity](b, gpt4{}, gpt4LimitsVector, gpt4LimitsOf),
+			Embeddings: runtime.BindConfig[EmbeddingsEntity](b, embeddings{}, embeddingsLimitsVector, embeddingsLimitsOf),
+		},
 	}
 	var err error
 	if l.Limiter, err = b.Limiter(); err != nil {
@@ -53,6 +67,8 @@ type (
 	UnavailableError = runtime.UnavailableError
 	// SetupError says that somebody has to mend the installation.
 	SetupError = runtime.SetupError
+	// ConflictError says that somebody else has changed an override since it was read.
+	ConflictError = runtime.ConflictError
 )
 
 // ErrSettled is returned by Settle when the lease was settled or released before.

@@ -112,6 +112,37 @@ type APICost struct {
 	Axx int64
 }
 
+// APILimits overrides limits of api; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type APILimits struct {
+	_ struct{} // forces field names
+
+	Aax *bucket.Limit
+	Abx *bucket.Limit
+	Acx *bucket.Limit
+	Adx *bucket.Limit
+	Aex *bucket.Limit
+	Afx *bucket.Limit
+	Agx *bucket.Limit
+	Ahx *bucket.Limit
+	Aix *bucket.Limit
+	Ajx *bucket.Limit
+	Akx *bucket.Limit
+	Alx *bucket.Limit
+	Amx *bucket.Limit
+	Anx *bucket.Limit
+	Aox *bucket.Limit
+	Apx *bucket.Limit
+	Aqx *bucket.Limit
+	Arx *bucket.Limit
+	Asx *bucket.Limit
+	Atx *bucket.Limit
+	Aux *bucket.Limit
+	Avx *bucket.Limit
+	Awx *bucket.Limit
+	Axx *bucket.Limit
+}
+
 // APIBucket is the item ENTITY#<entity> / #BUCKET#api.
 type APIBucket struct {
 	Entity   string         // as stored: user-<ID>
@@ -178,10 +209,13 @@ func (api) Spec() *runtime.Spec {
 			APIAwx,
 			APIAxx,
 		},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
+				Parent: runtime.NoParent,
 				Limits: []bucket.Limit{
 					// aax: 1 per minute
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 60_000},
@@ -270,6 +304,40 @@ func apiVector(c APICost, dst []int64) []int64 {
 
 func apiCost(v []int64) APICost {
 	return APICost{
+		Aax: v[0],
+		Abx: v[1],
+		Acx: v[2],
+		Adx: v[3],
+		Aex: v[4],
+		Afx: v[5],
+		Agx: v[6],
+		Ahx: v[7],
+		Aix: v[8],
+		Ajx: v[9],
+		Akx: v[10],
+		Alx: v[11],
+		Amx: v[12],
+		Anx: v[13],
+		Aox: v[14],
+		Apx: v[15],
+		Aqx: v[16],
+		Arx: v[17],
+		Asx: v[18],
+		Atx: v[19],
+		Aux: v[20],
+		Avx: v[21],
+		Awx: v[22],
+		Axx: v[23],
+	}
+}
+
+func apiLimitsVector(l APILimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Aax, l.Abx, l.Acx, l.Adx, l.Aex, l.Afx, l.Agx, l.Ahx, l.Aix, l.Ajx, l.Akx, l.Alx, l.Amx, l.Anx,
+		l.Aox, l.Apx, l.Aqx, l.Arx, l.Asx, l.Atx, l.Aux, l.Avx, l.Awx, l.Axx)
+}
+
+func apiLimitsOf(v []*bucket.Limit) APILimits {
+	return APILimits{
 		Aax: v[0],
 		Abx: v[1],
 		Acx: v[2],

@@ -202,6 +202,64 @@ func TestAPI(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{
+			{Capacity: 1},
+			{Capacity: 2},
+			{Capacity: 3},
+			{Capacity: 4},
+			{Capacity: 5},
+			{Capacity: 6},
+			{Capacity: 7},
+			{Capacity: 8},
+			{Capacity: 9},
+			{Capacity: 10},
+			{Capacity: 11},
+			{Capacity: 12},
+			{Capacity: 13},
+			{Capacity: 14},
+			{Capacity: 15},
+			{Capacity: 16},
+			{Capacity: 17},
+			{Capacity: 18},
+			{Capacity: 19},
+			{Capacity: 20},
+			{Capacity: 21},
+			{Capacity: 22},
+			{Capacity: 23},
+			{Capacity: 24},
+		}
+		l := APILimits{
+			Aax: v[0],
+			Abx: v[1],
+			Acx: v[2],
+			Adx: v[3],
+			Aex: v[4],
+			Afx: v[5],
+			Agx: v[6],
+			Ahx: v[7],
+			Aix: v[8],
+			Ajx: v[9],
+			Akx: v[10],
+			Alx: v[11],
+			Amx: v[12],
+			Anx: v[13],
+			Aox: v[14],
+			Apx: v[15],
+			Aqx: v[16],
+			Arx: v[17],
+			Asx: v[18],
+			Atx: v[19],
+			Aux: v[20],
+			Avx: v[21],
+			Awx: v[22],
+			Axx: v[23],
+		}
+		if !slices.Equal(apiLimitsVector(l, nil), v) || apiLimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

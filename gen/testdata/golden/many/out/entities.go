@@ -22,6 +22,17 @@ type User struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
+// ParseEntity reads an entity as stored, such as user-123. The error is an *InvalidError.
+func ParseEntity(stored string) (Entity, error) {
+	kind, id, err := runtime.ParseID(stored, []string{"user"})
+	if err != nil {
+		return nil, err
+	}
+	return []Entity{
+		kindUser: User{ID: id},
+	}[kind], nil
+}
+
 // Chain implements runtime.Entity.
 func (u User) Chain(dst []runtime.Link) []runtime.Link {
 	return append(dst, runtime.Link{Kind: kindUser, ID: u.ID})

@@ -58,6 +58,19 @@ type ABCDCost struct {
 	EntityID int64
 }
 
+// ABCDLimits overrides limits of a.b/c-d; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type ABCDLimits struct {
+	_ struct{} // forces field names
+
+	Select   *bucket.Limit
+	Func     *bucket.Limit
+	B        *bucket.Limit
+	BB       *bucket.Limit
+	BNet     *bucket.Limit
+	EntityID *bucket.Limit
+}
+
 // ABCDBucket is the item ENTITY#<entity> / #BUCKET#a.b/c-d.
 type ABCDBucket struct {
 	Entity   string         // as stored: type-<ID>
@@ -78,13 +91,16 @@ type abcd struct{}
 // Spec implements runtime.Definition.
 func (abcd) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: ABCD,
-		Revision: Revision,
-		Limits:   []string{ABCDSelect, ABCDFunc, ABCDB, ABCDBB, ABCDBNet, ABCDEntityID},
+		Resource:      ABCD,
+		Revision:      Revision,
+		Limits:        []string{ABCDSelect, ABCDFunc, ABCDB, ABCDBB, ABCDBNet, ABCDEntityID},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
 			kindType: {
 				Name:   "type",
 				Prefix: "type-",
+				Parent: runtime.NoParent,
 				Limits: []bucket.Limit{
 					// select: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
@@ -101,12 +117,13 @@ func (abcd) Spec() *runtime.Spec {
 				},
 				PerCall: []int64{0, 0, 0, 0, 0, 0},
 			},
-			kindInterface: {Name: "interface", Prefix: "interface-"},
-			kindResource:  {Name: "resource", Prefix: "resource-"},
-			kindK:         {Name: "kind", Prefix: "kind-"},
+			kindInterface: {Name: "interface", Prefix: "interface-", Parent: kindType},
+			kindResource:  {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:         {Name: "kind", Prefix: "kind-", Parent: kindResource},
 			kindABC: {
 				Name:   "a_b_c",
 				Prefix: "a_b_c-",
+				Parent: runtime.NoParent,
 				Limits: []bucket.Limit{
 					// select: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
@@ -133,6 +150,21 @@ func abcdVector(c ABCDCost, dst []int64) []int64 {
 
 func abcdCost(v []int64) ABCDCost {
 	return ABCDCost{
+		Select:   v[0],
+		Func:     v[1],
+		B:        v[2],
+		BB:       v[3],
+		BNet:     v[4],
+		EntityID: v[5],
+	}
+}
+
+func abcdLimitsVector(l ABCDLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Select, l.Func, l.B, l.BB, l.BNet, l.EntityID)
+}
+
+func abcdLimitsOf(v []*bucket.Limit) ABCDLimits {
+	return ABCDLimits{
 		Select:   v[0],
 		Func:     v[1],
 		B:        v[2],

@@ -69,6 +69,21 @@ func TestABCD(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}, {Capacity: 3}, {Capacity: 4}, {Capacity: 5}, {Capacity: 6}}
+		l := ABCDLimits{
+			Select:   v[0],
+			Func:     v[1],
+			B:        v[2],
+			BB:       v[3],
+			BNet:     v[4],
+			EntityID: v[5],
+		}
+		if !slices.Equal(abcdLimitsVector(l, nil), v) || abcdLimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

@@ -40,6 +40,14 @@ type BeginCost struct {
 	Sample int64
 }
 
+// BeginLimits overrides limits of begin; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type BeginLimits struct {
+	_ struct{} // forces field names
+
+	Sample *bucket.Limit
+}
+
 // BeginBucket is the item ENTITY#<entity> / #BUCKET#begin.
 type BeginBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type begin struct{}
 // Spec implements runtime.Definition.
 func (begin) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Begin,
-		Revision: Revision,
-		Limits:   []string{BeginSample},
+		Resource:      Begin,
+		Revision:      Revision,
+		Limits:        []string{BeginSample},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// sample: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func beginVector(c BeginCost, dst []int64) []int64 {
 
 func beginCost(v []int64) BeginCost {
 	return BeginCost{Sample: v[0]}
+}
+
+func beginLimitsVector(l BeginLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Sample)
+}
+
+func beginLimitsOf(v []*bucket.Limit) BeginLimits {
+	return BeginLimits{Sample: v[0]}
 }

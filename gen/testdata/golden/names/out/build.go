@@ -40,6 +40,14 @@ type BuildCost struct {
 	Name int64
 }
 
+// BuildLimits overrides limits of build; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type BuildLimits struct {
+	_ struct{} // forces field names
+
+	Name *bucket.Limit
+}
+
 // BuildBucket is the item ENTITY#<entity> / #BUCKET#build.
 type BuildBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type build struct{}
 // Spec implements runtime.Definition.
 func (build) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Build,
-		Revision: Revision,
-		Limits:   []string{BuildName},
+		Resource:      Build,
+		Revision:      Revision,
+		Limits:        []string{BuildName},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// name: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func buildVector(c BuildCost, dst []int64) []int64 {
 
 func buildCost(v []int64) BuildCost {
 	return BuildCost{Name: v[0]}
+}
+
+func buildLimitsVector(l BuildLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Name)
+}
+
+func buildLimitsOf(v []*bucket.Limit) BuildLimits {
+	return BuildLimits{Name: v[0]}
 }

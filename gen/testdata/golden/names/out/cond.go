@@ -40,6 +40,14 @@ type CondCost struct {
 	Cond int64
 }
 
+// CondLimits overrides limits of cond; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type CondLimits struct {
+	_ struct{} // forces field names
+
+	Cond *bucket.Limit
+}
+
 // CondBucket is the item ENTITY#<entity> / #BUCKET#cond.
 type CondBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type cond struct{}
 // Spec implements runtime.Definition.
 func (cond) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Cond,
-		Revision: Revision,
-		Limits:   []string{CondCond},
+		Resource:      Cond,
+		Revision:      Revision,
+		Limits:        []string{CondCond},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// cond: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func condVector(c CondCost, dst []int64) []int64 {
 
 func condCost(v []int64) CondCost {
 	return CondCost{Cond: v[0]}
+}
+
+func condLimitsVector(l CondLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Cond)
+}
+
+func condLimitsOf(v []*bucket.Limit) CondLimits {
+	return CondLimits{Cond: v[0]}
 }

@@ -40,6 +40,14 @@ type CounterCost struct {
 	Limit int64
 }
 
+// CounterLimits overrides limits of counter; nil fields inherit. A limit of 200 tokens per minute is
+// new(bucket.Per(200, time.Minute)).
+type CounterLimits struct {
+	_ struct{} // forces field names
+
+	Limit *bucket.Limit
+}
+
 // CounterBucket is the item ENTITY#<entity> / #BUCKET#counter.
 type CounterBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type counter struct{}
 // Spec implements runtime.Definition.
 func (counter) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Counter,
-		Revision: Revision,
-		Limits:   []string{CounterLimit},
+		Resource:      Counter,
+		Revision:      Revision,
+		Limits:        []string{CounterLimit},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// limit: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func counterVector(c CounterCost, dst []int64) []int64 {
 
 func counterCost(v []int64) CounterCost {
 	return CounterCost{Limit: v[0]}
+}
+
+func counterLimitsVector(l CounterLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Limit)
+}
+
+func counterLimitsOf(v []*bucket.Limit) CounterLimits {
+	return CounterLimits{Limit: v[0]}
 }

@@ -40,6 +40,14 @@ type CountersCost struct {
 	Counters int64
 }
 
+// CountersLimits overrides limits of counters; nil fields inherit. A limit of 200 tokens per minute is
+// new(bucket.Per(200, time.Minute)).
+type CountersLimits struct {
+	_ struct{} // forces field names
+
+	Counters *bucket.Limit
+}
+
 // CountersBucket is the item ENTITY#<entity> / #BUCKET#counters.
 type CountersBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type counters struct{}
 // Spec implements runtime.Definition.
 func (counters) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Counters,
-		Revision: Revision,
-		Limits:   []string{CountersCounters},
+		Resource:      Counters,
+		Revision:      Revision,
+		Limits:        []string{CountersCounters},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// counters: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func countersVector(c CountersCost, dst []int64) []int64 {
 
 func countersCost(v []int64) CountersCost {
 	return CountersCost{Counters: v[0]}
+}
+
+func countersLimitsVector(l CountersLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Counters)
+}
+
+func countersLimitsOf(v []*bucket.Limit) CountersLimits {
+	return CountersLimits{Counters: v[0]}
 }

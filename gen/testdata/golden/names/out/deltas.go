@@ -95,6 +95,18 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 		counters = []counter{
 			{CondCond, "b_cond_tc"},
 		}
+	case Kind:
+		counters = []counter{
+			{KindLookup, "b_lookup_tc"},
+		}
+	case Stored:
+		counters = []counter{
+			{StoredOverride, "b_override_tc"},
+		}
+	case Invalid:
+		counters = []counter{
+			{InvalidConfig, "b_config_tc"},
+		}
 	case Linux:
 		counters = []counter{
 			{LinuxAmd64, "b_amd64_tc"},

@@ -29,9 +29,10 @@ type Type struct {
 // Interface is an entity whose parent is a Type. Its id is stored as interface-<ID>: two of the same ID are one,
 // whatever their Type.
 type Interface struct {
-	_    struct{} // forces field names
-	ID   string   // 1 to 256 bytes of UTF-8, no '#'
-	Type Type     // not charged by this entity's calls: may stay empty
+	_      struct{} // forces field names
+	ID     string   // 1 to 256 bytes of UTF-8, no '#'
+	Type   Type     // not charged by this entity's calls: may stay empty in them
+	lookup bool     // the parent comes from the table
 }
 
 // Resource is an entity whose parent is an Interface. Its id is stored as resource-<ID>: two of the same ID are one,
@@ -39,7 +40,8 @@ type Interface struct {
 type Resource struct {
 	_         struct{}  // forces field names
 	ID        string    // 1 to 256 bytes of UTF-8, no '#'
-	Interface Interface // not charged by this entity's calls: may stay empty
+	Interface Interface // not charged by this entity's calls: may stay empty in them
+	lookup    bool      // the parent comes from the table
 }
 
 // K is an entity whose parent is a Resource. Its id is stored as kind-<ID>: two of the same ID are one, whatever their
@@ -47,13 +49,45 @@ type Resource struct {
 type K struct {
 	_        struct{} // forces field names
 	ID       string   // 1 to 256 bytes of UTF-8, no '#'
-	Resource Resource // not charged by this entity's calls: may stay empty
+	Resource Resource // not charged by this entity's calls: may stay empty in them
+	lookup   bool     // the parent comes from the table
 }
 
 // ABC is an entity without parent. Its id is stored as a_b_c-<ID>.
 type ABC struct {
 	_  struct{} // forces field names
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
+}
+
+// InterfaceByID is an Interface without its Type, which nothing looks up as no call charges it.
+func InterfaceByID(id string) Interface {
+	return Interface{ID: id, lookup: true}
+}
+
+// ResourceByID is a Resource without its Interface, which nothing looks up as no call charges it.
+func ResourceByID(id string) Resource {
+	return Resource{ID: id, lookup: true}
+}
+
+// KByID is a K without its Resource, which nothing looks up as no call charges it.
+func KByID(id string) K {
+	return K{ID: id, lookup: true}
+}
+
+// ParseEntity reads an entity as stored, such as a_b_c-123. Where its kind has a parent, that is to be looked up. The
+// error is an *InvalidError.
+func ParseEntity(stored string) (Entity, error) {
+	kind, id, err := runtime.ParseID(stored, []string{"type", "interface", "resource", "kind", "a_b_c"})
+	if err != nil {
+		return nil, err
+	}
+	return []Entity{
+		kindType:      Type{ID: id},
+		kindInterface: InterfaceByID(id),
+		kindResource:  ResourceByID(id),
+		kindK:         KByID(id),
+		kindABC:       ABC{ID: id},
+	}[kind], nil
 }
 
 // Chain implements runtime.Entity.
@@ -63,19 +97,28 @@ func (t Type) Chain(dst []runtime.Link) []runtime.Link {
 
 // Chain implements runtime.Entity.
 func (i Interface) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindInterface, ID: i.ID})
+	dst = append(dst, runtime.Link{Kind: kindInterface, ID: i.ID, Lookup: i.lookup})
+	if i.lookup {
+		return dst
+	}
 	return i.Type.Chain(dst)
 }
 
 // Chain implements runtime.Entity.
 func (r Resource) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindResource, ID: r.ID})
+	dst = append(dst, runtime.Link{Kind: kindResource, ID: r.ID, Lookup: r.lookup})
+	if r.lookup {
+		return dst
+	}
 	return r.Interface.Chain(dst)
 }
 
 // Chain implements runtime.Entity.
 func (k K) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindK, ID: k.ID})
+	dst = append(dst, runtime.Link{Kind: kindK, ID: k.ID, Lookup: k.lookup})
+	if k.lookup {
+		return dst
+	}
 	return k.Resource.Chain(dst)
 }
 
@@ -104,6 +147,9 @@ func (Interface) sample()   {}
 func (Interface) name()     {}
 func (Interface) build()    {}
 func (Interface) cond()     {}
+func (Interface) kind()     {}
+func (Interface) stored()   {}
+func (Interface) invalid()  {}
 func (Interface) linux()    {}
 
 func (Resource) function() {}

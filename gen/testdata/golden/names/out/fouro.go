@@ -43,6 +43,15 @@ type FourOCost struct {
 	API2 int64
 }
 
+// FourOLimits overrides limits of 4o; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type FourOLimits struct {
+	_ struct{} // forces field names
+
+	API  *bucket.Limit
+	API2 *bucket.Limit
+}
+
 // FourOBucket is the item ENTITY#<entity> / #BUCKET#4o.
 type FourOBucket struct {
 	Entity   string         // as stored: kind-<ID>
@@ -59,16 +68,19 @@ type fourO struct{}
 // Spec implements runtime.Definition.
 func (fourO) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: FourO,
-		Revision: Revision,
-		Limits:   []string{FourOAPI, FourOAPI2},
+		Resource:      FourO,
+		Revision:      Revision,
+		Limits:        []string{FourOAPI, FourOAPI2},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType:      {Name: "type", Prefix: "type-"},
-			kindInterface: {Name: "interface", Prefix: "interface-"},
-			kindResource:  {Name: "resource", Prefix: "resource-"},
+			kindType:      {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
+			kindInterface: {Name: "interface", Prefix: "interface-", Parent: kindType},
+			kindResource:  {Name: "resource", Prefix: "resource-", Parent: kindInterface},
 			kindK: {
 				Name:   "kind",
 				Prefix: "kind-",
+				Parent: kindResource,
 				Limits: []bucket.Limit{
 					// api: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
@@ -77,7 +89,7 @@ func (fourO) Spec() *runtime.Spec {
 				},
 				PerCall: []int64{0, 0},
 			},
-			kindABC: {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindABC: {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -88,4 +100,12 @@ func fourOVector(c FourOCost, dst []int64) []int64 {
 
 func fourOCost(v []int64) FourOCost {
 	return FourOCost{API: v[0], API2: v[1]}
+}
+
+func fourOLimitsVector(l FourOLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.API, l.API2)
+}
+
+func fourOLimitsOf(v []*bucket.Limit) FourOLimits {
+	return FourOLimits{API: v[0], API2: v[1]}
 }

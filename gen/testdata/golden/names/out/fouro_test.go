@@ -42,6 +42,14 @@ func TestFourO(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}}
+		l := FourOLimits{API: v[0], API2: v[1]}
+		if !slices.Equal(fourOLimitsVector(l, nil), v) || fourOLimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

@@ -43,6 +43,15 @@ type FunctionCost struct {
 	R2D2  int64
 }
 
+// FunctionLimits overrides limits of func; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type FunctionLimits struct {
+	_ struct{} // forces field names
+
+	Range *bucket.Limit
+	R2D2  *bucket.Limit
+}
+
 // FunctionBucket is the item ENTITY#<entity> / #BUCKET#func.
 type FunctionBucket struct {
 	Entity   string         // as stored: resource-<ID>
@@ -59,15 +68,18 @@ type function struct{}
 // Spec implements runtime.Definition.
 func (function) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Function,
-		Revision: Revision,
-		Limits:   []string{FunctionRange, FunctionR2D2},
+		Resource:      Function,
+		Revision:      Revision,
+		Limits:        []string{FunctionRange, FunctionR2D2},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType:      {Name: "type", Prefix: "type-"},
-			kindInterface: {Name: "interface", Prefix: "interface-"},
+			kindType:      {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
+			kindInterface: {Name: "interface", Prefix: "interface-", Parent: kindType},
 			kindResource: {
 				Name:   "resource",
 				Prefix: "resource-",
+				Parent: kindInterface,
 				Limits: []bucket.Limit{
 					// range: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
@@ -76,8 +88,8 @@ func (function) Spec() *runtime.Spec {
 				},
 				PerCall: []int64{0, 0},
 			},
-			kindK:   {Name: "kind", Prefix: "kind-"},
-			kindABC: {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindK:   {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC: {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -88,4 +100,12 @@ func functionVector(c FunctionCost, dst []int64) []int64 {
 
 func functionCost(v []int64) FunctionCost {
 	return FunctionCost{Range: v[0], R2D2: v[1]}
+}
+
+func functionLimitsVector(l FunctionLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Range, l.R2D2)
+}
+
+func functionLimitsOf(v []*bucket.Limit) FunctionLimits {
+	return FunctionLimits{Range: v[0], R2D2: v[1]}
 }

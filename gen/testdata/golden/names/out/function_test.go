@@ -42,6 +42,14 @@ func TestFunction(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}}
+		l := FunctionLimits{Range: v[0], R2D2: v[1]}
+		if !slices.Equal(functionLimitsVector(l, nil), v) || functionLimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

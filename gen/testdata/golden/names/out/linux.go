@@ -40,6 +40,14 @@ type LinuxCost struct {
 	Amd64 int64
 }
 
+// LinuxLimits overrides limits of linux; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type LinuxLimits struct {
+	_ struct{} // forces field names
+
+	Amd64 *bucket.Limit
+}
+
 // LinuxBucket is the item ENTITY#<entity> / #BUCKET#linux.
 type LinuxBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type linux struct{}
 // Spec implements runtime.Definition.
 func (linux) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Linux,
-		Revision: Revision,
-		Limits:   []string{LinuxAmd64},
+		Resource:      Linux,
+		Revision:      Revision,
+		Limits:        []string{LinuxAmd64},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// amd64: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func linuxVector(c LinuxCost, dst []int64) []int64 {
 
 func linuxCost(v []int64) LinuxCost {
 	return LinuxCost{Amd64: v[0]}
+}
+
+func linuxLimitsVector(l LinuxLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Amd64)
+}
+
+func linuxLimitsOf(v []*bucket.Limit) LinuxLimits {
+	return LinuxLimits{Amd64: v[0]}
 }

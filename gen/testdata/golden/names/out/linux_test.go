@@ -37,6 +37,14 @@ func TestLinux(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}}
+		l := LinuxLimits{Amd64: v[0]}
+		if !slices.Equal(linuxLimitsVector(l, nil), v) || linuxLimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

@@ -40,6 +40,14 @@ type MissingCost struct {
 	Missing int64
 }
 
+// MissingLimits overrides limits of missing; nil fields inherit. A limit of 200 tokens per minute is
+// new(bucket.Per(200, time.Minute)).
+type MissingLimits struct {
+	_ struct{} // forces field names
+
+	Missing *bucket.Limit
+}
+
 // MissingBucket is the item ENTITY#<entity> / #BUCKET#missing.
 type MissingBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type missing struct{}
 // Spec implements runtime.Definition.
 func (missing) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Missing,
-		Revision: Revision,
-		Limits:   []string{MissingMissing},
+		Resource:      Missing,
+		Revision:      Revision,
+		Limits:        []string{MissingMissing},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// missing: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func missingVector(c MissingCost, dst []int64) []int64 {
 
 func missingCost(v []int64) MissingCost {
 	return MissingCost{Missing: v[0]}
+}
+
+func missingLimitsVector(l MissingLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Missing)
+}
+
+func missingLimitsOf(v []*bucket.Limit) MissingLimits {
+	return MissingLimits{Missing: v[0]}
 }

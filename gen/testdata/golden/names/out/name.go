@@ -40,6 +40,14 @@ type NameCost struct {
 	Build int64
 }
 
+// NameLimits overrides limits of name; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type NameLimits struct {
+	_ struct{} // forces field names
+
+	Build *bucket.Limit
+}
+
 // NameBucket is the item ENTITY#<entity> / #BUCKET#name.
 type NameBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type name struct{}
 // Spec implements runtime.Definition.
 func (name) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Name,
-		Revision: Revision,
-		Limits:   []string{NameBuild},
+		Resource:      Name,
+		Revision:      Revision,
+		Limits:        []string{NameBuild},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// build: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func nameVector(c NameCost, dst []int64) []int64 {
 
 func nameCost(v []int64) NameCost {
 	return NameCost{Build: v[0]}
+}
+
+func nameLimitsVector(l NameLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Build)
+}
+
+func nameLimitsOf(v []*bucket.Limit) NameLimits {
+	return NameLimits{Build: v[0]}
 }

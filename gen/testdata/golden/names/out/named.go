@@ -40,6 +40,14 @@ type NamedCost struct {
 	Names int64
 }
 
+// NamedLimits overrides limits of named; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type NamedLimits struct {
+	_ struct{} // forces field names
+
+	Names *bucket.Limit
+}
+
 // NamedBucket is the item ENTITY#<entity> / #BUCKET#named.
 type NamedBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type named struct{}
 // Spec implements runtime.Definition.
 func (named) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Named,
-		Revision: Revision,
-		Limits:   []string{NamedNames},
+		Resource:      Named,
+		Revision:      Revision,
+		Limits:        []string{NamedNames},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// names: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func namedVector(c NamedCost, dst []int64) []int64 {
 
 func namedCost(v []int64) NamedCost {
 	return NamedCost{Names: v[0]}
+}
+
+func namedLimitsVector(l NamedLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Names)
+}
+
+func namedLimitsOf(v []*bucket.Limit) NamedLimits {
+	return NamedLimits{Names: v[0]}
 }

@@ -40,6 +40,14 @@ type SampleCost struct {
 	Begin int64
 }
 
+// SampleLimits overrides limits of sample; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type SampleLimits struct {
+	_ struct{} // forces field names
+
+	Begin *bucket.Limit
+}
+
 // SampleBucket is the item ENTITY#<entity> / #BUCKET#sample.
 type SampleBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type sample struct{}
 // Spec implements runtime.Definition.
 func (sample) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Sample,
-		Revision: Revision,
-		Limits:   []string{SampleBegin},
+		Resource:      Sample,
+		Revision:      Revision,
+		Limits:        []string{SampleBegin},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// begin: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func sampleVector(c SampleCost, dst []int64) []int64 {
 
 func sampleCost(v []int64) SampleCost {
 	return SampleCost{Begin: v[0]}
+}
+
+func sampleLimitsVector(l SampleLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Begin)
+}
+
+func sampleLimitsOf(v []*bucket.Limit) SampleLimits {
+	return SampleLimits{Begin: v[0]}
 }

@@ -40,6 +40,14 @@ type SkCost struct {
 	Sk int64
 }
 
+// SkLimits overrides limits of sk; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type SkLimits struct {
+	_ struct{} // forces field names
+
+	Sk *bucket.Limit
+}
+
 // SkBucket is the item ENTITY#<entity> / #BUCKET#sk.
 type SkBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type sk struct{}
 // Spec implements runtime.Definition.
 func (sk) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Sk,
-		Revision: Revision,
-		Limits:   []string{SkSk},
+		Resource:      Sk,
+		Revision:      Revision,
+		Limits:        []string{SkSk},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// sk: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func skVector(c SkCost, dst []int64) []int64 {
 
 func skCost(v []int64) SkCost {
 	return SkCost{Sk: v[0]}
+}
+
+func skLimitsVector(l SkLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Sk)
+}
+
+func skLimitsOf(v []*bucket.Limit) SkLimits {
+	return SkLimits{Sk: v[0]}
 }

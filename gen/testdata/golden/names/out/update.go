@@ -40,6 +40,14 @@ type UpdateCost struct {
 	Cond int64
 }
 
+// UpdateLimits overrides limits of update; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type UpdateLimits struct {
+	_ struct{} // forces field names
+
+	Cond *bucket.Limit
+}
+
 // UpdateBucket is the item ENTITY#<entity> / #BUCKET#update.
 type UpdateBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type update struct{}
 // Spec implements runtime.Definition.
 func (update) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Update,
-		Revision: Revision,
-		Limits:   []string{UpdateCond},
+		Resource:      Update,
+		Revision:      Revision,
+		Limits:        []string{UpdateCond},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// cond: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func updateVector(c UpdateCost, dst []int64) []int64 {
 
 func updateCost(v []int64) UpdateCost {
 	return UpdateCost{Cond: v[0]}
+}
+
+func updateLimitsVector(l UpdateLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Cond)
+}
+
+func updateLimitsOf(v []*bucket.Limit) UpdateLimits {
+	return UpdateLimits{Cond: v[0]}
 }

@@ -40,6 +40,14 @@ type ValuedCost struct {
 	Values int64
 }
 
+// ValuedLimits overrides limits of valued; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type ValuedLimits struct {
+	_ struct{} // forces field names
+
+	Values *bucket.Limit
+}
+
 // ValuedBucket is the item ENTITY#<entity> / #BUCKET#valued.
 type ValuedBucket struct {
 	Entity   string         // as stored: interface-<ID>
@@ -55,23 +63,26 @@ type valued struct{}
 // Spec implements runtime.Definition.
 func (valued) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Valued,
-		Revision: Revision,
-		Limits:   []string{ValuedValues},
+		Resource:      Valued,
+		Revision:      Revision,
+		Limits:        []string{ValuedValues},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-"},
+			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
+				Parent: kindType,
 				Limits: []bucket.Limit{
 					// values: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
 			},
-			kindResource: {Name: "resource", Prefix: "resource-"},
-			kindK:        {Name: "kind", Prefix: "kind-"},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-"},
+			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
+			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
 		},
 	}
 }
@@ -82,4 +93,12 @@ func valuedVector(c ValuedCost, dst []int64) []int64 {
 
 func valuedCost(v []int64) ValuedCost {
 	return ValuedCost{Values: v[0]}
+}
+
+func valuedLimitsVector(l ValuedLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Values)
+}
+
+func valuedLimitsOf(v []*bucket.Limit) ValuedLimits {
+	return ValuedLimits{Values: v[0]}
 }

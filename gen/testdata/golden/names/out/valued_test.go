@@ -37,6 +37,14 @@ func TestValued(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}}
+		l := ValuedLimits{Values: v[0]}
+		if !slices.Equal(valuedLimitsVector(l, nil), v) || valuedLimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

@@ -43,6 +43,15 @@ type APICost struct {
 	RPD int64
 }
 
+// APILimits overrides limits of api; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type APILimits struct {
+	_ struct{} // forces field names
+
+	RPS *bucket.Limit
+	RPD *bucket.Limit
+}
+
 // APIBucket is the item ENTITY#<entity> / #BUCKET#api.
 type APIBucket struct {
 	Entity   string         // as stored: user-<ID>
@@ -59,14 +68,17 @@ type api struct{}
 // Spec implements runtime.Definition.
 func (api) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: API,
-		Revision: Revision,
-		Limits:   []string{APIRPS, APIRPD},
-		Removed:  []string{"rpm", "a_b"},
+		Resource:      API,
+		Revision:      Revision,
+		Limits:        []string{APIRPS, APIRPD},
+		Removed:       []string{"rpm", "a_b"},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
+				Parent: runtime.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 10 per second
 					{Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: 1_000},
@@ -85,4 +97,12 @@ func apiVector(c APICost, dst []int64) []int64 {
 
 func apiCost(v []int64) APICost {
 	return APICost{RPS: v[0], RPD: v[1]}
+}
+
+func apiLimitsVector(l APILimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.RPS, l.RPD)
+}
+
+func apiLimitsOf(v []*bucket.Limit) APILimits {
+	return APILimits{RPS: v[0], RPD: v[1]}
 }

@@ -19,6 +19,15 @@ type Limiter struct {
 
 	// API limits api by rps and rpd, for User.
 	API *APIResource
+
+	// Config reads and writes what overrides these numbers.
+	Config Config
+}
+
+// Config holds one typed entry per resource, for what overrides the numbers of limits.yaml: of one entity, or of all of
+// a kind. It is safe for concurrent use.
+type Config struct {
+	API *runtime.Config[APIEntity, APILimits]
 }
 
 // New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not
@@ -27,6 +36,9 @@ func New(store runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	b := runtime.NewBuilder(store, opts...)
 	l := &Limiter{
 		API: runtime.Bind[APIEntity](b, api{}, apiVector, apiCost),
+		Config: Config{
+			API: runtime.BindConfig[APIEntity](b, api{}, apiLimitsVector, apiLimitsOf),
+		},
 	}
 	var err error
 	if l.Limiter, err = b.Limiter(); err != nil {
@@ -49,6 +61,8 @@ type (
 	UnavailableError = runtime.UnavailableError
 	// SetupError says that somebody has to mend the installation.
 	SetupError = runtime.SetupError
+	// ConflictError says that somebody else has changed an override since it was read.
+	ConflictError = runtime.ConflictError
 )
 
 // ErrSettled is returned by Settle when the lease was settled or released before.

@@ -34,23 +34,50 @@ type Org struct {
 //   - a budget
 //   - a name
 type Team struct {
-	_   struct{} // forces field names
-	ID  string   // 1 to 256 bytes of UTF-8, no '#'
-	Org Org      // not charged by this entity's calls: may stay empty
+	_      struct{} // forces field names
+	ID     string   // 1 to 256 bytes of UTF-8, no '#'
+	Org    Org      // not charged by this entity's calls: may stay empty in them
+	lookup bool     // the parent comes from the table
 }
 
 // User is an entity whose parent is a Team. Its id is stored as user-<ID>: two of the same ID are one, whatever their
 // Team.
 type User struct {
-	_    struct{} // forces field names
-	ID   string   // 1 to 256 bytes of UTF-8, no '#'
-	Team Team     // not charged by this entity's calls: may stay empty
+	_      struct{} // forces field names
+	ID     string   // 1 to 256 bytes of UTF-8, no '#'
+	Team   Team     // not charged by this entity's calls: may stay empty in them
+	lookup bool     // the parent comes from the table
 }
 
 // Robot is an entity without parent. Its id is stored as robot-<ID>.
 type Robot struct {
 	_  struct{} // forces field names
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
+}
+
+// TeamByID is a Team without its Org, which nothing looks up as no call charges it.
+func TeamByID(id string) Team {
+	return Team{ID: id, lookup: true}
+}
+
+// UserByID is a User without its Team, which nothing looks up as no call charges it.
+func UserByID(id string) User {
+	return User{ID: id, lookup: true}
+}
+
+// ParseEntity reads an entity as stored, such as robot-123. Where its kind has a parent, that is to be looked up. The
+// error is an *InvalidError.
+func ParseEntity(stored string) (Entity, error) {
+	kind, id, err := runtime.ParseID(stored, []string{"org", "team", "user", "robot"})
+	if err != nil {
+		return nil, err
+	}
+	return []Entity{
+		kindOrg:   Org{ID: id},
+		kindTeam:  TeamByID(id),
+		kindUser:  UserByID(id),
+		kindRobot: Robot{ID: id},
+	}[kind], nil
 }
 
 // Chain implements runtime.Entity.
@@ -60,13 +87,19 @@ func (o Org) Chain(dst []runtime.Link) []runtime.Link {
 
 // Chain implements runtime.Entity.
 func (t Team) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindTeam, ID: t.ID})
+	dst = append(dst, runtime.Link{Kind: kindTeam, ID: t.ID, Lookup: t.lookup})
+	if t.lookup {
+		return dst
+	}
 	return t.Org.Chain(dst)
 }
 
 // Chain implements runtime.Entity.
 func (u User) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindUser, ID: u.ID})
+	dst = append(dst, runtime.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
+	if u.lookup {
+		return dst
+	}
 	return u.Team.Chain(dst)
 }
 

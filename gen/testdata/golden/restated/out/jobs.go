@@ -65,6 +65,19 @@ type JobsCost struct {
 	Odd  int64 // 0 means 7 (per_call)
 }
 
+// JobsLimits overrides limits of jobs; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
+// time.Minute)).
+type JobsLimits struct {
+	_ struct{} // forces field names
+
+	// jobs started, of any kind: those that fail at once count as well, and so do those that are cancelled
+	// before they start
+	Rate *bucket.Limit
+	CPU  *bucket.Limit // seconds of a core
+	Tiny *bucket.Limit
+	Odd  *bucket.Limit
+}
+
 // JobsBucket is the item ENTITY#<entity> / #BUCKET#jobs.
 type JobsBucket struct {
 	Entity   string         // as stored: robot-<ID>
@@ -83,13 +96,16 @@ type jobs struct{}
 // Spec implements runtime.Definition.
 func (jobs) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource: Jobs,
-		Revision: Revision,
-		Limits:   []string{JobsRate, JobsCPU, JobsTiny, JobsOdd},
+		Resource:      Jobs,
+		Revision:      Revision,
+		Limits:        []string{JobsRate, JobsCPU, JobsTiny, JobsOdd},
+		Cascade:       runtime.CascadeNone,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
+				Parent: runtime.NoParent,
 				Limits: []bucket.Limit{
 					// rate: 100 per 90 seconds
 					{Capacity: 100_000, Burst: 100_000, Refill: 100_000, Period: 90_000},
@@ -102,10 +118,11 @@ func (jobs) Spec() *runtime.Spec {
 				},
 				PerCall: []int64{5, 0, 0, 7},
 			},
-			kindTeam: {Name: "team", Prefix: "team-"},
+			kindTeam: {Name: "team", Prefix: "team-", Parent: kindOrg},
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
+				Parent: kindTeam,
 				Limits: []bucket.Limit{
 					// rate: 10, refilled by 4 per 90 seconds
 					{Capacity: 10_000, Burst: 10_000, Refill: 4_000, Period: 90_000},
@@ -121,6 +138,7 @@ func (jobs) Spec() *runtime.Spec {
 			kindRobot: {
 				Name:   "robot",
 				Prefix: "robot-",
+				Parent: runtime.NoParent,
 				Limits: []bucket.Limit{
 					// rate: 10, refilled by 3 per 90 seconds, burst 25
 					{Capacity: 10_000, Burst: 25_000, Refill: 3_000, Period: 90_000},
@@ -143,4 +161,12 @@ func jobsVector(c JobsCost, dst []int64) []int64 {
 
 func jobsCost(v []int64) JobsCost {
 	return JobsCost{Rate: v[0], CPU: v[1], Tiny: v[2], Odd: v[3]}
+}
+
+func jobsLimitsVector(l JobsLimits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.Rate, l.CPU, l.Tiny, l.Odd)
+}
+
+func jobsLimitsOf(v []*bucket.Limit) JobsLimits {
+	return JobsLimits{Rate: v[0], CPU: v[1], Tiny: v[2], Odd: v[3]}
 }

@@ -52,6 +52,14 @@ func TestJobs(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}, {Capacity: 3}, {Capacity: 4}}
+		l := JobsLimits{Rate: v[0], CPU: v[1], Tiny: v[2], Odd: v[3]}
+		if !slices.Equal(jobsLimitsVector(l, nil), v) || jobsLimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

@@ -23,6 +23,15 @@ type Limiter struct {
 	//
 	// Deprecated: use queues.
 	Jobs *JobsResource
+
+	// Config reads and writes what overrides these numbers.
+	Config Config
+}
+
+// Config holds one typed entry per resource, for what overrides the numbers of limits.yaml: of one entity, or of all of
+// a kind. It is safe for concurrent use.
+type Config struct {
+	Jobs *runtime.Config[JobsEntity, JobsLimits]
 }
 
 // New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not
@@ -31,6 +40,9 @@ func New(store runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	b := runtime.NewBuilder(store, opts...)
 	l := &Limiter{
 		Jobs: runtime.Bind[JobsEntity](b, jobs{}, jobsVector, jobsCost),
+		Config: Config{
+			Jobs: runtime.BindConfig[JobsEntity](b, jobs{}, jobsLimitsVector, jobsLimitsOf),
+		},
 	}
 	var err error
 	if l.Limiter, err = b.Limiter(); err != nil {
@@ -53,6 +65,8 @@ type (
 	UnavailableError = runtime.UnavailableError
 	// SetupError says that somebody has to mend the installation.
 	SetupError = runtime.SetupError
+	// ConflictError says that somebody else has changed an override since it was read.
+	ConflictError = runtime.ConflictError
 )
 
 // ErrSettled is returned by Settle when the lease was settled or released before.

@@ -68,6 +68,21 @@ type ImageGenerationHd202411Cost struct {
 	ImagesPerDay                int64
 }
 
+// ImageGenerationHd202411Limits overrides limits of image-generation-hd/2024-11; nil fields inherit. A limit of 200
+// tokens per minute is new(bucket.Per(200, time.Minute)).
+type ImageGenerationHd202411Limits struct {
+	_ struct{} // forces field names
+
+	// Deprecated: count tokens.
+	RequestsPerMinuteOfEverybody *bucket.Limit
+	// What models count:
+	//
+	//   - prompts
+	//   - completions
+	TokensPerMinuteOfEveryModel *bucket.Limit
+	ImagesPerDay                *bucket.Limit
+}
+
 // ImageGenerationHd202411Bucket is the item ENTITY#<entity> / #BUCKET#image-generation-hd/2024-11.
 type ImageGenerationHd202411Bucket struct {
 	Entity                       string         // as stored: user-<ID>
@@ -92,11 +107,14 @@ func (imageGenerationHd202411) Spec() *runtime.Spec {
 			ImageGenerationHd202411TokensPerMinuteOfEveryModel,
 			ImageGenerationHd202411ImagesPerDay,
 		},
-		Removed: []string{"requests_per_second_of_everybody", "tokens_per_second_of_every_model"},
+		Removed:       []string{"requests_per_second_of_everybody", "tokens_per_second_of_every_model"},
+		Cascade:       runtime.CascadeAtomic,
+		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
+				Parent: runtime.NoParent,
 				Limits: []bucket.Limit{
 					// requests_per_minute_of_everybody: 1 per minute
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 60_000},
@@ -117,6 +135,18 @@ func imageGenerationHd202411Vector(c ImageGenerationHd202411Cost, dst []int64) [
 
 func imageGenerationHd202411Cost(v []int64) ImageGenerationHd202411Cost {
 	return ImageGenerationHd202411Cost{
+		RequestsPerMinuteOfEverybody: v[0],
+		TokensPerMinuteOfEveryModel:  v[1],
+		ImagesPerDay:                 v[2],
+	}
+}
+
+func imageGenerationHd202411LimitsVector(l ImageGenerationHd202411Limits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.RequestsPerMinuteOfEverybody, l.TokensPerMinuteOfEveryModel, l.ImagesPerDay)
+}
+
+func imageGenerationHd202411LimitsOf(v []*bucket.Limit) ImageGenerationHd202411Limits {
+	return ImageGenerationHd202411Limits{
 		RequestsPerMinuteOfEverybody: v[0],
 		TokensPerMinuteOfEveryModel:  v[1],
 		ImagesPerDay:                 v[2],

@@ -47,6 +47,18 @@ func TestImageGenerationHd202411(t *testing.T) {
 		}
 	})
 
+	t.Run("overrides", func(t *testing.T) {
+		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}, {Capacity: 3}}
+		l := ImageGenerationHd202411Limits{
+			RequestsPerMinuteOfEverybody: v[0],
+			TokensPerMinuteOfEveryModel:  v[1],
+			ImagesPerDay:                 v[2],
+		}
+		if !slices.Equal(imageGenerationHd202411LimitsVector(l, nil), v) || imageGenerationHd202411LimitsOf(v) != l {
+			t.Errorf("%+v is not %v", l, v)
+		}
+	})
+
 	t.Run("item", func(t *testing.T) {
 		item := b.MarshalItem()
 		item["later"] = codec.S("of a coming version")

@@ -24,6 +24,15 @@ type Limiter struct {
 	//
 	// Deprecated: use another.
 	ImageGenerationHd202411 *ImageGenerationHd202411Resource
+
+	// Config reads and writes what overrides these numbers.
+	Config Config
+}
+
+// Config holds one typed entry per resource, for what overrides the numbers of limits.yaml: of one entity, or of all of
+// a kind. It is safe for concurrent use.
+type Config struct {
+	ImageGenerationHd202411 *runtime.Config[ImageGenerationHd202411Entity, ImageGenerationHd202411Limits]
 }
 
 // New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not
@@ -33,6 +42,10 @@ func New(store runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 	l := &Limiter{
 		ImageGenerationHd202411: runtime.Bind[ImageGenerationHd202411Entity](b, imageGenerationHd202411{},
 			imageGenerationHd202411Vector, imageGenerationHd202411Cost),
+		Config: Config{
+			ImageGenerationHd202411: runtime.BindConfig[ImageGenerationHd202411Entity](b, imageGenerationHd202411{},
+				imageGenerationHd202411LimitsVector, imageGenerationHd202411LimitsOf),
+		},
 	}
 	var err error
 	if l.Limiter, err = b.Limiter(); err != nil {
@@ -55,6 +68,8 @@ type (
 	UnavailableError = runtime.UnavailableError
 	// SetupError says that somebody has to mend the installation.
 	SetupError = runtime.SetupError
+	// ConflictError says that somebody else has changed an override since it was read.
+	ConflictError = runtime.ConflictError
 )
 
 // ErrSettled is returned by Settle when the lease was settled or released before.

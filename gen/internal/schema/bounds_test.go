@@ -1,0 +1,74 @@
+package schema
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// TestBoundsOfTheRuntime holds bucket.Limit.Check, which overrides have to pass, to the rules of limits.yaml: what one
+// takes, the other takes.
+func TestBoundsOfTheRuntime(t *testing.T) {
+	answers := []string{"", "is not above 0", "is above 1000000000000:", "is below 1ms", "is above 366 days",
+		"is below the capacity", "a second", "full from empty"}
+	seen := map[string]bool{}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 10 {
+			n := nearBounds(t)
+			_, problems := Read("limits.yaml", fmt.Appendf(nil, "version: 1\nrevision: 1\ngo: {package: x}\n"+
+				"entities: {user: {}}\nresources:\n  chat:\n    entities: {user: {}}\n    limits:\n"+
+				"      rpm: {capacity: %d, burst: %d, refill: %d, every: %dms}\n", n.Capacity, n.Burst, n.Refill, n.Period.Milliseconds()))
+			limit := bucket.Per(n.Capacity, n.Period).WithBurst(n.Burst)
+			limit.Refill = bucket.Mul(n.Refill, bucket.Milli)
+			wrong := limit.Check()
+			if (wrong == "") != (len(problems) == 0) {
+				t.Fatalf("%+v:\nbucket: %s\nschema: %v", n, wrong, problems)
+			}
+			for _, answer := range answers {
+				if wrong == answer || answer != "" && strings.Contains(wrong, answer) {
+					seen[answer] = true
+				}
+			}
+		}
+	})
+	for _, answer := range answers {
+		if !seen[answer] {
+			t.Errorf("Check never said %q", answer)
+		}
+	}
+}
+
+// nearBounds draws numbers on both sides of every bound.
+func nearBounds(t *rapid.T) Numbers {
+	const (
+		longest = int64(maxPeriod / time.Millisecond)
+		filling = maxFillDays * uint64(day/time.Millisecond)
+	)
+	tokens := rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(1, maxTokens), rapid.Int64Range(maxTokens, maxTokens+1))
+	milli := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(1, 100_000), rapid.Int64Range(1, longest),
+		rapid.Int64Range(longest, longest+1)).Draw(t, "milliseconds")
+	near := func(bound int64, what string) int64 {
+		return max(0, bound+rapid.Int64Range(-1, 1).Draw(t, what))
+	}
+	n := Numbers{
+		Capacity: tokens.Draw(t, "capacity"), Burst: tokens.Draw(t, "burst"), Refill: tokens.Draw(t, "refill"),
+		Period: time.Duration(milli) * time.Millisecond,
+	}
+	if rapid.Bool().Draw(t, "fast") {
+		n.Refill = near(maxPerMilli*milli, "of the fastest")
+	}
+	if hi, lo := bits.Mul64(uint64(n.Refill), filling); hi < uint64(milli) && rapid.Bool().Draw(t, "slow") {
+		most, _ := bits.Div64(hi, lo, uint64(milli))
+		n.Burst = near(int64(min(most, 2*maxTokens)), "of the slowest")
+	}
+	if rapid.Bool().Draw(t, "plain") {
+		n.Capacity = near(n.Burst, "of the burst")
+	}
+	return n
+}

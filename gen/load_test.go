@@ -1,0 +1,61 @@
+package gen
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestLoad reads what commands need: kinds and their parents, and each kind's own numbers.
+func TestLoad(t *testing.T) {
+	got, err := Load(schemaAt(t, t.TempDir(), `version: 1
+revision: 7
+go: {package: limits}
+entities: {user: {parent: org}, org: {}}
+resources:
+  api:
+    limits:
+      rps: {capacity: 10, every: 1s, per_call: 1}
+      rpd: {capacity: 100, burst: 150, refill: 50, every: 1d}
+    removed: [old]
+    entities: {user: {}, org: {rps: {capacity: 20}}}
+`).Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rpd := Numbers{Capacity: 100, Burst: 150, Refill: 50, Period: 24 * time.Hour}
+	want := &Schema{
+		Revision: 7,
+		Kinds:    []Kind{{Name: "user", Parent: 1}, {Name: "org", Parent: -1}},
+		Resources: []Resource{{
+			Name: "api", Limits: []string{"rps", "rpd"}, Removed: []string{"old"}, Cascade: "atomic",
+			Charged: []Charged{
+				{Kind: 0, Limits: []Numbers{{Capacity: 10, Burst: 10, Refill: 10, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
+				{Kind: 1, Limits: []Numbers{{Capacity: 20, Burst: 20, Refill: 20, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
+			},
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Schema differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestLoadErrors: Load fails as Run does.
+func TestLoadErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "limits.yaml")
+	if _, err := Load(missing); err == nil || !strings.HasSuffix(err.Error(), "(sluice init writes one)") {
+		t.Errorf("without a file: %v", err)
+	}
+	for name, dir := range cases(t, "bad") {
+		cfg := Config{Schema: filepath.Join(dir, "limits.yaml")}
+		_, want := Run(cfg)
+		_, err := Load(cfg.Schema)
+		if _, ok := errors.AsType[Problems](err); !ok || err.Error() != want.Error() {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// numbers writes l as all tables of limits do: capacity, burst, refill.
+func numbers(l bucket.Limit) []string {
+	return []string{
+		tokens(l.Capacity), tokens(l.Burst), tokens(l.Refill) + " every " + span(time.Duration(l.Period)*time.Millisecond),
+	}
+}
+
+// parse reads LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N], as limits.yaml restates a limit: burst and refill follow the
+// capacity, and the period is the limit's own. It returns the limit's index.
+func (l level) parse(text string) (int, bucket.Limit, error) {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return 0, bucket.Limit{}, usageError{fmt.Sprintf("%q: want LIMIT=CAPACITY, such as %s=100", text, l.spec.Limits[0])}
+	}
+	i, err := l.limit(name)
+	if err != nil {
+		return 0, bucket.Limit{}, err
+	}
+	limit, wrong := restate(l.own().Limits[i], value)
+	least := bucket.Mul(l.own().PerCall[i], bucket.Milli)
+	switch {
+	case wrong != "":
+	case limit.Check() != "":
+		wrong = limit.Check()
+	case limit.Burst < least:
+		wrong = fmt.Sprintf("burst %s is below the %s that a call takes (per_call), so that none could be served: raise it",
+			tokens(limit.Burst), tokens(least))
+	}
+	if wrong != "" {
+		return 0, bucket.Limit{}, usageError{fmt.Sprintf("%q: %s", text, wrong)}
+	}
+	return i, limit, nil
+}
+
+// restate returns own with the numbers of value, CAPACITY[/EVERY][,burst=N][,refill=N], or what is wrong with their form.
+func restate(own bucket.Limit, value string) (l bucket.Limit, wrong string) {
+	count := func(what, text string) (milli int64) {
+		n, why := gen.ParseCount(text)
+		if why != "" && wrong == "" {
+			wrong = fmt.Sprintf("%s %q %s", what, text, why)
+		}
+		return bucket.Mul(n, bucket.Milli)
+	}
+	parts := strings.Split(value, ",")
+	capacity, every, hasEvery := strings.Cut(parts[0], "/")
+	n := count("capacity", capacity)
+	l = bucket.Limit{Capacity: n, Burst: n, Refill: n, Period: own.Period}
+	if hasEvery {
+		d, why := gen.ParsePeriod(every)
+		if why != "" && wrong == "" {
+			wrong = fmt.Sprintf("period %q %s", every, why)
+		}
+		l.Period = d.Milliseconds()
+	}
+	seen := make(map[string]bool, 2)
+	for _, part := range parts[1:] {
+		key, text, _ := strings.Cut(part, "=")
+		switch {
+		case wrong != "":
+		case key != "burst" && key != "refill":
+			wrong = fmt.Sprintf("after the capacity there is no %q: %s", key, gen.Cure(key, []string{"burst", "refill"}))
+		case seen[key]:
+			wrong = key + " is there twice: leave one out"
+		case key == "burst":
+			l.Burst = count(key, text)
+		default:
+			l.Refill = count(key, text)
+		}
+		seen[key] = true
+	}
+	return l, wrong
+}

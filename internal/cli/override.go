@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+type overrideCommand struct {
+	Set     overrideSet     `cmd:"" help:"Override limits of one entity, or of all entities of a kind."`
+	Get     overrideGet     `cmd:"" help:"Show what is overridden for an entity or a kind."`
+	List    overrideList    `cmd:"" help:"List all overrides of a resource."`
+	Delete  overrideDelete  `cmd:"" help:"End overrides: what is less specific is in force again."`
+	Explain overrideExplain `cmd:"" help:"Show what decides an entity's limits, and what its bucket has left."`
+}
+
+// overrideAt is where an override stands.
+type overrideAt struct {
+	connection
+	schemaFile
+
+	Who      string `arg:"" help:"Entity as stored, as in user-123, or a kind, as in user."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+}
+
+// level reads the schema and finds the level in it.
+func (c overrideAt) level() (level, error) {
+	s, err := c.read()
+	if err != nil {
+		return level{}, err
+	}
+	return s.level(c.Who, c.Resource)
+}
+
+type overrideGet struct{ overrideAt }
+
+// Help is an example.
+func (overrideGet) Help() string { return "Example: sluice override get user-123 gpt-4" }
+
+// Run prints the limits that are overridden here and the revision, which --revision of set and delete takes.
+func (c overrideGet) Run(ctx context.Context, p Program) error {
+	l, err := c.level()
+	if err != nil {
+		return err
+	}
+	o, err := c.open(ctx, p, l)
+	if err != nil {
+		return err
+	}
+	stored, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"LIMIT", "CAPACITY", "BURST", "REFILL"}}
+	for i, limit := range stored[0].Limits {
+		if limit != nil {
+			rows = append(rows, append([]string{o.spec.Limits[i]}, numbers(*limit)...))
+		}
+	}
+	if len(rows) == 1 {
+		p.say("%s: nothing is overridden, revision %s\n", o, shown(stored[0].Revision))
+		return nil
+	}
+	p.say("%s: revision %s\n", o, shown(stored[0].Revision))
+	return texttable.Write(p.Stdout, "  ", "lrrl", rows)
+}
+
+// overrideWrite is what set and delete have alike.
+type overrideWrite struct {
+	overrideAt
+
+	Revision string `placeholder:"REVISION" help:"Fail unless this is still the revision, as get printed it (none for nothing)."`
+}
+
+type overrideSet struct {
+	overrideWrite
+
+	Limits []string `arg:"" name:"limit" help:"LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N], in whole tokens."`
+}
+
+// Help is an example.
+func (overrideSet) Help() string {
+	return "As in limits.yaml, burst and refill are the capacity and EVERY is the limit's own unless they are given. " +
+		"Limits that are not named stay as they are.\n\n" +
+		"Example: sluice override set user-123 gpt-4 rpm=200,burst=300 tpm=20_000/1m"
+}
+
+// Run overrides the named limits and prints what was in force and what is now.
+func (c overrideSet) Run(ctx context.Context, p Program) error {
+	l, err := c.level()
+	if err != nil {
+		return err
+	}
+	limits := make([]*bucket.Limit, len(l.spec.Limits))
+	var named []int
+	for _, text := range c.Limits {
+		i, limit, err := l.parse(text)
+		if err != nil {
+			return err
+		}
+		if limits[i] != nil {
+			return usageError{fmt.Sprintf("limit %s is there twice: leave one out", l.spec.Limits[i])}
+		}
+		limits[i] = &limit
+		named = append(named, i)
+	}
+	return c.write(ctx, p, l, named, limits)
+}
+
+type overrideList struct {
+	connection
+	schemaFile
+
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+}
+
+// Help is an example.
+func (overrideList) Help() string { return "Example: sluice override list gpt-4" }
+
+// listed is how many rows are aligned, and printed, together.
+const listed = 100
+
+// Run prints all overrides of the resource, those of entities and kinds that the schema no longer has included.
+func (c overrideList) Run(ctx context.Context, p Program) error {
+	s, err := c.read()
+	if err != nil {
+		return err
+	}
+	spec, err := s.resource(c.Resource)
+	if err != nil {
+		return err
+	}
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	flush := func() error {
+		written := rows
+		rows = nil
+		return texttable.Write(p.Stdout, "", "llrrll", written)
+	}
+	none := true
+	for stored, err := range dynamo.NewOverrides(client, c.Table, p.Now).List(ctx, spec) {
+		if err != nil {
+			return errors.Join(flush(), explain(client, err))
+		}
+		if none {
+			rows = append(rows, []string{"AT", "LIMIT", "CAPACITY", "BURST", "REFILL", "REVISION"})
+			none = false
+		}
+		for i, limit := range stored.Limits {
+			if limit != nil {
+				row := append([]string{stored.At, spec.Limits[i]}, numbers(*limit)...)
+				rows = append(rows, append(row, shown(stored.Revision)))
+			}
+		}
+		if len(rows) >= listed {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if none {
+		p.note("nothing is overridden on %s\n", spec.Resource)
+	}
+	return flush()
+}
+
+type overrideDelete struct {
+	overrideWrite
+
+	Limits []string `arg:"" optional:"" name:"limit" help:"Limits whose override ends: all, if none is named."`
+}
+
+// Help is an example.
+func (overrideDelete) Help() string { return "Example: sluice override delete user-123 gpt-4 rpm" }
+
+// Run ends overrides of the named limits, or of all, and prints what was in force and what is now.
+func (c overrideDelete) Run(ctx context.Context, p Program) error {
+	l, err := c.level()
+	if err != nil {
+		return err
+	}
+	var named []int
+	for _, name := range c.Limits {
+		i, err := l.limit(name)
+		if err != nil {
+			return err
+		}
+		named = append(named, i)
+	}
+	for i := range l.spec.Limits {
+		if len(c.Limits) == 0 {
+			named = append(named, i)
+		}
+	}
+	return c.write(ctx, p, l, named, make([]*bucket.Limit, len(l.spec.Limits)))
+}
+
+// overrides is one level of one resource, and where it is stored.
+type overrides struct {
+	level
+
+	client *dynamodb.Client
+	store  *dynamo.Overrides
+}
+
+// open makes a client for the overrides of l.
+func (c connection) open(ctx context.Context, p Program, l level) (overrides, error) {
+	client, err := c.client(ctx)
+	return overrides{l, client, dynamo.NewOverrides(client, c.Table, p.Now)}, err
+}
+
+// String names the level as commands do.
+func (o overrides) String() string { return o.at + " on " + o.spec.Resource }
+
+// read returns what o and the stored levels above it say, in order of precedence.
+func (o overrides) read(ctx context.Context) ([]runtime.Stored, error) {
+	stored, err := o.store.Get(ctx, o.spec, o.up()...)
+	return stored, explain(o.client, err)
+}
+
+// write makes the named limits of l as they are in limits, nil for none, if c.Revision, or else the one that it reads, is
+// still what is stored.
+func (c overrideWrite) write(ctx context.Context, p Program, l level, named []int, limits []*bucket.Limit) error {
+	o, err := c.open(ctx, p, l)
+	if err != nil {
+		return err
+	}
+	before, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Revision != "" && c.Revision != shown(before[0].Revision) {
+		return o.lost(&runtime.ConflictError{Resource: o.spec.Resource, At: o.at})
+	}
+	after := slices.Clone(before)
+	after[0].Limits = slices.Clone(before[0].Limits)
+	for _, i := range named {
+		after[0].Limits[i] = limits[i]
+	}
+	if slices.EqualFunc(before[0].Limits, after[0].Limits, sameLimit) {
+		p.say("%s: nothing to change, revision %s\n", o, shown(before[0].Revision))
+		return nil
+	}
+	after[0].Revision, err = o.store.Set(ctx, o.spec, after[0])
+	if _, conflict := errors.AsType[*runtime.ConflictError](err); conflict {
+		return o.lost(err)
+	}
+	if err != nil {
+		return explain(o.client, err)
+	}
+	p.say("%s: revision %s, was %s\n", o, shown(after[0].Revision), shown(before[0].Revision))
+	rows := [][]string{{"LIMIT", "", "CAPACITY", "BURST", "REFILL", "FROM"}}
+	for i, name := range o.spec.Limits {
+		if !sameLimit(before[0].Limits[i], after[0].Limits[i]) {
+			rows = append(rows,
+				append([]string{name, "was"}, o.inForce(before, i)...),
+				append([]string{"", "now"}, o.inForce(after, i)...))
+		}
+	}
+	if err := texttable.Write(p.Stdout, "  ", "llrrll", rows); err != nil {
+		return err
+	}
+	p.say("%s\n", takenUp())
+	return nil
+}
+
+// takenUp says when a change reaches those who remember what was there.
+func takenUp() string {
+	return fmt.Sprintf("running processes take it up within their cache TTL, %s unless set otherwise", span(runtime.DefaultCacheTTL))
+}
+
+// lost says what to do about a conflict.
+func (o overrides) lost(err error) error {
+	return fmt.Errorf("%w: run `sluice override get %s %s`; nothing was written", err, o.at, o.spec.Resource)
+}
+
+// inForce returns the numbers of limit i that levels give, and the level that they are from.
+func (o overrides) inForce(levels []runtime.Stored, i int) []string {
+	return append(numbers(runtime.Resolve(o.own().Limits, levels...)[i]), decides(levels, i))
+}
+
+// schemaLevel is what the level below all others is called.
+const schemaLevel = "schema"
+
+// decides returns the level that decides limit i.
+func decides(levels []runtime.Stored, i int) string {
+	for _, l := range levels {
+		if l.Limits[i] != nil {
+			return l.At
+		}
+	}
+	return schemaLevel
+}
+
+func sameLimit(a, b *bucket.Limit) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// shown writes a revision. None has a name, so that --revision can say that nothing may be there.
+func shown(r runtime.Revision) string {
+	if r == "" {
+		return "none"
+	}
+	return string(r)
+}

@@ -1,0 +1,63 @@
+package bucket_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+func TestCheck(t *testing.T) {
+	const (
+		most = 1_000_000_000_000 // tokens
+		day  = 24 * time.Hour
+	)
+	refilled := func(l bucket.Limit, milli int64) bucket.Limit {
+		l.Refill = milli
+		return l
+	}
+	for _, test := range []struct {
+		name  string
+		limit bucket.Limit
+		want  string
+	}{
+		{"a minute", bucket.Per(100, time.Minute), ""},
+		{"with burst", bucket.Per(100, time.Minute).WithBurst(150), ""},
+		{"the smallest", bucket.Limit{Capacity: 1, Burst: 1, Refill: 1, Period: 1}, ""},
+		{"the largest", bucket.Per(most, 366*day), ""},
+		{"the fastest", bucket.Per(10_000, time.Millisecond), ""},
+		{"the slowest", refilled(bucket.Per(3650, day), bucket.Milli), ""},
+		{"nothing", bucket.Limit{}, "capacity 0 is not above 0: a limit that admits nothing is none, raise it"},
+		{"negative", bucket.Per(-5, time.Minute), "capacity -5 is not above 0: a limit that admits nothing is none, raise it"},
+		{"no burst", bucket.Per(5, time.Minute).WithBurst(0), "burst 0 is not above 0: a limit that admits nothing is none, raise it"},
+		{"no refill", refilled(bucket.Per(5, time.Minute), -1), "refill -0.001 is not above 0: a limit that admits nothing is none, raise it"},
+		{"large capacity", bucket.Per(most+1, 366*day), "capacity 1000000000001 is above 1000000000000: lower it"},
+		{"large burst", bucket.Per(most, 366*day).WithBurst(most + 1), "burst 1000000000001 is above 1000000000000: lower it"},
+		{"large refill", refilled(bucket.Per(most, 366*day), most*bucket.Milli+1), "refill 1000000000000.001 is above 1000000000000: lower it"},
+		{"no period", bucket.Per(5, 0), "period 0ms is below 1ms: raise it"},
+		{"period below 0", bucket.Per(5, -time.Second), "period -1000ms is below 1ms: raise it"},
+		{"long period", bucket.Per(5, 366*day+time.Millisecond), "period 31622400001ms is above 366 days: shorten it"},
+		{"endless period", bucket.Limit{Capacity: 1, Burst: 1, Refill: 1, Period: math.MaxInt64},
+			"period 9223372036854775807ms is above 366 days: shorten it"},
+		{"burst below capacity", bucket.Per(5, time.Minute).WithBurst(3),
+			"burst 3 is below the capacity 5: raise the burst or lower the capacity"},
+		{"by less than a token", bucket.Limit{Capacity: 5500, Burst: 5250, Refill: 1000, Period: 1000},
+			"burst 5.25 is below the capacity 5.5: raise the burst or lower the capacity"},
+		{"too fast", bucket.Per(10_001, time.Millisecond), "refill 10001 every 1ms is above 10000000 a second: lower the refill or raise the period"},
+		{"too fast by less than a token", refilled(bucket.Per(10_000, time.Millisecond), 10_000_001),
+			"refill 10000.001 every 1ms is above 10000000 a second: lower the refill or raise the period"},
+		{"too slow", refilled(bucket.Per(3650, day).WithBurst(3651), bucket.Milli),
+			"burst 3651 takes more than 3650 days to be full from empty, at 1 every 24h0m0s: raise the refill or lower the burst"},
+		{"too slow by less than a millisecond", bucket.Limit{Capacity: 1, Burst: 7*315_360_000_000 + 1, Refill: 7, Period: 1},
+			"burst 2207520000.001 takes more than 3650 days to be full from empty, at 0.007 every 1ms: raise the refill or lower the burst"},
+		{"slower than int64 holds", refilled(bucket.Per(most, 366*day), 1),
+			"burst 1000000000000 takes more than 3650 days to be full from empty, at 0.001 every 8784h0m0s: raise the refill or lower the burst"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.limit.Check(); got != test.want {
+				t.Errorf("%+v: %s\nwant: %s", test.limit, got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,299 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// limits is what generated code would define for overrides of gpt-4.
+type limits struct{ RPM, TPM *bucket.Limit }
+
+func toLimits(l limits, dst []*bucket.Limit) []*bucket.Limit { return append(dst, l.RPM, l.TPM) }
+func fromLimits(l []*bucket.Limit) limits                    { return limits{l[0], l[1]} }
+
+// overrides is an OverrideStore in memory.
+type overrides struct {
+	failure error
+	levels  []runtime.Stored // as they are listed
+	written int
+}
+
+func (o *overrides) Get(_ context.Context, _ *runtime.Spec, at ...string) ([]runtime.Stored, error) {
+	found := make([]runtime.Stored, len(at))
+	for i, at := range at {
+		found[i].At = at
+		for _, level := range o.levels {
+			if level.At == at {
+				found[i] = level
+			}
+		}
+	}
+	return found, o.failure
+}
+
+func (o *overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
+	found, err := o.Get(ctx, spec, s.At)
+	if err != nil {
+		return "", err
+	}
+	if found[0].Revision != s.Revision {
+		return "", &runtime.ConflictError{Resource: spec.Resource, At: s.At}
+	}
+	o.written++
+	s.Revision = runtime.Revision(strconv.Itoa(o.written))
+	if !slices.ContainsFunc(s.Limits, func(l *bucket.Limit) bool { return l != nil }) {
+		s.Limits, s.Revision = nil, ""
+	}
+	o.levels = append(slices.DeleteFunc(o.levels, func(l runtime.Stored) bool { return l.At == s.At }), s)
+	return s.Revision, nil
+}
+
+func (o *overrides) List(context.Context, *runtime.Spec) iter.Seq2[runtime.Stored, error] {
+	return func(yield func(runtime.Stored, error) bool) {
+		for _, level := range o.levels {
+			if level.Limits != nil && !yield(level, nil) {
+				return
+			}
+		}
+		if o.failure != nil {
+			yield(runtime.Stored{}, o.failure)
+		}
+	}
+}
+
+func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, limits] {
+	t.Helper()
+	b := runtime.NewBuilder(&fake{overrides: store})
+	def := gpt4()
+	runtime.Bind[entity](b, def, toVector, fromVector)
+	config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
+	if _, err := b.Limiter(); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func per(n int64) *bucket.Limit {
+	l := bucket.Per(n, time.Minute)
+	return &l
+}
+
+func TestOverride(t *testing.T) {
+	store := &overrides{}
+	config := openConfig(t, store)
+	ctx := t.Context()
+	equal(t, "name", config.Name(), "gpt-4")
+	for _, test := range []struct {
+		at       string
+		override *runtime.Override[limits]
+	}{
+		{"user-1", config.Entity(user{"1"})},
+		{"project-1", config.Entity(project{"1"})},
+		{"user-7", config.Entity(lookedUp(0, "7"))},
+		{"user", config.Kind(user{})},
+		{"project", config.Kind(project{"anything # at all"})},
+	} {
+		t.Run(test.at, func(t *testing.T) {
+			o := test.override
+			got, rev, err := o.Get(ctx)
+			check(t, err, "")
+			equal(t, "limits", got, limits{})
+			equal(t, "revision", rev, "")
+			rev, err = o.Set(ctx, limits{TPM: per(5)}, rev)
+			check(t, err, "")
+			equal(t, "level", store.levels[len(store.levels)-1].At, test.at)
+			got, read, err := o.Get(ctx)
+			check(t, err, "")
+			if diff := cmp.Diff(limits{TPM: per(5)}, got); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+			equal(t, "revision", read, rev)
+
+			_, err = o.Set(ctx, limits{RPM: per(7)}, "")
+			check(t, err, "sluice: the override of gpt-4 at "+test.at+" has been changed meanwhile: read it again")
+			if _, ok := errors.AsType[*runtime.ConflictError](err); !ok {
+				t.Errorf("error is a %T", err)
+			}
+			check(t, o.Delete(ctx, "stale"), "sluice: the override of gpt-4 at "+test.at+" has been changed meanwhile: read it again")
+			rev, err = o.Set(ctx, limits{RPM: per(7)}, rev)
+			check(t, err, "")
+			check(t, o.Delete(ctx, rev), "")
+			got, rev, err = o.Get(ctx)
+			check(t, err, "")
+			equal(t, "limits", got, limits{})
+			equal(t, "revision", rev, "")
+		})
+	}
+}
+
+func TestBadOverrides(t *testing.T) {
+	store := &overrides{}
+	config := openConfig(t, store)
+	of := func(capacity, burst int64) *bucket.Limit {
+		l := bucket.Per(capacity, time.Minute).WithBurst(burst)
+		return &l
+	}
+	for _, test := range []struct {
+		name     string
+		override *runtime.Override[limits]
+		limits   limits
+		want     string
+	}{
+		{"burst below capacity", config.Entity(user{"1"}), limits{TPM: of(5, 3)},
+			"sluice: gpt-4: limit tpm of user-1 is not possible: burst 3 is below the capacity 5: raise the burst or lower the capacity"},
+		{"the first of several", config.Kind(user{}), limits{RPM: of(0, 1), TPM: of(5, 3)},
+			"sluice: gpt-4: limit rpm of user is not possible: capacity 0 is not above 0: a limit that admits nothing is none, raise it"},
+		{"empty id", config.Entity(user{}), limits{TPM: of(5, 5)}, "sluice: gpt-4: id of user is empty: set the entity's ID"},
+		{"bad id", config.Entity(project{"a#b"}), limits{TPM: of(5, 5)},
+			`sluice: gpt-4: id of project "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"nil entity", config.Entity(nil), limits{TPM: of(5, 5)}, "sluice: gpt-4: entity is nil"},
+		{"nil kind", config.Kind(nil), limits{TPM: of(5, 5)}, "sluice: gpt-4: entity is nil"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := test.override.Set(t.Context(), test.limits, "")
+			check(t, err, test.want)
+			if _, ok := errors.AsType[*runtime.InvalidError](err); !ok {
+				t.Errorf("error is a %T", err)
+			}
+			equal(t, "written", store.written, 0)
+			if test.limits.TPM.Check() == "" { // it is who that is wrong
+				_, _, err = test.override.Get(t.Context())
+				check(t, err, test.want)
+				check(t, test.override.Delete(t.Context(), ""), test.want)
+			}
+		})
+	}
+	_, err := config.Explain(t.Context(), user{})
+	check(t, err, "sluice: gpt-4: id of user is empty: set the entity's ID")
+}
+
+// TestOverrideBelowPerCall: a project has no per_call, a user's calls take 1 request.
+func TestOverrideBelowPerCall(t *testing.T) {
+	config := openConfig(t, &overrides{})
+	half := &bucket.Limit{Capacity: 500, Burst: 500, Refill: 500, Period: 1000}
+	_, err := config.Entity(project{"1"}).Set(t.Context(), limits{RPM: half}, "")
+	check(t, err, "")
+	_, err = config.Entity(user{"1"}).Set(t.Context(), limits{RPM: half}, "")
+	check(t, err, "sluice: gpt-4: limit rpm of user-1 is not possible: burst 0 is below the 1 that a call takes (per_call): raise the burst")
+}
+
+func TestExplain(t *testing.T) {
+	store := &overrides{}
+	config := openConfig(t, store)
+	ctx := t.Context()
+	schema := limits{per(60), per(6000)}
+	explain := func(want ...runtime.Explained[limits]) {
+		t.Helper()
+		got, err := config.Explain(ctx, user{"1"})
+		check(t, err, "")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("explained (-want +got):\n%s", diff)
+		}
+		*got[2].Limits.RPM = bucket.Limit{} // belongs to the caller
+	}
+	explain(runtime.Explained[limits]{Level: "user-1"}, runtime.Explained[limits]{Level: "user"},
+		runtime.Explained[limits]{Level: "schema", Limits: schema, Wins: []string{"rpm", "tpm"}})
+	if _, err := config.Kind(user{}).Set(ctx, limits{RPM: per(1), TPM: per(2)}, ""); err != nil {
+		t.Fatal(err)
+	}
+	explain(runtime.Explained[limits]{Level: "user-1"},
+		runtime.Explained[limits]{Level: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm", "tpm"}},
+		runtime.Explained[limits]{Level: "schema", Limits: schema})
+	rev, err := config.Entity(user{"1"}).Set(ctx, limits{TPM: per(3)}, "")
+	check(t, err, "")
+	explain(runtime.Explained[limits]{Level: "user-1", Limits: limits{TPM: per(3)}, Wins: []string{"tpm"}},
+		runtime.Explained[limits]{Level: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm"}},
+		runtime.Explained[limits]{Level: "schema", Limits: schema})
+
+	var all []runtime.Overridden[limits]
+	for o, err := range config.All(ctx) {
+		check(t, err, "")
+		all = append(all, o)
+	}
+	want := []runtime.Overridden[limits]{
+		{At: "user", Limits: limits{per(1), per(2)}, Revision: "1"}, {At: "user-1", Limits: limits{TPM: per(3)}, Revision: rev},
+	}
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
+	for _, err := range config.All(ctx) {
+		check(t, err, "")
+		break // who has seen enough may stop
+	}
+}
+
+func TestOverridesPassErrorsOn(t *testing.T) {
+	store := &overrides{failure: errors.New("down")}
+	config := openConfig(t, store)
+	o := config.Entity(user{"1"})
+	_, _, err := o.Get(t.Context())
+	check(t, err, "down")
+	_, err = o.Set(t.Context(), limits{}, "")
+	check(t, err, "down")
+	check(t, o.Delete(t.Context(), ""), "down")
+	_, err = config.Explain(t.Context(), user{"1"})
+	check(t, err, "down")
+	store.levels = []runtime.Stored{{At: "user", Limits: []*bucket.Limit{per(1), nil}}}
+	var got []string
+	for o, err := range config.All(t.Context()) {
+		if err != nil {
+			got = append(got, err.Error())
+		} else {
+			got = append(got, o.At)
+		}
+	}
+	if want := []string{"user", "down"}; !slices.Equal(got, want) {
+		t.Errorf("all: %q, want %q", got, want)
+	}
+}
+
+// TestResolve holds Resolve to precedence, limit by limit, and to leaving its arguments alone.
+func TestResolve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 4).Draw(t, "limits")
+		schema := make([]bucket.Limit, n)
+		for i := range schema {
+			schema[i] = bucket.Per(int64(1+i), time.Minute)
+		}
+		before := slices.Clone(schema)
+		levels := make([]runtime.Stored, rapid.IntRange(0, 3).Draw(t, "levels"))
+		next := int64(100)
+		want, overridden := slices.Clone(schema), make([]bool, n)
+		for j := range levels {
+			if !rapid.Bool().Draw(t, "stored") {
+				continue
+			}
+			levels[j].Limits = make([]*bucket.Limit, n)
+			for i := range n {
+				if rapid.Bool().Draw(t, "named") {
+					next++
+					levels[j].Limits[i] = per(next)
+					if !overridden[i] {
+						want[i], overridden[i] = *per(next), true
+					}
+				}
+			}
+		}
+		got := runtime.Resolve(schema, levels...)
+		if !slices.Equal(got, want) {
+			t.Fatalf("resolved %v, want %v", got, want)
+		}
+		if !slices.Equal(schema, before) {
+			t.Fatalf("schema has become %v", schema)
+		}
+		if same := &got[0] == &schema[0]; same != !slices.Contains(overridden, true) {
+			t.Fatalf("schema itself returned: %v", same)
+		}
+	})
+}

@@ -1,0 +1,506 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// family returns r as if its schema gave projects and their users these limits.
+func family(r codec.Resource, cascade runtime.Cascade, project, user []bucket.Limit) *variant {
+	spec := *r.Spec()
+	perCall := make([]int64, len(user))
+	spec.Cascade = cascade
+	spec.Kinds = []runtime.Kind{
+		{Name: "project", Prefix: "project-", Parent: runtime.NoParent, Limits: project, PerCall: perCall},
+		{Name: "user", Prefix: "user-", Parent: 0, Limits: user, PerCall: perCall},
+	}
+	return &variant{Resource: r, spec: &spec}
+}
+
+// member is a user of a project, or, without a user, the project.
+type member struct{ user, project string }
+
+func (m member) Chain(dst []runtime.Link) []runtime.Link {
+	if m.user != "" {
+		dst = append(dst, runtime.Link{Kind: 1, ID: m.user})
+	}
+	return append(dst, runtime.Link{Kind: 0, ID: m.project})
+}
+
+// house is a process with resources of families.
+type house struct {
+	*runtime.Limiter
+	*events
+	at []*runtime.Resource[member, tokens]
+}
+
+func (e *engine) house(t testing.TB, api API, defs ...runtime.Definition) *house {
+	t.Helper()
+	h := &house{events: &events{}}
+	b := runtime.NewBuilder(New(api, e.table), e.options(h.events)...)
+	for _, def := range defs {
+		h.at = append(h.at, runtime.Bind[member](b, def,
+			func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
+	}
+	var err error
+	if h.Limiter, err = b.Limiter(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// acquire takes cost on the first resource.
+func (h *house) acquire(t testing.TB, m member, cost ...int64) *runtime.Lease[tokens] {
+	t.Helper()
+	lease, err := h.at[0].Acquire(t.Context(), m, cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// held returns an entity's balance and consumption of embeddings, in whole tokens.
+func (e *engine) held(t testing.TB, entity string) (tk, tc int64) {
+	t.Helper()
+	item := e.get(t, bucketItemKey(entity, "embeddings"))
+	if item == nil {
+		return 0, 0
+	}
+	return number(item["b_rps_tk"]) / bucket.Milli, number(item["b_rps_tc"]) / bucket.Milli
+}
+
+// holding holds entities' balances and consumption to want: "user-1 3 7".
+func (e *engine) holding(t testing.TB, want ...string) {
+	t.Helper()
+	for _, line := range want {
+		entity, _, _ := strings.Cut(line, " ")
+		tk, tc := e.held(t, entity)
+		if got := fmt.Sprint(entity, " ", tk, " ", tc); got != line {
+			t.Errorf("got %q, want %q", got, line)
+		}
+	}
+}
+
+var alicesHome = member{"1", "1"}
+
+// minute returns limits of so many tokens a minute: nothing refills between a test's steps.
+func minute(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Minute)} }
+
+// TestCascadeCapacity holds what an acquire over a chain of two costs, and what its settle does.
+func TestCascadeCapacity(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, test := range map[string]struct {
+		cascade                         runtime.Cascade
+		cold, warm, settle, deny, sleep usage
+	}{
+		// Cold: one batch for two images and four config items, two of which other entities of the kinds share.
+		"atomic": {
+			runtime.CascadeAtomic,
+			usage{Calls: 2, Reads: 1, Writes: 1, Units: 6 + 4, Indexes: 4},
+			usage{Calls: 1, Writes: 1, Units: 4},
+			usage{Calls: 2, Writes: 2, Units: 2},
+			usage{Calls: 1, Reads: 1, Units: 2},
+			usage{Calls: 2, Reads: 1, Writes: 1, Units: 2 + 4},
+		},
+		"compensated": {
+			runtime.CascadeCompensated,
+			usage{Calls: 3, Reads: 1, Writes: 2, Units: 6 + 2, Indexes: 2},
+			usage{Calls: 2, Writes: 2, Units: 2},
+			usage{Calls: 2, Writes: 2, Units: 2},
+			usage{Calls: 2, Reads: 2, Units: 2},
+			usage{Calls: 3, Reads: 1, Writes: 2, Units: 2 + 2},
+		},
+		"none": {
+			runtime.CascadeNone,
+			usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1},
+			usage{Calls: 1, Writes: 1, Units: 1},
+			usage{Calls: 1, Writes: 1, Units: 1},
+			usage{Calls: 1, Reads: 1, Units: 1},
+			usage{Calls: 2, Reads: 1, Writes: 1, Units: 1 + 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			e.ttl = time.Minute
+			m := &meter{API: e.client}
+			h := e.house(t, m, family(embeddings, test.cascade, minute(1000), minute(100)))
+			costs := func(what string, want usage) {
+				t.Helper()
+				if got := m.take(); got != want {
+					t.Errorf("%s cost %+v, want %+v", what, got, want)
+				}
+			}
+			lease := h.acquire(t, alicesHome, 1)
+			costs("the first acquire", test.cold)
+			for range 5 {
+				h.acquire(t, alicesHome, 1)
+				costs("the steady state", test.warm)
+			}
+			e.clock.set(5000) // by Normal
+			h.acquire(t, alicesHome, 90)
+			costs("a normal", test.warm)
+			lease.Release(t.Context())
+			costs("a release", test.settle)
+			if _, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{50}); !isA[*runtime.DeniedError](err) {
+				t.Fatal(err)
+			}
+			costs("a denial", test.deny)
+			e.clock.set(65_000) // the overrides are due
+			h.acquire(t, alicesHome, 1)
+			costs("a minute later", test.sleep)
+		})
+	}
+}
+
+// TestCascadePaths: each bucket of a chain takes the path that it needs.
+func TestCascadePaths(t *testing.T) {
+	_, embeddings := generated(t)
+	e := newEngine(t)
+	h := e.house(t, e.client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+	h.acquire(t, member{project: "1"}, 500)
+	h.acquire(t, alicesHome, 60) // create, and retry
+	e.holding(t, "user-1 40 60", "project-1 440 560")
+	e.clock.set(30_000)
+	h.acquire(t, alicesHome, 70) // normal, and retry
+	e.holding(t, "user-1 20 130", "project-1 370 630")
+	user, project := e.get(t, bucketItemKey("user-1", "embeddings")), e.get(t, bucketItemKey("project-1", "embeddings"))
+	if number(user["rf"]) != t0+30_000 || number(project["rf"]) != t0 {
+		t.Errorf("rf of user %d, of project %d: want one by normal and one by retry", number(user["rf"]), number(project["rf"]))
+	}
+	h.calls(t, "read missing", "create applied", "read missing", "transact applied", "transact applied")
+}
+
+// TestCascadeDenied: a denial names all who refuse, and nobody is charged.
+func TestCascadeDenied(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			def := family(embeddings, cascade, minute(100), minute(60))
+			h, other := e.house(t, e.client, def), e.house(t, e.client, def)
+			h.acquire(t, alicesHome, 50)
+			other.acquire(t, member{"2", "1"}, 40) // of which h does not know
+			e.holding(t, "user-1 10 50", "user-2 20 40", "project-1 10 90")
+
+			for who, test := range map[*house]struct {
+				m    member
+				cost int64
+				want []runtime.Refusal
+			}{
+				h: {alicesHome, 20, []runtime.Refusal{
+					{Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 10, RetryAfter: 10 * time.Second},
+					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 10, RetryAfter: 6 * time.Second},
+				}},
+				other: {member{"3", "1"}, 20, []runtime.Refusal{ // its own bucket would be created
+					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 10, RetryAfter: 6 * time.Second},
+				}},
+			} {
+				_, err := who.at[0].Acquire(t.Context(), test.m, tokens{test.cost})
+				denied, ok := errors.AsType[*runtime.DeniedError](err)
+				if !ok {
+					t.Fatalf("%v, want a denial", err)
+				}
+				if diff := cmp.Diff(test.want, denied.Refusals); diff != "" {
+					t.Error(diff)
+				}
+				if longest := test.want[0]; denied.Entity != longest.Entity || denied.RetryAfter != longest.RetryAfter {
+					t.Errorf("%s after %v, want %s after %v", denied.Entity, denied.RetryAfter, longest.Entity, longest.RetryAfter)
+				}
+			}
+			e.holding(t, "user-1 10 50", "user-2 20 40", "project-1 10 90")
+			if tk, tc := e.held(t, "user-3"); tc != 0 {
+				t.Errorf("user-3 holds %d and was charged %d", tk, tc)
+			}
+
+			_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{61})
+			if exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok || exceeds.Entity != "user-1" {
+				t.Errorf("%v, want that the user can never have so many", err)
+			}
+		})
+	}
+}
+
+// TestCascadeStale: a transaction from stale images is refused, learns what failed, and goes again.
+func TestCascadeStale(t *testing.T) {
+	_, embeddings := generated(t)
+	e := newEngine(t)
+	def := family(embeddings, runtime.CascadeAtomic, minute(100), minute(60))
+	h, other := e.house(t, e.client, def), e.house(t, e.client, def)
+	h.acquire(t, alicesHome, 5)
+	other.acquire(t, member{"2", "1"}, 60)
+	h.calls(t, "read missing", "transact applied")
+	h.acquire(t, alicesHome, 20)   // 95 by its image, 35 in truth
+	h.calls(t, "transact applied") // a retry holds, however stale
+	other.acquire(t, member{"3", "1"}, 10)
+	h.acquire(t, member{project: "1"}, 1)
+	h.calls(t, "retry applied") // and saw the 5 that are left
+	other.acquire(t, member{"3", "1"}, 4)
+	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{3})
+	if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.Entity != "project-1" || len(denied.Refusals) != 1 {
+		t.Errorf("%v, want a denial by the project alone", err)
+	}
+	h.calls(t, "transact refused") // whose image denies: no read
+	e.holding(t, "user-1 35 25", "project-1 0 100")
+}
+
+// TestCascadeSettles: a lease settles and releases over the whole chain.
+func TestCascadeSettles(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			h := e.house(t, e.client, family(embeddings, cascade, minute(1000), minute(100)))
+			up, down, back := h.acquire(t, alicesHome, 10), h.acquire(t, alicesHome, 10), h.acquire(t, alicesHome, 10)
+			e.holding(t, "user-1 70 30", "project-1 970 30")
+			if err := up.Settle(t.Context(), tokens{95}); err != nil { // into debt
+				t.Fatal(err)
+			}
+			e.holding(t, "user-1 -15 115", "project-1 885 115")
+			if err := down.Settle(t.Context(), tokens{1}); err != nil {
+				t.Fatal(err)
+			}
+			e.holding(t, "user-1 -6 106", "project-1 894 106")
+			back.Release(t.Context())
+			e.holding(t, "user-1 4 96", "project-1 904 96")
+			if left := back.Remaining(); left[0] != 4 {
+				t.Errorf("%v remain, want the user's 4", left)
+			}
+		})
+	}
+}
+
+// TestSharedParent: 64 children of one parent, by several processes at once: as much is charged to the parent as to the
+// children, it is what was admitted, and none too many.
+func TestSharedParent(t *testing.T) {
+	const children, processes, rounds = 64, 4, 5
+	_, embeddings := generated(t)
+	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			const burst = children * rounds / 2 * 3 // half of what is asked for
+			def := family(embeddings, cascade, minute(burst), minute(1000))
+			houses := make([]*house, processes)
+			for i := range houses {
+				houses[i] = e.house(t, e.client, def)
+			}
+			var mu sync.Mutex
+			var admitted, refused int64
+			together(t, children, func(child int) error {
+				h := houses[child%processes]
+				for range rounds {
+					lease, err := h.at[0].Acquire(t.Context(), member{fmt.Sprint(child), "1"}, tokens{3})
+					taken := int64(3)
+					switch {
+					case isA[*runtime.ContendedError](err):
+						continue
+					case isA[*runtime.DeniedError](err):
+						taken = 0
+					case err != nil:
+						return err
+					case child%3 == 0:
+						if err := lease.Settle(t.Context(), tokens{2}); err != nil {
+							return err
+						}
+						taken = 2
+					}
+					mu.Lock()
+					admitted += taken
+					if taken == 0 {
+						refused++
+					}
+					mu.Unlock()
+				}
+				return nil
+			})
+			_, parent := e.held(t, "project-1")
+			var sum int64
+			for child := range children {
+				_, tc := e.held(t, fmt.Sprint("user-", child))
+				sum += tc
+			}
+			if parent != sum || parent != admitted {
+				t.Errorf("the parent was charged %d, its children %d, and %d was admitted", parent, sum, admitted)
+			}
+			if refused == 0 || parent > burst {
+				t.Errorf("%d denials, %d of %d charged: the test wants some of the first and no more than the last", refused, parent, burst)
+			}
+		})
+	}
+}
+
+// TestTransactionOnce: however the reply of a transaction gets lost, all its buckets are charged once.
+func TestTransactionOnce(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, test := range map[string]struct {
+		mishap mishap
+		calls  []string
+	}{
+		"lost reply":   {loseReply, []string{"transact unknown", "transact applied"}},
+		"cut reply":    {cutReply, []string{"transact unknown", "transact applied"}},
+		"lost request": {loseRequest, []string{"transact unknown", "transact applied"}},
+		"500":          {fail500, []string{"transact unknown", "transact applied"}},
+		"duplicate":    {duplicate, []string{"transact applied"}},
+		"conflict": {
+			cancel("TransactionConflict"), []string{"transact conflict", "transact applied"},
+		},
+		"in progress": {
+			reject("TransactionInProgressException", "wait"), []string{"transact conflict", "transact applied"},
+		},
+		"throttled": {cancel("ThrottlingError"), []string{"transact throttled", "transact applied"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			client, w := e.wire()
+			def := family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100))
+			h := e.house(t, client, def)
+			h.acquire(t, alicesHome, 1)
+			h.calls(t, "read missing", "transact applied")
+			w.expect(test.mishap)
+			h.acquire(t, alicesHome, 10)
+			h.calls(t, test.calls...)
+			e.holding(t, "user-1 89 11", "project-1 989 11")
+			w.expect(then(func() { e.house(t, e.client, def).acquire(t, member{"2", "1"}, 5) }, loseReply))
+			h.acquire(t, alicesHome, 10) // others in between
+			e.holding(t, "user-1 79 21", "project-1 974 26")
+		})
+	}
+}
+
+// TestTransactionGivenBack: a caller who gives up while the outcome of its transaction is unknown has every bucket given
+// back to which nobody has written since.
+func TestTransactionGivenBack(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, test := range map[string]struct {
+		mishap mishap
+		other  bool
+		want   []string
+	}{
+		"lost reply":   {loseReply, false, []string{"user-1 99 1", "project-1 999 1"}},
+		"lost request": {loseRequest, false, []string{"user-1 99 1", "project-1 999 1"}},
+		"in between":   {loseReply, true, []string{"user-1 99 1", "project-1 984 16"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			client, w := e.wire()
+			def := family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100))
+			h := e.house(t, client, def)
+			h.acquire(t, alicesHome, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			w.expect(then(func() {
+				if test.other {
+					e.house(t, e.client, def).acquire(t, member{"2", "1"}, 5)
+				}
+				cancel()
+			}, test.mishap))
+			_, err := h.at[0].Acquire(ctx, alicesHome, tokens{10})
+			if !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if err := h.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			e.holding(t, test.want...)
+		})
+	}
+}
+
+// TestConflicts: a transaction that keeps meeting others is reported as contended, with how often, and never as a denial.
+func TestConflicts(t *testing.T) {
+	_, embeddings := generated(t)
+	e := newEngine(t)
+	client, w := e.wire()
+	h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+	h.acquire(t, alicesHome, 1)
+	w.expect(slices.Repeat([]mishap{cancel("TransactionConflict")}, DefaultAttempts)...)
+	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
+	contended, ok := errors.AsType[*runtime.ContendedError](err)
+	if !ok || contended.Conflicts != DefaultAttempts || contended.Attempts != DefaultAttempts {
+		t.Fatalf("%#v", err)
+	}
+	wantText(t, err, "sluice: embeddings for user-1: contended: lost 8 attempts against other writers, 8 of them to transactions, "+
+		"nothing was charged: try again")
+	w.writes(t, DefaultAttempts)
+	w.expect(slices.Repeat([]mishap{reject("TransactionConflictException", "")}, DefaultAttempts)...)
+	if _, err = h.at[0].Acquire(t.Context(), member{project: "1"}, tokens{1}); !isA[*runtime.ContendedError](err) {
+		t.Errorf("a single update that meets transactions: %v", err)
+	}
+	e.holding(t, "user-1 99 1", "project-1 999 1")
+}
+
+// TestClaims: several resources in one transaction; claims that meet in one bucket are added up.
+func TestClaims(t *testing.T) {
+	gpt4, embeddings := generated(t)
+	e := newEngine(t)
+	two := []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}
+	h := e.house(t, e.client,
+		family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)), family(gpt4, runtime.CascadeCompensated, two, two))
+	own, others, chat := h.at[0].Claim(alicesHome, tokens{10}), h.at[0].Claim(member{"2", "1"}, tokens{20}), h.at[1].Claim(alicesHome, tokens{1, 200})
+	if err := h.AcquireAll(t.Context(), own, others, chat); err != nil {
+		t.Fatal(err)
+	}
+	h.calls(t, "read missing", "transact applied")
+	e.holding(t, "user-1 90 10", "user-2 80 20", "project-1 970 30")
+	if _, tc := e.balance(t, "gpt-4", "tpm"); tc != 200*bucket.Milli {
+		t.Errorf("%d charged", tc)
+	}
+	if err := own.Lease().Settle(t.Context(), tokens{4}); err != nil { // of its own part alone
+		t.Fatal(err)
+	}
+	others.Lease().Release(t.Context())
+	e.holding(t, "user-1 96 4", "user-2 100 0", "project-1 996 4")
+
+	greedy := h.at[1].Claim(alicesHome, tokens{1, 900})
+	modest := h.at[0].Claim(alicesHome, tokens{1})
+	err := h.AcquireAll(t.Context(), modest, greedy)
+	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	if !ok || denied.Resource != "gpt-4" || denied.Limit != "tpm" || modest.Lease() != nil {
+		t.Errorf("%v, want a denial by tpm of gpt-4", err)
+	}
+	e.holding(t, "user-1 96 4", "project-1 996 4")
+
+	projects := func(n int) (claims []runtime.AnyClaim) {
+		for i := range n {
+			claims = append(claims, h.at[0].Claim(member{project: fmt.Sprint(i)}, tokens{1}))
+		}
+		return claims
+	}
+	if err := h.AcquireAll(t.Context(), projects(100)...); err != nil {
+		t.Error(err)
+	}
+	err = h.AcquireAll(t.Context(), projects(101)...)
+	wantText(t, err, `sluice: embeddings: claims "101" are too many buckets: one transaction takes 100, so split the call`)
+}
+
+// TestTransactionKeepsDebt: a transaction from a stale image must not shorten the ttl of a bucket that is deep in debt:
+// deleted, it would come back full.
+func TestTransactionKeepsDebt(t *testing.T) {
+	gpt4, _ := generated(t)
+	two := []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}
+	def := family(gpt4, runtime.CascadeAtomic, two, two)
+	e := newEngine(t)
+	stale, other := e.house(t, e.client, def), e.house(t, e.client, def)
+	stale.acquire(t, alicesHome, 1, 10)
+	lease := other.acquire(t, member{project: "1"}, 1, 10)
+	if err := lease.Settle(t.Context(), tokens{1, 9000}); err != nil {
+		t.Fatal(err)
+	}
+	stale.acquire(t, alicesHome, 1, 0) // knows nothing of the debt of tpm, and does not ask for it
+	item := e.get(t, bucketItemKey("project-1", "gpt-4"))
+	tk, ttl := number(item["b_tpm_tk"]), number(item["ttl"])
+	if full := t0/1000 + (1_000_000-tk)*60/1_000_000; tk > -8_000_000 || ttl < full {
+		t.Errorf("%d millitokens, full at %d, but the ttl is %d", tk, full, ttl)
+	}
+	stale.calls(t, "read missing", "transact applied", "transact refused", "transact applied")
+}

@@ -1,0 +1,373 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// What the store guarantees while requests are lost, replies are lost, requests arrive twice or late, are throttled, meet
+// transactions or fail within DynamoDB, and callers leave. A deed is one acquire, settle or release, a change what it has
+// written to a bucket's consumption (tc), net of what it gave back.
+//
+//	always    an acquire that was admitted has charged its cost at least, one that was not has given back no more than it
+//	          charged. A settle or release that gives back was applied once if it succeeded, at most once if it failed: then
+//	          the lease stands as charged or as settled, as Settle says. A settle that charges more did, if it succeeded.
+//	          So of no bucket is more admitted than was charged.
+//	in order  where each copy of a write arrives before the next write of its bucket, all of these are exact: an acquire
+//	          has charged its cost once, or, if it was not admitted, nothing. The exception is a giving back whose own reply was
+//	          lost, for it is not sent again. So what is admitted is what was charged.
+//
+// A late copy of a charge charges twice: it errs to the safe side, and the caller is told nothing of it. A late copy of a
+// give-back would mint tokens, and none is made: the store sends a give-back again only if it knows that the one before was
+// not applied, and a client that gave up has sent one request, however late that arrives. What is not covered is a network that
+// makes copies of its own: of a give-back, and delivers one after the bucket's next write, or has one answered with throttling
+// or a conflict and the other applied. TCP does neither, and net/http sends no POST again that may have gone out; a proxy that
+// repeats POSTs would. TestCopiesOfAGiveBack and TestCopyOfARefusedGiveBack have both.
+
+// deed is one call, as its caller was told of it and as it was written.
+type deed struct {
+	what   string                 // acquire, settle or release
+	change map[primaryKey][]int64 // of tc, in millitokens, if it is done
+	failed error
+
+	mu         sync.Mutex
+	unreturned bool                   // a write that gives back what was charged was not answered
+	net        map[primaryKey][]int64 // by the table's stream: the change that there was
+}
+
+type deedKey struct{}
+
+// within returns ctx for the calls of d.
+func (d *deed) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, deedKey{}, d)
+}
+
+// gives reports that a change gives something back.
+func gives(change []int64) bool { return slices.ContainsFunc(change, negative) }
+
+// wrong says what is wrong with what was written to a bucket, in the light of what the caller was told.
+func (d *deed) wrong(at primaryKey, inOrder bool) string {
+	told, net := d.change[at], d.net[at]
+	if told == nil {
+		told = make([]int64, len(net))
+	}
+	if net == nil {
+		net = make([]int64, len(told))
+	}
+	nothing := make([]int64, len(told))
+	short := func(least []int64) bool {
+		for i := range net {
+			if net[i] < least[i] {
+				return true
+			}
+		}
+		return false
+	}
+	var wrong bool
+	switch {
+	case d.what == "acquire" && d.failed != nil:
+		wrong = short(nothing) || inOrder && !d.unreturned && !slices.Equal(net, nothing)
+	case gives(told):
+		wrong = !slices.Equal(net, told) && (d.failed == nil || !slices.Equal(net, nothing))
+	case d.failed != nil:
+		wrong = short(nothing) || inOrder && !slices.Equal(net, told) && !slices.Equal(net, nothing)
+	default:
+		wrong = short(told) || inOrder && !slices.Equal(net, told)
+	}
+	if !wrong {
+		return ""
+	}
+	return fmt.Sprintf("%s of %v at %s, told %v, changed %v", d.what, told, at.hash+at.sort, d.failed, net)
+}
+
+// bounds returns the least and the most that the bucket at a key was changed by, in limit i, as the caller was told. They
+// differ where the API says that it does not know.
+func (d *deed) bounds(at primaryKey, i int) (least, most int64) {
+	told := d.change[at]
+	switch {
+	case told == nil:
+		return 0, 0
+	case d.failed == nil:
+		return told[i], told[i]
+	case d.what == "acquire" && !d.unreturned:
+		return 0, 0
+	}
+	return min(told[i], 0), max(told[i], 0)
+}
+
+// books hold all deeds.
+type books struct {
+	mu    sync.Mutex
+	deeds []*deed
+	ops   map[string]*deed // by the op of their writes
+	fell  map[string]int   // faults, by kind
+}
+
+func (b *books) open(what string, change map[primaryKey][]int64) *deed {
+	d := &deed{what: what, change: change, net: map[primaryKey][]int64{}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deeds = append(b.deeds, d)
+	return d
+}
+
+func (b *books) befell(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fell[what]++
+}
+
+// answer counts what the script does not know of: writes that met a transaction.
+func (b *books) answer(e runtime.StoreEvent) {
+	if e.Outcome == conflict.String() {
+		b.befell("conflicts")
+	}
+}
+
+// Handle implements slog.Handler for what no caller is told: a release that did not get through.
+func (b *books) Handle(ctx context.Context, r slog.Record) error {
+	if d, ok := ctx.Value(deedKey{}).(*deed); ok && strings.Contains(r.Message, "release did not get through") {
+		r.Attrs(func(a slog.Attr) bool {
+			if err, ok := a.Value.Any().(error); ok {
+				d.failed = err
+			}
+			return true
+		})
+	}
+	return nil
+}
+
+func (b *books) Enabled(context.Context, slog.Level) bool { return true }
+func (b *books) WithAttrs([]slog.Attr) slog.Handler       { return b }
+func (b *books) WithGroup(string) slog.Handler            { return b }
+
+// scribe is an API that notes whose writes are whose, and whose give-backs were not answered.
+type scribe struct {
+	API
+	*books
+}
+
+// sends notes the op of a write, and returns its deed; nil for what has none, such as table-wide items.
+func (s *scribe) sends(ctx context.Context, values codec.Item, op string) *deed {
+	d, _ := ctx.Value(deedKey{}).(*deed)
+	id, ok := values[op].(*types.AttributeValueMemberS)
+	if d == nil || !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ops[id.Value] = d
+	return d
+}
+
+// answered notes how a write ended.
+func (d *deed) answered(err error, givesBack bool) {
+	if d == nil || !givesBack || !unanswered(err) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unreturned = true
+}
+
+// unanswered reports that a write's error leaves open whether it was applied.
+func unanswered(err error) bool {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorFault() == smithy.FaultServer
+	}
+	return err != nil && !errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func (s *scribe) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	d := s.sends(ctx, in.Item, "op")
+	out, err := s.API.PutItem(ctx, in, opts...)
+	d.answered(err, false)
+	return out, err
+}
+
+func (s *scribe) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	d := s.sends(ctx, in.ExpressionAttributeValues, ":op")
+	out, err := s.API.UpdateItem(ctx, in, opts...)
+	d.answered(err, isAdjust(in) || isUndo(in))
+	return out, err
+}
+
+func isAdjust(in *dynamodb.UpdateItemInput) bool {
+	return strings.Contains(*in.ConditionExpression, "attribute_exists")
+}
+
+func isUndo(in *dynamodb.UpdateItemInput) bool { return *in.ConditionExpression == "op = :undo" }
+
+func (s *scribe) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	var d *deed
+	for _, item := range in.TransactItems {
+		if item.Put != nil {
+			d = s.sends(ctx, item.Put.Item, "op")
+		} else {
+			d = s.sends(ctx, item.Update.ExpressionAttributeValues, ":op")
+		}
+	}
+	out, err := s.API.TransactWriteItems(ctx, in, opts...)
+	d.answered(err, false)
+	return out, err
+}
+
+// enter books what the table's stream has of limits, by resource. A record of nobody's is an error.
+func (b *books) enter(t testing.TB, client *dynamodbstreams.Client, arn string, limits map[string][]string) {
+	t.Helper()
+	for record := range records(t, client, arn) {
+		key, change := record.Dynamodb.Keys, record.Dynamodb
+		at := primaryKey{streamText(key[hashKey]), streamText(key[rangeKey])}
+		resource, isBucket := strings.CutPrefix(at.sort, "#BUCKET#")
+		if !isBucket {
+			continue
+		}
+		d := b.ops[streamText(change.NewImage["op"])]
+		if d == nil || record.EventName == streamtypes.OperationTypeRemove {
+			t.Fatalf("%s of %v is nobody's", record.EventName, at)
+		}
+		if d.net[at] == nil {
+			d.net[at] = make([]int64, len(limits[resource]))
+		}
+		for i, limit := range limits[resource] {
+			d.net[at][i] += streamNumber(change.NewImage["b_"+limit+"_tc"]) - streamNumber(change.OldImage["b_"+limit+"_tc"])
+		}
+	}
+}
+
+// records reads a stream from its beginning to where it ends now.
+func records(t testing.TB, client *dynamodbstreams.Client, arn string) iter.Seq[streamtypes.Record] {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(yield func(streamtypes.Record) bool) {
+		stream, err := client.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
+		must(err)
+		for _, shard := range stream.StreamDescription.Shards {
+			at, err := client.GetShardIterator(t.Context(), &dynamodbstreams.GetShardIteratorInput{
+				StreamArn: &arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
+			})
+			must(err)
+			for next := at.ShardIterator; next != nil; {
+				page, err := client.GetRecords(t.Context(), &dynamodbstreams.GetRecordsInput{ShardIterator: next})
+				must(err)
+				for _, r := range page.Records {
+					if !yield(r) {
+						return
+					}
+				}
+				if next = page.NextShardIterator; len(page.Records) == 0 {
+					break
+				}
+			}
+		}
+	}
+}
+
+func streamText(v streamtypes.AttributeValue) string {
+	s, _ := v.(*streamtypes.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
+}
+
+// streamNumber returns a number, 0 where there is none.
+func streamNumber(v streamtypes.AttributeValue) int64 {
+	n, _ := v.(*streamtypes.AttributeValueMemberN)
+	if n == nil {
+		return 0
+	}
+	return number(&types.AttributeValueMemberN{Value: n.Value})
+}
+
+// audit is what the books come to.
+type audit struct {
+	calls               map[string]int // by what they were and how they ended
+	told, most, charged int64          // admitted at least and at most, by what callers were told, and the table's tc; millitokens
+	open                int            // deeds of which the API does not say what they did
+	wrong               []string
+}
+
+// audit holds every deed, and every bucket's sum, to what callers were told. tc has the table's.
+func (b *books) audit(tc map[primaryKey][]int64, inOrder bool) audit {
+	a := audit{calls: map[string]int{}}
+	type sums struct{ least, most, net []int64 }
+	by := map[primaryKey]sums{}
+	for at, charged := range tc {
+		by[at] = sums{make([]int64, len(charged)), make([]int64, len(charged)), make([]int64, len(charged))}
+	}
+	for _, d := range b.deeds {
+		a.calls[d.what+d.ended()]++
+		touched := maps.Clone(d.change)
+		maps.Copy(touched, d.net)
+		isOpen := false
+		for at := range touched {
+			if wrong := d.wrong(at, inOrder); wrong != "" {
+				a.wrong = append(a.wrong, wrong)
+			}
+			for i := range tc[at] {
+				least, most := d.bounds(at, i)
+				isOpen = isOpen || least < most
+				by[at].least[i] += least
+				by[at].most[i] += most
+				if d.net[at] != nil {
+					by[at].net[i] += d.net[at][i]
+				}
+			}
+		}
+		if isOpen {
+			a.open++
+		}
+	}
+	for at, sum := range by {
+		for i, charged := range tc[at] {
+			a.told, a.most, a.charged = a.told+sum.least[i], a.most+sum.most[i], a.charged+charged
+			switch {
+			case sum.net[i] != charged:
+				a.wrong = append(a.wrong, fmt.Sprintf("%s%s has tc %d, its writes come to %d", at.hash, at.sort, charged, sum.net[i]))
+			case charged < sum.least[i], inOrder && charged > sum.most[i]:
+				a.wrong = append(a.wrong, fmt.Sprintf("%s%s was charged %d for between %d and %d", at.hash, at.sort, charged, sum.least[i], sum.most[i]))
+			}
+		}
+	}
+	return a
+}
+
+// ended says how d ended.
+func (d *deed) ended() string {
+	switch {
+	case d.failed == nil:
+		return ""
+	case isA[*runtime.DeniedError](d.failed):
+		return " denied"
+	case isA[*runtime.ContendedError](d.failed):
+		return " contended"
+	case errors.Is(d.failed, context.Canceled):
+		return " cancelled"
+	case isA[*runtime.UnavailableError](d.failed):
+		return " unavailable"
+	}
+	return " failed otherwise"
+}

@@ -1,0 +1,190 @@
+package dynamo
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// shape is what a bucket should look like: this binary's schema, with the overrides that this process knows of.
+type shape struct {
+	limits  []bucket.Limit
+	removed []string // dropped by the generated Reshape
+	cv      int64
+
+	read  int64 // when the overrides were read, ms
+	again bool  // they were read a second time, because the bucket had seen newer ones
+}
+
+// level is what one level says of a resource, as it was read.
+type level struct {
+	runtime.Stored
+
+	ver, read int64 // ms
+}
+
+// lack is what has to be read before a leg can be planned.
+type lack uint8
+
+const (
+	image  lack = 1 << iota
+	levels      // the overrides
+	newest      // the overrides again, since the bucket has seen newer ones
+)
+
+// fresh reports that what was read at an instant may still be used. A clock that was set back makes nothing last longer.
+func (s *session) fresh(read, now int64) bool {
+	age := now - read
+	return age >= 0 && age < s.env.CacheTTL.Milliseconds()
+}
+
+// lacksLevels says whether l's overrides have to be read. A settle works with the bucket's own parameters.
+func (s *session) lacksLevels(l *leg, now int64) lack {
+	switch {
+	case l.shape == nil:
+		return levels
+	case l.settle:
+		return 0
+	case !s.fresh(l.shape.read, now):
+		return levels
+	case l.view.img != nil && l.view.img.Version%revisionUnit > l.shape.cv%revisionUnit && !l.shape.again:
+		return newest
+	}
+	return 0
+}
+
+// fetch reads what the legs lack, in one call. The outcome is that of a write: applied, or why not; with some keys left
+// over it is throttled, and the rest is known.
+func (c *charge) fetch(ctx context.Context) (outcome, error) {
+	now := c.now()
+	if len(c.legs) == 1 && c.legs[0].lacks == image {
+		return c.read(ctx, c.legs[0])
+	}
+	keys, consistent := c.keys(now)
+	items := make(map[primaryKey]codec.Item, len(keys))
+	left := map[primaryKey]bool{}
+	for chunk := range slices.Chunk(keys, batchMost) {
+		o, rest, err := c.batch(ctx, chunk, consistent, items)
+		if o != applied {
+			return c.withOld(o, now), err
+		}
+		for _, key := range rest {
+			left[primaryKeyOf(key)] = true
+		}
+	}
+	for _, l := range c.legs {
+		if err := c.accept(l, items, left, now); err != nil {
+			return fatal, err
+		}
+	}
+	if len(left) > 0 {
+		return throttled, errUnprocessed
+	}
+	return applied, nil
+}
+
+// keys returns the keys of what the legs lack, and whether they are to be read consistently. Overrides alone are not:
+// they are remembered for longer than a replica lags, and it halves the price.
+func (c *charge) keys(now int64) (keys []codec.Item, consistent bool) {
+	kinds := map[primaryKey]codec.Item{}
+	for _, l := range c.legs {
+		if l.lacks&image != 0 {
+			keys = append(keys, l.Key(l.entity))
+		}
+		if l.lacks&(levels|newest) != 0 {
+			keys = append(keys, levelKey(l.spec.Resource, l.entity))
+			if known := l.kinds[l.kind].Load(); known == nil || l.lacks&newest != 0 || !c.fresh(known.read, now) {
+				key := levelKey(l.spec.Resource, l.spec.Kinds[l.kind].Name)
+				kinds[primaryKeyOf(key)] = key
+			}
+		}
+		consistent = consistent || l.lacks&(image|newest) != 0
+	}
+	return slices.AppendSeq(keys, maps.Values(kinds)), consistent
+}
+
+// accept learns of l what was read for it, if nothing of it was left over.
+func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primaryKey]bool, now int64) error {
+	if key := primaryKeyOf(l.Key(l.entity)); l.lacks&image != 0 && !left[key] {
+		img, err := l.decode(items[key])
+		if err != nil {
+			return err
+		}
+		l.learn(img, true)
+	}
+	if l.lacks&(levels|newest) == 0 {
+		return nil
+	}
+	kindName, again := l.spec.Kinds[l.kind].Name, l.lacks&newest != 0
+	if left[primaryKeyOf(levelKey(l.spec.Resource, l.entity))] || left[primaryKeyOf(levelKey(l.spec.Resource, kindName))] {
+		return nil
+	}
+	kind := l.kinds[l.kind].Load()
+	if kind == nil || again || !c.fresh(kind.read, now) {
+		var err error
+		if kind, err = l.level(kindName, items, now); err != nil {
+			return err
+		}
+		l.kinds[l.kind].Store(kind)
+	}
+	own, err := l.level(l.entity, items, now)
+	if err != nil {
+		return err
+	}
+	next := l.shaped(own, kind)
+	next.again = again
+	l.memory.shape.Store(next)
+	l.take(next)
+	return nil
+}
+
+// level decodes what was read of a level.
+func (l *leg) level(at string, items map[primaryKey]codec.Item, now int64) (*level, error) {
+	stored, ver, err := decodeLevel(l.spec, at, items[primaryKeyOf(levelKey(l.spec.Resource, at))])
+	if err != nil {
+		return nil, err
+	}
+	return &level{Stored: stored, ver: ver, read: now}, nil
+}
+
+// shaped resolves levels, the more specific first. Design section 6: any change of one raises cv.
+func (l *leg) shaped(own, kind *level) *shape {
+	return &shape{
+		limits:  runtime.Resolve(l.spec.Kinds[l.kind].Limits, own.Stored, kind.Stored),
+		removed: l.spec.Removed,
+		cv:      l.spec.Revision*revisionUnit + own.ver + kind.ver,
+		read:    min(own.read, kind.read),
+	}
+}
+
+// withOld lets legs go on for a second with overrides that are due to be read, where DynamoDB does not answer but they are
+// all that is lacking: that they could not be read is no reason to refuse what could be charged.
+func (c *charge) withOld(o outcome, now int64) outcome {
+	if o == fatal {
+		return o
+	}
+	for _, l := range c.legs {
+		if l.shape == nil || l.lacks&image != 0 {
+			return o
+		}
+	}
+	for _, l := range c.legs {
+		if l.lacks != 0 {
+			old := *l.shape
+			old.read = now - c.env.CacheTTL.Milliseconds() + time.Second.Milliseconds()
+			old.again = true
+			l.memory.shape.Store(&old)
+			l.take(&old)
+		}
+	}
+	return applied
+}
+
+// kindLevels holds, by kind, what was last read of it.
+type kindLevels []atomic.Pointer[level]

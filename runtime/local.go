@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// mostLocals bounds the memory of locals: some 50 MB, where a resource has two limits. What is evicted starts again from its last image.
+const mostLocals = 100_000
+
+// locals holds the buckets of this process, which Local decides by while the store does not answer. It has those alone from
+// which something was taken: any other would start again as it is.
+type locals struct {
+	clock Clock
+	some  atomic.Bool // buckets is not empty: while the store answers, nobody has to take mu
+
+	mu      sync.Mutex
+	buckets *simplelru.LRU[localKey, *local]
+}
+
+type localKey struct{ resource, entity string }
+
+// local is one bucket of this process. Its locals' lock guards it; images are shared once made.
+type local struct {
+	localKey
+
+	image *bucket.Image
+}
+
+func newLocals(clock Clock) *locals {
+	buckets, _ := simplelru.NewLRU[localKey, *local](mostLocals, nil) // it fails for sizes below 1 alone
+	return &locals{clock: clock, buckets: buckets}
+}
+
+// share is what a call asks of one bucket, its parts together.
+type share struct {
+	*local
+
+	spec *Spec
+	cost []int64
+}
+
+// acquire charges all of call's buckets, or none, and leaves in each what it was decided by. It fails as a store does.
+func (l *locals) acquire(call *Call) (*held, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now().UnixMilli()
+	shares := l.shares(call, now)
+	for _, s := range shares {
+		if err := Exceeds(s.spec, s.entity, s.image, s.cost); err != nil {
+			return nil, err
+		}
+	}
+	var denied *DeniedError
+	for _, s := range shares {
+		denied = Refuse(denied, s.spec, s.entity, s.image, s.cost, now)
+	}
+	if denied != nil {
+		show(call, shares)
+		return nil, denied
+	}
+	by := &held{locals: l}
+	for _, s := range shares {
+		s.charge(s.cost, now)
+		l.buckets.Add(s.localKey, s.local)
+		by.of = append(by.of, s.local)
+	}
+	l.some.Store(true)
+	show(call, shares)
+	return by, nil
+}
+
+// shares returns call's buckets, each once, and started where this process has none yet.
+func (l *locals) shares(call *Call, now int64) []share {
+	var shares []share
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		spec := part.Def.Spec()
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			key := localKey{spec.Resource, b.Entity}
+			if at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key }); at >= 0 {
+				shares[at].add(part.Cost)
+				continue
+			}
+			own, ok := l.buckets.Get(key)
+			if !ok {
+				own = &local{key, start(spec, b, now)}
+			}
+			shares = append(shares, share{own, spec, part.Cost})
+		}
+	}
+	return shares
+}
+
+func (s *share) add(cost []int64) {
+	s.cost = slices.Clone(s.cost) // it is a part's
+	for i, c := range cost {
+		s.cost[i] = bucket.Add(s.cost[i], c)
+	}
+}
+
+// show leaves in call's buckets what is left.
+func show(call *Call, shares []share) {
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			key := localKey{part.Def.Spec().Resource, b.Entity}
+			at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key })
+			b.After = shares[at].image
+		}
+	}
+}
+
+// start returns a bucket as the last image has it at now, with the parameters in force since; full where there is none.
+// What the image has under other parameters is refilled and capped by those first, as a reshape does it; the new burst
+// caps whatever is made of it.
+func start(spec *Spec, b *Bucket, now int64) *bucket.Image {
+	limits := b.Limits
+	if limits == nil {
+		limits = spec.Kinds[b.Kind].Limits
+	}
+	img := &bucket.Image{Refilled: now, Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
+	if b.After == nil {
+		return img
+	}
+	img.Refilled = max(now, b.After.Refilled)
+	for i, seen := range b.After.Balances {
+		if b.After.Missing[i] {
+			continue
+		}
+		balance := &img.Balances[i]
+		if b.Limits == nil {
+			balance.Limit = seen.Limit
+		}
+		balance.Tokens = bucket.Available(seen, b.After.Refilled, now)
+	}
+	return img
+}
+
+// charge takes cost, into debt if need be; what is negative is given back. A clock that steps back refills nothing, then
+// or later: Refilled stays.
+func (b *local) charge(cost []int64, now int64) {
+	img := *b.image
+	img.Refilled, img.Balances = max(now, img.Refilled), slices.Clone(img.Balances)
+	for i := range img.Balances {
+		balance := &img.Balances[i]
+		balance.Tokens = bucket.Sub(bucket.Available(*balance, b.image.Refilled, now), cost[i])
+	}
+	b.image = &img
+}
+
+// forget drops the buckets of call, on which the store has decided.
+func (l *locals) forget(call *Call) {
+	if !l.some.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		for j := range part.Buckets {
+			l.buckets.Remove(localKey{part.Def.Spec().Resource, part.Buckets[j].Entity})
+		}
+	}
+	l.some.Store(l.buckets.Len() > 0)
+}
+
+// held settles what was taken of buckets of this process.
+type held struct {
+	locals *locals
+	of     []*local
+}
+
+// Settle turns each part's Cost into its Actual. A bucket that is gone, or was started anew since, never saw the charge,
+// and is left alone.
+func (h *held) Settle(_ context.Context, call *Call) error {
+	h.locals.mu.Lock()
+	defer h.locals.mu.Unlock()
+	now := h.locals.clock.Now().UnixMilli()
+	for i := range call.Parts {
+		part := &call.Parts[i]
+		difference := make([]int64, len(part.Cost))
+		for j := range difference {
+			difference[j] = bucket.Sub(part.Actual[j], part.Cost[j])
+		}
+		for j := range part.Buckets {
+			b := &part.Buckets[j]
+			own, ok := h.locals.buckets.Peek(localKey{part.Def.Spec().Resource, b.Entity})
+			if ok && slices.Contains(h.of, own) {
+				own.charge(difference, now)
+				b.After = own.image
+			}
+		}
+	}
+	return nil
+}

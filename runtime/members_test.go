@@ -1,0 +1,225 @@
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// members is a MemberStore in memory.
+type members struct {
+	failure error
+	known   map[string]runtime.Member
+	asked   int
+}
+
+func (m *members) Put(_ context.Context, one runtime.Member) error {
+	m.asked++
+	m.known[one.Entity] = one
+	return m.failure
+}
+
+func (m *members) Get(_ context.Context, entity string) (runtime.Member, bool, error) {
+	m.asked++
+	one, ok := m.known[entity]
+	return one, ok, m.failure
+}
+
+func (m *members) Delete(_ context.Context, entity string) error {
+	m.asked++
+	delete(m.known, entity)
+	return m.failure
+}
+
+func (m *members) Children(_ context.Context, entity string) iter.Seq2[string, error] {
+	m.asked++
+	return func(yield func(string, error) bool) {
+		if !yield("child of "+entity, nil) {
+			return
+		}
+		yield("", m.failure)
+	}
+}
+
+func openEntities(t *testing.T) (*runtime.Entities, *members) {
+	t.Helper()
+	store := &members{known: map[string]runtime.Member{}}
+	lim, _ := openAs(t, &fake{members: store}, tree(together, ofUser))
+	return lim.Entities(), store
+}
+
+func TestEntities(t *testing.T) {
+	entities, store := openEntities(t)
+	ctx := t.Context()
+	for _, test := range []struct {
+		name   string
+		entity links
+		opts   []runtime.PutOption
+		want   runtime.Member
+	}{
+		{"with all ancestors", typed("1", "2", "3", "4"), nil, runtime.Member{Entity: "user-1", Parent: "team-2", Cascade: true}},
+		{"from the middle", typed("1", "2", "3", "4")[1:], nil, runtime.Member{Entity: "team-2", Parent: "project-3", Cascade: true}},
+		{"without parent", typed("5", "", "3", "4"), nil, runtime.Member{Entity: "user-5", Cascade: true}},
+		{"of a kind without parent", typed("1", "2", "3", "4")[3:], nil, runtime.Member{Entity: "org-4", Cascade: true}},
+		{"its parent's parent is looked up", append(typed("6", "", "", "")[:1], lookedUp(ofTeam, "2")...), nil,
+			runtime.Member{Entity: "user-6", Parent: "team-2", Cascade: true}},
+		{"without cascade", typed("1", "2", "3", "4"), []runtime.PutOption{nil, runtime.WithoutCascade()},
+			runtime.Member{Entity: "user-1", Parent: "team-2"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			check(t, entities.Put(ctx, test.entity, test.opts...), "")
+			for _, same := range []links{test.entity, lookedUp(test.entity[0].Kind, test.entity[0].ID)} {
+				got, found, err := entities.Get(ctx, same)
+				check(t, err, "")
+				equal(t, "found", found, true)
+				equal(t, "stored", got, test.want)
+			}
+		})
+	}
+	equal(t, "entities", len(store.known), 5)
+	var children []string
+	for child, err := range entities.Children(ctx, lookedUp(ofTeam, "2")) {
+		check(t, err, "")
+		children = append(children, child)
+		break
+	}
+	if want := []string{"child of team-2"}; !slices.Equal(children, want) {
+		t.Errorf("children %q, want %q", children, want)
+	}
+	check(t, entities.Delete(ctx, typed("1", "", "", "")), "")
+	_, found, err := entities.Get(ctx, lookedUp(ofUser, "1"))
+	check(t, err, "")
+	equal(t, "found", found, false)
+}
+
+func TestBadEntities(t *testing.T) {
+	entities, store := openEntities(t)
+	ctx := t.Context()
+	for _, test := range []struct {
+		name    string
+		entity  runtime.Entity
+		opts    []runtime.PutOption
+		putOnly bool
+		want    string
+	}{
+		{"nil", nil, nil, false, "sluice: entity is nil"},
+		{"empty", typed("", "2", "3", "4"), nil, false, "sluice: id of user is empty: set the entity's ID"},
+		{"with #", typed("a#b", "2", "3", "4"), nil, false,
+			`sluice: id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"of another package", links{{Kind: 4, ID: "9"}}, nil, false,
+			`sluice: entity "9" is of another limits.yaml: use this Limiter's package`},
+		{"parent with #", typed("1", "a#b", "3", "4"), nil, true,
+			`sluice: id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"looked up", lookedUp(ofUser, "1"), nil, true,
+			`sluice: entity "user-1" has its parent looked up, so that there is none to store: give it its parent`},
+		{"a parent that only an option can give", typed("1", "2", "3", "4"),
+			[]runtime.PutOption{func(m *runtime.Member) { m.Parent = "user-1" }}, true,
+			`sluice: parent "user-1" is the entity itself: name the one it belongs to`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			refused := func(err error) {
+				t.Helper()
+				check(t, err, test.want)
+				if _, ok := errors.AsType[*runtime.InvalidError](err); !ok {
+					t.Errorf("error is a %T", err)
+				}
+			}
+			refused(entities.Put(ctx, test.entity, test.opts...))
+			if !test.putOnly {
+				_, _, err := entities.Get(ctx, test.entity)
+				refused(err)
+				refused(entities.Delete(ctx, test.entity))
+				n := 0
+				for _, err := range entities.Children(ctx, test.entity) {
+					refused(err)
+					n++
+				}
+				equal(t, "errors of Children", n, 1)
+			}
+			equal(t, "store was asked", store.asked, 0)
+		})
+	}
+}
+
+func TestEntitiesPassErrorsOn(t *testing.T) {
+	entities, store := openEntities(t)
+	store.failure = errors.New("down")
+	ctx, one := t.Context(), typed("1", "2", "3", "4")
+	check(t, entities.Put(ctx, one), "down")
+	_, _, err := entities.Get(ctx, one)
+	check(t, err, "down")
+	check(t, entities.Delete(ctx, one), "down")
+	var errs []error
+	for _, err := range entities.Children(ctx, one) {
+		errs = append(errs, err)
+	}
+	if len(errs) != 2 || !errors.Is(errs[1], store.failure) {
+		t.Errorf("children end with %v", errs)
+	}
+}
+
+func TestMemberCheck(t *testing.T) {
+	kinds := tree(together, ofUser).spec.Kinds
+	for _, test := range []struct {
+		entity, parent string
+		want           string
+	}{
+		{"user-1", "team-2", ""},
+		{"user-1", "", ""},
+		{"org-1", "", ""},
+		{"user-1-2-3", "team--", ""}, // the first '-' ends the kind
+		{"user", "", `sluice: entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"", "", "sluice: entity is not <kind>-<id>: write it as it is stored, such as user-123"},
+		{"-1", "", `sluice: entity "-1" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"User-1", "", `sluice: entity "User-1" is of kind User, which limits.yaml does not have: it has user, team, project and org`},
+		{"user-", "", "sluice: id of user is empty: set the entity's ID"},
+		{"user-a#b", "", `sluice: id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"user-1", "user-1", `sluice: parent "user-1" is the entity itself: name the one it belongs to`},
+		{"user-1", "2", `sluice: parent "2" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"user-1", "crew-2", `sluice: parent "crew-2" is of kind crew, which limits.yaml does not have: it has user, team, project and org`},
+		{"user-1", "team-", "sluice: id of team is empty: set the entity's ID"},
+		{"user-1", "team-a#b", `sluice: id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"user-1", "project-3", `sluice: parent "project-3" is of kind project: the parent of a user is of kind team, such as team-123`},
+		{"user-1", "user-2", `sluice: parent "user-2" is of kind user: the parent of a user is of kind team, such as team-123`},
+		{"org-1", "user-2", `sluice: parent "user-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
+	} {
+		t.Run(test.entity+" "+test.parent, func(t *testing.T) {
+			err := runtime.Member{Entity: test.entity, Parent: test.parent}.Check(kinds)
+			check(t, err, test.want)
+			if _, ok := errors.AsType[*runtime.InvalidError](err); ok != (test.want != "") {
+				t.Errorf("error is a %T", err)
+			}
+		})
+	}
+	check(t, runtime.Member{Entity: "a-1"}.Check([]runtime.Kind{{Name: "b"}}),
+		`sluice: entity "a-1" is of kind a, which limits.yaml does not have: it has b`)
+}
+
+// TestMembersThatPassHaveNoCycles: from any of them, parents end.
+func TestMembersThatPassHaveNoCycles(t *testing.T) {
+	kinds := tree(together, ofUser).spec.Kinds
+	ids := []string{"user-1", "user-2", "team-1", "team-2", "project-1", "project-2", "org-1", "org-2"}
+	rapid.Check(t, func(t *rapid.T) {
+		parents := map[string]string{}
+		for _, id := range ids {
+			parent := rapid.SampledFrom(ids).Draw(t, "parent of "+id)
+			if (runtime.Member{Entity: id, Parent: parent}).Check(kinds) == nil {
+				parents[id] = parent
+			}
+		}
+		for _, id := range ids {
+			for range kinds {
+				id = parents[id]
+			}
+			if id != "" {
+				t.Fatalf("parents go round at %s: %v", id, parents)
+			}
+		}
+	})
+}
