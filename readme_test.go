@@ -1,10 +1,16 @@
 package sluice_test
 
 import (
+	"context"
+	"io"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime/limittest"
 )
 
 // quotation is a block of README.md that stands under `<!-- from FILE -->`.
@@ -28,6 +34,30 @@ func TestReadmeQuotes(t *testing.T) {
 func TestReadmeQuotesAllOfLimits(t *testing.T) {
 	if !strings.Contains(read(t, "README.md"), "\n```yaml\n"+read(t, "limits.yaml")+"```\n") {
 		t.Error("README.md does not quote all of limits.yaml")
+	}
+}
+
+// TestReadmeRuns: what README shows of calls does what it says.
+func TestReadmeRuns(t *testing.T) {
+	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
+	for name, show := range map[string]func(context.Context, *limits.Limiter) error{
+		"a call that is denied": func(ctx context.Context, lim *limits.Limiter) error { return denial(ctx, lim, user) },
+		"Wait, Do, Peek":        func(ctx context.Context, lim *limits.Limiter) error { return others(ctx, io.Discard, lim, user) },
+		"several resources":     func(ctx context.Context, lim *limits.Limiter) error { return both(ctx, lim, user) },
+		"look-ups":              lookUp,
+		"overrides":             override,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				lim, err := limits.New(limittest.Store(t))
+				if err == nil {
+					err = show(t.Context(), lim)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
 	}
 }
 

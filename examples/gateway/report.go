@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func (s *simulation) reportTenants(ctx context.Context, out *strings.Builder) er
 		head := []string{l.entity + " on " + l.resource, l.manner}
 		for i, name := range l.limits() {
 			a := s.ledger.of(l.place, name)
-			row := append(head, name)
+			row := slices.Concat(head, []string{name})
 			for _, n := range []int64{a.admitted, a.denied, a.degraded, a.settled, left[i]} {
 				row = append(row, texttable.Count(n))
 			}

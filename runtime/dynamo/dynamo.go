@@ -1,15 +1,25 @@
 // Package dynamo keeps buckets in one DynamoDB table.
 //
-// A bucket, one entity on one resource, is one item. Each acquire is one conditional update of it: in the steady state
-// one round trip, one write unit and no read. The write paths, of which the generated code has the expressions:
+// A bucket, one entity on one resource, is one item. Each acquire of one bucket is one conditional update of it: in the
+// steady state one round trip, one write unit and no read. The write paths, of which the generated code has the
+// expressions:
 //
 //	create   puts a full bucket less the cost, where a read or a failed write showed none
 //	normal   claims the refill of all limits and takes the cost, if nobody else has claimed since
 //	retry    takes the cost from the stored tokens, whoever else writes, if nothing would be clamped
 //	adjust   gives tokens back
-//	reshape  gives an older bucket this schema's parameters and limits, and takes the cost
+//	reshape  gives a bucket of other numbers those in force now, and takes the cost
 //
 // A write whose condition failed returns the item, so that the next try, or a denial, starts from the truth.
+//
+// An acquire of several buckets, a chain's or several resources', is one transaction in which each takes its own path; one
+// of a chain that is compensated is a write for each, given back if one refuses. Settles and releases write each on its own.
+//
+// Besides buckets the table holds entities, for look-ups of who belongs to whom (Members), and overrides of limits
+// (Overrides), both of which a process remembers for a while. What is read together comes in one BatchGetItem.
+//
+// The store repeats what had no answer, within bounds, because it knows what is safe: a charge is recognised by its op, or
+// its transaction's token; what gives tokens back goes out once.
 package dynamo
 
 import (
