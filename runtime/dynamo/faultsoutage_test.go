@@ -183,7 +183,7 @@ func TestBlackHole(t *testing.T) {
 				limits := [][]bucket.Limit{minute(1000), minute(1000)}
 				def := lineage(second(generated(t)), runtime.CascadeAtomic, limits[:test.depth]...)
 				who := kin{"1", "2"}[:test.depth]
-				p := b.post(t, b.client, nil, def)
+				p := b.post(t, nil, def)
 				want := int64(7)
 				if !test.cold {
 					if _, err := p.at[0].Acquire(t.Context(), who, tokens{1}); err != nil {
@@ -239,7 +239,7 @@ func (b *bubble) charged(t *testing.T, buckets int, want int64) {
 func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		def := lineage(second(generated(t)), runtime.CascadeNone, minute(1000))
-		p := b.post(t, b.client, nil, def)
+		p := b.post(t, nil, def)
 		lease, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{10})
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestHotPartition(t *testing.T) {
 	const budget = 500 * time.Millisecond
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		def := lineage(second(generated(t)), runtime.CascadeNone, minute(1_000_000))
-		p := b.post(t, b.client, []runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(runtime.Deny))}, def)
+		p := b.post(t, []runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(runtime.Deny))}, def)
 		b.Faults().PartitionThroughput(20, 3000)
 		b.Faults().Latency(memdynamo.Uniform(time.Millisecond, 3*time.Millisecond))
 		var running sync.WaitGroup

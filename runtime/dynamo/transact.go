@@ -34,14 +34,12 @@ func (c *charge) tryTransaction(ctx context.Context) (done bool, failed, err err
 	defer cancel()
 	o, err := c.sendTransaction(attempt, tx)
 	_, atWork := errors.AsType[*types.TransactionInProgressException](err)
-	switch o {
-	case applied, refused, conflict, fatal: // definite, of earlier tries with this token too
-		c.pending, c.unknown = nil, false
-	case unknown, throttled, unapplied: // of this try
-	}
-	if o == unknown || atWork {
+	switch {
+	case o == unknown, atWork:
 		c.pending, c.unknown = tx, true
-	}
+	case o == applied, o == refused, o == fatal:
+		c.pending = nil
+	} // else this try has met others, and says nothing of those before it
 	for i, l := range c.legs {
 		l.passed, l.sent = false, &tx.plans[i]
 	}
@@ -49,17 +47,13 @@ func (c *charge) tryTransaction(ctx context.Context) (done bool, failed, err err
 	case applied:
 		c.retries.succeeded()
 		for i, l := range c.legs {
-			p := &tx.plans[i]
-			l.learn(p.predict(c.op), false)
-			l.committed(p)
-			if p.path == reshape {
-				c.recordRevision(ctx)
-			}
+			l.learn(tx.plans[i].predict(c.op), false)
 		}
+		c.committed(ctx, tx)
 		return true, nil, nil
 	case refused:
 		c.retries.succeeded()
-		return c.refusedTransaction(tx, err)
+		return c.refusedTransaction(ctx, tx, err)
 	case conflict:
 		c.conflicts++
 		return false, c.lost(), nil
@@ -71,9 +65,9 @@ func (c *charge) tryTransaction(ctx context.Context) (done bool, failed, err err
 }
 
 // refusedTransaction learns the images of the legs that failed. Only those are built anew: the others' conditions held.
-func (c *charge) refusedTransaction(tx *transaction, err error) (done bool, failed, fatal error) {
+func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err error) (done bool, failed, fatal error) {
 	cancelled, _ := errors.AsType[*types.TransactionCanceledException](err)
-	raced := false
+	raced, ours := false, false
 	for i, l := range c.legs {
 		reason := cancelled.CancellationReasons[i]
 		l.passed = aws.ToString(reason.Code) == "None"
@@ -86,13 +80,28 @@ func (c *charge) refusedTransaction(tx *transaction, err error) (done bool, fail
 			return false, nil, err
 		}
 		l.learn(img, true)
-		raced = raced || img != nil
+		raced, ours = raced || img != nil, ours || c.wrote(l)
 		c.raced(l, &tx.plans[i], img)
 	}
-	if !raced && c.tries < c.budget { // nobody to race with
+	switch {
+	case ours: // an earlier copy, under another token, arrived late: all legs of it, or none
+		c.committed(ctx, tx)
+		return true, nil, nil
+	case !raced && c.tries < c.budget: // nobody to race with
 		return false, nil, nil
 	}
 	return false, c.lost(), nil
+}
+
+// committed notes what the applied plans of tx did.
+func (c *charge) committed(ctx context.Context, tx *transaction) {
+	for i, l := range c.legs {
+		p := &tx.plans[i]
+		l.committed(p)
+		if p.path == reshape {
+			c.recordRevision(ctx)
+		}
+	}
 }
 
 // transaction builds the legs' plans.
