@@ -22,7 +22,10 @@ type leg struct {
 	buckets []*runtime.Bucket // the call's: several parts may meet in one
 	memory  *memory
 	view    view
-	lacks   lack
+
+	lacks    lack
+	withKind bool // its kind's overrides are read with its own
+	resolved bool // its overrides were read in this call
 
 	plan   plan
 	passed bool  // the condition of plan held, in a transaction that failed elsewhere

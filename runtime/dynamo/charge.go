@@ -98,6 +98,7 @@ func (c *charge) choices(now int64) verdict {
 		}
 		l.plan = c.choose(&l.want, l.current(now), now)
 		l.plan.settle = l.settle
+		l.lacks |= l.lacksWhole(&l.plan)
 		switch l.plan.verdict {
 		case look:
 			l.lacks |= image
@@ -140,10 +141,15 @@ func (c *charge) choices(now int64) verdict {
 func (c *charge) denied(now int64) error {
 	var denied *runtime.DeniedError
 	for _, l := range c.legs {
-		if l.plan.verdict == refuse {
-			l.show(l.plan.img)
-			denied = runtime.Refuse(denied, l.spec, l.entity, l.plan.img, l.cost, now)
+		img := l.plan.img
+		switch {
+		case l.plan.bare: // it would refuse once it has its new shape
+			img = l.plan.predict(c.op)
+		case l.plan.verdict != refuse:
+			continue
 		}
+		l.show(img)
+		denied = runtime.Refuse(denied, l.spec, l.entity, img, l.cost, now)
 	}
 	return denied
 }
@@ -325,20 +331,26 @@ func (c *charge) lost() error {
 
 var errContended = errors.New("every write lost its race against other writers")
 
-// finish notes what the applied plan of the only leg did, and mends its ttl if it turns out too short: the image that it
-// was computed from knew less debt than the bucket has.
+// finish notes what the applied plan of the only leg did.
 func (c *charge) finish(ctx context.Context, p *plan) {
 	l := c.legs[0]
 	l.committed(p)
 	if p.path == reshape {
 		c.recordRevision(ctx)
 	}
-	if img := l.view.img; img != nil && shortLived(img) {
-		mend := planAdjust(make([]int64, len(l.cost)), img, l.shape, c.now())
-		mend.verdict, mend.repair = write, true
-		if r := c.send(ctx, l, &mend, newOp()); r.outcome == applied {
-			l.learn(r.img, true)
-		}
+	c.mend(ctx, l)
+}
+
+// mend writes the bucket's ttl anew if it turns out too short: the image that it was computed from knew less debt than the
+// bucket has.
+func (s *session) mend(ctx context.Context, l *leg) {
+	if l.view.img == nil || !shortLived(l.view.img) {
+		return
+	}
+	p := planAdjust(make([]int64, len(l.view.img.Balances)), l.view.img, l.shape, s.now())
+	p.verdict, p.repair = write, true
+	if r := s.send(ctx, l, &p, newOp()); r.outcome == applied {
+		l.learn(r.img, true)
 	}
 }
 

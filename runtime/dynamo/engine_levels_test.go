@@ -92,7 +92,8 @@ func TestOverridesInForce(t *testing.T) {
 	if n := drain(t, a); n != 5 {
 		t.Errorf("%d admitted after the limit came down to 5", n)
 	}
-	a.calls(t, "levels found", "reshape applied", "retry applied", "retry applied", "retry applied", "retry applied", "read found")
+	// What is due is read at half price, what the bucket is to be given once more, consistently and together.
+	a.calls(t, "levels found", "levels found", "reshape applied", "retry applied", "retry applied", "retry applied", "retry applied", "read found")
 	if n := drain(t, b); n != 0 {
 		t.Errorf("%d admitted by a process that knows the old limit", n)
 	}
@@ -288,13 +289,35 @@ func TestStaleOverridesServe(t *testing.T) {
 	acquire("levels missing", "normal applied")
 }
 
+// TestShortCache: overrides are read once in a call, though the cache lasts for less than the reading, and a failure serves
+// no longer than the cache.
+func TestShortCache(t *testing.T) {
+	_, embeddings := generated(t)
+	def := withNumbers(embeddings, 1, *per(200))
+	e := newEngine(t)
+	e.ttl = time.Millisecond
+	api := &noBatches{API: e.client, clock: &e.clock}
+	d := e.desk(t, api, def)
+	for _, want := range [][]string{{"read missing", "create applied"}, {"levels missing", "retry applied"}, {"levels failed", "retry applied"}} {
+		api.broken = want[0] == "levels failed"
+		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
+			t.Fatal(err)
+		}
+		d.calls(t, want...)
+	}
+}
+
 // noBatches is an API whose batches are not answered while it is broken.
 type noBatches struct {
 	API
 	broken bool
+	clock  *handClock // nil, or what each batch takes 5 ms of
 }
 
 func (n *noBatches) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if n.clock != nil {
+		n.clock.since.Add(5)
+	}
 	if n.broken {
 		return nil, errWire
 	}

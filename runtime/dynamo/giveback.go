@@ -31,7 +31,11 @@ func (c *charge) undo(ctx context.Context, l *leg, sent *plan) {
 	for {
 		undo.tries++
 		switch r := c.send(ctx, own, &p, undo.op); r.outcome {
-		case applied, refused:
+		case applied:
+			own.learn(r.img, true)
+			c.mend(ctx, own)
+			return
+		case refused:
 			own.learn(r.img, true)
 			return
 		case throttled, unapplied, conflict:

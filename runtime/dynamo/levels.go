@@ -19,6 +19,7 @@ type shape struct {
 	cv      int64
 
 	read  int64 // when the overrides were read, ms
+	whole bool  // all levels were read together and consistently: of two such shapes, the newer one's cv is not lower
 	again bool  // they were read a second time, because the bucket had seen newer ones
 }
 
@@ -36,6 +37,7 @@ const (
 	image  lack = 1 << iota
 	levels      // the overrides
 	newest      // the overrides again, since the bucket has seen newer ones
+	whole       // the overrides together, since the bucket is to be given them
 )
 
 // fresh reports that what was read at an instant may still be used. A clock that was set back makes nothing last longer.
@@ -44,17 +46,28 @@ func (s *session) fresh(read, now int64) bool {
 	return age >= 0 && age < s.env.CacheTTL.Milliseconds()
 }
 
-// lacksLevels says whether l's overrides have to be read. A settle works with the bucket's own parameters.
+// lacksLevels says whether l's overrides have to be read: once in a call at the most, whatever the TTL, and once more where
+// the bucket has seen newer ones. A settle works with the bucket's own parameters.
 func (s *session) lacksLevels(l *leg, now int64) lack {
 	switch {
 	case l.shape == nil:
 		return levels
 	case l.settle:
 		return 0
-	case !s.fresh(l.shape.read, now):
+	case !l.resolved && !s.fresh(l.shape.read, now):
 		return levels
 	case l.view.img != nil && l.view.img.Version%revisionUnit > l.shape.cv%revisionUnit && !l.shape.again:
 		return newest
+	}
+	return 0
+}
+
+// lacksWhole says whether p gives the bucket overrides that were read at different times. A process that knows the
+// entity's new level and its kind's old one, and another that knows it the other way round, would each take the other's
+// shape for the older.
+func (l *leg) lacksWhole(p *plan) lack {
+	if p.path == reshape && p.verdict == write && p.cv%revisionUnit != p.img.Version%revisionUnit && !l.shape.whole {
+		return whole
 	}
 	return 0
 }
@@ -79,7 +92,7 @@ func (c *charge) fetch(ctx context.Context) (outcome, error) {
 		}
 	}
 	for _, l := range c.legs {
-		if err := c.accept(l, items, left, now); err != nil {
+		if err := c.accept(l, items, left, consistent, now); err != nil {
 			return fatal, err
 		}
 	}
@@ -97,20 +110,21 @@ func (c *charge) keys(now int64) (keys []codec.Item, consistent bool) {
 		if l.lacks&image != 0 {
 			keys = append(keys, l.Key(l.entity))
 		}
-		if l.lacks&(levels|newest) != 0 {
+		if l.lacks&^image != 0 {
 			keys = append(keys, levelKey(l.spec.Resource, l.entity))
-			if known := l.kinds[l.kind].Load(); known == nil || l.lacks&newest != 0 || !c.fresh(known.read, now) {
+			known := l.kinds[l.kind].Load()
+			if l.withKind = known == nil || l.lacks&(newest|whole) != 0 || !c.fresh(known.read, now); l.withKind {
 				key := levelKey(l.spec.Resource, l.spec.Kinds[l.kind].Name)
 				kinds[primaryKeyOf(key)] = key
 			}
 		}
-		consistent = consistent || l.lacks&(image|newest) != 0
+		consistent = consistent || l.lacks&^levels != 0
 	}
 	return slices.AppendSeq(keys, maps.Values(kinds)), consistent
 }
 
 // accept learns of l what was read for it, if nothing of it was left over.
-func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primaryKey]bool, now int64) error {
+func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primaryKey]bool, consistent bool, now int64) error {
 	if key := primaryKeyOf(l.Key(l.entity)); l.lacks&image != 0 && !left[key] {
 		img, err := l.decode(items[key])
 		if err != nil {
@@ -118,27 +132,24 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 		}
 		l.learn(img, true)
 	}
-	if l.lacks&(levels|newest) == 0 {
+	kindName := l.spec.Kinds[l.kind].Name
+	if l.lacks&^image == 0 || left[primaryKeyOf(levelKey(l.spec.Resource, l.entity))] || left[primaryKeyOf(levelKey(l.spec.Resource, kindName))] {
 		return nil
-	}
-	kindName, again := l.spec.Kinds[l.kind].Name, l.lacks&newest != 0
-	if left[primaryKeyOf(levelKey(l.spec.Resource, l.entity))] || left[primaryKeyOf(levelKey(l.spec.Resource, kindName))] {
-		return nil
-	}
-	kind := l.kinds[l.kind].Load()
-	if kind == nil || again || !c.fresh(kind.read, now) {
-		var err error
-		if kind, err = l.level(kindName, items, now); err != nil {
-			return err
-		}
-		l.kinds[l.kind].Store(kind)
 	}
 	own, err := l.level(l.entity, items, now)
 	if err != nil {
 		return err
 	}
+	kind := l.kinds[l.kind].Load()
+	if l.withKind {
+		if kind, err = l.level(kindName, items, now); err != nil {
+			return err
+		}
+		l.kinds[l.kind].Store(kind)
+	}
 	next := l.shaped(own, kind)
-	next.again = again
+	next.whole, next.again = l.withKind && consistent, l.lacks&newest != 0
+	l.resolved = true
 	l.memory.shape.Store(next)
 	l.take(next)
 	return nil
@@ -170,15 +181,16 @@ func (c *charge) withOld(o outcome, now int64) outcome {
 		return o
 	}
 	for _, l := range c.legs {
-		if l.shape == nil || l.lacks&image != 0 {
+		if l.shape == nil || l.lacks&(image|whole) != 0 {
 			return o
 		}
 	}
+	ttl := c.env.CacheTTL
 	for _, l := range c.legs {
 		if l.lacks != 0 {
 			old := *l.shape
-			old.read = now - c.env.CacheTTL.Milliseconds() + time.Second.Milliseconds()
-			old.again = true
+			old.read, old.again = now-(ttl-min(ttl, time.Second)).Milliseconds(), true
+			l.resolved = true
 			l.memory.shape.Store(&old)
 			l.take(&old)
 		}

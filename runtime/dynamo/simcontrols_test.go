@@ -1,12 +1,15 @@
 package dynamo
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
@@ -87,6 +90,53 @@ func controls() map[string][]control {
 		return all
 	}
 	return map[string][]control{
+		"Retry without its upper guard in a parent": oneOf(func(h *history) {
+			parent := times(h.above[0], h.limits[0])
+			h.choose = func(w *want, v view, now int64) plan {
+				if w.shape == nil || !slices.Equal(w.shape.limits, parent) {
+					return choose(w, v, now)
+				}
+				return chooseIdle(w, v, now)
+			}
+		}, "atomic, idle bursts"),
+		"transaction without the fence": oneOf(func(h *history) {
+			h.edit = func(_ path, w *codec.Write) {
+				for name, hi := range w.Values { // what has no upper bound has a lower one by the fence alone
+					limit, ok := strings.CutSuffix(name, "_hi")
+					if lo := limit + "_lo"; ok && number(hi) == math.MaxInt64 && number(w.Values[lo]) < 0 {
+						w.Values[lo] = codec.Bound(math.MinInt64)
+					}
+				}
+			}
+		}, "atomic, debt"),
+		"transaction piece by piece": oneOf(wrapped(func(api API) API { return &piecemeal{API: api} }), "atomic"),
+		"transaction of unknown outcome under a new token": oneOf(
+			wrapped(func(api API) API { return &forgetful{API: api} }), "atomic, lost replies"),
+		"compensation given twice": oneOf(wrapped(func(api API) API { return &openHanded{API: api} }), "compensated"),
+		"compensation repeated":    oneOf(wrapped(func(api API) API { return &insistent{API: api} }), "compensated, lost replies"),
+		"denial by one refusal of the chain": oneOf(func(h *history) {
+			h.told = func(all []runtime.Refusal) []runtime.Refusal { return all[:1] }
+		}, "atomic", "compensated"),
+		"overrides without cv": oneOf(func(h *history) {
+			h.choose = func(w *want, v view, now int64) plan {
+				unversioned := *w
+				if w.shape != nil {
+					s := *w.shape
+					s.cv -= s.cv % revisionUnit
+					unversioned.shape = &s
+				}
+				return choose(&unversioned, v, now)
+			}
+		}, "atomic, overrides", "compensated, overrides"),
+		"Reshape by whoever knows another shape": oneOf(func(h *history) {
+			wrapped(func(api API) API { return &stuck{API: api, seen: map[string]codec.Item{}} })(h)
+			h.choose = func(w *want, v view, now int64) plan {
+				if !w.settle && v.img != nil && v.img.Version != w.shape.cv {
+					return chooseReshape(w, v, now)
+				}
+				return choose(w, v, now)
+			}
+		}, "atomic, overrides", "compensated, overrides"),
 		"the seeds' conditions": oneOf(plans(func(_ *want, _ view, p *plan) {
 			switch p.path {
 			case normal:
@@ -95,18 +145,8 @@ func controls() map[string][]control {
 				open(p, false, true)
 			}
 		}), "overload"),
-		"Retry without its upper guard": oneOf(func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				idle := *w
-				idle.called = 0 // as if nothing had been refilled: the guard is bx
-				p := choose(&idle, v, now)
-				if p.path == retry {
-					open(&p, false, true)
-				}
-				return p
-			}
-		}, "idle bursts"),
-		"Retry without cv": oneOf(without("cv = :cv", retry), "reshape storm"),
+		"Retry without its upper guard": oneOf(func(h *history) { h.choose = chooseIdle }, "idle bursts"),
+		"Retry without cv":              oneOf(without("cv = :cv", retry), "reshape storm"),
 		"Retry charges double": oneOf(plans(func(w *want, _ view, p *plan) {
 			if p.path != retry || w.settle {
 				return
@@ -146,9 +186,7 @@ func controls() map[string][]control {
 				return choose(w, v, now)
 			}
 		}, "idle bursts"),
-		"refunds repeated": oneOf(func(h *history) {
-			h.wrap = func(api API) API { return &insistent{API: api} }
-		}, "lost replies"),
+		"refunds repeated": oneOf(wrapped(func(api API) API { return &insistent{API: api} }), "lost replies"),
 		"give-backs dropped": oneOf(plans(func(w *want, _ view, p *plan) {
 			if w.settle && p.path == adjust {
 				p.verdict = skip
@@ -181,6 +219,20 @@ func controls() map[string][]control {
 			p.lo[i], p.hi[i] = min(p.lo[i], tk), max(p.hi[i], tk)
 		}), "reshape storm"),
 	}
+}
+
+// wrapped puts something between the store and the table.
+func wrapped(wrap func(API) API) func(*history) { return func(h *history) { h.wrap = wrap } }
+
+// chooseIdle is choose without the upper guard of Retry: as if nothing had been refilled, which leaves bx.
+func chooseIdle(w *want, v view, now int64) plan {
+	idle := *w
+	idle.called = 0
+	p := choose(&idle, v, now)
+	if p.path == retry {
+		open(&p, false, true)
+	}
+	return p
 }
 
 // leak drops a quarter of what p may leave although p is not clamped, each time, and looks like a Normal that leaves it.
@@ -229,6 +281,7 @@ func TestSimulationCatches(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
 	all := scenarios()
+	maps.Copy(all, chains())
 	const seeds = 100
 	for name, list := range controls() {
 		for _, c := range list {

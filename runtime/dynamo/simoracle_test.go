@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -27,6 +26,15 @@ func (v verdictOf) String() string {
 	return fmt.Sprintf("forged %d, lost %d, left %d, over-admitted %d: %s", v.forged, v.lost, v.left, v.over, v.first)
 }
 
+// add books what was found of another bucket.
+func (v *verdictOf) add(entity string, of verdictOf) {
+	v.forged, v.lost, v.over = v.forged+of.forged, v.lost+of.lost, v.over+of.over
+	v.left = max(v.left, of.left)
+	if v.first == "" && of.first != "" {
+		v.first = entity + ", " + of.first
+	}
+}
+
 // Each limit is replayed by itself. A write that charges a limit, or claims its refill, linearises at its guard's instant;
 // one that only gives back has no guard there, and any instant of its call will do.
 type entry struct {
@@ -39,13 +47,22 @@ type entry struct {
 func (e *entry) balance() bucket.Balance { return e.after.Balances[e.limit] }
 
 // cost is what e charged.
-func (e *entry) cost() int64 {
-	c := e.balance().Consumed
-	if e.before != nil {
-		c -= e.before.Balances[e.limit].Consumed
+func (e *entry) cost() int64 { return e.costs()[e.limit] }
+
+// costs is what c charged, by limit.
+func (c *commit) costs() []int64 {
+	costs := make([]int64, len(c.after.Balances))
+	for i, b := range c.after.Balances {
+		costs[i] = b.Consumed
+		if c.before != nil {
+			costs[i] -= c.before.Balances[i].Consumed
+		}
 	}
-	return c
+	return costs
 }
+
+// charges reports that c is an acquire's, and took something.
+func (c *commit) charges() bool { return !c.tag.settle && slices.ContainsFunc(c.costs(), positive) }
 
 // claims reports that e set the balance, or moved rf or parameters.
 func (e *entry) claims() bool {
@@ -296,43 +313,11 @@ func repeated(log []commit) string {
 		if refunds[op] {
 			return fmt.Sprintf("op %s, which gives back, was applied again at %d", op, c.at.UnixMilli())
 		}
-		for i := range c.after.Balances {
-			if (&entry{commit: c, limit: i}).cost() < 0 {
-				refunds[op] = true
-			}
+		if slices.ContainsFunc(c.costs(), negative) {
+			refunds[op] = true
 		}
 	}
 	return ""
-}
-
-// unfounded says which denial has no reason, if any has none: the tokens were there, by the caller's clock, in every state
-// that the table had from the call to its return.
-func unfounded(denials []denial, log []commit) string {
-	for k := range denials {
-		if d := &denials[k]; !d.founded(log) {
-			return fmt.Sprintf("denied from %d to %d, skew %v, what the bucket had all the time: %v", d.began.UnixMilli(), d.ended.UnixMilli(), d.skew, d.cost)
-		}
-	}
-	return ""
-}
-
-func (d *denial) founded(log []commit) bool {
-	first, _ := slices.BinarySearchFunc(log, d.began, func(c commit, at time.Time) int { return c.at.Compare(at) })
-	for _, c := range log[max(first-1, 0):] {
-		if c.at.After(d.ended) {
-			return false
-		}
-		seen := d.began // at the earliest
-		if c.at.After(seen) {
-			seen = c.at
-		}
-		for i, b := range c.after.Balances {
-			if d.cost[i] > 0 && bucket.Available(b, c.after.Refilled, seen.Add(d.skew).UnixMilli()) < d.cost[i] {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func describe(part []entry, diff int64) string {

@@ -3,13 +3,19 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -19,7 +25,8 @@ import (
 // faults are the network's and the table's, as shares of all writes, or of all reads.
 type faults struct {
 	lostRequest, lostReply, late, throttled float64
-	unread                                  float64
+	unread                                  float64 // of a batch, as often its first key alone
+	conflict                                float64 // with a transaction that nobody else sees
 }
 
 // simTable is one table on virtual time: a request travels, is applied at one instant, and its reply travels back. It
@@ -30,33 +37,62 @@ type simTable struct {
 	decode   func(*bucket.Image, codec.Item) error
 	minDelay time.Duration // each way
 	maxDelay time.Duration
+	work     time.Duration // for how long a transaction keeps others from its items
 	ttlLag   time.Duration // at most, between an item's ttl and its deletion
 	faults   faults
+	seed     uint64
 
 	mu      sync.Mutex
-	rng     *rand.Rand
 	items   map[string]codec.Item
+	busy    map[string]bool            // at work in a transaction
+	tokens  map[string]*simTransaction // at work or applied
 	parse   evaluators
 	quiet   bool // keeps no log
 	log     []commit
-	writes  int // all, refused ones too
+	changes []change
+	writes  int // of buckets, refused ones too; one for each bucket of a transaction
 	reads   int
 	refused int
 }
 
-// commit is one applied write.
+// simWrite is one conditional write: an update, or a put.
+type simWrite struct {
+	key          codec.Item
+	cond, update *string
+	names        map[string]string
+	values, put  codec.Item
+}
+
+// same reports that b would do just what w does.
+func (w simWrite) same(b simWrite) bool {
+	equal := func(x, y types.AttributeValue) bool { c, ok := compare(x, y); return ok && c == 0 }
+	return keyOf(w.key) == keyOf(b.key) && *w.cond == *b.cond && (w.update == nil) == (b.update == nil) &&
+		(w.update == nil || *w.update == *b.update) && maps.Equal(w.names, b.names) &&
+		maps.EqualFunc(w.values, b.values, equal) && maps.EqualFunc(w.put, b.put, equal)
+}
+
+// commit is one applied write of a bucket.
 type commit struct {
-	key           string
+	entity        string
 	before, after *bucket.Image // nil: no item
 	tag           tag
 	values        codec.Item
 	at            time.Time
 }
 
+// change is one applied write of a config item.
+type change struct {
+	at   string // an entity, or a kind
+	item codec.Item
+	when time.Time
+}
+
 // tag is what the oracle must know of the call behind a write: the store passes contexts on.
 type tag struct {
-	called int64
+	began  time.Time // by the table's clock
+	called int64     // by the caller's
 	settle bool
+	legs   int // buckets that are charged all or none
 }
 
 type tagKey struct{}
@@ -65,19 +101,17 @@ func tagged(ctx context.Context, t tag) context.Context { return context.WithVal
 
 func newSimTable(seed uint64, decode func(*bucket.Image, codec.Item) error) *simTable {
 	return &simTable{
-		decode: decode, minDelay: time.Millisecond, maxDelay: 4 * time.Millisecond,
-		rng: rand.New(rand.NewPCG(seed, 1)), items: map[string]codec.Item{}, parse: evaluators{},
+		decode: decode, minDelay: time.Millisecond, maxDelay: 4 * time.Millisecond, work: 2000 * turns, seed: seed,
+		items: map[string]codec.Item{}, busy: map[string]bool{}, tokens: map[string]*simTransaction{}, parse: evaluators{},
 	}
 }
 
-func (t *simTable) random() float64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.rng.Float64()
-}
-
-func (t *simTable) delay() time.Duration {
-	return (t.minDelay + time.Duration(t.random()*float64(t.maxDelay-t.minDelay))).Truncate(turns)
+// dice returns what decides a request's fate. It is of the request alone: a call may have several under way, and which one
+// the scheduler has roll first must not matter.
+func (t *simTable) dice(key string) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, key, time.Now().UnixNano())
+	return rand.New(rand.NewPCG(t.seed, h.Sum64()))
 }
 
 // errThrottled is a call that the table did not serve.
@@ -86,47 +120,52 @@ var errThrottled = &types.ProvisionedThroughputExceededException{}
 var errReset = &smithyhttp.RequestSendError{Err: errors.New("connection reset")}
 
 // travel runs apply after a request's way and returns after the reply's. What ctx's end cuts off is applied all the same.
-func travel[T any](ctx context.Context, t *simTable, write bool, apply func() (T, error)) (T, error) {
+func travel[T any](ctx context.Context, t *simTable, write bool, key string, apply func(*rand.Rand) (T, error)) (T, error) {
 	type reply struct {
 		out T
 		err error
 	}
-	if t.maxDelay == 0 {
-		return apply()
+	if err := ctx.Err(); err != nil { // a client does not send it then
+		return *new(T), &smithy.OperationError{ServiceID: dynamodb.ServiceID, Err: err}
 	}
-	there, back := t.delay(), t.delay()
+	dice := t.dice(key)
+	if t.maxDelay == 0 {
+		return apply(dice)
+	}
+	delay := func() time.Duration {
+		return (t.minDelay + time.Duration(dice.Float64()*float64(t.maxDelay-t.minDelay))).Truncate(turns)
+	}
+	there, back := delay(), delay()
 	done := make(chan reply, 1)
 	var none T
-	if write {
-		dice := t.random()
-		f := t.faults
-		switch {
-		case dice < f.lostRequest:
-			<-time.After(there)
-			return none, errReset
-		case dice < f.lostRequest+f.lostReply:
-			<-time.After(there)
-			_, _ = apply()
-			<-time.After(back)
-			return none, errReset
-		case dice < f.lostRequest+f.lostReply+f.late:
-			go func() {
-				<-time.After(there + time.Duration(t.random()*float64(300*time.Millisecond)).Truncate(turns))
-				_, _ = apply()
-			}()
-			<-time.After(there)
-			return none, errReset
-		case dice < f.lostRequest+f.lostReply+f.late+f.throttled:
-			<-time.After(there + back)
-			return none, errThrottled
-		}
-	} else if t.faults.unread > 0 && t.random() < t.faults.unread {
+	fate, f := dice.Float64(), t.faults
+	switch {
+	case !write && fate < f.unread:
+		<-time.After(there + back)
+		return none, errThrottled
+	case !write:
+	case fate < f.lostRequest:
+		<-time.After(there)
+		return none, errReset
+	case fate < f.lostRequest+f.lostReply:
+		<-time.After(there)
+		_, _ = apply(dice)
+		<-time.After(back)
+		return none, errReset
+	case fate < f.lostRequest+f.lostReply+f.late:
+		go func() {
+			<-time.After(there + time.Duration(dice.Float64()*float64(300*time.Millisecond)).Truncate(turns))
+			_, _ = apply(dice)
+		}()
+		<-time.After(there)
+		return none, errReset
+	case fate < f.lostRequest+f.lostReply+f.late+f.throttled:
 		<-time.After(there + back)
 		return none, errThrottled
 	}
 	go func() {
 		<-time.After(there)
-		out, err := apply()
+		out, err := apply(dice)
 		<-time.After(back)
 		done <- reply{out, err}
 	}()
@@ -143,13 +182,13 @@ func keyOf(item codec.Item) string {
 }
 
 // load returns an item, or nothing once its ttl has had it deleted. The caller holds t.mu.
-func (t *simTable) load(key string) codec.Item {
+func (t *simTable) load(key string, dice *rand.Rand) codec.Item {
 	item := t.items[key]
 	if item == nil {
 		return nil
 	}
 	if ttl, ok := item["ttl"]; ok {
-		expired := time.Unix(number(ttl), 0).Add(time.Duration(t.rng.Float64() * float64(t.ttlLag)))
+		expired := time.Unix(number(ttl), 0).Add(time.Duration(dice.Float64() * float64(t.ttlLag)))
 		if !time.Now().Before(expired) {
 			delete(t.items, key)
 			return nil
@@ -169,27 +208,151 @@ func (t *simTable) image(item codec.Item) *bucket.Image {
 	return img
 }
 
-// apply runs one conditional write.
-func (t *simTable) apply(ctx context.Context, key string, cond, text *string, names map[string]string, values codec.Item, put codec.Item) (codec.Item, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.writes++
-	before := t.load(key)
-	if !t.parse.of(*cond, names, values, before).or() {
-		t.refused++
-		return nil, &types.ConditionalCheckFailedException{Item: maps.Clone(before)}
+// entityOf returns whose the item is, or which kind's.
+func entityOf(key string) string {
+	holder, _, _ := strings.Cut(key, "|")
+	_, name, _ := strings.Cut(holder, "#")
+	return name
+}
+
+func isBucket(key string) bool { return strings.Contains(key, "|#BUCKET#") }
+
+// holds judges w's condition on what is there. The caller holds t.mu.
+func (t *simTable) holds(w simWrite, before codec.Item) bool {
+	if isBucket(keyOf(w.key)) {
+		t.writes++
 	}
-	after := put
-	if text != nil {
-		after = t.parse.of(*text, names, values, before).update()
+	holds := t.parse.of(*w.cond, w.names, w.values, before).or()
+	if !holds {
+		t.refused++
+	}
+	return holds
+}
+
+// commit applies w, whose condition holds, and returns what is there now. The caller holds t.mu.
+func (t *simTable) commit(ctx context.Context, w simWrite, before codec.Item) codec.Item {
+	key, after := keyOf(w.key), w.put
+	if w.update != nil {
+		from := before
+		if from == nil {
+			from = w.key
+		}
+		after = t.parse.of(*w.update, w.names, w.values, from).update()
 	}
 	t.items[key] = after
-	if t.quiet {
-		return maps.Clone(after), nil
+	switch {
+	case !isBucket(key):
+		t.changes = append(t.changes, change{entityOf(key), after, time.Now()})
+	case !t.quiet:
+		where, _ := ctx.Value(tagKey{}).(tag)
+		t.log = append(t.log, commit{entity: entityOf(key), before: t.image(before), after: t.image(after), tag: where, values: w.values, at: time.Now()})
 	}
-	where, _ := ctx.Value(tagKey{}).(tag)
-	t.log = append(t.log, commit{key: key, before: t.image(before), after: t.image(after), tag: where, values: values, at: time.Now()})
-	return maps.Clone(after), nil
+	return maps.Clone(after)
+}
+
+// apply runs one conditional write, unless a transaction is at work on its item.
+func (t *simTable) apply(ctx context.Context, w simWrite, dice *rand.Rand) (codec.Item, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if key := keyOf(w.key); isBucket(key) && (t.busy[key] || dice.Float64() < t.faults.conflict) {
+		return nil, &types.TransactionConflictException{}
+	}
+	before := t.load(keyOf(w.key), dice)
+	if !t.holds(w, before) {
+		return nil, &types.ConditionalCheckFailedException{Item: maps.Clone(before)}
+	}
+	return t.commit(ctx, w, before), nil
+}
+
+// simTransaction is one that is at work, or was applied.
+type simTransaction struct {
+	writes  []simWrite
+	applied bool
+}
+
+// transact is at work on its items for a while, and then applies all writes at one instant, or none. What is sent again
+// under the token of one that was applied has no effect.
+func (t *simTable) transact(ctx context.Context, token string, writes []simWrite, dice *rand.Rand) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.tokens[token]; known != nil {
+		switch {
+		case !slices.EqualFunc(known.writes, writes, simWrite.same):
+			return &types.IdempotentParameterMismatchException{}
+		case !known.applied:
+			return &types.TransactionInProgressException{}
+		}
+		return nil
+	}
+	reasons := make([]types.CancellationReason, len(writes))
+	cancelled := false
+	cancel := func(i int, code string, item codec.Item) {
+		cancelled = true
+		reasons[i] = types.CancellationReason{Code: &code, Item: maps.Clone(item)}
+	}
+	met := -1
+	if dice.Float64() < t.faults.conflict {
+		met = dice.IntN(len(writes))
+	}
+	keys := map[string]bool{}
+	for i, w := range writes {
+		key := keyOf(w.key)
+		if keys[key] {
+			panic("ValidationException: two operations on one item")
+		}
+		keys[key] = true
+		reasons[i].Code = aws.String("None")
+		if t.busy[key] || i == met {
+			cancel(i, "TransactionConflict", nil)
+		}
+	}
+	if cancelled {
+		return &types.TransactionCanceledException{CancellationReasons: reasons}
+	}
+	t.tokens[token] = &simTransaction{writes: writes}
+	maps.Copy(t.busy, keys)
+	t.mu.Unlock()
+	<-time.After(t.work)
+	t.mu.Lock()
+	maps.DeleteFunc(t.busy, func(key string, _ bool) bool { return keys[key] })
+	before := make([]codec.Item, len(writes))
+	for i, w := range writes {
+		before[i] = t.load(keyOf(w.key), dice)
+		if !t.holds(w, before[i]) {
+			cancel(i, "ConditionalCheckFailed", before[i])
+		}
+	}
+	if cancelled {
+		delete(t.tokens, token)
+		return &types.TransactionCanceledException{CancellationReasons: reasons}
+	}
+	for i, w := range writes {
+		t.commit(ctx, w, before[i])
+	}
+	t.tokens[token].applied = true
+	return nil
+}
+
+func (t *simTable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	writes, keys := make([]simWrite, len(in.TransactItems)), ""
+	for i, item := range in.TransactItems {
+		if put := item.Put; put != nil {
+			writes[i] = simWrite{key: put.Item, cond: put.ConditionExpression, values: put.ExpressionAttributeValues, put: put.Item}
+		} else {
+			u := item.Update
+			writes[i] = simWrite{u.Key, u.ConditionExpression, u.UpdateExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues, nil}
+		}
+		keys += keyOf(writes[i].key)
+	}
+	out, err := travel(ctx, t, true, keys, func(dice *rand.Rand) (*dynamodb.TransactWriteItemsOutput, error) {
+		return &dynamodb.TransactWriteItemsOutput{}, t.transact(ctx, *in.ClientRequestToken, writes, dice)
+	})
+	if errors.Is(err, errThrottled) { // which a transaction says of one item
+		reasons := slices.Repeat([]types.CancellationReason{{Code: aws.String("None")}}, len(writes))
+		reasons[0].Code = aws.String("ThrottlingError")
+		err = &types.TransactionCanceledException{CancellationReasons: reasons}
+	}
+	return out, err
 }
 
 func (t *simTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -197,40 +360,45 @@ func (t *simTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 		return &dynamodb.UpdateItemOutput{}, nil
 	}
 	values := maps.Clone(in.ExpressionAttributeValues)
-	return travel(ctx, t, true, func() (*dynamodb.UpdateItemOutput, error) {
-		item, err := t.apply(ctx, keyOf(in.Key), in.ConditionExpression, in.UpdateExpression, in.ExpressionAttributeNames, values, nil)
+	return travel(ctx, t, true, keyOf(in.Key), func(dice *rand.Rand) (*dynamodb.UpdateItemOutput, error) {
+		item, err := t.apply(ctx, simWrite{in.Key, in.ConditionExpression, in.UpdateExpression, in.ExpressionAttributeNames, values, nil}, dice)
 		return &dynamodb.UpdateItemOutput{Attributes: item}, err
 	})
 }
 
 func (t *simTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return travel(ctx, t, true, func() (*dynamodb.PutItemOutput, error) {
-		_, err := t.apply(ctx, keyOf(in.Item), in.ConditionExpression, nil, nil, nil, maps.Clone(in.Item))
+	return travel(ctx, t, true, keyOf(in.Item), func(dice *rand.Rand) (*dynamodb.PutItemOutput, error) {
+		w := simWrite{key: in.Item, cond: in.ConditionExpression, values: in.ExpressionAttributeValues, put: maps.Clone(in.Item)}
+		_, err := t.apply(ctx, w, dice)
 		return &dynamodb.PutItemOutput{}, err
 	})
 }
 
 func (t *simTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return travel(ctx, t, false, func() (*dynamodb.GetItemOutput, error) {
+	return travel(ctx, t, false, keyOf(in.Key), func(dice *rand.Rand) (*dynamodb.GetItemOutput, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.reads++
-		return &dynamodb.GetItemOutput{Item: maps.Clone(t.load(keyOf(in.Key)))}, nil
+		return &dynamodb.GetItemOutput{Item: maps.Clone(t.load(keyOf(in.Key), dice))}, nil
 	})
 }
 
-// BatchGetItem reads buckets; nothing overrides their limits.
+// BatchGetItem reads buckets, and the overrides of their limits.
 func (t *simTable) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	return travel(ctx, t, false, func() (*dynamodb.BatchGetItemOutput, error) {
+	keys := in.RequestItems["sim"].Keys
+	return travel(ctx, t, false, keyOf(keys[0]), func(dice *rand.Rand) (*dynamodb.BatchGetItemOutput, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.reads++
 		out := &dynamodb.BatchGetItemOutput{Responses: map[string][]codec.Item{}}
-		for table, wanted := range in.RequestItems {
-			for _, key := range wanted.Keys {
-				if item := t.load(keyOf(key)); len(item) > 0 {
-					out.Responses[table] = append(out.Responses[table], maps.Clone(item))
-				}
+		read := keys
+		if len(keys) > 1 && dice.Float64() < t.faults.unread {
+			read = keys[1:]
+			out.UnprocessedKeys = map[string]types.KeysAndAttributes{"sim": {Keys: keys[:1]}}
+		}
+		for _, key := range read {
+			if item := t.load(keyOf(key), dice); len(item) > 0 {
+				out.Responses["sim"] = append(out.Responses["sim"], maps.Clone(item))
 			}
 		}
 		return out, nil
@@ -246,4 +414,84 @@ func (c *insistent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput
 		out, err = c.API.UpdateItem(ctx, in, opts...)
 	}
 	return out, err
+}
+
+// forgetful gives a transaction that goes again a new token.
+type forgetful struct{ API }
+
+func (c *forgetful) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	rebuilt := *in
+	rebuilt.ClientRequestToken = aws.String(newOp())
+	return c.API.TransactWriteItems(ctx, &rebuilt, opts...)
+}
+
+// piecemeal writes a transaction's items one after the other, until one is refused.
+type piecemeal struct{ API }
+
+func (c *piecemeal) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	reasons := slices.Repeat([]types.CancellationReason{{Code: aws.String("None")}}, len(in.TransactItems))
+	for i, item := range in.TransactItems {
+		var err error
+		if put := item.Put; put != nil {
+			_, err = c.PutItem(ctx, &dynamodb.PutItemInput{Item: put.Item, ConditionExpression: put.ConditionExpression}, opts...)
+		} else {
+			u := item.Update
+			_, err = c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+				Key: u.Key, ConditionExpression: u.ConditionExpression, UpdateExpression: u.UpdateExpression,
+				ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+			}, opts...)
+		}
+		if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+			reasons[i] = types.CancellationReason{Code: aws.String("ConditionalCheckFailed"), Item: failed.Item}
+			return nil, &types.TransactionCanceledException{CancellationReasons: reasons}
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return &dynamodb.TransactWriteItemsOutput{}, nil
+}
+
+// openHanded gives an acquire's compensation a second time, as another write.
+type openHanded struct{ API }
+
+func (c *openHanded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := c.API.UpdateItem(ctx, in, opts...)
+	if where, _ := ctx.Value(tagKey{}).(tag); err == nil && !where.settle && isAdjust(in) {
+		again := *in
+		again.ExpressionAttributeValues = maps.Clone(in.ExpressionAttributeValues)
+		again.ExpressionAttributeValues[":op"] = codec.S(newOp())
+		out, err = c.API.UpdateItem(ctx, &again, opts...)
+	}
+	return out, err
+}
+
+// stuck keeps what it once read of an override, or that there was none.
+type stuck struct {
+	API
+	seen map[string]codec.Item
+}
+
+func (c *stuck) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	out, err := c.API.BatchGetItem(ctx, in, opts...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]codec.Item{}
+	for _, item := range out.Responses["sim"] {
+		found[keyOf(item)] = item
+	}
+	out.Responses["sim"] = nil
+	for _, key := range in.RequestItems["sim"].Keys {
+		k := keyOf(key)
+		item := found[k]
+		if old, known := c.seen[k]; known {
+			item = old
+		} else if !isBucket(k) {
+			c.seen[k] = item
+		}
+		if item != nil {
+			out.Responses["sim"] = append(out.Responses["sim"], item)
+		}
+	}
+	return out, nil
 }

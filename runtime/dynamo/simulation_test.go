@@ -2,12 +2,14 @@ package dynamo
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
@@ -30,13 +32,14 @@ func mixed(r *rand.Rand) []int64 {
 	return cost
 }
 
-// bursts are idle for seconds and then all writers at once.
-func bursts(r *rand.Rand) time.Duration {
-	if r.IntN(8) > 0 {
-		return time.Duration(r.Int64N(int64(3 * time.Millisecond)))
+// inBursts is idle until the next multiple of every, when all writers are at it, so many calls each.
+func inBursts(calls int, every time.Duration) func(*rand.Rand) time.Duration {
+	return func(r *rand.Rand) time.Duration {
+		if r.IntN(calls) > 0 {
+			return time.Duration(r.Int64N(int64(3 * time.Millisecond)))
+		}
+		return time.Until(time.Now().Truncate(every).Add(every))
 	}
-	const every = 2 * time.Second
-	return time.Until(time.Now().Truncate(every).Add(every))
 }
 
 // scenarios are the histories of design section 4, by name.
@@ -69,7 +72,7 @@ func scenarios() map[string]history {
 			h.cost = func(r *rand.Rand) []int64 { return []int64{1000 + 1000*r.Int64N(5), max(0, r.Int64N(400)-200)} }
 		}),
 		"idle bursts": change(overload, func(h *history) {
-			h.duration, h.think = 3*time.Second, bursts
+			h.duration, h.think = 3*time.Second, inBursts(8, 2*time.Second)
 		}),
 		"nearly full": change(overload, func(h *history) {
 			h.limits = [][]bucket.Limit{{perSecond(1000), perSecond(100_000)}}
@@ -83,20 +86,96 @@ func scenarios() map[string]history {
 	}
 }
 
+// chains are histories of users who share their ancestors, by name.
+func chains() map[string]history {
+	atomic := history{
+		writers: 8, duration: 400 * time.Millisecond, skew: 100 * time.Millisecond,
+		limits: [][]bucket.Limit{{perSecond(40), perSecond(160)}},
+		think:  upTo(30 * time.Millisecond), cost: mixed, settle: 0.25,
+		above: []int64{2}, children: 3,
+	}
+	change := func(h history, f func(*history)) history {
+		f(&h)
+		return h
+	}
+	compensated := func(h *history) { h.cascade = runtime.CascadeCompensated }
+	operators := func(h *history) {
+		h.duration, h.think = 10*time.Second, upTo(300*time.Millisecond)
+		h.override, h.cache = time.Second, 2*time.Second
+	}
+	lossy := func(h *history) {
+		h.faults = faults{lostRequest: 0.02, lostReply: 0.03, late: 0.02, throttled: 0.02, unread: 0.05, conflict: 0.05}
+		h.cancel = 0.1
+	}
+	return map[string]history{
+		"atomic": atomic,
+		"atomic over three": change(atomic, func(h *history) {
+			h.children, h.above, h.faults.conflict = 4, []int64{2, 3}, 0.05
+		}),
+		"atomic beside single buckets": change(atomic, func(h *history) { h.direct = 0.4 }),
+		"atomic, lost replies":         change(atomic, func(h *history) { h.faults, h.cancel = faults{lostRequest: 0.03, lostReply: 0.05}, 0.1 }),
+		"atomic, late copies":          change(atomic, lossy),
+		"atomic, idle bursts": change(atomic, func(h *history) {
+			h.duration, h.think = 3*time.Second, inBursts(8, 2*time.Second)
+		}),
+		"atomic, reshape 40-5-40": change(atomic, func(h *history) {
+			h.duration = 600 * time.Millisecond
+			h.limits = append(h.limits, []bucket.Limit{perSecond(5), perSecond(160)}, h.limits[0])
+		}),
+		"atomic, debt": change(atomic, func(h *history) {
+			h.duration, h.settle = 40*time.Second, 0.1
+			h.limits = [][]bucket.Limit{{perSecond(100), perSecond(10)}}
+			h.think = inBursts(4, 5*time.Second) // by then any bucket would be gone that was not in debt
+			h.cost = always(1000, 0)
+			h.actual = func(r *rand.Rand) []int64 { return []int64{1000, r.Int64N(100_000)} }
+		}),
+		"atomic, overrides": change(atomic, operators),
+		"compensated":       change(atomic, compensated),
+		"compensated over three": change(atomic, func(h *history) {
+			compensated(h)
+			h.children, h.above = 4, []int64{2, 3}
+		}),
+		"compensated, lost replies": change(atomic, func(h *history) {
+			compensated(h)
+			lossy(h)
+		}),
+		"compensated, overrides": change(atomic, func(h *history) {
+			compensated(h)
+			operators(h)
+		}),
+		"compensated, expiry": change(atomic, func(h *history) {
+			compensated(h)
+			h.duration, h.writers, h.ttlLag = 40*time.Second, 4, 3*time.Second
+			h.limits = [][]bucket.Limit{{perSecond(20), perSecond(200)}}
+			h.think = upTo(6 * time.Second)
+		}),
+	}
+}
+
 // TestSimulation plays thousands of histories with the real choice of path and the real expressions: no token may be
 // forged or lost.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
+	play(t, scenarios(), 200)
+}
+
+// TestSimulationOverChains does the same where each call charges several buckets: of each no token may be forged or lost,
+// and what a call charges it charges in all of them, so that a parent was charged what its children were.
+func TestSimulationOverChains(t *testing.T) {
+	t.Parallel()
+	play(t, chains(), 30)
+}
+
+// play plays so many histories of each (-short: a tenth).
+func play(t *testing.T, histories map[string]history, seeds uint64) {
 	gpt4, _ := generated(t)
-	seeds := uint64(200)
 	if testing.Short() {
-		seeds = 20
+		seeds /= 10
 	}
-	for name, h := range scenarios() {
+	for name, h := range histories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var creates, reshapes int
-			var left int64
+			var all result
 			for seed := range seeds {
 				h.seed = seed
 				r := h.run(t, gpt4)
@@ -106,9 +185,9 @@ func TestSimulation(t *testing.T) {
 				if r.admitted == 0 {
 					t.Fatalf("seed %d: nothing was admitted: %v", seed, r)
 				}
-				creates, reshapes, left = creates+r.creates, reshapes+r.reshapes, max(left, r.verdict.left)
+				all.sum(r)
 			}
-			t.Logf("%d histories, %d creations, %d reshapes; at most %d millitokens left unclaimed at a time", seeds, creates, reshapes, left)
+			t.Logf("%d histories: %v", seeds, all)
 		})
 	}
 }
@@ -117,10 +196,12 @@ func TestSimulation(t *testing.T) {
 func TestSimulationIsRepeatable(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
-	for name, h := range scenarios() {
+	histories := scenarios()
+	maps.Copy(histories, chains())
+	for name, h := range histories {
 		for h.seed = range 3 {
 			a, b := h.run(t, gpt4), h.run(t, gpt4)
-			if a.String() != b.String() || !slices.Equal(a.charged, b.charged) {
+			if a.String() != b.String() || !maps.EqualFunc(a.charged, b.charged, slices.Equal) {
 				t.Errorf("%s, seed %d: %v\nand then %v", name, h.seed, a, b)
 			}
 		}

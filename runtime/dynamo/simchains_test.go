@@ -1,0 +1,231 @@
+package dynamo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// What must hold beyond the single bucket: of denials by a chain, of transactions, and of limits that change on the way.
+
+// unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: at some moment of the call
+// the tokens were lacking, by the caller's clock. And if it is complete, so that retry after holds for the whole chain, what
+// was lacking all the time is among them.
+func unfounded(denials []denial, logs map[string][]commit, spec *runtime.Spec, complete bool) string {
+	for k := range denials {
+		d := &denials[k]
+		if len(d.refusals) == 0 {
+			return fmt.Sprintf("denied from %d to %d without a refusal", d.began.UnixMilli(), d.ended.UnixMilli())
+		}
+		for _, r := range d.refusals {
+			if lacked, _ := d.lacked(logs[r.Entity], slices.Index(spec.Limits, r.Limit)); !lacked {
+				return fmt.Sprintf("denied from %d to %d, skew %v, what %s had all the time: %v of %s",
+					d.began.UnixMilli(), d.ended.UnixMilli(), d.skew, r.Entity, d.cost, r.Limit)
+			}
+		}
+		for _, b := range d.chain {
+			for i, name := range spec.Limits {
+				named := slices.ContainsFunc(d.refusals, func(r runtime.Refusal) bool { return r.Entity == b.Entity && r.Limit == name })
+				if _, always := d.lacked(logs[b.Entity], i); complete && always && !named {
+					return fmt.Sprintf("denied from %d to %d, skew %v, but not for the %d of %s that %s lacked all the time: %v",
+						d.began.UnixMilli(), d.ended.UnixMilli(), d.skew, d.cost[i], name, b.Entity, d.refusals)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// lacked reports whether the bucket of that log lacked d's cost of a limit at some moment of the call, and whether at all.
+func (d *denial) lacked(log []commit, limit int) (once, always bool) {
+	if d.cost[limit] <= 0 {
+		return false, false
+	}
+	first, _ := slices.BinarySearchFunc(log, d.began, func(c commit, at time.Time) int { return c.at.Compare(at) })
+	always = first > 0 // else there was no bucket, which is a full one
+	for k := max(first-1, 0); k < len(log) && !log[k].at.After(d.ended); k++ {
+		from, to := d.began, d.ended
+		if log[k].at.After(from) {
+			from = log[k].at
+		}
+		if k+1 < len(log) && log[k+1].at.Before(to) {
+			to = log[k+1].at
+		}
+		lacking := func(at time.Time) bool {
+			img := log[k].after
+			return bucket.Available(img.Balances[limit], img.Refilled, at.Add(d.skew).UnixMilli()) < d.cost[limit]
+		}
+		once, always = once || lacking(from), always && lacking(to)
+	}
+	return once, always
+}
+
+// divided says which acquire charged some of its buckets and not the others, or them unequally, or, where it may only once,
+// more than once.
+func divided(log []commit, once bool) string {
+	parts := map[string][]commit{}
+	var ops []string
+	for _, c := range log {
+		if op := c.after.Op; c.tag.legs > 1 && c.charges() {
+			if parts[op] == nil {
+				ops = append(ops, op)
+			}
+			parts[op] = append(parts[op], c)
+		}
+	}
+	for _, op := range ops {
+		whole := parts[op]
+		buckets := whole[0].tag.legs
+		if len(whole)%buckets != 0 || once && len(whole) > buckets {
+			return fmt.Sprintf("op %s charged %d times, in a chain of %d", op, len(whole), buckets)
+		}
+		for k, c := range whole {
+			if first := whole[k-k%buckets]; !c.at.Equal(first.at) || !slices.Equal(c.costs(), first.costs()) {
+				return fmt.Sprintf("op %s charged %s %v at %v, and %s %v at %v", op, first.entity, first.costs(), first.at, c.entity, c.costs(), c.at)
+			}
+		}
+	}
+	return ""
+}
+
+// flapping says which shape a bucket was given twice, or that it was reshaped more often than its limits changed.
+func flapping(log []commit, changes int) string {
+	reached, reshapes := map[int64]bool{}, 0
+	for _, c := range log {
+		cv := c.after.Version
+		if c.before == nil {
+			reached = map[int64]bool{cv: true}
+			continue
+		}
+		if c.before.Version == cv {
+			continue
+		}
+		if reached[cv] {
+			return fmt.Sprintf("%s was given shape %d again at %d", c.entity, cv, c.at.UnixMilli())
+		}
+		reached[cv] = true
+		reshapes++
+	}
+	if reshapes > changes {
+		return fmt.Sprintf("%s was reshaped %d times for %d changes", log[0].entity, reshapes, changes)
+	}
+	return ""
+}
+
+// affecting counts the changes of an entity's two levels.
+func affecting(changes []change, entity string) int {
+	kind, _, _ := strings.Cut(entity, "-")
+	count := 0
+	for _, c := range changes {
+		if c.at == entity || c.at == kind {
+			count++
+		}
+	}
+	return count
+}
+
+// outOfForce says which acquire went by limits that were in force at no instant from so long before its call to its write.
+func outOfForce(log []commit, changes []change, spec *runtime.Spec, cache time.Duration) string {
+	for _, c := range log {
+		if !c.charges() {
+			continue
+		}
+		kind := spec.Kinds[slices.IndexFunc(spec.Kinds, func(k runtime.Kind) bool { return strings.HasPrefix(c.entity, k.Prefix) })]
+		from := c.tag.began.Add(-cache - time.Millisecond)
+		own, shared := said(changes, c.entity, spec, from, c.at), said(changes, kind.Name, spec, from, c.at)
+		for i, b := range c.after.Balances {
+			says := func(s runtime.Stored) bool { return s.Limits[i] != nil && *s.Limits[i] == b.Limit }
+			silent := func(s runtime.Stored) bool { return s.Limits[i] == nil }
+			if !slices.ContainsFunc(own, says) && !(slices.ContainsFunc(own, silent) &&
+				(slices.ContainsFunc(shared, says) || slices.ContainsFunc(shared, silent) && b.Limit == kind.Limits[i])) {
+				return fmt.Sprintf("%s was charged at %d by limit %d of %+v, which had not been in force for %v",
+					c.entity, c.at.UnixMilli(), i, b.Limit, cache)
+			}
+		}
+	}
+	return ""
+}
+
+// said returns all that a level said between two instants.
+func said(changes []change, level string, spec *runtime.Spec, from, to time.Time) []runtime.Stored {
+	all := []runtime.Stored{{Limits: make([]*bucket.Limit, len(spec.Limits))}}
+	for _, c := range changes {
+		if c.at != level || c.when.After(to) {
+			continue
+		}
+		stored, _, err := decodeLevel(spec, level, c.item)
+		if err != nil {
+			panic(err)
+		}
+		if !c.when.After(from) {
+			all = all[:0] // what was said before is over
+		}
+		all = append(all, stored)
+	}
+	return all
+}
+
+// TestSimTableTransactions holds the simulated table to what the store relies on: an applied token has no effect again, on
+// other writes it is an error, and one transaction keeps everybody else from its items.
+func TestSimTableTransactions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table := newSimTable(1, nil)
+		table.quiet = true
+		transact := func(token string, n int64, entities ...string) error {
+			in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
+			for _, entity := range entities {
+				in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Update: &types.Update{
+					Key: bucketItemKey(entity, "gpt-4"), ConditionExpression: aws.String("attribute_not_exists(n) OR n < :most"),
+					UpdateExpression: aws.String("ADD n :n"), ExpressionAttributeValues: codec.Item{":n": codec.N(n), ":most": codec.N(3)},
+				}})
+			}
+			_, err := table.TransactWriteItems(t.Context(), in)
+			return err
+		}
+		holds := func(entity string, want int64) {
+			t.Helper()
+			if item := table.items[keyOf(bucketItemKey(entity, "gpt-4"))]; item == nil || number(item["n"]) != want {
+				t.Errorf("%s holds %v, want %d", entity, item, want)
+			}
+		}
+		for range 2 {
+			if err := transact("one", 3, "a-1", "b-1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		holds("a-1", 3)
+		if _, ok := errors.AsType[*types.IdempotentParameterMismatchException](transact("one", 4, "a-1", "b-1")); !ok {
+			t.Error("the token was taken for other writes")
+		}
+		cancelled, ok := errors.AsType[*types.TransactionCanceledException](transact("two", 1, "c-1", "a-1"))
+		if !ok || *cancelled.CancellationReasons[0].Code != "None" || *cancelled.CancellationReasons[1].Code != conditionFailed ||
+			number(cancelled.CancellationReasons[1].Item["n"]) != 3 {
+			t.Errorf("want the second item refused, with its image: %+v", cancelled)
+		}
+		if table.items[keyOf(bucketItemKey("c-1", "gpt-4"))] != nil {
+			t.Error("half of a refused transaction was applied")
+		}
+		table.minDelay, table.maxDelay = 0, 1 // so that both arrive at once
+		met := make(chan error)
+		for _, token := range []string{"three", "four"} {
+			go func() { met <- transact(token, 1, "d-1", "e-1") }()
+		}
+		if first, second := <-met, <-met; (first == nil) == (second == nil) {
+			t.Errorf("one meets the other: %v, %v", first, second)
+		}
+		holds("d-1", 1)
+	})
+}
