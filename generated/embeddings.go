@@ -40,8 +40,9 @@ type EmbeddingsCost struct {
 	RPS int64 // batches per second; 0 means 1 (per_call)
 }
 
-// EmbeddingsLimits overrides limits of embeddings; nil fields inherit. A limit of 200 tokens per minute is
-// new(bucket.Per(200, time.Minute)).
+// EmbeddingsLimits overrides limits of embeddings; nil fields inherit. For 200 tokens per minute:
+//
+//	generated.EmbeddingsLimits{RPS: new(bucket.Per(200, time.Minute))}
 type EmbeddingsLimits struct {
 	_ struct{} // forces field names
 

@@ -31,7 +31,7 @@ func TestParseID(t *testing.T) {
 		"-1":                              `"-1"`,
 		"user-1":                          "org and org_unit",
 		"Org-1":                           "org and org_unit",
-		"org-":                            "is empty",
+		"org-":                            `"org-"`,
 		"org-a#b":                         "'#'",
 		"org-\xff":                        "UTF-8",
 		"org-" + strings.Repeat("x", 257): "257 bytes",

@@ -60,7 +60,7 @@ func TestBadArguments(t *testing.T) {
 	for _, test := range []struct{ command, want string }{
 		{"entity put user", `entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"entity put usr-1", `entity "usr-1" is of kind usr, which limits.yaml does not have: it has org, project and user`},
-		{"entity put user-", `id of user is empty: set the entity's ID`},
+		{"entity put user-", `entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"entity put user-a#b", `id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"entity put user-" + strings.Repeat("x", 257), `id of user "` + strings.Repeat("x", 40) +
 			`..." has 257 bytes, more than 256: use a shorter id, or a hash of it`},
@@ -73,9 +73,10 @@ func TestBadArguments(t *testing.T) {
 			`parent "project-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
 		{"entity put user-1 --parent 7", `parent "7" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"entity put user-1 --parent project-#", `id of project "#" contains '#', which separates the parts of a key: replace or encode it`},
+		{"entity put user-1 --parent=", `--parent is empty: want an entity as stored, as in project-7; without --parent it has none`},
 		{"entity show 1", `entity "1" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"entity children team-1", `entity "team-1" is of kind team, which limits.yaml does not have: it has org, project and user`},
-		{"entity delete user-", `id of user is empty: set the entity's ID`},
+		{"entity delete user-", `entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},
 
 		{"override get user-1 gpt4", `FILE has no resource "gpt4": did you mean "gpt-4"?`},
 		{"override get user-1 images", `FILE has no resource "images": it can be "gpt-4" or embeddings`},
@@ -88,6 +89,8 @@ func TestBadArguments(t *testing.T) {
 		{"override explain org-1 gpt-4", `gpt-4 has no bucket for kind org: its entities in the schema are project, user`},
 		{"override delete user-1 gpt-4 rmp", `gpt-4 has no limit "rmp": it can be rpm or tpm`},
 
+		{"override delete user-1 gpt-4 --revision=", `--revision is empty: want what get prints, or none where nothing is overridden`},
+		{"override set user-1 gpt-4 rpm=100 --revision=", `--revision is empty: want what get prints, or none where nothing is overridden`},
 		{"override set user-1 gpt-4", `expected "<limit> ..."`},
 		{"override set user-1 gpt-4 rpm", `"rpm": want LIMIT=CAPACITY, such as rpm=100`},
 		{"override set user-1 gpt-4 rps=1", `gpt-4 has no limit "rps": did you mean "rpm"?`},
@@ -129,6 +132,7 @@ func TestBadArguments(t *testing.T) {
 		{"override set user-1 gpt-4 rpm=100 rpm=200", `limit rpm is there twice: leave one out`},
 
 		{"reset user gpt-4", `entity "user": want kind and id as they are stored: user-123 is User{ID: "123"}`},
+		{"reset user-1 gpt-4 --limit=", `--limit is empty: want a limit's name, as in rpm; without --limit all are filled`},
 		{"reset user-1 GPT-4", `resource "GPT-4": want its name in limits.yaml, as in gpt-4`},
 	} {
 		args := append(strings.Fields(test.command), "--endpoint", table.URL)

@@ -53,8 +53,8 @@ func (c entityArg) open(ctx context.Context, m runtime.Member) (entities, error)
 type entityPut struct {
 	entityArg
 
-	Parent    string `placeholder:"ENTITY" help:"Its parent as stored, as in project-7."`
-	NoCascade bool   `help:"Calls that look it up charge its own bucket alone, whatever the resource's cascade."`
+	Parent    *string `placeholder:"ENTITY" help:"Its parent as stored, as in project-7."`
+	NoCascade bool    `help:"Calls that look it up charge its own bucket alone, whatever the resource's cascade."`
 }
 
 // Help is an example.
@@ -62,7 +62,12 @@ func (entityPut) Help() string { return "Example: sluice entity put user-123 --p
 
 // Run stores the entity in place of what was stored of it, and prints the chain that it is at the end of.
 func (c entityPut) Run(ctx context.Context, p Program) error {
-	m := runtime.Member{Entity: c.Entity, Parent: c.Parent, Cascade: !c.NoCascade}
+	m := runtime.Member{Entity: c.Entity, Cascade: !c.NoCascade}
+	if c.Parent != nil {
+		if m.Parent = *c.Parent; m.Parent == "" { // a variable that is not set must not take the parent away
+			return usageError{"--parent is empty: want an entity as stored, as in project-7; without --parent it has none"}
+		}
+	}
 	e, err := c.open(ctx, m)
 	if err != nil {
 		return err

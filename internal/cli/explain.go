@@ -113,6 +113,12 @@ func (l level) state(img *bucket.Image, stored []runtime.Stored, file string) st
 		return fmt.Sprintf("%s, of revision %d: it keeps them, as %s is revision %d", other, revision, file, l.spec.Revision)
 	case img.Version%revisionUnit > versions:
 		return other + ", of later overrides than are stored: it keeps them until an override is set or deleted"
+	case revision < l.spec.Revision:
+		return fmt.Sprintf("%s, of revision %d: the first acquire by a process of revision %d gives it those in force",
+			other, revision, l.spec.Revision)
+	case img.Version%revisionUnit == versions:
+		return fmt.Sprintf("%s, of revision %d as %s is: it keeps them; the file is not what the service was generated from",
+			other, revision, file)
 	}
 	return fmt.Sprintf("%s: the next acquire by a process whose cache (%s) has expired gives it those in force",
 		other, span(runtime.DefaultCacheTTL))

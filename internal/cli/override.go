@@ -77,7 +77,7 @@ func (c overrideGet) Run(ctx context.Context, p Program) error {
 type overrideWrite struct {
 	overrideAt
 
-	Revision string `placeholder:"REVISION" help:"Fail unless this is still the revision, as get printed it (none for nothing)."`
+	Revision *string `placeholder:"REVISION" help:"Fail unless this is still the revision, as get printed it (none for nothing)."`
 }
 
 type overrideSet struct {
@@ -232,6 +232,9 @@ func (o overrides) read(ctx context.Context) ([]runtime.Stored, error) {
 // write makes the named limits of l as they are in limits, nil for none, if c.Revision, or else the one that it reads, is
 // still what is stored.
 func (c overrideWrite) write(ctx context.Context, p Program, l level, named []int, limits []*bucket.Limit) error {
+	if c.Revision != nil && *c.Revision == "" { // a variable that is not set must not make the write unconditional
+		return usageError{"--revision is empty: want what get prints, or none where nothing is overridden"}
+	}
 	o, err := c.open(ctx, p, l)
 	if err != nil {
 		return err
@@ -240,7 +243,7 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 	if err != nil {
 		return err
 	}
-	if c.Revision != "" && c.Revision != shown(before[0].Revision) {
+	if c.Revision != nil && *c.Revision != shown(before[0].Revision) {
 		return o.lost(&runtime.ConflictError{Resource: o.spec.Resource, At: o.at})
 	}
 	after := slices.Clone(before)

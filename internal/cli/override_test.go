@@ -205,7 +205,9 @@ func TestOverrideExplainKept(t *testing.T) {
 	for version, want := range map[int64]string{
 		2 * revision: "other numbers for rpm, tpm, of revision 2: it keeps them, as ../../limits.yaml is revision 1\n",
 		revision + 1: "other numbers for rpm, tpm, of later overrides than are stored: it keeps them until an override is set or deleted\n",
-		0:            "other numbers for rpm, tpm: the next acquire by a process whose cache (1m) has expired gives it those in force\n",
+		revision: "other numbers for rpm, tpm, of revision 1 as ../../limits.yaml is: it keeps them; " +
+			"the file is not what the service was generated from\n",
+		0: "other numbers for rpm, tpm, of revision 0: the first acquire by a process of revision 1 gives it those in force\n",
 	} {
 		put(version)
 		code, out, errs := sluice(t, start, append([]string{"override", "explain", "user-123", "gpt-4"}, s.flags...)...)

@@ -14,12 +14,13 @@ type resetCommand struct {
 
 	Entity   string   `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
 	Resource string   `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
-	Limit    []string `placeholder:"LIMIT" help:"Fill this limit alone; may be repeated. The default is all."`
+	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit alone; may be repeated. The default is all."`
 }
 
 // Help is an example.
 func (resetCommand) Help() string {
-	return "The bucket is as full afterwards as one that was never used: debt is forgiven.\n\n" +
+	return "The bucket is as full afterwards as one that was never used: debt is forgiven. It is filled up to the burst that it has: " +
+		"if an override has just been raised, wait until override explain says that the bucket has the limits in force.\n\n" +
 		"Example: sluice reset user-123 gpt-4 --limit rpm"
 }
 
@@ -28,6 +29,9 @@ func (resetCommand) Help() string {
 func (c resetCommand) Run(ctx context.Context, p Program) error {
 	if err := checkArguments(c.Entity, c.Resource); err != nil {
 		return err
+	}
+	if slices.Contains(c.Limit, "") { // a variable that is not set must not fill all limits
+		return usageError{"--limit is empty: want a limit's name, as in rpm; without --limit all are filled"}
 	}
 	client, err := c.client(ctx)
 	if err != nil {

@@ -50,6 +50,7 @@ func (c *charge) run(ctx context.Context) error {
 	var failed error // what the last try met
 	for {
 		verdict := write
+		var known *runtime.DeniedError // while the rest of the chain is still to be read
 		if c.pending == nil {
 			now := c.now()
 			switch verdict = c.choices(now); verdict {
@@ -59,7 +60,9 @@ func (c *charge) run(ctx context.Context) error {
 				return c.exceeded()
 			case skip:
 				return nil
-			case look, write:
+			case look:
+				known = c.denied(now)
+			case write:
 			}
 		}
 		// Only now, with something to send, does it matter how the last try ended: a refused write's image may deny at once.
@@ -73,7 +76,9 @@ func (c *charge) run(ctx context.Context) error {
 		var done bool
 		var err error
 		if verdict == look {
-			done, failed, err = c.look(ctx)
+			if done, failed, err = c.look(ctx); failed != nil && known != nil {
+				return known // whatever the rest would say, and whatever policy there is for not being told
+			}
 		} else {
 			done, failed, err = c.try(ctx)
 		}
@@ -137,19 +142,14 @@ func (c *charge) choices(now int64) verdict {
 	return write
 }
 
-// denied returns the denial of all legs that refuse.
-func (c *charge) denied(now int64) error {
+// denied returns the denial of all legs that refuse, as far as is known: nil for none.
+func (c *charge) denied(now int64) *runtime.DeniedError {
 	var denied *runtime.DeniedError
 	for _, l := range c.legs {
-		img := l.plan.img
-		switch {
-		case l.plan.bare: // it would refuse once it has its new shape
-			img = l.plan.predict(c.op)
-		case l.plan.verdict != refuse:
-			continue
+		if img := l.plan.refusing(); img != nil && l.lacks == 0 {
+			l.show(img)
+			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.cost, now)
 		}
-		l.show(img)
-		denied = runtime.Refuse(denied, l.spec, l.entity, img, l.cost, now)
 	}
 	return denied
 }

@@ -71,8 +71,9 @@ func (s *session) overChain(ctx context.Context, err error, legs, rest []*leg) e
 		}
 		now := s.now()
 		for _, l := range others {
-			if p := c.choose(&l.want, l.current(now), now); p.verdict == refuse {
-				denied = runtime.Refuse(denied, l.spec, l.entity, p.img, l.cost, now)
+			p := c.choose(&l.want, l.current(now), now)
+			if img := p.refusing(); img != nil {
+				denied = runtime.Refuse(denied, l.spec, l.entity, img, l.cost, now)
 			}
 		}
 		place := func(r runtime.Refusal) int {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -232,6 +234,68 @@ func TestCascadeDenied(t *testing.T) {
 	}
 }
 
+// TestCascadeDeniedOutdated: a bucket that is to be reshaped, and cannot admit then, is among those who refuse.
+func TestCascadeDeniedOutdated(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			h := e.house(t, e.client, family(embeddings, cascade, minute(1000), minute(100)))
+			h.acquire(t, alicesHome, 100)
+			h.acquire(t, member{project: "1"}, 895) // 5 are left
+			lower := family(embeddings, cascade, minute(60), minute(100))
+			lower.spec.Revision = 2
+			_, err := e.house(t, e.client, lower).at[0].Acquire(t.Context(), alicesHome, tokens{20})
+			denied, ok := errors.AsType[*runtime.DeniedError](err)
+			if !ok {
+				t.Fatal(err)
+			}
+			want := []runtime.Refusal{
+				{Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, RetryAfter: 12 * time.Second},
+				{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 5, RetryAfter: 15 * time.Second},
+			}
+			if diff := cmp.Diff(want, denied.Refusals); diff != "" || denied.RetryAfter != 15*time.Second {
+				t.Errorf("retry after %v; %s", denied.RetryAfter, diff)
+			}
+		})
+	}
+}
+
+// TestCascadeDeniedWithoutTheRest: a bucket that refuses decides, though the others cannot be read. No policy may admit then.
+func TestCascadeDeniedWithoutTheRest(t *testing.T) {
+	_, embeddings := generated(t)
+	e := newEngine(t)
+	down, parent := false, bucketItemKey("project-1", "embeddings")
+	api := &batches{API: e.client, answer: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+		if !down {
+			return nil, nil
+		}
+		keys := in.RequestItems[e.table].Keys
+		i := slices.IndexFunc(keys, func(key codec.Item) bool { return primaryKeyOf(key) == primaryKeyOf(parent) })
+		if i < 0 || len(keys) == 1 {
+			return nil, errWire
+		}
+		out, err := e.client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{e.table: {Keys: slices.Delete(slices.Clone(keys), i, i+1)}},
+		})
+		if err == nil {
+			out.UnprocessedKeys = map[string]types.KeysAndAttributes{e.table: {Keys: []codec.Item{parent}}}
+		}
+		return out, err
+	}}
+	h := e.house(t, api, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+	h.acquire(t, alicesHome, 100)
+	down = true
+	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10}, runtime.OnUnavailable(runtime.Allow))
+	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	if !ok || len(denied.Refusals) != 1 || denied.Entity != "user-1" {
+		t.Errorf("%v, want a denial by the user", err)
+	}
+	if api.calls != 3 {
+		t.Errorf("%d reads, want one of each of the two, and none that goes on asking", api.calls)
+	}
+}
+
 // TestCascadeStale: a transaction from stale images is refused, learns what failed, and goes again.
 func TestCascadeStale(t *testing.T) {
 	_, embeddings := generated(t)
@@ -359,6 +423,9 @@ func TestTransactionOnce(t *testing.T) {
 			reject("TransactionInProgressException", "wait"), []string{"transact conflict", "transact applied"},
 		},
 		"throttled": {cancel("ThrottlingError"), []string{"transact throttled", "transact applied"}},
+		"throttled, with provisioned throughput": {
+			cancel("ProvisionedThroughputExceeded"), []string{"transact throttled", "transact applied"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -412,6 +479,38 @@ func TestTransactionGivenBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.holding(t, test.want...)
+		})
+	}
+}
+
+// TestTransactionGivenBackAfterAFailure: a repetition that fails for good says nothing of what it repeats.
+func TestTransactionGivenBackAfterAFailure(t *testing.T) {
+	_, embeddings := generated(t)
+	for name, test := range map[string]struct {
+		mishaps []mishap
+		calls   []string
+	}{
+		"unknown": {
+			[]mishap{loseReply, reject("ExpiredTokenException", "renew")},
+			[]string{"transact unknown", "transact failed", "undo applied", "undo applied"},
+		},
+		"known": {[]mishap{reject("ExpiredTokenException", "renew")}, []string{"transact failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEngine(t)
+			client, w := e.wire()
+			h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+			h.acquire(t, alicesHome, 1)
+			h.calls(t, "read missing", "transact applied")
+			w.expect(test.mishaps...)
+			if _, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10}); !isA[*runtime.SetupError](err) {
+				t.Fatal(err)
+			}
+			if err := h.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			h.calls(t, test.calls...)
+			e.holding(t, "user-1 99 1", "project-1 999 1")
 		})
 	}
 }

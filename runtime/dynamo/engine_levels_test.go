@@ -261,14 +261,38 @@ func (l *levelReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItem
 	return l.API.BatchGetItem(ctx, in, opts...)
 }
 
+// batches is an API whose BatchGetItem a test may answer in DynamoDB's place, nil leaving it to that, and follow.
+type batches struct {
+	API
+	answer func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error)
+	then   func()
+	calls  int
+}
+
+func (b *batches) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if b.calls++; b.calls > 100 {
+		return nil, errors.New("the test's limit of calls") // ends what would not
+	}
+	if b.answer != nil {
+		if out, err := b.answer(in); out != nil || err != nil {
+			return out, err
+		}
+	}
+	out, err := b.API.BatchGetItem(ctx, in, opts...)
+	if b.then != nil {
+		b.then()
+	}
+	return out, err
+}
+
 // TestStaleOverridesServe: overrides that are due but cannot be read serve a second longer, and are read then.
 func TestStaleOverridesServe(t *testing.T) {
 	_, embeddings := generated(t)
-	def := withNumbers(embeddings, 1, *per(200))
 	e := newEngine(t)
 	e.ttl = time.Minute
-	api := &noBatches{API: e.client}
-	d := e.desk(t, api, def)
+	var failure error
+	api := &batches{API: e.client, answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure }}
+	d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
 	acquire := func(want ...string) {
 		t.Helper()
 		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
@@ -278,50 +302,101 @@ func TestStaleOverridesServe(t *testing.T) {
 	}
 	acquire("read missing", "create applied")
 	e.clock.set(60_000)
-	api.broken = true
+	failure = errWire
 	acquire("levels failed", "normal applied")
 	e.clock.set(60_999)
 	acquire("normal applied")
 	e.clock.set(61_000)
 	acquire("levels failed", "retry applied")
-	api.broken = false
+	failure = nil
 	e.clock.set(62_000)
 	acquire("levels missing", "normal applied")
 }
 
-// TestShortCache: overrides are read once in a call, though the cache lasts for less than the reading, and a failure serves
-// no longer than the cache.
-func TestShortCache(t *testing.T) {
+// TestOverridesAreReadOnce in a call, however short they are remembered, and whether they can be read or not.
+func TestOverridesAreReadOnce(t *testing.T) {
 	_, embeddings := generated(t)
-	def := withNumbers(embeddings, 1, *per(200))
+	for _, ttl := range []time.Duration{time.Nanosecond, 5 * time.Millisecond, 500 * time.Millisecond, time.Second, time.Minute} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			e := newEngine(t)
+			e.ttl = ttl
+			var failure error
+			api := &batches{API: e.client, answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+				e.clock.since.Add(2000) // what it takes
+				return nil, failure
+			}}
+			d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
+			for n, err := range []error{nil, nil, errWire, nil, errWire} {
+				failure = err
+				if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
+					t.Fatal(err)
+				}
+				if api.calls != n+1 {
+					t.Fatalf("%d reads of the overrides by call %d", api.calls, n+1)
+				}
+				e.clock.since.Add(60_000)
+			}
+		})
+	}
+}
+
+// TestOverridesLeftUnread: where DynamoDB keeps leaving them out of a batch, for want of throughput, the old ones serve.
+func TestOverridesLeftUnread(t *testing.T) {
+	_, embeddings := generated(t)
 	e := newEngine(t)
-	e.ttl = time.Millisecond
-	api := &noBatches{API: e.client, clock: &e.clock}
-	d := e.desk(t, api, def)
-	for _, want := range [][]string{{"read missing", "create applied"}, {"levels missing", "retry applied"}, {"levels failed", "retry applied"}} {
-		api.broken = want[0] == "levels failed"
+	e.ttl = time.Minute
+	unread := false
+	api := &batches{API: e.client, answer: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+		if unread {
+			return &dynamodb.BatchGetItemOutput{UnprocessedKeys: in.RequestItems}, nil
+		}
+		return nil, nil
+	}}
+	d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
+	for range 2 {
 		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
 			t.Fatal(err)
 		}
-		d.calls(t, want...)
+		e.clock.since.Add(61_000)
+		unread = true
+	}
+	d.calls(t, "read missing", "create applied", "levels missing", "normal applied")
+	_, err := d.Acquire(t.Context(), "2", tokens{1}) // of which nothing is known
+	if u, ok := errors.AsType[*runtime.UnavailableError](err); !ok || !u.Throttled {
+		t.Errorf("%v, want that it is throttled", err)
 	}
 }
 
-// noBatches is an API whose batches are not answered while it is broken.
-type noBatches struct {
-	API
-	broken bool
-	clock  *handClock // nil, or what each batch takes 5 ms of
-}
-
-func (n *noBatches) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	if n.clock != nil {
-		n.clock.since.Add(5)
+// TestKindReadMeanwhile: who did not ask for a kind's override, because it was known, does not take it for missing when
+// somebody else has read it later than the asking.
+func TestKindReadMeanwhile(t *testing.T) {
+	_, embeddings := generated(t)
+	def := withNumbers(embeddings, 1, *per(200))
+	e := newEngine(t)
+	e.ttl = time.Minute
+	e.manager(def, 0).set(t, "user", per(5))
+	var d *desk
+	acquire := func(id user) {
+		t.Helper()
+		if _, err := d.Acquire(t.Context(), id, tokens{1}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if n.broken {
-		return nil, errWire
+	api := &batches{API: e.client}
+	d = e.desk(t, api, def)
+	acquire("1")
+	e.clock.set(59_999) // the kind's is remembered for another millisecond
+	api.then = func() {
+		api.then = nil
+		e.clock.set(60_000)
+		acquire("3") // reads it again
 	}
-	return n.API.BatchGetItem(ctx, in, opts...)
+	acquire("2")
+	for _, id := range []string{"user-1", "user-2", "user-3"} {
+		if got := number(e.get(t, bucketItemKey(id, "embeddings"))["b_rps_cp"]); got != 5_000 {
+			t.Errorf("%s has a bucket of capacity %d, want 5,000", id, got)
+		}
+	}
 }
 
 // TestMalformedOverride names the item and the cure, and nothing is charged.

@@ -92,10 +92,11 @@ func classifyTransaction(err error, n int) (outcome, error) {
 	return found, err
 }
 
-// slow reports that a code is one of throttling.
+// slow reports that a code is one of throttling: of an error, or of a cancelled transaction's reason, where throttling by a
+// mode's own limits has other names.
 func slow(code string) bool {
 	_, ok := awsretry.DefaultThrottleErrorCodes[code]
-	return ok || code == "ThrottlingError"
+	return ok || code == "ThrottlingError" || code == "ProvisionedThroughputExceeded"
 }
 
 // unsent reports that the client gave up before the request was on its way: no credentials, no region, a context that was

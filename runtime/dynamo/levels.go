@@ -97,7 +97,7 @@ func (c *charge) fetch(ctx context.Context) (outcome, error) {
 		}
 	}
 	if len(left) > 0 {
-		return throttled, errUnprocessed
+		return c.withOld(throttled, now), errUnprocessed
 	}
 	return applied, nil
 }
@@ -123,7 +123,7 @@ func (c *charge) keys(now int64) (keys []codec.Item, consistent bool) {
 	return slices.AppendSeq(keys, maps.Values(kinds)), consistent
 }
 
-// accept learns of l what was read for it, if nothing of it was left over.
+// accept learns of l what was read for it, if nothing of it was left over: l lacks that no longer.
 func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primaryKey]bool, consistent bool, now int64) error {
 	if key := primaryKeyOf(l.Key(l.entity)); l.lacks&image != 0 && !left[key] {
 		img, err := l.decode(items[key])
@@ -131,6 +131,7 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 			return err
 		}
 		l.learn(img, true)
+		l.lacks &^= image
 	}
 	kindName := l.spec.Kinds[l.kind].Name
 	if l.lacks&^image == 0 || left[primaryKeyOf(levelKey(l.spec.Resource, l.entity))] || left[primaryKeyOf(levelKey(l.spec.Resource, kindName))] {
@@ -149,7 +150,7 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 	}
 	next := l.shaped(own, kind)
 	next.whole, next.again = l.withKind && consistent, l.lacks&newest != 0
-	l.resolved = true
+	l.resolved, l.lacks = true, 0
 	l.memory.shape.Store(next)
 	l.take(next)
 	return nil

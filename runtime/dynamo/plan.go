@@ -377,6 +377,18 @@ func (p *plan) burst(i int, b bucket.Balance) int64 {
 	return b.Burst
 }
 
+// refusing returns the bucket that lacks the tokens, nil where p admits. A bare reshape has not been written where another
+// bucket refuses too; what it would leave lacks them.
+func (p *plan) refusing() *bucket.Image {
+	switch {
+	case p.verdict == refuse:
+		return p.img
+	case p.bare:
+		return p.predict(p.img.Op)
+	}
+	return nil
+}
+
 // predict returns the bucket as p leaves it, if nobody else has written meanwhile.
 func (p *plan) predict(op string) *bucket.Image {
 	after := &bucket.Image{Refilled: p.rf, Version: p.cv, TTL: p.ttl, Op: op}

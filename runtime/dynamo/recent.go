@@ -112,7 +112,8 @@ func (s *session) lookUp(ctx context.Context, entity string) (memberRead, error)
 			return memberRead{}, err
 		}
 		a = old
-		a.read = now - (s.env.CacheTTL - time.Second).Milliseconds() // good for a second, in which no call waits for another try
+		ttl := s.env.CacheTTL
+		a.read = now - (ttl - min(ttl, time.Second)).Milliseconds() // good for a second, in which no call waits for another try
 	}
 	s.recent.remember(entity, a, changes)
 	return a, nil

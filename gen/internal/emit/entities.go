@@ -68,7 +68,8 @@ func kind(f *file, k *model.Kind) {
 // byID prints the constructor of an entity whose parent is looked up. Kinds whose ancestors nobody charges have it too, so
 // that ParseEntity is alike for all, and callers stay as they are when limits.yaml comes to charge the parent.
 func byID(f *file, k *model.Kind) {
-	says := fmt.Sprintf("%s is %s without its %s, which nothing looks up as no call charges it.", k.ByID, article(k.Type), k.Parent.Type)
+	says := fmt.Sprintf("%s is %s without its %s, which nothing looks up as no call of %s charges it.",
+		k.ByID, article(k.Type), k.Parent.Type, article(k.Type))
 	if by := slices.Concat(k.ParentBy, k.AboveBy); len(by) > 0 {
 		says = fmt.Sprintf("%s is %s whose %s is looked up in the table, and cached, by calls on %s: an *InvalidError if the "+
 			"table does not know the %s.", k.ByID, article(k.Type), k.Parent.Type, resourceNames(by), k.Type)
@@ -86,7 +87,7 @@ func parse(f *file, p *model.Package) {
 	before := len("\tkind, id, err := runtime.ParseID(stored, []string{})")
 	list := jen.Index().String().Add(braces(literals(names...), few(6, before, len(`"", `), names)))
 	entities := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, unresolved(k, jen.Id("id"))) })
-	says := "ParseEntity reads an entity as stored, such as " + p.Kinds[len(p.Kinds)-1].Prefix + "123."
+	says := "ParseEntity reads an entity as stored, such as " + p.Kinds[0].Prefix + "123." // stays when a kind is added
 	if slices.ContainsFunc(p.Kinds, func(k *model.Kind) bool { return k.Parent != nil }) {
 		says += " Where its kind has a parent, that is to be looked up."
 	}

@@ -18,7 +18,7 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 		jen.Type().Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()))
 
 	cost(f, r)
-	override(f, r)
+	override(f, p, r)
 	bucket(f, r)
 
 	f.decl("", jen.Type().Id(r.Definition).Struct())
@@ -64,7 +64,7 @@ func cost(f *file, r *model.Resource) {
 }
 
 // override prints the struct of optional limits.
-func override(f *file, r *model.Resource) {
+func override(f *file, p *model.Package, r *model.Resource) {
 	fields := []jen.Code{
 		jen.Id("_").Struct().Comment("// forces field names"),
 		jen.Line(),
@@ -72,8 +72,8 @@ func override(f *file, r *model.Resource) {
 	for _, l := range r.Limits {
 		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(bucketPath, "Limit"), apart(l.Doc))...)
 	}
-	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. A limit of 200 tokens per minute is "+
-		"new(bucket.Per(200, time.Minute)).", r.Override, r.Name),
+	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. For 200 tokens per minute:\n\n\t%s.%s{%s: new(bucket.Per(200, time.Minute))}",
+		r.Override, r.Name, p.Name, r.Override, r.Limits[0].Field),
 		jen.Type().Id(r.Override).Struct(fields...))
 }
 

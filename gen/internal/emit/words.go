@@ -152,11 +152,13 @@ func chargedChains(r *model.Resource, with func(string) string) []string {
 
 // parentNote says when an entity's parent is charged, and else what of it may stay empty.
 func parentNote(k *model.Kind) string {
-	switch {
-	case len(k.ParentBy) > 0:
-		return "charged too by calls on " + resourceNames(k.ParentBy)
-	case len(k.AboveBy) > 0:
-		return "its own ID may stay empty: calls on " + resourceNames(k.AboveBy) + " charge what is above it"
+	switch by, above := resourceNames(k.ParentBy), resourceNames(k.AboveBy); {
+	case by != "" && above != "":
+		return "charged too by calls on " + by + "; those on " + above + " need what is above it"
+	case by != "":
+		return "charged too by calls on " + by
+	case above != "":
+		return "its own ID may stay empty: calls on " + above + " charge what is above it"
 	}
 	return "not charged by this entity's calls: may stay empty in them"
 }

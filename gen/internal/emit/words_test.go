@@ -80,11 +80,12 @@ func TestDocs(t *testing.T) {
 func TestParentNote(t *testing.T) {
 	many := strings.Split(strings.Repeat("x", 13), "")
 	for want, k := range map[string]*model.Kind{
-		"not charged by this entity's calls: may stay empty in them":      {},
-		"charged too by calls on gpt-4":                                   {ParentBy: []string{"gpt-4"}, AboveBy: []string{"api"}},
-		"charged too by calls on gpt-4, gpt-5 and api":                    {ParentBy: []string{"gpt-4", "gpt-5", "api"}},
-		"charged too by calls on 13 resources":                            {ParentBy: many},
-		"its own ID may stay empty: calls on api charge what is above it": {AboveBy: []string{"api"}},
+		"not charged by this entity's calls: may stay empty in them":        {},
+		"charged too by calls on gpt-4":                                     {ParentBy: []string{"gpt-4"}},
+		"charged too by calls on gpt-4; those on api need what is above it": {ParentBy: []string{"gpt-4"}, AboveBy: []string{"api"}},
+		"charged too by calls on gpt-4, gpt-5 and api":                      {ParentBy: []string{"gpt-4", "gpt-5", "api"}},
+		"charged too by calls on 13 resources":                              {ParentBy: many},
+		"its own ID may stay empty: calls on api charge what is above it":   {AboveBy: []string{"api"}},
 	} {
 		if got := parentNote(k); got != want {
 			t.Errorf("%+v is %q, want %q", k, got, want)

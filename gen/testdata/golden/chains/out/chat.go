@@ -43,8 +43,9 @@ type ChatCost struct {
 	RPM int64 // 0 means 1 (per_call)
 }
 
-// ChatLimits overrides limits of chat; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// ChatLimits overrides limits of chat; nil fields inherit. For 200 tokens per minute:
+//
+//	chains.ChatLimits{RPM: new(bucket.Per(200, time.Minute))}
 type ChatLimits struct {
 	_ struct{} // forces field names
 

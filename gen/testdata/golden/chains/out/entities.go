@@ -25,7 +25,7 @@ const (
 type User struct {
 	_       struct{} // forces field names
 	ID      string   // 1 to 256 bytes of UTF-8, no '#'
-	Project Project  // charged too by calls on chat
+	Project Project  // charged too by calls on chat; those on jobs need what is above it
 	lookup  bool     // the parent comes from the table
 }
 
@@ -80,12 +80,12 @@ func TeamByID(id string) Team {
 	return Team{ID: id, lookup: true}
 }
 
-// OrgByID is an Org without its Planet, which nothing looks up as no call charges it.
+// OrgByID is an Org without its Planet, which nothing looks up as no call of an Org charges it.
 func OrgByID(id string) Org {
 	return Org{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as planet-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as user-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := runtime.ParseID(stored, []string{"user", "project", "team", "org", "planet"})

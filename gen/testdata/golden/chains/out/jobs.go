@@ -41,8 +41,9 @@ type JobsCost struct {
 	RPD int64
 }
 
-// JobsLimits overrides limits of jobs; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// JobsLimits overrides limits of jobs; nil fields inherit. For 200 tokens per minute:
+//
+//	chains.JobsLimits{RPD: new(bucket.Per(200, time.Minute))}
 type JobsLimits struct {
 	_ struct{} // forces field names
 

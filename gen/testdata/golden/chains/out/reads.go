@@ -41,8 +41,9 @@ type ReadsCost struct {
 	RPS int64
 }
 
-// ReadsLimits overrides limits of reads; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// ReadsLimits overrides limits of reads; nil fields inherit. For 200 tokens per minute:
+//
+//	chains.ReadsLimits{RPS: new(bucket.Per(200, time.Minute))}
 type ReadsLimits struct {
 	_ struct{} // forces field names
 

@@ -42,7 +42,7 @@ type User struct {
 	lookup  bool     // the parent comes from the table
 }
 
-// ProjectByID is a Project without its Org, which nothing looks up as no call charges it.
+// ProjectByID is a Project without its Org, which nothing looks up as no call of a Project charges it.
 func ProjectByID(id string) Project {
 	return Project{ID: id, lookup: true}
 }
@@ -53,7 +53,7 @@ func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as user-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as org-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := runtime.ParseID(stored, []string{"org", "project", "user"})

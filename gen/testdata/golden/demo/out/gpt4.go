@@ -44,8 +44,9 @@ type GPT4Cost struct {
 	TPM int64 // tokens per minute
 }
 
-// GPT4Limits overrides limits of gpt-4; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// GPT4Limits overrides limits of gpt-4; nil fields inherit. For 200 tokens per minute:
+//
+//	demo.GPT4Limits{RPM: new(bucket.Per(200, time.Minute))}
 type GPT4Limits struct {
 	_ struct{} // forces field names
 

@@ -112,8 +112,9 @@ type APICost struct {
 	Axx int64
 }
 
-// APILimits overrides limits of api; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// APILimits overrides limits of api; nil fields inherit. For 200 tokens per minute:
+//
+//	many.APILimits{Aax: new(bucket.Per(200, time.Minute))}
 type APILimits struct {
 	_ struct{} // forces field names
 

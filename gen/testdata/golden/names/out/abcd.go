@@ -58,8 +58,9 @@ type ABCDCost struct {
 	EntityID int64
 }
 
-// ABCDLimits overrides limits of a.b/c-d; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// ABCDLimits overrides limits of a.b/c-d; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.ABCDLimits{Select: new(bucket.Per(200, time.Minute))}
 type ABCDLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type BeginCost struct {
 	Sample int64
 }
 
-// BeginLimits overrides limits of begin; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// BeginLimits overrides limits of begin; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.BeginLimits{Sample: new(bucket.Per(200, time.Minute))}
 type BeginLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type BuildCost struct {
 	Name int64
 }
 
-// BuildLimits overrides limits of build; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// BuildLimits overrides limits of build; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.BuildLimits{Name: new(bucket.Per(200, time.Minute))}
 type BuildLimits struct {
 	_ struct{} // forces field names
 

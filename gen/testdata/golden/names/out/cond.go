@@ -40,8 +40,9 @@ type CondCost struct {
 	Cond int64
 }
 
-// CondLimits overrides limits of cond; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// CondLimits overrides limits of cond; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.CondLimits{Cond: new(bucket.Per(200, time.Minute))}
 type CondLimits struct {
 	_ struct{} // forces field names
 

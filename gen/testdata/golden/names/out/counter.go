@@ -40,8 +40,9 @@ type CounterCost struct {
 	Limit int64
 }
 
-// CounterLimits overrides limits of counter; nil fields inherit. A limit of 200 tokens per minute is
-// new(bucket.Per(200, time.Minute)).
+// CounterLimits overrides limits of counter; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.CounterLimits{Limit: new(bucket.Per(200, time.Minute))}
 type CounterLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type CountersCost struct {
 	Counters int64
 }
 
-// CountersLimits overrides limits of counters; nil fields inherit. A limit of 200 tokens per minute is
-// new(bucket.Per(200, time.Minute)).
+// CountersLimits overrides limits of counters; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.CountersLimits{Counters: new(bucket.Per(200, time.Minute))}
 type CountersLimits struct {
 	_ struct{} // forces field names
 

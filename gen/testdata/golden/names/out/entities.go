@@ -59,22 +59,22 @@ type ABC struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// InterfaceByID is an Interface without its Type, which nothing looks up as no call charges it.
+// InterfaceByID is an Interface without its Type, which nothing looks up as no call of an Interface charges it.
 func InterfaceByID(id string) Interface {
 	return Interface{ID: id, lookup: true}
 }
 
-// ResourceByID is a Resource without its Interface, which nothing looks up as no call charges it.
+// ResourceByID is a Resource without its Interface, which nothing looks up as no call of a Resource charges it.
 func ResourceByID(id string) Resource {
 	return Resource{ID: id, lookup: true}
 }
 
-// KByID is a K without its Resource, which nothing looks up as no call charges it.
+// KByID is a K without its Resource, which nothing looks up as no call of a K charges it.
 func KByID(id string) K {
 	return K{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as a_b_c-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as type-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := runtime.ParseID(stored, []string{"type", "interface", "resource", "kind", "a_b_c"})

@@ -43,8 +43,9 @@ type FourOCost struct {
 	API2 int64
 }
 
-// FourOLimits overrides limits of 4o; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// FourOLimits overrides limits of 4o; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.FourOLimits{API: new(bucket.Per(200, time.Minute))}
 type FourOLimits struct {
 	_ struct{} // forces field names
 

@@ -43,8 +43,9 @@ type FunctionCost struct {
 	R2D2  int64
 }
 
-// FunctionLimits overrides limits of func; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// FunctionLimits overrides limits of func; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.FunctionLimits{Range: new(bucket.Per(200, time.Minute))}
 type FunctionLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type InvalidCost struct {
 	Config int64
 }
 
-// InvalidLimits overrides limits of invalid; nil fields inherit. A limit of 200 tokens per minute is
-// new(bucket.Per(200, time.Minute)).
+// InvalidLimits overrides limits of invalid; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.InvalidLimits{Config: new(bucket.Per(200, time.Minute))}
 type InvalidLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type KindCost struct {
 	Lookup int64
 }
 
-// KindLimits overrides limits of kind; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// KindLimits overrides limits of kind; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.KindLimits{Lookup: new(bucket.Per(200, time.Minute))}
 type KindLimits struct {
 	_ struct{} // forces field names
 

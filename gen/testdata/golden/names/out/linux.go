@@ -40,8 +40,9 @@ type LinuxCost struct {
 	Amd64 int64
 }
 
-// LinuxLimits overrides limits of linux; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// LinuxLimits overrides limits of linux; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.LinuxLimits{Amd64: new(bucket.Per(200, time.Minute))}
 type LinuxLimits struct {
 	_ struct{} // forces field names
 

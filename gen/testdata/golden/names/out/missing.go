@@ -40,8 +40,9 @@ type MissingCost struct {
 	Missing int64
 }
 
-// MissingLimits overrides limits of missing; nil fields inherit. A limit of 200 tokens per minute is
-// new(bucket.Per(200, time.Minute)).
+// MissingLimits overrides limits of missing; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.MissingLimits{Missing: new(bucket.Per(200, time.Minute))}
 type MissingLimits struct {
 	_ struct{} // forces field names
 

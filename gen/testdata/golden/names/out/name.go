@@ -40,8 +40,9 @@ type NameCost struct {
 	Build int64
 }
 
-// NameLimits overrides limits of name; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// NameLimits overrides limits of name; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.NameLimits{Build: new(bucket.Per(200, time.Minute))}
 type NameLimits struct {
 	_ struct{} // forces field names
 

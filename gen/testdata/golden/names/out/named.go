@@ -40,8 +40,9 @@ type NamedCost struct {
 	Names int64
 }
 
-// NamedLimits overrides limits of named; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// NamedLimits overrides limits of named; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.NamedLimits{Names: new(bucket.Per(200, time.Minute))}
 type NamedLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type SampleCost struct {
 	Begin int64
 }
 
-// SampleLimits overrides limits of sample; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// SampleLimits overrides limits of sample; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.SampleLimits{Begin: new(bucket.Per(200, time.Minute))}
 type SampleLimits struct {
 	_ struct{} // forces field names
 

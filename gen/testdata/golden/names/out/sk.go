@@ -40,8 +40,9 @@ type SkCost struct {
 	Sk int64
 }
 
-// SkLimits overrides limits of sk; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// SkLimits overrides limits of sk; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.SkLimits{Sk: new(bucket.Per(200, time.Minute))}
 type SkLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type StoredCost struct {
 	Override int64
 }
 
-// StoredLimits overrides limits of stored; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// StoredLimits overrides limits of stored; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.StoredLimits{Override: new(bucket.Per(200, time.Minute))}
 type StoredLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type UpdateCost struct {
 	Cond int64
 }
 
-// UpdateLimits overrides limits of update; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// UpdateLimits overrides limits of update; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.UpdateLimits{Cond: new(bucket.Per(200, time.Minute))}
 type UpdateLimits struct {
 	_ struct{} // forces field names
 

@@ -40,8 +40,9 @@ type ValuedCost struct {
 	Values int64
 }
 
-// ValuedLimits overrides limits of valued; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// ValuedLimits overrides limits of valued; nil fields inherit. For 200 tokens per minute:
+//
+//	runtime.ValuedLimits{Values: new(bucket.Per(200, time.Minute))}
 type ValuedLimits struct {
 	_ struct{} // forces field names
 

@@ -55,17 +55,17 @@ type Robot struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// TeamByID is a Team without its Org, which nothing looks up as no call charges it.
+// TeamByID is a Team without its Org, which nothing looks up as no call of a Team charges it.
 func TeamByID(id string) Team {
 	return Team{ID: id, lookup: true}
 }
 
-// UserByID is a User without its Team, which nothing looks up as no call charges it.
+// UserByID is a User without its Team, which nothing looks up as no call of a User charges it.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as robot-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as org-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := runtime.ParseID(stored, []string{"org", "team", "user", "robot"})

@@ -65,8 +65,9 @@ type JobsCost struct {
 	Odd  int64 // 0 means 7 (per_call)
 }
 
-// JobsLimits overrides limits of jobs; nil fields inherit. A limit of 200 tokens per minute is new(bucket.Per(200,
-// time.Minute)).
+// JobsLimits overrides limits of jobs; nil fields inherit. For 200 tokens per minute:
+//
+//	restated.JobsLimits{Rate: new(bucket.Per(200, time.Minute))}
 type JobsLimits struct {
 	_ struct{} // forces field names
 

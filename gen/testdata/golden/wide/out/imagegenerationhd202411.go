@@ -68,8 +68,10 @@ type ImageGenerationHd202411Cost struct {
 	ImagesPerDay                int64
 }
 
-// ImageGenerationHd202411Limits overrides limits of image-generation-hd/2024-11; nil fields inherit. A limit of 200
-// tokens per minute is new(bucket.Per(200, time.Minute)).
+// ImageGenerationHd202411Limits overrides limits of image-generation-hd/2024-11; nil fields inherit. For 200 tokens per
+// minute:
+//
+//	wide.ImageGenerationHd202411Limits{RequestsPerMinuteOfEverybody: new(bucket.Per(200, time.Minute))}
 type ImageGenerationHd202411Limits struct {
 	_ struct{} // forces field names
 
