@@ -54,7 +54,7 @@ func TestBreaker(t *testing.T) {
 		start := time.Now()
 		o.ask("open", 3, down(), false)
 		_, err := o.r.Acquire(t.Context(), user{"1"}, cost{})
-		check(t, err, "sluice: gpt-4: store unavailable: circuit breaker is open after: connection refused")
+		check(t, err, "sluice: gpt-4: store unavailable: circuit breaker is open; last: connection refused")
 		if u, ok := errors.AsType[*runtime.UnavailableError](err); !ok || u.Throttled || u.Attempts != 0 {
 			t.Errorf("%+v", err)
 		}

@@ -34,7 +34,12 @@ func follow(spec *Spec, part *Part, links []Link) error {
 		if charged(i) {
 			part.Buckets = append(part.Buckets, Bucket{Entity: stored, Kind: link.Kind})
 		}
-		if reason := checkID(link.ID); reason != "" {
+		reason := checkID(link.ID)
+		if i > 0 && link.ID == "" {
+			reason = "is empty, and calls of kind " + spec.Kinds[links[0].Kind].Name +
+				" need it: give the whole chain, or an entity whose parents are looked up"
+		}
+		if reason != "" {
 			return &InvalidError{spec.Resource, "id of " + kind.Name, link.ID, reason}
 		}
 		if lookup {

@@ -160,11 +160,13 @@ func TestChainErrors(t *testing.T) {
 		{"empty id", tree(together, ofUser, ofProject), typed("", "2", "3", "4"), nil,
 			"sluice: gpt-4: id of user is empty: set the entity's ID"},
 		{"empty id of what is charged", tree(together, ofUser, ofProject), typed("1", "2", "", "4"), nil,
-			"sluice: gpt-4: id of project is empty: set the entity's ID"},
+			"sluice: gpt-4: id of project is empty, and calls of kind user need it: " +
+				"give the whole chain, or an entity whose parents are looked up"},
 		{"bad id of what is charged", tree(compensated, ofUser, ofOrg), typed("1", "2", "3", "a#b"), nil,
 			`sluice: gpt-4: id of org "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"empty id to look up", tree(together, ofUser, ofOrg), append(typed("1", "", "", "")[:1], lookedUp(ofTeam, "")...), nil,
-			"sluice: gpt-4: id of team is empty: set the entity's ID"},
+			"sluice: gpt-4: id of team is empty, and calls of kind user need it: " +
+				"give the whole chain, or an entity whose parents are looked up"},
 		{"unknown", tree(together, ofUser, ofProject), lookedUp(ofUser, "7"), nil,
 			`sluice: gpt-4: entity "user-7" is not known, and so its parent is not: ` +
 				`store it (sluice entity put user-7 --parent team-<id>), or give its parent in the call`},
@@ -275,8 +277,11 @@ func TestLookupOfACallerWhoHasGone(t *testing.T) {
 		_, r := openAs(t, store, tree(together, ofUser, ofProject))
 		_, err := r.Acquire(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1})
 		check(t, err, "sluice: gpt-4 for user-1: context deadline exceeded")
-		_, err = r.Wait(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 1}, runtime.MaxWait(10*time.Millisecond))
+		_, err = r.Wait(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1}, runtime.MaxWait(10*time.Millisecond))
 		check(t, err, "sluice: gpt-4 for user-1: context deadline exceeded")
+		_, err = r.Wait(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 1},
+			runtime.MaxWait(10*time.Millisecond), runtime.OnUnavailable(runtime.Deny))
+		check(t, err, "sluice: gpt-4: store unavailable after 1 attempt: looking up the parent of user-1: context deadline exceeded")
 	})
 }
 

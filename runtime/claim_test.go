@@ -170,7 +170,8 @@ func TestBadClaims(t *testing.T) {
 		{"bad option", lim, []runtime.AnyClaim{good, gpt.With(runtime.Budget(0)).Claim(user, cost{TPM: 1})},
 			`sluice: gpt-4: option "Budget(0s)" is out of range: want more than 0`},
 		{"bad id", lim, []runtime.AnyClaim{good, gpt.Claim(typed("1", "", "", ""), cost{TPM: 1})},
-			"sluice: gpt-4: id of project is empty: set the entity's ID"},
+			"sluice: gpt-4: id of project is empty, and calls of kind user need it: " +
+				"give the whole chain, or an entity whose parents are looked up"},
 		{"nil entity", lim, []runtime.AnyClaim{gpt.Claim(nil, cost{TPM: 1}), good}, "sluice: gpt-4: entity is nil"},
 		{"no cost", lim, []runtime.AnyClaim{good, gpt.Claim(user, cost{})},
 			"sluice: gpt-4: cost is empty: set at least one limit's cost"},

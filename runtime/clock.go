@@ -17,8 +17,11 @@ type systemClock struct{}
 func (systemClock) Now() time.Time                         { return time.Now() }
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// beyond reports that d from now does not lie before ctx's deadline, which is the system's, whatever the Clock.
+// left is the time until deadline, which is the system's, whatever the Clock.
+func left(deadline time.Time) time.Duration { return time.Until(deadline) }
+
+// beyond reports that d from now does not lie before ctx's deadline.
 func beyond(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
-	return ok && d >= time.Until(deadline)
+	return ok && d >= left(deadline)
 }

@@ -34,7 +34,7 @@ type Override[L any] struct {
 
 // Explained is one level of Explain.
 type Explained[L any] struct {
-	Level  string   // "user-123", "user" or "schema"
+	At     string   // "user-123", "user" or "schema"
 	Limits L        // what it says
 	Wins   []string // the limits that are as it says
 }
@@ -86,7 +86,7 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 	levels = append(levels, schema)
 	explained := make([]Explained[L], len(levels))
 	for i, level := range levels {
-		explained[i] = Explained[L]{Level: level.At, Limits: c.fromLimits(level.of(c.spec))}
+		explained[i] = Explained[L]{At: level.At, Limits: c.fromLimits(level.of(c.spec))}
 	}
 	for i, name := range c.spec.Limits {
 		winner := &explained[decides(levels, i)]

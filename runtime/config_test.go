@@ -202,19 +202,19 @@ func TestExplain(t *testing.T) {
 		}
 		*got[2].Limits.RPM = bucket.Limit{} // belongs to the caller
 	}
-	explain(runtime.Explained[limits]{Level: "user-1"}, runtime.Explained[limits]{Level: "user"},
-		runtime.Explained[limits]{Level: "schema", Limits: schema, Wins: []string{"rpm", "tpm"}})
+	explain(runtime.Explained[limits]{At: "user-1"}, runtime.Explained[limits]{At: "user"},
+		runtime.Explained[limits]{At: "schema", Limits: schema, Wins: []string{"rpm", "tpm"}})
 	if _, err := config.Kind(user{}).Set(ctx, limits{RPM: per(1), TPM: per(2)}, ""); err != nil {
 		t.Fatal(err)
 	}
-	explain(runtime.Explained[limits]{Level: "user-1"},
-		runtime.Explained[limits]{Level: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm", "tpm"}},
-		runtime.Explained[limits]{Level: "schema", Limits: schema})
+	explain(runtime.Explained[limits]{At: "user-1"},
+		runtime.Explained[limits]{At: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm", "tpm"}},
+		runtime.Explained[limits]{At: "schema", Limits: schema})
 	rev, err := config.Entity(user{"1"}).Set(ctx, limits{TPM: per(3)}, "")
 	check(t, err, "")
-	explain(runtime.Explained[limits]{Level: "user-1", Limits: limits{TPM: per(3)}, Wins: []string{"tpm"}},
-		runtime.Explained[limits]{Level: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm"}},
-		runtime.Explained[limits]{Level: "schema", Limits: schema})
+	explain(runtime.Explained[limits]{At: "user-1", Limits: limits{TPM: per(3)}, Wins: []string{"tpm"}},
+		runtime.Explained[limits]{At: "user", Limits: limits{per(1), per(2)}, Wins: []string{"rpm"}},
+		runtime.Explained[limits]{At: "schema", Limits: schema})
 
 	var all []runtime.Overridden[limits]
 	for o, err := range config.All(ctx) {

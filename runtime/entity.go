@@ -45,7 +45,10 @@ func nearest(resource string, kinds []Kind, entity Entity) (link Link, stored st
 // says what is wrong with it, for resource if it is about one.
 func parse(resource string, kinds []Kind, field, stored string) (kind int, id string, err error) {
 	name, id, ok := strings.Cut(stored, "-")
-	if !ok || name == "" || id == "" {
+	switch {
+	case stored == "":
+		return 0, "", &InvalidError{resource, field, "", "is empty: write it as it is stored, such as user-123"}
+	case !ok || name == "" || id == "":
 		return 0, "", &InvalidError{resource, field, stored, "is not <kind>-<id>: write it as it is stored, such as user-123"}
 	}
 	kind = slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })

@@ -42,7 +42,8 @@ type leaser[C any] interface {
 //
 // It ignores ctx's cancellation, keeps its values and bounds itself by SettleTimeout. It fails with an *InvalidError,
 // which leaves the lease as it was, or with what kept the store from it, mostly an *UnavailableError. The lease is spent
-// then, and stands as charged or as settled: repeating could give back twice. A second Settle returns ErrSettled.
+// then, and stands as charged or as settled: repeating could give back twice. A second Settle, or one of a nil lease,
+// returns ErrSettled.
 func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if l == nil || !l.open() {
 		return ErrSettled
@@ -72,7 +73,8 @@ func (l *Lease[C]) Release(ctx context.Context) {
 	l.wrote(l.resource.release(ctx, l.by, l.part))
 }
 
-// Cost returns what the lease took, in whole tokens with per_call filled in.
+// Cost returns what the lease stands for, as acquired: in whole tokens with per_call filled in. Where Allow admitted, nothing
+// was taken of it.
 func (l *Lease[C]) Cost() (cost C) {
 	if l == nil || l.resource == nil {
 		return cost

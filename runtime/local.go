@@ -157,20 +157,40 @@ func (b *local) charge(cost []int64, now int64) {
 	b.image = &img
 }
 
-// forget drops the buckets of call, on which the store has decided.
-func (l *locals) forget(call *Call) {
+// answered takes note of call, on which the store has decided. What was taken here since it last did, the store has no
+// record of: that counts on, until it has been refilled. Else a store that answers now and then, as for a bucket that is
+// throttled, would grant the whole balance anew each time.
+func (l *locals) answered(call *Call) {
 	if !l.some.Load() {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.clock.Now().UnixMilli()
 	for i := range call.Parts {
 		part := &call.Parts[i]
+		spec := part.Def.Spec()
 		for j := range part.Buckets {
-			l.buckets.Remove(localKey{part.Def.Spec().Resource, part.Buckets[j].Entity})
+			b := &part.Buckets[j]
+			key := localKey{spec.Resource, b.Entity}
+			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(spec, b, now), now) {
+				l.buckets.Remove(key)
+			}
 		}
 	}
 	l.some.Store(l.buckets.Len() > 0)
+}
+
+// follow makes b what the store has, less what was taken here and not refilled yet. It reports whether that is any less.
+func (b *local) follow(img *bucket.Image, now int64) (less bool) {
+	for i := range img.Balances {
+		here := bucket.Available(b.image.Balances[i], b.image.Refilled, now)
+		if here < img.Balances[i].Tokens {
+			img.Balances[i].Tokens, less = here, true
+		}
+	}
+	b.image = img
+	return less
 }
 
 // held settles what was taken of buckets of this process.

@@ -175,7 +175,7 @@ func TestMemberCheck(t *testing.T) {
 		{"org-1", "", ""},
 		{"user-1-2-3", "team--", ""}, // the first '-' ends the kind
 		{"user", "", `sluice: entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"", "", "sluice: entity is not <kind>-<id>: write it as it is stored, such as user-123"},
+		{"", "", "sluice: entity is empty: write it as it is stored, such as user-123"},
 		{"-1", "", `sluice: entity "-1" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"User-1", "", `sluice: entity "User-1" is of kind User, which limits.yaml does not have: it has user, team, project and org`},
 		{"user-", "", `sluice: entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -110,7 +111,8 @@ func Budget(d time.Duration) CallOption {
 	}
 }
 
-// MaxWait bounds how long a Wait may take, beside its context's deadline.
+// MaxWait bounds how long a Wait may take, beside its context's deadline. Where the store has not answered at all by then,
+// it is the Budget that has ended.
 func MaxWait(d time.Duration) CallOption {
 	return func(o *callOptions) {
 		if d <= 0 {
@@ -143,6 +145,15 @@ func (o *callOptions) fail(what, want string) {
 	if o.bad == "" {
 		o.bad, o.want = what, want
 	}
+}
+
+// until returns o with no more budget than a MaxWait leaves, of which waiting, a child of ctx, is the deadline.
+func (o callOptions) until(ctx, waiting context.Context) callOptions {
+	end, ok := waiting.Deadline()
+	if own, has := ctx.Deadline(); ok && (!has || end.Before(own)) { // else it is the caller's bound
+		o.budget = min(o.budget, left(end))
+	}
+	return o
 }
 
 // with returns o changed by opts.

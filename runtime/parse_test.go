@@ -26,7 +26,7 @@ func TestParseID(t *testing.T) {
 		}
 	}
 	for stored, says := range map[string]string{
-		"":                                "",
+		"":                                "entity is empty",
 		"org":                             `"org"`,
 		"-1":                              `"-1"`,
 		"user-1":                          "org and org_unit",

@@ -98,7 +98,7 @@ func (c *core) admit(
 	switch {
 	case !ok:
 		if call.asked && decided(err) {
-			c.fallback.locals.forget(call)
+			c.fallback.locals.answered(call)
 		}
 		return c.session, err
 	case ctx.Err() != nil:

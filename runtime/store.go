@@ -38,7 +38,8 @@ type Session interface {
 	Members() MemberStore
 	// Overrides reads and writes the overrides of limits that Acquire resolves.
 	Overrides() OverrideStore
-	// Check verifies what serving needs: the table, its indexes, its layout, the clock. An error is a *SetupError.
+	// Check verifies what serving needs: the table, its indexes, its layout, the clock. An error is a *SetupError, or an
+	// *UnavailableError if the store does not answer.
 	Check(ctx context.Context) error
 	// Close waits until background work is done, or ctx is.
 	Close(ctx context.Context) error

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,7 +14,8 @@ import (
 // Wait is Acquire that sleeps until the tokens are there. In one process, those who wait for an entity are served first
 // come first served, and what the process gives back, to the entity or to an ancestor, is noticed at once. It fails at
 // once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be there before ctx's deadline
-// or the end of MaxWait; where ctx ends first after all, with the last denial or ctx's error.
+// or the end of MaxWait; where one of these comes first after all, with the last denial or, before any, an error that is
+// context.DeadlineExceeded; and with ctx's error where it is cancelled.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	call, err := r.call(entity, cost)
 	var by settler
@@ -30,16 +32,17 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 const contendedPause = 50 * time.Millisecond
 
 func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by settler, err error) {
+	waiting := ctx // ends with MaxWait too, of which the caller's context knows nothing
 	if o.maxWait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.maxWait)
+		waiting, cancel = context.WithTimeout(ctx, o.maxWait)
 		defer cancel()
 	}
 	started := call.Called
 	defer func() { call.Called = started }() // what the observer times
 	part := &call.Parts[0]
 	if part.above != nil { // who is not known has nothing to wait for
-		by, err := r.admit(ctx, call, r.core.resolve, o)
+		by, err := r.admit(ctx, call, r.core.resolve, o.until(ctx, waiting))
 		if _, denied := errors.AsType[*DeniedError](err); !denied && (err != nil || degraded(by)) {
 			return by, err
 		}
@@ -55,18 +58,32 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by sett
 	}()
 
 	var last *DeniedError // the newest reason to be waiting
+	answered := false     // the store has said that there is one
 	for ask := true; ; {
 		first, ahead, seen, news := r.core.lines.look(t)
 		switch {
 		case first && ask:
 			call.Called = r.core.env.Clock.Now() // each try is an acquire of its own
-			by, err := r.admit(ctx, call, r.core.charge, o)
+			if waiting.Err() != nil {
+				return nil, r.ended(ctx, call, last, o)
+			}
+			// MaxWait bounds the store's first answer as a Budget does, so that the failure policy decides where there is
+			// none. Later its end is that of the wait: a try that it cuts short is no outage to decide on.
+			within, budgeted := waiting, o
+			if !answered && seen == nil {
+				within, budgeted = ctx, o.until(ctx, waiting)
+			}
+			by, err := r.admit(within, call, r.core.charge, budgeted)
+			if err != nil && within == waiting && waiting.Err() != nil && errors.Is(err, waiting.Err()) {
+				return nil, r.ended(ctx, call, last, o)
+			}
+			answered = true
 			if _, contended := errors.AsType[*ContendedError](err); contended {
 				select {
 				case <-r.core.env.Clock.After(contendedPause):
 					continue
-				case <-ctx.Done():
-					return nil, r.ended(ctx, call, last)
+				case <-waiting.Done():
+					return nil, r.ended(ctx, call, last, o)
 				}
 			}
 			denied, ok := errors.AsType[*DeniedError](err)
@@ -83,7 +100,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by sett
 				continue
 			}
 		}
-		if last != nil && beyond(ctx, last.RetryAfter) {
+		if last != nil && beyond(waiting, last.RetryAfter) {
 			last.deadline = true
 			return nil, last
 		}
@@ -95,17 +112,21 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by sett
 		case <-ready:
 			ask = true
 		case <-news:
-		case <-ctx.Done():
-			return nil, r.ended(ctx, call, last)
+		case <-waiting.Done():
+			return nil, r.ended(ctx, call, last, o)
 		}
 	}
 }
 
-// ended returns the error of a wait whose ctx is over: the last denial if that was for want of time.
-func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError) error {
-	if last != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+// ended returns the error of a wait whose ctx is over, or else its MaxWait: the last denial if that was for want of time.
+func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError, o callOptions) error {
+	switch err := ctx.Err(); {
+	case last != nil && !errors.Is(err, context.Canceled):
 		last.deadline = true
 		return last
+	case err == nil:
+		return fmt.Errorf("sluice: %s for %s: MaxWait(%v) is over: %w",
+			r.spec.Resource, call.Parts[0].Buckets[0].Entity, o.maxWait, context.DeadlineExceeded)
 	}
 	return r.gone(ctx, call)
 }

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,5 +250,47 @@ func TestContendedToTheEnd(t *testing.T) {
 		w.next("a", 1300*time.Millisecond,
 			"sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 1s, beyond the deadline")
 		w.gaveUp("tpm", time.Second)
+	})
+}
+
+// TestMaxWaitOfASilentStore: MaxWait bounds the first try as a Budget does, so that its error says what was wrong.
+func TestMaxWaitOfASilentStore(t *testing.T) {
+	silent := func(ctx context.Context, _ string, _ *runtime.Call) error {
+		<-ctx.Done()
+		return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: fmt.Errorf("%w, after reset", ctx.Err())}
+	}
+	const down = "sluice: gpt-4: store unavailable after 2 attempts: context deadline exceeded, after reset"
+	deny := runtime.OnUnavailable(runtime.Deny)
+	synctest.Test(t, func(t *testing.T) {
+		w := queue(t, &fake{before: silent})
+		w.join(t.Context(), "MaxWait first", 1, deny, runtime.MaxWait(300*time.Millisecond))
+		w.next("MaxWait first", 300*time.Millisecond, down)
+		w.join(t.Context(), "Budget first", 1, deny, runtime.MaxWait(time.Minute))
+		w.next("Budget first", 1300*time.Millisecond, down)
+		w.join(within(t, 300*time.Millisecond), "deadline first", 1, deny, runtime.MaxWait(time.Second))
+		w.next("deadline first", 1600*time.Millisecond, "sluice: gpt-4 for user-1: context deadline exceeded")
+		w.join(t.Context(), "a", 1, deny)
+		w.join(t.Context(), "b", 1, deny, runtime.MaxWait(time.Millisecond)) // behind a, who has heard nothing
+		w.next("b", 1601*time.Millisecond, "sluice: gpt-4 for user-1: MaxWait(1ms) is over: context deadline exceeded")
+		if !errors.Is(w.last, context.DeadlineExceeded) {
+			t.Error("not context.DeadlineExceeded")
+		}
+		w.next("a", 2600*time.Millisecond, down)
+	})
+	// Once the store has answered, MaxWait is the wait's: what it cuts short is no outage, and so not admitted.
+	synctest.Test(t, func(t *testing.T) {
+		store := &fake{}
+		w := queue(t, store)
+		w.join(t.Context(), "a", 100, runtime.MaxWait(1100*time.Millisecond))
+		store.hook(silent)
+		w.next("a", 1100*time.Millisecond,
+			"sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 1s, beyond the deadline")
+		w.gaveUp("tpm", time.Second)
+		store.hook(func(context.Context, string, *runtime.Call) error {
+			elapse(300 * time.Millisecond)
+			return &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}
+		})
+		w.join(t.Context(), "b", 1, runtime.MaxWait(325*time.Millisecond))
+		w.next("b", 1425*time.Millisecond, "sluice: gpt-4 for user-1: MaxWait(325ms) is over: context deadline exceeded")
 	})
 }

@@ -72,7 +72,8 @@ func (c devCommand) check() error {
 		return usageError{"--table is empty"}
 	case strings.HasPrefix(*c.Table, "arn:"):
 		return usageError{fmt.Sprintf("table %q: dev takes a name such as rate_limits, not an ARN", *c.Table)}
-	case !tableName.MatchString(*c.Table):
+	}
+	if _, ok := dynamo.TableName(*c.Table); !ok {
 		return usageError{fmt.Sprintf("table %q: want 3 to 255 letters, digits, '_', '.' and '-'", *c.Table)}
 	}
 	return nil

@@ -143,7 +143,8 @@ func TestPeek(t *testing.T) {
 	user := limits.User{ID: "123", Project: limits.Project{ID: "7"}}
 	code, out, errs := sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 0, "user-123 on gpt-4: "+
-		"nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n", "")
+		"nothing is stored under this name: never used, expired, misspelt, "+
+		"or the arguments are the wrong way round; an unused bucket is full\n", "")
 
 	lease, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	if err != nil {

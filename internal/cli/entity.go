@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -53,30 +52,41 @@ func (c entityArg) open(ctx context.Context, m runtime.Member) (entities, error)
 type entityPut struct {
 	entityArg
 
-	Parent    *string `placeholder:"ENTITY" help:"Its parent as stored, as in project-7."`
+	Parent    *string `placeholder:"ENTITY" help:"Its parent as stored, as in project-7. The default is the parent that it is stored with."`
 	NoCascade bool    `help:"Calls that look it up charge its own bucket alone, whatever the resource's cascade."`
 }
 
 // Help is an example.
 func (entityPut) Help() string { return "Example: sluice entity put user-123 --parent project-7" }
 
-// Run stores the entity in place of what was stored of it, and prints the chain that it is at the end of.
+// Run stores the entity in place of what was stored of it, and prints the chain that it is at the end of. A parent that is
+// not given is not taken away: look-ups would fail, or stop charging it.
 func (c entityPut) Run(ctx context.Context, p Program) error {
 	m := runtime.Member{Entity: c.Entity, Cascade: !c.NoCascade}
 	if c.Parent != nil {
 		if m.Parent = *c.Parent; m.Parent == "" { // a variable that is not set must not take the parent away
-			return usageError{"--parent is empty: want an entity as stored, as in project-7; without --parent it has none"}
+			return usageError{"--parent is empty: want an entity as stored, as in project-7; without --parent the stored one is kept"}
 		}
 	}
 	e, err := c.open(ctx, m)
 	if err != nil {
 		return err
 	}
-	before, found, err := e.members.Get(ctx, m.Entity)
-	if err == nil {
-		err = e.members.Put(ctx, m)
+	if needing := e.needing(e.kindOf(m.Entity)); m.Parent == "" && m.Cascade && len(needing) > 0 {
+		return usageError{fmt.Sprintf("--parent is missing, which look-ups for %s need: run `%s`, or pass --no-cascade",
+			strings.Join(needing, ", "), e.put(m.Entity))}
 	}
+	before, found, err := e.members.Get(ctx, m.Entity)
 	if err != nil {
+		return explain(e.client, err)
+	}
+	if m.Parent == "" {
+		m.Parent = before.Parent
+		if err := m.Check(e.kinds); err != nil {
+			return fmt.Errorf("%w; it is what is stored of %s: pass --parent", err, m.Entity)
+		}
+	}
+	if err := e.members.Put(ctx, m); err != nil {
 		return explain(e.client, err)
 	}
 	switch {
@@ -84,6 +94,8 @@ func (c entityPut) Run(ctx context.Context, p Program) error {
 		p.say("stored %s\n", m.Entity)
 	case before == m:
 		p.say("stored %s, as it was\n", m.Entity)
+	case c.Parent == nil && m.Parent != "":
+		p.say("stored %s, instead of cascade %s; its parent %s is kept\n", m.Entity, yes(before.Cascade), m.Parent)
 	default:
 		p.say("stored %s, instead of parent %s, cascade %s\n", m.Entity, dash(before.Parent), yes(before.Cascade))
 	}
@@ -232,8 +244,7 @@ func (e entities) broken(m runtime.Member) string {
 
 // lacking says what it means that look-ups do not find the parent of entity, and why that is; nothing where none needs it.
 func (e entities) lacking(entity, why string) string {
-	name, _, _ := strings.Cut(entity, "-")
-	if needing := e.needing(slices.Index(e.kindNames(), name)); len(needing) > 0 {
+	if needing := e.needing(e.kindOf(entity)); len(needing) > 0 {
 		return fmt.Sprintf("%s: look-ups for %s fail, run `%s`", why, strings.Join(needing, ", "), e.put(entity))
 	}
 	return ""
@@ -242,8 +253,7 @@ func (e entities) lacking(entity, why string) string {
 // put returns the command that stores entity.
 func (s *schema) put(entity string) string {
 	command := "sluice entity put " + entity
-	name, _, _ := strings.Cut(entity, "-")
-	if parent := s.kinds[slices.Index(s.kindNames(), name)].Parent; parent != runtime.NoParent {
+	if parent := s.kinds[s.kindOf(entity)].Parent; parent != runtime.NoParent {
 		command += " --parent " + s.kinds[parent].Prefix + "<id>"
 	}
 	return command

@@ -60,7 +60,7 @@ func (s session) items() int {
 }
 
 func TestEntity(t *testing.T) {
-	s, _ := newSession(t, schemaFile(t, tree))
+	s, table := newSession(t, schemaFile(t, tree))
 	s.run("entity show user-123", 1, "", "sluice: user-123 is not stored: run `sluice entity put user-123 --parent project-<id>`\n")
 	s.run("entity show org-1", 1, "", "sluice: org-1 is not stored: run `sluice entity put org-1`\n")
 	s.run("entity children project-7", 0, "", "no stored entity has the parent project-7\n")
@@ -94,13 +94,34 @@ func TestEntity(t *testing.T) {
   ENTITY    PARENT     CASCADE
   user-123  project-8  no
 `+takenUp, "")
-	// Without a parent they fail.
-	s.run("entity put user-123", 0, "stored user-123, instead of parent project-8, cascade no\n"+
-		"  ENTITY    PARENT  CASCADE\n"+
-		"  user-123  -       yes      no parent: look-ups for gpt-4 fail, run `sluice entity put user-123 --parent project-<id>`\n"+
-		takenUp, "")
+	s.run("entity put user-123 --no-cascade", 0, `stored user-123, as it was
+  ENTITY    PARENT     CASCADE
+  user-123  project-8  no
+`+takenUp, "")
+	// A parent that nothing needs is kept as well.
+	s.run("entity put project-7 --no-cascade", 0, `stored project-7, instead of cascade yes; its parent org-1 is kept
+  ENTITY     PARENT  CASCADE
+  project-7  org-1   no
+`+takenUp, "")
+	s.run("entity put project-7", 0, `stored project-7, instead of cascade no; its parent org-1 is kept
+  ENTITY     PARENT  CASCADE
+  project-7  org-1   yes
+  org-1      -       -        not stored (not needed)
+`+takenUp, "")
 
-	s.run("entity put user-123 --parent project-7", 0, `stored user-123, instead of parent -, cascade yes
+	// Without a parent look-ups fail, which other programs can have stored.
+	unowned := "  ENTITY    PARENT  CASCADE\n" +
+		"  user-123  -       yes      no parent: look-ups for gpt-4 fail, run `sluice entity put user-123 --parent project-<id>`\n"
+	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), runtime.Member{Entity: "user-123", Cascade: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.run("entity show user-123", 0, unowned, "")
+	s.run("entity put user-123 --no-cascade", 0, `stored user-123, instead of parent -, cascade yes
+  ENTITY    PARENT  CASCADE
+  user-123  -       no
+`+takenUp, "")
+
+	s.run("entity put user-123 --parent project-7", 0, `stored user-123, instead of parent -, cascade no
   ENTITY     PARENT     CASCADE
   user-123   project-7  yes
   project-7  org-1      yes
@@ -145,6 +166,8 @@ func TestEntityLinkMissing(t *testing.T) {
   user-123   project-7  yes
   project-7  user-123   yes      parent "user-123" is of kind user: the parent of a project is of kind org, such as org-123
 `, "")
+	s.run("entity put project-7 --no-cascade", 1, "", "sluice: parent \"user-123\" is of kind user: the parent of a project is of kind org, "+
+		"such as org-123; it is what is stored of project-7: pass --parent\n")
 }
 
 // TestEntityChildrenPaged: there are more children than one page of 1 MB has.
@@ -216,10 +239,9 @@ func TestEntityLookedUp(t *testing.T) {
 	if err := acquire(); err == nil || !strings.Contains(err.Error(), "sluice entity put user-123 --parent project-<id>") {
 		t.Errorf("without anything stored: %v", err)
 	}
-	s.run("entity put user-123", 0, "stored user-123\n"+
-		"  ENTITY    PARENT  CASCADE\n"+
-		"  user-123  -       yes      no parent: look-ups for gpt-4 fail, run `sluice entity put user-123 --parent project-<id>`\n"+
-		takenUp, "")
+	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), runtime.Member{Entity: "user-123", Cascade: true}); err != nil {
+		t.Fatal(err)
+	}
 	if err := acquire(); err == nil || !strings.Contains(err.Error(), "sluice entity put user-123 --parent project-<id>") {
 		t.Errorf("without a parent: %v", err)
 	}
@@ -231,9 +253,9 @@ func TestEntityLookedUp(t *testing.T) {
 	if err := acquire(); err != nil {
 		t.Fatal(err)
 	}
-	s.run("entity put user-123 --no-cascade", 0, `stored user-123, instead of parent project-7, cascade yes
-  ENTITY    PARENT  CASCADE
-  user-123  -       no
+	s.run("entity put user-123 --no-cascade", 0, `stored user-123, instead of cascade yes; its parent project-7 is kept
+  ENTITY    PARENT     CASCADE
+  user-123  project-7  no
 `+takenUp, "")
 	if err := acquire(); err != nil {
 		t.Fatal(err)

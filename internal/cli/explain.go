@@ -61,7 +61,12 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 		}
 	}
 	if above := o.charges(); len(above) > 0 {
-		p.say("a call on a %s charges its %s too: run this for them as well\n", o.own().Name, strings.Join(above, " and its "))
+		commands := make([]string, len(above))
+		for i, kind := range above {
+			commands[i] = fmt.Sprintf("`sluice override explain %s-<id> %s`", kind, c.Resource)
+		}
+		p.say("a call on a %s charges its %s too: run %s\n",
+			o.own().Name, strings.Join(above, " and its "), strings.Join(commands, " and "))
 	}
 	return nil
 }
@@ -89,39 +94,39 @@ func (l level) levels(stored []runtime.Stored) [][]string {
 	return rows
 }
 
-// revisionUnit separates the two components of a bucket's cv, the schema's revision and the sum of the levels' versions:
-// design section 6.
-const revisionUnit = 100_000_000_000_000
-
 // state says whether img, which may be nil, has the limits that are in force, and else what will become of them.
 func (l level) state(img *bucket.Image, stored []runtime.Stored, file string) string {
 	if img == nil {
 		return "no bucket is stored: the next acquire makes one, full, with the limits in force"
 	}
 	differing := l.differing(img, runtime.Resolve(l.own().Limits, stored...))
-	var versions int64
-	for _, s := range stored {
-		version, _ := strconv.ParseInt(string(s.Revision), 10, 64) // 0 for none
-		versions = bucket.Add(versions, version)
-	}
 	other := "the bucket has other numbers for " + strings.Join(differing, ", ")
-	revision := img.Version / revisionUnit
+	revision, known := dynamo.SplitVersion(img.Version)
 	switch {
 	case len(differing) == 0:
 		return "the bucket has the limits in force"
 	case revision > l.spec.Revision:
 		return fmt.Sprintf("%s, of revision %d: it keeps them, as %s is revision %d", other, revision, file, l.spec.Revision)
-	case img.Version%revisionUnit > versions:
+	case known > versions(stored):
 		return other + ", of later overrides than are stored: it keeps them until an override is set or deleted"
 	case revision < l.spec.Revision:
-		return fmt.Sprintf("%s, of revision %d: the first acquire by a process of revision %d gives it those in force",
-			other, revision, l.spec.Revision)
-	case img.Version%revisionUnit == versions:
+		return fmt.Sprintf("%s, of revision %d: the first acquire that can be served, by a process of revision %d, "+
+			"gives it those in force", other, revision, l.spec.Revision)
+	case known == versions(stored):
 		return fmt.Sprintf("%s, of revision %d as %s is: it keeps them; the file is not what the service was generated from",
 			other, revision, file)
 	}
-	return fmt.Sprintf("%s: the next acquire by a process whose cache (%s) has expired gives it those in force",
+	return fmt.Sprintf("%s: the next acquire that can be served, by a process whose cache (%s) has expired, gives it those in force",
 		other, span(runtime.DefaultCacheTTL))
+}
+
+// versions adds up the versions of levels, as a bucket's Version has them.
+func versions(levels []runtime.Stored) (sum int64) {
+	for _, l := range levels {
+		version, _ := strconv.ParseInt(string(l.Revision), 10, 64) // 0 for none
+		sum = bucket.Add(sum, version)
+	}
+	return sum
 }
 
 // differing returns the names of the limits that img has not or not as in inForce.

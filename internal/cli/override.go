@@ -88,7 +88,7 @@ type overrideSet struct {
 
 // Help is an example.
 func (overrideSet) Help() string {
-	return "As in limits.yaml, burst and refill are the capacity and EVERY is the limit's own unless they are given. " +
+	return "As in limits.yaml, burst and refill are the capacity unless they are given. EVERY is that of limits.yaml unless given. " +
 		"Limits that are not named stay as they are.\n\n" +
 		"Example: sluice override set user-123 gpt-4 rpm=200,burst=300 tpm=20_000/1m"
 }
@@ -244,7 +244,7 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 		return err
 	}
 	if c.Revision != nil && *c.Revision != shown(before[0].Revision) {
-		return o.lost(&runtime.ConflictError{Resource: o.spec.Resource, At: o.at})
+		return o.lost(fmt.Sprintf("is at revision %s, not %s", shown(before[0].Revision), *c.Revision))
 	}
 	after := slices.Clone(before)
 	after[0].Limits = slices.Clone(before[0].Limits)
@@ -257,7 +257,7 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 	}
 	after[0].Revision, err = o.store.Set(ctx, o.spec, after[0])
 	if _, conflict := errors.AsType[*runtime.ConflictError](err); conflict {
-		return o.lost(err)
+		return o.lost("has been changed meanwhile")
 	}
 	if err != nil {
 		return explain(o.client, err)
@@ -283,9 +283,10 @@ func takenUp() string {
 	return fmt.Sprintf("running processes take it up within their cache TTL, %s unless set otherwise", span(runtime.DefaultCacheTTL))
 }
 
-// lost says what to do about a conflict.
-func (o overrides) lost(err error) error {
-	return fmt.Errorf("%w: run `sluice override get %s %s`; nothing was written", err, o.at, o.spec.Resource)
+// lost is the error of a write that somebody else came before, and what to do.
+func (o overrides) lost(how string) error {
+	return fmt.Errorf("the override of %s at %s %s: nothing was written; run `sluice override get %[2]s %[1]s`",
+		o.spec.Resource, o.at, how)
 }
 
 // inForce returns the numbers of limit i that levels give, and the level that they are from.

@@ -37,7 +37,7 @@ func acquire(s session, table string, cost limits.GPT4Cost) {
 }
 
 // above is what explain adds where calls on a user charge another bucket too.
-const above = "a call on a user charges its project too: run this for them as well\n"
+const above = "a call on a user charges its project too: run `sluice override explain project-<id> gpt-4`\n"
 
 // TestOverride is the life of overrides beside a bucket in use. Their revisions are the time in ms.
 func TestOverride(t *testing.T) {
@@ -115,7 +115,7 @@ user-123  rpm         200     300  200 every 1m     1772366400000
          schema      10,000  15,000  10,000 every 1m
 `
 	s.run("override explain user-123 gpt-4", 0, lowered+"the bucket has other numbers for rpm, tpm: "+
-		"the next acquire by a process whose cache (1m) has expired gives it those in force\n"+first+above, "")
+		"the next acquire that can be served, by a process whose cache (1m) has expired, gives it those in force\n"+first+above, "")
 	acquire(s, table, limits.GPT4Cost{RPM: 1})
 	s.run("override explain user-123 gpt-4", 0, lowered+`the bucket has the limits in force
   LIMIT  AVAILABLE  CAPACITY  BURST  REFILL          FULL IN
@@ -143,21 +143,23 @@ user  tpm      20,000  20,000  20,000 every 1m  1772366400000
 // TestOverrideByTwo: of two operators who have seen the same, the second is told.
 func TestOverrideByTwo(t *testing.T) {
 	s, _ := newSession(t, demo)
-	const lost = "sluice: the override of gpt-4 at user-123 has been changed meanwhile: read it again: " +
-		"run `sluice override get user-123 gpt-4`; nothing was written\n"
+	lost := func(is, not string) string {
+		return "sluice: the override of gpt-4 at user-123 is at revision " + is + ", not " + not +
+			": nothing was written; run `sluice override get user-123 gpt-4`\n"
+	}
 	s.run("override set user-123 gpt-4 rpm=200 --revision none", 0, `user-123 on gpt-4: revision 1772366400000, was none
   LIMIT       CAPACITY  BURST  REFILL        FROM
   rpm    was       100    100  100 every 1m  schema
          now       200    200  200 every 1m  user-123
 `+takenUp, "")
-	s.run("override set user-123 gpt-4 rpm=300 --revision none", 1, "", lost)
+	s.run("override set user-123 gpt-4 rpm=300 --revision none", 1, "", lost("1772366400000", "none"))
 	s.run("override set user-123 gpt-4 rpm=300 --revision 1772366400000", 0, `user-123 on gpt-4: revision 1772366400001, was 1772366400000
   LIMIT       CAPACITY  BURST  REFILL        FROM
   rpm    was       200    200  200 every 1m  user-123
          now       300    300  300 every 1m  user-123
 `+takenUp, "")
-	s.run("override set user-123 gpt-4 rpm=400 --revision 1772366400000", 1, "", lost)
-	s.run("override delete user-123 gpt-4 --revision 1772366400000", 1, "", lost)
+	s.run("override set user-123 gpt-4 rpm=400 --revision 1772366400000", 1, "", lost("1772366400001", "1772366400000"))
+	s.run("override delete user-123 gpt-4 --revision 1772366400000", 1, "", lost("1772366400001", "1772366400000"))
 	s.run("override get user-123 gpt-4", 0, `user-123 on gpt-4: revision 1772366400001
   LIMIT  CAPACITY  BURST  REFILL
   rpm         300    300  300 every 1m
@@ -187,7 +189,7 @@ func TestOverrideRace(t *testing.T) {
 	code := cli.Program{Stdout: &out, Stderr: &errs, Now: start.Local}.Run(t.Context(),
 		[]string{"override", "set", "user-123", "gpt-4", "rpm=200", "--table", table, "--file", demo, "--endpoint", racing.URL})
 	expect(t, code, out.String(), errs.String(), 1, "", "sluice: the override of gpt-4 at user-123 has been changed meanwhile: "+
-		"read it again: run `sluice override get user-123 gpt-4`; nothing was written\n")
+		"nothing was written; run `sluice override get user-123 gpt-4`\n")
 }
 
 // TestOverrideExplainKept: buckets that an acquire under this schema leaves as they are.
@@ -207,7 +209,7 @@ func TestOverrideExplainKept(t *testing.T) {
 		revision + 1: "other numbers for rpm, tpm, of later overrides than are stored: it keeps them until an override is set or deleted\n",
 		revision: "other numbers for rpm, tpm, of revision 1 as ../../limits.yaml is: it keeps them; " +
 			"the file is not what the service was generated from\n",
-		0: "other numbers for rpm, tpm, of revision 0: the first acquire by a process of revision 1 gives it those in force\n",
+		0: "other numbers for rpm, tpm, of revision 0: the first acquire that can be served, by a process of revision 1, gives it those in force\n",
 	} {
 		put(version)
 		code, out, errs := sluice(t, start, append([]string{"override", "explain", "user-123", "gpt-4"}, s.flags...)...)

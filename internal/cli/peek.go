@@ -33,7 +33,7 @@ func (c peekCommand) Run(ctx context.Context, p Program) error {
 		return explain(client, err)
 	}
 	if img == nil {
-		p.notStored(c.Entity, c.Resource)
+		p.say("%s\n", notStored(c.Entity, c.Resource))
 		return nil
 	}
 	p.say("%s on %s\n", c.Entity, c.Resource)
@@ -41,9 +41,9 @@ func (c peekCommand) Run(ctx context.Context, p Program) error {
 }
 
 // notStored says what it means that there is no bucket.
-func (p Program) notStored(entity, resource string) {
-	p.say("%s on %s: nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n",
-		entity, resource)
+func notStored(entity, resource string) string {
+	return fmt.Sprintf("%s on %s: nothing is stored under this name: never used, expired, misspelt, "+
+		"or the arguments are the wrong way round; an unused bucket is full", entity, resource)
 }
 
 // balances returns the rows of img's limits at now (ms).

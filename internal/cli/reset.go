@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
@@ -20,7 +23,8 @@ type resetCommand struct {
 // Help is an example.
 func (resetCommand) Help() string {
 	return "The bucket is as full afterwards as one that was never used: debt is forgiven. It is filled up to the burst that it has: " +
-		"if an override has just been raised, wait until override explain says that the bucket has the limits in force.\n\n" +
+		"if an override has just been raised, wait until override explain says that the bucket has the limits in force. " +
+		"Without a bucket, the exit code is 1.\n\n" +
 		"Example: sluice reset user-123 gpt-4 --limit rpm"
 }
 
@@ -50,11 +54,22 @@ func (c resetCommand) Run(ctx context.Context, p Program) error {
 		return explain(client, err)
 	}
 	if before == nil || after == nil || len(filled) == 0 {
-		p.notStored(c.Entity, c.Resource)
-		return nil
+		return errors.New(notStored(c.Entity, c.Resource)) // somebody expects that it did something
 	}
 	p.say("%s on %s: filled\n", c.Entity, c.Resource)
-	return texttable.Write(p.Stdout, "  ", "lrrr", filledRows(before, after, filled, p.Now().UnixMilli()))
+	if err := texttable.Write(p.Stdout, "  ", "lrrr", filledRows(before, after, filled, p.Now().UnixMilli())); err != nil {
+		return err
+	}
+	kind, _, _ := strings.Cut(c.Entity, "-")
+	stored, err := dynamo.NewOverrides(client, c.Table, p.Now).Get(ctx, &runtime.Spec{Resource: c.Resource}, c.Entity, kind)
+	if err != nil {
+		return explain(client, err)
+	}
+	if _, known := dynamo.SplitVersion(after.Version); versions(stored) > known {
+		p.say("an override has been changed that the bucket has not taken up: run this again once "+
+			"`sluice override explain %s %s` says that it has the limits in force\n", c.Entity, c.Resource)
+	}
+	return nil
 }
 
 // filledRows returns the rows of the filled limits at now (ms). After a reset others may have taken from them again.

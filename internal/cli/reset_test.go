@@ -8,9 +8,13 @@ import (
 
 func TestReset(t *testing.T) {
 	s, table := newSession(t, demo)
+	schema := s.flags
 	s.flags = s.flags[:2] // it reads no schema
-	s.run("reset user-123 gpt-4", 0, "user-123 on gpt-4: "+
-		"nothing is stored under this name: never used, expired, or misspelt; an unused bucket is full\n", "")
+	const nothing = "nothing is stored under this name: never used, expired, misspelt, " +
+		"or the arguments are the wrong way round; an unused bucket is full\n"
+	s.run("reset user-123 gpt-4", 1, "", "sluice: user-123 on gpt-4: "+nothing)
+	s.run("reset gpt-4 user-123", 1, "", "sluice: gpt-4 on user-123: "+nothing)
+	s.run("peek user-123 gpt-4", 0, "user-123 on gpt-4: "+nothing, "")
 	if n := s.items(); n != 0 {
 		t.Errorf("%d items were written for a bucket that is not there", n)
 	}
@@ -31,4 +35,22 @@ func TestReset(t *testing.T) {
   rpm          100       100     100  100 every 1m     now
   tpm       15,000    10,000  15,000  10,000 every 1m  now
 `, "")
+
+	// An override, of the entity or of its kind, that the bucket has not taken up.
+	for _, who := range []string{"user-123", "user"} {
+		code, _, errs := sluice(t, start, append([]string{"override", "set", who, "gpt-4", "rpm=200"}, schema...)...)
+		expect(t, code, "", errs, 0, "", "")
+		s.run("reset user-123 gpt-4 --limit rpm", 0, `user-123 on gpt-4: filled
+  LIMIT  BEFORE  AFTER  BURST
+  rpm       100    100    100
+an override has been changed that the bucket has not taken up: run this again once `+
+			"`sluice override explain user-123 gpt-4` says that it has the limits in force\n", "")
+		code, _, errs = sluice(t, start, append([]string{"override", "delete", who, "gpt-4"}, schema...)...)
+		expect(t, code, "", errs, 0, "", "")
+		acquire(s, table, limits.GPT4Cost{RPM: 10})
+		s.run("reset user-123 gpt-4 --limit rpm", 0, `user-123 on gpt-4: filled
+  LIMIT  BEFORE  AFTER  BURST
+  rpm        90    100    100
+`, "")
+	}
 }

@@ -87,8 +87,13 @@ func (s *schema) entity(text string) (int, error) {
 	if err := (runtime.Member{Entity: text}).Check(s.kinds); err != nil {
 		return 0, usageError{err.Error()}
 	}
-	name, _, _ := strings.Cut(text, "-")
-	return slices.Index(s.kindNames(), name), nil
+	return s.kindOf(text), nil
+}
+
+// kindOf returns the kind of an entity that has been checked.
+func (s *schema) kindOf(entity string) int {
+	name, _, _ := strings.Cut(entity, "-")
+	return slices.Index(s.kindNames(), name)
 }
 
 // kind returns the kind of that name.

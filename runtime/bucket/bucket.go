@@ -5,6 +5,7 @@
 package bucket
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -30,12 +31,30 @@ func (l Limit) WithBurst(tokens int64) Limit {
 	return l
 }
 
+// String writes l in whole tokens: 5 per 1m0s, burst 8, refill 2, where burst and refill stand only if they are not the
+// capacity.
+func (l Limit) String() string {
+	s := fmt.Sprintf("%s per %v", tokens(l.Capacity), milliseconds(l.Period))
+	if l.Burst != l.Capacity {
+		s += ", burst " + tokens(l.Burst)
+	}
+	if l.Refill != l.Capacity {
+		s += ", refill " + tokens(l.Refill)
+	}
+	return s
+}
+
 // Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc}). Tokens is its level at the bucket's
 // Refilled instant, negative in debt; Consumed is all that was ever charged, net of what was given back.
 type Balance struct {
 	Limit
 
 	Tokens, Consumed int64
+}
+
+// String writes b in whole tokens: 3.5 of 5 per 1m0s, consumed 120.
+func (b Balance) String() string {
+	return fmt.Sprintf("%s of %v, consumed %s", tokens(b.Tokens), b.Limit, tokens(b.Consumed))
 }
 
 // Image is a bucket as last seen. Images are shared once made: nobody changes one.
@@ -54,6 +73,9 @@ type Named struct {
 	Name string
 	Balance
 }
+
+// String writes n as its Balance, after its name.
+func (n Named) String() string { return n.Name + ": " + n.Balance.String() }
 
 // Refill returns what l yields between rf and now: floor(now*Refill/Period) - floor(rf*Refill/Period) millitokens, and 0
 // when now <= rf. Because the sum over any sequence of instants telescopes, limits of different pace can share one rf and

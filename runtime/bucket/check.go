@@ -2,6 +2,7 @@ package bucket
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -27,6 +28,8 @@ func (l Limit) Check() string {
 		switch {
 		case n.milli <= 0:
 			return fmt.Sprintf("%s %s is not above 0: a limit that admits nothing is none, raise it", n.what, tokens(n.milli))
+		case n.milli == math.MaxInt64: // a number that saturated is not the one that was given
+			return fmt.Sprintf("%s is above %d: lower it", n.what, int64(maxTokens))
 		case n.milli > maxTokens*Milli:
 			return fmt.Sprintf("%s %s is above %d: lower it", n.what, tokens(n.milli), int64(maxTokens))
 		}

@@ -1,6 +1,7 @@
 package bucket_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -59,5 +60,24 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%+v: %s\nwant: %s", test.limit, got, test.want)
 			}
 		})
+	}
+}
+
+// TestString: what Config's Get, Explain and All return can be read, and balances in test failures as well.
+func TestString(t *testing.T) {
+	limit := bucket.Per(5, time.Minute)
+	named := bucket.Named{"rpm", bucket.Balance{Limit: limit.WithBurst(8), Tokens: -500, Consumed: 120_000}}
+	for want, of := range map[string]any{
+		"5 per 1m0s":                      limit,
+		"5 per 1m0s, burst 8":             limit.WithBurst(8),
+		"5 per 1m0s, burst 8, refill 2.5": bucket.Limit{5_000, 8_000, 2_500, 60_000},
+		"0 per 0s":                        bucket.Limit{},
+		"{5 per 1m0s <nil>}":              struct{ RPM, TPM *bucket.Limit }{RPM: &limit},
+		"rpm: -0.5 of 5 per 1m0s, burst 8, consumed 120": named,
+		"-0.5 of 5 per 1m0s, burst 8, consumed 120":      named.Balance,
+	} {
+		if got := fmt.Sprint(of); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

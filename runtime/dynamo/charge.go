@@ -23,6 +23,7 @@ type charge struct {
 
 	unknown   bool // some try may have been applied, or was although it failed
 	tries     int  // writes, and reads that failed
+	lostAt    *leg // where the last race was lost; nil for the first leg
 	budget    int  // of tries
 	conflicts int  // tries that met a transaction
 	throttled bool // some try was
@@ -323,6 +324,9 @@ func (c *charge) unavailable(o outcome, err error) error {
 // and that trying again is safe, only where that is so.
 func (c *charge) lost() error {
 	l := c.legs[0]
+	if c.lostAt != nil {
+		l = c.lostAt
+	}
 	if !c.unknown && !c.settling {
 		return &runtime.ContendedError{Resource: l.spec.Resource, Entity: l.entity, Attempts: c.tries, Conflicts: c.conflicts}
 	}
@@ -354,13 +358,15 @@ func (s *session) mend(ctx context.Context, l *leg) {
 	}
 }
 
-// committed tells the caller which limits the bucket had no use for.
+// committed tells the caller which limits the bucket had no use for. An earlier try of the same call may have said so of
+// others.
 func (l *leg) committed(p *plan) {
-	if p.missing == nil {
-		return
+	dropped := p.missing
+	if dropped != nil {
+		dropped = dropped[:len(l.cost)]
 	}
 	for _, b := range l.buckets {
-		b.Dropped = p.missing[:len(l.cost)]
+		b.Dropped = dropped
 	}
 }
 

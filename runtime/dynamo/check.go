@@ -77,14 +77,15 @@ func aheadOf(d time.Duration) string {
 	return "behind"
 }
 
-// checkError is what a failed call about a table means to who asked for it.
+// checkError is what a failed call about a table means to who asked for it. How often it was tried is the client's affair,
+// whose retries are on, and is in err.
 func checkError(table string, err error) error {
 	o, _ := classify(err)
 	err = explain(table, o, err)
 	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
 		return err
 	}
-	return &runtime.UnavailableError{Resource: "table " + table, Attempts: 1, Err: err}
+	return &runtime.UnavailableError{Resource: "table " + table, Err: err}
 }
 
 // Describer is the part of *dynamodb.Client that CheckTable calls.

@@ -72,6 +72,9 @@ func (s *session) overChain(ctx context.Context, err error, legs, rest []*leg) e
 		now := s.now()
 		for _, l := range others {
 			p := c.choose(&l.want, l.current(now), now)
+			if p.verdict == exceed {
+				return runtime.Exceeds(l.spec, l.entity, p.img, l.cost)
+			}
 			if img := p.refusing(); img != nil {
 				denied = runtime.Refuse(denied, l.spec, l.entity, img, l.cost, now)
 			}

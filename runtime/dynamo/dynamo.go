@@ -97,7 +97,7 @@ func Attempts(n int) Option {
 	}
 }
 
-// New returns a store on table. It does no I/O; a bad option is reported by the generated New. Retries of the client do
+// New returns a store on table, its name or its ARN. It does no I/O; a bad option is reported by the generated New. Retries of the client do
 // not apply to the store's writes: the store repeats, because it knows what is safe to repeat.
 func New(client API, table string, opts ...Option) *Store {
 	s := &Store{api: client, table: table, options: options{
@@ -106,8 +106,8 @@ func New(client API, table string, opts ...Option) *Store {
 	if client == nil {
 		s.err = fmt.Errorf("dynamo.New: the client is nil")
 	}
-	if table == "" {
-		s.err = fmt.Errorf("dynamo.New: the table's name is empty")
+	if _, ok := TableName(table); !ok && s.err == nil {
+		s.err = fmt.Errorf("dynamo.New: table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", table)
 	}
 	for _, opt := range opts {
 		if opt == nil {

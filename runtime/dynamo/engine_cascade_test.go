@@ -136,7 +136,7 @@ func TestCascadeCapacity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.ttl = time.Minute
-			m := &meter{API: e.client}
+			m := newMeter(t, e.client)
 			h := e.house(t, m, family(embeddings, test.cascade, minute(1000), minute(100)))
 			costs := func(what string, want usage) {
 				t.Helper()
@@ -417,14 +417,14 @@ func TestTransactionOnce(t *testing.T) {
 		"500":          {fail500, []string{"transact unknown", "transact applied"}},
 		"duplicate":    {duplicate, []string{"transact applied"}},
 		"conflict": {
-			cancel("TransactionConflict"), []string{"transact conflict", "transact applied"},
+			cancel("TransactionConflict", "None"), []string{"transact conflict", "transact applied"},
 		},
 		"in progress": {
 			reject("TransactionInProgressException", "wait"), []string{"transact conflict", "transact applied"},
 		},
-		"throttled": {cancel("ThrottlingError"), []string{"transact throttled", "transact applied"}},
+		"throttled": {cancel("ThrottlingError", "None"), []string{"transact throttled", "transact applied"}},
 		"throttled, with provisioned throughput": {
-			cancel("ProvisionedThroughputExceeded"), []string{"transact throttled", "transact applied"},
+			cancel("ProvisionedThroughputExceeded", "None"), []string{"transact throttled", "transact applied"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -522,7 +522,7 @@ func TestConflicts(t *testing.T) {
 	client, w := e.wire()
 	h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, alicesHome, 1)
-	w.expect(slices.Repeat([]mishap{cancel("TransactionConflict")}, DefaultAttempts)...)
+	w.expect(slices.Repeat([]mishap{cancel("TransactionConflict", "None")}, DefaultAttempts)...)
 	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
 	contended, ok := errors.AsType[*runtime.ContendedError](err)
 	if !ok || contended.Conflicts != DefaultAttempts || contended.Attempts != DefaultAttempts {
@@ -531,6 +531,11 @@ func TestConflicts(t *testing.T) {
 	wantText(t, err, "sluice: embeddings for user-1: contended: lost 8 attempts against other writers, 8 of them to transactions, "+
 		"nothing was charged: try again")
 	w.writes(t, DefaultAttempts)
+	w.expect(slices.Repeat([]mishap{cancel("None", "TransactionConflict")}, DefaultAttempts)...)
+	_, err = h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
+	if contended, ok := errors.AsType[*runtime.ContendedError](err); !ok || contended.Entity != "project-1" {
+		t.Errorf("%v, want that it is the project that is contended", err)
+	}
 	w.expect(slices.Repeat([]mishap{reject("TransactionConflictException", "")}, DefaultAttempts)...)
 	if _, err = h.at[0].Acquire(t.Context(), member{project: "1"}, tokens{1}); !isA[*runtime.ContendedError](err) {
 		t.Errorf("a single update that meets transactions: %v", err)

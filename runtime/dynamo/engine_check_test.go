@@ -369,7 +369,7 @@ func TestCreateTableWithout(t *testing.T) {
 		if !isA[*runtime.UnavailableError](err) {
 			t.Errorf("%s: got a %T", step, err)
 		}
-		wantText(t, err, "sluice: table "+e.table+": store unavailable after 1 attempt: InternalServerError: Internal server error")
+		wantText(t, err, "sluice: table "+e.table+": store unavailable: InternalServerError: Internal server error")
 	}
 	memory.Faults().Clear()
 	over, cancel := context.WithCancel(t.Context())

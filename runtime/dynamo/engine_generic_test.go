@@ -290,3 +290,23 @@ func TestComparisonSees(t *testing.T) {
 		}
 	}
 }
+
+// TestDroppedByAnEarlierTry: what a bucket lacked when a Wait tried before says nothing of what it has now.
+func TestDroppedByAnEarlierTry(t *testing.T) {
+	_, embeddings := generated(t)
+	e := newEngine(t)
+	def := withNumbers(embeddings, 1, *per(200))
+	opened, err := New(e.client, e.table).Open(&runtime.Env{Clock: &e.clock, Observer: &runtime.Observer{}, CacheTTL: e.ttl}, def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &runtime.Call{Called: e.clock.Now(), Parts: []runtime.Part{{
+		Def: def, Cost: []int64{bucket.Milli}, Buckets: []runtime.Bucket{{Entity: "user-1", Dropped: []bool{true}}},
+	}}}
+	if err := opened.Acquire(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	if dropped := call.Parts[0].Buckets[0].Dropped; dropped != nil {
+		t.Errorf("dropped %v, of a bucket that was charged", dropped)
+	}
+}

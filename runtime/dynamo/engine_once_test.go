@@ -366,15 +366,15 @@ func TestCloseWaits(t *testing.T) {
 	e.charged(t, 0)
 }
 
-// TestUndoIsSentOnce: whether a charge was given back is unknown too; it is then left at that.
-func TestUndoIsSentOnce(t *testing.T) {
+// TestUndoGoesAgain until its outcome is known: it applies to the charge's op alone, and so once.
+func TestUndoGoesAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		mishap mishap
 		writes int
 		charge int64
 	}{
-		"lost reply":   {loseReply, 2, 0},
-		"lost request": {loseRequest, 2, 10_000},
+		"lost reply":   {loseReply, 3, 0},
+		"lost request": {loseRequest, 3, 0},
 		"throttled":    {reject("ThrottlingException", ""), 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestResetAgain(t *testing.T) {
 		if !isA[*runtime.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
-		wantText(t, err, "sluice: table "+e.table+": store unavailable after 1 attempt: InternalServerError: Internal server error")
+		wantText(t, err, "sluice: table "+e.table+": store unavailable: InternalServerError: Internal server error")
 		memory.Faults().Clear()
 	})
 }

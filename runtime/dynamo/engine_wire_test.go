@@ -173,11 +173,11 @@ func reject(code, message string) mishap {
 	}
 }
 
-// cancel answers that a transaction was cancelled, by its first item, and applies nothing.
-func cancel(reason string) mishap {
+// cancel answers that a transaction of two items was cancelled, and applies nothing.
+func cancel(first, second string) mishap {
 	return func(*wire, func() (*http.Response, error)) (*http.Response, error) {
 		r := answer(http.StatusBadRequest, "TransactionCanceledException", "cancelled")
-		body := strings.TrimSuffix(text(r), "}") + fmt.Sprintf(`,"CancellationReasons":[{"Code":%q,"Message":"wait"},{"Code":"None"}]}`, reason)
+		body := strings.TrimSuffix(text(r), "}") + fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q}]}`, first, second)
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 		return r, nil
 	}

@@ -25,8 +25,8 @@ import (
 type kin []string
 
 func (k kin) Chain(dst []runtime.Link) []runtime.Link {
-	for kind := len(k) - 1; kind >= 0; kind-- {
-		dst = append(dst, runtime.Link{Kind: kind, ID: k[kind]})
+	for kind, id := range slices.Backward(k) {
+		dst = append(dst, runtime.Link{Kind: kind, ID: id})
 	}
 	return dst
 }
@@ -138,6 +138,7 @@ const (
 func (s storm) run(t *testing.T, seed uint64) (a audit, fell map[string]int) {
 	t.Helper()
 	inBubble(t, seed, func(t *testing.T, b *bubble) {
+		t.Helper()
 		books := &books{ops: map[string]*deed{}, fell: map[string]int{}}
 		gpt4, embeddings := generated(t)
 		defs := s.defs(gpt4, embeddings)
@@ -561,7 +562,7 @@ func TestLateTransaction(t *testing.T) {
 	h.acquire(t, alicesHome, 1)
 	w.expect(delay, func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
 		w.arrive(t)
-		return cancel("TransactionConflict")(w, apply)
+		return cancel("TransactionConflict", "None")(w, apply)
 	})
 	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10})
 	if err != nil {

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -101,6 +102,7 @@ const retriesAtOnce = retryTokens / retryCost
 func TestOutageIsNotMultiplied(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
+		t.Helper()
 		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") })
 		b.Faults().Down(true)
 		failed, sent := o.calls(t, callers)
@@ -130,6 +132,7 @@ func TestOutageIsNotMultiplied(t *testing.T) {
 func TestOutageIsMultipliedWithout(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
+		t.Helper()
 		o := newOutage(t, b, func(api API) runtime.Store { return generous{New(api, "faults")} })
 		b.Faults().Down(true)
 		if _, sent := o.calls(t, callers); sent != callers*DefaultAttempts {
@@ -142,6 +145,7 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 // lasts there are no more retries than were saved up.
 func TestThrottlingIsNotMultiplied(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
+		t.Helper()
 		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") })
 		b.Faults().Throttle(1)
 		var calls, sum int64
@@ -164,6 +168,36 @@ func TestThrottlingIsNotMultiplied(t *testing.T) {
 	})
 }
 
+// TestDenialsEarnRetries: a process whose calls are all denied writes nothing. Its reads are answers too, so that the
+// retries that an outage has used up come back.
+func TestDenialsEarnRetries(t *testing.T) {
+	e := newEngine(t)
+	def := withNumbers(second(generated(t)), 1, *per(10))
+	opened, err := New(e.client, e.table).Open(&runtime.Env{Clock: &e.clock, Observer: &runtime.Observer{}, CacheTTL: e.ttl}, def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	acquire := func(cost int64) error {
+		return opened.Acquire(t.Context(), &runtime.Call{Called: e.clock.Now(), Parts: []runtime.Part{{
+			Def: def, Cost: []int64{cost * bucket.Milli}, Buckets: []runtime.Bucket{{Entity: "user-1"}},
+		}}})
+	}
+	if err := acquire(10); err != nil {
+		t.Fatal(err)
+	}
+	retries := opened.(*session).retries
+	for retries.take(t.Context()) { // as an outage does
+	}
+	for range retryCost {
+		if err := acquire(1); !isA[*runtime.DeniedError](err) {
+			t.Fatal(err)
+		}
+	}
+	if !retries.take(t.Context()) {
+		t.Errorf("no retry after %d reads that were answered", retryCost)
+	}
+}
+
 // TestBlackHole: a request that nobody answers, as of a host that has gone, leaves its call time for another. When it
 // arrives after all, it is refused.
 func TestBlackHole(t *testing.T) {
@@ -180,6 +214,7 @@ func TestBlackHole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, 1, func(t *testing.T, b *bubble) {
+				t.Helper()
 				limits := [][]bucket.Limit{minute(1000), minute(1000)}
 				def := lineage(second(generated(t)), runtime.CascadeAtomic, limits[:test.depth]...)
 				who := kin{"1", "2"}[:test.depth]
@@ -203,6 +238,40 @@ func TestBlackHole(t *testing.T) {
 				b.charged(t, test.depth, want)
 				<-time.After(3 * time.Hour)
 				b.charged(t, test.depth, want)
+			})
+		})
+	}
+}
+
+// TestBlackHoleOfHastyCallers: callers whose deadlines end before the budget get their own error, but not for ever: that
+// nobody answers opens the breaker all the same, and the policy decides.
+func TestBlackHoleOfHastyCallers(t *testing.T) {
+	for deadline, wait := range map[time.Duration]int{900 * time.Millisecond: 5, 300 * time.Millisecond: 5, 50 * time.Millisecond: 20} {
+		t.Run(deadline.String(), func(t *testing.T) {
+			inBubble(t, 1, func(t *testing.T, b *bubble) {
+				t.Helper()
+				def := lineage(second(generated(t)), runtime.CascadeNone, minute(1000))
+				p := b.post(t, nil, def)
+				if _, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{1}); err != nil {
+					t.Fatal(err)
+				}
+				b.Faults().Latency(memdynamo.Constant(time.Hour))
+				waited := 0 // callers who did, in vain
+				for range 20 {
+					ctx, cancel := context.WithTimeout(t.Context(), deadline)
+					lease, err := p.at[0].Acquire(ctx, kin{"1"}, tokens{1}, runtime.OnUnavailable(runtime.Allow))
+					cancel()
+					if errors.Is(err, context.DeadlineExceeded) {
+						waited++
+					} else if err != nil || !lease.Degraded() {
+						t.Errorf("%v, want an admission by the policy", err)
+					}
+				}
+				if waited != wait {
+					t.Errorf("%d callers of 20 waited, want %d", waited, wait)
+				}
+				b.Faults().Clear()
+				<-time.After(3 * time.Hour)
 			})
 		})
 	}
@@ -238,6 +307,7 @@ func (b *bubble) charged(t *testing.T, buckets int, want int64) {
 // meanwhile.
 func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
+		t.Helper()
 		def := lineage(second(generated(t)), runtime.CascadeNone, minute(1000))
 		p := b.post(t, nil, def)
 		lease, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{10})
@@ -261,6 +331,7 @@ func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
 func TestHotPartition(t *testing.T) {
 	const budget = 500 * time.Millisecond
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
+		t.Helper()
 		def := lineage(second(generated(t)), runtime.CascadeNone, minute(1_000_000))
 		p := b.post(t, []runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(runtime.Deny))}, def)
 		b.Faults().PartitionThroughput(20, 3000)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// giveBack undoes a charge whose outcome is unknown after all: each bucket once, and only if nobody wrote to it since. It
-// does not keep the caller waiting: Close does that.
+// giveBack undoes a charge whose outcome is unknown after all: each bucket on its own, and only if nobody wrote to it
+// since. It does not keep the caller waiting: Close does that.
 func (c *charge) giveBack(ctx context.Context) {
 	for _, l := range c.legs {
 		if l.sent != nil {
@@ -15,7 +15,8 @@ func (c *charge) giveBack(ctx context.Context) {
 	}
 }
 
-// undo gives p back if it is the last write of l's bucket.
+// undo gives what was sent back if that is the last write of l's bucket. Other than a settle's refund it may go again when its
+// outcome is unknown: it applies to the charge's op, and leaves its own.
 func (c *charge) undo(ctx context.Context, l *leg, sent *plan) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.SettleTimeout)
 	defer cancel()
@@ -30,7 +31,10 @@ func (c *charge) undo(ctx context.Context, l *leg, sent *plan) {
 	p.verdict, p.undo = write, c.op
 	for {
 		undo.tries++
-		switch r := c.send(ctx, own, &p, undo.op); r.outcome {
+		attempt, cancel := undo.attempt(ctx)
+		r := c.send(attempt, own, &p, undo.op)
+		cancel()
+		switch r.outcome {
 		case applied:
 			own.learn(r.img, true)
 			c.mend(ctx, own)
@@ -38,12 +42,12 @@ func (c *charge) undo(ctx context.Context, l *leg, sent *plan) {
 		case refused:
 			own.learn(r.img, true)
 			return
-		case throttled, unapplied, conflict:
+		case conflict, throttled, unapplied, unknown:
 			if undo.again(ctx, undo.unavailable(r.outcome, r.err)) != nil {
 				return
 			}
 		default:
-			return // whether it was given back is unknown: never twice
+			return
 		}
 	}
 }

@@ -38,6 +38,13 @@ func Inspect(ctx context.Context, client Getter, table, entity, resource string)
 	return img, nil
 }
 
+// SplitVersion takes an image's Version apart: into the revision of the numbers that the bucket has, and the sum of the
+// versions of its two levels' overrides (runtime.Revision), the entity's and its kind's. A bucket changes its numbers only
+// where one of the two is higher and none lower.
+func SplitVersion(version int64) (revision, overrides int64) {
+	return version / revisionUnit, version % revisionUnit
+}
+
 // bucketItemKey is the key of a bucket; generated code has it as constants.
 func bucketItemKey(entity, resource string) codec.Item {
 	return codec.Item{hashKey: codec.S("ENTITY#" + entity), rangeKey: codec.S("#BUCKET#" + resource)}

@@ -68,9 +68,9 @@ func (p *patience) call(ctx context.Context, do func() error) error {
 // pause sleeps before the next try, with full jitter: up to 32 ms after the first and 1 s in the end. It reports whether
 // ctx lasted.
 func (p *patience) pause(ctx context.Context, try int) bool {
-	most := min(32*time.Millisecond<<min(try-1, 5), time.Second)
+	most := float64(longest(32*time.Millisecond, try))
 	select {
-	case <-p.after(time.Duration(p.jitter() * float64(most))):
+	case <-p.after(time.Duration(p.jitter() * most)):
 		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false

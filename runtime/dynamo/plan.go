@@ -7,32 +7,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// want is what one logical write is to do to one bucket. Vectors are in schema order, in millitokens.
-type want struct {
-	cost   []int64 // negative where tokens are given back
-	settle bool    // debt is allowed and nothing is denied
-	called int64   // the instant the acquire or settle was called, ms
-	shape  *shape
-}
-
-// view is what is known of a bucket. A nil img is an unknown bucket, or a missing one if that is the truth.
-type view struct {
-	img   *bucket.Image
-	truth bool // img was returned or consistently read in this attempt
-	yield bool // this process lost a Normal here within the last second
-}
-
-// verdict is what choose decides to do.
-type verdict uint8
-
-const (
-	write  verdict = iota
-	look           // read the bucket: what is known does not decide
-	refuse         // tokens are lacking in a true image
-	exceed         // some cost is above its burst
-	skip           // nothing to do: what is given back is there already
-)
-
 // path is a write path.
 type path uint8
 
@@ -66,66 +40,6 @@ type plan struct {
 	undo        string // the op of the charge that an Adjust gives back, and the only state it applies to
 	missing     []bool // nil where the bucket has all limits
 	fenced      bool   // unguarded limits are guarded against debt that ttl does not reckon with
-}
-
-// choose picks the write path for w by what is known of the bucket: Retry if it will hold, else Normal if that will,
-// else a consistent read, and by a true image a denial. Design section 4 has the paths and the reason for each guard.
-func choose(w *want, v view, now int64) plan {
-	if v.img == nil {
-		return chooseMissing(w, v, now)
-	}
-	if w.settle && !slices.ContainsFunc(w.cost, positive) {
-		return planAdjust(w.cost, v.img, w.shape, now)
-	}
-	if !w.settle && outdated(v.img, w.shape) {
-		return chooseReshape(w, v, now)
-	}
-	b := balancesOf(v.img)
-	cost := b.charge(w.cost)
-	if !w.settle && b.exceeded(cost) {
-		return plan{verdict: lookOr(exceed, v), img: v.img}
-	}
-	if p, ok := planRetry(w, b, cost, now); ok {
-		return p
-	}
-	if p, ok := planNormal(w, v, b, cost, now); ok {
-		return p
-	}
-	return plan{verdict: lookOr(refuse, v), img: v.img}
-}
-
-func lookOr(known verdict, v view) verdict {
-	if v.truth {
-		return known
-	}
-	return look
-}
-
-func positive(n int64) bool { return n > 0 }
-
-// chooseMissing is choose where there is no image. What is given back to a missing bucket is there already, for it is
-// full; a give-back without an image needs none.
-func chooseMissing(w *want, v view, now int64) plan {
-	giveBack := w.settle && !slices.ContainsFunc(w.cost, positive)
-	switch {
-	case giveBack && v.truth:
-		return plan{verdict: skip}
-	case giveBack:
-		return planAdjust(w.cost, nil, w.shape, now)
-	case !v.truth:
-		return plan{verdict: look}
-	}
-	cost := slices.Clone(w.cost)
-	full := &bucket.Image{Balances: bucket.Full(w.shape.limits), Missing: make([]bool, len(cost))}
-	after := slices.Clone(full.Balances)
-	for i := range cost {
-		if !w.settle && cost[i] > full.Balances[i].Burst {
-			return plan{verdict: exceed, img: full}
-		}
-		cost[i] = max(cost[i], 0)
-		after[i].Tokens = bucket.Sub(after[i].Tokens, cost[i])
-	}
-	return plan{path: create, cost: cost, limits: w.shape.limits, rf: now, cv: w.shape.cv, ttl: expiry(after, now)}
 }
 
 // balances are all limits of an image: the schema's, then those that the schema does not know.
@@ -279,40 +193,6 @@ func planAdjust(cost []int64, img *bucket.Image, s *shape, now int64) plan {
 	return p
 }
 
-// outdated reports that img has an older shape than s and may be given s's: one component of its cv is lower and none
-// higher, or a limit is missing that its revision has.
-func outdated(img *bucket.Image, s *shape) bool {
-	const revision = revisionUnit
-	switch {
-	case img.Version/revision > s.cv/revision || img.Version%revision > s.cv%revision:
-		return false
-	case img.Version < s.cv:
-		return true
-	}
-	return slices.Contains(img.Missing, true)
-}
-
-// revisionUnit separates the two components of cv: the schema's revision and the versions of configuration.
-const revisionUnit = 100_000_000_000_000
-
-// chooseReshape gives an outdated bucket this binary's shape, with the cost if that can be admitted. If not, the reshape
-// is written all the same, bare: else a raised limit would never reach callers who keep being denied.
-func chooseReshape(w *want, v view, now int64) plan {
-	p := planReshape(w.cost, v.img, w.shape, now)
-	if p.verdict == write {
-		return p
-	}
-	if !v.truth {
-		return plan{verdict: look}
-	}
-	if p.verdict == exceed {
-		return p
-	}
-	p = planReshape(make([]int64, len(w.cost)), v.img, w.shape, now)
-	p.bare = true
-	return p
-}
-
 // planReshape refills with the old parameters, clamps to the old burst and to the new one, and takes the cost.
 func planReshape(cost []int64, img *bucket.Image, s *shape, now int64) plan {
 	n := len(s.limits)
@@ -353,90 +233,4 @@ func planReshape(cost []int64, img *bucket.Image, s *shape, now int64) plan {
 		p.generic = p.generic || !slices.Contains(s.removed, named.Name)
 	}
 	return p
-}
-
-// fence guards limits that the plan leaves unguarded against more debt than its ttl allows for. A single update sees what
-// it left and mends a ttl that is too short; inside a transaction nothing is seen. Every ttl lasts for a debt of a burst.
-func (p *plan) fence() {
-	if p.img == nil || p.verdict != write {
-		return
-	}
-	p.fenced = true
-	for i, b := range balancesOf(p.img).all {
-		if i < len(p.lo) && p.lo[i] == math.MinInt64 {
-			p.lo[i] = min(b.Tokens, -min(b.Burst, p.burst(i, b))/2)
-		}
-	}
-}
-
-// burst is what limit i's burst will be.
-func (p *plan) burst(i int, b bucket.Balance) int64 {
-	if p.path == reshape && i < len(p.limits) {
-		return p.limits[i].Burst
-	}
-	return b.Burst
-}
-
-// refusing returns the bucket that lacks the tokens, nil where p admits. A bare reshape has not been written where another
-// bucket refuses too; what it would leave lacks them.
-func (p *plan) refusing() *bucket.Image {
-	switch {
-	case p.verdict == refuse:
-		return p.img
-	case p.bare:
-		return p.predict(p.img.Op)
-	}
-	return nil
-}
-
-// predict returns the bucket as p leaves it, if nobody else has written meanwhile.
-func (p *plan) predict(op string) *bucket.Image {
-	after := &bucket.Image{Refilled: p.rf, Version: p.cv, TTL: p.ttl, Op: op}
-	switch p.path {
-	case create, reshape:
-		after.Balances = bucket.Full(p.limits)
-		after.Missing = make([]bool, len(p.limits))
-		for i := range after.Balances {
-			b, fill := &after.Balances[i], int64(0)
-			if p.img != nil && !p.img.Missing[i] {
-				b.Tokens, b.Consumed, fill = p.img.Balances[i].Tokens, p.img.Balances[i].Consumed, p.fill[i]
-			}
-			b.Tokens = bucket.Sub(bucket.Add(b.Tokens, fill), p.cost[i])
-			b.Consumed = bucket.Add(b.Consumed, p.cost[i])
-		}
-		return after
-	case normal:
-	default: // refill stays unclaimed
-		after.Refilled = p.img.Refilled
-	}
-	all := slices.Clone(balancesOf(p.img).all)
-	for i := range all {
-		all[i].Tokens = bucket.Sub(bucket.Add(all[i].Tokens, p.fill[i]), p.cost[i])
-		all[i].Consumed = bucket.Add(all[i].Consumed, p.cost[i])
-	}
-	n := len(p.img.Balances)
-	after.Balances, after.Missing = all[:n:n], p.img.Missing
-	for i, named := range p.img.Extra {
-		after.Extra = append(after.Extra, bucket.Named{Name: named.Name, Balance: all[n+i]})
-	}
-	return after
-}
-
-// expiry returns the ttl of a bucket with these balances at an instant: the latest that any limit asks for.
-func expiry(after []bucket.Balance, at int64) int64 {
-	var ttl int64
-	for _, b := range after {
-		ttl = max(ttl, bucket.Expiry(b, at))
-	}
-	return ttl
-}
-
-// shortLived reports that img could be deleted by its ttl before it is full.
-func shortLived(img *bucket.Image) bool {
-	for _, b := range balancesOf(img).all {
-		if full := bucket.ReadyAt(b, img.Refilled, b.Burst); img.TTL < bucket.LastExpiry && full > bucket.Mul(img.TTL, 1000) {
-			return true
-		}
-	}
-	return false
 }

@@ -41,7 +41,7 @@ func (c *charge) again(ctx context.Context, failed error) error {
 	if !c.settling && c.tries >= c.budget {
 		return failed
 	}
-	most := c.pause()
+	most := longest(firstPause, c.tries)
 	if _, outage := errors.AsType[*runtime.UnavailableError](failed); outage && !errors.Is(failed, errContended) && !c.retries.take(ctx) {
 		if !c.settling {
 			return failed
@@ -56,11 +56,14 @@ func (c *charge) again(ctx context.Context, failed error) error {
 	}
 }
 
-// pause is the longest sleep before the next try: with full jitter, 8 ms after the first and 256 ms in the end. Shorter
-// pauses lose more races, each at a write unit: in the simulation's overload, 64 writers at 13 times the limit, 4.4 writes
-// per admitted acquire with 2 ms and 2.7 with 8; longer ones would keep an uncontended bucket's second try waiting.
-func (c *charge) pause() time.Duration {
-	return 8 * time.Millisecond << max(0, min(c.tries-1, 5))
+// firstPause is the longest sleep after a charge's first try; the last ones are up to 256 ms. Shorter pauses lose more races,
+// each at a write unit: in the simulation's overload, 64 writers at 13 times the limit, 4.4 writes per admitted acquire with
+// 2 ms and 2.7 with 8; longer ones would keep an uncontended bucket's second try waiting.
+const firstPause = 8 * time.Millisecond
+
+// longest is how long the sleep before the next try may be: first, doubled with each try up to 32 times. The jitter is full.
+func longest(first time.Duration, tries int) time.Duration {
+	return first << max(0, min(tries-1, 5))
 }
 
 // attempt bounds one try by half of the time that is left, so that a request which nobody answers leaves time for another.

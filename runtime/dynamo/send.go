@@ -108,6 +108,7 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 	if c := out.ConsumedCapacity; c != nil {
 		event.Read = aws.ToFloat64(c.CapacityUnits)
 	}
+	s.retries.succeeded()
 	s.observe(l, event)
 	s.skew.watch(s.env, began, out.ResultMetadata)
 	img, err := l.decode(out.Item)

@@ -110,7 +110,7 @@ func newSimTable(seed uint64, decode func(*bucket.Image, codec.Item) error) *sim
 // the scheduler has roll first must not matter.
 func (t *simTable) dice(key string) *rand.Rand {
 	h := fnv.New64a()
-	fmt.Fprint(h, key, time.Now().UnixNano())
+	_, _ = fmt.Fprint(h, key, time.Now().UnixNano())
 	return rand.New(rand.NewPCG(t.seed, h.Sum64()))
 }
 

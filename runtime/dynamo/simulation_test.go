@@ -168,6 +168,7 @@ func TestSimulationOverChains(t *testing.T) {
 
 // play plays so many histories of each (-short: a tenth).
 func play(t *testing.T, histories map[string]history, seeds uint64) {
+	t.Helper()
 	gpt4, _ := generated(t)
 	if testing.Short() {
 		seeds /= 10

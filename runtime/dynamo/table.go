@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -32,6 +33,17 @@ type index struct{ name, hash, sort string }
 // indexes returns the table's: parents to children, and resources to buckets.
 func indexes() []index {
 	return []index{{"GSI1", "GSI1PK", "GSI1SK"}, {"GSI2", "GSI2PK", "GSI2SK"}}
+}
+
+// tableForm is what DynamoDB takes for a table: its name, or, but for creating it, its ARN.
+var tableForm = regexp.MustCompile(`^(?:arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?([a-zA-Z0-9_.-]{3,255})$`)
+
+// TableName returns the name in table, a name or an ARN; ok is false where DynamoDB would take it for neither.
+func TableName(table string) (name string, ok bool) {
+	if found := tableForm.FindStringSubmatch(table); found != nil {
+		return found[1], true
+	}
+	return "", false
 }
 
 // Table returns the CreateTable input for a table: the one definition of its layout. Its TTL attribute, ttl, is enabled

@@ -56,12 +56,24 @@ func (c *charge) tryTransaction(ctx context.Context) (done bool, failed, err err
 		return c.refusedTransaction(ctx, tx, err)
 	case conflict:
 		c.conflicts++
+		if i := conflicting(err); i >= 0 {
+			c.lostAt = c.legs[i]
+		}
 		return false, c.lost(), nil
 	case unknown, throttled, unapplied:
 		return false, c.unavailable(o, err), nil
 	default:
 		return false, nil, err
 	}
+}
+
+// conflicting returns the first item that met another transaction, -1 where err does not say.
+func conflicting(err error) int {
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok {
+		return -1
+	}
+	return slices.IndexFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool { return aws.ToString(r.Code) == itemInConflict })
 }
 
 // refusedTransaction learns the images of the legs that failed. Only those are built anew: the others' conditions held.
@@ -79,6 +91,7 @@ func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err er
 			l.memory.image.Store(nil)
 			return false, nil, err
 		}
+		c.lostAt = l
 		l.learn(img, true)
 		raced, ours = raced || img != nil, ours || c.wrote(l)
 		c.raced(l, &tx.plans[i], img)

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -43,8 +44,12 @@ func (r *reader) cure(text string, known []string) string {
 	return "it can be " + oneOf(known)
 }
 
-// oneOf lists names as "a, b or c", the first of them if they are many.
+// oneOf lists names as "a, b or c", the first of them if they are many. They are quoted where one of them has to be.
 func oneOf(names []string) string {
+	written := bare
+	if slices.ContainsFunc(names, func(name string) bool { return !isIdentifier(name) }) {
+		written = quote
+	}
 	last := len(names) - 1
 	var b strings.Builder
 	for i, name := range names {
@@ -56,7 +61,7 @@ func oneOf(names []string) string {
 		case i > 0:
 			b.WriteString(", ")
 		}
-		b.WriteString(bare(name))
+		b.WriteString(written(name))
 	}
 	return b.String()
 }

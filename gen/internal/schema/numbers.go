@@ -146,6 +146,8 @@ func parsePeriod(text string) (d time.Duration, why string) {
 	switch {
 	case text == "":
 		return 0, form
+	case strings.Trim(text, "0") == "": // too short in every unit
+		return 0, ""
 	case strings.Trim(text, "0123456789_") == "":
 		return 0, fmt.Sprintf("has no unit: write ms, s, m, h or d after it, such as %ss", short(text))
 	case inDays(text) != "":

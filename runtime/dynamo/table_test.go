@@ -1,0 +1,47 @@
+package dynamo
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestTableName: what DynamoDB takes for a table, which New refuses the rest of.
+func TestTableName(t *testing.T) {
+	const arn = "arn:aws-us-gov:dynamodb:us-gov-west-1:123456789012:table/"
+	longest := strings.Repeat("x", 255)
+	for table, want := range map[string]string{
+		"rate_limits": "rate_limits", "a-1": "a-1", "..B": "..B", longest: longest, arn + "rate_limits": "rate_limits",
+		"": "", "ab": "", longest + "x": "", "rate limits": "", "tisch\n": "", "größe": "",
+		arn: "", arn + "ab": "", arn + "rate_limits/index/GSI1": "", "arn:aws:s3:::rate_limits": "",
+	} {
+		name, ok := TableName(table)
+		if name != want || ok != (want != "") {
+			t.Errorf("%q is %q, %v, want %q", table, name, ok, want)
+		}
+		_, err := New(&dynamodb.Client{}, table).Open(&runtime.Env{})
+		if (err == nil) != ok {
+			t.Errorf("New with %q: %v", table, err)
+		}
+	}
+	_, err := New(&dynamodb.Client{}, "t").Open(&runtime.Env{})
+	if !isA[*runtime.SetupError](err) {
+		t.Errorf("got a %T", err)
+	}
+	wantText(t, err, "sluice: dynamo.New: table \"t\": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN; correct the call")
+	_, err = New(nil, "").Open(&runtime.Env{})
+	wantText(t, err, "sluice: dynamo.New: the client is nil; correct the call")
+}
+
+// TestSplitVersion undoes what a bucket's cv is made of: design section 6.
+func TestSplitVersion(t *testing.T) {
+	for _, want := range [][2]int64{{0, 0}, {1, 0}, {90_000, 2 * lastVersion}, {3, 1_772_366_400_000}} {
+		revision, overrides := SplitVersion(want[0]*revisionUnit + want[1])
+		if got := [2]int64{revision, overrides}; got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+}
