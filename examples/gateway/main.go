@@ -90,7 +90,7 @@ func run(ctx context.Context, s settings, out *os.File) (err error) {
 			err = errInterrupted // whatever it broke off
 		}
 	}()
-	client, engine, err := connect(ctx, s, out)
+	client, engine, wire, err := connect(ctx, s, out)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func run(ctx context.Context, s settings, out *os.File) (err error) {
 		len(sim.tenants), processes, processes, s.duration, s.seed)
 	_, _ = fmt.Fprintf(out, "a user's call charges its project too; an override leaves project lab %s of 100,000 tpm\n",
 		texttable.Count(labTPM))
-	if sim.engine = engine; engine != nil {
+	if sim.engine, sim.wire = engine, wire; engine != nil {
 		o := outageOf(s.duration)
 		_, _ = fmt.Fprintf(out, "from %v to %v nothing answers: on_unavailable is local for gpt-4, allow for embeddings\n", o.from, o.until)
 		engine.ResetConsumed()
@@ -128,15 +128,17 @@ func run(ctx context.Context, s settings, out *os.File) (err error) {
 // trip takes what DynamoDB does from near by.
 func oneWay() memdynamo.Distribution { return memdynamo.LogNormal(2*time.Millisecond, 0.3) }
 
-// connect returns a client of the DynamoDB that the settings name, and the engine if it is the one in the process.
-func connect(ctx context.Context, s settings, out io.Writer) (*dynamodb.Client, *memdynamo.Engine, error) {
+// connect returns a client of the DynamoDB that the settings name, and the engine and the wire to it if that is the one in
+// the process.
+func connect(ctx context.Context, s settings, out io.Writer) (*dynamodb.Client, *memdynamo.Engine, *wire, error) {
 	if s.endpoint != "" || s.region != "" {
 		client, err := awsclient.New(ctx, s.endpoint, s.region)
-		return client, nil, err
+		return client, nil, nil, err
 	}
 	_, _ = fmt.Fprintln(out, "DynamoDB is the engine in this process; a round trip to it takes 4 ms, more or less")
 	engine := memdynamo.New(memdynamo.WithSeed(s.seed))
 	engine.Faults().Latency(oneWay())
 	engine.Faults().TTLLag(time.Hour) // AWS takes its time as well; a bucket that is deleted takes along what was consumed
-	return engine.Client(), engine, nil
+	wire := &wire{next: engine.HTTPClient()}
+	return engine.Client(func(o *dynamodb.Options) { o.HTTPClient = wire }), engine, wire, nil
 }

@@ -28,12 +28,15 @@ type usage struct {
 	calls      int
 	refused    int // their condition failed
 	unanswered int
+	lost       int // of these, those that may have been applied, and billed, all the same
 	read,
 	write float64
 }
 
 func (u usage) plus(v usage) usage {
-	return usage{u.calls + v.calls, u.refused + v.refused, u.unanswered + v.unanswered, u.read + v.read, u.write + v.write}
+	return usage{
+		u.calls + v.calls, u.refused + v.refused, u.unanswered + v.unanswered, u.lost + v.lost, u.read + v.read, u.write + v.write,
+	}
 }
 
 func newMeter(tenants []tenant) *meter {
@@ -92,7 +95,9 @@ func (m *meter) observer() *runtime.Observer {
 			switch e.Outcome {
 			case "refused":
 				one.refused = 1
-			case "unapplied", "unknown", "failed":
+			case "unknown":
+				one.unanswered, one.lost = 1, 1
+			case "unapplied", "failed":
 				one.unanswered = 1
 			}
 			key := pathKey{e.Resource, e.Path}

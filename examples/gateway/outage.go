@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// outage is when the engine in the process refuses connections.
+// outage is when nothing gets through to the engine in the process.
 type outage struct{ from, until time.Duration }
 
 // outageOf returns the outage of a demo that takes this long.
@@ -15,8 +19,8 @@ func outageOf(all time.Duration) outage {
 	return outage{all / 2, all/2 + min(2*time.Second, all/4)}
 }
 
-// strike brings the outage about, unless ctx ends before.
-func (o outage) strike(ctx context.Context, faults *memdynamo.Faults) {
+// strike cuts the wire for as long as the outage lasts, unless ctx ends before.
+func (o outage) strike(ctx context.Context, w *wire) {
 	began := time.Now()
 	sleep := func(until time.Duration) {
 		select {
@@ -24,18 +28,23 @@ func (o outage) strike(ctx context.Context, faults *memdynamo.Faults) {
 		case <-ctx.Done():
 		}
 	}
-	sleep(o.from - arrival)
-	if ctx.Err() != nil {
-		return
-	}
-	// What is under way arrives, and nothing sets out that takes its time: no reply is lost, so that the books stay exact.
-	faults.Latency(nil)
-	time.Sleep(arrival)
-	faults.Down(true)
-	faults.Latency(oneWay())
+	sleep(o.from)
+	w.cut.Store(ctx.Err() == nil)
 	sleep(o.until)
-	faults.Down(false)
+	w.cut.Store(false)
 }
 
-// arrival is when a round trip has ended for sure.
-const arrival = 50 * time.Millisecond
+// wire is the network to the engine in the process. While it is cut, connections are refused; what is under way arrives, so
+// that no reply is lost and the books stay exact.
+type wire struct {
+	next dynamodb.HTTPClient
+	cut  atomic.Bool
+}
+
+// Do implements dynamodb.HTTPClient.
+func (w *wire) Do(r *http.Request) (*http.Response, error) {
+	if w.cut.Load() {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	return w.next.Do(r)
+}

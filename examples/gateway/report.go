@@ -19,14 +19,8 @@ import (
 func (s *simulation) report(ctx context.Context, out io.Writer) error {
 	// Costs come second in print but first in time: the other parts read, which costs.
 	var tenants, costs, checks, bill strings.Builder
-	err := s.reportCosts(&costs)
-	if err == nil {
-		err = s.checkBill(&bill)
-	}
-	err = errors.Join(err, s.reportTenants(ctx, &tenants))
-	if err == nil {
-		err = s.check(ctx, &checks)
-	}
+	err := errors.Join(
+		s.reportCosts(&costs), s.checkBill(&bill), s.reportTenants(ctx, &tenants), s.check(ctx, &checks))
 	_, failed := io.WriteString(out, tenants.String()+costs.String()+checks.String()+bill.String())
 	return errors.Join(err, failed)
 }
@@ -218,6 +212,11 @@ func (s *simulation) checkBill(out *strings.Builder) error {
 		return nil
 	}
 	stated, billed := s.meter.usage(func(_, _ string) bool { return true }), s.engine.Consumed().Total().Total()
+	if stated.lost > 0 && stated.read <= billed.Read && stated.write <= billed.Write {
+		fmt.Fprintf(out, "bill: the engine billed %s read and %s write units, the calls above state %s and %s; of %s the reply was lost\n",
+			units(billed.Read), units(billed.Write), units(stated.read), units(stated.write), calls(stated.lost))
+		return nil
+	}
 	if stated.read != billed.Read || stated.write != billed.Write {
 		return fmt.Errorf("the calls state %s read and %s write units, the engine billed %s and %s",
 			units(stated.read), units(stated.write), units(billed.Read), units(billed.Write))

@@ -36,7 +36,8 @@ type simulation struct {
 	meter    *meter
 	ledger   *ledger
 	before   map[accountKey]int64 // consumed before the run, millitokens: the table may have been used
-	engine   *memdynamo.Engine    // in the process: it suffers an outage, and has a meter of its own; nil: another DynamoDB
+	engine   *memdynamo.Engine    // in the process, with a meter of its own; nil: another DynamoDB
+	wire     *wire                // to engine: it is cut for a while
 }
 
 // newSimulation opens the limiters, checks the table, and notes what was consumed before.
@@ -93,8 +94,8 @@ func (s *simulation) run(ctx context.Context) {
 	for i := range s.tenants {
 		calls.Go(func() { s.drive(open, ctx, &calls, i) })
 	}
-	if s.engine != nil {
-		calls.Go(func() { outageOf(s.duration).strike(open, s.engine.Faults()) })
+	if s.wire != nil {
+		calls.Go(func() { outageOf(s.duration).strike(open, s.wire) })
 	}
 	calls.Wait()
 }

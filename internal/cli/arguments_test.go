@@ -74,8 +74,6 @@ func TestBadArguments(t *testing.T) {
 		{"entity put user-1 --parent 7", `parent "7" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"entity put user-1 --parent project-#", `id of project "#" contains '#', which separates the parts of a key: replace or encode it`},
 		{"entity put user-1 --parent=", `--parent is empty: want an entity as stored, as in project-7; without --parent the stored one is kept`},
-		{"entity put user-1", "--parent is missing, which look-ups for gpt-4 need: " +
-			"run `sluice entity put user-1 --parent project-<id>`, or pass --no-cascade"},
 		{"entity show 1", `entity "1" is not <kind>-<id>: write it as it is stored, such as user-123`},
 		{"entity children team-1", `entity "team-1" is of kind team, which limits.yaml does not have: it has org, project and user`},
 		{"entity delete user-", `entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},

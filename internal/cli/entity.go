@@ -72,10 +72,6 @@ func (c entityPut) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	if needing := e.needing(e.kindOf(m.Entity)); m.Parent == "" && m.Cascade && len(needing) > 0 {
-		return usageError{fmt.Sprintf("--parent is missing, which look-ups for %s need: run `%s`, or pass --no-cascade",
-			strings.Join(needing, ", "), e.put(m.Entity))}
-	}
 	before, found, err := e.members.Get(ctx, m.Entity)
 	if err != nil {
 		return explain(e.client, err)
@@ -85,6 +81,10 @@ func (c entityPut) Run(ctx context.Context, p Program) error {
 		if err := m.Check(e.kinds); err != nil {
 			return fmt.Errorf("%w; it is what is stored of %s: pass --parent", err, m.Entity)
 		}
+	}
+	if needing := e.needing(e.kindOf(m.Entity)); m.Parent == "" && m.Cascade && len(needing) > 0 {
+		return usageError{fmt.Sprintf("--parent is missing, which look-ups for %s need: run `%s`, or pass --no-cascade",
+			strings.Join(needing, ", "), e.put(m.Entity))}
 	}
 	if err := e.members.Put(ctx, m); err != nil {
 		return explain(e.client, err)

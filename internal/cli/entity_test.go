@@ -65,8 +65,10 @@ func TestEntity(t *testing.T) {
 	s.run("entity show org-1", 1, "", "sluice: org-1 is not stored: run `sluice entity put org-1`\n")
 	s.run("entity children project-7", 0, "", "no stored entity has the parent project-7\n")
 	s.run("entity delete user-123", 0, "user-123 is not stored: nothing to delete\n", "")
+	s.run("entity put user-123", 2, "", "sluice: --parent is missing, which look-ups for gpt-4 need: "+
+		"run `sluice entity put user-123 --parent project-<id>`, or pass --no-cascade; run `sluice entity put --help`\n")
 	if n := s.items(); n != 0 {
-		t.Errorf("%d items were written by commands that read", n)
+		t.Errorf("%d items were written by commands that read, or refuse", n)
 	}
 
 	// No resource charges what is above a project, so that it need not be stored.
@@ -82,6 +84,13 @@ func TestEntity(t *testing.T) {
   org-1      -       -        not stored (not needed)
 `+takenUp, "")
 	s.run("entity put user-123 --parent project-7", 0, `stored user-123, as it was
+  ENTITY     PARENT     CASCADE
+  user-123   project-7  yes
+  project-7  org-1      yes
+  org-1      -          -        not stored (not needed)
+`+takenUp, "")
+
+	s.run("entity put user-123", 0, `stored user-123, as it was
   ENTITY     PARENT     CASCADE
   user-123   project-7  yes
   project-7  org-1      yes
