@@ -60,7 +60,7 @@ func (c *core) ask(
 	done, err := b.gate.Allow()
 	if err != nil {
 		return &UnavailableError{
-			Resource: call.Parts[0].Def.Spec().Resource, Err: fmt.Errorf("%w; last: %w", ErrBreakerOpen, b.last.Load().Err),
+			Resource: call.Parts[0].spec.Resource, Err: fmt.Errorf("%w; last: %w", ErrBreakerOpen, b.last.Load().Err),
 		}
 	}
 	says := errNeutral // of a store that panics

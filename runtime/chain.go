@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// follow gives part the buckets that a call on links, an entity's chain, charges under spec: the entity's own and, unless
-// the cascade is none, those of its ancestors whose kind has one. Of the other links, only an id from which look-ups start
-// has to be good.
-func follow(spec *Spec, part *Part, links []Link) error {
+// follow gives part the buckets that a call on links, an entity's chain, charges: the entity's own and, unless the cascade is
+// none, those of its ancestors whose kind has one. Of the other links, only an id from which look-ups start has to be good.
+func follow(part *Part, links []Link) error {
+	spec := part.spec
 	cascade := spec.Cascade != CascadeNone
 	if !cascade {
 		links = links[:1]
@@ -43,7 +43,7 @@ func follow(spec *Spec, part *Part, links []Link) error {
 			return &InvalidError{spec.Resource, "id of " + kind.Name, link.ID, reason}
 		}
 		if lookup {
-			part.above = &ancestry{spec: spec, entity: stored, kind: link.Kind}
+			part.above = &ancestry{entity: stored, kind: link.Kind}
 		}
 	}
 	return nil
@@ -64,7 +64,6 @@ func chargedAbove(spec *Spec, kind int) bool {
 
 // ancestry is where a chain goes on by look-ups: at the parent of entity, as stored.
 type ancestry struct {
-	spec   *Spec
 	entity string
 	kind   int
 }
@@ -95,24 +94,24 @@ func (c *core) resolve(ctx context.Context, call *Call) error {
 // climb looks up one parent and adds its bucket, if its kind has one. As a parent has to be of the schema's parent kind,
 // chains end, whatever is stored.
 func (c *core) climb(ctx context.Context, part *Part) error {
-	at := part.above
+	at, spec := part.above, part.spec
 	m, found, err := c.session.Member(ctx, at.entity)
 	if err != nil {
-		return at.unavailable(err)
+		return at.unavailable(spec, err)
 	}
 	if found && !m.Cascade {
 		part.above = nil
 		return nil
 	}
-	kinds := at.spec.Kinds
+	kinds := spec.Kinds
 	parent := kinds[at.kind].Parent
 	cure := fmt.Sprintf("sluice entity put %s --parent %s<id>", at.entity, kinds[parent].Prefix)
 	switch {
 	case !found:
-		return &InvalidError{at.spec.Resource, "entity", at.entity, "is not known, and so its parent is not: store it (" + cure +
+		return &InvalidError{spec.Resource, "entity", at.entity, "is not known, and so its parent is not: store it (" + cure +
 			"), or give its parent in the call"}
 	case m.Parent == "":
-		return &InvalidError{at.spec.Resource, "entity", at.entity, "is stored without a parent, which its calls need: store it (" +
+		return &InvalidError{spec.Resource, "entity", at.entity, "is stored without a parent, which its calls need: store it (" +
 			cure + "), or give its parent in the call"}
 	}
 	id, ok := strings.CutPrefix(m.Parent, kinds[parent].Prefix)
@@ -126,19 +125,19 @@ func (c *core) climb(ctx context.Context, part *Part) error {
 		part.Buckets = append(part.Buckets, Bucket{Entity: m.Parent, Kind: parent})
 	}
 	part.above = nil
-	if len(part.Buckets) <= len(kinds) && chargedAbove(at.spec, parent) { // more would be a Spec whose kinds go round
-		part.above = &ancestry{spec: at.spec, entity: m.Parent, kind: parent}
+	if len(part.Buckets) <= len(kinds) && chargedAbove(spec, parent) { // more would be a Spec whose kinds go round
+		part.above = &ancestry{entity: m.Parent, kind: parent}
 	}
 	return nil
 }
 
 // unavailable adds to err, if it is an *UnavailableError, for whom the store was asked in vain.
-func (a *ancestry) unavailable(err error) error {
+func (a *ancestry) unavailable(spec *Spec, err error) error {
 	down, ok := errors.AsType[*UnavailableError](err)
 	if !ok {
 		return err
 	}
 	own := *down // the store may have told others the same
-	own.Resource, own.Err = a.spec.Resource, fmt.Errorf("looking up the parent of %s: %w", a.entity, down.Err)
+	own.Resource, own.Err = spec.Resource, fmt.Errorf("looking up the parent of %s: %w", a.entity, down.Err)
 	return &own
 }

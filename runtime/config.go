@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -24,7 +23,8 @@ type Config[E Entity, L any] struct {
 
 // Override is what one level says of one resource. It is safe for concurrent use.
 type Override[L any] struct {
-	*resource
+	core       *core
+	spec       *Spec
 	toLimits   func(L, []*bucket.Limit) []*bucket.Limit
 	fromLimits func([]*bucket.Limit) L
 	kind       int
@@ -63,7 +63,7 @@ func (c *Config[E, L]) Kind(entity E) *Override[L] {
 
 func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
 	return &Override[L]{
-		resource: c.resource, toLimits: c.toLimits, fromLimits: c.fromLimits, kind: kind, at: at, err: err,
+		core: c.core, spec: c.spec, toLimits: c.toLimits, fromLimits: c.fromLimits, kind: kind, at: at, err: err,
 	}
 }
 
@@ -89,7 +89,7 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 		explained[i] = Explained[L]{At: level.At, Limits: c.fromLimits(level.of(c.spec))}
 	}
 	for i, name := range c.spec.Limits {
-		winner := &explained[decides(levels, i)]
+		winner := &explained[Decides(levels, i)]
 		winner.Wins = append(winner.Wins, name)
 	}
 	return explained, nil
@@ -136,12 +136,7 @@ func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision) (Revisio
 		if limit == nil {
 			continue
 		}
-		wrong := limit.Check()
-		if perCall := o.spec.Kinds[o.kind].PerCall[i]; wrong == "" && bucket.Mul(perCall, bucket.Milli) > limit.Burst {
-			wrong = fmt.Sprintf("burst %d is below the %d that a call takes (per_call): raise the burst",
-				limit.Burst/bucket.Milli, perCall)
-		}
-		if wrong != "" {
+		if wrong := limit.Check(o.spec.Kinds[o.kind].PerCall[i]); wrong != "" {
 			return "", &InvalidError{o.spec.Resource, "limit " + o.spec.Limits[i] + " of " + o.at, "", "is not possible: " + wrong}
 		}
 	}
@@ -166,12 +161,11 @@ func BindConfig[E Entity, L any](
 }
 
 // Resolve returns the limits in force for a bucket: per limit, what the first of levels that has it says, else schema's.
-// levels come in order of precedence, the entity's ahead of its kind's. Where no level says anything it returns schema
-// itself. Stores call it, so that precedence is decided in one place.
+// levels come as Decides takes them. Where no level says anything it returns schema itself. Stores call it.
 func Resolve(schema []bucket.Limit, levels ...Stored) []bucket.Limit {
 	limits := schema
 	for i := range schema {
-		winner := decides(levels, i)
+		winner := Decides(levels, i)
 		if winner == len(levels) {
 			continue
 		}
@@ -183,8 +177,9 @@ func Resolve(schema []bucket.Limit, levels ...Stored) []bucket.Limit {
 	return limits
 }
 
-// decides returns which of levels decides the i-th limit: the first that has it, len(levels) if none does.
-func decides(levels []Stored, i int) int {
+// Decides returns which of levels decides the i-th limit: the first that has it, len(levels) if none does. They come in order
+// of precedence, the entity's ahead of its kind's.
+func Decides(levels []Stored, i int) int {
 	for j := range levels {
 		if i < len(levels[j].Limits) && levels[j].Limits[i] != nil {
 			return j

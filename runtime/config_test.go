@@ -167,7 +167,7 @@ func TestBadOverrides(t *testing.T) {
 				t.Errorf("error is a %T", err)
 			}
 			equal(t, "written", store.written, 0)
-			if test.limits.TPM.Check() == "" { // it is who that is wrong
+			if test.limits.TPM.Check(0) == "" { // it is who that is wrong
 				_, _, err = test.override.Get(t.Context())
 				check(t, err, test.want)
 				check(t, test.override.Delete(t.Context(), ""), test.want)
@@ -185,7 +185,7 @@ func TestOverrideBelowPerCall(t *testing.T) {
 	_, err := config.Entity(project{"1"}).Set(t.Context(), limits{RPM: half}, "")
 	check(t, err, "")
 	_, err = config.Entity(user{"1"}).Set(t.Context(), limits{RPM: half}, "")
-	check(t, err, "sluice: gpt-4: limit rpm of user-1 is not possible: burst 0 is below the 1 that a call takes (per_call): raise the burst")
+	check(t, err, "sluice: gpt-4: limit rpm of user-1 is not possible: burst 0.5 is below the 1 that a call takes (per_call), so that none could be served: raise it")
 }
 
 func TestExplain(t *testing.T) {

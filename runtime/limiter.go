@@ -10,8 +10,8 @@ import (
 type Limiter struct{ core *core }
 
 // Check asks the store whether it can serve: the table is there, its keys, indexes and layout are right, its clock and
-// this host's agree. Call it before serving. What it finds is a *SetupError that says what to do; it fails with an *UnavailableError if
-// the store does not answer.
+// this host's agree. Call it before serving. What it finds is a *SetupError that says what to do; it fails with an
+// *UnavailableError if the store does not answer.
 func (l *Limiter) Check(ctx context.Context) error { return l.core.session.Check(ctx) }
 
 // Close waits until background work is done, or ctx is. Calls made afterwards are undefined.

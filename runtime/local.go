@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// mostLocals bounds the memory of locals: some 50 MB, where a resource has two limits. What is evicted starts again from its last image.
+// mostLocals bounds the memory of locals: some 50 MB, where a resource has two limits. What is evicted starts again from its
+// last image.
 const mostLocals = 100_000
 
 // locals holds the buckets of this process, which Local decides by while the store does not answer. It has those alone from
@@ -81,19 +82,18 @@ func (l *locals) shares(call *Call, now int64) []share {
 	var shares []share
 	for i := range call.Parts {
 		part := &call.Parts[i]
-		spec := part.Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := localKey{spec.Resource, b.Entity}
+			key := localKey{part.spec.Resource, b.Entity}
 			if at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key }); at >= 0 {
 				shares[at].add(part.Cost)
 				continue
 			}
 			own, ok := l.buckets.Get(key)
 			if !ok {
-				own = &local{key, start(spec, b, now)}
+				own = &local{key, start(part.spec, b, now)}
 			}
-			shares = append(shares, share{own, spec, part.Cost})
+			shares = append(shares, share{own, part.spec, part.Cost})
 		}
 	}
 	return shares
@@ -112,7 +112,7 @@ func show(call *Call, shares []share) {
 		part := &call.Parts[i]
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := localKey{part.Def.Spec().Resource, b.Entity}
+			key := localKey{part.spec.Resource, b.Entity}
 			at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key })
 			b.After = shares[at].image
 		}
@@ -169,11 +169,10 @@ func (l *locals) answered(call *Call) {
 	now := l.clock.Now().UnixMilli()
 	for i := range call.Parts {
 		part := &call.Parts[i]
-		spec := part.Def.Spec()
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := localKey{spec.Resource, b.Entity}
-			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(spec, b, now), now) {
+			key := localKey{part.spec.Resource, b.Entity}
+			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(part.spec, b, now), now) {
 				l.buckets.Remove(key)
 			}
 		}
@@ -213,7 +212,7 @@ func (h *held) Settle(_ context.Context, call *Call) error {
 		}
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			own, ok := h.locals.buckets.Peek(localKey{part.Def.Spec().Resource, b.Entity})
+			own, ok := h.locals.buckets.Peek(localKey{part.spec.Resource, b.Entity})
 			if ok && slices.Contains(h.of, own) {
 				own.charge(difference, now)
 				b.After = own.image

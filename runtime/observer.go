@@ -30,7 +30,7 @@ type Event struct {
 
 // StoreEvent is one call to the store.
 type StoreEvent struct {
-	Resource    string
+	Resource    string  // of a read or transact over several: the first's; "" for member, which is about none
 	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, transact; read, levels (overrides), member
 	Buckets     int     // how many a read or transact was about, where that may be several
 	Generic     bool    // the expression was built from the item, not generated

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,19 +32,6 @@ func (p Policy) String() string {
 		return "local"
 	}
 	return fmt.Sprintf("Policy(%d)", uint8(p))
-}
-
-// or returns p, or where that is 0 the strictest policy of the parts' resources: no part is treated more lightly than its
-// resource wants.
-func (p Policy) or(parts []Part) Policy {
-	if p != 0 {
-		return p
-	}
-	p = Allow
-	for i := range parts {
-		p = p.stricter(parts[i].Def.Spec().OnUnavailable)
-	}
-	return p
 }
 
 // stricter returns the one of p and q that admits less.
@@ -87,8 +75,9 @@ func newFallback(clock Clock) *fallback {
 }
 
 // admit has step, which is core.charge or core.resolve (chain.go), ask the store for call within budget. Where the store
-// cannot answer, policy decides on the whole call, whichever step it was: then who settles is not the store, call.outage
-// says why, and the lease is degraded. A call whose look-ups did not get through has the part of its chain that is known.
+// cannot answer, policy, or where that is 0 its resource's, decides on the whole call, whichever step it was: then who
+// settles is not the store, call.outage says why, and the lease is degraded. A call whose look-ups did not get through has
+// the part of its chain that is known. A call of several resources comes with a policy.
 func (c *core) admit(
 	ctx context.Context, call *Call, step func(context.Context, *Call) error, budget time.Duration, policy Policy,
 ) (settler, error) {
@@ -107,7 +96,7 @@ func (c *core) admit(
 	if !call.asked {
 		c.session.Recall(call)
 	}
-	policy = policy.or(call.Parts)
+	policy = cmp.Or(policy, call.Parts[0].spec.OnUnavailable, Allow)
 	if policy == Allow && down.Throttled {
 		policy = Local // or flooding a bucket would switch its limit off
 	}
@@ -188,6 +177,6 @@ func (c *core) warn(ctx context.Context, call *Call, policy Policy) {
 	}
 	part := &call.Parts[0]
 	c.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: the store does not answer: calls are admitted that it has no record of",
-		slog.String("resource", part.Def.Spec().Resource), slog.String("entity", part.Buckets[0].Entity),
+		slog.String("resource", part.spec.Resource), slog.String("entity", part.Buckets[0].Entity),
 		slog.String("policy", policy.String()), slog.Int("admitted", admitted), slog.Any("error", call.outage))
 }

@@ -124,12 +124,12 @@ func (r *Resource[E, C]) call(entity E, cost C) (*Call, error) {
 
 // chain makes a Call on the buckets of entity's chain, up to where the store has to be asked.
 func (r *Resource[E, C]) chain(entity E) (*Call, error) {
-	call := &Call{Called: r.core.env.Clock.Now(), Parts: []Part{{Def: r.def}}}
+	call := &Call{Called: r.core.env.Clock.Now(), Parts: []Part{{Def: r.def, spec: r.spec}}}
 	if any(entity) == nil {
 		return call, &InvalidError{r.spec.Resource, "entity", "", "is nil"}
 	}
 	var links [8]Link
-	return call, follow(r.spec, &call.Parts[0], entity.Chain(links[:0]))
+	return call, follow(&call.Parts[0], entity.Chain(links[:0]))
 }
 
 // ready says why call is not to be tried: a bad option, or a caller that has gone, whom nobody charges.

@@ -108,6 +108,7 @@ type Part struct {
 	Cost    []int64  // what each bucket is charged, or was, in millitokens and schema order
 	Actual  []int64  // what Settle makes of it
 
+	spec  *Spec     // Def's
 	above *ancestry // how the chain goes on where the caller left that to the store; nil once Buckets are complete
 }
 

@@ -28,14 +28,8 @@ func (l level) parse(text string) (int, bucket.Limit, error) {
 		return 0, bucket.Limit{}, err
 	}
 	limit, wrong := restate(l.own().Limits[i], value)
-	least := bucket.Mul(l.own().PerCall[i], bucket.Milli)
-	switch {
-	case wrong != "":
-	case limit.Check() != "":
-		wrong = limit.Check()
-	case limit.Burst < least:
-		wrong = fmt.Sprintf("burst %s is below the %s that a call takes (per_call), so that none could be served: raise it",
-			tokens(limit.Burst), tokens(least))
+	if wrong == "" {
+		wrong = limit.Check(l.own().PerCall[i])
 	}
 	if wrong != "" {
 		return 0, bucket.Limit{}, usageError{fmt.Sprintf("%q: %s", text, wrong)}

@@ -299,10 +299,8 @@ const schemaLevel = "schema"
 
 // decides returns the level that decides limit i.
 func decides(levels []runtime.Stored, i int) string {
-	for _, l := range levels {
-		if l.Limits[i] != nil {
-			return l.At
-		}
+	if at := runtime.Decides(levels, i); at < len(levels) {
+		return levels[at].At
 	}
 	return schemaLevel
 }

@@ -18,9 +18,10 @@ const (
 	day = int64(24 * time.Hour / time.Millisecond)
 )
 
-// Check says what is wrong with l as a limit and how to mend it, as a clause without l's name and in whole tokens, or
-// returns "": design section 3 bounds what a limit may be, so that int64 holds all that comes of it.
-func (l Limit) Check() string {
+// Check says what is wrong with l as a limit of calls that take perCall, in whole tokens, and how to mend it: as a clause
+// without l's name and in whole tokens, or "". Design section 3 bounds what a limit may be, so that int64 holds all that
+// comes of it; of a burst below perCall nothing could be served.
+func (l Limit) Check(perCall int64) string {
 	for _, n := range []struct {
 		what  string
 		milli int64
@@ -42,6 +43,9 @@ func (l Limit) Check() string {
 	case l.Burst < l.Capacity:
 		return fmt.Sprintf("burst %s is below the capacity %s: raise the burst or lower the capacity",
 			tokens(l.Burst), tokens(l.Capacity))
+	case l.Burst < Mul(perCall, Milli):
+		return fmt.Sprintf("burst %s is below the %d that a call takes (per_call), so that none could be served: raise it",
+			tokens(l.Burst), perCall)
 	case l.Refill > maxPerSecond*l.Period: // at most 3.2*10^17
 		return fmt.Sprintf("refill %s every %v is above %d a second: lower the refill or raise the period",
 			tokens(l.Refill), milliseconds(l.Period), maxPerSecond)

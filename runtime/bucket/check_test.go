@@ -56,10 +56,19 @@ func TestCheck(t *testing.T) {
 			"burst 1000000000000 takes more than 3650 days to be full from empty, at 0.001 every 8784h0m0s: raise the refill or lower the burst"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := test.limit.Check(); got != test.want {
+			if got := test.limit.Check(0); got != test.want {
 				t.Errorf("%+v: %s\nwant: %s", test.limit, got, test.want)
 			}
 		})
+	}
+
+	const below = "burst 5.5 is below the 6 that a call takes (per_call), so that none could be served: raise it"
+	half := bucket.Limit{Capacity: 5500, Burst: 5500, Refill: 1000, Period: 1000}
+	if got := half.Check(5); got != "" {
+		t.Errorf("for calls that take 5: %s", got)
+	}
+	if got := half.Check(6); got != below {
+		t.Errorf("for calls that take 6: %s\nwant: %s", got, below)
 	}
 }
 

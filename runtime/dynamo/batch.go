@@ -89,7 +89,7 @@ func (c *charge) batch(ctx context.Context, keys []codec.Item, consistent bool, 
 		c.observe(c.legs[0], event)
 		return o, nil, explain(c.table, o, err)
 	}
-	c.retries.succeeded()
+	c.retries.answered(applied)
 	c.observe(c.legs[0], event)
 	c.skew.watch(c.env, began, got.metadata)
 	maps.Copy(items, got.items)

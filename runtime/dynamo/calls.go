@@ -104,7 +104,7 @@ func (l *leg) take(s *shape) {
 
 // Acquire implements runtime.Session. One part goes as its resource's cascade says, several go together.
 func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
-	legs, err := s.legs(call, func(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost })
+	legs, err := s.legs(call, asked)
 	if err != nil {
 		return err
 	}
@@ -113,6 +113,9 @@ func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
 	}
 	return s.charge(ctx, legs)
 }
+
+// asked is what an acquire takes of each bucket of a part.
+func asked(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost }
 
 // Settle implements runtime.Session. What the acquire could not charge, because a bucket had no such limit, is neither
 // charged nor given back now. Each bucket is settled on its own and at its own price, a write unit: all or none, which a
@@ -157,7 +160,7 @@ func (s *session) settle(ctx context.Context, legs []*leg) error {
 
 // Peek implements runtime.Session.
 func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
-	legs, err := s.legs(call, func(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost })
+	legs, err := s.legs(call, asked)
 	if err != nil {
 		return err
 	}
@@ -178,5 +181,5 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 // Recall implements runtime.Session. Whatever is remembered of a bucket is shown as its leg is made; too many of them
 // are an error for those alone who charge them.
 func (s *session) Recall(call *runtime.Call) {
-	_, _ = s.legs(call, func(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost })
+	_, _ = s.legs(call, asked)
 }

@@ -21,7 +21,6 @@ type charge struct {
 	settling bool
 	op       string
 
-	unknown   bool // some try may have been applied, or was although it failed
 	tries     int  // writes, and reads that failed
 	lostAt    *leg // where the last race was lost; nil for the first leg
 	budget    int  // of tries
@@ -39,7 +38,7 @@ func (s *session) newCharge(legs []*leg) *charge {
 func (s *session) charge(ctx context.Context, legs []*leg) error {
 	c := s.newCharge(legs)
 	err := c.run(ctx)
-	if err != nil && c.unknown && !c.settling {
+	if err != nil && c.unknown() && !c.settling {
 		c.giveBack(ctx)
 	}
 	return err
@@ -185,12 +184,15 @@ func (c *charge) look(ctx context.Context) (done bool, failed, err error) {
 		c.tries++
 		return false, c.unavailable(o, err), nil
 	}
-	if c.unknown && len(c.legs) == 1 && c.wrote(c.legs[0]) { // a try without reply had been applied
-		c.finish(ctx, c.legs[0].sent)
+	if c.unknown() && len(c.legs) == 1 && c.wrote(c.legs[0]) { // a try without reply had been applied
+		c.finish(ctx, c.legs[0], c.legs[0].sent)
 		return true, nil, nil
 	}
 	return false, nil, nil
 }
+
+// unknown reports that some try may have been applied, or was although it failed. A transaction is of all legs.
+func (c *charge) unknown() bool { return c.legs[0].sent != nil }
 
 // wrote reports that the last write of l, as far as is known, was this charge.
 func (c *charge) wrote(l *leg) bool { return l.view.img != nil && l.view.img.Op == c.op }
@@ -250,21 +252,19 @@ func (c *charge) tryOne(ctx context.Context, l *leg) (done bool, failed, err err
 	defer cancel()
 	r := c.send(attempt, l, &p, op)
 	if !p.bare && (r.outcome == unknown || r.stands) {
-		c.unknown, l.sent = true, &p
+		l.sent = &p
 	}
 	switch r.outcome {
 	case applied:
-		c.retries.succeeded()
 		l.learn(r.img, true)
 		if p.bare {
 			c.recordRevision(ctx)
 			return false, nil, nil
 		}
-		c.finish(ctx, &p)
+		c.finish(ctx, l, &p)
 		return true, nil, nil
 	case refused:
-		c.retries.succeeded()
-		return c.refused(ctx, l, &p, op, r)
+		return c.refused(ctx, l, &p, r.img)
 	case conflict:
 		c.conflicts++
 		return false, c.lost(), nil
@@ -285,16 +285,16 @@ func (c *charge) tryOne(ctx context.Context, l *leg) (done bool, failed, err err
 func negative(n int64) bool { return n < 0 }
 
 // refused draws the consequence of a failed condition, whose image is the truth.
-func (c *charge) refused(ctx context.Context, l *leg, p *plan, op string, r reply) (done bool, failed, err error) {
-	l.learn(r.img, true)
+func (c *charge) refused(ctx context.Context, l *leg, p *plan, found *bucket.Image) (done bool, failed, err error) {
+	l.learn(found, true)
 	switch {
-	case r.img != nil && r.img.Op == op && !p.bare: // an earlier copy had been applied
-		c.finish(ctx, p)
+	case !p.bare && c.wrote(l): // an earlier copy had been applied
+		c.finish(ctx, l, p)
 		return true, nil, nil
-	case r.img == nil && c.tries < c.budget: // nobody to race with
+	case found == nil && c.tries < c.budget: // nobody to race with
 		return false, nil, nil
 	}
-	c.raced(l, p, r.img)
+	c.raced(l, p, found)
 	return false, c.lost(), nil
 }
 
@@ -327,7 +327,7 @@ func (c *charge) lost() error {
 	if c.lostAt != nil {
 		l = c.lostAt
 	}
-	if !c.unknown && !c.settling {
+	if !c.unknown() && !c.settling {
 		return &runtime.ContendedError{Resource: l.spec.Resource, Entity: l.entity, Attempts: c.tries, Conflicts: c.conflicts}
 	}
 	return &runtime.UnavailableError{Resource: l.spec.Resource, Attempts: c.tries, Throttled: c.throttled, Err: errContended}
@@ -335,13 +335,9 @@ func (c *charge) lost() error {
 
 var errContended = errors.New("every write lost its race against other writers")
 
-// finish notes what the applied plan of the only leg did.
-func (c *charge) finish(ctx context.Context, p *plan) {
-	l := c.legs[0]
-	l.committed(p)
-	if p.path == reshape {
-		c.recordRevision(ctx)
-	}
+// finish notes what p did, the applied plan of the only leg, and mends what it left.
+func (c *charge) finish(ctx context.Context, l *leg, p *plan) {
+	c.committed(ctx, l, p)
 	c.mend(ctx, l)
 }
 
@@ -358,15 +354,18 @@ func (s *session) mend(ctx context.Context, l *leg) {
 	}
 }
 
-// committed tells the caller which limits the bucket had no use for. An earlier try of the same call may have said so of
-// others.
-func (l *leg) committed(p *plan) {
+// committed notes what p did, l's applied plan: it tells the caller which limits the bucket had no use for. An earlier try
+// of the same call may have said so of others.
+func (c *charge) committed(ctx context.Context, l *leg, p *plan) {
 	dropped := p.missing
 	if dropped != nil {
 		dropped = dropped[:len(l.cost)]
 	}
 	for _, b := range l.buckets {
 		b.Dropped = dropped
+	}
+	if p.path == reshape {
+		c.recordRevision(ctx)
 	}
 }
 

@@ -19,7 +19,7 @@
 // (Overrides), both of which a process remembers for a while. What is read together comes in one BatchGetItem.
 //
 // The store repeats what had no answer, within bounds, because it knows what is safe: a charge is recognised by its op, or
-// its transaction's token; what gives tokens back goes out once.
+// its transaction's token; a settle that gives tokens back goes out once.
 package dynamo
 
 import (
@@ -86,7 +86,8 @@ func ImageCache(buckets int) Option {
 	}
 }
 
-// Attempts sets how many writes an acquire may try before it fails with a *runtime.ContendedError; the default is 8.
+// Attempts sets how many tries an acquire has, of writes and of reads without an answer, before it fails: with a
+// *runtime.ContendedError where the last one lost its race, else with a *runtime.UnavailableError. The default is 8.
 func Attempts(n int) Option {
 	return func(o *options) error {
 		if n < 1 {
@@ -97,8 +98,8 @@ func Attempts(n int) Option {
 	}
 }
 
-// New returns a store on table, its name or its ARN. It does no I/O; a bad option is reported by the generated New. Retries of the client do
-// not apply to the store's writes: the store repeats, because it knows what is safe to repeat.
+// New returns a store on table, its name or its ARN. It does no I/O; a bad option is reported by the generated New. Retries of
+// the client do not apply to the store's writes: the store repeats, because it knows what is safe to repeat.
 func New(client API, table string, opts ...Option) *Store {
 	s := &Store{api: client, table: table, options: options{
 		images: DefaultImageCache, attempts: DefaultAttempts, jitter: rand.Float64, choose: choose,
@@ -136,12 +137,12 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	if err != nil {
 		return nil, err
 	}
-	members, err := newRecent(s.images)
+	lookups, err := newRecent(s.images)
 	if err != nil {
 		return nil, err
 	}
 	opened := &session{
-		Store: s, env: env, images: images, recent: members, resources: make(map[runtime.Definition]*resource, len(defs)),
+		Store: s, env: env, images: images, recent: lookups, resources: make(map[runtime.Definition]*resource, len(defs)),
 		background: tasks{within: &s.background}, retries: newRetryBudget(),
 	}
 	for _, def := range defs {

@@ -9,9 +9,7 @@ import (
 // since. It does not keep the caller waiting: Close does that.
 func (c *charge) giveBack(ctx context.Context) {
 	for _, l := range c.legs {
-		if l.sent != nil {
-			c.background.start(func() { c.undo(ctx, l, l.sent) })
-		}
+		c.background.start(func() { c.undo(ctx, l, l.sent) })
 	}
 }
 

@@ -46,6 +46,13 @@ func (s *session) fresh(read, now int64) bool {
 	return age >= 0 && age < s.env.CacheTTL.Milliseconds()
 }
 
+// spared is when what is due, but cannot be read now, is said to have been read: it is fresh for another second, in which no
+// call waits for another try.
+func (s *session) spared(now int64) int64 {
+	ttl := s.env.CacheTTL
+	return now - (ttl - min(ttl, time.Second)).Milliseconds()
+}
+
 // lacksLevels says whether l's overrides have to be read: once in a call at the most, whatever the TTL, and once more where
 // the bucket has seen newer ones. A settle works with the bucket's own parameters.
 func (s *session) lacksLevels(l *leg, now int64) lack {
@@ -186,11 +193,10 @@ func (c *charge) withOld(o outcome, now int64) outcome {
 			return o
 		}
 	}
-	ttl := c.env.CacheTTL
 	for _, l := range c.legs {
 		if l.lacks != 0 {
 			old := *l.shape
-			old.read, old.again = now-(ttl-min(ttl, time.Second)).Milliseconds(), true
+			old.read, old.again = c.spared(now), true
 			l.resolved = true
 			l.memory.shape.Store(&old)
 			l.take(&old)

@@ -283,7 +283,7 @@ func decodeLimit(d *codec.Decoder, name string) (*bucket.Limit, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
-	if wrong := l.Check(); wrong != "" {
+	if wrong := l.Check(0); wrong != "" {
 		return nil, fmt.Errorf("limit %s: %s", name, wrong)
 	}
 	return l, nil

@@ -15,7 +15,7 @@ import (
 type patience struct {
 	table  string
 	tries  int
-	budget *retryBudget // nil for who is not many
+	budget *retryBudget // nil where calls are too few to need one: an operator's
 	after  func(time.Duration) <-chan time.Time
 	jitter func() float64 // in [0, 1)
 }
@@ -43,7 +43,7 @@ func (p *patience) call(ctx context.Context, do func() error) error {
 		o, _ := classify(err)
 		if err == nil || o == refused {
 			if p.budget != nil {
-				p.budget.succeeded()
+				p.budget.answered(applied)
 			}
 			return err
 		}

@@ -234,3 +234,25 @@ func planReshape(cost []int64, img *bucket.Image, s *shape, now int64) plan {
 	}
 	return p
 }
+
+// fence guards limits that the plan leaves unguarded against more debt than its ttl allows for. A single update sees what
+// it left and mends a ttl that is too short; inside a transaction nothing is seen. Every ttl lasts for a debt of a burst.
+func (p *plan) fence() {
+	if p.img == nil || p.verdict != write {
+		return
+	}
+	p.fenced = true
+	for i, b := range balancesOf(p.img).all {
+		if i < len(p.lo) && p.lo[i] == math.MinInt64 {
+			p.lo[i] = min(b.Tokens, -min(b.Burst, p.burst(i, b))/2)
+		}
+	}
+}
+
+// burst is what limit i's burst will be.
+func (p *plan) burst(i int, b bucket.Balance) int64 {
+	if p.path == reshape && i < len(p.limits) {
+		return p.limits[i].Burst
+	}
+	return b.Burst
+}

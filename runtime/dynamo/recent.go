@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -112,8 +111,7 @@ func (s *session) lookUp(ctx context.Context, entity string) (memberRead, error)
 			return memberRead{}, err
 		}
 		a = old
-		ttl := s.env.CacheTTL
-		a.read = now - (ttl - min(ttl, time.Second)).Milliseconds() // good for a second, in which no call waits for another try
+		a.read = s.spared(now)
 	}
 	s.recent.remember(entity, a, changes)
 	return a, nil

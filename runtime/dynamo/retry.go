@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// retryBudget keeps retries from multiplying the load of an outage: each one after a failure takes retryCost, each answer
-// of DynamoDB gives one back. When it is spent, at most one call in five is a retry. Lost races do not count: they are
-// answers.
+// retryBudget keeps retries from multiplying the load of an outage: each one after a failure takes retryCost, each call
+// that DynamoDB carries out, or refuses by its condition, gives one back. When it is spent, at most one call in five is a
+// retry. Lost races do not count: they are answers.
 type retryBudget struct{ tokens *ratelimit.TokenRateLimit }
 
 const (
@@ -31,7 +31,12 @@ func (b *retryBudget) take(ctx context.Context) bool {
 	return err == nil
 }
 
-func (b *retryBudget) succeeded() { _ = b.tokens.AddTokens(1) } // never fails
+// answered gives back for a call that ended with o, if that is an answer.
+func (b *retryBudget) answered(o outcome) {
+	if o == applied || o == refused {
+		_ = b.tokens.AddTokens(1) // never fails
+	}
+}
 
 // again waits for the next try, or returns why there is none, failed being what the last one met.
 func (c *charge) again(ctx context.Context, failed error) error {

@@ -78,6 +78,7 @@ func (s *session) send(ctx context.Context, l *leg, p *plan, op string) reply {
 			l.memory.image.Store(nil) // the next call reads first, and so is not charged
 		}
 	}
+	s.retries.answered(r.outcome)
 	s.observe(l, runtime.StoreEvent{
 		Path: p.name(), Generic: p.generic, Outcome: r.outcome.String(),
 		Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
@@ -108,7 +109,7 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 	if c := out.ConsumedCapacity; c != nil {
 		event.Read = aws.ToFloat64(c.CapacityUnits)
 	}
-	s.retries.succeeded()
+	s.retries.answered(applied)
 	s.observe(l, event)
 	s.skew.watch(s.env, began, out.ResultMetadata)
 	img, err := l.decode(out.Item)

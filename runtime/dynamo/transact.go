@@ -36,23 +36,24 @@ func (c *charge) tryTransaction(ctx context.Context) (done bool, failed, err err
 	_, atWork := errors.AsType[*types.TransactionInProgressException](err)
 	switch {
 	case o == unknown, atWork:
-		c.pending, c.unknown = tx, true
+		c.pending = tx
+		for i, l := range c.legs {
+			l.sent = &tx.plans[i]
+		}
 	case o == applied, o == refused, o == fatal:
 		c.pending = nil
 	} // else this try has met others, and says nothing of those before it
-	for i, l := range c.legs {
-		l.passed, l.sent = false, &tx.plans[i]
+	for _, l := range c.legs {
+		l.passed = false
 	}
 	switch o {
 	case applied:
-		c.retries.succeeded()
 		for i, l := range c.legs {
 			l.learn(tx.plans[i].predict(c.op), false)
+			c.committed(ctx, l, &tx.plans[i])
 		}
-		c.committed(ctx, tx)
 		return true, nil, nil
 	case refused:
-		c.retries.succeeded()
 		return c.refusedTransaction(ctx, tx, err)
 	case conflict:
 		c.conflicts++
@@ -77,7 +78,7 @@ func conflicting(err error) int {
 }
 
 // refusedTransaction learns the images of the legs that failed. Only those are built anew: the others' conditions held.
-func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err error) (done bool, failed, fatal error) {
+func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err error) (done bool, failed, failure error) {
 	cancelled, _ := errors.AsType[*types.TransactionCanceledException](err)
 	raced, ours := false, false
 	for i, l := range c.legs {
@@ -98,23 +99,14 @@ func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err er
 	}
 	switch {
 	case ours: // an earlier copy, under another token, arrived late: all legs of it, or none
-		c.committed(ctx, tx)
+		for i, l := range c.legs {
+			c.committed(ctx, l, &tx.plans[i])
+		}
 		return true, nil, nil
 	case !raced && c.tries < c.budget: // nobody to race with
 		return false, nil, nil
 	}
 	return false, c.lost(), nil
-}
-
-// committed notes what the applied plans of tx did.
-func (c *charge) committed(ctx context.Context, tx *transaction) {
-	for i, l := range c.legs {
-		p := &tx.plans[i]
-		l.committed(p)
-		if p.path == reshape {
-			c.recordRevision(ctx)
-		}
-	}
 }
 
 // transaction builds the legs' plans.
@@ -167,6 +159,7 @@ func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (outcome,
 		}
 		err = explain(c.table, o, err)
 	}
+	c.retries.answered(o)
 	event.Outcome, event.Took = o.String(), c.env.Clock.Now().Sub(began)
 	c.observe(c.legs[0], event)
 	c.skew.watch(c.env, began, metadata)

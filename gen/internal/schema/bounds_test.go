@@ -26,7 +26,7 @@ func TestBoundsOfTheRuntime(t *testing.T) {
 				"      rpm: {capacity: %d, burst: %d, refill: %d, every: %dms}\n", n.Capacity, n.Burst, n.Refill, n.Period.Milliseconds()))
 			limit := bucket.Per(n.Capacity, n.Period).WithBurst(n.Burst)
 			limit.Refill = bucket.Mul(n.Refill, bucket.Milli)
-			wrong := limit.Check()
+			wrong := limit.Check(0)
 			if (wrong == "") != (len(problems) == 0) {
 				t.Fatalf("%+v:\nbucket: %s\nschema: %v", n, wrong, problems)
 			}

@@ -41,7 +41,7 @@ func resourceNamesInGo(goName string) []string {
 	}
 	private := Unexported(goName)
 	names = append(names, private)
-	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf", "Script"} { // Script: for Redis, to come
+	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf", "Script"} { // Script is kept for the Redis store
 		names = append(names, private+s)
 	}
 	names = append(names, private+"CreateCondition")
