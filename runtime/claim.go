@@ -43,8 +43,8 @@ func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 	return c
 }
 
-// AcquireAll takes all claims or none, in one transaction whatever the cascades; parts that meet in one bucket are added
-// up. It is bounded by the shortest Budget of the claims' resources. Where the store cannot answer, their strictest policy
+// AcquireAll takes all claims or none: several in one transaction, whatever the cascades, and parts that meet in one bucket
+// added up. It is bounded by the shortest Budget of the claims' resources. Where the store cannot answer, their strictest policy
 // decides for all: Deny, then Local, then Allow.
 //
 // It fails as Acquire does, and with an *InvalidError for a claim that is nil, was admitted before or is there twice. Then

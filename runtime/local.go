@@ -123,10 +123,7 @@ func show(call *Call, shares []share) {
 // What the image has under other parameters is refilled and capped by those first, as a reshape does it; the new burst
 // caps whatever is made of it.
 func start(spec *Spec, b *Bucket, now int64) *bucket.Image {
-	limits := b.Limits
-	if limits == nil {
-		limits = spec.Kinds[b.Kind].Limits
-	}
+	limits := b.limits(spec)
 	img := &bucket.Image{Refilled: now, Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
 	if b.After == nil {
 		return img

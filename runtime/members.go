@@ -15,8 +15,8 @@ type Entities struct{ core *core }
 func (l *Limiter) Entities() *Entities { return &Entities{core: l.core} }
 
 // Put stores that entity's parent is the one it has, in place of what was stored of it: its own link alone, not what its
-// parent's parent is. A parent without id is none: look-ups that need it fail then. Processes that have looked entity up
-// remember what was stored before for as long as WithCacheTTL says.
+// parent's parent is. A parent without id is none: look-ups that need it fail then. Other processes that have looked entity
+// up remember what was stored before for as long as WithCacheTTL says.
 func (e *Entities) Put(ctx context.Context, entity Entity, opts ...PutOption) error {
 	link, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {

@@ -56,11 +56,7 @@ func (r *resource) least(buckets []Bucket, now int64) []int64 {
 // balances returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full, by the
 // parameters in force where the store has said which those are.
 func (r *resource) balances(b *Bucket) ([]bucket.Balance, int64) {
-	limits := b.Limits
-	if limits == nil {
-		limits = r.spec.Kinds[b.Kind].Limits
-	}
-	full := bucket.Full(limits)
+	full := bucket.Full(b.limits(r.spec))
 	if b.After == nil {
 		return full, 0
 	}

@@ -120,3 +120,11 @@ type Bucket struct {
 	After   *bucket.Image  // as the call left it, found it or refused it
 	Dropped []bool         // limits that this bucket lacked, so that they were not charged; nil when it had all
 }
+
+// limits returns the parameters in force for b, as far as they are known: else the schema's.
+func (b *Bucket) limits(spec *Spec) []bucket.Limit {
+	if b.Limits != nil {
+		return b.Limits
+	}
+	return spec.Kinds[b.Kind].Limits
+}

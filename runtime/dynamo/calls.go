@@ -125,9 +125,6 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 	if err != nil {
 		return err
 	}
-	legs = slices.DeleteFunc(legs, func(l *leg) bool {
-		return !slices.ContainsFunc(l.cost, func(n int64) bool { return n != 0 })
-	})
 	return s.settle(ctx, legs)
 }
 
@@ -142,8 +139,11 @@ func difference(part *runtime.Part, b *runtime.Bucket) []int64 {
 	return cost
 }
 
-// settle writes each leg's cost, side by side.
+// settle writes each leg's cost, where it is any, side by side.
 func (s *session) settle(ctx context.Context, legs []*leg) error {
+	legs = slices.DeleteFunc(legs, func(l *leg) bool {
+		return !slices.ContainsFunc(l.cost, func(n int64) bool { return n != 0 })
+	})
 	errs := make([]error, len(legs))
 	var running sync.WaitGroup
 	for i, l := range legs {

@@ -17,12 +17,11 @@ import (
 type charge struct {
 	*session
 
-	legs     []*leg
-	settling bool
-	op       string
+	legs []*leg
+	op   string
 
 	tries     int  // writes, and reads that failed
-	lostAt    *leg // where the last race was lost; nil for the first leg
+	lostAt    *leg // where the last race was lost
 	budget    int  // of tries
 	conflicts int  // tries that met a transaction
 	throttled bool // some try was
@@ -31,14 +30,17 @@ type charge struct {
 }
 
 func (s *session) newCharge(legs []*leg) *charge {
-	return &charge{session: s, legs: legs, settling: legs[0].settle, op: newOp(), budget: s.attempts}
+	return &charge{session: s, legs: legs, op: newOp(), lostAt: legs[0], budget: s.attempts}
 }
+
+// settling reports that it settles a lease, of which it has one bucket.
+func (c *charge) settling() bool { return c.legs[0].settle }
 
 // charge drives the legs' wants to one committed write, or to the reason why there is none.
 func (s *session) charge(ctx context.Context, legs []*leg) error {
 	c := s.newCharge(legs)
 	err := c.run(ctx)
-	if err != nil && c.unknown() && !c.settling {
+	if err != nil && c.unknown() && !c.settling() {
 		c.giveBack(ctx)
 	}
 	return err
@@ -102,7 +104,6 @@ func (c *charge) choices(now int64) verdict {
 			continue
 		}
 		l.plan = c.choose(&l.want, l.current(now), now)
-		l.plan.settle = l.settle
 		l.lacks |= l.lacksWhole(&l.plan)
 		switch l.plan.verdict {
 		case look:
@@ -199,19 +200,7 @@ func (c *charge) wrote(l *leg) bool { return l.view.img != nil && l.view.img.Op 
 
 // peek reads the buckets consistently, and the overrides where they are due.
 func (c *charge) peek(ctx context.Context) error {
-	for {
-		now := c.now()
-		lacking := false
-		for _, l := range c.legs {
-			l.lacks = c.lacksLevels(l, now)
-			if !l.view.truth {
-				l.lacks |= image
-			}
-			lacking = lacking || l.lacks != 0
-		}
-		if !lacking {
-			return nil
-		}
+	for c.lacking(func(l *leg) bool { return !l.view.truth }) {
 		_, failed, err := c.look(ctx)
 		if err == nil && failed != nil {
 			err = c.again(ctx, failed)
@@ -220,6 +209,21 @@ func (c *charge) peek(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// lacking notes what is to be read: overrides that are due, and images that unread says so of. It reports whether that is
+// anything.
+func (c *charge) lacking(unread func(*leg) bool) bool {
+	now, lacking := c.now(), false
+	for _, l := range c.legs {
+		l.lacks = c.lacksLevels(l, now)
+		if unread(l) {
+			l.lacks |= image
+		}
+		lacking = lacking || l.lacks != 0
+	}
+	return lacking
 }
 
 // try sends what was chosen: a bare reshape by itself, ahead of the rest. Its results are look's.
@@ -323,11 +327,8 @@ func (c *charge) unavailable(o outcome, err error) error {
 // lost returns the error of a charge that lost its races. It is a ContendedError, which promises that nothing was charged
 // and that trying again is safe, only where that is so.
 func (c *charge) lost() error {
-	l := c.legs[0]
-	if c.lostAt != nil {
-		l = c.lostAt
-	}
-	if !c.unknown() && !c.settling {
+	l := c.lostAt
+	if !c.unknown() && !c.settling() {
 		return &runtime.ContendedError{Resource: l.spec.Resource, Entity: l.entity, Attempts: c.tries, Conflicts: c.conflicts}
 	}
 	return &runtime.UnavailableError{Resource: l.spec.Resource, Attempts: c.tries, Throttled: c.throttled, Err: errContended}

@@ -30,15 +30,8 @@ func (s *session) compensated(ctx context.Context, legs []*leg) error {
 
 // prefetch reads what is missing of all legs in one call. Where that fails for want of an answer, the charges try again.
 func (s *session) prefetch(ctx context.Context, legs []*leg) error {
-	c, now := s.newCharge(legs), s.now()
-	lacking := false
-	for _, l := range legs {
-		if l.lacks = s.lacksLevels(l, now); l.view.img == nil {
-			l.lacks |= image
-		}
-		lacking = lacking || l.lacks != 0
-	}
-	if !lacking {
+	c := s.newCharge(legs)
+	if !c.lacking(func(l *leg) bool { return l.view.img == nil }) {
 		return nil
 	}
 	_, _, err := c.look(ctx)
@@ -95,16 +88,9 @@ func (s *session) refund(ctx context.Context, legs []*leg) {
 	}
 	back := make([]*leg, len(legs))
 	for i, l := range legs {
-		cost := negated(l.cost)
-		if dropped := l.buckets[0].Dropped; dropped != nil {
-			for j := range cost {
-				if dropped[j] {
-					cost[j] = 0
-				}
-			}
-		}
+		charged := &runtime.Part{Cost: l.cost, Actual: make([]int64, len(l.cost))}
 		own := &runtime.Bucket{Entity: l.entity, Kind: l.kind}
-		back[i] = s.leg(l.resource, own, want{cost: cost, called: s.now()})
+		back[i] = s.leg(l.resource, own, want{cost: difference(charged, l.buckets[0]), called: s.now()})
 	}
 	done := make(chan struct{})
 	s.background.start(func() {

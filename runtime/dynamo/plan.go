@@ -29,7 +29,6 @@ type plan struct {
 	path    path
 	generic bool // built from the image: the generated text does not fit it
 	bare    bool // a reshape that charges nothing, since the call is to be denied
-	settle  bool // it settles a lease
 
 	img         *bucket.Image // what the condition is computed from
 	limits      []bucket.Limit

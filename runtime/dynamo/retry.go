@@ -43,12 +43,12 @@ func (c *charge) again(ctx context.Context, failed error) error {
 	if ctx.Err() != nil {
 		return c.ended(ctx, failed)
 	}
-	if !c.settling && c.tries >= c.budget {
+	if !c.settling() && c.tries >= c.budget {
 		return failed
 	}
 	most := longest(firstPause, c.tries)
 	if _, outage := errors.AsType[*runtime.UnavailableError](failed); outage && !errors.Is(failed, errContended) && !c.retries.take(ctx) {
-		if !c.settling {
+		if !c.settling() {
 			return failed
 		}
 		most = time.Second // it has until its time-out, and nowhere else to go

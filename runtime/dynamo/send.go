@@ -80,7 +80,7 @@ func (s *session) send(ctx context.Context, l *leg, p *plan, op string) reply {
 	}
 	s.retries.answered(r.outcome)
 	s.observe(l, runtime.StoreEvent{
-		Path: p.name(), Generic: p.generic, Outcome: r.outcome.String(),
+		Path: p.name(l.settle), Generic: p.generic, Outcome: r.outcome.String(),
 		Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
 	})
 	s.skew.watch(s.env, began, metadata)
@@ -167,14 +167,14 @@ func (l *leg) decode(item codec.Item) (*bucket.Image, error) {
 	return img, nil
 }
 
-// name is the path as observers see it.
-func (p *plan) name() string {
+// name is the path as observers see it, which know a settle that charges as one.
+func (p *plan) name(settle bool) string {
 	switch {
 	case p.undo != "":
 		return "undo"
 	case p.repair:
 		return "repair"
-	case p.settle && p.path != adjust:
+	case settle && p.path != adjust:
 		return "settle"
 	}
 	return p.path.String()
