@@ -18,13 +18,14 @@ func dynamoDB(f *file, r *model.Resource) {
 	}
 	key(f, r)
 	decode(f, r)
+	decodeLevels(f, r)
 	marshal(f, r)
 	unmarshal(f, r)
 }
 
 func item() *jen.Statement { return jen.Qual(codecPath, "Item") }
 
-// number and text encode an attribute; write is a field of the Write.
+// number and text encode an attribute; write is a field or a method of the Write.
 func number(v jen.Code) *jen.Statement { return jen.Qual(codecPath, "N").Call(v) }
 func text(v jen.Code) *jen.Statement   { return jen.Qual(codecPath, "S").Call(v) }
 func write(name string) *jen.Statement { return jen.Id("w").Dot(name) }
@@ -38,11 +39,11 @@ func path(f *file, r *model.Resource, p *expr.Path) {
 	}
 	f.decl("", jen.Const().Id(p.Path.Update).Op("=").Add(raw(p.Update)))
 	f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
-	body := []jen.Code{define("v", write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition)))}
+	body := []jen.Code{write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition))}
 	for _, o := range p.Operands {
-		body = append(body, jen.Id("v").Index(jen.Lit(o.Placeholder)).Op("=").Add(operand(o)))
+		body = append(body, operand(o))
 	}
-	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(r, p, body...))
+	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(r, p, append(body, write("End").Call())...))
 }
 
 func builder(r *model.Resource, p *expr.Path, body ...jen.Code) jen.Code {
@@ -63,40 +64,52 @@ func purpose(method string) string {
 	return "stores parameters, adds limits that the bucket lacks, drops removed ones, and takes the cost."
 }
 
-// operand is the Go code of an operand's value.
+// operand is the Go code that gives an operand its value.
 func operand(o expr.Operand) jen.Code {
+	method := "N"
+	switch o.Value {
+	case expr.Op:
+		method = "S"
+	case expr.Lo, expr.Hi:
+		method = "Bound"
+	}
+	return write(method).Call(jen.Lit(o.Placeholder), value(o))
+}
+
+// value is the Go code of an operand's value.
+func value(o expr.Operand) jen.Code {
 	of := func(vector string) *jen.Statement { return write(vector).Index(jen.Lit(o.Limit)) }
 	switch o.Value {
 	case expr.Refilled:
-		return number(write("RF"))
+		return write("RF")
 	case expr.RefilledSeen:
-		return number(write("Image").Dot("Refilled"))
+		return write("Image").Dot("Refilled")
 	case expr.Version:
-		return number(write("CV"))
+		return write("CV")
 	case expr.VersionSeen:
-		return number(write("Image").Dot("Version"))
+		return write("Image").Dot("Version")
 	case expr.Op:
-		return text(write("Op"))
+		return write("Op")
 	case expr.TTL:
-		return number(write("TTL"))
+		return write("TTL")
 	case expr.Net:
-		return number(jen.Qual(bucketPath, "Sub").Call(of("Fill"), of("Cost")))
+		return jen.Qual(bucketPath, "Sub").Call(of("Fill"), of("Cost"))
 	case expr.Given:
-		return number(jen.Op("-").Add(of("Cost")))
+		return jen.Op("-").Add(of("Cost"))
 	case expr.Used:
-		return number(of("Cost"))
+		return of("Cost")
 	case expr.Lo:
-		return jen.Qual(codecPath, "Bound").Call(of("Lo"))
+		return of("Lo")
 	case expr.Hi:
-		return jen.Qual(codecPath, "Bound").Call(of("Hi"))
+		return of("Hi")
 	case expr.Capacity:
-		return number(of("Limits").Dot("Capacity"))
+		return of("Limits").Dot("Capacity")
 	case expr.Burst:
-		return number(of("Limits").Dot("Burst"))
+		return of("Limits").Dot("Burst")
 	case expr.Refill:
-		return number(of("Limits").Dot("Refill"))
+		return of("Limits").Dot("Refill")
 	default:
-		return number(of("Limits").Dot("Period"))
+		return of("Limits").Dot("Period")
 	}
 }
 
@@ -138,7 +151,9 @@ func key(f *file, r *model.Resource) {
 // decode prints Decode, which every reader of an item goes through.
 func decode(f *file, r *model.Resource) {
 	d, dst := jen.Id("d"), jen.Id("dst")
-	n := len(r.Limits)
+	sized := func(field string) jen.Code {
+		return pair(field, jen.Qual(codecPath, "Sized").Call(jen.Add(dst).Dot(field), jen.Lit(len(r.Limits))))
+	}
 	body := []jen.Code{
 		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
 		jen.Op("*").Add(dst).Op("=").Qual(bucketPath, "Image").Add(lines(
@@ -146,8 +161,8 @@ func decode(f *file, r *model.Resource) {
 			pair("Version", jen.Add(d).Dot("Int").Call(jen.Lit("cv"))),
 			pair("TTL", jen.Add(d).Dot("Int").Call(jen.Lit("ttl"))),
 			pair("Op", jen.Add(d).Dot("Text").Call(jen.Lit("op"))),
-			pair("Balances", jen.Make(jen.Index().Qual(bucketPath, "Balance"), jen.Lit(n))),
-			pair("Missing", jen.Make(jen.Index().Bool(), jen.Lit(n))),
+			sized("Balances"),
+			sized("Missing"),
 		)),
 	}
 	for i, l := range r.Limits {
@@ -157,10 +172,28 @@ func decode(f *file, r *model.Resource) {
 	body = append(body,
 		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(flow(len("\tdst.Extra = d.Extra"), limitConsts(r))),
 		jen.Return(jen.Id("d").Dot("Err").Call()))
-	f.decl("Decode implements codec.Resource.",
-		jen.Func().Params(jen.Id(r.Definition)).Id("Decode").Params(
-			jen.Id("dst").Op("*").Qual(bucketPath, "Image"), jen.Id("item").Add(item()),
-		).Error().Block(body...))
+	f.decl("Decode implements codec.Resource.", reader(r, "Decode", body...))
+}
+
+// decodeLevels prints DecodeLevels, the reader of the hot path.
+func decodeLevels(f *file, r *model.Resource) {
+	read := func(attr string) jen.Code { return jen.Id("d").Dot("Int").Call(jen.Lit(attr)) }
+	body := []jen.Code{
+		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
+		jen.Id("dst").Dot("Refilled").Op("=").Add(read("rf")),
+	}
+	for i, l := range r.Limits {
+		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(l.Attrs.Tokens)))
+	}
+	f.decl("DecodeLevels implements codec.Resource.",
+		reader(r, "DecodeLevels", append(body, jen.Return(jen.Id("d").Dot("Err").Call()))...))
+}
+
+// reader is a method that reads an item into an image.
+func reader(r *model.Resource, method string, body ...jen.Code) jen.Code {
+	return jen.Func().Params(jen.Id(r.Definition)).Id(method).Params(
+		jen.Id("dst").Op("*").Qual(bucketPath, "Image"), jen.Id("item").Add(item()),
+	).Error().Block(body...)
 }
 
 // quoted returns a limit's attributes as Go has them.

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/dave/jennifer/jen"
 
@@ -20,7 +21,9 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 			run("item", testItem(r)...),
 			run("malformed", testMalformed(r)...),
 			run("image", testImage(r)...),
-			run("expressions", testExpressions()...))
+			run("levels", testLevels(r)...),
+			run("expressions", testExpressions()...),
+			run("allocations", testAllocations()...))
 	}
 	f.decl(fmt.Sprintf("%s holds the code of %s against itself.", r.Test, r.Name),
 		jen.Func().Id(r.Test).Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(body...))
@@ -150,6 +153,36 @@ func testImage(r *model.Resource) []jen.Code {
 	}
 }
 
+// testLevels reads the levels of an item: those alone, and each of them is asked for.
+func testLevels(r *model.Resource) []jen.Code {
+	levels := each(r.Limits, func(_ int, l *model.Limit) jen.Code {
+		return jen.Values(pair("Tokens", jen.Id("b").Dot(l.Field).Dot("Tokens")))
+	})
+	attrs := []string{`"rf"`}
+	for _, l := range r.Limits {
+		attrs = append(attrs, strconv.Quote(l.Attrs.Tokens))
+	}
+	read := func() jen.Code { return jen.Id("r").Dot("DecodeLevels").Call(jen.Op("&").Id("i"), jen.Id("item")) }
+	return []jen.Code{
+		define("item", jen.Id("b").Dot("MarshalItem").Call()),
+		define("want", jen.Index().Qual(bucketPath, "Balance").Add(lines(levels...))),
+		define("i", jen.Qual(bucketPath, "Image").Values(
+			pair("Balances", jen.Make(jen.Index().Qual(bucketPath, "Balance"), jen.Lit(len(r.Limits)))))),
+		jen.If(define("err", read()),
+			jen.Err().Op("!=").Nil().Op("||").Id("i").Dot("Refilled").Op("!=").Id("b").Dot("Refilled").
+				Op("||").Op("!").Qual("slices", "Equal").Call(jen.Id("i").Dot("Balances"), jen.Id("want"))).Block(
+			fail("read as %+v, %v", jen.Id("i"), jen.Err())),
+		jen.For(jen.List(jen.Id("_"), jen.Id("a")).Op(":=").Range().Index().String().Add(
+			lines(jen.Op(flowing(3*tab, attrs))))).Block(
+			define("item", jen.Id("b").Dot("MarshalItem").Call()),
+			jen.Delete(jen.Id("item"), jen.Id("a")),
+			jen.Var().Id("e").Op("*").Qual(codecPath, "AttributeError"),
+			jen.If(define("err", read()), jen.Op("!").Qual("errors", "As").Call(jen.Err(), jen.Op("&").Id("e")).
+				Op("||").Id("e").Dot("Attr").Op("!=").Id("a")).Block(fail("without %s: %v", jen.Id("a"), jen.Err())),
+		),
+	}
+}
+
 // literals is the texts as string literals.
 func literals(texts ...string) []jen.Code {
 	return each(texts, func(_ int, s string) jen.Code { return jen.Lit(s) })
@@ -173,6 +206,34 @@ func testExpressions() []jen.Code {
 	}
 }
 
+// testAllocations bounds what one use allocates of a Write, and of an image, that is used again. An error would allocate.
+func testAllocations() []jen.Code {
+	use := func(name string, most int, does jen.Code) jen.Code {
+		return jen.Values(jen.Lit(name), jen.Lit(most), jen.Func().Params().Op("{").Add(does).Op("}"))
+	}
+	build := func(name string) jen.Code { return use(name, 1, jen.Id("r").Dot(name).Call(jen.Id("w"))) }
+	decode := func(name string) jen.Code {
+		return use(name, 0, jen.Id("_").Op("=").Id("r").Dot(name).Call(jen.Op("&").Id("i"), jen.Id("item")))
+	}
+	return []jen.Code{
+		define("w", jen.Id("r").Dot("sample").Call()),
+		define("item", jen.Id("b").Dot("MarshalItem").Call()),
+		jen.Var().Id("i").Qual(bucketPath, "Image"),
+		jen.For(jen.List(jen.Id("_"), jen.Id("p")).Op(":=").Range().Index().Struct(
+			jen.Id("name").String(),
+			jen.Id("most").Float64(),
+			jen.Id("use").Func().Params(),
+		).Add(lines(
+			build("Normal"), build("Retry"), build("Adjust"), build("Reshape"),
+			decode("Decode"), decode("DecodeLevels"),
+		))).Block(
+			jen.If(define("n", jen.Qual("testing", "AllocsPerRun").Call(jen.Lit(100), jen.Id("p").Dot("use"))),
+				jen.Id("n").Op(">").Id("p").Dot("most")).Block(
+				fail("%s: %v allocations, want no more than %v", jen.Id("p").Dot("name"), jen.Id("n"), jen.Id("p").Dot("most"))),
+		),
+	}
+}
+
 // benchmarks prints what the hot path does with one write.
 func benchmarks(f *file, r *model.Resource) {
 	bench := func(name string, loop jen.Code) jen.Code {
@@ -181,15 +242,19 @@ func benchmarks(f *file, r *model.Resource) {
 			jen.For(jen.Id("b").Dot("Loop").Call()).Block(loop),
 		))
 	}
+	decode := func(name string) jen.Code {
+		return bench(name, jen.If(define("err", jen.Id("r").Dot(name).Call(jen.Op("&").Id("i"), jen.Id("w").Dot("Item"))),
+			jen.Err().Op("!=").Nil()).Block(jen.Id("b").Dot("Fatal").Call(jen.Err())))
+	}
 	f.decl(fmt.Sprintf("%s measures what one write of %s costs, and one image.", r.Benchmark, r.Name),
 		jen.Func().Id(r.Benchmark).Params(jen.Id("b").Op("*").Qual("testing", "B")).Block(
 			define("r", jen.Id(r.Definition).Values()),
 			define("w", jen.Id("r").Dot("sample").Call()),
 			bench("Normal", jen.Id("r").Dot("Normal").Call(jen.Id("w"))),
 			jen.Id("r").Dot("Create").Call(jen.Id("w")),
-			bench("Decode", jen.If(define("err", jen.Id("r").Dot("Decode").Call(
-				jen.New(jen.Qual(bucketPath, "Image")), jen.Id("w").Dot("Item"))), jen.Err().Op("!=").Nil()).Block(
-				jen.Id("b").Dot("Fatal").Call(jen.Err()))),
+			jen.Var().Id("i").Qual(bucketPath, "Image"),
+			decode("Decode"),
+			decode("DecodeLevels"),
 		))
 }
 

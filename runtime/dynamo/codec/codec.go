@@ -15,42 +15,6 @@ import (
 // Item is a DynamoDB item.
 type Item = map[string]types.AttributeValue
 
-// Write carries one write of one bucket: the store puts numbers in, a generated builder puts text and values in. All
-// vectors are in schema order, in millitokens. The store owns it; a builder keeps nothing of it.
-type Write struct {
-	Entity string         // as stored: user-123
-	Image  *bucket.Image  // what the condition was computed from; nil for Create and Adjust
-	Limits []bucket.Limit // parameters to store, for Create and Reshape
-	Cost   []int64        // what is taken; negative for what is given back
-	Fill   []int64        // refill claimed, for Normal and Reshape
-	Lo, Hi []int64        // bounds of each balance; math.MinInt64 and math.MaxInt64 stand for none
-	RF     int64          // rf to store, ms
-	CV     int64          // cv to store, for Create and Reshape
-	TTL    int64          // ttl to store, s
-	Op     string         // id of this write
-
-	Item         Item // Create's item
-	Update, Cond string
-	Names        map[string]string
-	Values       Item
-}
-
-// Begin starts an update: it sets Update and Cond to its text, Names to what all updates name, clears Item, and returns
-// Values, emptied, for the builder to fill in. The maps of an earlier update are used again.
-func (w *Write) Begin(update, cond string) Item {
-	w.Item, w.Update, w.Cond = nil, update, cond
-	if w.Names == nil {
-		w.Names = make(map[string]string, 1)
-	}
-	clear(w.Names)
-	w.Names["#ttl"] = "ttl" // a reserved word
-	if w.Values == nil {
-		w.Values = make(Item, 5+4*len(w.Cost)) // what Normal has, the most common update
-	}
-	clear(w.Values)
-	return w.Values
-}
-
 // Resource is what a generated resource implements when limits.yaml lists store dynamodb. Each builder fills in the
 // output fields of w for one write path; what the paths guard and why is in the documentation of package dynamo.
 type Resource interface {
@@ -58,8 +22,13 @@ type Resource interface {
 	// Key returns the primary key of entity's bucket.
 	Key(entity string) Item
 	// Decode reads a bucket's item into dst, whose fields it overwrites: limits that the item lacks are marked Missing,
-	// limits that the schema lacks become Extra. A malformed attribute is an error that names it.
+	// limits that the schema lacks become Extra. A malformed attribute is an error that names it. Slices of dst that are
+	// long enough are written to, which spares allocations: dst must not share them with an image that is still read.
 	Decode(dst *bucket.Image, item Item) error
+	// DecodeLevels reads rf and the tokens of each limit into dst, an image that Decode filled. All else stays: the reply
+	// is to a write whose condition held cv, so the parameters are known, Op and TTL are that write's own, and Consumed is
+	// behind. A limit that the item lacks is an error that names its attribute.
+	DecodeLevels(dst *bucket.Image, item Item) error
 	// Create puts a full bucket less Cost.
 	Create(w *Write)
 	// Normal claims Fill and takes Cost.
@@ -91,17 +60,33 @@ func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
 	item[ra], item[rp] = N(b.Refill), N(b.Period)
 }
 
+// Sized returns a slice of length n in the memory of s, or in new memory if s is too short. Its elements are undefined.
+func Sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
 // unbounded is the largest number that DynamoDB stores.
 const unbounded = "99999999999999999999999999999999999999"
 
 // Bound encodes a bound of a BETWEEN. math.MinInt64 and math.MaxInt64 become the ends of DynamoDB's numbers, so that a
 // limit without a bound keeps its clause and the text stays a constant.
 func Bound(v int64) types.AttributeValue {
-	switch v {
-	case math.MinInt64:
-		return &types.AttributeValueMemberN{Value: "-" + unbounded}
-	case math.MaxInt64:
-		return &types.AttributeValueMemberN{Value: unbounded}
+	if n, ok := noBound(v); ok {
+		return &types.AttributeValueMemberN{Value: n}
 	}
 	return N(v)
+}
+
+// noBound returns the number that DynamoDB is given for v if v stands for no bound.
+func noBound(v int64) (string, bool) {
+	switch v {
+	case math.MinInt64:
+		return "-" + unbounded, true
+	case math.MaxInt64:
+		return unbounded, true
+	}
+	return "", false
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,22 +57,6 @@ func TestBound(t *testing.T) {
 	}
 }
 
-func TestBegin(t *testing.T) {
-	w := Write{Item: Item{"PK": S("x")}}
-	v := w.Begin("SET #ttl = :a", "op = :b")
-	if len(v) != 0 || w.Item != nil || w.Update != "SET #ttl = :a" || w.Cond != "op = :b" || !maps.Equal(w.Names, map[string]string{"#ttl": "ttl"}) {
-		t.Errorf("began %+v with values %v", w, v)
-	}
-	v[":a"] = N(1)
-	if w.Values[":a"] == nil {
-		t.Error("what a builder puts is not in Values")
-	}
-	w.Names["#of"] = "an earlier update"
-	if again := w.Begin("", ""); len(again) != 0 || len(v) != 0 || len(w.Names) != 1 {
-		t.Errorf("began again with values %v, names %v, and not in the same map", again, w.Names)
-	}
-}
-
 func TestPutBalance(t *testing.T) {
 	const tk, cp, bx, ra, rp, tc = "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc"
 	want := bucket.Balance{Limit: bucket.Limit{Capacity: 5, Burst: 6, Refill: 7, Period: 8}, Tokens: -4, Consumed: -9}
@@ -101,8 +86,10 @@ func TestCheck(t *testing.T) {
 		},
 	} {
 		var w Write
-		v := w.Begin("SET #ttl = :a", "(op = :b)")
-		v[":a"], v[":b"] = N(1), S("x")
+		w.Begin("SET #ttl = :a", "(op = :b)")
+		w.N(":a", 1)
+		w.S(":b", "x")
+		w.End()
 		spoil(&w)
 		got := ""
 		if err := w.Check(); err != nil {
@@ -259,4 +246,36 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	if n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
+}
+
+func TestSized(t *testing.T) {
+	old := make([]int, 1, 3)
+	if same := Sized(old, 3); len(same) != 3 || &same[0] != &old[0] {
+		t.Errorf("%v is not in the memory that suffices", same)
+	}
+	if longer := Sized(old, 4); len(longer) != 4 {
+		t.Errorf("%v has not 4 elements", longer)
+	}
+	if none := Sized[int](nil, 0); len(none) != 0 {
+		t.Errorf("%v, of nothing", none)
+	}
+}
+
+// FuzzParse holds our parser against the standard library's.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"", "-", "+", "0", "-0", "+7", "007", "--1", "1-", "1_0", " 1", "1e3", "0.5", "x", "-x", "1x", "/", ":",
+		"999999999999999999", "-999999999999999999", "000000000000000000", "1000000000000000000",
+		"9223372036854775807", "-9223372036854775808", "9223372036854775808", "-9223372036854775809",
+		unbounded, "-" + unbounded,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		want, wrong := strconv.ParseInt(s, 10, 64)
+		got, err := parse(s)
+		if (err == nil) != (wrong == nil) || err == nil && got != want {
+			t.Errorf("%q is %d, %v; strconv has %d, %v", s, got, err, want, wrong)
+		}
+	})
 }

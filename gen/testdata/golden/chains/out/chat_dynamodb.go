@@ -41,16 +41,17 @@ AND b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (chat) Normal(w *codec.Write) {
-	v := w.Begin(chatNormalUpdate, chatNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rpm_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpm_lo"] = codec.Bound(w.Lo[0])
-	v[":rpm_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(chatNormalUpdate, chatNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rpm_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpm_lo", w.Lo[0])
+	w.Bound(":rpm_hi", w.Hi[0])
+	w.End()
 }
 
 const chatRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (chat) Retry(w *codec.Write) {
-	v := w.Begin(chatRetryUpdate, chatRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_net"] = codec.N(-w.Cost[0])
-	v[":rpm_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpm_lo"] = codec.Bound(w.Lo[0])
-	v[":rpm_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(chatRetryUpdate, chatRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_net", -w.Cost[0])
+	w.N(":rpm_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpm_lo", w.Lo[0])
+	w.Bound(":rpm_hi", w.Hi[0])
+	w.End()
 }
 
 const chatAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_rpm_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (chat) Adjust(w *codec.Write) {
-	v := w.Begin(chatAdjustUpdate, chatAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_net"] = codec.N(-w.Cost[0])
-	v[":rpm_use"] = codec.N(w.Cost[0])
+	w.Begin(chatAdjustUpdate, chatAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_net", -w.Cost[0])
+	w.N(":rpm_use", w.Cost[0])
+	w.End()
 }
 
 const chatReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_rpm_tk) OR b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi)`
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (chat) Reshape(w *codec.Write) {
-	v := w.Begin(chatReshapeUpdate, chatReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_bx"] = codec.N(w.Limits[0].Burst)
-	v[":rpm_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rpm_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":rpm_ra"] = codec.N(w.Limits[0].Refill)
-	v[":rpm_rp"] = codec.N(w.Limits[0].Period)
-	v[":rpm_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpm_lo"] = codec.Bound(w.Lo[0])
-	v[":rpm_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(chatReshapeUpdate, chatReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_bx", w.Limits[0].Burst)
+	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rpm_cp", w.Limits[0].Capacity)
+	w.N(":rpm_ra", w.Limits[0].Refill)
+	w.N(":rpm_rp", w.Limits[0].Period)
+	w.N(":rpm_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpm_lo", w.Lo[0])
+	w.Bound(":rpm_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,11 +137,19 @@ func (chat) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
 	dst.Extra = d.Extra(ChatRPM)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (chat) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_rpm_tk")
 	return d.Err()
 }
 

@@ -41,16 +41,17 @@ AND b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (jobs) Normal(w *codec.Write) {
-	v := w.Begin(jobsNormalUpdate, jobsNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpd_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rpd_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpd_lo"] = codec.Bound(w.Lo[0])
-	v[":rpd_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(jobsNormalUpdate, jobsNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpd_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rpd_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpd_lo", w.Lo[0])
+	w.Bound(":rpd_hi", w.Hi[0])
+	w.End()
 }
 
 const jobsRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (jobs) Retry(w *codec.Write) {
-	v := w.Begin(jobsRetryUpdate, jobsRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpd_net"] = codec.N(-w.Cost[0])
-	v[":rpd_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpd_lo"] = codec.Bound(w.Lo[0])
-	v[":rpd_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(jobsRetryUpdate, jobsRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpd_net", -w.Cost[0])
+	w.N(":rpd_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpd_lo", w.Lo[0])
+	w.Bound(":rpd_hi", w.Hi[0])
+	w.End()
 }
 
 const jobsAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_rpd_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (jobs) Adjust(w *codec.Write) {
-	v := w.Begin(jobsAdjustUpdate, jobsAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpd_net"] = codec.N(-w.Cost[0])
-	v[":rpd_use"] = codec.N(w.Cost[0])
+	w.Begin(jobsAdjustUpdate, jobsAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpd_net", -w.Cost[0])
+	w.N(":rpd_use", w.Cost[0])
+	w.End()
 }
 
 const jobsReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_rpd_tk) OR b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi)`
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (jobs) Reshape(w *codec.Write) {
-	v := w.Begin(jobsReshapeUpdate, jobsReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpd_bx"] = codec.N(w.Limits[0].Burst)
-	v[":rpd_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rpd_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":rpd_ra"] = codec.N(w.Limits[0].Refill)
-	v[":rpd_rp"] = codec.N(w.Limits[0].Period)
-	v[":rpd_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpd_lo"] = codec.Bound(w.Lo[0])
-	v[":rpd_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(jobsReshapeUpdate, jobsReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpd_bx", w.Limits[0].Burst)
+	w.N(":rpd_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rpd_cp", w.Limits[0].Capacity)
+	w.N(":rpd_ra", w.Limits[0].Refill)
+	w.N(":rpd_rp", w.Limits[0].Period)
+	w.N(":rpd_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpd_lo", w.Lo[0])
+	w.Bound(":rpd_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,11 +137,19 @@ func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpd_tk", "b_rpd_cp", "b_rpd_bx", "b_rpd_ra", "b_rpd_rp", "b_rpd_tc")
 	dst.Extra = d.Extra(JobsRPD)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (jobs) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_rpd_tk")
 	return d.Err()
 }
 

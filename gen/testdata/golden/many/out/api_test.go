@@ -336,6 +336,52 @@ func TestAPI(t *testing.T) {
 		}
 	})
 
+	t.Run("levels", func(t *testing.T) {
+		item := b.MarshalItem()
+		want := []bucket.Balance{
+			{Tokens: b.Aax.Tokens},
+			{Tokens: b.Abx.Tokens},
+			{Tokens: b.Acx.Tokens},
+			{Tokens: b.Adx.Tokens},
+			{Tokens: b.Aex.Tokens},
+			{Tokens: b.Afx.Tokens},
+			{Tokens: b.Agx.Tokens},
+			{Tokens: b.Ahx.Tokens},
+			{Tokens: b.Aix.Tokens},
+			{Tokens: b.Ajx.Tokens},
+			{Tokens: b.Akx.Tokens},
+			{Tokens: b.Alx.Tokens},
+			{Tokens: b.Amx.Tokens},
+			{Tokens: b.Anx.Tokens},
+			{Tokens: b.Aox.Tokens},
+			{Tokens: b.Apx.Tokens},
+			{Tokens: b.Aqx.Tokens},
+			{Tokens: b.Arx.Tokens},
+			{Tokens: b.Asx.Tokens},
+			{Tokens: b.Atx.Tokens},
+			{Tokens: b.Aux.Tokens},
+			{Tokens: b.Avx.Tokens},
+			{Tokens: b.Awx.Tokens},
+			{Tokens: b.Axx.Tokens},
+		}
+		i := bucket.Image{Balances: make([]bucket.Balance, 24)}
+		if err := r.DecodeLevels(&i, item); err != nil || i.Refilled != b.Refilled || !slices.Equal(i.Balances, want) {
+			t.Errorf("read as %+v, %v", i, err)
+		}
+		for _, a := range []string{
+			"rf", "b_aax_tk", "b_abx_tk", "b_acx_tk", "b_adx_tk", "b_aex_tk", "b_afx_tk", "b_agx_tk", "b_ahx_tk", "b_aix_tk",
+			"b_ajx_tk", "b_akx_tk", "b_alx_tk", "b_amx_tk", "b_anx_tk", "b_aox_tk", "b_apx_tk", "b_aqx_tk", "b_arx_tk",
+			"b_asx_tk", "b_atx_tk", "b_aux_tk", "b_avx_tk", "b_awx_tk", "b_axx_tk",
+		} {
+			item := b.MarshalItem()
+			delete(item, a)
+			var e *codec.AttributeError
+			if err := r.DecodeLevels(&i, item); !errors.As(err, &e) || e.Attr != a {
+				t.Errorf("without %s: %v", a, err)
+			}
+		}
+	})
+
 	t.Run("expressions", func(t *testing.T) {
 		w := r.sample()
 		for _, p := range []struct {
@@ -354,6 +400,28 @@ func TestAPI(t *testing.T) {
 			}
 		}
 	})
+
+	t.Run("allocations", func(t *testing.T) {
+		w := r.sample()
+		item := b.MarshalItem()
+		var i bucket.Image
+		for _, p := range []struct {
+			name string
+			most float64
+			use  func()
+		}{
+			{"Normal", 1, func() { r.Normal(w) }},
+			{"Retry", 1, func() { r.Retry(w) }},
+			{"Adjust", 1, func() { r.Adjust(w) }},
+			{"Reshape", 1, func() { r.Reshape(w) }},
+			{"Decode", 0, func() { _ = r.Decode(&i, item) }},
+			{"DecodeLevels", 0, func() { _ = r.DecodeLevels(&i, item) }},
+		} {
+			if n := testing.AllocsPerRun(100, p.use); n > p.most {
+				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
+			}
+		}
+	})
 }
 
 // BenchmarkAPI measures what one write of api costs, and one image.
@@ -367,10 +435,19 @@ func BenchmarkAPI(b *testing.B) {
 		}
 	})
 	r.Create(w)
+	var i bucket.Image
 	b.Run("Decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := r.Decode(new(bucket.Image), w.Item); err != nil {
+			if err := r.Decode(&i, w.Item); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("DecodeLevels", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := r.DecodeLevels(&i, w.Item); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -41,16 +41,17 @@ AND b_sample_tk BETWEEN :sample_lo AND :sample_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (begin) Normal(w *codec.Write) {
-	v := w.Begin(beginNormalUpdate, beginNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sample_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":sample_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":sample_lo"] = codec.Bound(w.Lo[0])
-	v[":sample_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(beginNormalUpdate, beginNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sample_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":sample_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":sample_lo", w.Lo[0])
+	w.Bound(":sample_hi", w.Hi[0])
+	w.End()
 }
 
 const beginRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_sample_tk BETWEEN :sample_lo AND :sample_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (begin) Retry(w *codec.Write) {
-	v := w.Begin(beginRetryUpdate, beginRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sample_net"] = codec.N(-w.Cost[0])
-	v[":sample_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":sample_lo"] = codec.Bound(w.Lo[0])
-	v[":sample_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(beginRetryUpdate, beginRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sample_net", -w.Cost[0])
+	w.N(":sample_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":sample_lo", w.Lo[0])
+	w.Bound(":sample_hi", w.Hi[0])
+	w.End()
 }
 
 const beginAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_sample_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (begin) Adjust(w *codec.Write) {
-	v := w.Begin(beginAdjustUpdate, beginAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sample_net"] = codec.N(-w.Cost[0])
-	v[":sample_use"] = codec.N(w.Cost[0])
+	w.Begin(beginAdjustUpdate, beginAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sample_net", -w.Cost[0])
+	w.N(":sample_use", w.Cost[0])
+	w.End()
 }
 
 const beginReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_sample_tk) OR b_sample_tk BETWEEN :sample_lo AND :sa
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (begin) Reshape(w *codec.Write) {
-	v := w.Begin(beginReshapeUpdate, beginReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sample_bx"] = codec.N(w.Limits[0].Burst)
-	v[":sample_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":sample_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":sample_ra"] = codec.N(w.Limits[0].Refill)
-	v[":sample_rp"] = codec.N(w.Limits[0].Period)
-	v[":sample_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":sample_lo"] = codec.Bound(w.Lo[0])
-	v[":sample_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(beginReshapeUpdate, beginReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sample_bx", w.Limits[0].Burst)
+	w.N(":sample_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":sample_cp", w.Limits[0].Capacity)
+	w.N(":sample_ra", w.Limits[0].Refill)
+	w.N(":sample_rp", w.Limits[0].Period)
+	w.N(":sample_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":sample_lo", w.Lo[0])
+	w.Bound(":sample_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (begin) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_sample_tk", "b_sample_cp", "b_sample_bx", "b_sample_ra",
 		"b_sample_rp", "b_sample_tc")
 	dst.Extra = d.Extra(BeginSample)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (begin) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_sample_tk")
 	return d.Err()
 }
 

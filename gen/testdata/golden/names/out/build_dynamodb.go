@@ -41,16 +41,17 @@ AND b_name_tk BETWEEN :name_lo AND :name_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (build) Normal(w *codec.Write) {
-	v := w.Begin(buildNormalUpdate, buildNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":name_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":name_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":name_lo"] = codec.Bound(w.Lo[0])
-	v[":name_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(buildNormalUpdate, buildNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":name_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":name_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":name_lo", w.Lo[0])
+	w.Bound(":name_hi", w.Hi[0])
+	w.End()
 }
 
 const buildRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_name_tk BETWEEN :name_lo AND :name_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (build) Retry(w *codec.Write) {
-	v := w.Begin(buildRetryUpdate, buildRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":name_net"] = codec.N(-w.Cost[0])
-	v[":name_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":name_lo"] = codec.Bound(w.Lo[0])
-	v[":name_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(buildRetryUpdate, buildRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":name_net", -w.Cost[0])
+	w.N(":name_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":name_lo", w.Lo[0])
+	w.Bound(":name_hi", w.Hi[0])
+	w.End()
 }
 
 const buildAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_name_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (build) Adjust(w *codec.Write) {
-	v := w.Begin(buildAdjustUpdate, buildAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":name_net"] = codec.N(-w.Cost[0])
-	v[":name_use"] = codec.N(w.Cost[0])
+	w.Begin(buildAdjustUpdate, buildAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":name_net", -w.Cost[0])
+	w.N(":name_use", w.Cost[0])
+	w.End()
 }
 
 const buildReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_name_tk) OR b_name_tk BETWEEN :name_lo AND :name_hi)
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (build) Reshape(w *codec.Write) {
-	v := w.Begin(buildReshapeUpdate, buildReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":name_bx"] = codec.N(w.Limits[0].Burst)
-	v[":name_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":name_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":name_ra"] = codec.N(w.Limits[0].Refill)
-	v[":name_rp"] = codec.N(w.Limits[0].Period)
-	v[":name_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":name_lo"] = codec.Bound(w.Lo[0])
-	v[":name_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(buildReshapeUpdate, buildReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":name_bx", w.Limits[0].Burst)
+	w.N(":name_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":name_cp", w.Limits[0].Capacity)
+	w.N(":name_ra", w.Limits[0].Refill)
+	w.N(":name_rp", w.Limits[0].Period)
+	w.N(":name_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":name_lo", w.Lo[0])
+	w.Bound(":name_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (build) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_name_tk", "b_name_cp", "b_name_bx", "b_name_ra", "b_name_rp",
 		"b_name_tc")
 	dst.Extra = d.Extra(BuildName)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (build) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_name_tk")
 	return d.Err()
 }
 

@@ -41,16 +41,17 @@ AND b_cond_tk BETWEEN :cond_lo AND :cond_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (cond) Normal(w *codec.Write) {
-	v := w.Begin(condNormalUpdate, condNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":cond_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":cond_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":cond_lo"] = codec.Bound(w.Lo[0])
-	v[":cond_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(condNormalUpdate, condNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":cond_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":cond_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":cond_lo", w.Lo[0])
+	w.Bound(":cond_hi", w.Hi[0])
+	w.End()
 }
 
 const condRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_cond_tk BETWEEN :cond_lo AND :cond_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (cond) Retry(w *codec.Write) {
-	v := w.Begin(condRetryUpdate, condRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":cond_net"] = codec.N(-w.Cost[0])
-	v[":cond_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":cond_lo"] = codec.Bound(w.Lo[0])
-	v[":cond_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(condRetryUpdate, condRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":cond_net", -w.Cost[0])
+	w.N(":cond_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":cond_lo", w.Lo[0])
+	w.Bound(":cond_hi", w.Hi[0])
+	w.End()
 }
 
 const condAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_cond_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (cond) Adjust(w *codec.Write) {
-	v := w.Begin(condAdjustUpdate, condAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":cond_net"] = codec.N(-w.Cost[0])
-	v[":cond_use"] = codec.N(w.Cost[0])
+	w.Begin(condAdjustUpdate, condAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":cond_net", -w.Cost[0])
+	w.N(":cond_use", w.Cost[0])
+	w.End()
 }
 
 const condReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_cond_tk) OR b_cond_tk BETWEEN :cond_lo AND :cond_hi)
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (cond) Reshape(w *codec.Write) {
-	v := w.Begin(condReshapeUpdate, condReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":cond_bx"] = codec.N(w.Limits[0].Burst)
-	v[":cond_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":cond_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":cond_ra"] = codec.N(w.Limits[0].Refill)
-	v[":cond_rp"] = codec.N(w.Limits[0].Period)
-	v[":cond_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":cond_lo"] = codec.Bound(w.Lo[0])
-	v[":cond_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(condReshapeUpdate, condReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":cond_bx", w.Limits[0].Burst)
+	w.N(":cond_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":cond_cp", w.Limits[0].Capacity)
+	w.N(":cond_ra", w.Limits[0].Refill)
+	w.N(":cond_rp", w.Limits[0].Period)
+	w.N(":cond_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":cond_lo", w.Lo[0])
+	w.Bound(":cond_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (cond) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_cond_tk", "b_cond_cp", "b_cond_bx", "b_cond_ra", "b_cond_rp",
 		"b_cond_tc")
 	dst.Extra = d.Extra(CondCond)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (cond) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_cond_tk")
 	return d.Err()
 }
 

@@ -41,16 +41,17 @@ AND b_limit_tk BETWEEN :limit_lo AND :limit_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (counter) Normal(w *codec.Write) {
-	v := w.Begin(counterNormalUpdate, counterNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":limit_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":limit_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":limit_lo"] = codec.Bound(w.Lo[0])
-	v[":limit_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(counterNormalUpdate, counterNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":limit_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":limit_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":limit_lo", w.Lo[0])
+	w.Bound(":limit_hi", w.Hi[0])
+	w.End()
 }
 
 const counterRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_limit_tk BETWEEN :limit_lo AND :limit_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (counter) Retry(w *codec.Write) {
-	v := w.Begin(counterRetryUpdate, counterRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":limit_net"] = codec.N(-w.Cost[0])
-	v[":limit_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":limit_lo"] = codec.Bound(w.Lo[0])
-	v[":limit_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(counterRetryUpdate, counterRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":limit_net", -w.Cost[0])
+	w.N(":limit_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":limit_lo", w.Lo[0])
+	w.Bound(":limit_hi", w.Hi[0])
+	w.End()
 }
 
 const counterAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_limit_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (counter) Adjust(w *codec.Write) {
-	v := w.Begin(counterAdjustUpdate, counterAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":limit_net"] = codec.N(-w.Cost[0])
-	v[":limit_use"] = codec.N(w.Cost[0])
+	w.Begin(counterAdjustUpdate, counterAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":limit_net", -w.Cost[0])
+	w.N(":limit_use", w.Cost[0])
+	w.End()
 }
 
 const counterReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_limit_tk) OR b_limit_tk BETWEEN :limit_lo AND :limit
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (counter) Reshape(w *codec.Write) {
-	v := w.Begin(counterReshapeUpdate, counterReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":limit_bx"] = codec.N(w.Limits[0].Burst)
-	v[":limit_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":limit_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":limit_ra"] = codec.N(w.Limits[0].Refill)
-	v[":limit_rp"] = codec.N(w.Limits[0].Period)
-	v[":limit_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":limit_lo"] = codec.Bound(w.Lo[0])
-	v[":limit_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(counterReshapeUpdate, counterReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":limit_bx", w.Limits[0].Burst)
+	w.N(":limit_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":limit_cp", w.Limits[0].Capacity)
+	w.N(":limit_ra", w.Limits[0].Refill)
+	w.N(":limit_rp", w.Limits[0].Period)
+	w.N(":limit_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":limit_lo", w.Lo[0])
+	w.Bound(":limit_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (counter) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp",
 		"b_limit_tc")
 	dst.Extra = d.Extra(CounterLimit)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (counter) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_limit_tk")
 	return d.Err()
 }
 

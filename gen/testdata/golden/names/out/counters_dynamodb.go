@@ -41,16 +41,17 @@ AND b_counters_tk BETWEEN :counters_lo AND :counters_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (counters) Normal(w *codec.Write) {
-	v := w.Begin(countersNormalUpdate, countersNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":counters_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":counters_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":counters_lo"] = codec.Bound(w.Lo[0])
-	v[":counters_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(countersNormalUpdate, countersNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":counters_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":counters_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":counters_lo", w.Lo[0])
+	w.Bound(":counters_hi", w.Hi[0])
+	w.End()
 }
 
 const countersRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_counters_tk BETWEEN :counters_lo AND :counters_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (counters) Retry(w *codec.Write) {
-	v := w.Begin(countersRetryUpdate, countersRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":counters_net"] = codec.N(-w.Cost[0])
-	v[":counters_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":counters_lo"] = codec.Bound(w.Lo[0])
-	v[":counters_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(countersRetryUpdate, countersRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":counters_net", -w.Cost[0])
+	w.N(":counters_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":counters_lo", w.Lo[0])
+	w.Bound(":counters_hi", w.Hi[0])
+	w.End()
 }
 
 const countersAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_counters_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (counters) Adjust(w *codec.Write) {
-	v := w.Begin(countersAdjustUpdate, countersAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":counters_net"] = codec.N(-w.Cost[0])
-	v[":counters_use"] = codec.N(w.Cost[0])
+	w.Begin(countersAdjustUpdate, countersAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":counters_net", -w.Cost[0])
+	w.N(":counters_use", w.Cost[0])
+	w.End()
 }
 
 const countersReshapeUpdate = `
@@ -104,21 +107,22 @@ AND (attribute_not_exists(b_counters_tk) OR b_counters_tk BETWEEN :counters_lo A
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (counters) Reshape(w *codec.Write) {
-	v := w.Begin(countersReshapeUpdate, countersReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":counters_bx"] = codec.N(w.Limits[0].Burst)
-	v[":counters_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":counters_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":counters_ra"] = codec.N(w.Limits[0].Refill)
-	v[":counters_rp"] = codec.N(w.Limits[0].Period)
-	v[":counters_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":counters_lo"] = codec.Bound(w.Lo[0])
-	v[":counters_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(countersReshapeUpdate, countersReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":counters_bx", w.Limits[0].Burst)
+	w.N(":counters_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":counters_cp", w.Limits[0].Capacity)
+	w.N(":counters_ra", w.Limits[0].Refill)
+	w.N(":counters_rp", w.Limits[0].Period)
+	w.N(":counters_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":counters_lo", w.Lo[0])
+	w.Bound(":counters_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -134,12 +138,20 @@ func (counters) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_counters_tk", "b_counters_cp", "b_counters_bx", "b_counters_ra",
 		"b_counters_rp", "b_counters_tc")
 	dst.Extra = d.Extra(CountersCounters)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (counters) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_counters_tk")
 	return d.Err()
 }
 

@@ -48,20 +48,21 @@ AND b_api__tk BETWEEN :api__lo AND :api__hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (fourO) Normal(w *codec.Write) {
-	v := w.Begin(fourONormalUpdate, fourONormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":api_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":api_use"] = codec.N(w.Cost[0])
-	v[":api__net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":api__use"] = codec.N(w.Cost[1])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":api_lo"] = codec.Bound(w.Lo[0])
-	v[":api_hi"] = codec.Bound(w.Hi[0])
-	v[":api__lo"] = codec.Bound(w.Lo[1])
-	v[":api__hi"] = codec.Bound(w.Hi[1])
+	w.Begin(fourONormalUpdate, fourONormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":api_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":api_use", w.Cost[0])
+	w.N(":api__net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":api__use", w.Cost[1])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":api_lo", w.Lo[0])
+	w.Bound(":api_hi", w.Hi[0])
+	w.Bound(":api__lo", w.Lo[1])
+	w.Bound(":api__hi", w.Hi[1])
+	w.End()
 }
 
 const fourORetryUpdate = `
@@ -76,18 +77,19 @@ AND b_api__tk BETWEEN :api__lo AND :api__hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (fourO) Retry(w *codec.Write) {
-	v := w.Begin(fourORetryUpdate, fourORetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":api_net"] = codec.N(-w.Cost[0])
-	v[":api_use"] = codec.N(w.Cost[0])
-	v[":api__net"] = codec.N(-w.Cost[1])
-	v[":api__use"] = codec.N(w.Cost[1])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":api_lo"] = codec.Bound(w.Lo[0])
-	v[":api_hi"] = codec.Bound(w.Hi[0])
-	v[":api__lo"] = codec.Bound(w.Lo[1])
-	v[":api__hi"] = codec.Bound(w.Hi[1])
+	w.Begin(fourORetryUpdate, fourORetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":api_net", -w.Cost[0])
+	w.N(":api_use", w.Cost[0])
+	w.N(":api__net", -w.Cost[1])
+	w.N(":api__use", w.Cost[1])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":api_lo", w.Lo[0])
+	w.Bound(":api_hi", w.Hi[0])
+	w.Bound(":api__lo", w.Lo[1])
+	w.Bound(":api__hi", w.Hi[1])
+	w.End()
 }
 
 const fourOAdjustUpdate = `
@@ -102,13 +104,14 @@ AND attribute_exists(b_api__tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (fourO) Adjust(w *codec.Write) {
-	v := w.Begin(fourOAdjustUpdate, fourOAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":api_net"] = codec.N(-w.Cost[0])
-	v[":api_use"] = codec.N(w.Cost[0])
-	v[":api__net"] = codec.N(-w.Cost[1])
-	v[":api__use"] = codec.N(w.Cost[1])
+	w.Begin(fourOAdjustUpdate, fourOAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":api_net", -w.Cost[0])
+	w.N(":api_use", w.Cost[0])
+	w.N(":api__net", -w.Cost[1])
+	w.N(":api__use", w.Cost[1])
+	w.End()
 }
 
 const fourOReshapeUpdate = `
@@ -128,29 +131,30 @@ AND (attribute_not_exists(b_api__tk) OR b_api__tk BETWEEN :api__lo AND :api__hi)
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (fourO) Reshape(w *codec.Write) {
-	v := w.Begin(fourOReshapeUpdate, fourOReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":api_bx"] = codec.N(w.Limits[0].Burst)
-	v[":api_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":api_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":api_ra"] = codec.N(w.Limits[0].Refill)
-	v[":api_rp"] = codec.N(w.Limits[0].Period)
-	v[":api__bx"] = codec.N(w.Limits[1].Burst)
-	v[":api__net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":api__cp"] = codec.N(w.Limits[1].Capacity)
-	v[":api__ra"] = codec.N(w.Limits[1].Refill)
-	v[":api__rp"] = codec.N(w.Limits[1].Period)
-	v[":api_use"] = codec.N(w.Cost[0])
-	v[":api__use"] = codec.N(w.Cost[1])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":api_lo"] = codec.Bound(w.Lo[0])
-	v[":api_hi"] = codec.Bound(w.Hi[0])
-	v[":api__lo"] = codec.Bound(w.Lo[1])
-	v[":api__hi"] = codec.Bound(w.Hi[1])
+	w.Begin(fourOReshapeUpdate, fourOReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":api_bx", w.Limits[0].Burst)
+	w.N(":api_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":api_cp", w.Limits[0].Capacity)
+	w.N(":api_ra", w.Limits[0].Refill)
+	w.N(":api_rp", w.Limits[0].Period)
+	w.N(":api__bx", w.Limits[1].Burst)
+	w.N(":api__net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":api__cp", w.Limits[1].Capacity)
+	w.N(":api__ra", w.Limits[1].Refill)
+	w.N(":api__rp", w.Limits[1].Period)
+	w.N(":api_use", w.Cost[0])
+	w.N(":api__use", w.Cost[1])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":api_lo", w.Lo[0])
+	w.Bound(":api_hi", w.Hi[0])
+	w.Bound(":api__lo", w.Lo[1])
+	w.Bound(":api__hi", w.Hi[1])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -166,13 +170,22 @@ func (fourO) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 2),
-		Missing:  make([]bool, 2),
+		Balances: codec.Sized(dst.Balances, 2),
+		Missing:  codec.Sized(dst.Missing, 2),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_api_tk", "b_api_cp", "b_api_bx", "b_api_ra", "b_api_rp", "b_api_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_api__tk", "b_api__cp", "b_api__bx", "b_api__ra", "b_api__rp",
 		"b_api__tc")
 	dst.Extra = d.Extra(FourOAPI, FourOAPI2)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (fourO) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_api_tk")
+	dst.Balances[1].Tokens = d.Int("b_api__tk")
 	return d.Err()
 }
 

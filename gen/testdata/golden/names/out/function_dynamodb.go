@@ -48,20 +48,21 @@ AND b_r2_d2_tk BETWEEN :r2_d2_lo AND :r2_d2_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (function) Normal(w *codec.Write) {
-	v := w.Begin(functionNormalUpdate, functionNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":range_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":range_use"] = codec.N(w.Cost[0])
-	v[":r2_d2_net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":r2_d2_use"] = codec.N(w.Cost[1])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":range_lo"] = codec.Bound(w.Lo[0])
-	v[":range_hi"] = codec.Bound(w.Hi[0])
-	v[":r2_d2_lo"] = codec.Bound(w.Lo[1])
-	v[":r2_d2_hi"] = codec.Bound(w.Hi[1])
+	w.Begin(functionNormalUpdate, functionNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":range_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":range_use", w.Cost[0])
+	w.N(":r2_d2_net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":r2_d2_use", w.Cost[1])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":range_lo", w.Lo[0])
+	w.Bound(":range_hi", w.Hi[0])
+	w.Bound(":r2_d2_lo", w.Lo[1])
+	w.Bound(":r2_d2_hi", w.Hi[1])
+	w.End()
 }
 
 const functionRetryUpdate = `
@@ -76,18 +77,19 @@ AND b_r2_d2_tk BETWEEN :r2_d2_lo AND :r2_d2_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (function) Retry(w *codec.Write) {
-	v := w.Begin(functionRetryUpdate, functionRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":range_net"] = codec.N(-w.Cost[0])
-	v[":range_use"] = codec.N(w.Cost[0])
-	v[":r2_d2_net"] = codec.N(-w.Cost[1])
-	v[":r2_d2_use"] = codec.N(w.Cost[1])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":range_lo"] = codec.Bound(w.Lo[0])
-	v[":range_hi"] = codec.Bound(w.Hi[0])
-	v[":r2_d2_lo"] = codec.Bound(w.Lo[1])
-	v[":r2_d2_hi"] = codec.Bound(w.Hi[1])
+	w.Begin(functionRetryUpdate, functionRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":range_net", -w.Cost[0])
+	w.N(":range_use", w.Cost[0])
+	w.N(":r2_d2_net", -w.Cost[1])
+	w.N(":r2_d2_use", w.Cost[1])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":range_lo", w.Lo[0])
+	w.Bound(":range_hi", w.Hi[0])
+	w.Bound(":r2_d2_lo", w.Lo[1])
+	w.Bound(":r2_d2_hi", w.Hi[1])
+	w.End()
 }
 
 const functionAdjustUpdate = `
@@ -102,13 +104,14 @@ AND attribute_exists(b_r2_d2_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (function) Adjust(w *codec.Write) {
-	v := w.Begin(functionAdjustUpdate, functionAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":range_net"] = codec.N(-w.Cost[0])
-	v[":range_use"] = codec.N(w.Cost[0])
-	v[":r2_d2_net"] = codec.N(-w.Cost[1])
-	v[":r2_d2_use"] = codec.N(w.Cost[1])
+	w.Begin(functionAdjustUpdate, functionAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":range_net", -w.Cost[0])
+	w.N(":range_use", w.Cost[0])
+	w.N(":r2_d2_net", -w.Cost[1])
+	w.N(":r2_d2_use", w.Cost[1])
+	w.End()
 }
 
 const functionReshapeUpdate = `
@@ -128,29 +131,30 @@ AND (attribute_not_exists(b_r2_d2_tk) OR b_r2_d2_tk BETWEEN :r2_d2_lo AND :r2_d2
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (function) Reshape(w *codec.Write) {
-	v := w.Begin(functionReshapeUpdate, functionReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":range_bx"] = codec.N(w.Limits[0].Burst)
-	v[":range_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":range_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":range_ra"] = codec.N(w.Limits[0].Refill)
-	v[":range_rp"] = codec.N(w.Limits[0].Period)
-	v[":r2_d2_bx"] = codec.N(w.Limits[1].Burst)
-	v[":r2_d2_net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":r2_d2_cp"] = codec.N(w.Limits[1].Capacity)
-	v[":r2_d2_ra"] = codec.N(w.Limits[1].Refill)
-	v[":r2_d2_rp"] = codec.N(w.Limits[1].Period)
-	v[":range_use"] = codec.N(w.Cost[0])
-	v[":r2_d2_use"] = codec.N(w.Cost[1])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":range_lo"] = codec.Bound(w.Lo[0])
-	v[":range_hi"] = codec.Bound(w.Hi[0])
-	v[":r2_d2_lo"] = codec.Bound(w.Lo[1])
-	v[":r2_d2_hi"] = codec.Bound(w.Hi[1])
+	w.Begin(functionReshapeUpdate, functionReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":range_bx", w.Limits[0].Burst)
+	w.N(":range_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":range_cp", w.Limits[0].Capacity)
+	w.N(":range_ra", w.Limits[0].Refill)
+	w.N(":range_rp", w.Limits[0].Period)
+	w.N(":r2_d2_bx", w.Limits[1].Burst)
+	w.N(":r2_d2_net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":r2_d2_cp", w.Limits[1].Capacity)
+	w.N(":r2_d2_ra", w.Limits[1].Refill)
+	w.N(":r2_d2_rp", w.Limits[1].Period)
+	w.N(":range_use", w.Cost[0])
+	w.N(":r2_d2_use", w.Cost[1])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":range_lo", w.Lo[0])
+	w.Bound(":range_hi", w.Hi[0])
+	w.Bound(":r2_d2_lo", w.Lo[1])
+	w.Bound(":r2_d2_hi", w.Hi[1])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -166,14 +170,23 @@ func (function) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 2),
-		Missing:  make([]bool, 2),
+		Balances: codec.Sized(dst.Balances, 2),
+		Missing:  codec.Sized(dst.Missing, 2),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_range_tk", "b_range_cp", "b_range_bx", "b_range_ra", "b_range_rp",
 		"b_range_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_r2_d2_tk", "b_r2_d2_cp", "b_r2_d2_bx", "b_r2_d2_ra", "b_r2_d2_rp",
 		"b_r2_d2_tc")
 	dst.Extra = d.Extra(FunctionRange, FunctionR2D2)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (function) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_range_tk")
+	dst.Balances[1].Tokens = d.Int("b_r2_d2_tk")
 	return d.Err()
 }
 

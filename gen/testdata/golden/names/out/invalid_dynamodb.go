@@ -41,16 +41,17 @@ AND b_config_tk BETWEEN :config_lo AND :config_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (invalid) Normal(w *codec.Write) {
-	v := w.Begin(invalidNormalUpdate, invalidNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":config_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":config_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":config_lo"] = codec.Bound(w.Lo[0])
-	v[":config_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(invalidNormalUpdate, invalidNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":config_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":config_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":config_lo", w.Lo[0])
+	w.Bound(":config_hi", w.Hi[0])
+	w.End()
 }
 
 const invalidRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_config_tk BETWEEN :config_lo AND :config_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (invalid) Retry(w *codec.Write) {
-	v := w.Begin(invalidRetryUpdate, invalidRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":config_net"] = codec.N(-w.Cost[0])
-	v[":config_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":config_lo"] = codec.Bound(w.Lo[0])
-	v[":config_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(invalidRetryUpdate, invalidRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":config_net", -w.Cost[0])
+	w.N(":config_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":config_lo", w.Lo[0])
+	w.Bound(":config_hi", w.Hi[0])
+	w.End()
 }
 
 const invalidAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_config_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (invalid) Adjust(w *codec.Write) {
-	v := w.Begin(invalidAdjustUpdate, invalidAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":config_net"] = codec.N(-w.Cost[0])
-	v[":config_use"] = codec.N(w.Cost[0])
+	w.Begin(invalidAdjustUpdate, invalidAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":config_net", -w.Cost[0])
+	w.N(":config_use", w.Cost[0])
+	w.End()
 }
 
 const invalidReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_config_tk) OR b_config_tk BETWEEN :config_lo AND :co
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (invalid) Reshape(w *codec.Write) {
-	v := w.Begin(invalidReshapeUpdate, invalidReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":config_bx"] = codec.N(w.Limits[0].Burst)
-	v[":config_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":config_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":config_ra"] = codec.N(w.Limits[0].Refill)
-	v[":config_rp"] = codec.N(w.Limits[0].Period)
-	v[":config_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":config_lo"] = codec.Bound(w.Lo[0])
-	v[":config_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(invalidReshapeUpdate, invalidReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":config_bx", w.Limits[0].Burst)
+	w.N(":config_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":config_cp", w.Limits[0].Capacity)
+	w.N(":config_ra", w.Limits[0].Refill)
+	w.N(":config_rp", w.Limits[0].Period)
+	w.N(":config_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":config_lo", w.Lo[0])
+	w.Bound(":config_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (invalid) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_config_tk", "b_config_cp", "b_config_bx", "b_config_ra",
 		"b_config_rp", "b_config_tc")
 	dst.Extra = d.Extra(InvalidConfig)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (invalid) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_config_tk")
 	return d.Err()
 }
 

@@ -41,16 +41,17 @@ AND b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (kind) Normal(w *codec.Write) {
-	v := w.Begin(kindNormalUpdate, kindNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":lookup_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":lookup_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":lookup_lo"] = codec.Bound(w.Lo[0])
-	v[":lookup_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(kindNormalUpdate, kindNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":lookup_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":lookup_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":lookup_lo", w.Lo[0])
+	w.Bound(":lookup_hi", w.Hi[0])
+	w.End()
 }
 
 const kindRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (kind) Retry(w *codec.Write) {
-	v := w.Begin(kindRetryUpdate, kindRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":lookup_net"] = codec.N(-w.Cost[0])
-	v[":lookup_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":lookup_lo"] = codec.Bound(w.Lo[0])
-	v[":lookup_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(kindRetryUpdate, kindRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":lookup_net", -w.Cost[0])
+	w.N(":lookup_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":lookup_lo", w.Lo[0])
+	w.Bound(":lookup_hi", w.Hi[0])
+	w.End()
 }
 
 const kindAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_lookup_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (kind) Adjust(w *codec.Write) {
-	v := w.Begin(kindAdjustUpdate, kindAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":lookup_net"] = codec.N(-w.Cost[0])
-	v[":lookup_use"] = codec.N(w.Cost[0])
+	w.Begin(kindAdjustUpdate, kindAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":lookup_net", -w.Cost[0])
+	w.N(":lookup_use", w.Cost[0])
+	w.End()
 }
 
 const kindReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_lookup_tk) OR b_lookup_tk BETWEEN :lookup_lo AND :lo
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (kind) Reshape(w *codec.Write) {
-	v := w.Begin(kindReshapeUpdate, kindReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":lookup_bx"] = codec.N(w.Limits[0].Burst)
-	v[":lookup_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":lookup_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":lookup_ra"] = codec.N(w.Limits[0].Refill)
-	v[":lookup_rp"] = codec.N(w.Limits[0].Period)
-	v[":lookup_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":lookup_lo"] = codec.Bound(w.Lo[0])
-	v[":lookup_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(kindReshapeUpdate, kindReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":lookup_bx", w.Limits[0].Burst)
+	w.N(":lookup_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":lookup_cp", w.Limits[0].Capacity)
+	w.N(":lookup_ra", w.Limits[0].Refill)
+	w.N(":lookup_rp", w.Limits[0].Period)
+	w.N(":lookup_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":lookup_lo", w.Lo[0])
+	w.Bound(":lookup_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (kind) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_lookup_tk", "b_lookup_cp", "b_lookup_bx", "b_lookup_ra",
 		"b_lookup_rp", "b_lookup_tc")
 	dst.Extra = d.Extra(KindLookup)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (kind) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_lookup_tk")
 	return d.Err()
 }
 

@@ -41,16 +41,17 @@ AND b_amd64_tk BETWEEN :amd64_lo AND :amd64_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (linux) Normal(w *codec.Write) {
-	v := w.Begin(linuxNormalUpdate, linuxNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":amd64_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":amd64_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":amd64_lo"] = codec.Bound(w.Lo[0])
-	v[":amd64_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(linuxNormalUpdate, linuxNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":amd64_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":amd64_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":amd64_lo", w.Lo[0])
+	w.Bound(":amd64_hi", w.Hi[0])
+	w.End()
 }
 
 const linuxRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_amd64_tk BETWEEN :amd64_lo AND :amd64_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (linux) Retry(w *codec.Write) {
-	v := w.Begin(linuxRetryUpdate, linuxRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":amd64_net"] = codec.N(-w.Cost[0])
-	v[":amd64_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":amd64_lo"] = codec.Bound(w.Lo[0])
-	v[":amd64_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(linuxRetryUpdate, linuxRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":amd64_net", -w.Cost[0])
+	w.N(":amd64_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":amd64_lo", w.Lo[0])
+	w.Bound(":amd64_hi", w.Hi[0])
+	w.End()
 }
 
 const linuxAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_amd64_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (linux) Adjust(w *codec.Write) {
-	v := w.Begin(linuxAdjustUpdate, linuxAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":amd64_net"] = codec.N(-w.Cost[0])
-	v[":amd64_use"] = codec.N(w.Cost[0])
+	w.Begin(linuxAdjustUpdate, linuxAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":amd64_net", -w.Cost[0])
+	w.N(":amd64_use", w.Cost[0])
+	w.End()
 }
 
 const linuxReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_amd64_tk) OR b_amd64_tk BETWEEN :amd64_lo AND :amd64
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (linux) Reshape(w *codec.Write) {
-	v := w.Begin(linuxReshapeUpdate, linuxReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":amd64_bx"] = codec.N(w.Limits[0].Burst)
-	v[":amd64_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":amd64_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":amd64_ra"] = codec.N(w.Limits[0].Refill)
-	v[":amd64_rp"] = codec.N(w.Limits[0].Period)
-	v[":amd64_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":amd64_lo"] = codec.Bound(w.Lo[0])
-	v[":amd64_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(linuxReshapeUpdate, linuxReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":amd64_bx", w.Limits[0].Burst)
+	w.N(":amd64_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":amd64_cp", w.Limits[0].Capacity)
+	w.N(":amd64_ra", w.Limits[0].Refill)
+	w.N(":amd64_rp", w.Limits[0].Period)
+	w.N(":amd64_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":amd64_lo", w.Lo[0])
+	w.Bound(":amd64_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (linux) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_amd64_tk", "b_amd64_cp", "b_amd64_bx", "b_amd64_ra", "b_amd64_rp",
 		"b_amd64_tc")
 	dst.Extra = d.Extra(LinuxAmd64)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (linux) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_amd64_tk")
 	return d.Err()
 }
 

@@ -41,16 +41,17 @@ AND b_missing_tk BETWEEN :missing_lo AND :missing_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (missing) Normal(w *codec.Write) {
-	v := w.Begin(missingNormalUpdate, missingNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":missing_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":missing_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":missing_lo"] = codec.Bound(w.Lo[0])
-	v[":missing_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(missingNormalUpdate, missingNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":missing_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":missing_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":missing_lo", w.Lo[0])
+	w.Bound(":missing_hi", w.Hi[0])
+	w.End()
 }
 
 const missingRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_missing_tk BETWEEN :missing_lo AND :missing_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (missing) Retry(w *codec.Write) {
-	v := w.Begin(missingRetryUpdate, missingRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":missing_net"] = codec.N(-w.Cost[0])
-	v[":missing_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":missing_lo"] = codec.Bound(w.Lo[0])
-	v[":missing_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(missingRetryUpdate, missingRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":missing_net", -w.Cost[0])
+	w.N(":missing_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":missing_lo", w.Lo[0])
+	w.Bound(":missing_hi", w.Hi[0])
+	w.End()
 }
 
 const missingAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_missing_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (missing) Adjust(w *codec.Write) {
-	v := w.Begin(missingAdjustUpdate, missingAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":missing_net"] = codec.N(-w.Cost[0])
-	v[":missing_use"] = codec.N(w.Cost[0])
+	w.Begin(missingAdjustUpdate, missingAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":missing_net", -w.Cost[0])
+	w.N(":missing_use", w.Cost[0])
+	w.End()
 }
 
 const missingReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_missing_tk) OR b_missing_tk BETWEEN :missing_lo AND 
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (missing) Reshape(w *codec.Write) {
-	v := w.Begin(missingReshapeUpdate, missingReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":missing_bx"] = codec.N(w.Limits[0].Burst)
-	v[":missing_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":missing_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":missing_ra"] = codec.N(w.Limits[0].Refill)
-	v[":missing_rp"] = codec.N(w.Limits[0].Period)
-	v[":missing_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":missing_lo"] = codec.Bound(w.Lo[0])
-	v[":missing_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(missingReshapeUpdate, missingReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":missing_bx", w.Limits[0].Burst)
+	w.N(":missing_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":missing_cp", w.Limits[0].Capacity)
+	w.N(":missing_ra", w.Limits[0].Refill)
+	w.N(":missing_rp", w.Limits[0].Period)
+	w.N(":missing_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":missing_lo", w.Lo[0])
+	w.Bound(":missing_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (missing) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_missing_tk", "b_missing_cp", "b_missing_bx", "b_missing_ra",
 		"b_missing_rp", "b_missing_tc")
 	dst.Extra = d.Extra(MissingMissing)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (missing) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_missing_tk")
 	return d.Err()
 }
 

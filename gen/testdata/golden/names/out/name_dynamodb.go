@@ -41,16 +41,17 @@ AND b_build_tk BETWEEN :build_lo AND :build_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (name) Normal(w *codec.Write) {
-	v := w.Begin(nameNormalUpdate, nameNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":build_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":build_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":build_lo"] = codec.Bound(w.Lo[0])
-	v[":build_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(nameNormalUpdate, nameNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":build_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":build_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":build_lo", w.Lo[0])
+	w.Bound(":build_hi", w.Hi[0])
+	w.End()
 }
 
 const nameRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_build_tk BETWEEN :build_lo AND :build_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (name) Retry(w *codec.Write) {
-	v := w.Begin(nameRetryUpdate, nameRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":build_net"] = codec.N(-w.Cost[0])
-	v[":build_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":build_lo"] = codec.Bound(w.Lo[0])
-	v[":build_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(nameRetryUpdate, nameRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":build_net", -w.Cost[0])
+	w.N(":build_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":build_lo", w.Lo[0])
+	w.Bound(":build_hi", w.Hi[0])
+	w.End()
 }
 
 const nameAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_build_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (name) Adjust(w *codec.Write) {
-	v := w.Begin(nameAdjustUpdate, nameAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":build_net"] = codec.N(-w.Cost[0])
-	v[":build_use"] = codec.N(w.Cost[0])
+	w.Begin(nameAdjustUpdate, nameAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":build_net", -w.Cost[0])
+	w.N(":build_use", w.Cost[0])
+	w.End()
 }
 
 const nameReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_build_tk) OR b_build_tk BETWEEN :build_lo AND :build
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (name) Reshape(w *codec.Write) {
-	v := w.Begin(nameReshapeUpdate, nameReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":build_bx"] = codec.N(w.Limits[0].Burst)
-	v[":build_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":build_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":build_ra"] = codec.N(w.Limits[0].Refill)
-	v[":build_rp"] = codec.N(w.Limits[0].Period)
-	v[":build_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":build_lo"] = codec.Bound(w.Lo[0])
-	v[":build_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(nameReshapeUpdate, nameReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":build_bx", w.Limits[0].Burst)
+	w.N(":build_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":build_cp", w.Limits[0].Capacity)
+	w.N(":build_ra", w.Limits[0].Refill)
+	w.N(":build_rp", w.Limits[0].Period)
+	w.N(":build_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":build_lo", w.Lo[0])
+	w.Bound(":build_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (name) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_build_tk", "b_build_cp", "b_build_bx", "b_build_ra", "b_build_rp",
 		"b_build_tc")
 	dst.Extra = d.Extra(NameBuild)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (name) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_build_tk")
 	return d.Err()
 }
 

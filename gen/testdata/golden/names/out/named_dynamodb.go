@@ -41,16 +41,17 @@ AND b_names_tk BETWEEN :names_lo AND :names_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (named) Normal(w *codec.Write) {
-	v := w.Begin(namedNormalUpdate, namedNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":names_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":names_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":names_lo"] = codec.Bound(w.Lo[0])
-	v[":names_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(namedNormalUpdate, namedNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":names_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":names_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":names_lo", w.Lo[0])
+	w.Bound(":names_hi", w.Hi[0])
+	w.End()
 }
 
 const namedRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_names_tk BETWEEN :names_lo AND :names_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (named) Retry(w *codec.Write) {
-	v := w.Begin(namedRetryUpdate, namedRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":names_net"] = codec.N(-w.Cost[0])
-	v[":names_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":names_lo"] = codec.Bound(w.Lo[0])
-	v[":names_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(namedRetryUpdate, namedRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":names_net", -w.Cost[0])
+	w.N(":names_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":names_lo", w.Lo[0])
+	w.Bound(":names_hi", w.Hi[0])
+	w.End()
 }
 
 const namedAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_names_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (named) Adjust(w *codec.Write) {
-	v := w.Begin(namedAdjustUpdate, namedAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":names_net"] = codec.N(-w.Cost[0])
-	v[":names_use"] = codec.N(w.Cost[0])
+	w.Begin(namedAdjustUpdate, namedAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":names_net", -w.Cost[0])
+	w.N(":names_use", w.Cost[0])
+	w.End()
 }
 
 const namedReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_names_tk) OR b_names_tk BETWEEN :names_lo AND :names
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (named) Reshape(w *codec.Write) {
-	v := w.Begin(namedReshapeUpdate, namedReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":names_bx"] = codec.N(w.Limits[0].Burst)
-	v[":names_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":names_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":names_ra"] = codec.N(w.Limits[0].Refill)
-	v[":names_rp"] = codec.N(w.Limits[0].Period)
-	v[":names_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":names_lo"] = codec.Bound(w.Lo[0])
-	v[":names_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(namedReshapeUpdate, namedReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":names_bx", w.Limits[0].Burst)
+	w.N(":names_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":names_cp", w.Limits[0].Capacity)
+	w.N(":names_ra", w.Limits[0].Refill)
+	w.N(":names_rp", w.Limits[0].Period)
+	w.N(":names_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":names_lo", w.Lo[0])
+	w.Bound(":names_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (named) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_names_tk", "b_names_cp", "b_names_bx", "b_names_ra", "b_names_rp",
 		"b_names_tc")
 	dst.Extra = d.Extra(NamedNames)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (named) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_names_tk")
 	return d.Err()
 }
 

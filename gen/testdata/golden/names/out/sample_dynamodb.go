@@ -41,16 +41,17 @@ AND b_begin_tk BETWEEN :begin_lo AND :begin_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (sample) Normal(w *codec.Write) {
-	v := w.Begin(sampleNormalUpdate, sampleNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":begin_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":begin_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":begin_lo"] = codec.Bound(w.Lo[0])
-	v[":begin_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(sampleNormalUpdate, sampleNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":begin_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":begin_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":begin_lo", w.Lo[0])
+	w.Bound(":begin_hi", w.Hi[0])
+	w.End()
 }
 
 const sampleRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_begin_tk BETWEEN :begin_lo AND :begin_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (sample) Retry(w *codec.Write) {
-	v := w.Begin(sampleRetryUpdate, sampleRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":begin_net"] = codec.N(-w.Cost[0])
-	v[":begin_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":begin_lo"] = codec.Bound(w.Lo[0])
-	v[":begin_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(sampleRetryUpdate, sampleRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":begin_net", -w.Cost[0])
+	w.N(":begin_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":begin_lo", w.Lo[0])
+	w.Bound(":begin_hi", w.Hi[0])
+	w.End()
 }
 
 const sampleAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_begin_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (sample) Adjust(w *codec.Write) {
-	v := w.Begin(sampleAdjustUpdate, sampleAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":begin_net"] = codec.N(-w.Cost[0])
-	v[":begin_use"] = codec.N(w.Cost[0])
+	w.Begin(sampleAdjustUpdate, sampleAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":begin_net", -w.Cost[0])
+	w.N(":begin_use", w.Cost[0])
+	w.End()
 }
 
 const sampleReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_begin_tk) OR b_begin_tk BETWEEN :begin_lo AND :begin
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (sample) Reshape(w *codec.Write) {
-	v := w.Begin(sampleReshapeUpdate, sampleReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":begin_bx"] = codec.N(w.Limits[0].Burst)
-	v[":begin_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":begin_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":begin_ra"] = codec.N(w.Limits[0].Refill)
-	v[":begin_rp"] = codec.N(w.Limits[0].Period)
-	v[":begin_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":begin_lo"] = codec.Bound(w.Lo[0])
-	v[":begin_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(sampleReshapeUpdate, sampleReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":begin_bx", w.Limits[0].Burst)
+	w.N(":begin_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":begin_cp", w.Limits[0].Capacity)
+	w.N(":begin_ra", w.Limits[0].Refill)
+	w.N(":begin_rp", w.Limits[0].Period)
+	w.N(":begin_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":begin_lo", w.Lo[0])
+	w.Bound(":begin_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (sample) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_begin_tk", "b_begin_cp", "b_begin_bx", "b_begin_ra", "b_begin_rp",
 		"b_begin_tc")
 	dst.Extra = d.Extra(SampleBegin)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (sample) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_begin_tk")
 	return d.Err()
 }
 

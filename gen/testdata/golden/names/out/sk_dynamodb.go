@@ -41,16 +41,17 @@ AND b_sk_tk BETWEEN :sk_lo AND :sk_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (sk) Normal(w *codec.Write) {
-	v := w.Begin(skNormalUpdate, skNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sk_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":sk_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":sk_lo"] = codec.Bound(w.Lo[0])
-	v[":sk_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(skNormalUpdate, skNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sk_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":sk_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":sk_lo", w.Lo[0])
+	w.Bound(":sk_hi", w.Hi[0])
+	w.End()
 }
 
 const skRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_sk_tk BETWEEN :sk_lo AND :sk_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (sk) Retry(w *codec.Write) {
-	v := w.Begin(skRetryUpdate, skRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sk_net"] = codec.N(-w.Cost[0])
-	v[":sk_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":sk_lo"] = codec.Bound(w.Lo[0])
-	v[":sk_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(skRetryUpdate, skRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sk_net", -w.Cost[0])
+	w.N(":sk_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":sk_lo", w.Lo[0])
+	w.Bound(":sk_hi", w.Hi[0])
+	w.End()
 }
 
 const skAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_sk_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (sk) Adjust(w *codec.Write) {
-	v := w.Begin(skAdjustUpdate, skAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sk_net"] = codec.N(-w.Cost[0])
-	v[":sk_use"] = codec.N(w.Cost[0])
+	w.Begin(skAdjustUpdate, skAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sk_net", -w.Cost[0])
+	w.N(":sk_use", w.Cost[0])
+	w.End()
 }
 
 const skReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_sk_tk) OR b_sk_tk BETWEEN :sk_lo AND :sk_hi)`
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (sk) Reshape(w *codec.Write) {
-	v := w.Begin(skReshapeUpdate, skReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":sk_bx"] = codec.N(w.Limits[0].Burst)
-	v[":sk_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":sk_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":sk_ra"] = codec.N(w.Limits[0].Refill)
-	v[":sk_rp"] = codec.N(w.Limits[0].Period)
-	v[":sk_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":sk_lo"] = codec.Bound(w.Lo[0])
-	v[":sk_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(skReshapeUpdate, skReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":sk_bx", w.Limits[0].Burst)
+	w.N(":sk_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":sk_cp", w.Limits[0].Capacity)
+	w.N(":sk_ra", w.Limits[0].Refill)
+	w.N(":sk_rp", w.Limits[0].Period)
+	w.N(":sk_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":sk_lo", w.Lo[0])
+	w.Bound(":sk_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,11 +137,19 @@ func (sk) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_sk_tk", "b_sk_cp", "b_sk_bx", "b_sk_ra", "b_sk_rp", "b_sk_tc")
 	dst.Extra = d.Extra(SkSk)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (sk) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_sk_tk")
 	return d.Err()
 }
 

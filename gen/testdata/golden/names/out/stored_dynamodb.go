@@ -41,16 +41,17 @@ AND b_override_tk BETWEEN :override_lo AND :override_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (stored) Normal(w *codec.Write) {
-	v := w.Begin(storedNormalUpdate, storedNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":override_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":override_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":override_lo"] = codec.Bound(w.Lo[0])
-	v[":override_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(storedNormalUpdate, storedNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":override_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":override_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":override_lo", w.Lo[0])
+	w.Bound(":override_hi", w.Hi[0])
+	w.End()
 }
 
 const storedRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_override_tk BETWEEN :override_lo AND :override_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (stored) Retry(w *codec.Write) {
-	v := w.Begin(storedRetryUpdate, storedRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":override_net"] = codec.N(-w.Cost[0])
-	v[":override_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":override_lo"] = codec.Bound(w.Lo[0])
-	v[":override_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(storedRetryUpdate, storedRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":override_net", -w.Cost[0])
+	w.N(":override_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":override_lo", w.Lo[0])
+	w.Bound(":override_hi", w.Hi[0])
+	w.End()
 }
 
 const storedAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_override_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (stored) Adjust(w *codec.Write) {
-	v := w.Begin(storedAdjustUpdate, storedAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":override_net"] = codec.N(-w.Cost[0])
-	v[":override_use"] = codec.N(w.Cost[0])
+	w.Begin(storedAdjustUpdate, storedAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":override_net", -w.Cost[0])
+	w.N(":override_use", w.Cost[0])
+	w.End()
 }
 
 const storedReshapeUpdate = `
@@ -104,21 +107,22 @@ AND (attribute_not_exists(b_override_tk) OR b_override_tk BETWEEN :override_lo A
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (stored) Reshape(w *codec.Write) {
-	v := w.Begin(storedReshapeUpdate, storedReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":override_bx"] = codec.N(w.Limits[0].Burst)
-	v[":override_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":override_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":override_ra"] = codec.N(w.Limits[0].Refill)
-	v[":override_rp"] = codec.N(w.Limits[0].Period)
-	v[":override_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":override_lo"] = codec.Bound(w.Lo[0])
-	v[":override_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(storedReshapeUpdate, storedReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":override_bx", w.Limits[0].Burst)
+	w.N(":override_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":override_cp", w.Limits[0].Capacity)
+	w.N(":override_ra", w.Limits[0].Refill)
+	w.N(":override_rp", w.Limits[0].Period)
+	w.N(":override_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":override_lo", w.Lo[0])
+	w.Bound(":override_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -134,12 +138,20 @@ func (stored) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
 		"b_override_rp", "b_override_tc")
 	dst.Extra = d.Extra(StoredOverride)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (stored) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_override_tk")
 	return d.Err()
 }
 

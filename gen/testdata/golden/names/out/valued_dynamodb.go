@@ -41,16 +41,17 @@ AND b_values_tk BETWEEN :values_lo AND :values_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (valued) Normal(w *codec.Write) {
-	v := w.Begin(valuedNormalUpdate, valuedNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":values_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":values_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":values_lo"] = codec.Bound(w.Lo[0])
-	v[":values_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(valuedNormalUpdate, valuedNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":values_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":values_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":values_lo", w.Lo[0])
+	w.Bound(":values_hi", w.Hi[0])
+	w.End()
 }
 
 const valuedRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_values_tk BETWEEN :values_lo AND :values_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (valued) Retry(w *codec.Write) {
-	v := w.Begin(valuedRetryUpdate, valuedRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":values_net"] = codec.N(-w.Cost[0])
-	v[":values_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":values_lo"] = codec.Bound(w.Lo[0])
-	v[":values_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(valuedRetryUpdate, valuedRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":values_net", -w.Cost[0])
+	w.N(":values_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":values_lo", w.Lo[0])
+	w.Bound(":values_hi", w.Hi[0])
+	w.End()
 }
 
 const valuedAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_values_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (valued) Adjust(w *codec.Write) {
-	v := w.Begin(valuedAdjustUpdate, valuedAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":values_net"] = codec.N(-w.Cost[0])
-	v[":values_use"] = codec.N(w.Cost[0])
+	w.Begin(valuedAdjustUpdate, valuedAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":values_net", -w.Cost[0])
+	w.N(":values_use", w.Cost[0])
+	w.End()
 }
 
 const valuedReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_values_tk) OR b_values_tk BETWEEN :values_lo AND :va
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (valued) Reshape(w *codec.Write) {
-	v := w.Begin(valuedReshapeUpdate, valuedReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":values_bx"] = codec.N(w.Limits[0].Burst)
-	v[":values_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":values_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":values_ra"] = codec.N(w.Limits[0].Refill)
-	v[":values_rp"] = codec.N(w.Limits[0].Period)
-	v[":values_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":values_lo"] = codec.Bound(w.Lo[0])
-	v[":values_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(valuedReshapeUpdate, valuedReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":values_bx", w.Limits[0].Burst)
+	w.N(":values_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":values_cp", w.Limits[0].Capacity)
+	w.N(":values_ra", w.Limits[0].Refill)
+	w.N(":values_rp", w.Limits[0].Period)
+	w.N(":values_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":values_lo", w.Lo[0])
+	w.Bound(":values_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,12 +137,20 @@ func (valued) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_values_tk", "b_values_cp", "b_values_bx", "b_values_ra",
 		"b_values_rp", "b_values_tc")
 	dst.Extra = d.Extra(ValuedValues)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (valued) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_values_tk")
 	return d.Err()
 }
 

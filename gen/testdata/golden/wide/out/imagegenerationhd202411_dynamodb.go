@@ -59,24 +59,25 @@ AND b_images_per_day_tk BETWEEN :images_per_day_lo AND :images_per_day_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (imageGenerationHd202411) Normal(w *codec.Write) {
-	v := w.Begin(imageGenerationHd202411NormalUpdate, imageGenerationHd202411NormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":requests_per_minute_of_everybody_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":requests_per_minute_of_everybody_use"] = codec.N(w.Cost[0])
-	v[":tokens_per_minute_of_every_model_net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":tokens_per_minute_of_every_model_use"] = codec.N(w.Cost[1])
-	v[":images_per_day_net"] = codec.N(bucket.Sub(w.Fill[2], w.Cost[2]))
-	v[":images_per_day_use"] = codec.N(w.Cost[2])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":requests_per_minute_of_everybody_lo"] = codec.Bound(w.Lo[0])
-	v[":requests_per_minute_of_everybody_hi"] = codec.Bound(w.Hi[0])
-	v[":tokens_per_minute_of_every_model_lo"] = codec.Bound(w.Lo[1])
-	v[":tokens_per_minute_of_every_model_hi"] = codec.Bound(w.Hi[1])
-	v[":images_per_day_lo"] = codec.Bound(w.Lo[2])
-	v[":images_per_day_hi"] = codec.Bound(w.Hi[2])
+	w.Begin(imageGenerationHd202411NormalUpdate, imageGenerationHd202411NormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":requests_per_minute_of_everybody_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
+	w.N(":tokens_per_minute_of_every_model_net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
+	w.N(":images_per_day_net", bucket.Sub(w.Fill[2], w.Cost[2]))
+	w.N(":images_per_day_use", w.Cost[2])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
+	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
+	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
+	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
+	w.Bound(":images_per_day_lo", w.Lo[2])
+	w.Bound(":images_per_day_hi", w.Hi[2])
+	w.End()
 }
 
 const imageGenerationHd202411RetryUpdate = `
@@ -97,22 +98,23 @@ AND b_images_per_day_tk BETWEEN :images_per_day_lo AND :images_per_day_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (imageGenerationHd202411) Retry(w *codec.Write) {
-	v := w.Begin(imageGenerationHd202411RetryUpdate, imageGenerationHd202411RetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":requests_per_minute_of_everybody_net"] = codec.N(-w.Cost[0])
-	v[":requests_per_minute_of_everybody_use"] = codec.N(w.Cost[0])
-	v[":tokens_per_minute_of_every_model_net"] = codec.N(-w.Cost[1])
-	v[":tokens_per_minute_of_every_model_use"] = codec.N(w.Cost[1])
-	v[":images_per_day_net"] = codec.N(-w.Cost[2])
-	v[":images_per_day_use"] = codec.N(w.Cost[2])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":requests_per_minute_of_everybody_lo"] = codec.Bound(w.Lo[0])
-	v[":requests_per_minute_of_everybody_hi"] = codec.Bound(w.Hi[0])
-	v[":tokens_per_minute_of_every_model_lo"] = codec.Bound(w.Lo[1])
-	v[":tokens_per_minute_of_every_model_hi"] = codec.Bound(w.Hi[1])
-	v[":images_per_day_lo"] = codec.Bound(w.Lo[2])
-	v[":images_per_day_hi"] = codec.Bound(w.Hi[2])
+	w.Begin(imageGenerationHd202411RetryUpdate, imageGenerationHd202411RetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":requests_per_minute_of_everybody_net", -w.Cost[0])
+	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
+	w.N(":tokens_per_minute_of_every_model_net", -w.Cost[1])
+	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
+	w.N(":images_per_day_net", -w.Cost[2])
+	w.N(":images_per_day_use", w.Cost[2])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
+	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
+	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
+	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
+	w.Bound(":images_per_day_lo", w.Lo[2])
+	w.Bound(":images_per_day_hi", w.Hi[2])
+	w.End()
 }
 
 const imageGenerationHd202411AdjustUpdate = `
@@ -131,15 +133,16 @@ AND attribute_exists(b_images_per_day_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (imageGenerationHd202411) Adjust(w *codec.Write) {
-	v := w.Begin(imageGenerationHd202411AdjustUpdate, imageGenerationHd202411AdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":requests_per_minute_of_everybody_net"] = codec.N(-w.Cost[0])
-	v[":requests_per_minute_of_everybody_use"] = codec.N(w.Cost[0])
-	v[":tokens_per_minute_of_every_model_net"] = codec.N(-w.Cost[1])
-	v[":tokens_per_minute_of_every_model_use"] = codec.N(w.Cost[1])
-	v[":images_per_day_net"] = codec.N(-w.Cost[2])
-	v[":images_per_day_use"] = codec.N(w.Cost[2])
+	w.Begin(imageGenerationHd202411AdjustUpdate, imageGenerationHd202411AdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":requests_per_minute_of_everybody_net", -w.Cost[0])
+	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
+	w.N(":tokens_per_minute_of_every_model_net", -w.Cost[1])
+	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
+	w.N(":images_per_day_net", -w.Cost[2])
+	w.N(":images_per_day_use", w.Cost[2])
+	w.End()
 }
 
 const imageGenerationHd202411ReshapeUpdate = `
@@ -183,37 +186,38 @@ AND (attribute_not_exists(b_images_per_day_tk)
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (imageGenerationHd202411) Reshape(w *codec.Write) {
-	v := w.Begin(imageGenerationHd202411ReshapeUpdate, imageGenerationHd202411ReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":requests_per_minute_of_everybody_bx"] = codec.N(w.Limits[0].Burst)
-	v[":requests_per_minute_of_everybody_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":requests_per_minute_of_everybody_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":requests_per_minute_of_everybody_ra"] = codec.N(w.Limits[0].Refill)
-	v[":requests_per_minute_of_everybody_rp"] = codec.N(w.Limits[0].Period)
-	v[":tokens_per_minute_of_every_model_bx"] = codec.N(w.Limits[1].Burst)
-	v[":tokens_per_minute_of_every_model_net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":tokens_per_minute_of_every_model_cp"] = codec.N(w.Limits[1].Capacity)
-	v[":tokens_per_minute_of_every_model_ra"] = codec.N(w.Limits[1].Refill)
-	v[":tokens_per_minute_of_every_model_rp"] = codec.N(w.Limits[1].Period)
-	v[":images_per_day_bx"] = codec.N(w.Limits[2].Burst)
-	v[":images_per_day_net"] = codec.N(bucket.Sub(w.Fill[2], w.Cost[2]))
-	v[":images_per_day_cp"] = codec.N(w.Limits[2].Capacity)
-	v[":images_per_day_ra"] = codec.N(w.Limits[2].Refill)
-	v[":images_per_day_rp"] = codec.N(w.Limits[2].Period)
-	v[":requests_per_minute_of_everybody_use"] = codec.N(w.Cost[0])
-	v[":tokens_per_minute_of_every_model_use"] = codec.N(w.Cost[1])
-	v[":images_per_day_use"] = codec.N(w.Cost[2])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":requests_per_minute_of_everybody_lo"] = codec.Bound(w.Lo[0])
-	v[":requests_per_minute_of_everybody_hi"] = codec.Bound(w.Hi[0])
-	v[":tokens_per_minute_of_every_model_lo"] = codec.Bound(w.Lo[1])
-	v[":tokens_per_minute_of_every_model_hi"] = codec.Bound(w.Hi[1])
-	v[":images_per_day_lo"] = codec.Bound(w.Lo[2])
-	v[":images_per_day_hi"] = codec.Bound(w.Hi[2])
+	w.Begin(imageGenerationHd202411ReshapeUpdate, imageGenerationHd202411ReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":requests_per_minute_of_everybody_bx", w.Limits[0].Burst)
+	w.N(":requests_per_minute_of_everybody_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":requests_per_minute_of_everybody_cp", w.Limits[0].Capacity)
+	w.N(":requests_per_minute_of_everybody_ra", w.Limits[0].Refill)
+	w.N(":requests_per_minute_of_everybody_rp", w.Limits[0].Period)
+	w.N(":tokens_per_minute_of_every_model_bx", w.Limits[1].Burst)
+	w.N(":tokens_per_minute_of_every_model_net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":tokens_per_minute_of_every_model_cp", w.Limits[1].Capacity)
+	w.N(":tokens_per_minute_of_every_model_ra", w.Limits[1].Refill)
+	w.N(":tokens_per_minute_of_every_model_rp", w.Limits[1].Period)
+	w.N(":images_per_day_bx", w.Limits[2].Burst)
+	w.N(":images_per_day_net", bucket.Sub(w.Fill[2], w.Cost[2]))
+	w.N(":images_per_day_cp", w.Limits[2].Capacity)
+	w.N(":images_per_day_ra", w.Limits[2].Refill)
+	w.N(":images_per_day_rp", w.Limits[2].Period)
+	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
+	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
+	w.N(":images_per_day_use", w.Cost[2])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
+	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
+	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
+	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
+	w.Bound(":images_per_day_lo", w.Lo[2])
+	w.Bound(":images_per_day_hi", w.Hi[2])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -229,8 +233,8 @@ func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error 
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 3),
-		Missing:  make([]bool, 3),
+		Balances: codec.Sized(dst.Balances, 3),
+		Missing:  codec.Sized(dst.Missing, 3),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_requests_per_minute_of_everybody_tk",
 		"b_requests_per_minute_of_everybody_cp", "b_requests_per_minute_of_everybody_bx",
@@ -244,6 +248,16 @@ func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error 
 		"b_images_per_day_ra", "b_images_per_day_rp", "b_images_per_day_tc")
 	dst.Extra = d.Extra(ImageGenerationHd202411RequestsPerMinuteOfEverybody,
 		ImageGenerationHd202411TokensPerMinuteOfEveryModel, ImageGenerationHd202411ImagesPerDay)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (imageGenerationHd202411) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_requests_per_minute_of_everybody_tk")
+	dst.Balances[1].Tokens = d.Int("b_tokens_per_minute_of_every_model_tk")
+	dst.Balances[2].Tokens = d.Int("b_images_per_day_tk")
 	return d.Err()
 }
 

@@ -1,0 +1,139 @@
+package codec
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Write carries one write of one bucket: the store puts numbers in, a generated builder puts text and values in. All
+// vectors are in schema order, in millitokens. The store owns it; a builder keeps nothing of it.
+//
+// A Write is used again, for any bucket of any resource: the maps, and what their values point to, are then those of the
+// write before. So they are the reader's until the next use only, and a Write is not copied.
+type Write struct {
+	Entity string         // as stored: user-123
+	Image  *bucket.Image  // what the condition was computed from; nil for Create and Adjust
+	Limits []bucket.Limit // parameters to store, for Create and Reshape
+	Cost   []int64        // what is taken; negative for what is given back
+	Fill   []int64        // refill claimed, for Normal and Reshape
+	Lo, Hi []int64        // bounds of each balance; math.MinInt64 and math.MaxInt64 stand for none
+	RF     int64          // rf to store, ms
+	CV     int64          // cv to store, for Create and Reshape
+	TTL    int64          // ttl to store, s
+	Op     string         // id of this write
+
+	Key          Item // set by SetKey; builders leave it alone
+	Item         Item // Create's item
+	Update, Cond string
+	Names        map[string]string
+	Values       Item // entries are replaced by N, S and Bound only
+
+	hash, sort types.AttributeValueMemberS // what Key holds
+	operands   []*operand                  // in the order in which they were given
+	given      int                         // how many of them this update has
+	digits     []byte                      // of all numbers
+}
+
+// operand is an entry of Values: a text or a number.
+type operand struct {
+	name   string // "" for one that is not in Values
+	text   types.AttributeValueMemberS
+	number types.AttributeValueMemberN
+	end    int // of its digits, which start where those of the operand before end
+}
+
+// SetKey makes Key the primary key of hash and sort.
+func (w *Write) SetKey(hash, sort string) {
+	if w.Key == nil {
+		w.Key = Item{"PK": &w.hash, "SK": &w.sort}
+	}
+	w.hash.Value, w.sort.Value = hash, sort
+}
+
+// Begin starts an update: it sets Update and Cond to its text, Names to what all updates name, and clears Item. N, S and
+// Bound follow, for each placeholder of the text, and End.
+//
+// After an update of the same text, which has the same placeholders, their entries are in Values and only what these hold
+// is set anew: filling the map would be most of the work.
+func (w *Write) Begin(update, cond string) {
+	w.Item = nil
+	if w.Update != update || w.Cond != cond || len(w.Values) != w.given {
+		w.clear()
+	}
+	w.Update, w.Cond = update, cond
+	w.given, w.digits = 0, w.digits[:0]
+}
+
+// clear empties the maps, except for what all updates name.
+func (w *Write) clear() {
+	if w.Names == nil {
+		w.Names = make(map[string]string, 1)
+	}
+	clear(w.Names)
+	w.Names["#ttl"] = "ttl" // a reserved word
+	if w.Values == nil {
+		w.Values = make(Item, 5+4*len(w.Cost)) // what Normal has, the most common update
+	}
+	clear(w.Values)
+	for _, o := range w.operands {
+		o.name = ""
+	}
+}
+
+// N gives a placeholder an integer.
+func (w *Write) N(name string, v int64) {
+	w.digits = strconv.AppendInt(w.digits, v, 10)
+	w.number(name)
+}
+
+// Bound gives a placeholder a bound of a BETWEEN, as the function Bound encodes it.
+func (w *Write) Bound(name string, v int64) {
+	if n, ok := noBound(v); ok {
+		w.number(name).number.Value = n
+		return
+	}
+	w.N(name, v)
+}
+
+// S gives a placeholder a string.
+func (w *Write) S(name, v string) {
+	o := w.next()
+	o.text.Value = v
+	if o.name != name {
+		o.name, w.Values[name] = name, &o.text
+	}
+}
+
+// End ends an update: the digits of all numbers become one string, the one allocation of a build.
+func (w *Write) End() {
+	digits, start := string(w.digits), 0
+	for _, o := range w.operands[:w.given] {
+		if start < o.end { // else a text, or no bound
+			o.number.Value = digits[start:o.end]
+			start = o.end
+		}
+	}
+}
+
+// number gives a placeholder a number, whose digits End fills in.
+func (w *Write) number(name string) *operand {
+	o := w.next()
+	if o.name != name {
+		o.name, w.Values[name] = name, &o.number
+	}
+	return o
+}
+
+// next returns an operand to fill in.
+func (w *Write) next() *operand {
+	if w.given == len(w.operands) {
+		w.operands = append(w.operands, new(operand))
+	}
+	o := w.operands[w.given]
+	o.end = len(w.digits)
+	w.given++
+	return o
+}
