@@ -34,6 +34,13 @@ type Refusal struct {
 	RetryAfter           time.Duration
 }
 
+// late is e for a Wait that gave up. It is a copy: others may have been denied with the same e.
+func (e *DeniedError) late() *DeniedError {
+	own := *e
+	own.deadline = true
+	return &own
+}
+
 // Error names resource, entity, limit, numbers and the time to wait.
 func (e *DeniedError) Error() string {
 	s := fmt.Sprintf("sluice: %s denied for %s: %s has %d of %d tokens, retry after %v",

@@ -12,6 +12,7 @@ type Spec struct {
 
 	Cascade       Cascade
 	OnUnavailable Policy // 0 is Allow
+	LazySettle    bool   // settles and releases ride on the bucket's next write, or go out within 100 ms
 }
 
 // Cascade says what a call on an entity charges besides the entity's own bucket: those of its ancestors, of the kinds
