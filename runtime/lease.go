@@ -209,6 +209,9 @@ func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, la
 // noticeGiveBack tells those who wait at part's buckets if tokens came back to them. One that is as it was before was not
 // written to: there was nothing to give back to.
 func (r *resource) noticeGiveBack(before []Bucket, part *Part) {
+	if r.core.lines.empty() {
+		return
+	}
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
 			r.core.lines.gaveBack(r.spec.Resource, r.written(before, part.Buckets))

@@ -205,6 +205,13 @@ func (t *ticket) wake() {
 
 func newLines() lines { return lines{by: map[line][]*ticket{}, below: map[line][]*ticket{}} }
 
+// empty reports that nobody waits.
+func (l *lines) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.by) == 0
+}
+
 // join has a waiter for part, of resource, stand behind those who wait already.
 func (l *lines) join(resource string, part *Part) *ticket {
 	l.mu.Lock()
