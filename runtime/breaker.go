@@ -90,7 +90,7 @@ func (b *breaker) leave(p *pass, says error) {
 	b.calmDown()
 }
 
-// calmDown starts to let calls through if the gate has nothing against any. The caller holds mu.
+// calmDown starts to let calls through if the gate has nothing against any. The caller holds mu, or has b for itself.
 func (b *breaker) calmDown() {
 	if b.calm.Load() != nil || b.gate.State() != gobreaker.StateClosed || b.gate.Counts().ConsecutiveFailures > 0 {
 		return

@@ -12,7 +12,8 @@ import (
 // ErrSettled is returned by Settle when the lease was settled or released before.
 var ErrSettled = errors.New("sluice: lease is already settled or released")
 
-// DeniedError says that tokens are lacking now and will be there after RetryAfter, if nobody else takes them.
+// DeniedError says that tokens are lacking now and will be there after RetryAfter, if nobody else takes them. Other callers may
+// have been denied with the same one: it is not to be changed.
 type DeniedError struct {
 	Resource  string
 	Entity    string // who refused, as stored: user-123

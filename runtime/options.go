@@ -138,8 +138,8 @@ func OnUnavailable(p Policy) CallOption {
 
 // LazySettle says whether settles and releases may wait for the bucket's next write and go out with it, or by themselves
 // within 100 ms and on Close, in place of limits.yaml's settle. That saves their own write, on a busy bucket half the cost of
-// an acquire that is settled. A Settle then returns at once, and what keeps it from being written, which leaves the lease
-// charged, goes to the observer and the log; a process that dies has settled nothing of its last 100 ms.
+// an acquire that is settled. A Settle then returns at once, and what keeps it from being written goes to the observer and the
+// log. Of a process that dies, the leases closed within its last 100 ms may stand as charged.
 func LazySettle(on bool) CallOption {
 	return func(o *callOptions) {
 		o.lazy = eager

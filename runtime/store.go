@@ -107,8 +107,8 @@ type Call struct {
 	Deadline time.Time // bounds Acquire beside its context, by the system's clock as that does; zero for none
 
 	// Later lets Settle return before it has written. Who took it calls it once, when the write has ended, with its error and
-	// with After of each Bucket filled in: on any goroutine, and maybe before Settle has returned. Settle's context bounds no
-	// such write; Env.SettleTimeout does.
+	// with After of each Bucket filled in: on any goroutine, holding no lock, and maybe before Settle has returned. Settle's
+	// context bounds no such write; Env.SettleTimeout does.
 	Later func(err error)
 
 	asked  bool  // the store was asked to charge it, not only for parents
