@@ -47,6 +47,7 @@ func TestRevision(t *testing.T) {
 			"      rpd: {capacity: 100, every: 1d}\n      rps: {capacity: 10, every: 1s}\n", ""},
 		{"cascade", "removed: [old]", "removed: [old]\n    cascade: none", ""},
 		{"on_unavailable", "removed: [old]", "removed: [old]\n    on_unavailable: deny", ""},
+		{"settle", "removed: [old]", "removed: [old]\n    settle: lazy", ""},
 		{"same in other words", "every: 1d", "every: 24h, refill: 100, burst: 1_00", ""},
 		{"new kind", "entities: {org: {}}", "entities: {org: {}, user: {}}", ""},
 		{"new resource", "resources:\n", "resources:\n  fresh: {limits: {rps: {capacity: 1, every: 1s}}, entities: {org: {}}}\n", ""},

@@ -39,8 +39,13 @@ func constants(f *file, r *model.Resource) {
 // aliases prints runtime's generic types, spelt out.
 func aliases(f *file, r *model.Resource) {
 	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
+	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const)
+	if r.LazySettle {
+		typeOf += " Settle and Release of its leases return at once: what they write rides on the bucket's next write, or goes out" +
+			" within 100 ms; a failure goes to the observer and the log."
+	}
 	f.decl("", jen.Type().Defs(
-		field(about(fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const), r.Doc)),
+		field(about(typeOf, r.Doc)),
 		jen.Id(r.Resource).Op("=").Qual(runtimePath, "Resource").Types(two...),
 		field(fmt.Sprintf("%s is what a handler takes, so that its test can pass a fake.", r.Acquirer)),
 		jen.Id(r.Acquirer).Op("=").Qual(runtimePath, "Acquirer").Types(two...),
@@ -121,6 +126,9 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 	fields = append(fields,
 		pair("Cascade", jen.Qual(runtimePath, r.Cascade)),
 		pair("OnUnavailable", jen.Qual(runtimePath, r.OnUnavailable)))
+	if r.LazySettle {
+		fields = append(fields, pair("LazySettle", jen.True()))
+	}
 	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
 	fields = append(fields, pair("Kinds", jen.Index().Qual(runtimePath, "Kind").Add(lines(kinds...))))
 	f.decl("Spec implements runtime.Definition.",

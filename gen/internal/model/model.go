@@ -69,6 +69,7 @@ type Resource struct {
 
 	Cascade       string // runtime's constant: CascadeAtomic
 	OnUnavailable string // runtime's constant: Allow
+	LazySettle    bool
 }
 
 // Path is the names of one write path: of its method, and of the constants that hold its text.
@@ -122,6 +123,7 @@ func Of(s *schema.Schema, source string) *Package {
 	for _, r := range s.Resources {
 		m := ResourceOf(r)
 		m.Cascade, m.OnUnavailable = "Cascade"+titled(r.Cascade), titled(r.OnUnavailable)
+		m.LazySettle = r.Settle == schema.SettleLazy
 		for _, c := range r.Charged {
 			kind := p.Kinds[c.Kind]
 			kind.Markers = append(kind.Markers, m.Definition)

@@ -52,7 +52,7 @@ func TestReadMutated(t *testing.T) {
 					"0", "1", "10", "1_000", "0100", "1_000_000_000_000", "1_000_000_000_001", "99999999999999999999",
 					"1ms", "1s", "366d", "1d12h", "true", "null", "~", "{}", "[]", "''", "&a", "*a", "<<", "!!str",
 					"user", "org", "project", "rpm", "tpm", "rps", "cost", "error", "ttl", "id", "gpt-4", "gpt4", "gpt-4-rpm", "embeddings",
-					"cascade", "on_unavailable", "compensated", "deny", "local",
+					"cascade", "on_unavailable", "compensated", "deny", "local", "settle", "now", "lazy",
 					"limits", "entities", "capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4", "User",
 				}).Draw(rt, "new") + text[at][w[1]:]
 			}
@@ -124,7 +124,8 @@ func checkSchema(t tester, s *Schema) {
 	}
 	for _, r := range s.Resources {
 		if r.Name == "" || r.GoName == "" || r.Pos.Line < 1 || len(r.Limits) == 0 || len(r.Charged) == 0 ||
-			!slices.Contains(cascades(), r.Cascade) || !slices.Contains(policies(), r.OnUnavailable) {
+			!slices.Contains(cascades(), r.Cascade) || !slices.Contains(policies(), r.OnUnavailable) ||
+			!slices.Contains(settles(), r.Settle) {
 			t.Errorf("bad resource: %+v", r)
 		}
 		for _, l := range r.Limits {

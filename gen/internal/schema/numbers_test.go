@@ -62,6 +62,12 @@ func TestParsePeriod(t *testing.T) {
 			rapid.String(),
 		).Draw(t, "text")
 		d, why := parsePeriod(text)
+		if text != "" && strings.Trim(text, "0") == "" { // too short in every unit
+			if d != 0 || why != "" {
+				t.Fatalf("%q is %s: %s", text, d, why)
+			}
+			return
+		}
 		if good := text != "" && form.MatchString(text); good != (why == "") {
 			t.Fatalf("%q: form is right: %v, but: %q", text, good, why)
 		}

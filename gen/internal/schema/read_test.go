@@ -45,13 +45,13 @@ func TestReadDemo(t *testing.T) {
 						PerCall: []int64{1, 0}, Pos: pos(20, 7),
 					},
 				},
-				Cascade: "atomic", OnUnavailable: "local",
+				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Pos: pos(24, 3),
 				Limits:  []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1, Pos: pos(27, 7)}},
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
-				Cascade: "none", OnUnavailable: "allow",
+				Cascade: "none", OnUnavailable: "allow", Settle: "now",
 			},
 		},
 	}
@@ -143,9 +143,12 @@ func TestRestatedNumbers(t *testing.T) {
 func TestChoices(t *testing.T) {
 	for _, cascade := range []string{"atomic", "compensated", "none"} {
 		for _, policy := range []string{"allow", "deny", "local"} {
-			r := readOne(t, "limits: {rps: {capacity: 1, every: 1s}}", "entities: {user: {}}", "cascade: "+cascade, "on_unavailable: "+policy)
-			if r.Cascade != cascade || r.OnUnavailable != policy {
-				t.Errorf("%s and %s were read as %s and %s", cascade, policy, r.Cascade, r.OnUnavailable)
+			for _, settle := range []string{"now", "lazy"} {
+				r := readOne(t, "limits: {rps: {capacity: 1, every: 1s}}", "entities: {user: {}}",
+					"cascade: "+cascade, "on_unavailable: "+policy, "settle: "+settle)
+				if r.Cascade != cascade || r.OnUnavailable != policy || r.Settle != settle {
+					t.Errorf("%s, %s and %s were read as %s, %s and %s", cascade, policy, settle, r.Cascade, r.OnUnavailable, r.Settle)
+				}
 			}
 		}
 	}
@@ -194,7 +197,7 @@ version: "1"
 			Name: "4o", GoName: "Omni", Removed: []string{"rpd", "old_limit"}, Pos: pos(3, 3),
 			Limits:  []*Limit{{Name: "in_tokens", GoName: "Input", Numbers: n, Pos: pos(6, 14)}},
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
-			Cascade: "atomic", OnUnavailable: "allow",
+			Cascade: "atomic", OnUnavailable: "allow", Settle: "now",
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

@@ -3,15 +3,19 @@ package schema
 import "slices"
 
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "entities", "cascade", "on_unavailable"}
+	return []string{"doc", "go_name", "limits", "removed", "entities", "cascade", "on_unavailable", "settle"}
 }
 
 // CascadeNone is the cascade that charges the entity's own bucket alone.
 const CascadeNone = "none"
 
-// cascades and policies are what cascade and on_unavailable can be; the first is the default.
+// SettleLazy is the settle that does not wait for its write.
+const SettleLazy = "lazy"
+
+// cascades, policies and settles are what cascade, on_unavailable and settle can be; the first is the default.
 func cascades() []string { return []string{"atomic", "compensated", CascadeNone} }
 func policies() []string { return []string{"allow", "deny", "local"} }
+func settles() []string  { return []string{"now", SettleLazy} }
 
 // resourceReader reads one resource.
 type resourceReader struct {
@@ -67,6 +71,7 @@ func (r *resourceReader) read(e entry) {
 	}
 	r.res.Cascade = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable = r.choice(f, "on_unavailable", policies())
+	r.res.Settle = r.choice(f, "settle", settles())
 }
 
 // readLimits reads the numbers that every kind starts from.

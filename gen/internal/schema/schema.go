@@ -43,6 +43,7 @@ type Resource struct {
 
 	Cascade       string // atomic, compensated or none
 	OnUnavailable string // allow, deny or local
+	Settle        string // now or lazy
 }
 
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.

@@ -17,7 +17,8 @@ const (
 )
 
 type (
-	// ChatResource is the type of Limiter.Chat.
+	// ChatResource is the type of Limiter.Chat. Settle and Release of its leases return at once: what they write rides
+	// on the bucket's next write, or goes out within 100 ms; a failure goes to the observer and the log.
 	ChatResource = runtime.Resource[ChatEntity, ChatCost]
 	// ChatAcquirer is what a handler takes, so that its test can pass a fake.
 	ChatAcquirer = runtime.Acquirer[ChatEntity, ChatCost]
@@ -72,6 +73,7 @@ func (chat) Spec() *runtime.Spec {
 		Limits:        []string{ChatRPM},
 		Cascade:       runtime.CascadeCompensated,
 		OnUnavailable: runtime.Deny,
+		LazySettle:    true,
 		Kinds: []runtime.Kind{
 			kindUser: {
 				Name:   "user",

@@ -26,7 +26,8 @@ const (
 )
 
 type (
-	// JobsResource is the type of Limiter.Jobs.
+	// JobsResource is the type of Limiter.Jobs. Settle and Release of its leases return at once: what they write rides
+	// on the bucket's next write, or goes out within 100 ms; a failure goes to the observer and the log.
 	//
 	// Jobs of the batch system.
 	//
@@ -102,6 +103,7 @@ func (jobs) Spec() *runtime.Spec {
 		Limits:        []string{JobsRate, JobsCPU, JobsTiny, JobsOdd},
 		Cascade:       runtime.CascadeNone,
 		OnUnavailable: runtime.Allow,
+		LazySettle:    true,
 		Kinds: []runtime.Kind{
 			kindOrg: {
 				Name:   "org",
