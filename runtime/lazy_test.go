@@ -17,6 +17,7 @@ import (
 type lazies struct {
 	*fake
 
+	t     *testing.T
 	later []func(err error) // each ends one settle, with err unless that is nil
 	hasty bool              // they end before Settle returns
 }
@@ -34,9 +35,10 @@ func (l *lazies) Settle(ctx context.Context, call *runtime.Call) error {
 	call.Later = nil
 	end := func(err error) {
 		if err == nil {
-			err = l.fake.Settle(context.WithoutCancel(ctx), call)
+			err = errors.Join(ctx.Err(), l.fake.Settle(ctx, call))
 		}
 		ended(err)
+		equal(l.t, "context of what has ended", ctx.Err(), context.Canceled)
 	}
 	if l.hasty {
 		end(nil)
@@ -59,7 +61,7 @@ func TestLazySettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []told
 		option, lines := logged()
-		store := &lazies{fake: &fake{}}
+		store := &lazies{t: t, fake: &fake{}}
 		_, r := openOn(t, store, 0, option, runtime.WithObserver(watch(&got)), runtime.CallDefaults(runtime.LazySettle(true)))
 		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		failed, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
@@ -115,7 +117,7 @@ func TestLazySettleAtOnce(t *testing.T) {
 		err   error
 		told  string
 	}{
-		{"hasty", func(f *fake) runtime.Store { return &lazies{fake: f, hasty: true} }, nil, "settled"},
+		{"hasty", func(f *fake) runtime.Store { return &lazies{fake: f, t: t, hasty: true} }, nil, "settled"},
 		{"without", func(f *fake) runtime.Store { return f }, nil, "settled"},
 		{"without, failing", func(f *fake) runtime.Store { return f }, errors.New("down"), "failed"},
 	} {
@@ -144,7 +146,7 @@ func TestLazySettleAtOnce(t *testing.T) {
 // TestLazySettleServesWaiters once it is written.
 func TestLazySettleServesWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lazies{fake: &fake{}}
+		store := &lazies{t: t, fake: &fake{}}
 		lim, r := openOn(t, store, 0, runtime.CallDefaults(runtime.LazySettle(true)))
 		w := &waits{t: t, lim: lim, r: r, start: time.Now(), ended: make(chan outcome, 100)}
 		lease := acquire(t, r, user{"1"}, cost{TPM: 6000})
@@ -176,7 +178,7 @@ func TestLazySettlePrecedence(t *testing.T) {
 			{with: off, one: on, lazy: true},
 			{schema: true, all: on, with: on, one: off},
 		} {
-			store := &lazies{fake: &fake{}}
+			store := &lazies{t: t, fake: &fake{}}
 			def := gpt4()
 			def.spec.LazySettle = test.schema
 			b := runtime.NewBuilder(store, runtime.CallDefaults(test.all))
@@ -208,7 +210,7 @@ func TestLazySettleOfADegradedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
 			var got []told
-			store := &lazies{fake: &fake{before: func(context.Context, string, *runtime.Call) error { return down() }}}
+			store := &lazies{t: t, fake: &fake{before: func(context.Context, string, *runtime.Call) error { return down() }}}
 			_, r := openOn(t, store, policy, runtime.WithObserver(watch(&got)))
 			lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 100}, runtime.LazySettle(true))
 			check(t, err, "")

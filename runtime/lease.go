@@ -161,13 +161,21 @@ func (r *resource) closing(l *lease) *Call {
 
 // finish has call, a release or else a settle, close l. It outlives ctx's cancellation and is bounded by the settle time-out.
 func (r *resource) finish(ctx context.Context, l *lease, call *Call, release bool) error {
-	if l.lazy {
-		call.Later = func(err error) { r.closed(ctx, l, call, release, true, err) }
-	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
-	defer cancel()
+	taken := false // by the store, which is not done with bounded then
+	defer func() {
+		if !taken {
+			cancel()
+		}
+	}()
+	if l.lazy {
+		call.Later = func(err error) {
+			cancel()
+			r.closed(ctx, l, call, release, true, err)
+		}
+	}
 	err := l.by.Settle(bounded, call)
-	if l.lazy && call.Later == nil { // the store has taken it
+	if taken = l.lazy && call.Later == nil; taken {
 		return err
 	}
 	r.closed(ctx, l, call, release, false, err)

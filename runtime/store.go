@@ -30,8 +30,8 @@ type Session interface {
 	// bucket, nearest first; neither it nor cost is kept. The error is shared: nobody changes it. now is in ms.
 	Refused(def Definition, chain []Link, cost []int64, now int64) *DeniedError
 	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it. Where call.Later is set, it may leave the
-	// write for later: then it takes Later out of call, so that it is nil, and returns nil. Else Later is left as it is, and
-	// never called.
+	// write for later: then it takes Later out of call, so that it is nil, and returns nil; ctx lasts until Later is called.
+	// Else Later is left as it is, and never called.
 	Settle(ctx context.Context, call *Call) error
 	// Recall fills in Limits and After of each Bucket as last seen, from memory: nil where nothing is remembered. It does
 	// no I/O.
@@ -107,8 +107,7 @@ type Call struct {
 	Deadline time.Time // bounds Acquire beside its context, by the system's clock as that does; zero for none
 
 	// Later lets Settle return before it has written. Who took it calls it once, when the write has ended, with its error and
-	// with After of each Bucket filled in: on any goroutine, holding no lock, and maybe before Settle has returned. Settle's
-	// context bounds no such write; Env.SettleTimeout does.
+	// with After of each Bucket filled in: on any goroutine, holding no lock, and maybe before Settle has returned.
 	Later func(err error)
 
 	asked  bool  // the store was asked to charge it, not only for parents
