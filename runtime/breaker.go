@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,16 @@ type breaker struct {
 	gate *gobreaker.TwoStepCircuitBreaker[struct{}]
 	last atomic.Pointer[UnavailableError] // the newest failure
 	turn atomic.Int32                     // what nobody has been told yet
+
+	// calm lets all calls through without asking the gate, while that is closed and has seen no failure since the last
+	// answer: an answer changes nothing then. It is nil otherwise, and there is a new one each time.
+	calm atomic.Pointer[pass]
+	mu   sync.Mutex // held by who tells the gate how a call has ended, which nobody does otherwise
 }
+
+// pass is the gate's leave to ask the store, and how to tell it what came of that. Calm calls share one: told by several, the
+// gate counts each.
+type pass struct{ done func(error) }
 
 // What turn says; the zero value says nothing.
 const (
@@ -49,7 +59,45 @@ func newBreaker() *breaker {
 			}
 		},
 	})
+	b.calmDown()
 	return b
+}
+
+// enter lets a call through, or says why not.
+func (b *breaker) enter() (*pass, error) {
+	if p := b.calm.Load(); p != nil {
+		return p, nil
+	}
+	done, err := b.gate.Allow()
+	if err != nil {
+		return nil, err
+	}
+	return &pass{done}, nil
+}
+
+// leave takes note of what the call that p let through says of the store: a failure, an answer (nil), or errNeutral.
+func (b *breaker) leave(p *pass, says error) {
+	neutral := errors.Is(says, errNeutral)
+	if (says == nil || neutral) && b.calm.Load() == p {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if says != nil && !neutral {
+		b.calm.Store(nil) // ahead of the gate, so that no answer is passed over once this counts
+	}
+	p.done(says)
+	b.calmDown()
+}
+
+// calmDown starts to let calls through if the gate has nothing against any. The caller holds mu, or has b for itself.
+func (b *breaker) calmDown() {
+	if b.calm.Load() != nil || b.gate.State() != gobreaker.StateClosed || b.gate.Counts().ConsecutiveFailures > 0 {
+		return
+	}
+	if done, err := b.gate.Allow(); err == nil { // it is closed, and only who holds mu can open it
+		b.calm.Store(&pass{done})
+	}
 }
 
 // ask has step ask the store for call within budget, unless the breaker is open.
@@ -57,7 +105,7 @@ func (c *core) ask(
 	ctx context.Context, call *Call, step func(context.Context, *Call) error, budget time.Duration,
 ) error {
 	b := c.fallback.breaker
-	done, err := b.gate.Allow()
+	entry, err := b.enter()
 	if err != nil {
 		return &UnavailableError{
 			Resource: call.Parts[0].spec.Resource, Err: fmt.Errorf("%w; last: %w", ErrBreakerOpen, b.last.Load().Err),
@@ -65,12 +113,13 @@ func (c *core) ask(
 	}
 	says := errNeutral // of a store that panics
 	defer func() {
-		done(says)
-		c.tellTurn(ctx)
+		b.leave(entry, says)
+		if b.turn.Load() != 0 {
+			c.tellTurn(ctx)
+		}
 	}()
-	bounded, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	err = step(bounded, call)
+	call.Deadline = deadline(c.env.Clock, call.Called, budget)
+	err = step(ctx, call)
 	says = verdict(ctx, call, err)
 	if down, ok := errors.AsType[*UnavailableError](says); ok {
 		b.last.Store(down)

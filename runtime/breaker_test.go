@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -309,4 +312,104 @@ func TestLookUpsMeetThePolicy(t *testing.T) {
 		equal(t, "left", lease.Remaining(), cost{59, 0})
 		equal(t, "acquires of the store", f.count(), 0)
 	})
+}
+
+// TestBreakerIsItsGate: to go without the gate while all is calm lets the same calls through, opens and closes at the same
+// instants and tells the same as to ask it each time, whatever calls overlap. A breaker that is deaf to answers does not.
+func TestBreakerIsItsGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calm, opened, deaf := 0, 0, 0
+		for seed := range uint64(2000) {
+			what, wasCalm, wasOpen := unlike(seed, runtime.AsItDoes)
+			if what != "" {
+				t.Fatalf("seed %d: %s", seed, what)
+			}
+			calm, opened = calm+wasCalm, opened+wasOpen
+			if what, _, _ = unlike(seed, runtime.Deaf); what != "" {
+				deaf++
+			}
+		}
+		if calm < 10_000 || opened < 10_000 || deaf < 1000 {
+			t.Errorf("%d calm steps, %d with an open gate, %d deaf breakers caught", calm, opened, deaf)
+		}
+	})
+}
+
+// unlike runs calls that overlap at random on two breakers, one of which always asks its gate, and says in what the other
+// differs from that, if in anything, and in how many steps it was calm, and not closed.
+func unlike(seed uint64, how int) (what string, calm, opened int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	one, other := runtime.NewBreaker(runtime.Always), runtime.NewBreaker(how)
+	var under [][2]func(error) // way
+	failing := random.Float64()
+	for step := range 60 {
+		switch n := random.IntN(10); {
+		case n < 4:
+			a, ok := one.Enter()
+			b, let := other.Enter()
+			if ok != let {
+				return fmt.Sprintf("step %d: lets a call through: %t, its gate %t", step, let, ok), calm, opened
+			}
+			if ok {
+				under = append(under, [2]func(error){a, b})
+			}
+		case n < 9 && len(under) > 0:
+			i := random.IntN(len(under))
+			var says error
+			switch chance := random.Float64(); {
+			case chance < failing:
+				says = down()
+			case chance < failing+0.1:
+				says = runtime.ErrNeutral
+			}
+			under[i][0](says)
+			under[i][1](says)
+			under = slices.Delete(under, i, i+1)
+		case n == 9:
+			elapse(time.Duration(random.IntN(700)) * time.Millisecond)
+		}
+		closed, failures, _ := one.Closed()
+		shut, failed, quiet := other.Closed()
+		if closed != shut || failures != failed || one.Told() != other.Told() || quiet && (!closed || failures > 0) {
+			return fmt.Sprintf("step %d: closed %t after %d failures, calm %t; its gate: %t after %d",
+				step, shut, failed, quiet, closed, failures), calm, opened
+		}
+		if quiet {
+			calm++
+		}
+		if !closed {
+			opened++
+		}
+	}
+	return "", calm, opened
+}
+
+// TestBreakerIsSharedSafely: the race detector watches, and in the end what it goes by is so.
+func TestBreakerIsSharedSafely(t *testing.T) {
+	b := runtime.NewBreaker(runtime.AsItDoes)
+	var wg sync.WaitGroup
+	for g := range uint64(8) {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(g, 1))
+			for range 2000 {
+				leave, ok := b.Enter()
+				if !ok {
+					continue
+				}
+				var says error
+				if random.IntN(4) == 0 {
+					says = down()
+				}
+				leave(says)
+				leave, ok = b.Enter()
+				if ok {
+					leave(nil)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if closed, failures, calm := b.Closed(); calm != (closed && failures == 0) {
+		t.Errorf("calm %t, closed %t after %d failures", calm, closed, failures)
+	}
 }

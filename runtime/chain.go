@@ -4,34 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
+
+// within returns how much of links, an entity's chain, a call on the entity looks at: the entity's own link alone where the
+// cascade is none.
+func (s *Spec) within(links []Link) []Link {
+	if s.Cascade == CascadeNone {
+		return links[:1]
+	}
+	return links
+}
+
+// role says what the i-th link of an entity's chain is to a call on the entity: whether it has a bucket to charge, and
+// whether the chain goes on from it by look-ups.
+func (s *Spec) role(links []Link, i int) (charged, lookup bool) {
+	link := &links[i]
+	// The entity's kind has a bucket, or it would not be one that the resource takes.
+	charged = i == 0 || s.Kinds[link.Kind].Limits != nil
+	return charged, link.Lookup && s.Cascade != CascadeNone && chargedAbove(s, link.Kind)
+}
 
 // follow gives part the buckets that a call on links, an entity's chain, charges: the entity's own and, unless the cascade is
 // none, those of its ancestors whose kind has one. Of the other links, only an id from which look-ups start has to be good.
 func follow(part *Part, links []Link) error {
 	spec := part.spec
-	cascade := spec.Cascade != CascadeNone
-	if !cascade {
-		links = links[:1]
-	}
-	// The entity's kind has a bucket, or it would not be one that the resource takes.
-	charged := func(i int) bool { return i == 0 || spec.Kinds[links[i].Kind].Limits != nil }
-	buckets := 0
-	for i := range links {
-		if charged(i) {
-			buckets++
-		}
-	}
-	part.Buckets = make([]Bucket, 0, buckets)
+	links = spec.within(links)
 	for i, link := range links {
-		kind := &spec.Kinds[link.Kind]
-		lookup := cascade && link.Lookup && chargedAbove(spec, link.Kind)
-		if !lookup && !charged(i) {
+		charged, lookup := spec.role(links, i)
+		if !charged && !lookup {
 			continue
 		}
+		kind := &spec.Kinds[link.Kind]
 		stored := kind.Prefix + link.ID
-		if charged(i) {
+		if charged {
 			part.Buckets = append(part.Buckets, Bucket{Entity: stored, Kind: link.Kind})
 		}
 		reason := checkID(link.ID)
@@ -77,9 +84,14 @@ func (c *core) charge(ctx context.Context, call *Call) error {
 	return c.session.Acquire(ctx, call)
 }
 
-// resolve has the store say how those of call's chains go on that end in a look-up. What it has found stays found if it
-// fails.
+// resolve has the store say how those of call's chains go on that end in a look-up, by call's deadline. What it has found
+// stays found if it fails.
 func (c *core) resolve(ctx context.Context, call *Call) error {
+	if !slices.ContainsFunc(call.Parts, func(p Part) bool { return p.above != nil }) {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
+	defer cancel()
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		for part.above != nil {

@@ -18,7 +18,7 @@ type claim struct {
 	resource *resource // nil if Resource.Claim did not make it
 	defaults callOptions
 	call     func() (*Call, error)
-	end      func(call *Call, by settler, err error)
+	end      func(by settler, err error) // of what call has made
 	admitted bool
 }
 
@@ -38,8 +38,12 @@ type AnyClaim interface{ untyped() *claim }
 // Claim prepares one part of AcquireAll, under r's options: what Acquire would take. It checks nothing yet.
 func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 	c := &Claim[C]{claim: claim{resource: r.resource, defaults: r.defaults}}
-	c.call = func() (*Call, error) { return r.call(entity, cost) }
-	c.end = func(call *Call, by settler, err error) { c.lease, _ = r.lease(call, by, err) }
+	var a *acquisition[C] // of the newest AcquireAll
+	c.call = func() (call *Call, err error) {
+		a, err = r.call(r.core.env.Clock.Now(), entity, cost)
+		return &a.call, err
+	}
+	c.end = func(by settler, err error) { c.lease, _ = r.lease(a, by, &r.defaults, err) }
 	return c
 }
 
@@ -61,7 +65,7 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 	for i, c := range all {
 		call, bad := c.call()
 		if bad == nil {
-			bad = c.resource.ready(ctx, call, c.defaults)
+			bad = c.resource.ready(ctx, call, &c.defaults)
 		}
 		if err == nil {
 			err = bad
@@ -72,11 +76,11 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 	}
 	var by settler
 	if err == nil {
-		by, err = all[0].resource.admit(ctx, whole, l.core.charge, o)
+		by, err = all[0].resource.admit(ctx, whole, l.core.charge, &o)
 	}
 	for i, c := range all {
 		own[i].Parts[0], own[i].outage = whole.Parts[i], whole.outage
-		c.end(own[i], by, err)
+		c.end(by, err)
 		c.admitted = err == nil
 	}
 	return err

@@ -20,6 +20,14 @@ func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d
 // left is the time until deadline, which is the system's, whatever the Clock.
 func left(deadline time.Time) time.Duration { return time.Until(deadline) }
 
+// deadline is d after now, which c has just read, by the system's clock.
+func deadline(c Clock, now time.Time, d time.Duration) time.Time {
+	if _, ok := c.(systemClock); !ok {
+		now = time.Now()
+	}
+	return now.Add(d)
+}
+
 // beyond reports that d from now does not lie before ctx's deadline.
 func beyond(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()

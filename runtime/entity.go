@@ -86,7 +86,7 @@ func checkID(id string) string {
 		return "is empty: set the entity's ID"
 	case len(id) > maxID:
 		return fmt.Sprintf("has %d bytes, more than %d: use a shorter id, or a hash of it", len(id), maxID)
-	case strings.Contains(id, "#"):
+	case strings.IndexByte(id, '#') >= 0:
 		return "contains '#', which separates the parts of a key: replace or encode it"
 	case !utf8.ValidString(id):
 		return "is not valid UTF-8, so that two ids could become one: encode it, in hex for example"

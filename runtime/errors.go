@@ -12,7 +12,8 @@ import (
 // ErrSettled is returned by Settle when the lease was settled or released before.
 var ErrSettled = errors.New("sluice: lease is already settled or released")
 
-// DeniedError says that tokens are lacking now and will be there after RetryAfter, if nobody else takes them.
+// DeniedError says that tokens are lacking now and will be there after RetryAfter, if nobody else takes them. Other callers may
+// have been denied with the same one: it is not to be changed.
 type DeniedError struct {
 	Resource  string
 	Entity    string // who refused, as stored: user-123
@@ -32,6 +33,13 @@ type Refusal struct {
 	Entity, Limit        string
 	Requested, Available int64
 	RetryAfter           time.Duration
+}
+
+// late is e for a Wait that gave up. It is a copy: others may have been denied with the same e.
+func (e *DeniedError) late() *DeniedError {
+	own := *e
+	own.deadline = true
+	return &own
 }
 
 // Error names resource, entity, limit, numbers and the time to wait.

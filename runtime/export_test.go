@@ -1,6 +1,10 @@
 package runtime
 
-import "github.com/sluice-go/sluice/runtime/bucket"
+import (
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
 
 // Waiting returns how many buckets of l have waiters, those included above the one in whose line they stand.
 func Waiting(l *Limiter) int {
@@ -19,3 +23,46 @@ func LocalImage(l *Limiter, resource, entity string) *bucket.Image {
 	}
 	return nil
 }
+
+// How a Breaker treats its gate: it asks it for each call and tells it of each end; it does what a Limiter's does; or it
+// tells it of no answer, which is wrong.
+const (
+	Always = iota
+	AsItDoes
+	Deaf
+)
+
+// ErrNeutral is the end of a call that says nothing of the store.
+var ErrNeutral = errNeutral
+
+// Breaker is a Limiter's, without the Limiter.
+type Breaker struct {
+	*breaker
+	how int
+}
+
+// NewBreaker returns one that treats its gate as how says.
+func NewBreaker(how int) *Breaker { return &Breaker{newBreaker(), how} }
+
+// Enter reports whether a call is let through, and if so how to say what it says of the store.
+func (b *Breaker) Enter() (leave func(says error), ok bool) {
+	if b.how == Always {
+		done, err := b.gate.Allow()
+		return done, err == nil
+	}
+	p, err := b.enter()
+	return func(says error) {
+		if says != nil || b.how != Deaf {
+			b.leave(p, says)
+		}
+	}, err == nil
+}
+
+// Closed reports that the gate is, after how many failures in a row, and whether the breaker goes without it.
+func (b *Breaker) Closed() (closed bool, failures uint32, calm bool) {
+	state, counts := b.gate.State(), b.gate.Counts()
+	return state == gobreaker.StateClosed, counts.ConsecutiveFailures, b.calm.Load() != nil
+}
+
+// Told returns what the observer would be told next.
+func (b *Breaker) Told() int32 { return b.turn.Swap(0) }

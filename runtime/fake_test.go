@@ -174,7 +174,13 @@ func (f *fake) shares(call *runtime.Call) []*share {
 	return all
 }
 
+func (*fake) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
+	return nil
+}
+
 func (f *fake) Acquire(ctx context.Context, call *runtime.Call) error {
+	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
+	defer cancel()
 	if err := f.begin(ctx, "acquire", call); err != nil {
 		return err
 	}

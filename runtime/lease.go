@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -14,8 +13,14 @@ import (
 // and releases without effect: a fake Acquirer may return it.
 type Lease[C any] struct {
 	resource leaser[C]
-	by       settler
-	part     Part // as acquired; it stays
+	lease
+}
+
+// lease is the untyped part.
+type lease struct {
+	by   settler
+	part *Part // as acquired; it stays
+	lazy bool  // what closes it may wait for the bucket's next write
 
 	mu      sync.Mutex // never held while the store is at work
 	spent   bool
@@ -23,18 +28,13 @@ type Lease[C any] struct {
 	at      int64
 }
 
-func newLease[C any](r leaser[C], part Part, by settler) *Lease[C] {
-	return &Lease[C]{resource: r, by: by, part: part, buckets: part.Buckets, at: r.now()}
-}
-
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
-	stated(part Part, actual C) (*Call, error)
-	settle(ctx context.Context, by settler, part Part, call *Call) error
-	release(ctx context.Context, by settler, part Part) *Call
+	stated(l *lease, actual C) (*Call, error)
+	settle(ctx context.Context, l *lease, call *Call) error
+	release(ctx context.Context, l *lease)
 	tokens(milli []int64) C
 	least(buckets []Bucket, now int64) []int64
-	now() int64
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The difference is
@@ -43,7 +43,8 @@ type leaser[C any] interface {
 // It ignores ctx's cancellation, keeps its values and bounds itself by SettleTimeout. It fails with an *InvalidError,
 // which leaves the lease as it was, or with what kept the store from it, mostly an *UnavailableError. The lease is spent
 // then, and stands as charged or as settled: repeating could give back twice. A second Settle, or one of a nil lease,
-// returns ErrSettled.
+// returns ErrSettled. Where settles are lazy (LazySettle), it returns before the store has written, and what the store
+// fails with goes to the observer and the log.
 func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 	if l == nil || !l.open() {
 		return ErrSettled
@@ -52,16 +53,14 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 		l.spend()
 		return nil
 	}
-	call, err := l.resource.stated(l.part, actual)
+	call, err := l.resource.stated(&l.lease, actual)
 	if err != nil {
 		return err
 	}
 	if !l.spend() {
 		return ErrSettled
 	}
-	err = l.resource.settle(ctx, l.by, l.part, call)
-	l.wrote(call)
-	return err
+	return l.resource.settle(ctx, &l.lease, call)
 }
 
 // Release gives everything back. After Settle, or on a nil lease, it does nothing. It is made for defer: like Settle it
@@ -70,7 +69,7 @@ func (l *Lease[C]) Release(ctx context.Context) {
 	if l == nil || !l.spend() || l.resource == nil {
 		return
 	}
-	l.wrote(l.resource.release(ctx, l.by, l.part))
+	l.resource.release(ctx, &l.lease)
 }
 
 // Cost returns what the lease stands for, as acquired: in whole tokens with per_call filled in. Where Allow admitted, nothing
@@ -82,7 +81,8 @@ func (l *Lease[C]) Cost() (cost C) {
 	return l.resource.tokens(l.part.Cost)
 }
 
-// Remaining returns what the lease's last write left, in whole tokens and without a read: of several buckets the least.
+// Remaining returns what the lease's last write left, in whole tokens and without a read: of several buckets the least. A lazy
+// settle or release counts once it is written.
 func (l *Lease[C]) Remaining() (left C) {
 	if l == nil || l.resource == nil {
 		return left
@@ -97,14 +97,14 @@ func (l *Lease[C]) Remaining() (left C) {
 // accordingly, and never fail for want of the store.
 func (l *Lease[C]) Degraded() bool { return l != nil && degraded(l.by) }
 
-func (l *Lease[C]) open() bool {
+func (l *lease) open() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.spent
 }
 
 // spend reports whether the lease was open, which it no longer is.
-func (l *Lease[C]) spend() bool {
+func (l *lease) spend() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	open := !l.spent
@@ -112,78 +112,114 @@ func (l *Lease[C]) spend() bool {
 	return open
 }
 
-// wrote notes what call left.
-func (l *Lease[C]) wrote(call *Call) {
-	at := l.resource.now()
+// wrote notes how a write that ended at at (ms) left buckets.
+func (l *lease) wrote(buckets []Bucket, at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.buckets, l.at = call.Parts[0].Buckets, at
+	l.buckets, l.at = buckets, at
 }
 
-// stated makes a Call that turns part's cost into actual, or says what is wrong with actual.
-func (r *Resource[E, C]) stated(part Part, actual C) (*Call, error) {
-	call := r.closing(part, r.toVector(actual, make([]int64, 0, len(part.Cost))))
-	_, err := scale(r.spec, part.Buckets[0].Kind, call.Parts[0].Actual)
-	if err != nil {
-		tell(r.core.env.Observer.Failed, r.event(call, err))
+// stated makes a Call that turns l's cost into actual, or says what is wrong with actual.
+func (r *Resource[E, C]) stated(l *lease, actual C) (*Call, error) {
+	call := r.closing(l)
+	part := &call.Parts[0]
+	part.Actual = r.toVector(actual, part.Actual)
+	_, err := scale(r.spec, part.Buckets[0].Kind, part.Actual)
+	if f := r.core.env.Observer.Failed; f != nil && err != nil {
+		f(r.event(call, r.core.env.Clock.Now(), err))
 	}
 	return call, err
 }
 
 // settle sends what stated made.
-func (r *resource) settle(ctx context.Context, by settler, part Part, call *Call) error {
-	err := r.finish(ctx, by, call, part)
-	if event := r.closed(call, by, err); err != nil {
-		tell(r.core.env.Observer.Failed, event)
-	} else {
-		tell(r.core.env.Observer.Settled, event)
+func (r *resource) settle(ctx context.Context, l *lease, call *Call) error {
+	return r.finish(ctx, l, call, false)
+}
+
+// release gives all of l back.
+func (r *resource) release(ctx context.Context, l *lease) {
+	call := r.closing(l)
+	part := &call.Parts[0]
+	part.Actual = append(part.Actual, make([]int64, len(part.Cost))...)
+	_ = r.finish(ctx, l, call, true) // who can be told has been
+}
+
+// closing returns a Call that closes l, with an Actual that is empty yet, and Buckets of its own, in which the store notes
+// what it left.
+func (r *resource) closing(l *lease) *Call {
+	c := &struct {
+		call    Call
+		part    [1]Part
+		buckets [2]Bucket // as in an acquisition
+		actual  [4]int64
+	}{part: [1]Part{*l.part}}
+	part := &c.part[0]
+	part.Buckets, part.Actual = append(c.buckets[:0], part.Buckets...), c.actual[:0]
+	c.call.Called, c.call.Parts = r.core.env.Clock.Now(), c.part[:]
+	return &c.call
+}
+
+// finish has call, a release or else a settle, close l. It outlives ctx's cancellation and is bounded by the settle time-out.
+func (r *resource) finish(ctx context.Context, l *lease, call *Call, release bool) error {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
+	taken := false // by the store, which is not done with bounded then
+	defer func() {
+		if !taken {
+			cancel()
+		}
+	}()
+	if l.lazy {
+		call.Later = func(err error) {
+			cancel()
+			r.closed(ctx, l, call, release, true, err)
+		}
 	}
+	err := l.by.Settle(bounded, call)
+	if taken = l.lazy && call.Later == nil; taken {
+		return err
+	}
+	r.closed(ctx, l, call, release, false, err)
 	return err
 }
 
-// release gives part back.
-func (r *resource) release(ctx context.Context, by settler, part Part) *Call {
-	call := r.closing(part, make([]int64, len(part.Cost)))
-	err := r.finish(ctx, by, call, part)
-	event := r.closed(call, by, err)
+// closed takes note of how call, a release or else a settle, has ended, and tells those whom it concerns. late says that no
+// caller waits for its error.
+func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, late bool, err error) {
+	ended, part := r.core.env.Clock.Now(), &call.Parts[0]
+	l.wrote(part.Buckets, ended.UnixMilli())
 	if err == nil {
-		tell(r.core.env.Observer.Released, event)
-		return call
+		r.noticeGiveBack(l.part.Buckets, part)
 	}
-	tell(r.core.env.Observer.Failed, event)
-	r.core.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: release did not get through; the tokens come back by refill",
-		slog.String("resource", event.Resource), slog.String("entity", event.Entity), slog.Any("error", err))
-	return call
-}
-
-// closed describes call, which closed what by had opened.
-func (r *resource) closed(call *Call, by settler, err error) Event {
-	event := r.event(call, err)
-	event.Local = degraded(by)
-	return event
-}
-
-// closing returns a Call that turns part's cost into actual, with Buckets of its own, in which the store notes what it
-// left.
-func (r *resource) closing(part Part, actual []int64) *Call {
-	part.Buckets, part.Actual = slices.Clone(part.Buckets), actual
-	return &Call{Called: r.core.env.Clock.Now(), Parts: []Part{part}}
-}
-
-// finish settles call, which closes part: it outlives ctx's cancellation and is bounded by the settle time-out.
-func (r *resource) finish(ctx context.Context, by settler, call *Call, part Part) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
-	defer cancel()
-	err := by.Settle(ctx, call)
-	if err == nil {
-		r.noticeGiveBack(part.Buckets, &call.Parts[0])
+	obs := r.core.env.Observer
+	f := obs.Settled
+	switch {
+	case err != nil:
+		f = obs.Failed
+	case release:
+		f = obs.Released
 	}
-	return err
+	if f != nil {
+		event := r.event(call, ended, err)
+		event.Local = degraded(l.by)
+		f(event)
+	}
+	lost := "sluice: release did not get through; the tokens come back by refill"
+	switch {
+	case err == nil, !release && !late:
+		return
+	case !release:
+		lost = "sluice: settle did not get through; its lease stands as charged or as settled"
+	}
+	r.core.env.Logger.LogAttrs(ctx, slog.LevelWarn, lost,
+		slog.String("resource", r.spec.Resource), slog.String("entity", part.Buckets[0].Entity), slog.Any("error", err))
 }
 
 // noticeGiveBack tells those who wait at part's buckets if tokens came back to them. One that is as it was before was not
 // written to: there was nothing to give back to.
 func (r *resource) noticeGiveBack(before []Bucket, part *Part) {
+	if r.core.lines.empty() {
+		return
+	}
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
 			r.core.lines.gaveBack(r.spec.Resource, r.written(before, part.Buckets))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 )
 
 // Limiter is the untyped part of a generated Limiter, which embeds it. It is safe for concurrent use.
@@ -24,6 +25,8 @@ type core struct {
 	kinds    []Kind // of the schema; what they have of one resource is not looked at here
 	lines    lines
 	fallback *fallback
+
+	scratches sync.Pool // of *scratch
 }
 
 // Builder collects a generated Limiter's resources and the first error. It is used by one goroutine.
@@ -52,13 +55,16 @@ func NewBuilder(store Store, opts ...Option) *Builder {
 			opt(&o)
 		}
 	}
-	defaults := callOptions{budget: DefaultBudget}.with(o.calls)
+	defaults := *(&callOptions{budget: DefaultBudget}).with(o.calls)
 	if defaults.bad != "" {
 		o.fail("CallDefaults: " + defaults.bad + ": " + defaults.want)
 	}
 	return &Builder{
-		store:    store,
-		core:     &core{env: o.env, lines: newLines(), fallback: newFallback(o.env.Clock)},
+		store: store,
+		core: &core{
+			env: o.env, lines: newLines(), fallback: newFallback(o.env.Clock),
+			scratches: sync.Pool{New: func() any { return new(scratch) }},
+		},
 		defaults: defaults,
 		err:      o.err,
 	}

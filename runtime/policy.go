@@ -117,16 +117,6 @@ func (c *core) admit(
 	return nil, err
 }
 
-// admitted tells the observer of a call that was: event, without an error of its own, by the store or because of outage.
-func (c *core) admitted(event Event, outage error) {
-	if outage == nil {
-		tell(c.env.Observer.Acquired, event)
-		return
-	}
-	event.Err = outage
-	tell(c.env.Observer.Degraded, event)
-}
-
 // outage returns err's *UnavailableError, if that is what err comes to: one that is a symptom of the installation is not.
 func outage(err error) (*UnavailableError, bool) {
 	if _, ok := errors.AsType[*SetupError](err); ok {

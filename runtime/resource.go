@@ -38,7 +38,7 @@ func (r *resource) Name() string { return r.spec.Resource }
 // With returns a Resource that shares r's state and has other call defaults. A bad option is reported by its calls.
 func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 	shared := *r
-	shared.defaults = r.defaults.with(opts)
+	shared.defaults = *r.defaults.with(opts)
 	return &shared
 }
 
@@ -55,15 +55,20 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 // when the caller gave up. Unless it returns nil, nothing is charged. The exception is a write whose reply was lost: it is
 // given back if nobody has written to the bucket since, and stands, as charged and not admitted, if somebody has.
 func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
-	call, err := r.call(entity, cost)
-	var by settler
-	if err == nil {
-		o := r.defaults.with(opts)
-		if err = r.ready(ctx, call, o); err == nil {
-			by, err = r.admit(ctx, call, r.core.charge, o)
+	called, o := r.core.env.Clock.Now(), r.defaults.with(opts)
+	if o.bad == "" && ctx.Err() == nil && any(entity) != nil {
+		if denied := r.refused(entity, cost, called.UnixMilli()); denied != nil {
+			return nil, denied
 		}
 	}
-	return r.lease(call, by, err)
+	a, err := r.call(called, entity, cost)
+	var by settler
+	if err == nil {
+		if err = r.ready(ctx, &a.call, o); err == nil {
+			by, err = r.admit(ctx, &a.call, r.core.charge, o)
+		}
+	}
+	return r.lease(a, by, o, err)
 }
 
 // Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as charged.
@@ -89,14 +94,16 @@ func (r *Resource[E, C]) Do(
 // Peek reads the levels of the buckets that Acquire would charge, and changes nothing. It fails like Acquire, denials aside,
 // and whatever the failure policy: there is nothing to admit.
 func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], error) {
-	call, err := r.chain(entity)
+	a, err := r.chain(r.core.env.Clock.Now(), entity)
+	call := &a.call
 	if err == nil {
-		err = r.ready(ctx, call, r.defaults)
+		err = r.ready(ctx, call, &r.defaults)
 	}
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, r.defaults.budget)
+	call.Deadline = deadline(r.core.env.Clock, call.Called, r.defaults.budget)
+	bounded, cancel := context.WithDeadline(ctx, call.Deadline)
 	defer cancel()
 	if err = r.core.resolve(bounded, call); err == nil {
 		err = r.core.session.Peek(bounded, call)
@@ -107,33 +114,46 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 	return r.snapshot(call, r.now()), nil
 }
 
-// call makes a Call of typed arguments, or says what is wrong with them; the Call is there in either case, for events.
-func (r *Resource[E, C]) call(entity E, cost C) (*Call, error) {
-	call, err := r.chain(entity)
+// acquisition is an acquire and the lease that it may become, in one piece: there is one for each call.
+type acquisition[C any] struct {
+	call    Call
+	lease   Lease[C]
+	part    [1]Part
+	buckets [2]Bucket // of part; these and cost have room for most
+	cost    [4]int64
+}
+
+// call makes a Call of typed arguments, or says what is wrong with them; it is there in either case, for events.
+func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[C], error) {
+	a, err := r.chain(called, entity)
 	if err != nil {
-		return call, err
+		return a, err
 	}
-	part := &call.Parts[0]
-	part.Cost = r.toVector(cost, make([]int64, 0, len(r.spec.Limits)))
+	part := &a.part[0]
+	part.Cost = r.toVector(cost, a.cost[:0])
 	empty, err := scale(r.spec, part.Buckets[0].Kind, part.Cost)
 	if err == nil && empty {
 		err = &InvalidError{r.spec.Resource, "cost", "", "is empty: set at least one limit's cost"}
 	}
-	return call, err
+	return a, err
 }
 
 // chain makes a Call on the buckets of entity's chain, up to where the store has to be asked.
-func (r *Resource[E, C]) chain(entity E) (*Call, error) {
-	call := &Call{Called: r.core.env.Clock.Now(), Parts: []Part{{Def: r.def, spec: r.spec}}}
+func (r *Resource[E, C]) chain(called time.Time, entity E) (*acquisition[C], error) {
+	a := &acquisition[C]{}
+	a.call.Called, a.call.Parts = called, a.part[:]
+	part := &a.part[0]
+	part.Def, part.spec, part.Buckets = r.def, r.spec, a.buckets[:0]
 	if any(entity) == nil {
-		return call, &InvalidError{r.spec.Resource, "entity", "", "is nil"}
+		return a, &InvalidError{r.spec.Resource, "entity", "", "is nil"}
 	}
-	var links [8]Link
-	return call, follow(&call.Parts[0], entity.Chain(links[:0]))
+	s := r.core.scratches.Get().(*scratch)
+	defer r.core.scratches.Put(s)
+	return a, follow(part, entity.Chain(s.links[:0]))
 }
 
 // ready says why call is not to be tried: a bad option, or a caller that has gone, whom nobody charges.
-func (r *resource) ready(ctx context.Context, call *Call, o callOptions) error {
+func (r *resource) ready(ctx context.Context, call *Call, o *callOptions) error {
 	if o.bad != "" {
 		return &InvalidError{r.spec.Resource, "option", o.bad, "is out of range: " + o.want}
 	}
@@ -150,7 +170,7 @@ func (r *resource) gone(ctx context.Context, call *Call) error {
 
 // admit is core.admit under o.
 func (r *resource) admit(
-	ctx context.Context, call *Call, step func(context.Context, *Call) error, o callOptions,
+	ctx context.Context, call *Call, step func(context.Context, *Call) error, o *callOptions,
 ) (settler, error) {
 	by, err := r.core.admit(ctx, call, step, o.budget, o.policy)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -159,21 +179,40 @@ func (r *resource) admit(
 	return by, err
 }
 
-// lease tells the observer how call ended and returns its lease or its error.
-func (r *Resource[E, C]) lease(call *Call, by settler, err error) (*Lease[C], error) {
-	obs, event := r.core.env.Observer, r.event(call, err)
-	event.Limit = r.refusing(&call.Parts[0], err)
-	_, denied := errors.AsType[*DeniedError](err)
-	switch {
-	case denied:
-		tell(obs.Denied, event)
-	case err != nil:
-		tell(obs.Failed, event)
-	default:
-		r.core.admitted(event, call.outage)
-		return newLease(r, call.Parts[0], by), nil
+// lease tells the observer how a has ended and returns its lease or its error.
+func (r *Resource[E, C]) lease(a *acquisition[C], by settler, o *callOptions, err error) (*Lease[C], error) {
+	ended := r.core.env.Clock.Now()
+	r.tell(&a.call, ended, err)
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	l, part := &a.lease, &a.part[0]
+	l.resource, l.by, l.part, l.lazy = r, by, part, o.lazy.or(r.spec.LazySettle)
+	l.buckets, l.at = part.Buckets, ended.UnixMilli()
+	return l, nil
+}
+
+// tell tells the observer how an acquire, call, has ended.
+func (r *resource) tell(call *Call, ended time.Time, err error) {
+	obs := r.core.env.Observer
+	f := obs.Acquired
+	if err != nil {
+		f = obs.Failed
+		if _, denied := errors.AsType[*DeniedError](err); denied {
+			f = obs.Denied
+		}
+	} else if call.outage != nil {
+		f = obs.Degraded
+	}
+	if f == nil {
+		return
+	}
+	event := r.event(call, ended, err)
+	event.Limit = r.refusing(&call.Parts[0], err)
+	if err == nil {
+		event.Err = call.outage
+	}
+	f(event)
 }
 
 // refusing returns the limit of part that refuses longest, by err, or "" if none of it does: of several claims it may be
@@ -197,9 +236,9 @@ func (r *resource) refusing(part *Part, err error) (limit string) {
 	return limit
 }
 
-// event describes call so far.
-func (r *resource) event(call *Call, err error) Event {
-	e := Event{Resource: r.spec.Resource, Took: r.core.env.Clock.Now().Sub(call.Called), Local: call.outage != nil, Err: err}
+// event describes call as it has ended.
+func (r *resource) event(call *Call, ended time.Time, err error) Event {
+	e := Event{Resource: r.spec.Resource, Took: ended.Sub(call.Called), Local: call.outage != nil, Err: err}
 	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
 		e.Entity, e.Kind = buckets[0].Entity, r.spec.Kinds[buckets[0].Kind].Name
 	}

@@ -19,11 +19,19 @@ type Store interface {
 }
 
 // Session is a Store opened for one Limiter. Its methods are safe for concurrent use and return this package's errors.
+// Once one has returned, the store leaves its Call alone, but for a Settle that took Later.
 type Session interface {
 	// Acquire charges every bucket of call, or none. It fills in Limits, After and Dropped of each Bucket; on a
 	// *DeniedError, After holds what the refusal was computed from, and on an *UnavailableError the bucket as last seen.
+	// Past call.Deadline it fails with an *UnavailableError that is context.DeadlineExceeded.
 	Acquire(ctx context.Context, call *Call) error
-	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it.
+	// Refused returns the denial of cost, in millitokens, by what is remembered of chain's buckets, all of them seen within
+	// the last second: nil where that does not refuse, or not all is known. It does no I/O. chain holds links that have a
+	// bucket, nearest first; neither it nor cost is kept. The error is shared: nobody changes it. now is in ms.
+	Refused(def Definition, chain []Link, cost []int64, now int64) *DeniedError
+	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it. Where call.Later is set, it may leave the
+	// write for later: then it takes Later out of call, so that it is nil, and returns nil; ctx lasts until Later is called.
+	// Else Later is left as it is, and never called.
 	Settle(ctx context.Context, call *Call) error
 	// Recall fills in Limits and After of each Bucket as last seen, from memory: nil where nothing is remembered. It does
 	// no I/O.
@@ -94,8 +102,13 @@ type Env struct {
 // Call is one request to a store, in vectors: a chain of buckets for each part. Several parts are charged all or none;
 // one part is as its resource's Cascade says.
 type Call struct {
-	Parts  []Part
-	Called time.Time // when the acquire, settle or release was called
+	Parts    []Part
+	Called   time.Time // when the acquire, settle or release was called
+	Deadline time.Time // bounds Acquire beside its context, by the system's clock as that does; zero for none
+
+	// Later lets Settle return before it has written. Who took it calls it once, when the write has ended, with its error and
+	// with After of each Bucket filled in: on any goroutine, holding no lock, and maybe before Settle has returned.
+	Later func(err error)
 
 	asked  bool  // the store was asked to charge it, not only for parents
 	outage error // why the failure policy decided on it; nil where it did not

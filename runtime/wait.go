@@ -17,21 +17,21 @@ import (
 // or the end of MaxWait; where one of these comes first after all, with the last denial or, before any, an error that is
 // context.DeadlineExceeded; and with ctx's error where it is cancelled.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
-	call, err := r.call(entity, cost)
+	o := r.defaults.with(opts)
+	a, err := r.call(r.core.env.Clock.Now(), entity, cost)
 	var by settler
 	if err == nil {
-		o := r.defaults.with(opts)
-		if err = r.ready(ctx, call, o); err == nil {
-			by, err = r.wait(ctx, call, o)
+		if err = r.ready(ctx, &a.call, o); err == nil {
+			by, err = r.wait(ctx, &a.call, o)
 		}
 	}
-	return r.lease(call, by, err)
+	return r.lease(a, by, o, err)
 }
 
 // contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
 const contendedPause = 50 * time.Millisecond
 
-func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by settler, err error) {
+func (r *resource) wait(ctx context.Context, call *Call, o *callOptions) (by settler, err error) {
 	waiting := ctx // ends with MaxWait too, of which the caller's context knows nothing
 	if o.maxWait > 0 {
 		var cancel context.CancelFunc
@@ -73,7 +73,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by sett
 			if !answered && seen == nil {
 				within, budgeted = ctx, o.until(ctx, waiting)
 			}
-			by, err := r.admit(within, call, r.core.charge, budgeted)
+			by, err := r.try(within, call, budgeted)
 			if err != nil && within == waiting && waiting.Err() != nil && errors.Is(err, waiting.Err()) {
 				return nil, r.ended(ctx, call, last, o)
 			}
@@ -101,8 +101,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by sett
 			}
 		}
 		if last != nil && beyond(waiting, last.RetryAfter) {
-			last.deadline = true
-			return nil, last
+			return nil, last.late()
 		}
 		var ready <-chan time.Time
 		if first {
@@ -118,12 +117,19 @@ func (r *resource) wait(ctx context.Context, call *Call, o callOptions) (by sett
 	}
 }
 
+// try is one acquire of a wait's.
+func (r *resource) try(ctx context.Context, call *Call, o *callOptions) (settler, error) {
+	if denied := r.refusedAgain(call); denied != nil {
+		return nil, denied
+	}
+	return r.admit(ctx, call, r.core.charge, o)
+}
+
 // ended returns the error of a wait whose ctx is over, or else its MaxWait: the last denial if that was for want of time.
-func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError, o callOptions) error {
+func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError, o *callOptions) error {
 	switch err := ctx.Err(); {
 	case last != nil && !errors.Is(err, context.Canceled):
-		last.deadline = true
-		return last
+		return last.late()
 	case err == nil:
 		return fmt.Errorf("sluice: %s for %s: MaxWait(%v) is over: %w",
 			r.spec.Resource, call.Parts[0].Buckets[0].Entity, o.maxWait, context.DeadlineExceeded)
@@ -198,6 +204,13 @@ func (t *ticket) wake() {
 }
 
 func newLines() lines { return lines{by: map[line][]*ticket{}, below: map[line][]*ticket{}} }
+
+// empty reports that nobody waits.
+func (l *lines) empty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.by) == 0
+}
 
 // join has a waiter for part, of resource, stand behind those who wait already.
 func (l *lines) join(resource string, part *Part) *ticket {

@@ -104,6 +104,11 @@ func (l *leg) take(s *shape) {
 
 // Acquire implements runtime.Session. One part goes as its resource's cascade says, several go together.
 func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
+	if !call.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, call.Deadline)
+		defer cancel()
+	}
 	legs, err := s.legs(call, asked)
 	if err != nil {
 		return err
@@ -112,6 +117,11 @@ func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
 		return s.compensated(ctx, legs)
 	}
 	return s.charge(ctx, legs)
+}
+
+// Refused implements runtime.Session. Nothing is refused by what is remembered.
+func (*session) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
+	return nil
 }
 
 // asked is what an acquire takes of each bucket of a part.

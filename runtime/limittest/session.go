@@ -115,6 +115,11 @@ func (s *session[E, C]) admit(err error) error {
 	return err
 }
 
+// Refused implements runtime.Session. Nothing is remembered.
+func (*session[E, C]) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
+	return nil
+}
+
 // Settle implements runtime.Session. What is given back whole was released: a cost has a vector above 0.
 func (s *session[E, C]) Settle(_ context.Context, call *runtime.Call) error {
 	s.fake.mu.Lock()

@@ -1,0 +1,70 @@
+package runtime
+
+// scratch is where a chain and its cost are written out that nobody keeps, so that a denial from memory allocates nothing.
+type scratch struct {
+	links [8]Link // both have room for most
+	cost  [8]int64
+}
+
+// refused returns the denial of an acquire at now (ms) by what the store remembers, of which it tells the observer. It is nil
+// where there is none, where the store has to say how the chain goes on, and where the call is a mistake: the long way
+// finds out which.
+func (r *Resource[E, C]) refused(entity E, cost C, now int64) *DeniedError {
+	s := r.core.scratches.Get().(*scratch)
+	defer r.core.scratches.Put(s)
+	links, ok := r.spec.charged(entity.Chain(s.links[:0]))
+	if !ok {
+		return nil
+	}
+	vector := r.toVector(cost, s.cost[:0])
+	if empty, err := scale(r.spec, links[0].Kind, vector); empty || err != nil {
+		return nil
+	}
+	denied := r.core.session.Refused(r.def, links, vector, now)
+	if f := r.core.env.Observer.Denied; f != nil && denied != nil {
+		kind := &r.spec.Kinds[links[0].Kind]
+		f(Event{
+			Resource: r.spec.Resource, Kind: kind.Name, Limit: denied.Limit, Entity: kind.Prefix + links[0].ID, Err: denied,
+		})
+	}
+	return denied
+}
+
+// charged leaves of links, an entity's chain, those whose buckets a call on the entity charges. ok reports that these are all
+// and that their ids are good.
+func (s *Spec) charged(links []Link) (left []Link, ok bool) {
+	links = s.within(links)
+	left = links[:0]
+	for i := range links {
+		charged, lookup := s.role(links, i)
+		switch {
+		case lookup:
+			return nil, false
+		case charged && checkID(links[i].ID) != "":
+			return nil, false
+		case charged:
+			left = append(left, links[i])
+		}
+	}
+	return left, true
+}
+
+// refusedAgain is refused for a call that waits. What the denial comes from it leaves in call's buckets, for others who wait.
+func (r *resource) refusedAgain(call *Call) *DeniedError {
+	part := &call.Parts[0]
+	if part.above != nil {
+		return nil
+	}
+	s := r.core.scratches.Get().(*scratch)
+	defer r.core.scratches.Put(s)
+	links := s.links[:0]
+	for i := range part.Buckets {
+		b := &part.Buckets[i]
+		links = append(links, Link{Kind: b.Kind, ID: b.Entity[len(r.spec.Kinds[b.Kind].Prefix):]})
+	}
+	denied := r.core.session.Refused(r.def, links, part.Cost, call.Called.UnixMilli())
+	if denied != nil {
+		r.core.session.Recall(call)
+	}
+	return denied
+}
