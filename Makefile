@@ -64,7 +64,7 @@ fuzz: ## fuzz every fuzz target, FUZZTIME inputs each (200000x)
 	done
 
 .PHONY: bench
-bench: ## measure the hot path against what it is to reach: 4 minutes (BENCHFLAGS='-run hot -n 3')
+bench: ## measure the hot path against what it is to reach: 3 minutes (BENCHFLAGS='-run hot -n 3')
 	@cd internal/bench && go run . $(BENCHFLAGS)
 
 .PHONY: bench-go

@@ -26,6 +26,7 @@ type settings struct {
 	repeats int
 	quick   bool
 	json    bool
+	oneWay  time.Duration
 }
 
 // conditions are what every experiment measures under.
@@ -57,6 +58,7 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	flags.IntVar(&s.repeats, "n", 5, "how many `runs`")
 	flags.BoolVar(&s.quick, "quick", false, "a tenth of the time per run, to see that all works: the figures mean little")
 	flags.BoolVar(&s.json, "json", false, "print JSON instead of a table")
+	flags.DurationVar(&s.oneWay, "latency", 5*time.Millisecond, "how long a request to the DynamoDB in the process travels, and its reply again")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -65,6 +67,9 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	}
 	if s.repeats < 1 {
 		return s, fmt.Errorf("-n %d: want at least 1", s.repeats)
+	}
+	if s.oneWay < 0 {
+		return s, fmt.Errorf("-latency %v: want at least 0", s.oneWay)
 	}
 	var err error
 	if s.only, err = regexp.Compile(*only); err != nil {
@@ -75,7 +80,7 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 
 // conditions returns what s measures under.
 func (s settings) conditions() conditions {
-	c := conditions{load: time.Second, timing: 400 * time.Millisecond, oneWay: 5 * time.Millisecond}
+	c := conditions{load: time.Second, timing: 400 * time.Millisecond, oneWay: s.oneWay}
 	if s.quick {
 		c.load /= 10
 		c.timing /= 10

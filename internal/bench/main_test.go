@@ -32,6 +32,7 @@ func settingsOf(t *testing.T, args ...string) (settings, error) {
 func TestFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		`unexpected argument "hot": run with -help for the flags`: {"hot"},
+		"-latency -1s: want at least 0":                           {"-latency", "-1s"},
 		"-n 0: want at least 1":                                   {"-n", "0"},
 		"-run: error parsing regexp: missing closing ]: `[`":      {"-run", "["},
 	} {
