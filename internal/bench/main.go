@@ -120,6 +120,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) error {
 	if s.json {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false) // it writes <=
 		return encoder.Encode(results(rows))
 	}
 	return printTable(out, rows, s.repeats, c)
