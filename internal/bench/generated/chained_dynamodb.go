@@ -41,16 +41,17 @@ AND b_rph_tk BETWEEN :rph_lo AND :rph_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (chained) Normal(w *codec.Write) {
-	v := w.Begin(chainedNormalUpdate, chainedNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rph_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rph_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rph_lo"] = codec.Bound(w.Lo[0])
-	v[":rph_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(chainedNormalUpdate, chainedNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rph_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rph_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rph_lo", w.Lo[0])
+	w.Bound(":rph_hi", w.Hi[0])
+	w.End()
 }
 
 const chainedRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_rph_tk BETWEEN :rph_lo AND :rph_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (chained) Retry(w *codec.Write) {
-	v := w.Begin(chainedRetryUpdate, chainedRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rph_net"] = codec.N(-w.Cost[0])
-	v[":rph_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rph_lo"] = codec.Bound(w.Lo[0])
-	v[":rph_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(chainedRetryUpdate, chainedRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rph_net", -w.Cost[0])
+	w.N(":rph_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rph_lo", w.Lo[0])
+	w.Bound(":rph_hi", w.Hi[0])
+	w.End()
 }
 
 const chainedAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_rph_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (chained) Adjust(w *codec.Write) {
-	v := w.Begin(chainedAdjustUpdate, chainedAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rph_net"] = codec.N(-w.Cost[0])
-	v[":rph_use"] = codec.N(w.Cost[0])
+	w.Begin(chainedAdjustUpdate, chainedAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rph_net", -w.Cost[0])
+	w.N(":rph_use", w.Cost[0])
+	w.End()
 }
 
 const chainedReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_rph_tk) OR b_rph_tk BETWEEN :rph_lo AND :rph_hi)`
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (chained) Reshape(w *codec.Write) {
-	v := w.Begin(chainedReshapeUpdate, chainedReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rph_bx"] = codec.N(w.Limits[0].Burst)
-	v[":rph_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rph_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":rph_ra"] = codec.N(w.Limits[0].Refill)
-	v[":rph_rp"] = codec.N(w.Limits[0].Period)
-	v[":rph_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rph_lo"] = codec.Bound(w.Lo[0])
-	v[":rph_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(chainedReshapeUpdate, chainedReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rph_bx", w.Limits[0].Burst)
+	w.N(":rph_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rph_cp", w.Limits[0].Capacity)
+	w.N(":rph_ra", w.Limits[0].Refill)
+	w.N(":rph_rp", w.Limits[0].Period)
+	w.N(":rph_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rph_lo", w.Lo[0])
+	w.Bound(":rph_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,11 +137,19 @@ func (chained) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rph_tk", "b_rph_cp", "b_rph_bx", "b_rph_ra", "b_rph_rp", "b_rph_tc")
 	dst.Extra = d.Extra(ChainedRPH)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (chained) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_rph_tk")
 	return d.Err()
 }
 

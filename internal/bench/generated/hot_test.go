@@ -98,6 +98,27 @@ func TestHot(t *testing.T) {
 		}
 	})
 
+	t.Run("levels", func(t *testing.T) {
+		item := b.MarshalItem()
+		want := []bucket.Balance{
+			{Tokens: b.RPS.Tokens},
+		}
+		i := bucket.Image{Balances: make([]bucket.Balance, 1)}
+		if err := r.DecodeLevels(&i, item); err != nil || i.Refilled != b.Refilled || !slices.Equal(i.Balances, want) {
+			t.Errorf("read as %+v, %v", i, err)
+		}
+		for _, a := range []string{
+			"rf", "b_rps_tk",
+		} {
+			item := b.MarshalItem()
+			delete(item, a)
+			var e *codec.AttributeError
+			if err := r.DecodeLevels(&i, item); !errors.As(err, &e) || e.Attr != a {
+				t.Errorf("without %s: %v", a, err)
+			}
+		}
+	})
+
 	t.Run("expressions", func(t *testing.T) {
 		w := r.sample()
 		for _, p := range []struct {
@@ -116,6 +137,28 @@ func TestHot(t *testing.T) {
 			}
 		}
 	})
+
+	t.Run("allocations", func(t *testing.T) {
+		w := r.sample()
+		item := b.MarshalItem()
+		var i bucket.Image
+		for _, p := range []struct {
+			name string
+			most float64
+			use  func()
+		}{
+			{"Normal", 1, func() { r.Normal(w) }},
+			{"Retry", 1, func() { r.Retry(w) }},
+			{"Adjust", 1, func() { r.Adjust(w) }},
+			{"Reshape", 1, func() { r.Reshape(w) }},
+			{"Decode", 0, func() { _ = r.Decode(&i, item) }},
+			{"DecodeLevels", 0, func() { _ = r.DecodeLevels(&i, item) }},
+		} {
+			if n := testing.AllocsPerRun(100, p.use); n > p.most {
+				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
+			}
+		}
+	})
 }
 
 // BenchmarkHot measures what one write of hot costs, and one image.
@@ -129,10 +172,19 @@ func BenchmarkHot(b *testing.B) {
 		}
 	})
 	r.Create(w)
+	var i bucket.Image
 	b.Run("Decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := r.Decode(new(bucket.Image), w.Item); err != nil {
+			if err := r.Decode(&i, w.Item); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("DecodeLevels", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := r.DecodeLevels(&i, w.Item); err != nil {
 				b.Fatal(err)
 			}
 		}

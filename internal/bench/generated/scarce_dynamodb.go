@@ -41,16 +41,17 @@ AND b_rps_tk BETWEEN :rps_lo AND :rps_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (scarce) Normal(w *codec.Write) {
-	v := w.Begin(scarceNormalUpdate, scarceNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rps_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rps_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rps_lo"] = codec.Bound(w.Lo[0])
-	v[":rps_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(scarceNormalUpdate, scarceNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rps_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rps_lo", w.Lo[0])
+	w.Bound(":rps_hi", w.Hi[0])
+	w.End()
 }
 
 const scarceRetryUpdate = `
@@ -63,14 +64,15 @@ AND b_rps_tk BETWEEN :rps_lo AND :rps_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (scarce) Retry(w *codec.Write) {
-	v := w.Begin(scarceRetryUpdate, scarceRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rps_net"] = codec.N(-w.Cost[0])
-	v[":rps_use"] = codec.N(w.Cost[0])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rps_lo"] = codec.Bound(w.Lo[0])
-	v[":rps_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(scarceRetryUpdate, scarceRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rps_net", -w.Cost[0])
+	w.N(":rps_use", w.Cost[0])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rps_lo", w.Lo[0])
+	w.Bound(":rps_hi", w.Hi[0])
+	w.End()
 }
 
 const scarceAdjustUpdate = `
@@ -83,11 +85,12 @@ AND attribute_exists(b_rps_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (scarce) Adjust(w *codec.Write) {
-	v := w.Begin(scarceAdjustUpdate, scarceAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rps_net"] = codec.N(-w.Cost[0])
-	v[":rps_use"] = codec.N(w.Cost[0])
+	w.Begin(scarceAdjustUpdate, scarceAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rps_net", -w.Cost[0])
+	w.N(":rps_use", w.Cost[0])
+	w.End()
 }
 
 const scarceReshapeUpdate = `
@@ -103,21 +106,22 @@ AND (attribute_not_exists(b_rps_tk) OR b_rps_tk BETWEEN :rps_lo AND :rps_hi)`
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (scarce) Reshape(w *codec.Write) {
-	v := w.Begin(scarceReshapeUpdate, scarceReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rps_bx"] = codec.N(w.Limits[0].Burst)
-	v[":rps_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rps_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":rps_ra"] = codec.N(w.Limits[0].Refill)
-	v[":rps_rp"] = codec.N(w.Limits[0].Period)
-	v[":rps_use"] = codec.N(w.Cost[0])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rps_lo"] = codec.Bound(w.Lo[0])
-	v[":rps_hi"] = codec.Bound(w.Hi[0])
+	w.Begin(scarceReshapeUpdate, scarceReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rps_bx", w.Limits[0].Burst)
+	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rps_cp", w.Limits[0].Capacity)
+	w.N(":rps_ra", w.Limits[0].Refill)
+	w.N(":rps_rp", w.Limits[0].Period)
+	w.N(":rps_use", w.Cost[0])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rps_lo", w.Lo[0])
+	w.Bound(":rps_hi", w.Hi[0])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -133,11 +137,19 @@ func (scarce) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 1),
-		Missing:  make([]bool, 1),
+		Balances: codec.Sized(dst.Balances, 1),
+		Missing:  codec.Sized(dst.Missing, 1),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
 	dst.Extra = d.Extra(ScarceRPS)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (scarce) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_rps_tk")
 	return d.Err()
 }
 

@@ -196,6 +196,37 @@ func TestTen(t *testing.T) {
 		}
 	})
 
+	t.Run("levels", func(t *testing.T) {
+		item := b.MarshalItem()
+		want := []bucket.Balance{
+			{Tokens: b.RPS.Tokens},
+			{Tokens: b.RPM.Tokens},
+			{Tokens: b.RPH.Tokens},
+			{Tokens: b.RPD.Tokens},
+			{Tokens: b.TPS.Tokens},
+			{Tokens: b.TPM.Tokens},
+			{Tokens: b.TPH.Tokens},
+			{Tokens: b.TPD.Tokens},
+			{Tokens: b.Ipm.Tokens},
+			{Tokens: b.Ipd.Tokens},
+		}
+		i := bucket.Image{Balances: make([]bucket.Balance, 10)}
+		if err := r.DecodeLevels(&i, item); err != nil || i.Refilled != b.Refilled || !slices.Equal(i.Balances, want) {
+			t.Errorf("read as %+v, %v", i, err)
+		}
+		for _, a := range []string{
+			"rf", "b_rps_tk", "b_rpm_tk", "b_rph_tk", "b_rpd_tk", "b_tps_tk", "b_tpm_tk", "b_tph_tk", "b_tpd_tk", "b_ipm_tk",
+			"b_ipd_tk",
+		} {
+			item := b.MarshalItem()
+			delete(item, a)
+			var e *codec.AttributeError
+			if err := r.DecodeLevels(&i, item); !errors.As(err, &e) || e.Attr != a {
+				t.Errorf("without %s: %v", a, err)
+			}
+		}
+	})
+
 	t.Run("expressions", func(t *testing.T) {
 		w := r.sample()
 		for _, p := range []struct {
@@ -214,6 +245,28 @@ func TestTen(t *testing.T) {
 			}
 		}
 	})
+
+	t.Run("allocations", func(t *testing.T) {
+		w := r.sample()
+		item := b.MarshalItem()
+		var i bucket.Image
+		for _, p := range []struct {
+			name string
+			most float64
+			use  func()
+		}{
+			{"Normal", 1, func() { r.Normal(w) }},
+			{"Retry", 1, func() { r.Retry(w) }},
+			{"Adjust", 1, func() { r.Adjust(w) }},
+			{"Reshape", 1, func() { r.Reshape(w) }},
+			{"Decode", 0, func() { _ = r.Decode(&i, item) }},
+			{"DecodeLevels", 0, func() { _ = r.DecodeLevels(&i, item) }},
+		} {
+			if n := testing.AllocsPerRun(100, p.use); n > p.most {
+				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
+			}
+		}
+	})
 }
 
 // BenchmarkTen measures what one write of ten costs, and one image.
@@ -227,10 +280,19 @@ func BenchmarkTen(b *testing.B) {
 		}
 	})
 	r.Create(w)
+	var i bucket.Image
 	b.Run("Decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := r.Decode(new(bucket.Image), w.Item); err != nil {
+			if err := r.Decode(&i, w.Item); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("DecodeLevels", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := r.DecodeLevels(&i, w.Item); err != nil {
 				b.Fatal(err)
 			}
 		}

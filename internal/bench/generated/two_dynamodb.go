@@ -48,20 +48,21 @@ AND b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (two) Normal(w *codec.Write) {
-	v := w.Begin(twoNormalUpdate, twoNormalCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rpm_use"] = codec.N(w.Cost[0])
-	v[":tpm_net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":tpm_use"] = codec.N(w.Cost[1])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpm_lo"] = codec.Bound(w.Lo[0])
-	v[":rpm_hi"] = codec.Bound(w.Hi[0])
-	v[":tpm_lo"] = codec.Bound(w.Lo[1])
-	v[":tpm_hi"] = codec.Bound(w.Hi[1])
+	w.Begin(twoNormalUpdate, twoNormalCondition)
+	w.N(":rf", w.RF)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rpm_use", w.Cost[0])
+	w.N(":tpm_net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":tpm_use", w.Cost[1])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpm_lo", w.Lo[0])
+	w.Bound(":rpm_hi", w.Hi[0])
+	w.Bound(":tpm_lo", w.Lo[1])
+	w.Bound(":tpm_hi", w.Hi[1])
+	w.End()
 }
 
 const twoRetryUpdate = `
@@ -76,18 +77,19 @@ AND b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (two) Retry(w *codec.Write) {
-	v := w.Begin(twoRetryUpdate, twoRetryCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_net"] = codec.N(-w.Cost[0])
-	v[":rpm_use"] = codec.N(w.Cost[0])
-	v[":tpm_net"] = codec.N(-w.Cost[1])
-	v[":tpm_use"] = codec.N(w.Cost[1])
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpm_lo"] = codec.Bound(w.Lo[0])
-	v[":rpm_hi"] = codec.Bound(w.Hi[0])
-	v[":tpm_lo"] = codec.Bound(w.Lo[1])
-	v[":tpm_hi"] = codec.Bound(w.Hi[1])
+	w.Begin(twoRetryUpdate, twoRetryCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_net", -w.Cost[0])
+	w.N(":rpm_use", w.Cost[0])
+	w.N(":tpm_net", -w.Cost[1])
+	w.N(":tpm_use", w.Cost[1])
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpm_lo", w.Lo[0])
+	w.Bound(":rpm_hi", w.Hi[0])
+	w.Bound(":tpm_lo", w.Lo[1])
+	w.Bound(":tpm_hi", w.Hi[1])
+	w.End()
 }
 
 const twoAdjustUpdate = `
@@ -102,13 +104,14 @@ AND attribute_exists(b_tpm_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (two) Adjust(w *codec.Write) {
-	v := w.Begin(twoAdjustUpdate, twoAdjustCondition)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_net"] = codec.N(-w.Cost[0])
-	v[":rpm_use"] = codec.N(w.Cost[0])
-	v[":tpm_net"] = codec.N(-w.Cost[1])
-	v[":tpm_use"] = codec.N(w.Cost[1])
+	w.Begin(twoAdjustUpdate, twoAdjustCondition)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_net", -w.Cost[0])
+	w.N(":rpm_use", w.Cost[0])
+	w.N(":tpm_net", -w.Cost[1])
+	w.N(":tpm_use", w.Cost[1])
+	w.End()
 }
 
 const twoReshapeUpdate = `
@@ -128,29 +131,30 @@ AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)`
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
 func (two) Reshape(w *codec.Write) {
-	v := w.Begin(twoReshapeUpdate, twoReshapeCondition)
-	v[":rf"] = codec.N(w.RF)
-	v[":cv1"] = codec.N(w.CV)
-	v[":op"] = codec.S(w.Op)
-	v[":ttl"] = codec.N(w.TTL)
-	v[":rpm_bx"] = codec.N(w.Limits[0].Burst)
-	v[":rpm_net"] = codec.N(bucket.Sub(w.Fill[0], w.Cost[0]))
-	v[":rpm_cp"] = codec.N(w.Limits[0].Capacity)
-	v[":rpm_ra"] = codec.N(w.Limits[0].Refill)
-	v[":rpm_rp"] = codec.N(w.Limits[0].Period)
-	v[":tpm_bx"] = codec.N(w.Limits[1].Burst)
-	v[":tpm_net"] = codec.N(bucket.Sub(w.Fill[1], w.Cost[1]))
-	v[":tpm_cp"] = codec.N(w.Limits[1].Capacity)
-	v[":tpm_ra"] = codec.N(w.Limits[1].Refill)
-	v[":tpm_rp"] = codec.N(w.Limits[1].Period)
-	v[":rpm_use"] = codec.N(w.Cost[0])
-	v[":tpm_use"] = codec.N(w.Cost[1])
-	v[":rf0"] = codec.N(w.Image.Refilled)
-	v[":cv"] = codec.N(w.Image.Version)
-	v[":rpm_lo"] = codec.Bound(w.Lo[0])
-	v[":rpm_hi"] = codec.Bound(w.Hi[0])
-	v[":tpm_lo"] = codec.Bound(w.Lo[1])
-	v[":tpm_hi"] = codec.Bound(w.Hi[1])
+	w.Begin(twoReshapeUpdate, twoReshapeCondition)
+	w.N(":rf", w.RF)
+	w.N(":cv1", w.CV)
+	w.S(":op", w.Op)
+	w.N(":ttl", w.TTL)
+	w.N(":rpm_bx", w.Limits[0].Burst)
+	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
+	w.N(":rpm_cp", w.Limits[0].Capacity)
+	w.N(":rpm_ra", w.Limits[0].Refill)
+	w.N(":rpm_rp", w.Limits[0].Period)
+	w.N(":tpm_bx", w.Limits[1].Burst)
+	w.N(":tpm_net", bucket.Sub(w.Fill[1], w.Cost[1]))
+	w.N(":tpm_cp", w.Limits[1].Capacity)
+	w.N(":tpm_ra", w.Limits[1].Refill)
+	w.N(":tpm_rp", w.Limits[1].Period)
+	w.N(":rpm_use", w.Cost[0])
+	w.N(":tpm_use", w.Cost[1])
+	w.N(":rf0", w.Image.Refilled)
+	w.N(":cv", w.Image.Version)
+	w.Bound(":rpm_lo", w.Lo[0])
+	w.Bound(":rpm_hi", w.Hi[0])
+	w.Bound(":tpm_lo", w.Lo[1])
+	w.Bound(":tpm_hi", w.Hi[1])
+	w.End()
 }
 
 // Key implements codec.Resource.
@@ -166,12 +170,21 @@ func (two) Decode(dst *bucket.Image, item codec.Item) error {
 		Version:  d.Int("cv"),
 		TTL:      d.Int("ttl"),
 		Op:       d.Text("op"),
-		Balances: make([]bucket.Balance, 2),
-		Missing:  make([]bool, 2),
+		Balances: codec.Sized(dst.Balances, 2),
+		Missing:  codec.Sized(dst.Missing, 2),
 	}
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
 	dst.Extra = d.Extra(TwoRPM, TwoTPM)
+	return d.Err()
+}
+
+// DecodeLevels implements codec.Resource.
+func (two) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	d := codec.Decoder{Item: item}
+	dst.Refilled = d.Int("rf")
+	dst.Balances[0].Tokens = d.Int("b_rpm_tk")
+	dst.Balances[1].Tokens = d.Int("b_tpm_tk")
 	return d.Err()
 }
 
