@@ -32,6 +32,7 @@ func steady(what string, keys, goroutines int, most float64, c conditions) exper
 			{name: "units", format: "%.2f units", want: atMost(most)},
 			{name: "calls", format: "%.2f calls", want: atMost(most)},
 			{name: "reads", format: "%.2f reads", want: atMost(0)},
+			{name: "milliseconds", format: "%.1f ms each"},
 		}}},
 		measure: func(ctx context.Context) ([]float64, error) {
 			w, err := newWorld(ctx, c.oneWay)
@@ -55,12 +56,12 @@ func steady(what string, keys, goroutines int, most float64, c conditions) exper
 				random[i] = func(ctx context.Context) error { return all[rng.IntN(keys)](ctx) }
 			}
 			w.engine.ResetConsumed()
-			o, _, err := closedLoop(ctx, random, c.load)
+			o, took, err := closedLoop(ctx, random, c.load)
 			if err != nil {
 				return nil, err
 			}
 			used, n := w.consumed(), float64(o.admitted)
-			return []float64{used.units() / n, float64(used.calls) / n, float64(used.reads) / n}, nil
+			return []float64{used.units() / n, float64(used.calls) / n, float64(used.reads) / n, took.Seconds() * 1000 * float64(goroutines) / n}, nil
 		},
 	}
 }

@@ -57,6 +57,8 @@ const (
 type sample struct {
 	resource codec.Resource
 	entity   string
+	hash     string // of its key
+	sort     string
 	write    *codec.Write // used again and again, as the store's pool does
 	item     codec.Item   // as DynamoDB returns it
 	names    []limitNames
@@ -85,6 +87,7 @@ func newSample(r codec.Resource) *sample {
 	put := write() // another one, for the item may live in it
 	r.Create(put)
 	s := &sample{resource: r, entity: put.Entity, write: write(), item: put.Item}
+	s.hash, s.sort = "ENTITY#"+s.entity, "#BUCKET#"+spec.Resource
 	for i, l := range kind.Limits {
 		s.write.Cost[i], s.write.Fill[i], s.write.Lo[i], s.write.Hi[i] = 1_000, 1_667, 1_000, l.Burst-1_667
 		s.names = append(s.names, limitNames{"b_" + spec.Limits[i] + "_tk", "b_" + spec.Limits[i] + "_tc"})
@@ -99,10 +102,11 @@ func (s *sample) advance() {
 	s.write.Image.Refilled++
 }
 
-// generated builds the update as the store does: text and values by the generated builder, and the key.
+// generated builds the update as the store does: text and values by the generated builder, and the key, of whose parts the
+// store remembers those that are no constants.
 func (s *sample) generated() {
 	s.advance()
-	s.resource.Key(s.entity)
+	s.write.SetKey(s.hash, s.sort)
 	s.resource.Normal(s.write)
 }
 
@@ -133,9 +137,9 @@ func (s *sample) byExpression() (*dynamodb.UpdateItemInput, error) {
 	}, nil
 }
 
-// structOf returns a pointer to a new struct with a field for each attribute that a bucket's image has: of all, or of the
-// levels alone. UnmarshalMap learns a type once, so that one made by reflection costs it the same as a written one.
-func (s *sample) structOf(levels bool) any {
+// structure returns a pointer to a new struct with a field for each attribute that a bucket's image has. UnmarshalMap learns a
+// type once, so that one made by reflection costs it the same as a written one.
+func (s *sample) structure() any {
 	var fields []reflect.StructField
 	add := func(kind reflect.Type, attrs ...string) {
 		for _, attr := range attrs {
@@ -145,24 +149,13 @@ func (s *sample) structOf(levels bool) any {
 		}
 	}
 	integer := reflect.TypeFor[int64]()
-	add(integer, "rf")
-	if !levels {
-		add(integer, "cv", "ttl")
-		add(reflect.TypeFor[string](), "op")
-	}
+	add(integer, "rf", "cv", "ttl")
+	add(reflect.TypeFor[string](), "op")
 	for _, limit := range s.resource.Spec().Limits {
 		p := "b_" + limit + "_"
-		add(integer, p+"tk")
-		if !levels {
-			add(integer, p+"cp", p+"bx", p+"ra", p+"rp", p+"tc")
-		}
+		add(integer, p+"tk", p+"cp", p+"bx", p+"ra", p+"rp", p+"tc")
 	}
 	return reflect.New(reflect.StructOf(fields)).Interface()
-}
-
-// levelsDecoder is a resource that reads rf and the balances alone.
-type levelsDecoder interface {
-	DecodeLevels(dst *bucket.Image, item codec.Item) error
 }
 
 // codecExperiments are on what the generated builders and decoders take.
@@ -175,23 +168,14 @@ func codecExperiments(resources map[string]codec.Resource, c conditions) (all []
 	}
 	for _, of := range []struct{ resource, limits string }{{"two", "2 limits"}, {"ten", "10 limits"}} {
 		s := newSample(resources[of.resource])
-		var img bucket.Image
-		whole := s.structOf(false)
-		all = append(all, contest(c, "decode ALL_NEW, "+of.limits+", all fields, vs UnmarshalMap", atLeast(3.5), atMost(0),
-			func() error { return s.resource.Decode(&img, s.item) },
-			func() error { return attributevalue.UnmarshalMap(s.item, whole) }))
-		if r, ok := s.resource.(levelsDecoder); ok {
-			var seen bucket.Image
-			levels := s.structOf(true)
-			all = append(all, contest(c, "decode ALL_NEW, "+of.limits+", rf and tk only, vs UnmarshalMap", atLeast(15), atMost(0),
-				func() error {
-					if seen.Balances == nil {
-						return s.resource.Decode(&seen, s.item)
-					}
-					return r.DecodeLevels(&seen, s.item)
-				},
-				func() error { return attributevalue.UnmarshalMap(s.item, levels) }))
-		}
+		img := bucket.Image{Balances: make([]bucket.Balance, len(s.names)), Missing: make([]bool, len(s.names))}
+		whole := s.structure()
+		theirs := func() error { return attributevalue.UnmarshalMap(s.item, whole) }
+		all = append(all,
+			contest(c, "decode ALL_NEW, "+of.limits+", all fields, vs UnmarshalMap", atLeast(3.5), atMost(0),
+				func() error { return s.resource.Decode(&img, s.item) }, theirs),
+			contest(c, "decode ALL_NEW, "+of.limits+", rf and tk only, vs UnmarshalMap", atLeast(15), atMost(0),
+				func() error { return s.resource.DecodeLevels(&img, s.item) }, theirs))
 	}
 	return all
 }

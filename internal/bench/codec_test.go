@@ -77,25 +77,20 @@ func TestSameFields(t *testing.T) {
 	if err := s.resource.Decode(&img, s.item); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct {
-		levels     bool
-		attributes int
-	}{{false, 4 + 6*len(img.Balances)}, {true, 1 + len(img.Balances)}} {
-		read := s.structOf(test.levels)
-		if err := attributevalue.UnmarshalMap(s.item, read); err != nil {
-			t.Fatal(err)
-		}
-		again, err := attributevalue.MarshalMap(read)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(again) != test.attributes {
-			t.Errorf("%d attributes were read, want %d", len(again), test.attributes)
-		}
-		for attr, v := range again {
-			if diff := cmp.Diff(s.item[attr], v, unexported); diff != "" {
-				t.Errorf("%s, - stored, + read:\n%s", attr, diff)
-			}
+	read := s.structure()
+	if err := attributevalue.UnmarshalMap(s.item, read); err != nil {
+		t.Fatal(err)
+	}
+	again, err := attributevalue.MarshalMap(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 4 + 6*len(img.Balances); len(again) != want {
+		t.Errorf("%d attributes were read, want %d", len(again), want)
+	}
+	for attr, v := range again {
+		if diff := cmp.Diff(s.item[attr], v, unexported); diff != "" {
+			t.Errorf("%s, - stored, + read:\n%s", attr, diff)
 		}
 	}
 }

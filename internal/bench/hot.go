@@ -91,18 +91,19 @@ func crowd(what string, processes, goroutines int, units float64, c conditions) 
 		rows: []row{{what, []figure{
 			{name: "units", format: "%.3f units", want: atMost(units)},
 			{name: "contended, percent", format: "%.1f%% gave up"},
+			{name: "milliseconds", format: "%.1f ms each"},
 		}}},
 		measure: func(ctx context.Context) ([]float64, error) {
 			w, callers, err := crowded(ctx, processes, goroutines, c.oneWay)
 			if err != nil {
 				return nil, err
 			}
-			o, _, err := closedLoop(ctx, callers, c.load)
+			o, took, err := closedLoop(ctx, callers, c.load)
 			if err != nil {
 				return nil, err
 			}
 			admitted, gaveUp := float64(o.admitted), float64(o.contended)
-			return []float64{w.consumed().units() / admitted, 100 * gaveUp / (admitted + gaveUp)}, nil
+			return []float64{w.consumed().units() / admitted, 100 * gaveUp / (admitted + gaveUp), took.Seconds() * 1000 * float64(len(callers)) / admitted}, nil
 		},
 	}
 }

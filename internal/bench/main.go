@@ -58,7 +58,7 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	flags.IntVar(&s.repeats, "n", 5, "how many `runs`")
 	flags.BoolVar(&s.quick, "quick", false, "a tenth of the time per run, to see that all works: the figures mean little")
 	flags.BoolVar(&s.json, "json", false, "print JSON instead of a table")
-	flags.DurationVar(&s.oneWay, "latency", 5*time.Millisecond, "how long a request to the DynamoDB in the process travels, and its reply again")
+	flags.DurationVar(&s.oneWay, "latency", time.Millisecond, "how long a request to the DynamoDB in the process travels, and its reply again")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

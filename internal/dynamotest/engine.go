@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.uber.org/goleak"
 
 	"github.com/sluice-go/sluice/internal/dynamolocal"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -61,14 +62,18 @@ type memory struct {
 // Local of its own would cost each of them a second.
 var shared engines
 
-// Main runs the tests and then stops the engines that they started. A package's TestMain calls it and nothing else; the
-// exit code is that of the tests.
+// Main runs the tests, stops the engines that they started, and fails where goroutines are left. A package's TestMain calls it
+// and nothing else; the exit code is that of the tests.
 func Main(m *testing.M) {
 	shared.mu.Lock()
 	shared.inMain = true
 	shared.mu.Unlock()
-	m.Run() // the testing package exits with its code once TestMain returns
-	if err := shared.stop(); err != nil {
+	code := m.Run() // the testing package exits with it once TestMain returns
+	err := shared.stop()
+	if err == nil && code == 0 { // a test that has failed may well leave some
+		err = goleak.Find()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "dynamotest:", err)
 		os.Exit(1)
 	}

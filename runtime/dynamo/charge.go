@@ -2,310 +2,383 @@ package dynamo
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// charge is one logical write: of one bucket by an update, of several by a transaction. Every try has the same op, so
-// that one which was applied although its reply was lost is recognised.
+// charge is a lane's work: one write after the other, each an update of one bucket or a transaction of several. All tries
+// of a write have the same op, so that one which was applied although its reply was lost is recognised.
 type charge struct {
 	*session
 
-	legs []*leg
-	op   string
+	lane    *lane
+	legs    []*leg
+	members []*request // who is to be served, in order of arrival
+	aboard  []*request // those of them whom the legs' plans serve
+	party   []*request // those who were aboard in each try of unknown outcome
+	behind  []*request // acquires for whom nothing is left after those aboard
+	planned int64      // when that was found, ms
 
-	tries     int  // writes, and reads that failed
-	lostAt    *leg // where the last race was lost
-	budget    int  // of tries
-	conflicts int  // tries that met a transaction
-	throttled bool // some try was
-	cause     error
-	pending   *transaction // of unknown outcome: it goes again as it is
+	op        string
+	tries     int                  // of this write, and of reads that failed before it
+	failed    error                // what the last of them met
+	met       error                // what the last but one met, before the pause
+	lostAt    *leg                 // where the last race was lost
+	conflicts int                  // tries that met a transaction
+	throttled bool                 // some try was
+	cause     error                // of the last try that had no answer for another reason than want of time
+	pending   *transaction         // of unknown outcome: it goes again as it is
+	known     *runtime.DeniedError // why the only one aboard is denied, while the rest of the chain is still to be read
+	base      context.Context      // of the last step
+
+	// What a lone write of one bucket needs, in one piece.
+	first leg
+	one   [1]*leg
 }
 
-func (s *session) newCharge(legs []*leg) *charge {
-	return &charge{session: s, legs: legs, op: newOp(), lostAt: legs[0], budget: s.attempts}
+// leg is one bucket of a charge.
+type leg struct {
+	*resource
+	want
+	settling bool // nobody acquires
+	served   int  // whose wants these are
+
+	entity string // as stored
+	kind   int
+	memory *memory
+	view   view
+	seen   int64 // when view.img was the truth
+	read   bool  // view.img was read for the next try
+
+	lacks    lack
+	withKind bool // its kind's overrides are read with its own
+	resolved bool // its overrides were read for this write
+
+	vectors scratch // what plan is made of
+	plan    plan
+	based   bool  // plan was made from what was the truth then
+	passed  bool  // the condition of plan held, in a transaction that failed elsewhere
+	sent    *sent // the last that may have been applied
 }
 
-// settling reports that it settles a lease, of which it has one bucket.
-func (c *charge) settling() bool { return c.legs[0].settle }
+// sent is a write of unknown outcome.
+type sent struct {
+	plan plan
+	take []int64 // by acquires
+}
 
-// charge drives the legs' wants to one committed write, or to the reason why there is none.
-func (s *session) charge(ctx context.Context, legs []*leg) error {
-	c := s.newCharge(legs)
-	err := c.run(ctx)
-	if err != nil && c.unknown() && !c.settling() {
-		c.giveBack(ctx)
+// newCharge returns l's work, which begins with r, if that is not nil. The caller has made l busy.
+func (s *session) newCharge(l *lane, r *request) *charge {
+	var c *charge
+	if r != nil {
+		c = r.work
 	}
-	return err
+	if c == nil {
+		c = &charge{}
+	}
+	c.session, c.lane = s, l
+	if r != nil {
+		c.members = append(c.members, r)
+	}
+	return c
 }
 
-// run tries until a write is applied, or what is known decides against one. An acquire has a number of tries; a settle
-// goes on until ctx ends.
-func (c *charge) run(ctx context.Context) error {
-	var failed error // what the last try met
-	for {
-		verdict := write
-		var known *runtime.DeniedError // while the rest of the chain is still to be read
-		if c.pending == nil {
-			now := c.now()
-			switch verdict = c.choices(now); verdict {
-			case refuse:
-				return c.denied(now)
-			case exceed:
-				return c.exceeded()
-			case skip:
-				return nil
-			case look:
-				known = c.denied(now)
-			case write:
-			}
+// board makes the legs those of the first member, as all have the same.
+func (c *charge) board() {
+	if c.legs != nil {
+		return
+	}
+	shares := c.members[0].shares
+	if c.legs = c.one[:]; len(shares) > 1 {
+		c.legs = make([]*leg, len(shares))
+	}
+	for i := range shares {
+		if c.legs[i] = &c.first; i > 0 {
+			c.legs[i] = &leg{}
 		}
-		// Only now, with something to send, does it matter how the last try ended: a refused write's image may deny at once.
-		if failed != nil {
-			if err := c.again(ctx, failed); err != nil {
-				return err
-			}
-			failed = nil
-			continue // time has passed
+		c.legs[i].board(&shares[i])
+	}
+	c.lostAt = c.legs[0]
+}
+
+func (l *leg) board(sh *share) {
+	l.resource, l.entity, l.kind, l.memory = sh.resource, sh.entity, sh.kind, sh.memory
+	l.view.img, l.seen, l.shape = sh.memory.known()
+	l.view.truth = sh.truth && l.view.img == nil
+}
+
+// step decides on members by what is known, and then reads or writes once if that is needed.
+func (c *charge) step(ctx context.Context) {
+	c.board()
+	verdict := write
+	if c.pending == nil {
+		verdict = c.choices()
+		if c.sweep(); verdict == skip {
+			return
 		}
-		var done bool
-		var err error
-		if verdict == look {
-			if done, failed, err = c.look(ctx); failed != nil && known != nil {
-				return known // whatever the rest would say, and whatever policy there is for not being told
-			}
-		} else {
-			done, failed, err = c.try(ctx)
+	}
+	c.base = ctx
+	switch {
+	// Only now, with something to send, does it matter how the last try ended: a refused write's image may deny at once, or
+	// show that there is nothing left to race for.
+	case c.failed != nil && !c.unrivalled():
+		c.disembark()
+		c.pause(ctx)
+	case verdict == look:
+		c.look(ctx)
+	default:
+		c.failed = nil
+		c.try(ctx)
+	}
+	if c.sweep(); c.unknown() && len(c.party) == 0 {
+		c.abandon()
+	}
+}
+
+// unrivalled reports that the next try needs no pause: the last one lost a race for the refill, which is claimed by now, and
+// what is stored suffices for many.
+func (c *charge) unrivalled() bool {
+	l := c.legs[0]
+	if _, lost := errors.AsType[*runtime.ContendedError](c.failed); !lost || len(c.legs) > 1 || l.plan.path != retry || !c.mayTry() {
+		return false
+	}
+	for i, b := range l.view.img.Balances {
+		if l.take != nil && l.take[i] > 0 && b.Tokens < b.Burst/2 {
+			return false
 		}
-		if done || err != nil {
-			return err
+	}
+	return true
+}
+
+// end has r end with err, unless it has ended.
+func (c *charge) end(r *request, err error) {
+	if r.ended {
+		return
+	}
+	if err != nil {
+		c.found(r)
+	}
+	c.lane.memory.mu.Lock()
+	r.ended = true
+	gone := r.gone
+	if !gone { // who has gone knows why
+		if r.err = err; r.done != nil {
+			close(r.done)
+		}
+	}
+	c.lane.memory.mu.Unlock()
+	switch {
+	case r.later != nil:
+		if r.givesBack() {
+			r.shares[0].memory.returned(-1)
+		}
+		c.background.start(func() { r.later(err) }) // not on this goroutine, for which others wait: observers are told
+	case gone && err == nil && !r.settle:
+		c.giveUp(r)
+	}
+}
+
+// sweep forgets those who have ended.
+func (c *charge) sweep() {
+	for _, list := range [...]*[]*request{&c.members, &c.aboard, &c.party} {
+		if slices.ContainsFunc(*list, (*request).hasEnded) { // the lists may share what they are made of
+			*list = slices.DeleteFunc(slices.Clone(*list), (*request).hasEnded)
 		}
 	}
 }
 
-// choices plans every leg, and returns what to do about them all.
-func (c *charge) choices(now int64) verdict {
-	var lacking, doubted, refused, exceeded bool
-	skipped := 0
-	for _, l := range c.legs {
-		l.lacks = c.lacksLevels(l, now)
-		if l.shape == nil {
-			if l.view.img == nil && !l.view.truth {
-				l.lacks |= image // both in one read
-			}
-			lacking = true
+// found notes for r, which has come to nothing, how its buckets were found.
+func (c *charge) found(r *request) {
+	for i, l := range c.legs {
+		sh := r.at(i)
+		if sh == nil {
 			continue
 		}
-		l.plan = c.choose(&l.want, l.current(now), now)
-		l.lacks |= l.lacksWhole(&l.plan)
-		switch l.plan.verdict {
-		case look:
-			l.lacks |= image
-			doubted = doubted || l.view.img != nil
-		case refuse:
-			refused = true
-		case exceed:
-			exceeded = true
-		case skip:
-			skipped++
-		case write:
-			if len(c.legs) > 1 {
-				l.plan.fence()
-			}
+		if sh.after = l.view.img; l.shape != nil {
+			sh.limits = l.shape.limits
 		}
-		lacking = lacking || l.lacks != 0
-	}
-	if doubted || refused || exceeded { // a denial is to say how the whole chain stands: in one read, and no worse than it is
-		for _, l := range c.legs {
-			if l.shape != nil && l.plan.verdict == write && !l.view.truth && !l.passed {
-				l.lacks |= image
-				lacking = true
-			}
-		}
-	}
-	switch {
-	case lacking:
-		return look
-	case exceeded:
-		return exceed
-	case refused:
-		return refuse
-	case skipped == len(c.legs):
-		return skip
-	}
-	return write
-}
-
-// denied returns the denial of all legs that refuse, as far as is known: nil for none.
-func (c *charge) denied(now int64) *runtime.DeniedError {
-	var denied *runtime.DeniedError
-	for _, l := range c.legs {
 		if img := l.plan.refusing(); img != nil && l.lacks == 0 {
-			l.show(img)
-			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.cost, now)
+			sh.after = img
 		}
 	}
-	return denied
 }
 
-// exceeded returns the error of the first leg whose cost is above a burst.
-func (c *charge) exceeded() error {
+// endAll ends requests as err says.
+func (c *charge) endAll(all []*request, err func(*request) error) {
+	for _, r := range all {
+		c.end(r, err(r))
+	}
+}
+
+// done ends those for whom the legs' plans were written, and those for whom these left nothing.
+func (c *charge) done(all []*request) {
+	for _, r := range all {
+		c.end(r, nil)
+	}
+	c.pass()
+	c.reset()
+}
+
+// reset makes what comes next another write.
+func (c *charge) reset() {
+	c.op, c.tries, c.failed, c.met, c.cause, c.conflicts, c.throttled, c.pending = "", 0, nil, nil, nil, 0, false, nil
+	c.aboard, c.party, c.lostAt = nil, nil, c.legs[0]
 	for _, l := range c.legs {
-		if l.plan.verdict == exceed {
-			return runtime.Exceeds(l.spec, l.entity, l.plan.img, l.cost)
-		}
+		l.sent, l.resolved, l.passed, l.view.truth = nil, false, false, false
+		l.view.img, l.seen, l.shape = l.memory.known() // others may have written to it beside this lane
 	}
-	return nil
 }
 
-// current is the view of the bucket as of now.
-func (l *leg) current(now int64) view {
-	v := l.view
-	v.yield = l.memory.yield.Load() > now
-	return v
-}
-
-// look reads what the legs lack. done reports that the charge turns out to have been applied; failed is why to try again,
-// err why not to.
-func (c *charge) look(ctx context.Context) (done bool, failed, err error) {
-	attempt, cancel := c.attempt(ctx)
+// look reads what the legs lack.
+func (c *charge) look(ctx context.Context) {
+	attempt, cancel := c.attempt(ctx, c.members)
 	defer cancel()
-	switch o, err := c.fetch(attempt); o {
+	known := c.known
+	c.known = nil
+	o, err := c.fetch(attempt)
+	switch o {
 	case applied:
+		if c.unknown() && len(c.legs) == 1 && c.wrote(c.legs[0]) { // a try without reply had been applied
+			c.finish(ctx, c.legs[0], &c.legs[0].sent.plan, c.party)
+		}
+		return
 	case fatal:
-		return false, nil, err
-	default:
-		c.tries++
-		return false, c.unavailable(o, err), nil
+		c.endAll(c.members, func(*request) error { return err })
+		return
 	}
-	if c.unknown() && len(c.legs) == 1 && c.wrote(c.legs[0]) { // a try without reply had been applied
-		c.finish(ctx, c.legs[0], c.legs[0].sent)
-		return true, nil, nil
+	if known != nil { // whatever the rest would say, and whatever policy there is for not being told
+		c.end(c.aboard[0], known)
+		return
 	}
-	return false, nil, nil
+	c.tried(c.members, nil)
+	c.failed = c.unavailable(o, err)
+}
+
+// tried counts a try for those whom it is to serve, and for those whom it is to leave nothing.
+func (c *charge) tried(all, behind []*request) {
+	c.tries++
+	c.lane.memory.mu.Lock()
+	defer c.lane.memory.mu.Unlock()
+	for _, r := range all {
+		r.tries++
+	}
+	for _, r := range behind {
+		r.tries++
+	}
 }
 
 // unknown reports that some try may have been applied, or was although it failed. A transaction is of all legs.
-func (c *charge) unknown() bool { return c.legs[0].sent != nil }
+func (c *charge) unknown() bool { return len(c.legs) > 0 && c.legs[0].sent != nil }
 
-// wrote reports that the last write of l, as far as is known, was this charge.
+// wrote reports that the last write of l, as far as is known, was this one.
 func (c *charge) wrote(l *leg) bool { return l.view.img != nil && l.view.img.Op == c.op }
 
-// peek reads the buckets consistently, and the overrides where they are due.
-func (c *charge) peek(ctx context.Context) error {
-	for c.lacking(func(l *leg) bool { return !l.view.truth }) {
-		_, failed, err := c.look(ctx)
-		if err == nil && failed != nil {
-			err = c.again(ctx, failed)
-		}
-		if err != nil {
-			return err
-		}
+// try sends what was chosen: a bare reshape by itself, ahead of the rest.
+func (c *charge) try(ctx context.Context) {
+	if c.op == "" {
+		c.op = newOp()
 	}
-	return nil
-}
-
-// lacking notes what is to be read: overrides that are due, and images that unread says so of. It reports whether that is
-// anything.
-func (c *charge) lacking(unread func(*leg) bool) bool {
-	now, lacking := c.now(), false
-	for _, l := range c.legs {
-		l.lacks = c.lacksLevels(l, now)
-		if unread(l) {
-			l.lacks |= image
-		}
-		lacking = lacking || l.lacks != 0
-	}
-	return lacking
-}
-
-// try sends what was chosen: a bare reshape by itself, ahead of the rest. Its results are look's.
-func (c *charge) try(ctx context.Context) (done bool, failed, err error) {
 	if len(c.legs) == 1 {
-		return c.tryOne(ctx, c.legs[0])
+		c.tryOne(ctx, c.legs[0])
+		return
 	}
 	if c.pending == nil {
 		for _, l := range c.legs {
 			if l.plan.bare {
-				return c.tryOne(ctx, l)
+				c.tryOne(ctx, l)
+				return
 			}
 		}
 	}
-	return c.tryTransaction(ctx)
+	c.tryTransaction(ctx)
 }
 
 // tryOne sends the plan of one leg: of the only one, or a bare reshape.
-func (c *charge) tryOne(ctx context.Context, l *leg) (done bool, failed, err error) {
-	p, op := l.plan, c.op
+func (c *charge) tryOne(ctx context.Context, l *leg) {
+	p, op := &l.plan, c.op
 	if p.bare {
 		op = newOp()
 	}
-	c.tries++
-	refund := l.settle && slices.ContainsFunc(p.cost, negative)
-	attempt, cancel := ctx, context.CancelFunc(func() {})
-	if !refund { // which has only one
-		attempt, cancel = c.attempt(ctx)
+	c.tried(c.aboard, c.behind)
+	if c.joint != nil {
+		ctx = c.joint(ctx, c.aboard)
 	}
+	attempt, cancel := c.attempt(ctx, c.aboard)
 	defer cancel()
-	r := c.send(attempt, l, &p, op)
+	r := c.send(attempt, l, p, op)
 	if !p.bare && (r.outcome == unknown || r.stands) {
-		l.sent = &p
+		c.party, l.sent = c.aboard, &sent{p.kept(), slices.Clone(l.take)}
 	}
 	switch r.outcome {
 	case applied:
-		l.learn(r.img, true)
+		l.learn(r.img, r.sent)
 		if p.bare {
 			c.recordRevision(ctx)
-			return false, nil, nil
+			return
 		}
-		c.finish(ctx, l, &p)
-		return true, nil, nil
+		c.finish(ctx, l, p, c.aboard)
 	case refused:
-		return c.refused(ctx, l, &p, r.img)
+		c.refused(ctx, l, p, &r)
 	case conflict:
 		c.conflicts++
-		return false, c.lost(), nil
+		l.memory.raced(r.sent, false)
+		c.failed = c.lost()
 	case unknown:
 		l.view.truth = false
-		if refund {
-			return false, nil, c.unavailable(r.outcome, r.err) // one that went out twice would mint tokens
+		c.failed = c.unavailable(r.outcome, r.err)
+		// What gives back went out once: twice it would mint tokens.
+		for _, r := range c.aboard {
+			if r.givesBack() && !p.bare {
+				c.end(r, c.told(r))
+			}
 		}
-		return false, c.unavailable(r.outcome, r.err), nil
 	case throttled, unapplied:
 		l.view.truth = false
-		return false, c.unavailable(r.outcome, r.err), nil
+		c.failed = c.unavailable(r.outcome, r.err)
 	default:
-		return false, nil, r.err
+		c.endAll(c.members, func(*request) error { return r.err })
 	}
 }
-
-func negative(n int64) bool { return n < 0 }
 
 // refused draws the consequence of a failed condition, whose image is the truth.
-func (c *charge) refused(ctx context.Context, l *leg, p *plan, found *bucket.Image) (done bool, failed, err error) {
-	l.learn(found, true)
+func (c *charge) refused(ctx context.Context, l *leg, p *plan, r *reply) {
+	found := r.img
+	l.learn(found, r.sent)
 	switch {
 	case !p.bare && c.wrote(l): // an earlier copy had been applied
-		c.finish(ctx, l, p)
-		return true, nil, nil
-	case found == nil && c.tries < c.budget: // nobody to race with
-		return false, nil, nil
+		c.finish(ctx, l, p, c.covered())
+		return
+	case found == nil && c.mayTry(): // nobody to race with
+		return
 	}
 	c.raced(l, p, found)
-	return false, c.lost(), nil
+	c.failed = c.lost()
 }
 
-// raced notes that p, a Normal, lost to another writer: for a while this process's leave room at the top.
+// mayTry reports whether all who are aboard have tries left.
+func (c *charge) mayTry() bool {
+	return !slices.ContainsFunc(c.aboard, func(r *request) bool { return !r.settle && r.tries >= c.attempts })
+}
+
+// covered returns those for whom a write stands that is known by its op.
+func (c *charge) covered() []*request {
+	if len(c.party) > 0 {
+		return c.party
+	}
+	return c.aboard
+}
+
+// raced notes that p lost to another writer, who left found.
 func (c *charge) raced(l *leg, p *plan, found *bucket.Image) {
-	if p.path == normal && found != nil && found.Version == p.img.Version {
-		l.memory.yield.Store(c.now() + contention)
+	if found != nil {
+		l.memory.raced(c.now(), p.path == normal && found.Version == p.img.Version)
 	}
 }
 
@@ -321,25 +394,43 @@ func (c *charge) unavailable(o outcome, err error) error {
 	} else if c.cause != nil {
 		err = fmt.Errorf("%w, after %w", err, c.cause)
 	}
-	return &runtime.UnavailableError{Resource: c.legs[0].spec.Resource, Attempts: c.tries, Throttled: c.throttled, Err: err}
+	return &runtime.UnavailableError{Resource: c.legs[0].spec.Resource, Throttled: c.throttled, Err: err}
 }
 
-// lost returns the error of a charge that lost its races. It is a ContendedError, which promises that nothing was charged
-// and that trying again is safe, only where that is so.
+// lost is what a try met that lost its race, or met a transaction at work.
 func (c *charge) lost() error {
-	l := c.lostAt
-	if !c.unknown() && !c.settling() {
-		return &runtime.ContendedError{Resource: l.spec.Resource, Entity: l.entity, Attempts: c.tries, Conflicts: c.conflicts}
+	return &runtime.ContendedError{Resource: c.lostAt.spec.Resource, Entity: c.lostAt.entity, Conflicts: c.conflicts}
+}
+
+// told returns what r is told of what the last try met. A ContendedError promises that nothing was charged and that trying
+// again is safe: it is one only where that is so.
+func (c *charge) told(r *request) error {
+	if u, ok := errors.AsType[*runtime.UnavailableError](c.failed); ok {
+		own := *u
+		own.Attempts = r.tries
+		return &own
 	}
-	return &runtime.UnavailableError{Resource: l.spec.Resource, Attempts: c.tries, Throttled: c.throttled, Err: errContended}
+	lost, ok := errors.AsType[*runtime.ContendedError](c.failed)
+	switch {
+	case !ok:
+		return c.failed
+	case !c.unknown() && !r.settle:
+		own := *lost
+		own.Attempts = r.tries
+		return &own
+	}
+	return &runtime.UnavailableError{Resource: lost.Resource, Attempts: r.tries, Throttled: c.throttled, Err: errContended}
 }
 
 var errContended = errors.New("every write lost its race against other writers")
 
-// finish notes what p did, the applied plan of the only leg, and mends what it left.
-func (c *charge) finish(ctx context.Context, l *leg, p *plan) {
-	c.committed(ctx, l, p)
-	c.mend(ctx, l)
+// finish notes what p did for all, the applied plan of the only leg, and mends what it left.
+func (c *charge) finish(ctx context.Context, l *leg, p *plan, all []*request) {
+	c.committed(ctx, all, 0, p)
+	attempt, cancel := c.attempt(ctx, all)
+	defer cancel()
+	c.mend(attempt, l)
+	c.done(all)
 }
 
 // mend writes the bucket's ttl anew if it turns out too short: the image that it was computed from knew less debt than the
@@ -351,28 +442,49 @@ func (s *session) mend(ctx context.Context, l *leg) {
 	p := planAdjust(make([]int64, len(l.view.img.Balances)), l.view.img, l.shape, s.now())
 	p.verdict, p.repair = write, true
 	if r := s.send(ctx, l, &p, newOp()); r.outcome == applied {
-		l.learn(r.img, true)
+		l.learn(r.img, r.sent)
 	}
 }
 
-// committed notes what p did, l's applied plan: it tells the caller which limits the bucket had no use for. An earlier try
-// of the same call may have said so of others.
-func (c *charge) committed(ctx context.Context, l *leg, p *plan) {
-	dropped := p.missing
+// committed notes for all what p did, the applied plan of the i-th leg: how it left the bucket, and which limits that had no
+// use for. An earlier try may have said so of others.
+func (c *charge) committed(ctx context.Context, all []*request, i int, p *plan) {
+	l, dropped := c.legs[i], p.missing
 	if dropped != nil {
-		dropped = dropped[:len(l.cost)]
+		dropped = dropped[:len(l.spec.Limits)]
 	}
-	for _, b := range l.buckets {
-		b.Dropped = dropped
+	for _, r := range all {
+		sh := r.at(i)
+		if sh == nil {
+			continue
+		}
+		sh.after, sh.limits, sh.dropped = l.view.img, l.shape.limits, dropped
 	}
 	if p.path == reshape {
 		c.recordRevision(ctx)
 	}
 }
 
+// learn makes img, nil for a missing bucket, what is known: the truth as it was at seen, or predicted.
+func (l *leg) learn(img *bucket.Image, seen int64) {
+	l.view.img, l.view.truth, l.seen, l.read = img, seen != predicted, seen, false
+	l.memory.learn(img, seen)
+}
+
+// current is the view of the bucket as of now. An image from before a write of unknown outcome decides nothing.
+func (l *leg) current(now int64) view {
+	v := l.view
+	v.truth = v.truth || v.img != nil && l.sent == nil && trustworthy(l.seen, now, trusted)
+	v.yield = l.memory.yields(now)
+	return v
+}
+
 // newOp returns an id for a logical write: 72 random bits.
 func newOp() string {
-	var id [9]byte
-	rand.Read(id[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(id[:])
+	var id [16]byte
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	var text [12]byte
+	base64.RawURLEncoding.Encode(text[:], id[:9])
+	return string(text[:])
 }

@@ -6,18 +6,27 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// want is what one logical write is to do to one bucket. Vectors are in schema order, in millitokens.
+// want is what one write is to do to one bucket, for all whom it serves. Vectors are in schema order, in millitokens; one
+// that has nothing is nil.
 type want struct {
-	cost   []int64 // negative where tokens are given back
-	settle bool    // debt is allowed and nothing is denied
-	called int64   // the instant the acquire or settle was called, ms
+	take   []int64 // by acquires: it has to be there
+	change []int64 // by settles, into debt if need be; negative where they give back more than they take
+	called int64   // the instant the last of them was called, ms
 	shape  *shape
+
+	scratch *scratch // of the plan's vectors: they last until the next plan is made for w; nil for ones that stay
 }
+
+// settles reports that w has to do with settles alone: nothing is denied.
+func (w *want) settles() bool { return w.take == nil }
+
+// givesBack reports that w takes nothing.
+func (w *want) givesBack() bool { return w.take == nil && !slices.ContainsFunc(w.change, positive) }
 
 // view is what is known of a bucket. A nil img is an unknown bucket, or a missing one if that is the truth.
 type view struct {
 	img   *bucket.Image
-	truth bool // img was returned or consistently read in this attempt
+	truth bool // img was returned or consistently read in this attempt, or within the last second
 	yield bool // this process lost a Normal here within the last second
 }
 
@@ -38,21 +47,22 @@ func choose(w *want, v view, now int64) plan {
 	if v.img == nil {
 		return chooseMissing(w, v, now)
 	}
-	if w.settle && !slices.ContainsFunc(w.cost, positive) {
-		return planAdjust(w.cost, v.img, w.shape, now)
+	if w.givesBack() {
+		return planAdjust(w.change, v.img, w.shape, now)
 	}
-	if !w.settle && outdated(v.img, w.shape) {
+	if !w.settles() && outdated(v.img, w.shape) {
 		return chooseReshape(w, v, now)
 	}
 	b := balancesOf(v.img)
-	cost := b.charge(w.cost)
-	if !w.settle && b.exceeded(cost) {
+	w.scratch.reset()
+	f := b.flow(w)
+	if b.exceeded(f.take) {
 		return plan{verdict: lookOr(exceed, v), img: v.img}
 	}
-	if p, ok := planRetry(w, b, cost, now); ok {
+	if p, ok := planRetry(w, b, f, now); ok {
 		return p
 	}
-	if p, ok := planNormal(w, v, b, cost, now); ok {
+	if p, ok := planNormal(w, v, b, f, now); ok {
 		return p
 	}
 	return plan{verdict: lookOr(refuse, v), img: v.img}
@@ -70,23 +80,27 @@ func positive(n int64) bool { return n > 0 }
 // chooseMissing is choose where there is no image. What is given back to a missing bucket is there already, for it is
 // full; a give-back without an image needs none.
 func chooseMissing(w *want, v view, now int64) plan {
-	giveBack := w.settle && !slices.ContainsFunc(w.cost, positive)
 	switch {
-	case giveBack && v.truth:
+	case w.givesBack() && v.truth:
 		return plan{verdict: skip}
-	case giveBack:
-		return planAdjust(w.cost, nil, w.shape, now)
+	case w.givesBack():
+		return planAdjust(w.change, nil, w.shape, now)
 	case !v.truth:
 		return plan{verdict: look}
 	}
-	cost := slices.Clone(w.cost)
+	cost := make([]int64, len(w.shape.limits))
 	full := &bucket.Image{Balances: bucket.Full(w.shape.limits), Missing: make([]bool, len(cost))}
 	after := slices.Clone(full.Balances)
 	for i := range cost {
-		if !w.settle && cost[i] > full.Balances[i].Burst {
+		if w.take != nil {
+			cost[i] = w.take[i]
+		}
+		if cost[i] > full.Balances[i].Burst {
 			return plan{verdict: exceed, img: full}
 		}
-		cost[i] = max(cost[i], 0)
+		if w.change != nil {
+			cost[i] = bucket.Add(cost[i], max(w.change[i], 0))
+		}
 		after[i].Tokens = bucket.Sub(after[i].Tokens, cost[i])
 	}
 	return plan{path: create, cost: cost, limits: w.shape.limits, rf: now, cv: w.shape.cv, ttl: expiry(after, now)}
@@ -111,7 +125,7 @@ const revisionUnit = 100_000_000_000_000
 // chooseReshape gives an outdated bucket this binary's shape, with the cost if that can be admitted. If not, the reshape
 // is written all the same, bare: else a raised limit would never reach callers who keep being denied.
 func chooseReshape(w *want, v view, now int64) plan {
-	p := planReshape(w.cost, v.img, w.shape, now)
+	p := planReshape(w.take, v.img, w.shape, now)
 	if p.verdict == write {
 		return p
 	}
@@ -121,7 +135,7 @@ func chooseReshape(w *want, v view, now int64) plan {
 	if p.verdict == exceed {
 		return p
 	}
-	p = planReshape(make([]int64, len(w.cost)), v.img, w.shape, now)
+	p = planReshape(make([]int64, len(w.take)), v.img, w.shape, now)
 	p.bare = true
 	return p
 }

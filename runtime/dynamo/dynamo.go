@@ -12,6 +12,10 @@
 //
 // A write whose condition failed returns the item, so that the next try, or a denial, starts from the truth.
 //
+// One write at a time is under way for a bucket; who wants to write meanwhile is served by the next one, together with all
+// others who wait: first come first served, each with an outcome of its own. A caller who is alone does not wait for company.
+// Who would be refused by what was the truth within the last second is refused from memory, at no cost.
+//
 // An acquire of several buckets, a chain's or several resources', is one transaction in which each takes its own path; one
 // of a chain that is compensated is a write for each, given back if one refuses. Settles and releases write each on its own.
 //
@@ -66,6 +70,7 @@ type options struct {
 	attempts int
 	jitter   func() float64 // in [0, 1)
 	choose   func(*want, view, int64) plan
+	joint    func(context.Context, []*request) context.Context // nil; the simulation notes whom a write serves
 }
 
 // Defaults of options.
@@ -74,8 +79,8 @@ const (
 	DefaultAttempts   = 8
 )
 
-// ImageCache sets how many buckets the store remembers as last seen; the default is 100,000, of some 500 bytes each. A
-// bucket that was forgotten costs a read.
+// ImageCache sets how many buckets the store remembers as last seen; the default is 100,000, of some 800 bytes each
+// where a bucket has two limits. One that was forgotten costs a read.
 func ImageCache(buckets int) Option {
 	return func(o *options) error {
 		if buckets < 1 {
@@ -142,8 +147,9 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 		return nil, err
 	}
 	opened := &session{
-		Store: s, env: env, images: images, recent: lookups, resources: make(map[runtime.Definition]*resource, len(defs)),
-		background: tasks{within: &s.background}, retries: newRetryBudget(),
+		Store: s, env: env, images: images, recent: lookups,
+		background: tasks{within: &s.background}, retries: newRetryBudget(), closing: make(chan struct{}),
+		envelopes: sync.Pool{New: func() any { return new(envelope) }}, once: []func(*dynamodb.Options){once},
 	}
 	for _, def := range defs {
 		spec := def.Spec()
@@ -154,7 +160,9 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
 			}
 		}
-		opened.resources[def] = &resource{Resource: generated, spec: spec, kinds: make(kindLevels, len(spec.Kinds))}
+		opened.resources = append(opened.resources, &resource{
+			Resource: generated, def: def, spec: spec, sort: primaryKeyOf(generated.Key("")).sort, kinds: make(kindLevels, len(spec.Kinds)),
+		})
 		opened.revision = max(opened.revision, spec.Revision)
 	}
 	return opened, nil
@@ -163,29 +171,48 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 // resource is a generated resource with what is remembered of it.
 type resource struct {
 	codec.Resource
+	def   runtime.Definition
 	spec  *runtime.Spec
+	sort  string // key of its buckets
 	kinds kindLevels
+}
+
+// resource returns what was opened as def. There are few, and an interface is hashed slower than compared.
+func (s *session) resource(def runtime.Definition) *resource {
+	for _, r := range s.resources {
+		if r.def == def {
+			return r
+		}
+	}
+	return nil
 }
 
 // session is a Store opened for one Limiter.
 type session struct {
 	*Store
 	env        *runtime.Env
-	resources  map[runtime.Definition]*resource
+	resources  []*resource
 	revision   int64 // the schema's
 	images     *lru.Cache[bucketKey, *memory]
 	recent     *recent // entity items
 	background tasks
 	retries    *retryBudget
+	envelopes  sync.Pool // of *envelope
+	once       []func(*dynamodb.Options)
 	skew       skewWatch
-	recorded   sync.Once // this revision in the table
+	recorded   sync.Once     // this revision in the table
+	closing    chan struct{} // closed when nothing is to wait any more
+	closed     sync.Once
 }
 
 // now is the session's clock, in milliseconds.
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
-// Close implements runtime.Session: it waits until lost charges are given back.
-func (s *session) Close(ctx context.Context) error { return s.background.wait(ctx) }
+// Close implements runtime.Session: it has lazy settles written, and waits until lost charges are given back.
+func (s *session) Close(ctx context.Context) error {
+	s.closed.Do(func() { close(s.closing) })
+	return s.background.wait(ctx)
+}
 
 var (
 	_ runtime.Store = (*Store)(nil)

@@ -81,8 +81,26 @@ func drawScene(t *rapid.T, r *resource) scene {
 		Balances: bucket.Full(shape.limits), Missing: make([]bool, len(shape.limits)),
 	}
 	s.now = img.Refilled + rapid.Int64Range(-1000, 60_000).Draw(t, "elapsed")
-	s.want = &want{shape: shape, called: s.now - rapid.Int64Range(0, 500).Draw(t, "since called"), cost: make([]int64, len(shape.limits))}
-	s.want.settle = rapid.Bool().Draw(t, "settle")
+	s.want = &want{shape: shape, called: s.now - rapid.Int64Range(0, 500).Draw(t, "since called")}
+	costs := func() []int64 {
+		all := make([]int64, len(shape.limits))
+		for i, l := range shape.limits {
+			all[i] = rapid.SampledFrom([]int64{0, 1000, l.Burst / 3, l.Burst}).Draw(t, "cost")
+		}
+		return all
+	}
+	settles := rapid.IntRange(0, 2).Draw(t, "settles") // none, beside an acquire, alone
+	if settles < 2 {
+		s.want.take = costs()
+	}
+	if settles > 0 {
+		s.want.change = costs()
+		for i := range s.want.change {
+			if rapid.Bool().Draw(t, "back") {
+				s.want.change[i] *= -1
+			}
+		}
+	}
 	drifted := *img
 	drifted.Balances = bucket.Full(shape.limits)
 	for i, l := range shape.limits {
@@ -94,7 +112,6 @@ func drawScene(t *rapid.T, r *resource) scene {
 		if rapid.Bool().Draw(t, "drift") {
 			drifted.Balances[i].Tokens += rapid.Int64Range(-l.Burst, l.Burst).Draw(t, "by")
 		}
-		s.want.cost[i] = rapid.SampledFrom([]int64{0, 1000, l.Burst / 3, l.Burst}).Draw(t, "cost")
 	}
 	if rapid.IntRange(0, 5).Draw(t, "rf drift") == 0 {
 		drifted.Refilled += rapid.Int64Range(0, 10).Draw(t, "rf by")
@@ -146,22 +163,20 @@ func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
 // plans returns the writes that the scene may come to, by path; not all could be chosen as things are.
 func (s *scene) plans() map[path]plan {
 	b := balancesOf(s.remembered)
-	cost := b.charge(s.want.cost)
+	f := b.flow(s.want)
 	all := map[path]plan{}
-	if p, ok := planRetry(s.want, b, cost, s.now); ok {
+	if p, ok := planRetry(s.want, b, f, s.now); ok {
 		all[retry] = p
 	}
-	if p, ok := planNormal(s.want, view{img: s.remembered}, b, cost, s.now); ok {
+	if p, ok := planNormal(s.want, view{img: s.remembered}, b, f, s.now); ok {
 		all[normal] = p
 	}
-	back := make([]int64, len(s.want.cost))
-	for i, c := range s.want.cost {
-		back[i] = -c
-	}
-	if p := planAdjust(back, s.remembered, s.leg.shape, s.now); p.verdict == write {
+	taken := make([]int64, len(s.want.shape.limits))
+	copy(taken, s.want.take)
+	if p := planAdjust(negated(taken), s.remembered, s.leg.shape, s.now); p.verdict == write {
 		all[adjust] = p
 	}
-	if p := planReshape(s.want.cost, s.remembered, s.leg.shape, s.now); p.verdict == write {
+	if p := planReshape(taken, s.remembered, s.leg.shape, s.now); p.verdict == write {
 		all[reshape] = p
 	}
 	return all
@@ -195,7 +210,8 @@ func newComparison(t *testing.T) *comparison {
 func (s *scene) build(t propertyTB, p plan, generic bool) *codec.Write {
 	t.Helper()
 	p.generic = generic
-	w, err := s.leg.build(&p, "this write")
+	w := &codec.Write{}
+	err := s.leg.build(w, &p, "this write")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +243,7 @@ func TestGenericMeansTheSame(t *testing.T) {
 	for _, def := range c.defs {
 		t.Run(def.Spec().Resource, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				s := drawScene(t, c.resources[def])
+				s := drawScene(t, c.resource(def))
 				for _, way := range []path{retry, normal, adjust, reshape} {
 					p, ok := s.plans()[way]
 					if !ok || p.generic { // not to be written, or not by generated text
@@ -261,13 +277,13 @@ func TestGenericMeansTheSame(t *testing.T) {
 // TestComparisonSees leaves a guard, and a millitoken, out of the generic expression: the comparison above shows it.
 func TestComparisonSees(t *testing.T) {
 	c := newComparison(t)
-	r := c.resources[c.defs[0]]
+	r := c.resource(c.defs[0])
 	s := scene{leg: &leg{resource: r, entity: "user-1", want: want{shape: schemaShape(r)}}, now: t0 + 1000}
 	img := &bucket.Image{
 		Refilled: t0, Version: s.leg.shape.cv, Op: "before", Missing: make([]bool, 2),
 		Balances: []bucket.Balance{{Limit: userRPM, Tokens: 50_000}, {Limit: userTPM, Tokens: 5_000_000}},
 	}
-	s.want = &want{cost: []int64{10_000, 0}, called: s.now, shape: s.leg.shape}
+	s.want = &want{take: []int64{10_000, 0}, called: s.now, shape: s.leg.shape}
 	spent := *img
 	spent.Balances = slices.Clone(img.Balances)
 	spent.Balances[0].Tokens = 5000

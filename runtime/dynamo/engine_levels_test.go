@@ -93,7 +93,7 @@ func TestOverridesInForce(t *testing.T) {
 		t.Errorf("%d admitted after the limit came down to 5", n)
 	}
 	// What is due is read at half price, what the bucket is to be given once more, consistently and together.
-	a.calls(t, "levels found", "levels found", "reshape applied", "retry applied", "retry applied", "retry applied", "retry applied", "read found")
+	a.calls(t, "levels found", "levels found", "reshape applied", "retry applied", "retry applied", "retry applied", "retry applied")
 	if n := drain(t, b); n != 0 {
 		t.Errorf("%d admitted by a process that knows the old limit", n)
 	}

@@ -117,20 +117,17 @@ func TestCreatedOnce(t *testing.T) {
 // TestReshapedOnce is the same for a reshape, with its cost and bare.
 func TestReshapedOnce(t *testing.T) {
 	gpt4, _ := generated(t)
-	for name, test := range map[string]struct {
-		cost  int64
-		again string // how it is found that the reshape had been applied
-	}{"with its cost": {10, "reshape refused"}, "bare": {60, "read found"}} {
+	for name, cost := range map[string]int64{"with its cost": 10, "bare": 60} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.put(t, half().item(t))
 			client, _ := e.wire(loseReply)
 			d := e.desk(t, client, withNumbers(gpt4, 2, userRPM, userTPM))
-			_, err := d.Acquire(t.Context(), "1", tokens{test.cost, 0})
-			d.calls(t, "read found", "reshape unknown", test.again)
+			_, err := d.Acquire(t.Context(), "1", tokens{cost, 0})
+			d.calls(t, "read found", "reshape unknown", "reshape refused") // whose image shows that it had been applied
 			want := half()
 			want.CV = 2
-			if test.cost == 60 {
+			if cost == 60 {
 				if !isA[*runtime.DeniedError](err) {
 					t.Errorf("got %v, want a denial", err)
 				}

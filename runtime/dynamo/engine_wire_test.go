@@ -162,7 +162,13 @@ func then(do func(), m mishap) mishap {
 	return func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
 		r, err := apply()
 		do()
-		return m(w, func() (*http.Response, error) { return r, err })
+		taken := false
+		defer func() {
+			if !taken {
+				drop(r, err)
+			}
+		}()
+		return m(w, func() (*http.Response, error) { taken = true; return r, err })
 	}
 }
 

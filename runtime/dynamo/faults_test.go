@@ -139,7 +139,7 @@ func (s storm) run(t *testing.T, seed uint64) (a audit, fell map[string]int) {
 	t.Helper()
 	inBubble(t, seed, func(t *testing.T, b *bubble) {
 		t.Helper()
-		books := &books{ops: map[string]*deed{}, fell: map[string]int{}}
+		books := &books{writes: map[string][]*try{}, fell: map[string]int{}}
 		gpt4, embeddings := generated(t)
 		defs := s.defs(gpt4, embeddings)
 		posts := s.posts(t, b, books, seed, defs)
@@ -209,6 +209,7 @@ func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []
 				defer mu.Unlock()
 				return rng.Float64()
 			}
+			o.joint = books.joint
 			return nil
 		})
 		clock := offsetClock(time.Duration(i-stormPosts/2) * 25 * time.Millisecond)

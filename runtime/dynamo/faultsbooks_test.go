@@ -115,10 +115,65 @@ func (d *deed) bounds(at primaryKey, i int) (least, most int64) {
 
 // books hold all deeds.
 type books struct {
-	mu    sync.Mutex
-	deeds []*deed
-	ops   map[string]*deed // by the op of their writes
-	fell  map[string]int   // faults, by kind
+	mu     sync.Mutex
+	deeds  []*deed
+	writes map[string][]*try // by op
+	fell   map[string]int    // faults, by kind
+}
+
+// try is what a write was to do that was sent.
+type try struct {
+	errands
+	refused bool // it was answered that it was not applied; a copy may have been
+}
+
+// errands are what a write is to do: one for each call that it serves, and for each bucket.
+type errands []errand
+
+// errand is what one call has a write do to a bucket.
+type errand struct {
+	*deed
+	at     primaryKey
+	change []int64
+}
+
+type askedKey struct{}
+
+// joint notes in ctx whom a write serves, and with what.
+func (b *books) joint(ctx context.Context, all []*request) context.Context {
+	var a errands
+	for _, r := range all {
+		d, _ := r.ctx.Value(deedKey{}).(*deed)
+		for i := range r.shares {
+			sh := &r.shares[i]
+			a = append(a, errand{d, primaryKey{"ENTITY#" + sh.entity, "#BUCKET#" + sh.spec.Resource}, slices.Clone(sh.cost)})
+		}
+	}
+	return context.WithValue(ctx, askedKey{}, a)
+}
+
+// undone is what giving back those who take comes to.
+func (a errands) undone() (back errands) {
+	for _, e := range a {
+		if slices.ContainsFunc(e.change, positive) && e.what == "acquire" {
+			e.change = negated(e.change)
+			back = append(back, e)
+		}
+	}
+	return back
+}
+
+// comesTo reports whether a changes the bucket at a key by so much.
+func (a errands) comesTo(at primaryKey, change []int64) bool {
+	sum := make([]int64, len(change))
+	for _, e := range a {
+		for i := range e.change {
+			if e.at == at {
+				sum[i] += e.change[i]
+			}
+		}
+	}
+	return slices.Equal(sum, change)
 }
 
 func (b *books) open(what string, change map[primaryKey][]int64) *deed {
@@ -165,27 +220,40 @@ type scribe struct {
 	*books
 }
 
-// sends notes the op of a write, and returns its deed; nil for what has none, such as table-wide items.
-func (s *scribe) sends(ctx context.Context, values codec.Item, op string) *deed {
-	d, _ := ctx.Value(deedKey{}).(*deed)
+// sends notes what a write is to do, by its op, and returns the try. What is nobody's, such as a ttl that is mended, changes
+// nothing. An undo gives back what a try of another op was to take.
+func (s *scribe) sends(ctx context.Context, values codec.Item, op string) *try {
 	id, ok := values[op].(*types.AttributeValueMemberS)
-	if d == nil || !ok {
-		return nil
+	if !ok {
+		return &try{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ops[id.Value] = d
-	return d
+	sent := &try{}
+	sent.errands, _ = ctx.Value(askedKey{}).(errands)
+	s.writes[id.Value] = append(s.writes[id.Value], sent)
+	if of, ok := values[":undo"].(*types.AttributeValueMemberS); ok {
+		for _, lost := range s.writes[of.Value] {
+			s.writes[id.Value] = append(s.writes[id.Value], &try{errands: lost.undone()})
+			sent.errands = append(sent.errands, lost.undone()...)
+		}
+	}
+	return sent
 }
 
 // answered notes how a write ended.
-func (d *deed) answered(err error, givesBack bool) {
-	if d == nil || !givesBack || !unanswered(err) {
+func (t *try) answered(err error) {
+	if !unanswered(err) {
+		t.refused = err != nil
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unreturned = true
+	for _, e := range t.errands {
+		if e.deed != nil && gives(e.change) {
+			e.mu.Lock()
+			e.unreturned = true
+			e.mu.Unlock()
+		}
+	}
 }
 
 // unanswered reports that a write's error leaves open whether it was applied.
@@ -197,40 +265,39 @@ func unanswered(err error) bool {
 }
 
 func (s *scribe) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	d := s.sends(ctx, in.Item, "op")
+	a := s.sends(ctx, in.Item, "op")
 	out, err := s.API.PutItem(ctx, in, opts...)
-	d.answered(err, false)
+	a.answered(err)
 	return out, err
 }
 
 func (s *scribe) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	d := s.sends(ctx, in.ExpressionAttributeValues, ":op")
+	a := s.sends(ctx, in.ExpressionAttributeValues, ":op")
 	out, err := s.API.UpdateItem(ctx, in, opts...)
-	d.answered(err, isAdjust(in) || isUndo(in))
+	a.answered(err)
 	return out, err
 }
 
-func isAdjust(in *dynamodb.UpdateItemInput) bool {
-	return strings.Contains(*in.ConditionExpression, "attribute_exists")
-}
+func isAdjust(in *dynamodb.UpdateItemInput) bool { return adjusts(*in.ConditionExpression) }
+
+func adjusts(condition string) bool { return strings.Contains(condition, "attribute_exists") }
 
 func isUndo(in *dynamodb.UpdateItemInput) bool { return *in.ConditionExpression == "op = :undo" }
 
 func (s *scribe) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	var d *deed
-	for _, item := range in.TransactItems {
-		if item.Put != nil {
-			d = s.sends(ctx, item.Put.Item, "op")
-		} else {
-			d = s.sends(ctx, item.Update.ExpressionAttributeValues, ":op")
-		}
+	var a *try
+	if item := in.TransactItems[0]; item.Put != nil { // all have the same op
+		a = s.sends(ctx, item.Put.Item, "op")
+	} else {
+		a = s.sends(ctx, item.Update.ExpressionAttributeValues, ":op")
 	}
 	out, err := s.API.TransactWriteItems(ctx, in, opts...)
-	d.answered(err, false)
+	a.answered(err)
 	return out, err
 }
 
-// enter books what the table's stream has of limits, by resource. A record of nobody's is an error.
+// enter books what the table's stream has of limits, by resource: to the calls of the try that was applied, which is known
+// by what it has changed. A record of nobody's is an error, and so is one that no try was to bring about.
 func (b *books) enter(t testing.TB, client *dynamodbstreams.Client, arn string, limits map[string][]string) {
 	t.Helper()
 	for record := range records(t, client, arn) {
@@ -240,16 +307,38 @@ func (b *books) enter(t testing.TB, client *dynamodbstreams.Client, arn string, 
 		if !isBucket {
 			continue
 		}
-		d := b.ops[streamText(change.NewImage["op"])]
-		if d == nil || record.EventName == streamtypes.OperationTypeRemove {
+		tries := b.writes[streamText(change.NewImage["op"])]
+		if tries == nil || record.EventName == streamtypes.OperationTypeRemove {
 			t.Fatalf("%s of %v is nobody's", record.EventName, at)
 		}
-		if d.net[at] == nil {
-			d.net[at] = make([]int64, len(limits[resource]))
-		}
+		net := make([]int64, len(limits[resource]))
 		for i, limit := range limits[resource] {
-			d.net[at][i] += streamNumber(change.NewImage["b_"+limit+"_tc"]) - streamNumber(change.OldImage["b_"+limit+"_tc"])
+			net[i] = streamNumber(change.NewImage["b_"+limit+"_tc"]) - streamNumber(change.OldImage["b_"+limit+"_tc"])
 		}
+		applied := slices.IndexFunc(tries, func(sent *try) bool { return !sent.refused && sent.comesTo(at, net) })
+		if applied < 0 {
+			applied = slices.IndexFunc(tries, func(sent *try) bool { return sent.comesTo(at, net) })
+		}
+		switch {
+		case applied >= 0:
+			for _, e := range tries[applied].errands {
+				if e.at == at {
+					e.book(at, e.change)
+				}
+			}
+		case slices.ContainsFunc(net, func(n int64) bool { return n != 0 }): // else a ttl was mended
+			t.Fatalf("%v was changed by %v, which none of %d tries was to do", at, net, len(tries))
+		}
+	}
+}
+
+// book adds what a write has done for d.
+func (d *deed) book(at primaryKey, change []int64) {
+	if d.net[at] == nil {
+		d.net[at] = make([]int64, len(change))
+	}
+	for i, n := range change {
+		d.net[at][i] += n
 	}
 }
 

@@ -47,33 +47,33 @@ func (g generous) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Se
 	return opened, err
 }
 
-// outage is a process that knows a bucket with room for all, as every call's requests are counted.
+// outage is a process that knows buckets with room for all, as every call's requests are counted. Callers are each at a bucket
+// of their own: those of one would share its requests, of which the retry budget and the breaker are not to spare any.
 type outage struct {
 	*bubble
 	*post
 	wire *counter
 }
 
-func newOutage(t *testing.T, b *bubble, store func(API) runtime.Store) *outage {
+func newOutage(t *testing.T, b *bubble, store func(API) runtime.Store, callers int) *outage {
 	t.Helper()
 	client, wire := b.counted()
 	def := lineage(second(generated(t)), runtime.CascadeNone, minute(1_000_000))
 	o := &outage{b, newPost(t, store(client), nil, def), wire}
-	if _, err := o.at[0].Acquire(t.Context(), kin{"1"}, tokens{1}); err != nil {
-		t.Fatal(err)
+	if failed, _ := o.calls(t, callers); len(failed) > 0 {
+		t.Fatal(failed[0])
 	}
-	o.wire.sent.Store(0)
 	return o
 }
 
-// calls has n callers acquire at once, and returns their errors and how many requests they sent.
+// calls has n callers acquire at once, each of its own bucket, and returns their errors and how many requests they sent.
 func (o *outage) calls(t *testing.T, n int) (failed []error, sent int64) {
 	t.Helper()
 	o.wire.sent.Store(0)
 	errs := make([]error, n)
 	var running sync.WaitGroup
 	for i := range n {
-		running.Go(func() { _, errs[i] = o.at[0].Acquire(t.Context(), kin{"1"}, tokens{1}) })
+		running.Go(func() { _, errs[i] = o.at[0].Acquire(t.Context(), kin{fmt.Sprint(i)}, tokens{1}) })
 	}
 	running.Wait()
 	for _, err := range errs {
@@ -84,7 +84,7 @@ func (o *outage) calls(t *testing.T, n int) (failed []error, sent int64) {
 	return failed, o.wire.sent.Load()
 }
 
-// wellAgain holds calls to one request each, one after the other: at once they would race.
+// wellAgain holds calls to one request each, one after the other.
 func (o *outage) wellAgain(t *testing.T) {
 	t.Helper()
 	for range 20 {
@@ -103,7 +103,7 @@ func TestOutageIsNotMultiplied(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") })
+		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") }, callers)
 		b.Faults().Down(true)
 		failed, sent := o.calls(t, callers)
 		t.Logf("down: %d callers sent %d requests", callers, sent)
@@ -133,7 +133,7 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api API) runtime.Store { return generous{New(api, "faults")} })
+		o := newOutage(t, b, func(api API) runtime.Store { return generous{New(api, "faults")} }, callers)
 		b.Faults().Down(true)
 		if _, sent := o.calls(t, callers); sent != callers*DefaultAttempts {
 			t.Errorf("%d requests of %d calls, want %d: each attempt", sent, callers, callers*DefaultAttempts)
@@ -146,7 +146,7 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 func TestThrottlingIsNotMultiplied(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") })
+		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") }, 25)
 		b.Faults().Throttle(1)
 		var calls, sum int64
 		for range 40 {
@@ -172,7 +172,7 @@ func TestThrottlingIsNotMultiplied(t *testing.T) {
 // retries that an outage has used up come back.
 func TestDenialsEarnRetries(t *testing.T) {
 	e := newEngine(t)
-	def := withNumbers(second(generated(t)), 1, *per(10))
+	def := withNumbers(second(generated(t)), 1, *per(10)) // which regains less than one while this lasts
 	opened, err := New(e.client, e.table).Open(&runtime.Env{Clock: &e.clock, Observer: &runtime.Observer{}, CacheTTL: e.ttl}, def)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,8 @@ func TestDenialsEarnRetries(t *testing.T) {
 	retries := opened.(*session).retries
 	for retries.take(t.Context()) { // as an outage does
 	}
-	for range retryCost {
+	for i := range int64(retryCost) {
+		e.clock.set((i + 1) * (trusted + 1)) // by then memory may not deny
 		if err := acquire(1); !isA[*runtime.DeniedError](err) {
 			t.Fatal(err)
 		}
@@ -267,7 +268,8 @@ func TestBlackHoleOfHastyCallers(t *testing.T) {
 						t.Errorf("%v, want an admission by the policy", err)
 					}
 				}
-				if waited != wait {
+				// Of who gets the store's error at the very instant of its deadline, the context may not know yet.
+				if waited != wait && waited != wait-1 {
 					t.Errorf("%d callers of 20 waited, want %d", waited, wait)
 				}
 				b.Faults().Clear()

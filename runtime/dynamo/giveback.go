@@ -5,48 +5,67 @@ import (
 	"slices"
 )
 
-// giveBack undoes a charge whose outcome is unknown after all: each bucket on its own, and only if nobody wrote to it
-// since. It does not keep the caller waiting: Close does that.
-func (c *charge) giveBack(ctx context.Context) {
-	for _, l := range c.legs {
-		c.background.start(func() { c.undo(ctx, l, l.sent) })
+// giveUp gives back what r was charged, whose caller did not wait for it.
+func (c *charge) giveUp(r *request) {
+	for i := range r.shares {
+		c.background.start(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), c.env.SettleTimeout)
+			defer cancel()
+			_ = c.submit(c.giving(ctx, r, i)) // what fails is told to the observer, and comes back by refill
+		})
 	}
 }
 
-// undo gives what was sent back if that is the last write of l's bucket. Other than a settle's refund it may go again when its
-// outcome is unknown: it applies to the charge's op, and leaves its own.
-func (c *charge) undo(ctx context.Context, l *leg, sent *plan) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.env.SettleTimeout)
-	defer cancel()
-	img := sent.img
-	if sent.path == reshape { // if it was applied, the bucket has this schema's limits
-		img = sent.predict(c.op)
+// abandon gives up a write of unknown outcome for which nobody is left: what acquires took is given back, of each bucket on
+// its own, and only if nobody wrote to it since. It does not keep anybody waiting: Close does that.
+func (c *charge) abandon() {
+	c.putOff()
+	for _, l := range c.legs {
+		if slices.ContainsFunc(l.sent.take, positive) {
+			own := &leg{resource: l.resource, want: want{shape: l.shape}, settling: true, entity: l.entity, kind: l.kind, memory: l.memory}
+			lost, op, ctx := l.sent, c.op, c.base
+			c.background.start(func() { c.undo(ctx, own, lost, op) })
+		}
 	}
-	// On its own from here: the call's buckets are the caller's again.
-	own := &leg{resource: l.resource, want: want{settle: true, shape: l.shape}, entity: l.entity, kind: l.kind, memory: l.memory}
-	undo := c.newCharge([]*leg{own})
-	p := planAdjust(negated(sent.cost[:len(l.cost)]), img, l.shape, c.now())
-	p.verdict, p.undo = write, c.op
-	for {
-		undo.tries++
-		attempt, cancel := undo.attempt(ctx)
-		r := c.send(attempt, own, &p, undo.op)
+	c.reset()
+}
+
+// undo gives back what acquires took by the write of that op, if it is the last of l's bucket. Other than a settle's refund it
+// may go again when its outcome is unknown: it applies to the charge's op, and leaves its own.
+func (s *session) undo(ctx context.Context, l *leg, lost *sent, op string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
+	defer cancel()
+	img := lost.plan.img
+	if lost.plan.path == reshape { // if it was applied, the bucket has this schema's limits
+		img = lost.plan.predict(op)
+	}
+	p := planAdjust(negated(lost.take), img, l.shape, s.now())
+	p.verdict, p.undo = write, op
+	r := &request{ctx: ctx, settle: true, shares: []share{{}}}
+	r.deadline, _ = ctx.Deadline()
+	c := s.newCharge(&lane{memory: &memory{}}, r)
+	c.legs, c.lostAt, c.op = []*leg{l}, l, newOp()
+	for !r.ended {
+		c.tried(c.members, nil)
+		attempt, cancel := c.attempt(ctx, c.members)
+		reply := c.send(attempt, l, &p, c.op)
 		cancel()
-		switch r.outcome {
+		switch reply.outcome {
 		case applied:
-			own.learn(r.img, true)
-			c.mend(ctx, own)
+			l.learn(reply.img, reply.sent)
+			c.mend(ctx, l)
 			return
 		case refused:
-			own.learn(r.img, true)
+			l.learn(reply.img, reply.sent)
 			return
-		case conflict, throttled, unapplied, unknown:
-			if undo.again(ctx, undo.unavailable(r.outcome, r.err)) != nil {
-				return
-			}
+		case conflict:
+			c.failed = c.lost()
+		case throttled, unapplied, unknown:
+			c.failed = c.unavailable(reply.outcome, reply.err)
 		default:
 			return
 		}
+		c.pause(ctx)
 	}
 }
 

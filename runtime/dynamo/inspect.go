@@ -47,7 +47,7 @@ func SplitVersion(version int64) (revision, overrides int64) {
 
 // bucketItemKey is the key of a bucket; generated code has it as constants.
 func bucketItemKey(entity, resource string) codec.Item {
-	return codec.Item{hashKey: codec.S("ENTITY#" + entity), rangeKey: codec.S("#BUCKET#" + resource)}
+	return codec.Item{hashKey: codec.S(entityPrefix + entity), rangeKey: codec.S("#BUCKET#" + resource)}
 }
 
 // malformed is the error for a bucket's item that cannot be one.

@@ -59,7 +59,7 @@ func (s *session) lacksLevels(l *leg, now int64) lack {
 	switch {
 	case l.shape == nil:
 		return levels
-	case l.settle:
+	case l.settling:
 		return 0
 	case !l.resolved && !s.fresh(l.shape.read, now):
 		return levels
@@ -137,7 +137,8 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 		if err != nil {
 			return err
 		}
-		l.learn(img, true)
+		l.learn(img, now)
+		l.read = true
 		l.lacks &^= image
 	}
 	kindName := l.spec.Kinds[l.kind].Name
@@ -158,8 +159,8 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 	next := l.shaped(own, kind)
 	next.whole, next.again = l.withKind && consistent, l.lacks&newest != 0
 	l.resolved, l.lacks = true, 0
-	l.memory.shape.Store(next)
-	l.take(next)
+	l.memory.take(next)
+	l.shape = next
 	return nil
 }
 
@@ -198,8 +199,8 @@ func (c *charge) withOld(o outcome, now int64) outcome {
 			old := *l.shape
 			old.read, old.again = c.spared(now), true
 			l.resolved = true
-			l.memory.shape.Store(&old)
-			l.take(&old)
+			l.memory.take(&old)
+			l.shape = &old
 		}
 	}
 	return applied

@@ -103,7 +103,7 @@ func parentKey(entity string) string { return "PARENT#" + entity }
 
 // memberKey is the key of the item of entity.
 func memberKey(entity string) codec.Item {
-	return codec.Item{hashKey: codec.S("ENTITY#" + entity), rangeKey: codec.S("#META")}
+	return codec.Item{hashKey: codec.S(entityPrefix + entity), rangeKey: codec.S("#META")}
 }
 
 // decodeMember reads an entity item, which may be empty: found is false then. It fails with a *runtime.SetupError.

@@ -235,7 +235,7 @@ func listKey(resource string) string { return "CONFIG#" + resource }
 func levelKey(resource, at string) codec.Item {
 	holder := "KIND#"
 	if strings.Contains(at, "-") { // no kind has one, and an entity's ends its kind
-		holder = "ENTITY#"
+		holder = entityPrefix
 	}
 	return codec.Item{hashKey: codec.S(holder + at), rangeKey: codec.S("#CONFIG#" + resource)}
 }

@@ -59,9 +59,48 @@ func balancesOf(img *bucket.Image) balances {
 	return b
 }
 
+// scratch is room for vectors that last for one plan.
+type scratch struct {
+	room []int64
+	used int
+	own  [2 * perLimit]int64
+}
+
+// perLimit is how many vectors a plan takes: two tries of 5 at the most, and 4 besides.
+const perLimit = 14
+
+// reset makes all of the room free again.
+func (s *scratch) reset() {
+	if s != nil {
+		s.used = 0
+	}
+}
+
+// vector returns n zeros.
+func (s *scratch) vector(n int) []int64 {
+	if s == nil {
+		return make([]int64, n)
+	}
+	if s.used+n > len(s.room) {
+		if s.room, s.used = s.own[:], 0; perLimit*n > len(s.own) {
+			s.room = make([]int64, perLimit*n)
+		}
+	}
+	v := s.room[s.used : s.used+n : s.used+n]
+	s.used += n
+	clear(v)
+	return v
+}
+
+// kept returns p with vectors that stay.
+func (p plan) kept() plan {
+	p.cost, p.fill, p.lo, p.hi = slices.Clone(p.cost), slices.Clone(p.fill), slices.Clone(p.lo), slices.Clone(p.hi)
+	return p
+}
+
 // charge returns cost over all limits: nothing for those that are missing or unknown to the schema.
-func (b balances) charge(cost []int64) []int64 {
-	all := make([]int64, len(b.all))
+func (b balances) charge(s *scratch, cost []int64) []int64 {
+	all := s.vector(len(b.all))
 	copy(all, cost)
 	for i, missing := range b.missing {
 		if missing {
@@ -71,9 +110,36 @@ func (b balances) charge(cost []int64) []int64 {
 	return all
 }
 
-func (b balances) exceeded(cost []int64) bool {
+// flow is what a want comes to over all limits. It stands for an order: first what is given back, which then is there for
+// those who take; then they; last what settles take, into debt if need be. Netting what is given with what is taken would
+// leave the guards out, and forge tokens.
+type flow struct {
+	take []int64 // by acquires
+	cost []int64 // by all
+	give []int64
+	net  []int64 // what is charged in the end
+}
+
+func (b balances) flow(w *want) flow {
+	f := flow{take: b.charge(w.scratch, w.take), cost: b.charge(w.scratch, w.take), give: w.scratch.vector(len(b.all)), net: w.scratch.vector(len(b.all))}
+	for i, c := range w.change {
+		switch {
+		case b.missing[i]:
+		case c > 0:
+			f.cost[i] = bucket.Add(f.cost[i], c)
+		default:
+			f.give[i] = -c
+		}
+	}
+	for i := range f.net {
+		f.net[i] = bucket.Sub(f.cost[i], f.give[i])
+	}
+	return f
+}
+
+func (b balances) exceeded(take []int64) bool {
 	for i, balance := range b.all {
-		if !b.missing[i] && cost[i] > balance.Burst {
+		if !b.missing[i] && take[i] > balance.Burst {
 			return true
 		}
 	}
@@ -81,22 +147,18 @@ func (b balances) exceeded(cost []int64) bool {
 }
 
 // plan fills in what all updates from an image have in common.
-func (b balances) plan(p path, cost, fill []int64, now int64) plan {
-	after := make([]bucket.Balance, 0, len(b.all))
-	for i, balance := range b.all {
-		if b.missing[i] {
-			continue
-		}
-		balance.Tokens = bucket.Sub(bucket.Add(balance.Tokens, fill[i]), cost[i])
-		after = append(after, balance)
-	}
-	rf := max(now, b.img.Refilled)
+func (b balances) plan(s *scratch, p path, cost, fill []int64, now int64) plan {
 	incomplete := slices.Contains(b.img.Missing, true)
 	made := plan{
-		path: p, img: b.img, cost: cost, fill: fill,
-		lo: slices.Repeat([]int64{math.MinInt64}, len(b.all)), hi: slices.Repeat([]int64{math.MaxInt64}, len(b.all)),
-		rf: rf, cv: b.img.Version, ttl: expiry(after, rf),
-		generic: incomplete,
+		path: p, img: b.img, cost: cost, fill: fill, lo: s.vector(len(b.all)), hi: s.vector(len(b.all)),
+		rf: max(now, b.img.Refilled), cv: b.img.Version, generic: incomplete,
+	}
+	for i, balance := range b.all {
+		made.lo[i], made.hi[i] = math.MinInt64, math.MaxInt64
+		if !b.missing[i] {
+			balance.Tokens = bucket.Sub(bucket.Add(balance.Tokens, fill[i]), cost[i])
+			made.ttl = max(made.ttl, bucket.Expiry(balance, made.rf))
+		}
 	}
 	if incomplete {
 		made.missing = b.missing
@@ -105,16 +167,17 @@ func (b balances) plan(p path, cost, fill []int64, now int64) plan {
 }
 
 // planRetry takes the cost from the stored tokens and leaves the refill unclaimed. Its upper guard keeps the level
-// falling by exactly the cost: above it, the refill since rf would be clamped, and claimed on top later.
-func planRetry(w *want, b balances, cost []int64, now int64) (plan, bool) {
-	p := b.plan(retry, cost, make([]int64, len(cost)), now)
+// falling by exactly the cost: above it, the refill since rf, or what is given back first, would be clamped, and claimed on
+// top later.
+func planRetry(w *want, b balances, f flow, now int64) (plan, bool) {
+	p := b.plan(w.scratch, retry, f.net, w.scratch.vector(len(f.cost)), now)
 	for i, balance := range b.all {
-		if cost[i] <= 0 { // not guarded; what is given back may lift the balance above its burst
+		if f.cost[i] <= 0 { // not guarded; what is given back may lift the balance above its burst
 			continue
 		}
-		p.hi[i] = bucket.Sub(balance.Burst, bucket.Refill(balance.Limit, b.img.Refilled, w.called))
-		if !w.settle {
-			p.lo[i] = cost[i]
+		p.hi[i] = bucket.Sub(bucket.Sub(balance.Burst, bucket.Refill(balance.Limit, b.img.Refilled, w.called)), f.give[i])
+		if f.take[i] > 0 {
+			p.lo[i] = bucket.Sub(f.take[i], f.give[i])
 		}
 		if balance.Tokens < p.lo[i] || balance.Tokens > p.hi[i] {
 			return plan{}, false
@@ -123,48 +186,51 @@ func planRetry(w *want, b balances, cost []int64, now int64) (plan, bool) {
 	return p, true
 }
 
-// planNormal claims the refill of all limits, and takes the cost.
-func planNormal(w *want, v view, b balances, cost []int64, now int64) (plan, bool) {
-	fill := make([]int64, len(b.all))
-	type guard struct{ lo, hi int64 }
-	guards := make([]guard, len(b.all))
+// planNormal claims the refill of all limits, and takes the cost. Where there is one, what is given back counts as refill.
+func planNormal(w *want, v view, b balances, f flow, now int64) (plan, bool) {
+	n := len(b.all)
+	fill, lo, hi := w.scratch.vector(n), w.scratch.vector(n), w.scratch.vector(n)
 	for i, balance := range b.all {
 		if b.missing[i] {
+			lo[i], hi[i] = math.MinInt64, math.MaxInt64
 			continue
 		}
-		tk, top, slack := balance.Tokens, balance.Burst, int64(0)
-		if v.yield {
-			slack = yielded(balance.Limit) / 2
-			top = max(bucket.Sub(top, slack), min(cost[i], top))
+		given := f.give[i]
+		if f.cost[i] == 0 {
+			given = 0 // on top, as by an Adjust
 		}
-		refill := bucket.Refill(balance.Limit, b.img.Refilled, now)
-		fill[i] = min(refill, bucket.Sub(top, tk))
-		if fill[i] < 0 { // above the top is left alone; above the burst it is cut, exactly
-			fill[i] = min(0, bucket.Sub(balance.Burst, tk))
-			if fill[i] < 0 {
+		tk, top, slack := balance.Tokens, balance.Burst, int64(0)
+		if v.yield && given == 0 {
+			slack = yielded(balance.Limit) / 2
+			top = max(bucket.Sub(top, slack), min(f.cost[i], top))
+		}
+		refill := bucket.Add(bucket.Refill(balance.Limit, b.img.Refilled, now), given)
+		claim := min(refill, bucket.Sub(top, tk))
+		if claim < 0 { // above the top is left alone; above the burst it is cut, exactly
+			claim = min(0, bucket.Sub(balance.Burst, tk))
+			if claim < 0 {
 				slack = 0
 			}
 		}
-		if !w.settle && cost[i] > 0 && bucket.Add(tk, fill[i]) < cost[i] {
+		if f.take[i] > 0 && bucket.Add(tk, claim) < f.take[i] {
 			return plan{}, false
 		}
 		least := int64(math.MinInt64)
-		if !w.settle && cost[i] > 0 {
-			least = bucket.Sub(cost[i], fill[i])
+		if f.take[i] > 0 {
+			least = bucket.Sub(f.take[i], claim)
 		}
 		switch {
-		case fill[i] < refill:
-			guards[i] = guard{max(bucket.Sub(tk, slack), least), tk}
-		case cost[i] > 0:
-			guards[i] = guard{least, bucket.Sub(balance.Burst, fill[i])}
+		case claim < refill:
+			lo[i], hi[i] = max(bucket.Sub(tk, slack), least), tk
+		case f.cost[i] > 0:
+			lo[i], hi[i] = least, bucket.Sub(balance.Burst, claim)
 		default:
-			guards[i] = guard{math.MinInt64, math.MaxInt64}
+			lo[i], hi[i] = math.MinInt64, math.MaxInt64
 		}
+		fill[i] = bucket.Sub(claim, given) // the net cost has it too
 	}
-	p := b.plan(normal, cost, fill, now)
-	for i, g := range guards {
-		p.lo[i], p.hi[i] = g.lo, g.hi
-	}
+	p := b.plan(w.scratch, normal, f.net, fill, now)
+	p.lo, p.hi = lo, hi
 	p.generic = p.generic || len(b.img.Extra) > 0
 	return p, true
 }
@@ -184,8 +250,8 @@ func planAdjust(cost []int64, img *bucket.Image, s *shape, now int64) plan {
 		img.Refilled = now
 	}
 	b := balancesOf(img)
-	all := b.charge(cost)
-	p := b.plan(adjust, all, make([]int64, len(all)), now)
+	all := b.charge(nil, cost)
+	p := b.plan(nil, adjust, all, make([]int64, len(all)), now)
 	if p.generic && !slices.ContainsFunc(all, func(n int64) bool { return n != 0 }) {
 		p.verdict = skip // every limit that was charged is gone
 	}

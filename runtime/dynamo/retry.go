@@ -3,7 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
@@ -38,27 +38,70 @@ func (b *retryBudget) answered(o outcome) {
 	}
 }
 
-// again waits for the next try, or returns why there is none, failed being what the last one met.
-func (c *charge) again(ctx context.Context, failed error) error {
-	if ctx.Err() != nil {
-		return c.ended(ctx, failed)
+// pause waits for the next try, and ends those for whom there is none.
+func (c *charge) pause(ctx context.Context) {
+	_, outage := errors.AsType[*runtime.UnavailableError](c.failed)
+	spent := outage && !c.retries.take(ctx)
+	for _, r := range c.members {
+		switch {
+		case r.over():
+			c.quit(r, r.ends(c.told(r)))
+		case !r.settle && (spent || r.tries >= c.attempts):
+			c.quit(r, c.told(r))
+		}
 	}
-	if !c.settling() && c.tries >= c.budget {
-		return failed
+	if c.sweep(); len(c.members) == 0 {
+		return
 	}
 	most := longest(firstPause, c.tries)
-	if _, outage := errors.AsType[*runtime.UnavailableError](failed); outage && !errors.Is(failed, errContended) && !c.retries.take(ctx) {
-		if !c.settling() {
-			return failed
-		}
-		most = time.Second // it has until its time-out, and nowhere else to go
+	if spent {
+		most = time.Second // settles have until their time-out, and nowhere else to go
 	}
+	ctx, cancel := c.until(ctx, c.members)
+	defer cancel()
 	select {
 	case <-c.env.Clock.After(time.Duration(c.jitter() * float64(most))):
-		return nil
 	case <-ctx.Done():
-		return c.ended(ctx, failed)
+		for _, r := range c.members {
+			if r.over() {
+				c.quit(r, r.ends(c.told(r)))
+			}
+		}
 	}
+	c.failed, c.met = nil, c.failed
+}
+
+// quit ends r, for which there is no other try. While it is unknown whether its part was charged, together with others', it
+// stays aboard: its caller is told now, and given back later what turns out to have been charged.
+func (c *charge) quit(r *request, err error) {
+	if r.settle || r.done == nil || !c.unknown() || !slices.Contains(c.party, r) {
+		c.end(r, err)
+		return
+	}
+	c.lane.memory.mu.Lock()
+	defer c.lane.memory.mu.Unlock()
+	if r.told = true; !r.gone {
+		r.err, r.gone = err, true
+		close(r.done)
+	}
+}
+
+// soonest returns the first deadline among all who have not been told yet, zero for none.
+func soonest(all []*request) (first time.Time) {
+	for _, r := range all {
+		if d := r.deadline; !r.told && !d.IsZero() && (first.IsZero() || d.Before(first)) {
+			first = d
+		}
+	}
+	return first
+}
+
+// until returns a context that ends with the first deadline among all.
+func (c *charge) until(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+	if first := soonest(all); !first.IsZero() {
+		return context.WithDeadline(ctx, first)
+	}
+	return ctx, func() {}
 }
 
 // firstPause is the longest sleep after a charge's first try; the last ones are up to 256 ms. Shorter pauses lose more races,
@@ -71,26 +114,31 @@ func longest(first time.Duration, tries int) time.Duration {
 	return first << max(0, min(tries-1, 5))
 }
 
-// attempt bounds one try by half of the time that is left, so that a request which nobody answers leaves time for another.
-func (c *charge) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
+// attempt bounds one try for all by half of the time that is left, so that a request which nobody answers leaves time for
+// another. A write that only gives back has no other.
+func (c *charge) attempt(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+	first := soonest(all)
+	if !slices.ContainsFunc(all, func(r *request) bool { return !r.givesBack() }) {
+		last := first
+		for _, r := range all { // who has less time leaves by itself, and must not cut the others off
+			if r.deadline.IsZero() {
+				return ctx, func() {}
+			}
+			if r.deadline.After(last) {
+				last = r.deadline
+			}
+		}
+		return context.WithTimeout(ctx, min(left(last), longestAttempt))
+	}
+	if first.IsZero() {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, max(left(deadline)/2, shortestAttempt))
+	return context.WithTimeout(ctx, min(max(left(first)/2, shortestAttempt), longestAttempt))
 }
 
-// shortestAttempt is far above what DynamoDB takes for one item.
-const shortestAttempt = 100 * time.Millisecond
-
-// ended returns what to tell a caller whose context is over, err being what the last try met: its own cancellation as it
-// is, and a deadline as what kept the charge from being done in time.
-func (c *charge) ended(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("sluice: %s for %s: %w", c.legs[0].spec.Resource, c.legs[0].entity, ctx.Err())
-	}
-	if u, ok := errors.AsType[*runtime.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
-		u.Err = errors.Join(context.DeadlineExceeded, u.Err)
-	}
-	return err
-}
+// The shortest try is far above what DynamoDB takes for one item. The longest leaves time for those who wait behind a request
+// that nobody answers.
+const (
+	shortestAttempt = 100 * time.Millisecond
+	longestAttempt  = 500 * time.Millisecond
+)

@@ -20,71 +20,107 @@ type reply struct {
 	outcome outcome
 	img     *bucket.Image
 	err     error
-	stands  bool // fatal though it was applied: the bucket that it left is malformed
+	stands  bool  // fatal though it was applied: the bucket that it left is malformed
+	sent    int64 // when, ms
 }
 
-// send writes p to b's bucket under op.
+// envelope is a request that is used again once its reply is there: nothing keeps any of it.
+type envelope struct {
+	codec.Write
+
+	update dynamodb.UpdateItemInput
+	put    dynamodb.PutItemInput
+}
+
+// send writes p to l's bucket under op.
 func (s *session) send(ctx context.Context, l *leg, p *plan, op string) reply {
-	w, err := l.build(p, op)
-	if err != nil {
+	w := s.envelopes.Get().(*envelope)
+	defer s.envelopes.Put(w)
+	if err := l.build(&w.Write, p, op); err != nil {
 		return reply{outcome: fatal, err: err}
 	}
 	began := s.env.Clock.Now()
-	var (
-		item     codec.Item
-		consumed *types.ConsumedCapacity
-		metadata middleware.Metadata
-	)
-	if p.path == create {
-		var out *dynamodb.PutItemOutput
-		out, err = s.api.PutItem(ctx, &dynamodb.PutItemInput{
-			TableName:                           &s.table,
-			Item:                                w.Item,
-			ConditionExpression:                 &w.Cond,
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}, once)
-		if err == nil {
-			item, consumed, metadata = w.Item, out.ConsumedCapacity, out.ResultMetadata
-		}
-	} else {
-		var out *dynamodb.UpdateItemOutput
-		out, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName:                           &s.table,
-			Key:                                 l.Key(l.entity),
-			UpdateExpression:                    &w.Update,
-			ConditionExpression:                 &w.Cond,
-			ExpressionAttributeNames:            w.Names,
-			ExpressionAttributeValues:           w.Values,
-			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
-			ReturnValues:                        types.ReturnValueAllNew,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}, once)
-		if err == nil {
-			item, consumed, metadata = out.Attributes, out.ConsumedCapacity, out.ResultMetadata
-		}
-	}
-	r := reply{outcome: applied}
+	item, consumed, metadata, err := s.call(ctx, l, p, w)
+	r := reply{outcome: applied, sent: began.UnixMilli()}
 	if err != nil {
 		r.outcome, item = classify(err)
 		r.err = explain(s.table, r.outcome, err)
 	}
 	if r.outcome == applied && len(item) == 0 { // no DynamoDB answers so: something in between did
-		r = reply{outcome: unknown, err: errors.New("the reply to an update is empty")}
+		r.outcome, r.err = unknown, errors.New("the reply to an update is empty")
 	}
 	if r.outcome == applied || r.outcome == refused {
-		if r.img, err = l.decode(item); err != nil {
-			r = reply{outcome: fatal, err: err, stands: r.outcome == applied}
-			l.memory.image.Store(nil) // the next call reads first, and so is not charged
+		if r.img, err = l.found(r.outcome, p, op, item); err != nil {
+			r.outcome, r.err, r.stands = fatal, err, r.outcome == applied
+			l.memory.forget() // the next call reads first, and so is not charged
 		}
 	}
 	s.retries.answered(r.outcome)
-	s.observe(l, runtime.StoreEvent{
-		Path: p.name(l.settle), Generic: p.generic, Outcome: r.outcome.String(),
-		Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
-	})
+	if s.env.Observer.Store != nil {
+		s.observe(l, runtime.StoreEvent{
+			Path: p.name(l.settles()), Generic: p.generic, Outcome: r.outcome.String(), Coalesced: l.served,
+			Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
+		})
+	}
 	s.skew.watch(s.env, began, metadata)
 	return r
+}
+
+// call puts or updates the item, and returns it as it is now.
+func (s *session) call(ctx context.Context, l *leg, p *plan, w *envelope) (codec.Item, *types.ConsumedCapacity, middleware.Metadata, error) {
+	if p.path == create {
+		w.put = dynamodb.PutItemInput{
+			TableName:                           &s.table,
+			Item:                                w.Item,
+			ConditionExpression:                 &w.Cond,
+			ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}
+		out, err := s.api.PutItem(ctx, &w.put, s.once...)
+		if err != nil {
+			return nil, nil, middleware.Metadata{}, err
+		}
+		return w.Item, out.ConsumedCapacity, out.ResultMetadata, nil
+	}
+	w.SetKey(l.memory.hash, l.sort)
+	w.update = dynamodb.UpdateItemInput{
+		TableName:                           &s.table,
+		Key:                                 w.Key,
+		UpdateExpression:                    &w.Update,
+		ConditionExpression:                 &w.Cond,
+		ExpressionAttributeNames:            w.Names,
+		ExpressionAttributeValues:           w.Values,
+		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	out, err := s.api.UpdateItem(ctx, &w.update, s.once...)
+	if err != nil {
+		return nil, nil, middleware.Metadata{}, err
+	}
+	return out.Attributes, out.ConsumedCapacity, out.ResultMetadata, nil
+}
+
+// found reads the item that a write has left, or was refused by. A Normal or a Retry was applied to a bucket of the very
+// shape that p was made for, so of that item only the levels are news.
+func (l *leg) found(o outcome, p *plan, op string, item codec.Item) (*bucket.Image, error) {
+	if o != applied || p.generic || p.path != normal && p.path != retry || len(p.img.Extra) > 0 {
+		return l.decode(item)
+	}
+	made := &struct { // in one piece, as there are so many
+		bucket.Image
+		few [2]bucket.Balance
+	}{Image: *p.img}
+	img := &made.Image
+	img.TTL, img.Op = p.ttl, op
+	img.Balances = append(made.few[:0], p.img.Balances...)
+	for i := range img.Balances {
+		img.Balances[i].Consumed = bucket.Add(img.Balances[i].Consumed, p.cost[i])
+	}
+	if err := l.DecodeLevels(img, item); err != nil {
+		return nil, malformed(l.entity, l.spec.Resource, err)
+	}
+	return img, nil
 }
 
 // read reads b's bucket consistently and learns it. The outcome is that of a write: applied, or why not.
@@ -95,7 +131,7 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 		Key:                    l.Key(l.entity),
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
-	}, once)
+	}, s.once...)
 	event := runtime.StoreEvent{Path: "read", Outcome: "found", Took: s.env.Clock.Now().Sub(began)}
 	if err != nil {
 		o, _ := classify(err)
@@ -116,7 +152,8 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 	if err != nil {
 		return fatal, err
 	}
-	l.learn(img, true)
+	l.learn(img, began.UnixMilli())
+	l.read = true
 	return applied, nil
 }
 
@@ -125,17 +162,13 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // build turns p into text and values.
-func (l *leg) build(p *plan, op string) (*codec.Write, error) {
-	w := &codec.Write{
-		Entity: l.entity, Image: p.img, Limits: p.limits,
-		Cost: p.cost, Fill: p.fill, Lo: p.lo, Hi: p.hi,
-		RF: p.rf, CV: p.cv, TTL: p.ttl, Op: op,
-	}
+func (l *leg) build(w *codec.Write, p *plan, op string) error {
+	w.Entity, w.Image, w.Limits = l.entity, p.img, p.limits
+	w.Cost, w.Fill, w.Lo, w.Hi = p.cost, p.fill, p.lo, p.hi
+	w.RF, w.CV, w.TTL, w.Op = p.rf, p.cv, p.ttl, op
 	switch {
 	case p.generic:
-		if err := buildGeneric(w, p, l.spec); err != nil {
-			return nil, err
-		}
+		return buildGeneric(w, p, l.spec)
 	case p.path == create:
 		l.Create(w)
 	case p.path == normal:
@@ -147,12 +180,12 @@ func (l *leg) build(p *plan, op string) (*codec.Write, error) {
 		if p.undo != "" {
 			// Design section 4: a charge of unknown outcome is given back under its own op, so only while it is the last write.
 			w.Cond = "op = :undo"
-			w.Values[":undo"] = codec.S(p.undo)
+			w.S(":undo", p.undo)
 		}
 	case p.path == reshape:
 		l.Reshape(w)
 	}
-	return w, nil
+	return nil
 }
 
 // decode reads an item; none is nil.

@@ -8,10 +8,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/seal"
@@ -26,9 +29,27 @@ type offsetClock time.Duration
 func (c offsetClock) Now() time.Time                         { return time.Now().Add(time.Duration(c)) }
 func (c offsetClock) After(d time.Duration) <-chan time.Time { return time.After(d.Truncate(turns)) }
 
-// turns is what all of a history's spans are multiples of, in nanoseconds. Each writer begins at another remainder, so that
-// no two are ever at work at the same instant and a seed gives one history.
-const turns = 64
+// turns is what all of a history's spans are multiples of, in nanoseconds. Each caller begins at another remainder, and goes
+// on at it after each call; so do requests on the way for it, and what a process does by itself. So no two are ever at work
+// at the same instant, and a seed gives one history.
+const turns = 128
+
+// until returns d, prolonged to an instant of that turn.
+func until(d, turn time.Duration) time.Duration {
+	d = d.Truncate(turns)
+	return d + (turn-time.Duration(time.Now().UnixNano()%turns)+turns)%turns
+}
+
+// turnClock is an offsetClock that wakes who waits at that turn.
+type turnClock struct {
+	offsetClock
+	turn time.Duration
+}
+
+// at is an instant, in milliseconds.
+func (c turnClock) at(t time.Time) int64 { return t.Add(time.Duration(c.offsetClock)).UnixMilli() }
+
+func (c turnClock) After(d time.Duration) <-chan time.Time { return time.After(until(d, c.turn)) }
 
 // generated returns the generated code of the demonstration's resources.
 func generated(t testing.TB) (gpt4, embeddings codec.Resource) {
@@ -99,12 +120,16 @@ func scaled(l bucket.Limit, n, of int64) bucket.Limit {
 // process is one of a service's processes: a store with a cache and a clock of its own.
 type process struct {
 	session *session
-	clock   offsetClock
+	clock   turnClock
 	rng     *rand.Rand
+
+	mu    sync.Mutex // guards calls
+	calls []*acquired
 }
 
-func newProcess(t testing.TB, api API, seed uint64, clock offsetClock, opt func(*options), defs ...runtime.Definition) *process {
+func newProcess(t testing.TB, api API, seed uint64, offset offsetClock, opt func(*options), defs ...runtime.Definition) *process {
 	t.Helper()
+	p := &process{clock: turnClock{offset, 0}, rng: rand.New(rand.NewPCG(seed, 3))}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var mu sync.Mutex
 	store := New(api, "sim", func(o *options) error {
@@ -113,54 +138,108 @@ func newProcess(t testing.TB, api API, seed uint64, clock offsetClock, opt func(
 			defer mu.Unlock()
 			return rng.Float64()
 		}
+		o.joint = p.joint
 		if opt != nil {
 			opt(o)
 		}
 		return nil
 	})
 	env := &runtime.Env{
-		Clock: clock, Observer: &runtime.Observer{}, Logger: slog.New(slog.DiscardHandler),
+		Clock: p.clock, Observer: &runtime.Observer{}, Logger: slog.New(slog.DiscardHandler),
 		SettleTimeout: 5 * time.Second, CacheTTL: time.Minute,
 	}
 	s, err := store.Open(env, defs...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &process{session: s.(*session), clock: clock, rng: rand.New(rand.NewPCG(seed, 3))}
+	p.session = s.(*session)
+	return p
+}
+
+// caller is one of those at work in a process, and its turn.
+type caller struct {
+	*process
+	turn time.Duration
 }
 
 // acquire takes cost (millitokens) for entity 1 and returns the call, to settle it.
 func (p *process) acquire(ctx context.Context, def runtime.Definition, cost []int64) (*runtime.Call, error) {
-	return p.acquireOf(ctx, def, cost, []runtime.Bucket{{Entity: "user-1"}})
-}
-
-// acquireOf takes cost from a chain.
-func (p *process) acquireOf(ctx context.Context, def runtime.Definition, cost []int64, chain []runtime.Bucket) (*runtime.Call, error) {
-	call := &runtime.Call{Called: p.clock.Now(), Parts: []runtime.Part{{Def: def, Buckets: chain, Cost: cost}}}
-	where := tag{began: time.Now(), called: call.Called.UnixMilli(), legs: 1}
-	if def.Spec().Cascade == runtime.CascadeAtomic {
-		where.legs = len(chain)
-	}
-	ctx, cancel := context.WithTimeout(tagged(ctx, where), time.Second)
-	defer cancel()
-	return call, p.session.Acquire(ctx, call)
+	return caller{process: p}.acquireOf(ctx, def, cost, []runtime.Bucket{{Entity: "user-1"}})
 }
 
 // settle turns a call's cost into actual.
 func (p *process) settle(ctx context.Context, call *runtime.Call, actual []int64) error {
+	return caller{process: p}.settleOr(ctx, call, actual, nil)
+}
+
+// patient is how long an acquire may take: so long that no race is lost for want of time.
+const patient = 5 * time.Second
+
+// acquireOf takes cost from a chain, unless memory denies it.
+func (c caller) acquireOf(ctx context.Context, def runtime.Definition, cost []int64, chain []runtime.Bucket) (*runtime.Call, error) {
+	call := &runtime.Call{
+		Called: c.clock.Now(), Deadline: time.Now().Add(patient),
+		Parts: []runtime.Part{{Def: def, Buckets: chain, Cost: cost}},
+	}
+	var links []runtime.Link
+	for _, b := range chain {
+		links = append(links, runtime.Link{Kind: b.Kind, ID: strings.TrimPrefix(b.Entity, def.Spec().Kinds[b.Kind].Prefix)})
+	}
+	if denied := c.session.Refused(def, links, cost, call.Called.UnixMilli()); denied != nil {
+		return call, denied
+	}
+	a := &acquired{chain: chain, times: map[string]int{}}
+	c.mu.Lock()
+	c.calls = append(c.calls, a)
+	c.mu.Unlock()
+	err := c.session.Acquire(tagged(ctx, tag{turn: c.turn, began: time.Now(), call: a}), call)
+	a.admitted = err == nil
+	return call, err
+}
+
+// acquired is an acquire as its caller was told of it, and how often it was aboard a write that charged one of its buckets.
+type acquired struct {
+	chain    []runtime.Bucket
+	admitted bool
+	times    map[string]int
+}
+
+// wrong says what is wrong with a. Calm is where nothing is sent again that was applied.
+func (a *acquired) wrong(calm bool) string {
+	for _, b := range a.chain {
+		if n := a.times[b.Entity]; a.admitted && (n == 0 || calm && n > 1) {
+			return fmt.Sprintf("an admitted call was charged %d times by %s", n, b.Entity)
+		}
+	}
+	return ""
+}
+
+// settleOr settles, or, where later is not nil, leaves that for later, which is told then.
+func (c caller) settleOr(ctx context.Context, call *runtime.Call, actual []int64, later func(error)) error {
 	part := call.Parts[0]
-	part.Actual = actual
-	again := &runtime.Call{Called: p.clock.Now(), Parts: []runtime.Part{part}}
-	where := tag{began: time.Now(), called: again.Called.UnixMilli(), settle: true, legs: 1}
-	ctx, cancel := context.WithTimeout(tagged(ctx, where), 5*time.Second)
-	defer cancel()
-	return p.session.Settle(ctx, again)
+	part.Buckets, part.Actual = slices.Clone(part.Buckets), actual
+	again := &runtime.Call{Called: c.clock.Now(), Parts: []runtime.Part{part}}
+	ctx, cancel := context.WithTimeout(tagged(ctx, tag{turn: c.turn, began: time.Now(), settle: true}), 5*time.Second)
+	if later == nil {
+		defer cancel()
+		return c.session.Settle(ctx, again)
+	}
+	again.Later = func(err error) {
+		cancel()
+		later(err)
+	}
+	err := c.session.Settle(ctx, again)
+	if again.Later != nil {
+		panic("a settle was not left for later")
+	}
+	return err
 }
 
 // history is one seeded run of writers on one bucket, or on chains that meet in it.
 type history struct {
 	seed     uint64
-	writers  int
+	writers  int // processes
+	callers  int // of each, at work side by side; 0 for one
 	duration time.Duration
 	spend    int              // ends when so many acquires are admitted, if that is sooner
 	skew     time.Duration    // clocks are up to so much off, either way
@@ -169,6 +248,7 @@ type history struct {
 	cost     func(*rand.Rand) []int64
 	actual   func(*rand.Rand) []int64 // what a call comes to; nil: up to twice the cost
 	settle   float64                  // share of admitted calls that settle, up or down; as many release
+	lazy     float64                  // share of these that may wait for the next write
 	cancel   float64                  // share of acquires whose caller gives up within 10 ms
 	faults   faults                   // of the network
 	ttlLag   time.Duration            // at most, between an item's ttl and its deletion
@@ -176,22 +256,24 @@ type history struct {
 	above    []int64 // the limits of each of a user's ancestors, in multiples of the user's
 	cascade  runtime.Cascade
 	children int           // users, who share their ancestors
+	own      bool          // each caller is for a user of its own
 	direct   float64       // share of calls that charge the nearest ancestor alone
 	override time.Duration // two operators change the limits of some level as often as that, at most; 0 for never
 	cache    time.Duration // processes remember that for half as long to as long; 0 for a minute
 
 	choose func(*want, view, int64) plan
 	wrap   func(API) API                             // for each process
+	env    func(*runtime.Env)                        // of each process
 	told   func([]runtime.Refusal) []runtime.Refusal // what callers learn of a denial
 	decode func(*bucket.Image)                       // what a broken variant makes of an image
 	edit   func(path, *codec.Write)                  // and of a condition
 }
 
-// calm reports that every call learns what became of it.
+// calm reports that every call learns what became of it, unless its caller leaves.
 func (h *history) calm() bool {
 	f := h.faults
 	f.conflict = 0
-	return f == faults{} && h.cancel == 0
+	return f == faults{}
 }
 
 // chain returns the buckets of the n-th user's calls. The topmost ancestor is everybody's, those between are shared by
@@ -230,8 +312,11 @@ type result struct {
 	contended, failed int
 	writes, reads     int
 	creates, reshapes int
+	commits, served   int   // applied writes of calls, and calls aboard
 	charged, owed     tally // by the table; at least by what callers were told
-	calm              bool  // exactly so much, and nothing may fail
+	calm              bool  // exactly so much
+	waited            bool  // by all callers for their replies, so that nothing may fail
+	failure           error // of the first that failed
 	denials           []denial
 	wrong             string // with a denial, or with a write that was applied twice
 }
@@ -251,7 +336,7 @@ func (t tally) add(entity string, cost []int64) {
 // denial is an acquire that was denied.
 type denial struct {
 	began, ended time.Time // by the table's clock
-	skew         time.Duration
+	by           *process
 	cost         []int64
 	chain        []runtime.Bucket
 	refusals     []runtime.Refusal
@@ -268,17 +353,25 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		var mu sync.Mutex // guards out
 		var wg sync.WaitGroup
 		seeds := rand.New(rand.NewPCG(h.seed, 4))
-		process := func(clock offsetClock, api API) *process {
-			p := newProcess(t, api, seeds.Uint64(), clock, func(o *options) {
+		var processes []*process
+		process := func(clock turnClock, api API) *process {
+			p := newProcess(t, api, seeds.Uint64(), clock.offsetClock, func(o *options) {
 				if h.choose != nil {
 					o.choose = h.choose
 				}
 			}, defs...)
+			p.clock, p.session.env.Clock = clock, clock
 			if h.cache > 0 {
 				p.session.env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
 			}
+			if h.env != nil {
+				h.env(p.session.env)
+			}
 			return p
 		}
+		callers := max(1, h.callers)
+		last := time.Duration(turns) // turn that is taken: callers come first, processes and operators have the last
+		taken := func() time.Duration { last--; return last }
 		for n := range h.writers {
 			var skew time.Duration
 			if h.skew > 0 {
@@ -288,17 +381,26 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 			if h.wrap != nil {
 				api = h.wrap(table)
 			}
-			w := &writer{
-				history: &h, defs: defs, mu: &mu, out: &out, turn: time.Duration(n % turns),
-				process: process(offsetClock(skew), api),
+			p := process(turnClock{offsetClock(skew), taken()}, api)
+			processes = append(processes, p)
+			var of sync.WaitGroup
+			for k := range callers {
+				w := &writer{history: &h, defs: defs, mu: &mu, out: &out, rng: p.rng, place: n*callers + k}
+				w.caller = caller{p, time.Duration(w.place)}
+				if callers > 1 {
+					w.rng = rand.New(rand.NewPCG(h.seed, uint64(1000+n*callers+k)))
+				}
+				of.Go(func() { w.run(t.Context()) })
 			}
-			wg.Go(func() { w.run(t.Context()) })
+			wg.Go(func() {
+				of.Wait()
+				_ = p.session.Close(t.Context())
+			})
 		}
 		if h.override > 0 {
-			for n, clock := range []offsetClock{-offsetClock(3 * time.Second), offsetClock(3 * time.Second)} {
-				o := &operator{
-					history: &h, process: process(clock, table), def: defs[0], turn: time.Duration((h.writers + n) % turns),
-				}
+			for _, clock := range []offsetClock{-offsetClock(3 * time.Second), offsetClock(3 * time.Second)} {
+				at := taken()
+				o := &operator{history: &h, process: process(turnClock{clock, at}, table), def: defs[0], turn: at}
 				wg.Go(func() { o.run(t.Context()) })
 			}
 		}
@@ -306,25 +408,40 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		<-time.After(time.Minute) // until late copies have arrived
 		table.mu.Lock()
 		defer table.mu.Unlock()
-		out.judge(&h, table, defs)
+		out.judge(&h, table, processes, defs)
 	})
 	return out
 }
 
-// judge draws the balance of what table has a log of.
-func (r *result) judge(h *history, table *simTable, defs []runtime.Definition) {
-	r.writes, r.reads, r.calm = table.writes, table.reads, h.calm()
+// judge draws the balance of what table has a log of, and what processes were told.
+func (r *result) judge(h *history, table *simTable, processes []*process, defs []runtime.Definition) {
+	r.writes, r.reads, r.calm, r.waited = table.writes, table.reads, h.calm(), h.calm() && h.cancel == 0
 	logs := map[string][]commit{}
 	for _, c := range table.log {
 		logs[c.entity] = append(logs[c.entity], c)
 		r.note(c)
+		r.find(c.other())
+		if c.charges() {
+			for _, a := range c.tag.calls {
+				a.times[c.entity]++
+			}
+		}
+		if undone, _ := c.values[":undo"].(*types.AttributeValueMemberS); undone != nil || table.cut[c.after.Op] {
+			// Whose caller left while it alone was at work: it is given back if nobody wrote to the bucket since.
+			r.owed.add(c.entity, c.costs())
+		}
+	}
+	for _, p := range processes {
+		for _, a := range p.calls {
+			r.find(a.wrong(r.calm))
+		}
 	}
 	for _, entity := range slices.Sorted(maps.Keys(logs)) {
 		r.verdict.add(entity, judge(logs[entity]))
 		r.find(repeated(logs[entity]))
 		r.find(flapping(logs[entity], len(h.limits)-1+affecting(table.changes, entity)))
 	}
-	settled := h.calm() && len(h.limits) == 1 && h.override == 0 // whoever refuses is known to all
+	settled := r.waited && len(h.limits) == 1 && h.override == 0 // whoever refuses is known to all
 	r.find(unfounded(r.denials, logs, defs[0].Spec(), settled))
 	r.find(divided(table.log, h.faults.late == 0))
 	if h.override > 0 {
@@ -348,6 +465,10 @@ func (r *result) note(c commit) {
 		r.reshapes++
 	}
 	r.charged.add(c.entity, c.costs())
+	if c.tag.aboard > 0 {
+		r.commits++
+		r.served += c.tag.aboard
+	}
 }
 
 // operator changes overrides, by a clock that is seconds off.
@@ -389,29 +510,33 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// writer is one process at work in a history.
+// writer is one caller at work in a history.
 type writer struct {
 	*history
-	*process
+	caller
 	defs []runtime.Definition
 	mu   *sync.Mutex
 	out  *result
-	turn time.Duration
+	rng  *rand.Rand
+
+	place int // among all callers
 }
 
 // upTo is a span below most.
 func (w *writer) upTo(most time.Duration) time.Duration { return upTo(most)(w.rng).Truncate(turns) }
 
+// sleep lasts until the writer's next turn after d, never before the next instant: others may be at work now.
+func (w *writer) sleep(d time.Duration) { <-time.After(until(max(d, 1)+turns-1, w.caller.turn)) }
+
 func (w *writer) run(ctx context.Context) {
-	<-time.After(w.upTo(5*time.Millisecond) + w.turn)
+	w.sleep(w.upTo(5 * time.Millisecond))
 	began := time.Now()
 	for time.Since(began) < w.duration && !w.spent() {
 		share := float64(time.Since(began)) / float64(w.duration)
 		at := share*float64(len(w.defs)) + (w.rng.Float64()-0.5)*0.2 // old and new binaries for a while
 		w.call(ctx, w.defs[max(0, min(len(w.defs)-1, int(at)))])
-		<-time.After(w.think(w.rng).Truncate(turns))
+		w.sleep(w.think(w.rng))
 	}
-	_ = w.session.Close(ctx)
 }
 
 func (w *writer) spent() bool {
@@ -424,13 +549,22 @@ func (w *writer) spent() bool {
 func (w *writer) call(ctx context.Context, def runtime.Definition) {
 	cost := w.cost(w.rng)
 	asked := ctx
-	if w.rng.Float64() < w.cancel {
+	if dice := w.rng.Float64(); dice < w.cancel {
+		patience := w.upTo(10 * time.Millisecond)
 		var cancel context.CancelFunc
-		asked, cancel = context.WithTimeout(ctx, w.upTo(10*time.Millisecond))
+		if dice < w.cancel/2 {
+			asked, cancel = context.WithTimeout(ctx, patience)
+		} else {
+			asked, cancel = context.WithCancel(ctx)
+			defer time.AfterFunc(patience, cancel).Stop()
+		}
 		defer cancel()
 	}
 	chain := w.chain(0)
-	if w.children > 0 {
+	switch {
+	case w.own:
+		chain = w.chain(w.place)
+	case w.children > 0:
 		chain = w.chain(w.rng.IntN(w.children))
 	}
 	if w.direct > 0 && w.rng.Float64() < w.direct {
@@ -438,29 +572,39 @@ func (w *writer) call(ctx context.Context, def runtime.Definition) {
 	}
 	began := time.Now()
 	call, err := w.acquireOf(asked, def, cost, chain)
-	w.count(err, denial{began: began, ended: time.Now(), skew: time.Duration(w.clock), cost: cost, chain: chain})
+	w.count(err, denial{began: began, ended: time.Now(), by: w.process, cost: cost, chain: chain})
 	if err != nil {
 		return
 	}
-	owed := cost
-	if dice := w.rng.Float64(); dice < 2*w.history.settle {
-		<-time.After(w.upTo(20 * time.Millisecond))
-		actual := make([]int64, len(cost))
-		if dice < w.history.settle {
-			actual = w.comesTo(cost)
-		}
-		err = w.process.settle(ctx, call, actual)
-		owed = actual
-		if err != nil { // whether it was applied is unknown
-			for i := range owed {
-				owed[i] = min(owed[i], cost[i])
-			}
-		}
+	dice := w.rng.Float64()
+	if dice >= 2*w.history.settle {
+		w.owes(chain, cost, cost, nil)
+		return
 	}
+	w.sleep(w.upTo(20 * time.Millisecond))
+	actual := make([]int64, len(cost))
+	if dice < w.history.settle {
+		actual = w.comesTo(cost)
+	}
+	if w.history.lazy > 0 && w.rng.Float64() < w.history.lazy {
+		if err := w.settleOr(ctx, call, actual, func(err error) { w.owes(chain, cost, actual, err) }); err != nil {
+			panic(err)
+		}
+		return
+	}
+	w.owes(chain, cost, actual, w.settleOr(ctx, call, actual, nil))
+}
+
+// owes books what an admitted call of that cost comes to, whose settle has ended with err.
+func (w *writer) owes(chain []runtime.Bucket, cost, actual []int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil {
-		w.out.failed++
+	owed := slices.Clone(actual)
+	if err != nil { // whether it was applied is unknown
+		w.out.fail(err)
+		for i := range owed {
+			owed[i] = min(owed[i], cost[i])
+		}
 	}
 	for _, b := range chain {
 		w.out.owed.add(b.Entity, owed)
@@ -497,7 +641,17 @@ func (w *writer) count(err error, d denial) {
 	case contended:
 		w.out.contended++
 	default:
-		w.out.failed++
+		w.out.fail(err)
+	}
+}
+
+// fail counts a call that failed, which is told why in the terms of the API.
+func (r *result) fail(err error) {
+	if r.failed++; r.failure == nil {
+		r.failure = err
+	}
+	if u, ok := errors.AsType[*runtime.UnavailableError](err); !errors.Is(err, context.Canceled) && (!ok || u.Err == nil) {
+		r.find(fmt.Sprintf("a call failed with %T: %v", err, err))
 	}
 }
 
@@ -509,6 +663,12 @@ type mangled struct {
 
 func (m *mangled) Decode(dst *bucket.Image, item codec.Item) error {
 	err := m.Resource.Decode(dst, item)
+	m.mangle(dst)
+	return err
+}
+
+func (m *mangled) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+	err := m.Resource.DecodeLevels(dst, item)
 	m.mangle(dst)
 	return err
 }
@@ -534,8 +694,8 @@ func (r result) exact() string {
 	if r.wrong != "" {
 		return r.wrong
 	}
-	if r.calm && r.failed > 0 {
-		return fmt.Sprintf("%d calls failed", r.failed)
+	if r.waited && r.failed > 0 {
+		return fmt.Sprintf("%d calls failed: %v", r.failed, r.failure)
 	}
 	for _, entity := range slices.Sorted(maps.Keys(r.owed)) {
 		charged := r.charged[entity]
@@ -554,10 +714,12 @@ func (r *result) sum(of result) {
 	r.contended, r.failed = r.contended+of.contended, r.failed+of.failed
 	r.writes, r.reads = r.writes+of.writes, r.reads+of.reads
 	r.creates, r.reshapes = r.creates+of.creates, r.reshapes+of.reshapes
+	r.commits, r.served = r.commits+of.commits, r.served+of.served
 	r.verdict.add("", of.verdict)
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d reshapes %d; %v",
-		r.admitted, r.denied, r.contended, r.failed, r.writes, r.perAdmitted(), r.reads, r.creates, r.reshapes, r.verdict)
+	return fmt.Sprintf("admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d reshapes %d, %.2f calls per commit; %v",
+		r.admitted, r.denied, r.contended, r.failed, r.writes, r.perAdmitted(), r.reads, r.creates, r.reshapes,
+		float64(r.served)/float64(max(1, r.commits)), r.verdict)
 }

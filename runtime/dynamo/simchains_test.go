@@ -20,9 +20,9 @@ import (
 
 // What must hold beyond the single bucket: of denials by a chain, of transactions, and of limits that change on the way.
 
-// unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: at some moment of the call
-// the tokens were lacking, by the caller's clock. And if it is complete, so that retry after holds for the whole chain, what
-// was lacking all the time is among them.
+// unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: at some moment of the call, or
+// of the time before it from which images may refuse, the tokens were lacking, by the caller's clock. And if it is complete,
+// so that retry after holds for the whole chain, what any bucket of that time lacks at the call's end is among them.
 func unfounded(denials []denial, logs map[string][]commit, spec *runtime.Spec, complete bool) string {
 	for k := range denials {
 		d := &denials[k]
@@ -32,15 +32,15 @@ func unfounded(denials []denial, logs map[string][]commit, spec *runtime.Spec, c
 		for _, r := range d.refusals {
 			if lacked, _ := d.lacked(logs[r.Entity], slices.Index(spec.Limits, r.Limit)); !lacked {
 				return fmt.Sprintf("denied from %d to %d, skew %v, what %s had all the time: %v of %s",
-					d.began.UnixMilli(), d.ended.UnixMilli(), d.skew, r.Entity, d.cost, r.Limit)
+					d.began.UnixMilli(), d.ended.UnixMilli(), time.Duration(d.by.clock.offsetClock), r.Entity, d.cost, r.Limit)
 			}
 		}
 		for _, b := range d.chain {
 			for i, name := range spec.Limits {
 				named := slices.ContainsFunc(d.refusals, func(r runtime.Refusal) bool { return r.Entity == b.Entity && r.Limit == name })
 				if _, always := d.lacked(logs[b.Entity], i); complete && always && !named {
-					return fmt.Sprintf("denied from %d to %d, skew %v, but not for the %d of %s that %s lacked all the time: %v",
-						d.began.UnixMilli(), d.ended.UnixMilli(), d.skew, d.cost[i], name, b.Entity, d.refusals)
+					return fmt.Sprintf("denied from %d to %d, skew %v, but not for the %d of %s that %s lacked whenever it was seen: %v",
+						d.began.UnixMilli(), d.ended.UnixMilli(), time.Duration(d.by.clock.offsetClock), d.cost[i], name, b.Entity, d.refusals)
 				}
 			}
 		}
@@ -48,26 +48,37 @@ func unfounded(denials []denial, logs map[string][]commit, spec *runtime.Spec, c
 	return ""
 }
 
-// lacked reports whether the bucket of that log lacked d's cost of a limit at some moment of the call, and whether at all.
+// lacks reports whether the bucket that c left lacks cost of a limit at an instant.
+func (c *commit) lacks(cost []int64, limit int, at int64) bool {
+	return bucket.Available(c.after.Balances[limit], c.after.Refilled, at) < cost[limit]
+}
+
+// remembered is for how long an image may refuse, by a clock that cuts off fractions of milliseconds.
+const remembered = (trusted + 1) * time.Millisecond
+
+// lacked reports whether the bucket of that log lacked d's cost of a limit at some moment at which it may have been seen,
+// and whether whoever saw it at any would have found it lacking as long as the call lasted.
 func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 	if d.cost[limit] <= 0 {
 		return false, false
 	}
-	first, _ := slices.BinarySearchFunc(log, d.began, func(c commit, at time.Time) int { return c.at.Compare(at) })
+	began := d.began.Add(-remembered)
+	first, _ := slices.BinarySearchFunc(log, began, func(c commit, at time.Time) int { return c.at.Compare(at) })
 	always = first > 0 // else there was no bucket, which is a full one
 	for k := max(first-1, 0); k < len(log) && !log[k].at.After(d.ended); k++ {
-		from, to := d.began, d.ended
+		from := began
 		if log[k].at.After(from) {
 			from = log[k].at
 		}
-		if k+1 < len(log) && log[k+1].at.Before(to) {
-			to = log[k+1].at
-		}
 		lacking := func(at time.Time) bool {
-			img := log[k].after
-			return bucket.Available(img.Balances[limit], img.Refilled, at.Add(d.skew).UnixMilli()) < d.cost[limit]
+			return log[k].lacks(d.cost, limit, d.by.clock.at(at))
 		}
-		once, always = once || lacking(from), always && lacking(to)
+		// Who is behind others of its process, for whom a write leaves nothing, is refused by what that leaves when it is
+		// planned: then it stands right behind them in the order of instants.
+		if c := &log[k]; c.tag.by == d.by && c.tag.aboard > 0 && c.tag.sent >= d.by.clock.at(began) {
+			once = once || c.lacks(d.cost, limit, c.tag.sent)
+		}
+		once, always = once || lacking(from), always && lacking(d.ended)
 	}
 	return once, always
 }
@@ -92,8 +103,8 @@ func divided(log []commit, once bool) string {
 			return fmt.Sprintf("op %s charged %d times, in a chain of %d", op, len(whole), buckets)
 		}
 		for k, c := range whole {
-			if first := whole[k-k%buckets]; !c.at.Equal(first.at) || !slices.Equal(c.costs(), first.costs()) {
-				return fmt.Sprintf("op %s charged %s %v at %v, and %s %v at %v", op, first.entity, first.costs(), first.at, c.entity, c.costs(), c.at)
+			if first := whole[k-k%buckets]; !c.at.Equal(first.at) || !slices.Equal(c.takes(), first.takes()) {
+				return fmt.Sprintf("op %s charged %s %v at %v, and %s %v at %v", op, first.entity, first.takes(), first.at, c.entity, c.takes(), c.at)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -104,19 +103,25 @@ func controls() map[string][]control {
 				for name, hi := range w.Values { // what has no upper bound has a lower one by the fence alone
 					limit, ok := strings.CutSuffix(name, "_hi")
 					if lo := limit + "_lo"; ok && number(hi) == math.MaxInt64 && number(w.Values[lo]) < 0 {
-						w.Values[lo] = codec.Bound(math.MinInt64)
+						w.Bound(lo, math.MinInt64)
 					}
 				}
 			}
 		}, "atomic, debt"),
-		"transaction piece by piece": oneOf(wrapped(func(api API) API { return &piecemeal{API: api} }), "atomic"),
+		"give-backs and takes netted before the guards": oneOf(func(h *history) { h.choose = chooseNetted }, "crowd, full", "crowd, settles"),
+		"room for the largest acquire of a batch alone": oneOf(wrapped(leastForLargest), "crowd, overload"),
+		"batches that give back repeated":               oneOf(wrapped(func(api API) API { return &insistent{api, true} }), "crowd, lost replies"),
+		"newcomers under an op of unknown outcome":      oneOf(wrapped(func(api API) API { return &optimist{api} }), "crowd, lost replies"),
+		"callers who left charged":                      oneOf(func(h *history) { h.env = func(e *runtime.Env) { e.SettleTimeout = -1 } }, "crowd, cancelled callers"),
+		"guard at the instant of the first of a batch":  oneOf(func(h *history) { h.wrap = hindsight(h.limits[0]) }, "crowd, nearly full"),
+		"transaction piece by piece":                    oneOf(wrapped(func(api API) API { return &piecemeal{API: api} }), "atomic"),
 		"transaction of unknown outcome under a new token": oneOf(
 			wrapped(func(api API) API { return &forgetful{API: api} }), "atomic, lost replies"),
 		"compensation given twice": oneOf(wrapped(func(api API) API { return &openHanded{API: api} }), "compensated"),
 		"compensation repeated":    oneOf(wrapped(func(api API) API { return &insistent{API: api} }), "compensated, lost replies"),
 		"denial by one refusal of the chain": oneOf(func(h *history) {
 			h.told = func(all []runtime.Refusal) []runtime.Refusal { return all[:1] }
-		}, "atomic", "compensated"),
+		}, "atomic, drained", "compensated, drained"),
 		"overrides without cv": oneOf(func(h *history) {
 			h.choose = func(w *want, v view, now int64) plan {
 				unversioned := *w
@@ -131,7 +136,7 @@ func controls() map[string][]control {
 		"Reshape by whoever knows another shape": oneOf(func(h *history) {
 			wrapped(func(api API) API { return &stuck{API: api, seen: map[string]codec.Item{}} })(h)
 			h.choose = func(w *want, v view, now int64) plan {
-				if !w.settle && v.img != nil && v.img.Version != w.shape.cv {
+				if !w.settles() && v.img != nil && v.img.Version != w.shape.cv {
 					return chooseReshape(w, v, now)
 				}
 				return choose(w, v, now)
@@ -148,7 +153,7 @@ func controls() map[string][]control {
 		"Retry without its upper guard": oneOf(func(h *history) { h.choose = chooseIdle }, "idle bursts"),
 		"Retry without cv":              oneOf(without("cv = :cv", retry), "reshape storm"),
 		"Retry charges double": oneOf(plans(func(w *want, _ view, p *plan) {
-			if p.path != retry || w.settle {
+			if p.path != retry || w.settles() {
 				return
 			}
 			for i, c := range p.cost {
@@ -180,15 +185,15 @@ func controls() map[string][]control {
 		"ttl from a stale balance": oneOf(staleTTL, "expiry"),
 		"blind Adjust upward": oneOf(func(h *history) {
 			h.choose = func(w *want, v view, now int64) plan {
-				if w.settle && v.img != nil {
-					return planAdjust(w.cost, v.img, w.shape, now)
+				if w.settles() && v.img != nil {
+					return planAdjust(w.change, v.img, w.shape, now)
 				}
 				return choose(w, v, now)
 			}
 		}, "idle bursts"),
 		"refunds repeated": oneOf(wrapped(func(api API) API { return &insistent{API: api} }), "lost replies"),
 		"give-backs dropped": oneOf(plans(func(w *want, _ view, p *plan) {
-			if w.settle && p.path == adjust {
+			if w.settles() && p.path == adjust {
 				p.verdict = skip
 			}
 		}), "overload"),
@@ -204,7 +209,7 @@ func controls() map[string][]control {
 				}
 				return p
 			}
-		}, "overload"),
+		}, "drained"),
 		"Reshape without rf": oneOf(without("rf = :rf0", reshape), "reshape storm"),
 		"Reshape without cv": oneOf(without("cv = :cv", reshape), "reshape storm"),
 		"clamped Reshape without the exact match": oneOf(limitsOf(reshape, func(p *plan, i int) {
@@ -223,6 +228,19 @@ func controls() map[string][]control {
 
 // wrapped puts something between the store and the table.
 func wrapped(wrap func(API) API) func(*history) { return func(h *history) { h.wrap = wrap } }
+
+// chooseNetted is choose where what settles give back is taken off what acquires take.
+func chooseNetted(w *want, v view, now int64) plan {
+	netted := *w
+	netted.take, netted.change = slices.Clone(w.take), slices.Clone(w.change)
+	for i := range netted.take {
+		if w.change != nil && w.change[i] < 0 {
+			off := min(w.take[i], -w.change[i])
+			netted.take[i], netted.change[i] = w.take[i]-off, w.change[i]+off
+		}
+	}
+	return choose(&netted, v, now)
+}
 
 // chooseIdle is choose without the upper guard of Retry: as if nothing had been refilled, which leaves bx.
 func chooseIdle(w *want, v view, now int64) plan {
@@ -280,8 +298,7 @@ func staleTTL(h *history) {
 func TestSimulationCatches(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
-	all := scenarios()
-	maps.Copy(all, chains())
+	all := every()
 	const seeds = 100
 	for name, list := range controls() {
 		for _, c := range list {

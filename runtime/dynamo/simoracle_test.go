@@ -36,18 +36,20 @@ func (v *verdictOf) add(entity string, of verdictOf) {
 }
 
 // Each limit is replayed by itself. A write that charges a limit, or claims its refill, linearises at its guard's instant;
-// one that only gives back has no guard there, and any instant of its call will do.
+// one that only gives back has no guard there, and any instant of its call will do. What a write does for several calls has
+// an order: first settles give back, then acquires take, and last settles take, into debt if need be.
 type entry struct {
-	commit
+	*commit
 	limit   int
 	instant int64
 	free    bool
+
+	given, taken int64
+	settled      int64 // into debt if need be
+	charged      int64 // in the end
 }
 
 func (e *entry) balance() bucket.Balance { return e.after.Balances[e.limit] }
-
-// cost is what e charged.
-func (e *entry) cost() int64 { return e.costs()[e.limit] }
 
 // costs is what c charged, by limit.
 func (c *commit) costs() []int64 {
@@ -61,8 +63,69 @@ func (c *commit) costs() []int64 {
 	return costs
 }
 
-// charges reports that c is an acquire's, and took something.
-func (c *commit) charges() bool { return !c.tag.settle && slices.ContainsFunc(c.costs(), positive) }
+// demand returns what those aboard wanted of c's bucket, if that is what c was for: a reshape may be bare, and a ttl that is
+// mended is so by a write of its own.
+func (c *commit) demand() (demand, bool) {
+	d, ok := c.tag.wants[c.entity]
+	acquires := slices.ContainsFunc(d.take, positive)
+	if !ok || c.adjust && acquires || !slices.ContainsFunc(c.costs(), func(n int64) bool { return n != 0 }) && !(acquires && c.before != nil && c.before.Version == c.after.Version) {
+		return demand{}, false
+	}
+	return d, true
+}
+
+// other says that c did something else than those aboard wanted.
+func (c *commit) other() string {
+	d, ok := c.demand()
+	if !ok {
+		return ""
+	}
+	for i, cost := range c.costs() {
+		change := d.change[i]
+		if c.before == nil { // what is given back to a full bucket is there already
+			change = max(change, 0)
+		}
+		if d.take[i]+change != cost {
+			return fmt.Sprintf("%s was charged %d of limit %d at %d, for acquires of %d and settles of %d", c.entity, cost, i, c.at.UnixMilli(), d.take[i], d.change[i])
+		}
+	}
+	return ""
+}
+
+// charges reports that c has an acquire aboard that took something.
+func (c *commit) charges() bool {
+	d, ok := c.demand()
+	return ok && slices.ContainsFunc(d.take, positive)
+}
+
+// takes is what acquires took.
+func (c *commit) takes() []int64 {
+	d, _ := c.demand()
+	return d.take
+}
+
+// gives reports that c gave something back, if only to take more.
+func (c *commit) gives() bool {
+	d, ok := c.demand()
+	return ok && slices.ContainsFunc(d.change, negative) || slices.ContainsFunc(c.costs(), negative)
+}
+
+// entry returns what c did to a limit.
+func (c *commit) entry(limit int) entry {
+	e := entry{commit: c, limit: limit, instant: c.after.Refilled, charged: c.costs()[limit]}
+	if d, ok := c.demand(); ok {
+		e.taken, e.settled, e.given = d.take[limit], max(d.change[limit], 0), max(-d.change[limit], 0)
+	}
+	if c.before == nil {
+		e.given = 0
+	}
+	if rest := e.charged - (e.taken + e.settled - e.given); rest < 0 { // by nobody's write, such as an undo, or a broken one
+		e.given -= rest
+	} else {
+		e.settled += rest
+	}
+	return e
+}
 
 // claims reports that e set the balance, or moved rf or parameters.
 func (e *entry) claims() bool {
@@ -77,18 +140,16 @@ func judge(log []commit) verdictOf {
 	}
 	for limit := range log[0].after.Balances {
 		var entries []entry
-		for _, c := range log {
-			e := entry{commit: c, limit: limit, instant: c.after.Refilled}
+		for k := range log {
+			e := log[k].entry(limit)
 			if !e.claims() {
-				switch cost := e.cost(); {
-				case cost == 0:
+				if e.free = e.taken+e.settled == 0; e.free && e.given == 0 {
 					continue
-				case cost < 0:
-					e.free = true
 				}
-				e.instant = max(c.tag.called, c.after.Refilled)
+				e.instant = max(e.tag.called, e.after.Refilled)
 			}
-			if img := c.after; e.cost() > 0 && !c.tag.settle && bucket.Available(e.balance(), img.Refilled, e.instant) < 0 {
+			// The last of the acquires, and so each of them, found what it took.
+			if e.taken > 0 && bucket.Available(e.balance(), e.after.Refilled, e.instant)+e.settled < 0 {
 				v.over++
 			}
 			entries = append(entries, e)
@@ -140,7 +201,7 @@ func (x *ideal) apply(e *entry) {
 		x.limit = e.balance().Limit
 		x.tokens = min(x.tokens, x.limit.Burst)
 	}
-	x.tokens = min(x.tokens-e.cost(), x.limit.Burst)
+	x.tokens = min(x.tokens+e.given, x.limit.Burst) - e.taken - e.settled
 }
 
 // ideals are the ideal buckets of one limit. After each cluster recent is set to what the table has, so that every
@@ -178,12 +239,12 @@ func (v *verdictOf) replay(start ideals, part []entry) ideals {
 		return o
 	}
 	best := run(ordered(part))
-	for _, other := range alternatives(part) {
-		if best.fits() {
-			break
-		}
-		if o := run(other); o.fits() {
-			best = o
+	if !best.fits() {
+		for _, other := range alternatives(part) {
+			if o := run(other); o.fits() {
+				best = o
+				break
+			}
 		}
 	}
 	v.book(best, part)
@@ -276,7 +337,7 @@ func (e *entry) pins() bool {
 	if e.before == nil || e.before.Version != e.after.Version {
 		return true
 	}
-	return e.claims() && e.after.Balances[e.limit].Tokens+e.cost()-e.before.Balances[e.limit].Tokens < bucket.Refill(e.before.Balances[e.limit].Limit, e.before.Refilled, e.after.Refilled)
+	return e.claims() && e.after.Balances[e.limit].Tokens+e.charged-e.before.Balances[e.limit].Tokens < bucket.Refill(e.before.Balances[e.limit].Limit, e.before.Refilled, e.after.Refilled)
 }
 
 // room returns how much e may have left on purpose. A contended Normal is known by what it claims, less than there was,
@@ -287,14 +348,14 @@ func (e *entry) room() int64 {
 	}
 	s := yielded(e.balance().Limit)
 	tk := e.before.Balances[e.limit].Tokens
-	fill := e.balance().Tokens + e.cost() - tk
+	fill := e.balance().Tokens + e.charged - tk
 	for name, v := range e.values {
 		limit, ok := strings.CutSuffix(name, "_lo")
-		if !ok || number(e.values[limit+"_net"])+number(e.values[limit+"_use"]) != fill || number(e.values[limit+"_use"]) != e.cost() {
+		if !ok || number(e.values[limit+"_net"])+number(e.values[limit+"_use"]) != fill || number(e.values[limit+"_use"]) != e.charged {
 			continue // another limit's
 		}
 		lo, hi := number(v), number(e.values[limit+"_hi"])
-		if lo <= hi && bucket.Sub(hi, lo) <= s && (lo < hi || hi+fill < e.balance().Burst) {
+		if lo <= hi && bucket.Sub(hi, lo) <= s && (lo < hi || hi+fill+e.given < e.balance().Burst) {
 			return s
 		}
 	}
@@ -302,20 +363,19 @@ func (e *entry) room() int64 {
 }
 
 // repeated says which write was applied twice, if any was: whatever it is, with nothing in between, and what gives back
-// at all.
+// at all. Who takes goes again without those aboard who give.
 func repeated(log []commit) string {
 	refunds := map[string]bool{}
-	for k, c := range log {
+	for k := range log {
+		c := &log[k]
 		op := c.after.Op
 		if k > 0 && op == log[k-1].after.Op {
 			return fmt.Sprintf("op %s was applied twice in a row, at %d and %d", op, log[k-1].at.UnixMilli(), c.at.UnixMilli())
 		}
-		if refunds[op] {
+		if refunds[op] && c.gives() {
 			return fmt.Sprintf("op %s, which gives back, was applied again at %d", op, c.at.UnixMilli())
 		}
-		if slices.ContainsFunc(c.costs(), negative) {
-			refunds[op] = true
-		}
+		refunds[op] = refunds[op] || c.gives()
 	}
 	return ""
 }
@@ -325,7 +385,7 @@ func describe(part []entry, diff int64) string {
 	fmt.Fprintf(&s, "limit %d off by %d after %d writes:", part[0].limit, diff, len(part))
 	for k := range part {
 		e := &part[k]
-		fmt.Fprintf(&s, "\n  %d called %d instant %d cost %d settle %v:", e.at.UnixMilli(), e.tag.called, e.instant, e.cost(), e.tag.settle)
+		fmt.Fprintf(&s, "\n  %d called %d instant %d given %d taken %d settled %d:", e.at.UnixMilli(), e.tag.called, e.instant, e.given, e.taken, e.settled)
 		for _, img := range []*bucket.Image{e.before, e.after} {
 			if img == nil {
 				s.WriteString(" none")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -46,9 +47,11 @@ type simTable struct {
 	items   map[string]codec.Item
 	busy    map[string]bool            // at work in a transaction
 	tokens  map[string]*simTransaction // at work or applied
+	firsts  map[string]tag             // by token
 	parse   evaluators
 	quiet   bool // keeps no log
 	log     []commit
+	cut     map[string]bool // ops of writes whose client did not wait for the reply
 	changes []change
 	writes  int // of buckets, refused ones too; one for each bucket of a transaction
 	reads   int
@@ -71,12 +74,41 @@ func (w simWrite) same(b simWrite) bool {
 		maps.EqualFunc(w.values, b.values, equal) && maps.EqualFunc(w.put, b.put, equal)
 }
 
+// kept returns w with nothing that its client may use again, which it does as soon as it has, or no longer awaits, a reply.
+func (w simWrite) kept() simWrite {
+	text := func(s *string) *string {
+		if s == nil {
+			return nil
+		}
+		return aws.String(*s)
+	}
+	item := func(of codec.Item) codec.Item {
+		if of == nil {
+			return nil
+		}
+		own := make(codec.Item, len(of))
+		for name, v := range of {
+			switch v := v.(type) {
+			case *types.AttributeValueMemberN:
+				own[name] = &types.AttributeValueMemberN{Value: v.Value}
+			case *types.AttributeValueMemberS:
+				own[name] = &types.AttributeValueMemberS{Value: v.Value}
+			default:
+				panic(fmt.Sprintf("a value of type %T", v))
+			}
+		}
+		return own
+	}
+	return simWrite{item(w.key), text(w.cond), text(w.update), maps.Clone(w.names), item(w.values), item(w.put)}
+}
+
 // commit is one applied write of a bucket.
 type commit struct {
 	entity        string
 	before, after *bucket.Image // nil: no item
 	tag           tag
 	values        codec.Item
+	adjust        bool // by its text
 	at            time.Time
 }
 
@@ -87,12 +119,68 @@ type change struct {
 	when time.Time
 }
 
-// tag is what the oracle must know of the call behind a write: the store passes contexts on.
+// tag is what the oracle must know of the calls behind a write: the store passes contexts on.
 type tag struct {
-	began  time.Time // by the table's clock
-	called int64     // by the caller's
-	settle bool
-	legs   int // buckets that are charged all or none
+	turn   time.Duration // of whoever waits for it
+	began  time.Time     // by the table's clock; the last of them
+	settle bool          // nobody acquires
+	call   *acquired
+
+	// Of a write for all who are aboard.
+	aboard        int // how many; 0 for one that is nobody's, such as an undo
+	by            *process
+	sent          int64 // when it was planned and sent, by its process's clock
+	first, called int64 // when the first and the last of them were called, by their process's clock
+	legs          int   // buckets that are charged all or none
+	returns       bool  // acquires give back what they have charged, and that is all
+	gives         bool  // some of them give back
+	wants         map[string]demand
+	calls         []*acquired
+}
+
+// demand is what those aboard want of one entity's bucket, by limit.
+type demand struct {
+	take   []int64 // acquires, together
+	most   []int64 // the largest of them
+	change []int64 // settles, together
+}
+
+// joint returns ctx for a write that serves all. The turn is p's own where none of them waits.
+func (p *process) joint(ctx context.Context, all []*request) context.Context {
+	where, _ := ctx.Value(tagKey{}).(tag)
+	t := tag{
+		turn: p.clock.turn, by: p, sent: p.clock.Now().UnixMilli(), settle: true, aboard: len(all), first: math.MaxInt64, returns: true, wants: map[string]demand{},
+	}
+	for _, r := range all {
+		own, _ := r.ctx.Value(tagKey{}).(tag)
+		if t.first, t.called = min(t.first, r.called), max(t.called, r.called); own.began.After(t.began) {
+			t.began = own.began
+		}
+		t.settle, t.returns = t.settle && r.settle, t.returns && r.settle && !own.settle
+		t.gives = t.gives || r.givesBack()
+		if r.later == nil && own.turn == where.turn {
+			t.turn = where.turn
+		}
+		if t.legs = max(t.legs, len(r.shares)); !r.settle {
+			t.calls = append(t.calls, own.call)
+		}
+		for i := range r.shares {
+			sh := &r.shares[i]
+			d, ok := t.wants[sh.entity]
+			if n := len(sh.cost); !ok {
+				d = demand{make([]int64, n), make([]int64, n), make([]int64, n)}
+				t.wants[sh.entity] = d
+			}
+			for j, c := range sh.cost {
+				if r.settle {
+					d.change[j] += c
+				} else {
+					d.take[j], d.most[j] = d.take[j]+c, max(d.most[j], c)
+				}
+			}
+		}
+	}
+	return tagged(ctx, t)
 }
 
 type tagKey struct{}
@@ -103,6 +191,7 @@ func newSimTable(seed uint64, decode func(*bucket.Image, codec.Item) error) *sim
 	return &simTable{
 		decode: decode, minDelay: time.Millisecond, maxDelay: 4 * time.Millisecond, work: 2000 * turns, seed: seed,
 		items: map[string]codec.Item{}, busy: map[string]bool{}, tokens: map[string]*simTransaction{}, parse: evaluators{},
+		firsts: map[string]tag{}, cut: map[string]bool{},
 	}
 }
 
@@ -136,6 +225,9 @@ func travel[T any](ctx context.Context, t *simTable, write bool, key string, app
 		return (t.minDelay + time.Duration(dice.Float64()*float64(t.maxDelay-t.minDelay))).Truncate(turns)
 	}
 	there, back := delay(), delay()
+	if where, ok := ctx.Value(tagKey{}).(tag); ok {
+		there = until(there, where.turn)
+	}
 	done := make(chan reply, 1)
 	var none T
 	fate, f := dice.Float64(), t.faults
@@ -245,7 +337,10 @@ func (t *simTable) commit(ctx context.Context, w simWrite, before codec.Item) co
 		t.changes = append(t.changes, change{entityOf(key), after, time.Now()})
 	case !t.quiet:
 		where, _ := ctx.Value(tagKey{}).(tag)
-		t.log = append(t.log, commit{entity: entityOf(key), before: t.image(before), after: t.image(after), tag: where, values: w.values, at: time.Now()})
+		t.log = append(t.log, commit{
+			entity: entityOf(key), before: t.image(before), after: t.image(after), tag: where, values: w.values,
+			adjust: w.update != nil && adjusts(*w.cond), at: time.Now(),
+		})
 	}
 	return maps.Clone(after)
 }
@@ -342,11 +437,15 @@ func (t *simTable) TransactWriteItems(ctx context.Context, in *dynamodb.Transact
 			u := item.Update
 			writes[i] = simWrite{u.Key, u.ConditionExpression, u.UpdateExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues, nil}
 		}
+		writes[i] = writes[i].kept()
 		keys += keyOf(writes[i].key)
 	}
+	token := *in.ClientRequestToken
+	at := tagged(ctx, t.first(ctx, token))
 	out, err := travel(ctx, t, true, keys, func(dice *rand.Rand) (*dynamodb.TransactWriteItemsOutput, error) {
-		return &dynamodb.TransactWriteItemsOutput{}, t.transact(ctx, *in.ClientRequestToken, writes, dice)
+		return &dynamodb.TransactWriteItemsOutput{}, t.transact(at, token, writes, dice)
 	})
+	t.left(err, writes[0])
 	if errors.Is(err, errThrottled) { // which a transaction says of one item
 		reasons := slices.Repeat([]types.CancellationReason{{Code: aws.String("None")}}, len(writes))
 		reasons[0].Code = aws.String("ThrottlingError")
@@ -359,19 +458,49 @@ func (t *simTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 	if keyOf(in.Key) == keyOf(versionKey()) {
 		return &dynamodb.UpdateItemOutput{}, nil
 	}
-	values := maps.Clone(in.ExpressionAttributeValues)
-	return travel(ctx, t, true, keyOf(in.Key), func(dice *rand.Rand) (*dynamodb.UpdateItemOutput, error) {
-		item, err := t.apply(ctx, simWrite{in.Key, in.ConditionExpression, in.UpdateExpression, in.ExpressionAttributeNames, values, nil}, dice)
+	w := simWrite{in.Key, in.ConditionExpression, in.UpdateExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues, nil}.kept()
+	out, err := travel(ctx, t, true, keyOf(w.key), func(dice *rand.Rand) (*dynamodb.UpdateItemOutput, error) {
+		item, err := t.apply(ctx, w, dice)
 		return &dynamodb.UpdateItemOutput{Attributes: item}, err
 	})
+	t.left(err, w)
+	return out, err
 }
 
 func (t *simTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return travel(ctx, t, true, keyOf(in.Item), func(dice *rand.Rand) (*dynamodb.PutItemOutput, error) {
-		w := simWrite{key: in.Item, cond: in.ConditionExpression, values: in.ExpressionAttributeValues, put: maps.Clone(in.Item)}
+	w := simWrite{key: in.Item, cond: in.ConditionExpression, values: in.ExpressionAttributeValues, put: in.Item}.kept()
+	out, err := travel(ctx, t, true, keyOf(w.key), func(dice *rand.Rand) (*dynamodb.PutItemOutput, error) {
 		_, err := t.apply(ctx, w, dice)
 		return &dynamodb.PutItemOutput{}, err
 	})
+	t.left(err, w)
+	return out, err
+}
+
+// first returns the tag of a transaction as it was first sent. It goes again as it is, even if some whom it was for have left.
+func (t *simTable) first(ctx context.Context, token string) tag {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	where, ok := t.firsts[token]
+	if !ok {
+		where, _ = ctx.Value(tagKey{}).(tag)
+		t.firsts[token] = where
+	}
+	return where
+}
+
+// left notes that a write's client did not wait for its reply, if err says so.
+func (t *simTable) left(err error, w simWrite) {
+	op, _ := w.values[":op"].(*types.AttributeValueMemberS)
+	if w.put != nil {
+		op, _ = w.put["op"].(*types.AttributeValueMemberS)
+	}
+	if op == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) || unsent(err) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut[op.Value] = true
 }
 
 func (t *simTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -403,95 +532,4 @@ func (t *simTable) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemIn
 		}
 		return out, nil
 	})
-}
-
-// insistent sends give-backs again when their outcome is unknown, as a client's retries would.
-type insistent struct{ API }
-
-func (c *insistent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	out, err := c.API.UpdateItem(ctx, in, opts...)
-	for unanswered(err) && ctx.Err() == nil && isAdjust(in) {
-		out, err = c.API.UpdateItem(ctx, in, opts...)
-	}
-	return out, err
-}
-
-// forgetful gives a transaction that goes again a new token.
-type forgetful struct{ API }
-
-func (c *forgetful) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	rebuilt := *in
-	rebuilt.ClientRequestToken = aws.String(newOp())
-	return c.API.TransactWriteItems(ctx, &rebuilt, opts...)
-}
-
-// piecemeal writes a transaction's items one after the other, until one is refused.
-type piecemeal struct{ API }
-
-func (c *piecemeal) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	reasons := slices.Repeat([]types.CancellationReason{{Code: aws.String("None")}}, len(in.TransactItems))
-	for i, item := range in.TransactItems {
-		var err error
-		if put := item.Put; put != nil {
-			_, err = c.PutItem(ctx, &dynamodb.PutItemInput{Item: put.Item, ConditionExpression: put.ConditionExpression}, opts...)
-		} else {
-			u := item.Update
-			_, err = c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-				Key: u.Key, ConditionExpression: u.ConditionExpression, UpdateExpression: u.UpdateExpression,
-				ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
-			}, opts...)
-		}
-		if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-			reasons[i] = types.CancellationReason{Code: aws.String("ConditionalCheckFailed"), Item: failed.Item}
-			return nil, &types.TransactionCanceledException{CancellationReasons: reasons}
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return &dynamodb.TransactWriteItemsOutput{}, nil
-}
-
-// openHanded gives an acquire's compensation a second time, as another write.
-type openHanded struct{ API }
-
-func (c *openHanded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	out, err := c.API.UpdateItem(ctx, in, opts...)
-	if where, _ := ctx.Value(tagKey{}).(tag); err == nil && !where.settle && isAdjust(in) {
-		again := *in
-		again.ExpressionAttributeValues = maps.Clone(in.ExpressionAttributeValues)
-		again.ExpressionAttributeValues[":op"] = codec.S(newOp())
-		out, err = c.API.UpdateItem(ctx, &again, opts...)
-	}
-	return out, err
-}
-
-// stuck keeps what it once read of an override, or that there was none.
-type stuck struct {
-	API
-	seen map[string]codec.Item
-}
-
-func (c *stuck) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	out, err := c.API.BatchGetItem(ctx, in, opts...)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]codec.Item{}
-	for _, item := range out.Responses["sim"] {
-		found[keyOf(item)] = item
-	}
-	out.Responses["sim"] = nil
-	for _, key := range in.RequestItems["sim"].Keys {
-		k := keyOf(key)
-		item := found[k]
-		if old, known := c.seen[k]; known {
-			item = old
-		} else if !isBucket(k) {
-			c.seen[k] = item
-		}
-		if item != nil {
-			out.Responses["sim"] = append(out.Responses["sim"], item)
-		}
-	}
-	return out, nil
 }

@@ -78,6 +78,11 @@ func scenarios() map[string]history {
 			h.limits = [][]bucket.Limit{{perSecond(1000), perSecond(100_000)}}
 			h.think = upTo(60 * time.Millisecond)
 		}),
+		"drained": change(overload, func(h *history) { // for longer than images may refuse
+			h.duration, h.writers, h.settle = 40*time.Second, 4, 0.4
+			h.limits = [][]bucket.Limit{{bucket.Per(20, 20*time.Second), bucket.Per(200, 20*time.Second)}}
+			h.think = upTo(3 * time.Second)
+		}),
 		"expiry": change(overload, func(h *history) {
 			h.duration, h.writers, h.ttlLag = 40*time.Second, 4, 3*time.Second
 			h.limits = [][]bucket.Limit{{perSecond(20), perSecond(200)}}
@@ -102,6 +107,11 @@ func chains() map[string]history {
 	operators := func(h *history) {
 		h.duration, h.think = 10*time.Second, upTo(300*time.Millisecond)
 		h.override, h.cache = time.Second, 2*time.Second
+	}
+	drained := func(h *history) { // so slowly filled that nobody finds enough for longer than images may refuse
+		h.duration, h.think, h.children = 8*time.Second, upTo(500*time.Millisecond), 2
+		h.limits = [][]bucket.Limit{{bucket.Per(40, 10*time.Second), bucket.Per(160, 10*time.Second)}}
+		h.cost, h.settle = always(5000, 20_000), 0.05
 	}
 	lossy := func(h *history) {
 		h.faults = faults{lostRequest: 0.02, lostReply: 0.03, late: 0.02, throttled: 0.02, unread: 0.05, conflict: 0.05}
@@ -130,7 +140,12 @@ func chains() map[string]history {
 			h.actual = func(r *rand.Rand) []int64 { return []int64{1000, r.Int64N(100_000)} }
 		}),
 		"atomic, overrides": change(atomic, operators),
+		"atomic, drained":   change(atomic, drained),
 		"compensated":       change(atomic, compensated),
+		"compensated, drained": change(atomic, func(h *history) {
+			compensated(h)
+			drained(h)
+		}),
 		"compensated over three": change(atomic, func(h *history) {
 			compensated(h)
 			h.children, h.above = 4, []int64{2, 3}
@@ -156,7 +171,7 @@ func chains() map[string]history {
 // forged or lost.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	play(t, scenarios(), 200)
+	play(t, scenarios(), 100)
 }
 
 // TestSimulationOverChains does the same where each call charges several buckets: of each no token may be forged or lost,
@@ -193,13 +208,29 @@ func play(t *testing.T, histories map[string]history, seeds uint64) {
 	}
 }
 
-// TestSimulationIsRepeatable: what a seed shows once, it shows again.
+// every returns all histories, by name.
+func every() map[string]history {
+	all := scenarios()
+	maps.Copy(all, chains())
+	for name, h := range crowds() {
+		all["crowd, "+name] = h
+	}
+	for name, h := range crowdsOverChains() {
+		all["crowd, "+name] = h
+	}
+	return all
+}
+
+// TestSimulationIsRepeatable: what a seed shows once, it shows again. The exception are crowds where some go on at the
+// instant at which a write has ended, and meet: at a child, of whose parent that was, or at the bucket, where what is given
+// back for who has left may ride on the next write or just miss it.
 func TestSimulationIsRepeatable(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
-	histories := scenarios()
-	maps.Copy(histories, chains())
-	for name, h := range histories {
+	for name, h := range every() {
+		if h.callers > 1 && (h.cancel > 0 || h.cascade == runtime.CascadeCompensated && !h.own) {
+			continue
+		}
 		for h.seed = range 3 {
 			a, b := h.run(t, gpt4), h.run(t, gpt4)
 			if a.String() != b.String() || !maps.EqualFunc(a.charged, b.charged, slices.Equal) {
@@ -280,17 +311,22 @@ func TestRetryGuardAtNow(t *testing.T) {
 	_, embeddings := generated(t)
 	h := busy(1000, 16)
 	h.spend = 900
-	h.choose = func(w *want, v view, now int64) plan {
+	play := func(choose func(*want, view, int64) plan) (all result) {
+		h.choose = choose
+		for h.seed = range 10 {
+			all.sum(h.run(t, embeddings))
+		}
+		return all
+	}
+	good := play(choose)
+	bad := play(func(w *want, v view, now int64) plan {
 		late := *w
 		late.called = now
 		return choose(&late, v, now)
-	}
-	good, bad := busy(1000, 16), h.run(t, embeddings)
-	good.spend = h.spend
-	if r := good.run(t, embeddings); r.perAdmitted()*1.1 > bad.perAdmitted() {
-		t.Errorf("guard at now: %v\nat the call: %v\nwant the first to be worse", bad, r)
-	} else {
-		t.Logf("guard at now: %v\nat the call: %v", bad, r)
+	})
+	t.Logf("guard at now: %v\nat the call: %v", bad, good)
+	if good.perAdmitted()*1.1 > bad.perAdmitted() {
+		t.Error("want the first to be worse by a tenth")
 	}
 }
 

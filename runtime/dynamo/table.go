@@ -23,6 +23,7 @@ const layout = 1
 const (
 	hashKey      = "PK"
 	rangeKey     = "SK"
+	entityPrefix = "ENTITY#" // of the hash key of all that an entity has
 	ttlAttribute = "ttl"
 )
 

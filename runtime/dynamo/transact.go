@@ -11,6 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // transaction is a TransactWriteItems as it was built, with the plans it was built from. Under its token it may go any
@@ -20,51 +21,60 @@ type transaction struct {
 	plans []plan
 }
 
-// tryTransaction sends the legs' plans together, or again the transaction whose outcome is unknown. Its results are
-// look's.
-func (c *charge) tryTransaction(ctx context.Context) (done bool, failed, err error) {
+// tryTransaction sends the legs' plans together, or again the transaction whose outcome is unknown.
+func (c *charge) tryTransaction(ctx context.Context) {
 	tx := c.pending
 	if tx == nil {
+		var err error
 		if tx, err = c.transaction(); err != nil {
-			return false, nil, err
+			c.endAll(c.members, func(*request) error { return err })
+			return
 		}
 	}
-	c.tries++
-	attempt, cancel := c.attempt(ctx)
+	c.tried(c.aboard, c.behind)
+	if c.joint != nil {
+		ctx = c.joint(ctx, c.aboard)
+	}
+	attempt, cancel := c.attempt(ctx, c.aboard)
 	defer cancel()
+	now := c.now()
 	o, err := c.sendTransaction(attempt, tx)
 	_, atWork := errors.AsType[*types.TransactionInProgressException](err)
 	switch {
 	case o == unknown, atWork:
-		c.pending = tx
+		c.pending, c.party = tx, c.aboard
 		for i, l := range c.legs {
-			l.sent = &tx.plans[i]
+			l.sent = &sent{tx.plans[i], slices.Clone(l.take)}
 		}
 	case o == applied, o == refused, o == fatal:
-		c.pending = nil
+		if c.pending = nil; o != applied {
+			c.putOff()
+		}
 	} // else this try has met others, and says nothing of those before it
 	for _, l := range c.legs {
 		l.passed = false
 	}
 	switch o {
 	case applied:
+		all := c.aboard
 		for i, l := range c.legs {
-			l.learn(tx.plans[i].predict(c.op), false)
-			c.committed(ctx, l, &tx.plans[i])
+			l.learn(tx.plans[i].predict(c.op), predicted)
+			c.committed(ctx, all, i, &tx.plans[i])
 		}
-		return true, nil, nil
+		c.done(all)
 	case refused:
-		return c.refusedTransaction(ctx, tx, err)
+		c.refusedTransaction(ctx, tx, err, now)
 	case conflict:
 		c.conflicts++
 		if i := conflicting(err); i >= 0 {
 			c.lostAt = c.legs[i]
+			c.lostAt.memory.raced(now, false)
 		}
-		return false, c.lost(), nil
+		c.failed = c.lost()
 	case unknown, throttled, unapplied:
-		return false, c.unavailable(o, err), nil
+		c.failed = c.unavailable(o, err)
 	default:
-		return false, nil, err
+		c.endAll(c.members, func(*request) error { return err })
 	}
 }
 
@@ -78,7 +88,7 @@ func conflicting(err error) int {
 }
 
 // refusedTransaction learns the images of the legs that failed. Only those are built anew: the others' conditions held.
-func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err error) (done bool, failed, failure error) {
+func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err error, now int64) {
 	cancelled, _ := errors.AsType[*types.TransactionCanceledException](err)
 	raced, ours := false, false
 	for i, l := range c.legs {
@@ -89,24 +99,26 @@ func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err er
 		}
 		img, err := l.decode(reason.Item)
 		if err != nil {
-			l.memory.image.Store(nil)
-			return false, nil, err
+			l.memory.forget()
+			c.endAll(c.members, func(*request) error { return err })
+			return
 		}
 		c.lostAt = l
-		l.learn(img, true)
+		l.learn(img, now)
 		raced, ours = raced || img != nil, ours || c.wrote(l)
 		c.raced(l, &tx.plans[i], img)
 	}
 	switch {
 	case ours: // an earlier copy, under another token, arrived late: all legs of it, or none
-		for i, l := range c.legs {
-			c.committed(ctx, l, &tx.plans[i])
+		all := c.covered()
+		for i := range c.legs {
+			c.committed(ctx, all, i, &tx.plans[i])
 		}
-		return true, nil, nil
-	case !raced && c.tries < c.budget: // nobody to race with
-		return false, nil, nil
+		c.done(all)
+	case !raced && c.mayTry(): // nobody to race with
+	default:
+		c.failed = c.lost()
 	}
-	return false, c.lost(), nil
 }
 
 // transaction builds the legs' plans.
@@ -117,11 +129,11 @@ func (c *charge) transaction() (*transaction, error) {
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}}
 	for _, l := range c.legs {
-		w, err := l.build(&l.plan, c.op)
-		if err != nil {
+		w := &codec.Write{}
+		if err := l.build(w, &l.plan, c.op); err != nil {
 			return nil, err
 		}
-		tx.plans = append(tx.plans, l.plan)
+		tx.plans = append(tx.plans, l.plan.kept())
 		var item types.TransactWriteItem
 		if l.plan.path == create {
 			item.Put = &types.Put{
@@ -145,7 +157,7 @@ func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (outcome,
 	began := c.env.Clock.Now()
 	out, err := c.api.TransactWriteItems(ctx, tx.input, once)
 	o := applied
-	event := runtime.StoreEvent{Path: "transact", Buckets: len(c.legs), Generic: slices.ContainsFunc(tx.plans, func(p plan) bool { return p.generic })}
+	event := runtime.StoreEvent{Path: "transact", Buckets: len(c.legs), Coalesced: len(c.aboard), Generic: slices.ContainsFunc(tx.plans, func(p plan) bool { return p.generic })}
 	var metadata middleware.Metadata
 	switch {
 	case err == nil:

@@ -1,0 +1,340 @@
+package dynamo
+
+import (
+	"math"
+	"slices"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// choices decides on those members for whom what is known suffices, and plans a write that serves as many of the others as
+// it can, first come first served. The verdict is what to do next: write, look, or skip where there is nothing to do.
+//
+// Who would fit, but not after those ahead of it, is refused by what the write leaves (pass), so that nobody waits for more
+// than one write: in an overload the line would grow and grow. It is overtaken by whoever takes less.
+func (c *charge) choices() verdict {
+	now, all := c.now(), c.members
+	c.behind, c.known = nil, nil
+	if c.unknown() { // under its op nobody joins
+		all = c.party
+	}
+	if len(all) == 1 {
+		return c.decide(all, now)
+	}
+	all = slices.Clone(all)
+	if c.unread(all, now) {
+		return look
+	}
+	together, apart, behind := c.fit(all, now)
+	if len(behind) > 0 && c.unseen(now) {
+		return look
+	}
+	for i := range apart {
+		if v := c.decide(apart[i:i+1:i+1], now); v != skip {
+			return v
+		}
+	}
+	switch {
+	case len(together) == 0, len(c.legs) > 1 && !slices.ContainsFunc(together, func(r *request) bool { return !r.settle }):
+		return skip // what is owed to a chain's buckets makes no transaction
+	case len(together) == 1:
+		v := c.decide(together, now)
+		c.behind, c.planned = behind, now
+		return v
+	}
+	v := c.plan(together, now)
+	c.behind, c.planned = behind, now
+	if v == write || v == look {
+		return v
+	}
+	return c.decide(together[:1:1], now) // alone it has a verdict, whatever keeps the others from one
+}
+
+// decide plans for one alone, and ends it where that comes to no write.
+func (c *charge) decide(one []*request, now int64) verdict {
+	r := one[0]
+	switch c.plan(one, now) {
+	case write:
+		return write
+	case look:
+		c.known = c.denied(now)
+		return look
+	case refuse:
+		c.end(r, c.denied(now))
+	case exceed:
+		c.end(r, c.exceeded())
+	case skip:
+		c.found(r)
+		c.end(r, nil)
+	}
+	return skip
+}
+
+// unread notes what has to be read before anything can be said of all, and reports whether that is anything.
+func (c *charge) unread(all []*request, now int64) (lacking bool) {
+	settles := !slices.ContainsFunc(all, func(r *request) bool { return !r.settle })
+	for i, l := range c.legs {
+		l.settling = settles
+		l.lacks = c.lacksLevels(l, now)
+		takes := func(r *request) bool { return !r.settle || slices.ContainsFunc(r.wants(i), positive) }
+		if l.view.img == nil && !l.view.truth && slices.ContainsFunc(all, takes) {
+			l.lacks |= image
+		}
+		lacking = lacking || l.lacks != 0
+	}
+	return lacking
+}
+
+// fit returns those of all whom one write can serve together, those acquires that would not fit even alone, and those that
+// would, but not after the ones ahead. A settle always fits; but a bucket of another shape is given the right one by acquires
+// alone, and settles follow.
+func (c *charge) fit(all []*request, now int64) (together, apart, behind []*request) {
+	acquire := func(r *request) bool { return !r.settle }
+	reshapes := slices.ContainsFunc(all, acquire) && slices.ContainsFunc(c.legs, func(l *leg) bool {
+		return l.view.img != nil && outdated(l.view.img, l.shape)
+	})
+	rooms := make([]room, len(c.legs))
+	for i, l := range c.legs {
+		rooms[i] = l.room(now)
+		if !reshapes {
+			rooms[i].add(all, i)
+		}
+	}
+	for _, r := range all {
+		fits, alone := true, true
+		for i := range rooms {
+			within, ever := rooms[i].has(r.wants(i))
+			fits, alone = fits && within, alone && ever
+		}
+		switch {
+		case r.settle && reshapes:
+		case r.settle:
+			together = append(together, r)
+		case fits:
+			together = append(together, r)
+			for i := range rooms {
+				rooms[i].take(r.wants(i))
+			}
+		case !alone:
+			apart = append(apart, r)
+		default:
+			behind = append(behind, r)
+		}
+	}
+	return together, apart, behind
+}
+
+// unseen notes that the buckets of a chain are to be read of which no more than a prediction is known, and reports whether there
+// are any: a transaction leaves no image by which to refuse who is behind.
+func (c *charge) unseen(now int64) (lacking bool) {
+	if len(c.legs) == 1 {
+		return false
+	}
+	for _, l := range c.legs {
+		if l.view.img != nil && !l.current(now).truth {
+			l.lacks |= image
+			lacking = true
+		}
+	}
+	return lacking
+}
+
+// pass refuses those who were behind in the write that was just applied, by what it has left: as it was planned, which is the
+// moment before the next tokens came. Retry after is then late by the time that the write took, never early. What is predicted
+// refuses nobody, and who was aboard an earlier copy that turned out to be the one has been served.
+func (c *charge) pass() {
+	for _, r := range c.behind {
+		if r.ended {
+			continue
+		}
+		var denied *runtime.DeniedError
+		for i, l := range c.legs {
+			if l.view.img != nil && l.view.truth && !outdated(l.view.img, l.shape) {
+				denied = runtime.Refuse(denied, l.spec, l.entity, l.view.img, r.wants(i), c.planned)
+			}
+		}
+		if denied != nil {
+			c.end(r, denied)
+		}
+	}
+}
+
+// room is what acquires may take of one bucket, by limit.
+type room struct {
+	whole, left []int64
+	most        []int64 // bursts
+}
+
+// room returns what is there at now, as far as is known.
+func (l *leg) room(now int64) room {
+	img := l.view.img
+	whole, most := make([]int64, len(l.shape.limits)), make([]int64, len(l.shape.limits))
+	for i, limit := range l.shape.limits {
+		whole[i], most[i] = limit.Burst, limit.Burst
+	}
+	switch {
+	case img == nil:
+	case outdated(img, l.shape):
+		p := planReshape(make([]int64, len(whole)), img, l.shape, now)
+		for i, b := range p.predict("").Balances {
+			whole[i] = b.Tokens
+		}
+	default:
+		for i, b := range img.Balances {
+			whole[i], most[i] = math.MaxInt64, math.MaxInt64 // of a limit that is missing nothing is taken
+			if !img.Missing[i] {
+				whole[i], most[i] = bucket.Available(b, img.Refilled, now), b.Burst
+			}
+		}
+	}
+	return room{whole, slices.Clone(whole), most}
+}
+
+// add counts what settles among all give back: it is there for those who take.
+func (m *room) add(all []*request, i int) {
+	back := make([]int64, len(m.left))
+	for _, r := range all {
+		for j, c := range r.wants(i) {
+			if r.settle {
+				back[j] = bucket.Sub(back[j], c)
+			}
+		}
+	}
+	for j, b := range back {
+		m.left[j] = min(bucket.Add(m.left[j], max(b, 0)), m.most[j])
+	}
+}
+
+// has reports whether cost fits into what is left, and whether it would fit into the whole.
+func (m *room) has(cost []int64) (left, whole bool) {
+	left, whole = true, true
+	for j, c := range cost {
+		left, whole = left && (c <= 0 || c <= m.left[j]), whole && (c <= 0 || c <= m.whole[j])
+	}
+	return left, whole
+}
+
+func (m *room) take(cost []int64) {
+	for j, c := range cost {
+		m.left[j] = bucket.Sub(m.left[j], c)
+	}
+}
+
+// plan has every leg choose how to write what all want together, and returns what to do about them all.
+func (c *charge) plan(all []*request, now int64) verdict {
+	c.aboard = all
+	var lacking, doubted, refused, exceeded bool
+	skipped := 0
+	for i, l := range c.legs {
+		l.sum(all, i)
+		l.settling = l.settles()
+		l.lacks = c.lacksLevels(l, now)
+		if l.shape == nil {
+			if l.view.img == nil && !l.view.truth {
+				l.lacks |= image // both in one read
+			}
+			lacking = true
+			continue
+		}
+		l.plan = c.choose(&l.want, l.current(now), now)
+		l.lacks |= l.lacksWhole(&l.plan)
+		switch l.plan.verdict {
+		case look:
+			l.lacks |= image
+			doubted = doubted || l.view.img != nil
+		case refuse:
+			refused = true
+		case exceed:
+			exceeded = true
+		case skip:
+			skipped++
+		case write:
+			if l.doubtful(now) {
+				l.lacks |= image
+			}
+			if len(c.legs) > 1 {
+				l.plan.fence()
+			}
+		}
+		lacking = lacking || l.lacks != 0
+	}
+	if doubted || refused || exceeded { // a denial is to say how the whole chain stands: in one read, and no worse than it is
+		for _, l := range c.legs {
+			if l.shape != nil && l.plan.verdict == write && !l.current(now).truth && !l.passed {
+				l.lacks |= image
+				lacking = true
+			}
+		}
+	}
+	switch {
+	case lacking:
+		return look
+	case exceeded:
+		return exceed
+	case refused:
+		return refuse
+	case skipped == len(c.legs):
+		return skip
+	}
+	return write
+}
+
+// doubtful reports that l's write is likely to fail: it needs refill, others are at work on the bucket, and what is known of it
+// is old or predicted. A read is a fifth of the price of a failed write, and may deny.
+func (l *leg) doubtful(now int64) bool {
+	img := l.view.img
+	if img == nil || l.read || trustworthy(l.seen, now, old) || !l.memory.contested(now) {
+		return false
+	}
+	for i, b := range img.Balances {
+		if l.take != nil && l.take[i] > 0 && !img.Missing[i] && b.Tokens < l.take[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// sum makes l's want what all want of it, the i-th of their buckets.
+func (l *leg) sum(all []*request, i int) {
+	l.want, l.served = want{shape: l.shape, scratch: &l.vectors}, len(all)
+	for _, r := range all {
+		vector := &l.take
+		if r.settle {
+			vector = &l.change
+		}
+		l.called = max(l.called, r.called)
+		switch cost := r.wants(i); {
+		case cost == nil:
+		case *vector == nil && len(all) == 1:
+			*vector = cost
+		case *vector == nil:
+			*vector = slices.Clone(cost)
+		default:
+			for j, n := range cost {
+				(*vector)[j] = bucket.Add((*vector)[j], n)
+			}
+		}
+	}
+}
+
+// denied returns the denial of the only one aboard by all legs that refuse, as far as is known: nil for none.
+func (c *charge) denied(now int64) *runtime.DeniedError {
+	var denied *runtime.DeniedError
+	for _, l := range c.legs {
+		if img := l.plan.refusing(); img != nil && l.lacks == 0 {
+			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.take, now)
+		}
+	}
+	return denied
+}
+
+// exceeded returns the error of the first leg whose cost is above a burst.
+func (c *charge) exceeded() error {
+	for _, l := range c.legs {
+		if l.plan.verdict == exceed {
+			return runtime.Exceeds(l.spec, l.entity, l.plan.img, l.take)
+		}
+	}
+	return nil
+}

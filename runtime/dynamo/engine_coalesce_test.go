@@ -1,0 +1,929 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// crowd is a process, in a bubble of testing/synctest, whose callers all want the bucket of user-1: 100 an hour. What it
+// remembers of it may not refuse, so that everybody gets in line.
+type crowd struct {
+	*testing.T
+	*engine
+	*desk
+	wire *wire
+	gate *gate // shut
+	wg   sync.WaitGroup
+}
+
+// customer is who asks, and what it was told, once ended.
+type customer struct {
+	lease *runtime.Lease[tokens]
+	err   error
+	ended chan struct{}
+}
+
+// crowded runs f with a bucket of so many tokens. Each lease is one that holds so many of them already.
+func crowded(t *testing.T, level int64, leases []int64, f func(*testing.T, *crowd, []*runtime.Lease[tokens]), opts ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		_, embeddings := generated(t)
+		c := newCrowd(t, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)), opts...)
+		for _, n := range leases {
+			level += n
+		}
+		c.put(c, row{Resource: "embeddings", CV: 1, Op: "before", Limits: map[string]bucket.Balance{
+			"rps": {Limit: bucket.Per(100, time.Hour), Tokens: level * bucket.Milli, Consumed: (100 - level) * bucket.Milli},
+		}}.item(t))
+		if _, err := c.Peek(t.Context(), "1"); err != nil {
+			t.Fatal(err)
+		}
+		var held []*runtime.Lease[tokens]
+		for _, n := range leases {
+			lease, err := c.Acquire(t.Context(), "1", tokens{n})
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, lease)
+		}
+		c.store = nil
+		c.clock.set(trusted + 1)
+		c.wire.expect()
+		c.gate.shut()
+		f(t, c, held)
+		c.wg.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func newCrowd(t *testing.T, def runtime.Definition, opts ...Option) *crowd {
+	t.Helper()
+	e, _ := newFaulty(t)
+	e.ttl = 10 * time.Minute
+	client, w := e.wire()
+	c := &crowd{T: t, engine: e, wire: w, gate: &gate{API: client, entity: "user-1"}}
+	c.desk = e.desk(t, c.gate, def, opts...)
+	return c
+}
+
+// ask has one more caller ask for n. When it returns, that one waits: for its turn, or for what it has sent.
+func (c *crowd) ask(n int64, opts ...runtime.CallOption) *customer {
+	return c.askWithin(c.Context(), n, opts...)
+}
+
+func (c *crowd) askWithin(ctx context.Context, n int64, opts ...runtime.CallOption) *customer {
+	a := &customer{ended: make(chan struct{})}
+	c.wg.Go(func() {
+		defer close(a.ended)
+		a.lease, a.err = c.Acquire(ctx, "1", tokens{n}, opts...)
+	})
+	synctest.Wait()
+	return a
+}
+
+// settle has a caller state what a lease has cost.
+func (c *crowd) settle(lease *runtime.Lease[tokens], n int64) *customer {
+	a := &customer{ended: make(chan struct{})}
+	c.wg.Go(func() {
+		defer close(a.ended)
+		a.err = lease.Settle(c.Context(), tokens{n})
+	})
+	synctest.Wait()
+	return a
+}
+
+func (c *crowd) release(lease *runtime.Lease[tokens]) {
+	c.wg.Go(func() { lease.Release(c.Context()) })
+	synctest.Wait()
+}
+
+// pass lets one call through, and returns once the next is there.
+func (c *crowd) pass() {
+	c.gate.pass()
+	synctest.Wait()
+}
+
+// end lets all through, and returns once everybody has been told.
+func (c *crowd) end() {
+	c.gate.open()
+	c.wg.Wait()
+}
+
+// left holds the bucket to so many tokens, each of the others being consumed.
+func (c *crowd) left(n int64) {
+	c.Helper()
+	tk, tc := c.balance(c, "embeddings", "rps")
+	fill := bucket.Refill(bucket.Per(100, time.Hour), t0, number(c.get(c, bucketItemKey("user-1", "embeddings"))["rf"]))
+	if tk != n*bucket.Milli+fill || tc != (100-n)*bucket.Milli {
+		c.Errorf("%d left and %d consumed, want %d and %d", tk, tc, n*bucket.Milli+fill, (100-n)*bucket.Milli)
+	}
+}
+
+// admitted holds that all were.
+func (c *crowd) admitted(all ...*customer) {
+	c.Helper()
+	for i, a := range all {
+		if <-a.ended; a.err != nil {
+			c.Errorf("caller %d: %v", i, a.err)
+		}
+	}
+}
+
+// denied holds that all were.
+func (c *crowd) denied(all ...*customer) {
+	c.Helper()
+	for i, a := range all {
+		if <-a.ended; !isA[*runtime.DeniedError](a.err) {
+			c.Errorf("caller %d: %v, want a denial", i, a.err)
+		}
+	}
+}
+
+// TestOneWriteForAll serves those who come while a write is in flight by the next one: first come, first served, and who does
+// not fit any more when it is its turn is decided on by what is left then.
+func TestOneWriteForAll(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		first := c.ask(10)
+		second, large, third, fourth := c.ask(30), c.ask(20), c.ask(5), c.ask(3)
+		c.end()
+		c.admitted(first, second, third, fourth)
+		denied, _ := errors.AsType[*runtime.DeniedError](large.err)
+		want := []runtime.Refusal{{
+			Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 2, RetryAfter: 18*36*time.Second - 1001*time.Millisecond,
+		}}
+		if denied == nil {
+			t.Fatalf("%v, want a denial", large.err)
+		}
+		if diff := cmp.Diff(want, denied.Refusals); diff != "" {
+			t.Error(diff)
+		}
+		for _, a := range []*customer{second, third, fourth} {
+			if got := a.lease.Remaining()[0]; got != 2 {
+				t.Errorf("%d remain, want the 2 that their write left", got)
+			}
+		}
+		c.calls(t, "retry applied", "retry applied")
+		c.left(2)
+	})
+}
+
+// TestNobodyWaitsTwice: who does not fit behind others is told so by the write that served these, and does not wait for what
+// may come back meanwhile; who comes later is decided on by the next.
+func TestNobodyWaitsTwice(t *testing.T) {
+	crowded(t, 50, []int64{30}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+		t.Helper()
+		first := c.ask(10)
+		a, b, large, small := c.ask(15), c.ask(15), c.ask(30), c.ask(5)
+		c.pass() // the first; then there are 40
+		x, y := c.ask(2), c.ask(35)
+		c.release(held[0])
+		c.pass() // a, b and small; then there are 5
+		<-large.ended
+		denied, _ := errors.AsType[*runtime.DeniedError](large.err)
+		if denied == nil || denied.Refusals[0].Available != 5 || denied.RetryAfter != 25*36*time.Second-1001*time.Millisecond {
+			t.Errorf("%v, want a denial with 5 left", large.err)
+		}
+		c.end() // x, and by the release y, whom 35 less x's 2 do not suffice
+		c.admitted(first, a, b, small, x)
+		c.denied(y)
+		c.calls(t, "retry applied", "retry applied", "retry applied")
+		c.left(33)
+	})
+}
+
+// TestEachCallerItsOwn: those of one line end each in its own way, at its own time.
+func TestEachCallerItsOwn(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		soon, over := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer over()
+		began := time.Now()
+		first, admitted := c.ask(10), c.ask(5)
+		cancelled, hasty, timed := c.askWithin(ctx, 6), c.ask(6, runtime.Budget(10*time.Millisecond)), c.askWithin(soon, 6)
+		never, denied, last := c.ask(101), c.ask(41), c.ask(7)
+
+		// Who leaves does so at once, though nothing has come back yet.
+		cancel()
+		<-cancelled.ended
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the cancelled left after %v", took)
+		}
+		wantText(t, cancelled.err, "sluice: embeddings for user-1: context canceled")
+		for _, due := range []struct {
+			*customer
+			after time.Duration
+		}{{hasty, 10 * time.Millisecond}, {timed, 20 * time.Millisecond}} {
+			<-due.ended
+			if took := time.Since(began); took != due.after || !errors.Is(due.err, context.DeadlineExceeded) {
+				t.Errorf("left after %v, want %v: %v", took, due.after, due.err)
+			}
+		}
+		wantText(t, hasty.err, "sluice: embeddings: store unavailable: context deadline exceeded")
+		c.end()
+		c.admitted(first, admitted, last)
+		c.denied(denied)
+		if exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](never.err); !ok || exceeds.Requested != 101 {
+			t.Errorf("%v, want that it can never be", never.err)
+		}
+		c.calls(t, "retry applied", "retry applied")
+		c.left(50 - 10 - 5 - 7)
+	})
+}
+
+// TestLeavesInFlight: who leaves while its write is in flight is given back what that has charged; the others stay served.
+func TestLeavesInFlight(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, a, gone, b := c.ask(10), c.ask(5), c.askWithin(ctx, 7), c.ask(9)
+		c.pass()
+		cancel()
+		<-gone.ended
+		wantText(t, gone.err, "sluice: embeddings for user-1: context canceled")
+		c.end()
+		c.admitted(first, a, b)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		c.calls(t, "retry applied", "retry applied", "adjust applied")
+		c.left(50 - 10 - 5 - 9)
+	})
+}
+
+// TestFirstLeavesInFlight: who works for itself when others come may leave as well, and they do not suffer for it.
+func TestFirstLeavesInFlight(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, a, b := c.askWithin(ctx, 10), c.ask(5), c.ask(9)
+		cancel() // what it has sent never arrives
+		<-first.ended
+		wantText(t, first.err, "sluice: embeddings for user-1: context canceled")
+		c.end()
+		c.admitted(a, b)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for what, want := range map[string]int{"retry unknown": 1, "retry applied": 1, "undo refused": 1} {
+			if got := c.count(what); got != want {
+				t.Errorf("%d times %s, want %d", got, what, want)
+			}
+		}
+		c.left(50 - 5 - 9)
+	})
+}
+
+// TestDeadlineInFlight: whose time is up while the outcome of its write is unknown is told so, and given back its part once
+// that is known; the rest of the write goes on.
+func TestDeadlineInFlight(t *testing.T) {
+	for name, mishap := range map[string]mishap{"lost reply": loseReply, "lost request": loseRequest} {
+		t.Run(name, func(t *testing.T) {
+			crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+				t.Helper()
+				c.wire.expect(pass, mishap)
+				first, a, hasty, b := c.ask(10), c.ask(5), c.ask(7, runtime.Budget(200*time.Millisecond)), c.ask(9)
+				c.pass()
+				c.pass() // now nobody knows whether all three are charged; and what goes again is held
+				<-hasty.ended
+				if !isA[*runtime.UnavailableError](hasty.err) || !errors.Is(hasty.err, context.DeadlineExceeded) {
+					t.Errorf("%v, want that its time was up", hasty.err)
+				}
+				c.end()
+				c.admitted(first, a, b)
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				c.left(50 - 10 - 5 - 9)
+			})
+		})
+	}
+}
+
+// TestDeadlineAfterALostRace: whose time is up while another try is under way is promised nothing.
+func TestDeadlineAfterALostRace(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		_, embeddings := generated(t)
+		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
+		first, a, hasty := c.ask(10), c.ask(15), c.ask(12, runtime.Budget(300*time.Millisecond))
+		c.pass()
+		if _, err := other.Acquire(t.Context(), "1", tokens{20}); err != nil {
+			t.Fatal(err)
+		}
+		c.pass() // refused: 20 are left, which hasty might have after a
+		<-hasty.ended
+		// The next write may be under way by now: what it charges is given back.
+		if lost, ok := errors.AsType[*runtime.ContendedError](hasty.err); !ok || lost.Attempts == 0 {
+			t.Errorf("%#v, want lost races", hasty.err)
+		}
+		c.end()
+		c.admitted(first, a)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		c.left(50 - 10 - 20 - 15)
+	})
+}
+
+// TestAllLeaveInFlight: where nobody is left who would care for the outcome of a write, it is given back as a whole.
+func TestAllLeaveInFlight(t *testing.T) {
+	for name, test := range map[string]struct {
+		mishap mishap
+		undo   string
+	}{"lost reply": {loseReply, "undo applied"}, "lost request": {loseRequest, "undo refused"}} {
+		t.Run(name, func(t *testing.T) {
+			crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+				t.Helper()
+				ctx, cancel := context.WithCancel(t.Context())
+				c.wire.expect(pass, test.mishap)
+				first, a, b := c.ask(10), c.askWithin(ctx, 5), c.askWithin(ctx, 9)
+				c.pass()
+				cancel()
+				<-a.ended
+				<-b.ended
+				c.end()
+				c.admitted(first)
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				c.calls(t, "retry applied", "retry unknown", test.undo)
+				c.left(50 - 10)
+			})
+		})
+	}
+}
+
+// TestCloseWaitsForTheLine: Close returns when the last write that somebody waited for is done with, and what became of it.
+func TestCloseWaitsForTheLine(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		first, a, b := c.ask(10), c.askWithin(ctx, 5), c.askWithin(ctx, 9)
+		c.pass()
+		cancel()
+		<-a.ended
+		<-b.ended
+		if err := c.Close(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("Close with a context that is over: %v", err)
+		}
+		c.end()
+		c.admitted(first)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		c.left(50 - 10)
+	})
+}
+
+// TestSettlesTogether: acquires, settles and releases that wait at once are one write.
+func TestSettlesTogether(t *testing.T) {
+	crowded(t, 50, []int64{10, 10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+		t.Helper()
+		first := c.ask(5)
+		up := c.settle(held[0], 25)
+		c.release(held[1])
+		last := c.ask(3)
+		c.end()
+		c.admitted(first, up, last)
+		c.calls(t, "retry applied", "retry applied")
+		c.left(50 - 5 - 15 + 10 - 3)
+		for _, lease := range []*runtime.Lease[tokens]{held[0], held[1], last.lease} {
+			if got := lease.Remaining()[0]; got != 37 {
+				t.Errorf("%d remain, want 37", got)
+			}
+		}
+		if len(c.failed) > 0 {
+			t.Errorf("told of %v", c.failed)
+		}
+	})
+}
+
+// TestGivenToTheNext: what is released is there for who acquires in the same write, whoever came first; what settles take goes
+// into debt, and keeps nobody out who came with them.
+func TestGivenToTheNext(t *testing.T) {
+	t.Run("released before", func(t *testing.T) {
+		crowded(t, 10, []int64{30}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+			t.Helper()
+			first := c.ask(5)
+			c.release(held[0])
+			second := c.ask(20)
+			c.end()
+			c.admitted(first, second)
+			c.calls(t, "retry applied", "retry applied")
+			c.left(15)
+		})
+	})
+	t.Run("released after", func(t *testing.T) {
+		crowded(t, 10, []int64{30}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+			t.Helper()
+			first, second := c.ask(5), c.ask(20)
+			c.release(held[0])
+			c.end()
+			c.admitted(first, second)
+			c.calls(t, "retry applied", "retry applied")
+			c.left(15)
+		})
+	})
+	t.Run("beyond the burst", func(t *testing.T) { // more than there can be at once is not given away
+		crowded(t, 20, []int64{40, 40}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+			t.Helper()
+			first := c.ask(5)
+			c.release(held[0])
+			c.release(held[1])
+			a, b := c.ask(60), c.ask(50)
+			c.end()
+			c.admitted(first, a)
+			c.denied(b)
+			c.left(35)
+		})
+	})
+	t.Run("into debt", func(t *testing.T) {
+		crowded(t, 15, []int64{1}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+			t.Helper()
+			first := c.ask(5)
+			up := c.settle(held[0], 21)
+			second := c.ask(8)
+			c.end()
+			c.admitted(first, second, up)
+			c.calls(t, "retry applied", "retry applied")
+			c.left(15 - 5 - 8 - 20)
+		})
+	})
+}
+
+// TestTogetherOnce lets each way in which a reply is lost befall a write for several: all are admitted, and charged once.
+func TestTogetherOnce(t *testing.T) {
+	for path, at := range map[string]struct{ now, last int64 }{
+		"retry":  {trusted + 1, 1},
+		"normal": {360_000, 16}, // 10 more by then
+	} {
+		for name, test := range map[string]struct {
+			mishap mishap
+			calls  []string
+		}{
+			"lost reply":   {loseReply, []string{" unknown", " refused"}},
+			"cut reply":    {cutReply, []string{" unknown", " refused"}},
+			"lost request": {loseRequest, []string{" unknown", " applied"}},
+			"500":          {fail500, []string{" unknown", " refused"}},
+			"duplicate":    {duplicate, []string{" refused"}},
+			"throttled":    {reject("ThrottlingException", "slow down"), []string{" throttled", " applied"}},
+		} {
+			t.Run(path+"/"+name, func(t *testing.T) {
+				crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+					t.Helper()
+					c.clock.set(at.now)
+					c.wire.expect(pass, test.mishap)
+					first, a, b, last := c.ask(5), c.ask(10), c.ask(20), c.ask(at.last)
+					c.end()
+					c.admitted(first, a, b, last)
+					calls := []string{"retry applied"}
+					for _, outcome := range test.calls {
+						calls = append(calls, path+outcome)
+					}
+					c.calls(t, calls...)
+					c.wire.writes(t, len(calls))
+					c.left(50 - 5 - 10 - 20 - at.last)
+				})
+			})
+		}
+	}
+}
+
+// TestReleaseTogetherOnce: a release in a write of unknown outcome is not sent again, and says so; who came with it is served.
+func TestReleaseTogetherOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		mishap mishap
+		calls  []string
+		back   int64
+		fails  bool
+	}{
+		"lost reply":   {loseReply, []string{"retry applied", "retry unknown", "retry refused"}, 10, true},
+		"lost request": {loseRequest, []string{"retry applied", "retry unknown", "retry applied"}, 0, true},
+		"throttled":    {reject("ThrottlingException", ""), []string{"retry applied", "retry throttled", "retry applied"}, 10, false},
+		"duplicate":    {duplicate, []string{"retry applied", "retry refused"}, 10, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crowded(t, 40, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+				t.Helper()
+				c.wire.expect(pass, test.mishap)
+				first, a := c.ask(5), c.ask(3)
+				c.release(held[0])
+				b := c.ask(7)
+				c.end()
+				c.admitted(first, a, b)
+				c.calls(t, test.calls...)
+				c.left(40 - 5 - 3 - 7 + test.back)
+				if told := len(c.failed) > 0; told != test.fails {
+					t.Errorf("told of %v", c.failed)
+				}
+				for _, err := range c.failed {
+					if u, ok := errors.AsType[*runtime.UnavailableError](err); !ok || u.Attempts != 1 {
+						t.Errorf("told of %v, want an UnavailableError after 1 attempt", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestTogetherTooLate: others have taken what a write for several was to take. They are chosen anew by what is left.
+func TestTogetherTooLate(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		_, embeddings := generated(t)
+		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
+		first, a, b, small := c.ask(10), c.ask(12), c.ask(10), c.ask(3)
+		c.pass()
+		if _, err := other.Acquire(t.Context(), "1", tokens{25}); err != nil {
+			t.Fatal(err)
+		}
+		c.end()
+		c.admitted(first, a, small)
+		c.denied(b)
+		c.calls(t, "retry applied", "retry refused", "retry applied")
+		c.left(50 - 10 - 25 - 12 - 3)
+	})
+}
+
+// TestLateCopyOfTheWhole: a request that was for more callers than its repetition arrives after all, and ahead of that: it
+// is for all of them.
+func TestLateCopyOfTheWhole(t *testing.T) {
+	crowded(t, 45, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		_, embeddings := generated(t)
+		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
+		var taken *runtime.Lease[tokens]
+		c.wire.expect(pass, delay,
+			func(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) { // refused: 25 are left
+				var err error
+				if taken, err = other.Acquire(context.WithoutCancel(t.Context()), "1", tokens{15}); err != nil {
+					t.Error(err)
+				}
+				return apply()
+			},
+			func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) { // for one of the two
+				taken.Release(context.WithoutCancel(t.Context()))
+				if codes := w.arrive(t); !slices.Equal(codes, []int{http.StatusOK}) {
+					t.Errorf("the late copy was answered %v, want it applied", codes)
+				}
+				return apply()
+			})
+		first, a, b := c.ask(5), c.ask(20), c.ask(20)
+		c.end()
+		c.admitted(first, a, b)
+		c.calls(t, "retry applied", "retry unknown", "retry refused", "retry refused")
+		c.left(0)
+	})
+}
+
+// TestTogetherGone: a bucket that has been deleted meanwhile is created for all who wait. What settles give back counts against
+// what they take, and no more: the rest is there already.
+func TestTogetherGone(t *testing.T) {
+	crowded(t, 50, []int64{10, 10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+		t.Helper()
+		first, a := c.ask(5), c.ask(7)
+		up := c.settle(held[0], 30)
+		c.release(held[1])
+		b := c.ask(3)
+		if _, err := c.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &c.table, Key: bucketItemKey("user-1", "embeddings"),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c.end()
+		c.admitted(first, a, up, b)
+		c.calls(t, "retry refused", "create applied")
+		if tk, tc := c.balance(t, "embeddings", "rps"); tk != 75_000 || tc != 25_000 {
+			t.Errorf("%d left and %d consumed, want 75000 and 25000", tk, tc)
+		}
+		if len(c.failed) > 0 {
+			t.Errorf("told of %v", c.failed)
+		}
+	})
+}
+
+// TestTogetherReshaped: a bucket that is to have other limits is given them with all who acquire; who settles follows.
+func TestTogetherReshaped(t *testing.T) {
+	crowded(t, 40, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+		t.Helper()
+		_, embeddings := generated(t)
+		c.manager(withNumbers(embeddings, 1, bucket.Per(100, time.Hour)), 0).set(t, "user-1", per(60))
+		c.clock.set(600_000)
+		first, a := c.ask(5), c.ask(7) // the first reads what is due
+		c.release(held[0])
+		b := c.ask(3)
+		c.end()
+		c.admitted(first, a, b)
+		c.calls(t, "levels found", "levels found", "reshape applied", "adjust applied")
+		if tk, tc := c.balance(t, "embeddings", "rps"); tk != 40_000+16_666-15_000+10_000 || tc != 60_000+15_000-10_000 {
+			t.Errorf("%d left and %d consumed, want 51666 and 65000", tk, tc)
+		}
+	})
+}
+
+// TestTogetherExhausted: where the store does not answer, each is told after how many attempts; who comes then is served.
+func TestTogetherExhausted(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		throttle := reject("ThrottlingException", "slow down")
+		c.wire.expect(pass, throttle, throttle)
+		first, a, b := c.ask(10), c.ask(5), c.ask(9)
+		c.pass()
+		c.pass()
+		late := c.ask(3) // has only one of the attempts
+		c.end()
+		c.admitted(first, late)
+		for _, r := range []*customer{a, b} {
+			if u, ok := errors.AsType[*runtime.UnavailableError](r.err); !ok || u.Attempts != 2 || !u.Throttled {
+				t.Errorf("%v, want an UnavailableError after 2 attempts", r.err)
+			}
+		}
+		c.left(50 - 10 - 3)
+	}, Attempts(2))
+}
+
+// TestTogetherRefused: what somebody has to mend is told to all whom the write was for.
+func TestTogetherRefused(t *testing.T) {
+	crowded(t, 50, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
+		t.Helper()
+		c.wire.expect(pass, reject("AccessDeniedException", "not you"))
+		first, a, b, up := c.ask(10), c.ask(5), c.ask(9), c.settle(held[0], 20)
+		c.end()
+		c.admitted(first)
+		for _, r := range []*customer{a, b, up} {
+			if !isA[*runtime.SetupError](r.err) {
+				t.Errorf("%v, want a SetupError", r.err)
+			}
+		}
+		if _, err := c.Acquire(t.Context(), "1", tokens{1}); err != nil {
+			t.Error(err)
+		}
+		c.calls(t, "retry applied", "retry failed", "retry applied")
+		c.left(50 - 10 - 1)
+	})
+}
+
+// TestTogetherDropped: in a bucket that lacks a limit, none of those who are served together is charged for it, and none gives
+// it back.
+func TestTogetherDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gpt4, _ := generated(t)
+		c := newCrowd(t, withNumbers(gpt4, 2, userRPM, userTPM))
+		c.ttl = 24 * time.Hour
+		c.put(t, row{CV: 3, Op: "before", Limits: map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000}}}.item(t))
+		c.gate.shut()
+		var all []*customer
+		for range 4 {
+			a := &customer{ended: make(chan struct{})}
+			c.wg.Go(func() {
+				defer close(a.ended)
+				a.lease, a.err = c.Acquire(t.Context(), "1", tokens{10, 500})
+			})
+			synctest.Wait()
+			all = append(all, a)
+		}
+		c.end()
+		c.admitted(all...)
+		c.calls(t, "read found", "generic retry applied") // who waits for a read is served together with who reads
+		c.charged(t, 40_000)
+		c.gate.shut()
+		for _, a := range all {
+			c.release(a.lease)
+		}
+		c.end()
+		c.calls(t, "generic adjust applied", "generic adjust applied")
+		c.charged(t, 0)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDifferentBucketsDoNotWait for each other.
+func TestDifferentBucketsDoNotWait(t *testing.T) {
+	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
+		t.Helper()
+		first := c.ask(10)
+		if _, err := c.Acquire(t.Context(), "2", tokens{10}); err != nil {
+			t.Error(err)
+		}
+		c.calls(t, "read missing", "create applied")
+		c.end()
+		c.admitted(first)
+	})
+}
+
+// TestSameChainTogether: acquires of the same whole chain are one transaction; of another chain, though it has the same parent,
+// they have one of their own.
+func TestSameChainTogether(t *testing.T) {
+	for name, test := range map[string]struct {
+		mishap mishap
+		calls  []string
+	}{
+		"as it should be": {pass, []string{"transact applied"}},
+		"lost reply":      {loseReply, []string{"transact unknown", "transact applied"}},
+		"lost request":    {loseRequest, []string{"transact unknown", "transact applied"}},
+		"conflict":        {cancel("TransactionConflict", "None"), []string{"transact conflict", "transact applied"}},
+		"throttled":       {cancel("ThrottlingError", "None"), []string{"transact throttled", "transact applied"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chained(t, func(t *testing.T, c *chain) {
+				t.Helper()
+				first := c.ask(t.Context(), alicesHome, 1)
+				a, b, tooMuch, never := c.ask(t.Context(), alicesHome, 3), c.ask(t.Context(), alicesHome, 4),
+					c.ask(t.Context(), alicesHome, 95), c.ask(t.Context(), alicesHome, 101)
+				c.acquire(t, member{"2", "1"}, 20) // does not wait
+				c.calls(t, "transact applied")
+				c.wire.expect(pass, test.mishap)
+				c.end()
+				for _, r := range []*customer{first, a, b} {
+					if r.err != nil {
+						t.Error(r.err)
+					}
+				}
+				denied, ok := errors.AsType[*runtime.DeniedError](tooMuch.err)
+				if !ok || denied.Entity != "user-1" || len(denied.Refusals) != 1 {
+					t.Errorf("%v, want a denial by the user alone", tooMuch.err)
+				}
+				if !isA[*runtime.CostExceedsBurstError](never.err) {
+					t.Errorf("%v, want that it can never be", never.err)
+				}
+				if got := c.store; !slices.Equal(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s == "read found" }),
+					append([]string{"transact applied"}, test.calls...)) {
+					t.Errorf("calls %q", got)
+				}
+				c.holding(t, "user-1 91 9", "user-2 79 21", "project-1 970 30")
+			})
+		})
+	}
+}
+
+// TestChainLeftInFlight: who leaves while the transaction is in flight is given back in every bucket what it turns out to have
+// been charged.
+func TestChainLeftInFlight(t *testing.T) {
+	for name, mishap := range map[string]mishap{"applied": pass, "lost reply": loseReply, "lost request": loseRequest} {
+		t.Run(name, func(t *testing.T) {
+			chained(t, func(t *testing.T, c *chain) {
+				t.Helper()
+				ctx, cancel := context.WithCancel(t.Context())
+				c.wire.expect(pass, mishap)
+				first, a, gone := c.ask(t.Context(), alicesHome, 1), c.ask(t.Context(), alicesHome, 3), c.ask(ctx, alicesHome, 4)
+				c.gate.pass()
+				synctest.Wait()
+				cancel()
+				<-gone.ended
+				if !errors.Is(gone.err, context.Canceled) {
+					t.Error(gone.err)
+				}
+				c.end()
+				if first.err != nil || a.err != nil {
+					t.Error(first.err, a.err)
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				c.holding(t, "user-1 95 5", "project-1 994 6")
+			})
+		})
+	}
+}
+
+// TestChainTogetherTooLate: others have drained the parent. Those of the line are chosen anew by what it has left.
+func TestChainTogetherTooLate(t *testing.T) {
+	chained(t, func(t *testing.T, c *chain) {
+		t.Helper()
+		first, a, b, last := c.ask(t.Context(), alicesHome, 1), c.ask(t.Context(), alicesHome, 30), c.ask(t.Context(), alicesHome, 40), c.ask(t.Context(), alicesHome, 10)
+		c.gate.pass()
+		synctest.Wait()
+		c.other.acquire(t, member{project: "1"}, 955) // of 997
+		c.end()
+		if first.err != nil || a.err != nil || last.err != nil {
+			t.Error(first.err, a.err, last.err)
+		}
+		if denied, ok := errors.AsType[*runtime.DeniedError](b.err); !ok || denied.Entity != "project-1" {
+			t.Errorf("%v, want a denial by the project", b.err)
+		}
+		if n := c.count("transact refused"); n != 1 {
+			t.Errorf("%d transactions were refused, want 1", n)
+		}
+		c.holding(t, "user-1 58 42", "project-1 2 998")
+	})
+}
+
+// TestChainBehind: a transaction returns no image, so that what it leaves is predicted. That refuses nobody: others may have
+// given something back.
+func TestChainBehind(t *testing.T) {
+	chained(t, func(t *testing.T, c *chain) {
+		t.Helper()
+		c.gate.open()
+		c.acquire(t, alicesHome, 40)
+		c.gate.shut()
+		back := c.get(t, bucketItemKey("user-1", "embeddings")) // 59 are left
+		back["b_rps_tk"], back["b_rps_tc"] = codec.N(99_000), codec.N(1000)
+		c.put(t, back)
+		first, a, b := c.ask(t.Context(), alicesHome, 1), c.ask(t.Context(), alicesHome, 30), c.ask(t.Context(), alicesHome, 50)
+		c.end()
+		if first.err != nil || a.err != nil || b.err != nil {
+			t.Error(first.err, a.err, b.err)
+		}
+		c.holding(t, "user-1 18 82")
+	})
+}
+
+// TestParentTogether: children of one parent, compensated: each is charged by itself, their parent for all who wait.
+func TestParentTogether(t *testing.T) {
+	const children = 16
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := newFaulty(t)
+		e.ttl = 24 * time.Hour
+		s := spend(t, e, &meter{API: e.client}, runtime.CascadeCompensated)
+		for i := range children {
+			s.h.acquire(t, member{fmt.Sprint(i), "1"}, 1)
+		}
+		s.take(member{project: "1"}, 1000-children-10) // 10 are left
+		s.later()
+		s.h.calls(t, s.h.store...)
+		errs := make([]error, children)
+		s.atOnce(sixteen(func(i int) { _, errs[i] = s.h.at[0].Acquire(t.Context(), member{fmt.Sprint(i), "1"}, tokens{1}) })...)
+		admitted := 0
+		for i, err := range errs {
+			_, tc := s.held(t, fmt.Sprint("user-", i))
+			switch {
+			case err == nil && tc == 2:
+				admitted++
+			case !isA[*runtime.DeniedError](err) || tc != 1: // given back
+				t.Errorf("child %d was charged %d: %v", i, tc, err)
+			}
+		}
+		s.holding(t, "project-1 0 1000")
+		if admitted != 10 || s.h.count("retry applied") > children+2 {
+			t.Errorf("%d admitted by %d charges, want 10 by %d", admitted, s.h.count("retry applied"), children+2)
+		}
+	})
+}
+
+// chain is a process, in a bubble of testing/synctest, that has charged a token each to alice and bob, of project 1.
+type chain struct {
+	*engine
+	*house
+	other *house
+	wire  *wire
+	gate  *gate // shut, for user-1
+	wg    sync.WaitGroup
+}
+
+func chained(t *testing.T, f func(*testing.T, *chain)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		_, embeddings := generated(t)
+		hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
+		def := family(embeddings, runtime.CascadeAtomic, hour(1000), hour(100))
+		e, _ := newFaulty(t)
+		e.ttl = 24 * time.Hour
+		client, w := e.wire()
+		c := &chain{engine: e, wire: w, gate: &gate{API: client, entity: "user-1"}, other: e.house(t, e.client, def)}
+		c.house = e.house(t, c.gate, def)
+		c.acquire(t, alicesHome, 1)
+		c.acquire(t, member{"2", "1"}, 1)
+		c.store = nil
+		c.gate.shut()
+		f(t, c)
+		c.wg.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (c *chain) ask(ctx context.Context, m member, n int64) *customer {
+	a := &customer{ended: make(chan struct{})}
+	c.wg.Go(func() {
+		defer close(a.ended)
+		a.lease, a.err = c.at[0].Acquire(ctx, m, tokens{n})
+	})
+	synctest.Wait()
+	return a
+}
+
+func (c *chain) end() {
+	c.gate.open()
+	c.wg.Wait()
+}

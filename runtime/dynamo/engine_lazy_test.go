@@ -1,0 +1,492 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+)
+
+// idler is a process, in a bubble of testing/synctest and on its time, whose settles are lazy: of one bucket, project-1's, of 1000
+// tokens an hour, and of its users', of 100.
+type idler struct {
+	*engine
+	*house
+	m    *meter
+	wire *wire
+	gate *gate // of project-1
+}
+
+var solo = member{project: "1"}
+
+func idle(t *testing.T, f func(*testing.T, *idler)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		_, embeddings := generated(t)
+		hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
+		i := &idler{engine: &engine{client: memdynamo.New().Client(), ttl: 24 * time.Hour}}
+		i.table = dynamotest.Table(t, i.client, Table)
+		client, w := i.wire0()
+		i.wire, i.m = w, &meter{API: client}
+		i.gate = &gate{API: i.m, entity: "project-1"}
+		i.house = i.onBubblesTime(t, i.gate, family(embeddings, runtime.CascadeAtomic, hour(1000), hour(100)))
+		f(t, i)
+		if err := i.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// onBubblesTime is a house whose clock is the bubble's, and whose settles are lazy.
+func (e *engine) onBubblesTime(t testing.TB, api API, def runtime.Definition) *house {
+	t.Helper()
+	return e.houseWith(t, api, []runtime.Option{
+		runtime.WithClock(offsetClock(0)), runtime.CallDefaults(runtime.LazySettle(true)),
+	}, def)
+}
+
+// wire0 is the engine's wire, which the field hides.
+func (i *idler) wire0() (*dynamodb.Client, *wire) { return i.engine.wire() }
+
+// spent holds what was called for since the last time.
+func (i *idler) spent(t *testing.T, want usage) {
+	t.Helper()
+	if got := i.m.take(); got != want {
+		t.Errorf("cost %+v, want %+v", got, want)
+	}
+}
+
+func (i *idler) settle(t *testing.T, lease *runtime.Lease[tokens], n int64) {
+	t.Helper()
+	if err := lease.Settle(t.Context(), tokens{n}); err != nil {
+		t.Error(err)
+	}
+}
+
+// told holds how acquires and what closed them ended, and forgets it. Those that one write served are told in any order.
+func (i *idler) told(t *testing.T, want ...string) {
+	t.Helper()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	slices.Sort(i.other)
+	if slices.Sort(want); !slices.Equal(i.other, want) {
+		t.Errorf("told of %q, want %q", i.other, want)
+	}
+	i.other = nil
+}
+
+// elapse lets d pass, and what is due then happen.
+func elapse(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // in a bubble of testing/synctest
+	synctest.Wait()
+}
+
+// TestLazyPairs: a reserve and its settle cost one write of a bucket where another acquire follows.
+func TestLazyPairs(t *testing.T) {
+	const pairs = 10
+	for name, test := range map[string]struct {
+		who  member
+		pair usage
+	}{
+		"a bucket": {solo, usage{Calls: 1, Writes: 1, Units: 1}},
+		"a chain":  {alicesHome, usage{Calls: 1, Writes: 1, Units: 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			idle(t, func(t *testing.T, i *idler) {
+				t.Helper()
+				lease := i.acquire(t, test.who, 5)
+				i.m.take()
+				for range pairs {
+					i.settle(t, lease, 3)
+					lease = i.acquire(t, test.who, 5)
+					i.spent(t, test.pair)
+				}
+				i.holding(t, fmt.Sprint("project-1 ", 1000-5-3*pairs, " ", 5+3*pairs))
+			})
+		})
+	}
+}
+
+// TestLazyWhileBusy: settles that come while a write is in flight are in the next one, with who else has come.
+func TestLazyWhileBusy(t *testing.T) {
+	idle(t, func(t *testing.T, i *idler) {
+		t.Helper()
+		var held []*runtime.Lease[tokens]
+		for range 8 {
+			held = append(held, i.acquire(t, solo, 5))
+		}
+		i.m.take()
+		i.gate.shut()
+		var wg sync.WaitGroup
+		wg.Go(func() { i.acquire(t, solo, 5) })
+		synctest.Wait()
+		for n, lease := range held {
+			i.settle(t, lease, int64(n+1))
+		}
+		wg.Go(func() { i.acquire(t, solo, 5) })
+		synctest.Wait()
+		i.gate.open()
+		wg.Wait()
+		i.spent(t, usage{Calls: 2, Writes: 2, Units: 2})
+		i.holding(t, "project-1 954 46")
+		elapse(lazy)
+		i.spent(t, usage{})
+	})
+}
+
+// TestLazyWhileIdle: where nothing else is written, all settles of a bucket go together, once the first has waited for as long as it
+// may; until then nobody is told how they ended, and what remains is what the acquire left.
+func TestLazyWhileIdle(t *testing.T) {
+	idle(t, func(t *testing.T, i *idler) {
+		t.Helper()
+		a, b, c, d := i.acquire(t, solo, 10), i.acquire(t, solo, 10), i.acquire(t, solo, 10), i.acquire(t, solo, 10)
+		i.told(t, "acquired", "acquired", "acquired", "acquired")
+		i.m.take()
+		began := time.Now()
+		i.settle(t, a, 4)
+		a.Release(t.Context())
+		i.settle(t, d, 10) // which is nothing to write
+		i.told(t, "settled")
+		elapse(lazy / 2)
+		i.settle(t, b, 30)
+		c.Release(t.Context())
+		elapse(lazy/2 - time.Millisecond)
+		if took := time.Since(began); took != lazy-time.Millisecond {
+			t.Errorf("to settle took %v", took)
+		}
+		i.spent(t, usage{})
+		i.told(t)
+		if left := a.Remaining()[0]; left != 990 {
+			t.Errorf("%d remain, want 990", left)
+		}
+		elapse(time.Millisecond)
+		i.spent(t, usage{Calls: 1, Writes: 1, Units: 1})
+		i.told(t, "settled", "settled", "released")
+		i.holding(t, "project-1 956 44")
+		for _, lease := range []*runtime.Lease[tokens]{a, b, c} {
+			if left := lease.Remaining()[0]; left != 956 {
+				t.Errorf("%d remain, want 956", left)
+			}
+		}
+
+		// A second time, the same.
+		e := i.acquire(t, solo, 1)
+		i.m.take()
+		e.Release(t.Context())
+		elapse(lazy - time.Millisecond)
+		i.spent(t, usage{})
+		elapse(time.Millisecond)
+		i.spent(t, usage{Calls: 1, Writes: 1, Units: 1})
+	})
+}
+
+// TestLazyClose: Close has what is owed written, and does not wait for when it would be due. Nor does what settles then.
+func TestLazyClose(t *testing.T) {
+	idle(t, func(t *testing.T, i *idler) {
+		t.Helper()
+		a, b := i.acquire(t, alicesHome, 10), i.acquire(t, alicesHome, 10)
+		began := time.Now()
+		i.settle(t, a, 4)
+		if err := i.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		i.holding(t, "user-1 86 14", "project-1 986 14")
+		b.Release(t.Context())
+		if err := i.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		i.holding(t, "user-1 96 4", "project-1 996 4")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+// TestLazyIsThere: what was given back lazily is there for whoever acquires next, by the same write, whatever the process has seen
+// before.
+func TestLazyIsThere(t *testing.T) {
+	for name, who := range map[string]member{"a bucket": solo, "a chain": alicesHome} {
+		t.Run(name, func(t *testing.T) {
+			idle(t, func(t *testing.T, i *idler) {
+				t.Helper()
+				most := int64(100)
+				if who == solo {
+					most = 1000
+				}
+				lease := i.acquire(t, who, most)
+				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*runtime.DeniedError](err) {
+					t.Fatal(err)
+				}
+				i.m.take()
+				lease.Release(t.Context())
+				i.acquire(t, who, most)
+				if writes := i.m.take().Writes; writes != 1 {
+					t.Errorf("%d writes, want 1", writes)
+				}
+				synctest.Wait()
+				slices.Sort(i.other)
+				i.told(t, "acquired", "acquired", "denied", "released")
+			})
+		})
+	}
+}
+
+// TestLazyUnderWay: it is there also while it is on its way.
+func TestLazyUnderWay(t *testing.T) {
+	idle(t, func(t *testing.T, i *idler) {
+		t.Helper()
+		lease := i.acquire(t, solo, 1000)
+		i.gate.shut()
+		lease.Release(t.Context())
+		elapse(lazy)
+		var wg sync.WaitGroup
+		var err error
+		wg.Go(func() { _, err = i.at[0].Acquire(t.Context(), solo, tokens{1000}) })
+		synctest.Wait()
+		i.gate.open()
+		wg.Wait()
+		if err != nil {
+			t.Errorf("what has been released is not there: %v", err)
+		}
+	})
+}
+
+// TestLazyDenied: a denial keeps nothing from being settled.
+func TestLazyDenied(t *testing.T) {
+	for name, who := range map[string]member{"a bucket": solo, "a chain": alicesHome} {
+		t.Run(name, func(t *testing.T) {
+			idle(t, func(t *testing.T, i *idler) {
+				t.Helper()
+				lease := i.acquire(t, who, 90)
+				i.settle(t, lease, 91)
+				most := int64(20)
+				if who == solo {
+					most = 920
+				}
+				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*runtime.DeniedError](err) {
+					t.Error(err)
+				}
+				elapse(lazy)
+				slices.Sort(i.other) // who is denied need not be told first
+				i.told(t, "acquired", "denied", "settled")
+				i.holding(t, "project-1 909 91")
+				if who != solo {
+					i.holding(t, "user-1 9 91")
+				}
+			})
+		})
+	}
+}
+
+// TestLazyOnce: whatever befalls the write that a lazy settle rides on, what takes is charged once, and what gives back at most
+// once. How it ended is told to the observer.
+func TestLazyOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		who     member
+		rides   bool // on an acquire of 10
+		actual  int64
+		mishaps []mishap
+		consume int64 // of the project, in the end
+		told    bool  // that it is not known
+	}{
+		"down, alone, lost reply":       {solo, false, 4, []mishap{loseReply}, 4, true},
+		"down, alone, lost request":     {solo, false, 4, []mishap{loseRequest}, 10, true},
+		"down, alone, throttled":        {solo, false, 4, []mishap{reject("ThrottlingException", "")}, 4, false},
+		"up, alone, lost reply":         {solo, false, 16, []mishap{loseReply}, 16, false},
+		"up, alone, lost request":       {solo, false, 16, []mishap{loseRequest}, 16, false},
+		"down, riding, lost reply":      {solo, true, 4, []mishap{loseReply}, 14, true},
+		"down, riding, lost request":    {solo, true, 4, []mishap{loseRequest}, 20, true},
+		"up, riding, lost reply":        {solo, true, 16, []mishap{loseReply}, 26, false},
+		"up, riding, lost request":      {solo, true, 16, []mishap{loseRequest}, 26, false},
+		"chain, down, alone":            {alicesHome, false, 4, []mishap{loseReply}, 4, true},
+		"chain, down, riding":           {alicesHome, true, 4, []mishap{pass}, 14, false},
+		"chain, down, lost reply":       {alicesHome, true, 4, []mishap{loseReply}, 14, false}, // by its token
+		"chain, down, lost request":     {alicesHome, true, 4, []mishap{loseRequest}, 14, false},
+		"chain, up, lost reply":         {alicesHome, true, 16, []mishap{loseReply}, 26, false},
+		"chain, down, conflict":         {alicesHome, true, 4, []mishap{cancel("TransactionConflict", "None")}, 14, false},
+		"chain, down, conflict, twice":  {alicesHome, true, 4, []mishap{cancel("TransactionConflict", "None"), cancel("None", "TransactionConflict")}, 14, false},
+		"chain, down, throttled":        {alicesHome, true, 4, []mishap{cancel("ThrottlingError", "None")}, 14, false},
+		"chain, down, lost, and fatal":  {alicesHome, true, 4, []mishap{loseReply, reject("AccessDeniedException", "")}, 4, true},
+		"chain, up, lost twice, 3rd ok": {alicesHome, true, 16, []mishap{loseRequest, loseReply}, 26, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			idle(t, func(t *testing.T, i *idler) {
+				t.Helper()
+				lease := i.acquire(t, test.who, 10)
+				i.wire.expect(test.mishaps...)
+				i.settle(t, lease, test.actual)
+				if test.rides {
+					_, err := i.at[0].Acquire(t.Context(), test.who, tokens{10})
+					if fatal := isA[*runtime.SetupError](err); err != nil && !fatal {
+						t.Error(err)
+					}
+				}
+				if err := i.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				i.holding(t, fmt.Sprint("project-1 ", 1000-test.consume, " ", test.consume))
+				if test.who == alicesHome && name != "chain, down, alone" {
+					i.holding(t, fmt.Sprint("user-1 ", 100-test.consume, " ", test.consume))
+				}
+				var failed error
+				for _, err := range i.failed {
+					if !isA[*runtime.SetupError](err) {
+						failed = err
+					}
+				}
+				if _, ok := errors.AsType[*runtime.UnavailableError](failed); ok != test.told || !ok && failed != nil {
+					t.Errorf("told of %v", failed)
+				}
+			})
+		})
+	}
+}
+
+// TestLazyGivesUp: where the store does not answer, it is told at the settle time-out.
+func TestLazyGivesUp(t *testing.T) {
+	idle(t, func(t *testing.T, i *idler) {
+		t.Helper()
+		lease := i.acquire(t, solo, 10)
+		throttle := reject("ThrottlingException", "")
+		i.wire.expect(slices.Repeat([]mishap{throttle}, 10_000)...)
+		began := time.Now()
+		i.settle(t, lease, 20)
+		for i.failures() == 0 {
+			elapse(time.Second)
+			if time.Since(began) > time.Minute {
+				t.Fatal("nobody is told")
+			}
+		}
+		if took := time.Since(began); took > 21*time.Second {
+			t.Errorf("told after %v", took)
+		}
+		if !isA[*runtime.UnavailableError](i.failed[0]) {
+			t.Error(i.failed[0])
+		}
+		i.wire.expect()
+	})
+}
+
+func (i *idler) failures() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.failed)
+}
+
+// TestLazyGone: to a bucket that has been deleted nothing is given back, and what settles take is.
+func TestLazyGone(t *testing.T) {
+	for name, test := range map[string]struct {
+		actual int64
+		want   string
+	}{"down": {4, "project-1 0 0"}, "up": {15, "project-1 995 5"}} {
+		t.Run(name, func(t *testing.T) {
+			idle(t, func(t *testing.T, i *idler) {
+				t.Helper()
+				lease := i.acquire(t, solo, 10)
+				if _, err := i.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+					TableName: &i.table, Key: bucketItemKey("project-1", "embeddings"),
+				}); err != nil {
+					t.Fatal(err)
+				}
+				i.settle(t, lease, test.actual)
+				elapse(lazy)
+				i.told(t, "acquired", "settled")
+				i.holding(t, test.want)
+			})
+		})
+	}
+}
+
+// TestMixtureIsExact: processes whose callers acquire, settle and release, lazily or not, of single buckets, chains and several of
+// them, on a network that takes its time: in the end each bucket has been charged what its leases stand for, and holds the rest.
+// With callers who leave it may be more, as what they leave cannot be given back where others have written meanwhile.
+func TestMixtureIsExact(t *testing.T) {
+	const processes, workers, rounds = 3, 24, 12
+	year := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, 366*24*time.Hour)} } // so that nothing comes back
+	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+		for seed := range uint64(8) {
+			leave := seed >= 4
+			t.Run(fmt.Sprintf("%s/%d/leaving=%t", name, seed, leave), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					memory := memdynamo.New(memdynamo.WithSeed(seed))
+					memory.Faults().Latency(memdynamo.Uniform(time.Millisecond, 4*time.Millisecond))
+					memory.Faults().HoldTransactions(time.Millisecond)
+					e := &engine{client: memory.Client(), ttl: 24 * time.Hour}
+					e.table = dynamotest.Table(t, e.client, Table)
+					_, embeddings := generated(t)
+					var all [processes]*house
+					for i := range all {
+						all[i] = e.onBubblesTime(t, e.client, family(embeddings, cascade, year(400), year(250)))
+					}
+					var mu sync.Mutex
+					charged := map[string]int64{"project-1": 0, "user-1": 0, "user-2": 0}
+					together(t, workers, func(w int) error {
+						rng := rand.New(rand.NewPCG(seed, uint64(w)))
+						for range rounds {
+							h, cost := all[rng.IntN(processes)], 1+rng.Int64N(6)
+							chain := [][]string{{"project-1"}, {"user-1", "project-1"}, {"user-2", "project-1"}}[rng.IntN(3)]
+							who := member{project: "1"}
+							if id, ok := strings.CutPrefix(chain[0], "user-"); ok {
+								who.user = id
+							}
+							budget := time.Minute
+							if leave && rng.IntN(3) == 0 {
+								budget = time.Duration(1+rng.IntN(20)) * time.Millisecond
+							}
+							ctx, cancel := context.WithTimeout(t.Context(), budget)
+							lease, err := h.at[0].Acquire(ctx, who, tokens{cost}, runtime.LazySettle(rng.IntN(2) == 0))
+							cancel()
+							if isA[*runtime.DeniedError](err) || isA[*runtime.ContendedError](err) || errors.Is(err, context.DeadlineExceeded) {
+								continue
+							}
+							if err != nil {
+								return err
+							}
+							switch rng.IntN(3) {
+							case 0:
+								lease.Release(t.Context())
+								cost = 0
+							case 1:
+								cost = 1 + rng.Int64N(8)
+								if err := lease.Settle(t.Context(), tokens{cost}); err != nil {
+									return err
+								}
+							}
+							mu.Lock()
+							for _, entity := range chain {
+								charged[entity] += cost
+							}
+							mu.Unlock()
+						}
+						return nil
+					})
+					for _, h := range all {
+						if err := h.Close(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+					for entity, want := range charged {
+						item := e.get(t, bucketItemKey(entity, "embeddings"))
+						tk, tc, bx := number(item["b_rps_tk"]), number(item["b_rps_tc"]), number(item["b_rps_bx"])
+						if lost := tc - want*bucket.Milli; lost < 0 || lost > 0 && !leave || tk != bx-tc {
+							t.Errorf("%s was charged %d and holds %d of %d, want %d charged", entity, tc, tk, bx, want*bucket.Milli)
+						}
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package dynamo
+
+import (
+	"fmt"
+	stdruntime "runtime"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestMemoryPerBucket holds what ImageCache's documentation says that a bucket takes which nobody uses, and that a flood of
+// others does not add to it.
+func TestMemoryPerBucket(t *testing.T) {
+	gpt4, _ := generated(t)
+	const buckets, most = 20_000, 1000
+	def := withNumbers(gpt4, 1, perSecond(100), perSecond(100))
+	table := newSimTable(1, gpt4.Decode)
+	table.minDelay, table.maxDelay, table.quiet = 0, 0, true
+	p := newProcess(t, table, 1, 0, func(o *options) { o.images = buckets }, def)
+	heap := func() int64 {
+		clear(table.items)
+		stdruntime.GC()
+		stdruntime.GC()
+		var m stdruntime.MemStats
+		stdruntime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	use := func(from, to int) {
+		for i := range to - from {
+			call := &runtime.Call{Called: time.Now(), Parts: []runtime.Part{{
+				Def: def, Cost: []int64{1000, 0}, Buckets: []runtime.Bucket{{Entity: fmt.Sprintf("user-%08d", from+i)}},
+			}}}
+			if err := p.session.Acquire(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	use(0, 10) // what is made once
+	before := heap()
+	use(10, buckets)
+	each := float64(heap()-before) / (buckets - 10)
+	t.Logf("%.0f bytes for each of %d buckets with two limits", each, buckets)
+	if each > most {
+		t.Errorf("%.0f bytes per bucket, want at most %d", each, most)
+	}
+	use(buckets, 3*buckets)
+	if flooded := float64(heap()-before) / buckets; flooded > most {
+		t.Errorf("%.0f bytes per bucket remembered after a flood of others, want at most %d", flooded, most)
+	}
+	if n := p.session.images.Len(); n != buckets {
+		t.Errorf("%d buckets are remembered, want %d", n, buckets)
+	}
+}
