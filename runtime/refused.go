@@ -30,8 +30,8 @@ func (r *Resource[E, C]) refused(entity E, cost C, now int64) *DeniedError {
 	return denied
 }
 
-// charged leaves of links, an entity's chain, those whose buckets a call on the entity charges. ok reports that these are all
-// and that their ids are good.
+// charged leaves of links, an entity's chain, those whose buckets a call on the entity charges. ok reports that these are all.
+// An id that is no good is of no bucket, which nobody remembers.
 func (s *Spec) charged(links []Link) (left []Link, ok bool) {
 	links = s.within(links)
 	left = links[:0]
@@ -39,8 +39,6 @@ func (s *Spec) charged(links []Link) (left []Link, ok bool) {
 		charged, lookup := s.role(links, i)
 		switch {
 		case lookup:
-			return nil, false
-		case charged && checkID(links[i].ID) != "":
 			return nil, false
 		case charged:
 			left = append(left, links[i])

@@ -60,8 +60,11 @@ func expiry(after []bucket.Balance, at int64) int64 {
 	return ttl
 }
 
-// shortLived reports that img could be deleted by its ttl before it is full.
+// shortLived reports that img, if there is one, could be deleted by its ttl before it is full.
 func shortLived(img *bucket.Image) bool {
+	if img == nil {
+		return false
+	}
 	for _, b := range balancesOf(img).all {
 		if full := bucket.ReadyAt(b, img.Refilled, b.Burst); img.TTL < bucket.LastExpiry && full > bucket.Mul(img.TTL, 1000) {
 			return true

@@ -427,18 +427,17 @@ var errContended = errors.New("every write lost its race against other writers")
 // finish notes what p did for all, the applied plan of the only leg, and mends what it left.
 func (c *charge) finish(ctx context.Context, l *leg, p *plan, all []*request) {
 	c.committed(ctx, all, 0, p)
-	attempt, cancel := c.attempt(ctx, all)
-	defer cancel()
-	c.mend(attempt, l)
+	if shortLived(l.view.img) {
+		attempt, cancel := c.attempt(ctx, all)
+		c.mend(attempt, l)
+		cancel()
+	}
 	c.done(all)
 }
 
-// mend writes the bucket's ttl anew if it turns out too short: the image that it was computed from knew less debt than the
+// mend writes the bucket's ttl anew, which turned out too short: the image that it was computed from knew less debt than the
 // bucket has.
 func (s *session) mend(ctx context.Context, l *leg) {
-	if l.view.img == nil || !shortLived(l.view.img) {
-		return
-	}
 	p := planAdjust(make([]int64, len(l.view.img.Balances)), l.view.img, l.shape, s.now())
 	p.verdict, p.repair = write, true
 	if r := s.send(ctx, l, &p, newOp()); r.outcome == applied {

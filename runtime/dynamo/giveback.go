@@ -53,7 +53,9 @@ func (s *session) undo(ctx context.Context, l *leg, lost *sent, op string) {
 		switch reply.outcome {
 		case applied:
 			l.learn(reply.img, reply.sent)
-			c.mend(ctx, l)
+			if shortLived(l.view.img) {
+				c.mend(ctx, l)
+			}
 			return
 		case refused:
 			l.learn(reply.img, reply.sent)
