@@ -15,6 +15,8 @@ type lane struct {
 	busy  bool       // somebody is at work for it
 	queue []*request // who waits for the next write, first come first
 	met   error      // what the last try met, while it has not been made good
+
+	wake chan struct{} // closed when somebody comes, to whom it does not matter how long an outage has been; nil for nobody
 }
 
 // line returns the lane that r belongs to. The caller holds m's lock, m being the memory of r's first bucket.
@@ -49,6 +51,10 @@ func (s *session) submit(r *request) error {
 	}
 	r.done = make(chan struct{})
 	l.queue = append(l.queue, r)
+	if l.wake != nil {
+		close(l.wake)
+		l.wake = nil
+	}
 	s.attend(l)
 	m.mu.Unlock()
 	return l.await(r)
@@ -128,6 +134,18 @@ func (c *charge) work() {
 	for c.gather() {
 		c.step(c.context())
 	}
+}
+
+// company returns what is closed when somebody else waits to be served.
+func (l *lane) company() <-chan struct{} {
+	l.memory.mu.Lock()
+	defer l.memory.mu.Unlock()
+	came := make(chan struct{})
+	if l.wake = came; len(l.queue) > 0 {
+		close(came)
+		l.wake = nil
+	}
+	return came
 }
 
 // gather takes those along who wait, and what is owed, and leaves out those who have gone. It reports whether there is anybody

@@ -53,13 +53,24 @@ func (c *charge) pause(ctx context.Context) {
 	if c.sweep(); len(c.members) == 0 {
 		return
 	}
-	most := longest(firstPause, c.tries)
+	tries := c.tries
+	if outage { // who has just come does not wait as long as those who have tried for long; a race is lost to the same writers
+		for _, r := range c.members {
+			tries = min(tries, max(r.tries, 1))
+		}
+	}
+	most := longest(firstPause, tries)
 	if spent {
 		most = time.Second // settles have until their time-out, and nowhere else to go
+	}
+	var company <-chan struct{}
+	if outage && !c.unknown() { // while it is unknown what became of a write, nobody joins
+		company = c.lane.company()
 	}
 	ctx, cancel := c.until(ctx, c.members)
 	defer cancel()
 	select {
+	case <-company:
 	case <-c.env.Clock.After(time.Duration(c.jitter() * float64(most))):
 	case <-ctx.Done():
 		for _, r := range c.members {

@@ -1,0 +1,178 @@
+package dynamo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// stream is a batch, and the bucket that its write finds: other writers may have been there since the image was seen.
+type stream struct {
+	img         *bucket.Image
+	limits      []bucket.Limit
+	now, called int64
+	yield       bool
+	takes       [][]int64 // of acquires, in order
+	change      []int64   // of settles, together; nil for none
+	found       []int64   // tokens stored
+	refilled    int64     // what is stored, where the path allows for it to differ
+}
+
+func drawStream(t *rapid.T) *stream {
+	const base = 1_000_000
+	n := rapid.IntRange(1, 3).Draw(t, "limits")
+	s := &stream{
+		img:      &bucket.Image{Refilled: base, Version: revisionUnit, Missing: make([]bool, n)},
+		now:      base + rapid.Int64Range(-50, 3000).Draw(t, "now"),
+		yield:    rapid.Bool().Draw(t, "yield"),
+		refilled: base + rapid.SampledFrom([]int64{0, 1}).Draw(t, "claimed by others")*rapid.Int64Range(0, 3000).Draw(t, "when"),
+	}
+	s.called = s.now - rapid.Int64Range(0, 200).Draw(t, "age")
+	vector := func(lo, hi int64, what string) []int64 {
+		v := make([]int64, n)
+		for i := range v {
+			v[i] = rapid.Int64Range(lo, hi).Draw(t, what)
+		}
+		return v
+	}
+	for range n {
+		burst := rapid.Int64Range(1, 60).Draw(t, "burst")
+		l := bucket.Limit{
+			Capacity: burst, Burst: burst,
+			Refill: rapid.Int64Range(1, 40).Draw(t, "refill"), Period: rapid.Int64Range(1, 1000).Draw(t, "period"),
+		}
+		s.limits = append(s.limits, l)
+		held := rapid.Int64Range(-10, burst+15).Draw(t, "held")
+		s.img.Balances = append(s.img.Balances, bucket.Balance{Limit: l, Tokens: held})
+		if rapid.Bool().Draw(t, "drifts") {
+			held += rapid.Int64Range(-20, 20).Draw(t, "drift")
+		}
+		s.found = append(s.found, held)
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "acquires") {
+		s.takes = append(s.takes, vector(0, 12, "take"))
+	}
+	if rapid.Bool().Draw(t, "settles") || len(s.takes) == 0 {
+		s.change = vector(-15, 15, "change")
+	}
+	return s
+}
+
+// want is what s wants of the bucket.
+func (s *stream) want() *want {
+	w := &want{shape: &shape{limits: s.limits, cv: revisionUnit}, called: s.called, change: slices.Clone(s.change), scratch: &scratch{}}
+	for i, take := range s.takes {
+		if i == 0 {
+			w.take = make([]int64, len(take))
+		}
+		for j, n := range take {
+			w.take[j] += n
+		}
+	}
+	return w
+}
+
+// flows chooses a write and holds what that leaves of the bucket, where its condition is met, against the ideal one, which is
+// given back to, taken from and settled up with in this order: all acquires are to find their tokens, and at no later instant
+// may there be more, or less by more than a Normal may yield. It returns the path, "" for no write, and what is wrong.
+func (s *stream) flows(choose func(*want, view, int64) plan) (path, wrong string) {
+	p := choose(s.want(), view{img: s.img, truth: true, yield: s.yield}, s.now)
+	if p.verdict != write {
+		return "", ""
+	}
+	for i, tokens := range s.found {
+		if tokens < p.lo[i] || tokens > p.hi[i] {
+			return "", ""
+		}
+	}
+	before, at := s.img.Refilled, s.now
+	if p.path != normal { // the others hold whoever has claimed the refill
+		before = s.refilled
+	}
+	if p.path == retry { // whose guard is of the call's instant
+		at = s.called
+	}
+	after := before
+	if p.path == normal {
+		after = p.rf
+	}
+	at = max(at, after)
+	for i, l := range s.limits {
+		ideal := bucket.Balance{Limit: l, Tokens: bucket.Available(bucket.Balance{Limit: l, Tokens: s.found[i]}, before, at)}
+		change := int64(0)
+		if s.change != nil {
+			change = s.change[i]
+		}
+		if change < 0 {
+			ideal.Tokens = min(ideal.Tokens-change, l.Burst)
+		}
+		for _, take := range s.takes {
+			if take[i] > 0 && ideal.Tokens < take[i] {
+				return p.path.String(), fmt.Sprintf("limit %d: an acquire of %d finds %d", i, take[i], ideal.Tokens)
+			}
+			ideal.Tokens -= take[i]
+		}
+		ideal.Tokens -= max(change, 0)
+		slack := int64(0)
+		if s.yield && p.path == normal {
+			slack = yielded(l)
+		}
+		left := bucket.Balance{Limit: l, Tokens: s.found[i] + p.fill[i] - p.cost[i]}
+		for _, later := range []int64{0, 1, 7, 100, 1000, 60_000, math.MaxInt32} {
+			got, want := bucket.Available(left, after, at+later), bucket.Available(ideal, at, at+later)
+			if got > want || got < want-slack {
+				return p.path.String(), fmt.Sprintf("limit %d has %d %d ms later, want %d, or up to %d less", i, got, later, want, slack)
+			}
+		}
+	}
+	return p.path.String(), ""
+}
+
+// TestFlow holds the arithmetic of batches, whatever they consist of and whoever wrote meanwhile, to an ideal bucket's.
+func TestFlow(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 50 {
+			s := drawStream(t)
+			path, wrong := s.flows(choose)
+			if seen[path]++; wrong != "" {
+				t.Fatalf("%s: %s\n%+v", path, wrong, s)
+			}
+		}
+	})
+	t.Log(seen)
+	for _, p := range []path{normal, retry, adjust} {
+		if seen[p.String()] == 0 {
+			t.Errorf("no %v was chosen whose condition held", p)
+		}
+	}
+}
+
+// TestFlowSees is TestFlow's negative control: a choice that nets what is given back with what is taken, and so leaves
+// the guards out, is caught.
+func TestFlowSees(t *testing.T) {
+	t.Parallel()
+	netting := func(w *want, v view, now int64) plan {
+		for i := range w.take {
+			if w.change != nil && w.change[i] < 0 {
+				both := min(w.take[i], -w.change[i])
+				w.take[i], w.change[i] = w.take[i]-both, w.change[i]+both
+			}
+		}
+		return choose(w, v, now)
+	}
+	streams := rapid.Custom(drawStream)
+	for seed := range 2000 {
+		if _, wrong := streams.Example(seed).flows(netting); wrong != "" {
+			t.Logf("example %d: %s", seed, wrong)
+			return
+		}
+	}
+	t.Error("netting was not seen")
+}
