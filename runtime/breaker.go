@@ -129,11 +129,13 @@ func (c *core) ask(
 
 // verdict returns what err, with which call has ended, says of the store: a failure, an answer (nil), or nothing
 // (errNeutral). Throttling is that of single buckets, which must not shut out the others; a caller that left has not
-// waited for the answer, unless its time was up during a second attempt, of which the first had none; and who only looked
-// up parents may have found them in memory.
+// waited for the answer, unless its time was up during a second attempt, of which the first had none; of whose turn never came
+// nothing was sent; and who only looked up parents may have found them in memory.
 func verdict(ctx context.Context, call *Call, err error) error {
 	down, ok := outage(err)
 	switch {
+	case errors.Is(err, ErrNotSent):
+		return errNeutral
 	case ok && !down.Throttled && (ctx.Err() == nil || down.Attempts > 1 && errors.Is(ctx.Err(), context.DeadlineExceeded)):
 		return down
 	case ok, !call.asked, ctx.Err() != nil && errors.Is(err, ctx.Err()):

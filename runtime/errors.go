@@ -135,8 +135,12 @@ func (e *InvalidError) Error() string {
 // call a second finds out whether it answers again.
 var ErrBreakerOpen = errors.New("circuit breaker is open")
 
+// ErrNotSent is in an *UnavailableError's chain where the call's time was up while it waited for its turn behind an earlier
+// write to the same bucket. Nothing was charged.
+var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")
+
 // UnavailableError says that the store did not answer in time or is down; an acquire fails with it where its policy is
-// Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen); what was charged is given back if
+// Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen, ErrNotSent); what was charged is given back if
 // nobody has written since.
 type UnavailableError struct {
 	Resource  string

@@ -3,7 +3,8 @@ package runtime
 import "time"
 
 // Observer is told of outcomes; nil fields are skipped, as in net/http/httptrace. Functions are called on the caller's
-// goroutine, or on one of the store's where a lazy settle or release has ended; concurrently, and should be quick. Label
+// goroutine, or on one of the store's: Store where a write serves several, the others where a lazy settle or release has ended.
+// They are called concurrently, and should be quick. Label
 // metrics with Resource, Kind and Limit; Entity is for logs.
 type Observer struct {
 	Acquired func(Event)
@@ -36,7 +37,7 @@ type StoreEvent struct {
 	Buckets     int     // how many a read or transact was about, where that may be several
 	Generic     bool    // the expression was built from the item, not generated
 	Outcome     string  // applied, refused, conflict, throttled, unapplied (no connection), unknown, failed; found or missing for reads
-	Coalesced   int     // callers that this write served together; 0 or 1 for one
+	Coalesced   int     // acquires and settles that a write served together, a settle once for each bucket; 0 for none, as a repair
 	Read, Write float64 // capacity units, those of a failed condition included
 	Took        time.Duration
 }

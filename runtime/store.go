@@ -23,14 +23,16 @@ type Store interface {
 type Session interface {
 	// Acquire charges every bucket of call, or none. It fills in Limits, After and Dropped of each Bucket; on a
 	// *DeniedError, After holds what the refusal was computed from, and on an *UnavailableError the bucket as last seen.
-	// Past call.Deadline it fails with an *UnavailableError that is context.DeadlineExceeded.
+	// Past call.Deadline, once the try under way has ended, which has 100 ms at least, it fails with an *UnavailableError that is
+	// context.DeadlineExceeded, or with a *ContendedError where the last try lost a race.
 	Acquire(ctx context.Context, call *Call) error
 	// Refused returns the denial of cost, in millitokens, by what is remembered of chain's buckets, all of them seen within
-	// the last second: nil where that does not refuse, or not all is known. It does no I/O. chain holds links that have a
+	// the last second: nil where that does not refuse, or does not suffice to say. It does no I/O. chain holds links that have a
 	// bucket, nearest first; neither it nor cost is kept. The error is shared: nobody changes it. now is in ms.
 	Refused(def Definition, chain []Link, cost []int64, now int64) *DeniedError
 	// Settle turns each part's Cost, taken before, into its Actual. ctx bounds it. Where call.Later is set, it may leave the
-	// write for later: then it takes Later out of call, so that it is nil, and returns nil; ctx lasts until Later is called.
+	// write for later: then it takes Later out of call, so that it is nil, and returns nil; the caller does not end ctx until
+	// Later is called, and what the write waited for others does not count against its deadline.
 	// Else Later is left as it is, and never called.
 	Settle(ctx context.Context, call *Call) error
 	// Recall fills in Limits and After of each Bucket as last seen, from memory: nil where nothing is remembered. It does
@@ -49,7 +51,7 @@ type Session interface {
 	// Check verifies what serving needs: the table, its indexes, its layout, the clock. An error is a *SetupError, or an
 	// *UnavailableError if the store does not answer.
 	Check(ctx context.Context) error
-	// Close waits until background work is done, or ctx is.
+	// Close has what was left for later written, and waits until background work is done, or ctx is.
 	Close(ctx context.Context) error
 }
 

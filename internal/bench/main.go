@@ -2,7 +2,7 @@
 //
 // It prints a row for each figure: what was measured, what is to be reached, the median of some runs with the least and the
 // most, and whether the median reaches it: ok or short. Figures that depend on the machine are ratios of two things measured
-// in turns, within one run; capacity units are those that the DynamoDB in the process bills, failed conditions included.
+// in turns, within one run, unless they have no like: those in ns, and those that are only stated. Capacity units are those that the DynamoDB in the process bills, failed conditions included.
 //
 // It exits with 0 whatever falls short: a busy machine is no reason to fail a build.
 package main

@@ -92,8 +92,9 @@ func sdkExperiment(resources map[string]codec.Resource, c conditions) experiment
 				acquire()
 			}
 			in := bareUpdate(newSample(resources[generated.Hot]))
+			once := []func(*dynamodb.Options){func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }} // as the store's, which repeats itself
 			bare := func() {
-				if _, err := client.UpdateItem(ctx, in); err != nil {
+				if _, err := client.UpdateItem(ctx, in, once...); err != nil {
 					failed = errors.Join(failed, err)
 				}
 			}

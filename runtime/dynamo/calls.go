@@ -32,8 +32,8 @@ func (s *session) perform(r *request) error {
 func asked(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost }
 
 // Settle implements runtime.Session. What the acquire could not charge, because a bucket had no such limit, is neither
-// charged nor given back now. Each bucket is settled on its own and at its own price, a write unit: all or none, which a
-// transaction would give, is not needed for what has been admitted.
+// charged nor given back now. Each bucket is settled on its own, by a write unit at most, which it may share with others who wait
+// for the bucket: all or none, which a transaction would give, is not needed for what has been admitted.
 func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 	r, err := s.request(ctx, call, difference)
 	if err != nil {
@@ -62,7 +62,9 @@ func (s *session) settleLazily(r *request, later func(error)) {
 			continue
 		}
 		part := r.part(i, r.shares[i].cost)
+		s.background.begin() // Close waits for it, whoever writes it: that may be a caller, on no goroutine of the background's
 		part.later = func(err error) {
+			defer s.background.end()
 			part.show()
 			errs[i] = err
 			if left.Add(-1) == 0 {
@@ -135,7 +137,7 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 
 // readFor reads those of r's buckets that unread says so of, and the overrides where they are due.
 func (s *session) readFor(ctx context.Context, r *request, unread func(*leg) bool) (*charge, error) {
-	c := s.newCharge(&lane{memory: &memory{}}, r)
+	c := s.apart(r)
 	c.board()
 	for c.lacking(unread) && !r.ended {
 		if c.failed != nil {

@@ -28,8 +28,8 @@ type charge struct {
 
 	op        string
 	tries     int                  // of this write, and of reads that failed before it
-	failed    error                // what the last of them met
-	met       error                // what the last but one met, before the pause
+	failed    error                // what the last of them met, until the pause that follows
+	met       error                // the same, from that pause on
 	lostAt    *leg                 // where the last race was lost
 	conflicts int                  // tries that met a transaction
 	throttled bool                 // some try was
@@ -63,7 +63,6 @@ type leg struct {
 
 	vectors scratch // what plan is made of
 	plan    plan
-	based   bool  // plan was made from what was the truth then
 	passed  bool  // the condition of plan held, in a transaction that failed elsewhere
 	sent    *sent // the last that may have been applied
 }
@@ -88,6 +87,11 @@ func (s *session) newCharge(l *lane, r *request) *charge {
 		c.members = append(c.members, r)
 	}
 	return c
+}
+
+// apart returns work for r beside all lanes: to read, or to write what applies to one state of a bucket alone.
+func (s *session) apart(r *request) *charge {
+	return s.newCharge(&lane{memory: &memory{}}, r)
 }
 
 // board makes the legs those of the first member, as all have the same.
@@ -238,11 +242,11 @@ func (c *charge) reset() {
 
 // look reads what the legs lack.
 func (c *charge) look(ctx context.Context) {
-	attempt, cancel := c.attempt(ctx, c.members)
+	bounded, cancel := attempt(ctx, c.members)
 	defer cancel()
 	known := c.known
 	c.known = nil
-	o, err := c.fetch(attempt)
+	o, err := c.fetch(bounded)
 	switch o {
 	case applied:
 		if c.unknown() && len(c.legs) == 1 && c.wrote(c.legs[0]) { // a try without reply had been applied
@@ -310,9 +314,9 @@ func (c *charge) tryOne(ctx context.Context, l *leg) {
 	if c.joint != nil {
 		ctx = c.joint(ctx, c.aboard)
 	}
-	attempt, cancel := c.attempt(ctx, c.aboard)
+	bounded, cancel := attempt(ctx, c.aboard)
 	defer cancel()
-	r := c.send(attempt, l, p, op)
+	r := c.send(bounded, l, p, op)
 	if !p.bare && (r.outcome == unknown || r.stands) {
 		c.party, l.sent = c.aboard, &sent{p.kept(), slices.Clone(l.take)}
 	}
@@ -353,6 +357,9 @@ func (c *charge) refused(ctx context.Context, l *leg, p *plan, r *reply) {
 	l.learn(found, r.sent)
 	switch {
 	case !p.bare && c.wrote(l): // an earlier copy had been applied
+		if l.sent != nil {
+			p = &l.sent.plan
+		}
 		c.finish(ctx, l, p, c.covered())
 		return
 	case found == nil && c.mayTry(): // nobody to race with
@@ -424,12 +431,12 @@ func (c *charge) told(r *request) error {
 
 var errContended = errors.New("every write lost its race against other writers")
 
-// finish notes what p did for all, the applied plan of the only leg, and mends what it left.
+// finish notes what p did for all, the applied plan of the only leg, mends what it left, and ends them.
 func (c *charge) finish(ctx context.Context, l *leg, p *plan, all []*request) {
 	c.committed(ctx, all, 0, p)
 	if shortLived(l.view.img) {
-		attempt, cancel := c.attempt(ctx, all)
-		c.mend(attempt, l)
+		bounded, cancel := attempt(ctx, all)
+		c.mend(bounded, l)
 		cancel()
 	}
 	c.done(all)

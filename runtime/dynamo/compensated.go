@@ -16,7 +16,7 @@ func (s *session) compensated(r *request) error {
 	defer r.show()
 	// What is missing of all is read in one call. Where that fails for want of an answer, the charges try again.
 	r.work = nil // its parts go one by one
-	c := s.newCharge(&lane{memory: &memory{}}, r)
+	c := s.apart(r)
 	c.board()
 	if c.lacking(func(l *leg) bool { return l.view.img == nil }) {
 		if c.look(r.ctx); r.ended {

@@ -12,12 +12,13 @@
 //
 // A write whose condition failed returns the item, so that the next try, or a denial, starts from the truth.
 //
-// One write at a time is under way for a bucket; who wants to write meanwhile is served by the next one, together with all
-// others who wait: first come first served, each with an outcome of its own. A caller who is alone does not wait for company.
+// A process has one write at a time under way for those who want one bucket, and one for those who want one chain; who wants to
+// write meanwhile is served by the next one, together with all others who wait: first come first served, each with an outcome of its own. A caller who is alone does not wait for company.
 // Who would be refused by what was the truth within the last second is refused from memory, at no cost.
 //
 // An acquire of several buckets, a chain's or several resources', is one transaction in which each takes its own path; one
-// of a chain that is compensated is a write for each, given back if one refuses. Settles and releases write each on its own.
+// of a chain that is compensated is a write for each, given back if one refuses. Settles and releases write
+// to each on its own. Lazy ones are taken along by the bucket's next write, be it a transaction's, or go by themselves after 100 ms.
 //
 // Besides buckets the table holds entities, for look-ups of who belongs to whom (Members), and overrides of limits
 // (Overrides), both of which a process remembers for a while. What is read together comes in one BatchGetItem.

@@ -236,7 +236,7 @@ func TestEachCallerItsOwn(t *testing.T) {
 				t.Errorf("left after %v, want %v: %v", took, due.after, due.err)
 			}
 		}
-		wantText(t, hasty.err, "sluice: embeddings: store unavailable: context deadline exceeded")
+		wantText(t, hasty.err, "sluice: embeddings: store unavailable: time was up behind an earlier write to the bucket: context deadline exceeded")
 		c.end()
 		c.admitted(first, admitted, last)
 		c.denied(denied)

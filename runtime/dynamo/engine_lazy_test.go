@@ -215,6 +215,33 @@ func TestLazyClose(t *testing.T) {
 	})
 }
 
+// TestLazyCloseBehindAnAcquire: what is owed is written before Close returns, though a caller is at work on the bucket.
+func TestLazyCloseBehindAnAcquire(t *testing.T) {
+	idle(t, func(t *testing.T, i *idler) {
+		t.Helper()
+		lease := i.acquire(t, solo, 10)
+		i.gate.shut()
+		var wg sync.WaitGroup
+		wg.Go(func() { i.acquire(t, solo, 5) })
+		synctest.Wait()
+		i.settle(t, lease, 4)
+		closed := false
+		wg.Go(func() {
+			if err := i.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			closed = true
+		})
+		synctest.Wait()
+		if closed {
+			t.Error("Close has returned, and the settle is not written")
+		}
+		i.gate.open()
+		wg.Wait()
+		i.holding(t, "project-1 991 9")
+	})
+}
+
 // TestLazyIsThere: what was given back lazily is there for whoever acquires next, by the same write, whatever the process has seen
 // before.
 func TestLazyIsThere(t *testing.T) {

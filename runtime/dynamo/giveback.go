@@ -19,7 +19,7 @@ func (c *charge) giveUp(r *request) {
 // abandon gives up a write of unknown outcome for which nobody is left: what acquires took is given back, of each bucket on
 // its own, and only if nobody wrote to it since. It does not keep anybody waiting: Close does that.
 func (c *charge) abandon() {
-	c.putOff()
+	c.endUnsure()
 	for _, l := range c.legs {
 		if slices.ContainsFunc(l.sent.take, positive) {
 			own := &leg{resource: l.resource, want: want{shape: l.shape}, settling: true, entity: l.entity, kind: l.kind, memory: l.memory}
@@ -43,12 +43,12 @@ func (s *session) undo(ctx context.Context, l *leg, lost *sent, op string) {
 	p.verdict, p.undo = write, op
 	r := &request{ctx: ctx, settle: true, shares: []share{{}}}
 	r.deadline, _ = ctx.Deadline()
-	c := s.newCharge(&lane{memory: &memory{}}, r)
+	c := s.apart(r)
 	c.legs, c.lostAt, c.op = []*leg{l}, l, newOp()
 	for !r.ended {
 		c.tried(c.members, nil)
-		attempt, cancel := c.attempt(ctx, c.members)
-		reply := c.send(attempt, l, &p, c.op)
+		bounded, cancel := attempt(ctx, c.members)
+		reply := c.send(bounded, l, &p, c.op)
 		cancel()
 		switch reply.outcome {
 		case applied:

@@ -16,7 +16,7 @@ type bucketKey struct {
 }
 
 // memory is what a process remembers of one bucket, and the lines of those who wait to write to it. It is shared by
-// concurrent calls; the newest to learn wins.
+// concurrent calls: of two true images the younger stays, whichever comes last, and what is predicted replaces either.
 type memory struct {
 	hash, entity string // the item's partition key, and whose it is, as stored
 

@@ -95,7 +95,7 @@ func (l *lane) retire() {
 	}
 }
 
-// handOver has c go on on a goroutine of its own if others wait for it to be done, and r with them. It reports whether it does.
+// handOver has c continue on a goroutine of its own if others wait for it to be done, and r with them. It reports whether it does.
 func (c *charge) handOver(r *request) bool {
 	c.lane.memory.mu.Lock()
 	defer c.lane.memory.mu.Unlock()
@@ -178,16 +178,17 @@ func (c *charge) gather() bool {
 	return true
 }
 
-// joined gives the next try an op of its own, since a copy of the last one that arrives late is not of those who join. If that
-// one gave something back, the op stays: a copy beside the next try would give it twice, and the network that repeats what it
-// has delivered is rarer than either.
+// joined gives the next try an op of its own, since a copy of the last one that arrives late does not serve those who join. If
+// the last one gave something back, the op stays: under another, that copy and the next try would both give it. What is left is
+// a copy that is taken for the next try, which needs a network that repeats what it has delivered.
 func (c *charge) joined() {
 	if !slices.ContainsFunc(c.members, (*request).givesBack) {
 		c.op = ""
 	}
 }
 
-// awaited reports whether anybody still waits for the write of unknown outcome.
+// awaited reports whether anybody still waits for the write of unknown outcome, and shows those who leave what it met. What rides
+// on a transaction keeps none of unknown outcome going: it can go with another write.
 func (c *charge) awaited() bool {
 	m := c.lane.memory
 	m.mu.Lock()

@@ -106,9 +106,9 @@ func (c *charge) disembark() {
 	}
 }
 
-// putOff ends what gives back and rides on a transaction of unknown outcome that is not to go again as it is: in another it
+// endUnsure ends what gives back and rides on a transaction of unknown outcome that is not to go again as it is: in another it
 // would be given back twice.
-func (c *charge) putOff() {
+func (c *charge) endUnsure() {
 	for _, r := range c.party {
 		if r.rides() && r.givesBack() {
 			c.end(r, &runtime.UnavailableError{Resource: r.shares[0].spec.Resource, Attempts: r.tries, Err: errUnsure})
@@ -118,5 +118,5 @@ func (c *charge) putOff() {
 
 var errUnsure = errors.New("whether it was written is not known")
 
-// rides reports that r is owed to a bucket, and was taken along.
+// rides reports that r is a lazy settle: owed to a bucket, or taken along.
 func (r *request) rides() bool { return r.later != nil }

@@ -27,8 +27,8 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 	}
 	refuses, last := false, (*refusal)(nil)
 	for i := range chain {
-		// Not the most recently used for it: whoever is refused again and again is remembered as of each time that this is not
-		// enough, once a second at least.
+		// Peek, as Get would take the cache's lock for writing: a bucket that refuses again and again is moved to the front once a
+		// second, when its image is too old to refuse and an acquire reads it.
 		m, ok := s.images.Peek(bucketKey{r, chain[i].Kind, chain[i].ID})
 		if !ok {
 			return nil

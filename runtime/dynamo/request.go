@@ -197,6 +197,9 @@ func (r *request) ends(err error) error {
 	if errors.Is(r.ctx.Err(), context.Canceled) {
 		return fmt.Errorf("sluice: %s for %s: %w", sh.spec.Resource, sh.entity, context.Canceled)
 	}
+	if err == nil && r.tries == 0 {
+		return &runtime.UnavailableError{Resource: sh.spec.Resource, Err: fmt.Errorf("%w: %w", runtime.ErrNotSent, context.DeadlineExceeded)}
+	}
 	if err == nil {
 		return &runtime.UnavailableError{Resource: sh.spec.Resource, Attempts: r.tries, Err: context.DeadlineExceeded}
 	}

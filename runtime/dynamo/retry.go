@@ -67,7 +67,7 @@ func (c *charge) pause(ctx context.Context) {
 	if outage && !c.unknown() { // while it is unknown what became of a write, nobody joins
 		company = c.lane.company()
 	}
-	ctx, cancel := c.until(ctx, c.members)
+	ctx, cancel := untilFirst(ctx, c.members)
 	defer cancel()
 	select {
 	case <-company:
@@ -107,8 +107,8 @@ func soonest(all []*request) (first time.Time) {
 	return first
 }
 
-// until returns a context that ends with the first deadline among all.
-func (c *charge) until(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+// untilFirst returns a context that ends with the first deadline among all.
+func untilFirst(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
 	if first := soonest(all); !first.IsZero() {
 		return context.WithDeadline(ctx, first)
 	}
@@ -125,26 +125,36 @@ func longest(first time.Duration, tries int) time.Duration {
 	return first << max(0, min(tries-1, 5))
 }
 
-// attempt bounds one try for all by half of the time that is left, so that a request which nobody answers leaves time for
-// another. A write that only gives back has no other.
-func (c *charge) attempt(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
-	first := soonest(all)
-	if !slices.ContainsFunc(all, func(r *request) bool { return !r.givesBack() }) {
-		last := first
-		for _, r := range all { // who has less time leaves by itself, and must not cut the others off
-			if r.deadline.IsZero() {
-				return ctx, func() {}
-			}
-			if r.deadline.After(last) {
-				last = r.deadline
-			}
-		}
-		return context.WithTimeout(ctx, min(left(last), longestAttempt))
+// attempt bounds one try for all. Who has less time than the others leaves by itself, and does not cut them off; a lone caller
+// who works for itself cannot.
+func attempt(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
+	if len(all) == 0 {
+		return context.WithTimeout(ctx, longestAttempt)
 	}
-	if first.IsZero() {
+	last, gives := all[0].deadline, true
+	for _, r := range all {
+		if r.deadline.IsZero() || last.IsZero() {
+			last = time.Time{}
+		} else if r.deadline.After(last) {
+			last = r.deadline
+		}
+		gives = gives && r.givesBack()
+	}
+	if last.IsZero() {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, min(max(left(first)/2, shortestAttempt), longestAttempt))
+	within := left(last)
+	switch {
+	case gives: // it has only one try
+	case len(all) == 1: // a request that nobody answers leaves time for another
+		within = max(within/2, shortestAttempt)
+	default: // they have waited for another's reply, so there are some
+		within = max(within*3/4, shortestAttempt)
+	}
+	if own, ok := ctx.Deadline(); all[0].done == nil && (!ok || own.After(last)) { // else ctx ends it
+		within = min(within, left(last))
+	}
+	return context.WithTimeout(ctx, min(within, longestAttempt))
 }
 
 // The shortest try is far above what DynamoDB takes for one item. The longest leaves time for those who wait behind a request

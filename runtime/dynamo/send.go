@@ -57,8 +57,12 @@ func (s *session) send(ctx context.Context, l *leg, p *plan, op string) reply {
 	}
 	s.retries.answered(r.outcome)
 	if s.env.Observer.Store != nil {
+		served := l.served
+		if p.repair || p.bare {
+			served = 0
+		}
 		s.observe(l, runtime.StoreEvent{
-			Path: p.name(l.settles()), Generic: p.generic, Outcome: r.outcome.String(), Coalesced: l.served,
+			Path: p.name(l.settles()), Generic: p.generic, Outcome: r.outcome.String(), Coalesced: served,
 			Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
 		})
 	}

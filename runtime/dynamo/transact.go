@@ -35,10 +35,10 @@ func (c *charge) tryTransaction(ctx context.Context) {
 	if c.joint != nil {
 		ctx = c.joint(ctx, c.aboard)
 	}
-	attempt, cancel := c.attempt(ctx, c.aboard)
+	bounded, cancel := attempt(ctx, c.aboard)
 	defer cancel()
 	now := c.now()
-	o, err := c.sendTransaction(attempt, tx)
+	o, err := c.sendTransaction(bounded, tx)
 	_, atWork := errors.AsType[*types.TransactionInProgressException](err)
 	switch {
 	case o == unknown, atWork:
@@ -48,7 +48,7 @@ func (c *charge) tryTransaction(ctx context.Context) {
 		}
 	case o == applied, o == refused, o == fatal:
 		if c.pending = nil; o != applied {
-			c.putOff()
+			c.endUnsure()
 		}
 	} // else this try has met others, and says nothing of those before it
 	for _, l := range c.legs {
@@ -87,7 +87,8 @@ func conflicting(err error) int {
 	return slices.IndexFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool { return aws.ToString(r.Code) == itemInConflict })
 }
 
-// refusedTransaction learns the images of the legs that failed. Only those are built anew: the others' conditions held.
+// refusedTransaction learns the images of the legs that failed. The others' conditions held: they are planned anew too, but not
+// read for it.
 func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err error, now int64) {
 	cancelled, _ := errors.AsType[*types.TransactionCanceledException](err)
 	raced, ours := false, false
@@ -111,8 +112,12 @@ func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err er
 	switch {
 	case ours: // an earlier copy, under another token, arrived late: all legs of it, or none
 		all := c.covered()
-		for i := range c.legs {
-			c.committed(ctx, all, i, &tx.plans[i])
+		for i, l := range c.legs {
+			p := &tx.plans[i]
+			if l.sent != nil {
+				p = &l.sent.plan
+			}
+			c.committed(ctx, all, i, p)
 		}
 		c.done(all)
 	case !raced && c.mayTry(): // nobody to race with

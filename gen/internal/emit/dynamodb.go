@@ -185,7 +185,7 @@ func decodeLevels(f *file, r *model.Resource) {
 	for i, l := range r.Limits {
 		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(l.Attrs.Tokens)))
 	}
-	f.decl("DecodeLevels implements codec.Resource.",
+	f.decl("DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.",
 		reader(r, "DecodeLevels", append(body, jen.Return(jen.Id("d").Dot("Err").Call()))...))
 }
 

@@ -179,7 +179,7 @@ func (two) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource.
+// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
 func (two) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")

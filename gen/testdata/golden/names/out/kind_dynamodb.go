@@ -146,7 +146,7 @@ func (kind) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource.
+// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
 func (kind) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")

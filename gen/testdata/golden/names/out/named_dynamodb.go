@@ -146,7 +146,7 @@ func (named) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource.
+// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
 func (named) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")

@@ -251,7 +251,7 @@ func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error 
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource.
+// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
 func (imageGenerationHd202411) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
