@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -41,36 +40,6 @@ type charge struct {
 	// What a lone write of one bucket needs, in one piece.
 	first leg
 	one   [1]*leg
-}
-
-// leg is one bucket of a charge.
-type leg struct {
-	*resource
-	want
-	settling bool // nobody acquires
-	served   int  // whose wants these are
-
-	entity string // as stored
-	kind   int
-	memory *memory
-	view   view
-	seen   int64 // when view.img was the truth
-	read   bool  // view.img was read for the next try
-
-	lacks    lack
-	withKind bool // its kind's overrides are read with its own
-	resolved bool // its overrides were read for this write
-
-	vectors scratch // what plan is made of
-	plan    plan
-	passed  bool  // the condition of plan held, in a transaction that failed elsewhere
-	sent    *sent // the last that may have been applied
-}
-
-// sent is a write of unknown outcome.
-type sent struct {
-	plan plan
-	take []int64 // by acquires
 }
 
 // newCharge returns l's work, which begins with r, if that is not nil. The caller has made l busy.
@@ -110,12 +79,6 @@ func (c *charge) board() {
 		c.legs[i].board(&shares[i])
 	}
 	c.lostAt = c.legs[0]
-}
-
-func (l *leg) board(sh *share) {
-	l.resource, l.entity, l.kind, l.memory = sh.resource, sh.entity, sh.kind, sh.memory
-	l.view.img, l.seen, l.shape = sh.memory.known()
-	l.view.truth = sh.truth && l.view.img == nil
 }
 
 // step decides on members by what is known, and then reads or writes once if that is needed.
@@ -159,75 +122,6 @@ func (c *charge) unrivalled() bool {
 		}
 	}
 	return true
-}
-
-// end has r end with err, unless it has ended.
-func (c *charge) end(r *request, err error) {
-	if r.ended {
-		return
-	}
-	if err != nil {
-		c.found(r)
-	}
-	c.lane.memory.mu.Lock()
-	r.ended = true
-	gone := r.gone
-	if !gone { // who has gone knows why
-		if r.err = err; r.done != nil {
-			close(r.done)
-		}
-	}
-	c.lane.memory.mu.Unlock()
-	switch {
-	case r.later != nil:
-		if r.givesBack() {
-			r.shares[0].memory.returned(-1)
-		}
-		c.background.start(func() { r.later(err) }) // not on this goroutine, for which others wait: observers are told
-	case gone && err == nil && !r.settle:
-		c.giveUp(r)
-	}
-}
-
-// sweep forgets those who have ended.
-func (c *charge) sweep() {
-	for _, list := range [...]*[]*request{&c.members, &c.aboard, &c.party} {
-		if slices.ContainsFunc(*list, (*request).hasEnded) { // the lists may share what they are made of
-			*list = slices.DeleteFunc(slices.Clone(*list), (*request).hasEnded)
-		}
-	}
-}
-
-// found notes for r, which has come to nothing, how its buckets were found.
-func (c *charge) found(r *request) {
-	for i, l := range c.legs {
-		sh := r.at(i)
-		if sh == nil {
-			continue
-		}
-		if sh.after = l.view.img; l.shape != nil {
-			sh.limits = l.shape.limits
-		}
-		if img := l.plan.refusing(); img != nil && l.lacks == 0 {
-			sh.after = img
-		}
-	}
-}
-
-// endAll ends requests as err says.
-func (c *charge) endAll(all []*request, err func(*request) error) {
-	for _, r := range all {
-		c.end(r, err(r))
-	}
-}
-
-// done ends those for whom the legs' plans were written, and those for whom these left nothing.
-func (c *charge) done(all []*request) {
-	for _, r := range all {
-		c.end(r, nil)
-	}
-	c.pass()
-	c.reset()
 }
 
 // reset makes what comes next another write.
@@ -389,48 +283,6 @@ func (c *charge) raced(l *leg, p *plan, found *bucket.Image) {
 	}
 }
 
-// unavailable is the error of a try that had no answer. A context that ended during the last try says little: then it
-// names what an earlier one met as well.
-func (c *charge) unavailable(o outcome, err error) error {
-	if setup, ok := errors.AsType[*runtime.SetupError](err); ok {
-		return setup
-	}
-	c.throttled = c.throttled || o == throttled
-	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-		c.cause = err
-	} else if c.cause != nil {
-		err = fmt.Errorf("%w, after %w", err, c.cause)
-	}
-	return &runtime.UnavailableError{Resource: c.legs[0].spec.Resource, Throttled: c.throttled, Err: err}
-}
-
-// lost is what a try met that lost its race, or met a transaction at work.
-func (c *charge) lost() error {
-	return &runtime.ContendedError{Resource: c.lostAt.spec.Resource, Entity: c.lostAt.entity, Conflicts: c.conflicts}
-}
-
-// told returns what r is told of what the last try met. A ContendedError promises that nothing was charged and that trying
-// again is safe: it is one only where that is so.
-func (c *charge) told(r *request) error {
-	if u, ok := errors.AsType[*runtime.UnavailableError](c.failed); ok {
-		own := *u
-		own.Attempts = r.tries
-		return &own
-	}
-	lost, ok := errors.AsType[*runtime.ContendedError](c.failed)
-	switch {
-	case !ok:
-		return c.failed
-	case !c.unknown() && !r.settle:
-		own := *lost
-		own.Attempts = r.tries
-		return &own
-	}
-	return &runtime.UnavailableError{Resource: lost.Resource, Attempts: r.tries, Throttled: c.throttled, Err: errContended}
-}
-
-var errContended = errors.New("every write lost its race against other writers")
-
 // finish notes what p did for all, the applied plan of the only leg, mends what it left, and ends them.
 func (c *charge) finish(ctx context.Context, l *leg, p *plan, all []*request) {
 	c.committed(ctx, all, 0, p)
@@ -469,20 +321,6 @@ func (c *charge) committed(ctx context.Context, all []*request, i int, p *plan) 
 	if p.path == reshape {
 		c.recordRevision(ctx)
 	}
-}
-
-// learn makes img, nil for a missing bucket, what is known: the truth as it was at seen, or predicted.
-func (l *leg) learn(img *bucket.Image, seen int64) {
-	l.view.img, l.view.truth, l.seen, l.read = img, seen != predicted, seen, false
-	l.memory.learn(img, seen)
-}
-
-// current is the view of the bucket as of now. An image from before a write of unknown outcome decides nothing.
-func (l *leg) current(now int64) view {
-	v := l.view
-	v.truth = v.truth || v.img != nil && l.sent == nil && trustworthy(l.seen, now, trusted)
-	v.yield = l.memory.yields(now)
-	return v
 }
 
 // newOp returns an id for a logical write: 72 random bits.

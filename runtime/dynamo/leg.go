@@ -1,0 +1,53 @@
+package dynamo
+
+import "github.com/sluice-go/sluice/runtime/bucket"
+
+// leg is one bucket of a charge.
+type leg struct {
+	*resource
+	want
+	settling bool // nobody acquires
+	served   int  // whose wants these are
+
+	entity string // as stored
+	kind   int
+	memory *memory
+	view   view
+	seen   int64 // when view.img was the truth
+	read   bool  // view.img was read for the next try
+
+	lacks    lack
+	withKind bool // its kind's overrides are read with its own
+	resolved bool // its overrides were read for this write
+
+	vectors scratch // what plan is made of
+	plan    plan
+	passed  bool  // the condition of plan held, in a transaction that failed elsewhere
+	sent    *sent // the last that may have been applied
+}
+
+// sent is a write of unknown outcome.
+type sent struct {
+	plan plan
+	take []int64 // by acquires
+}
+
+func (l *leg) board(sh *share) {
+	l.resource, l.entity, l.kind, l.memory = sh.resource, sh.entity, sh.kind, sh.memory
+	l.view.img, l.seen, l.shape = sh.memory.known()
+	l.view.truth = sh.truth && l.view.img == nil
+}
+
+// learn makes img, nil for a missing bucket, what is known: the truth as it was at seen, or predicted.
+func (l *leg) learn(img *bucket.Image, seen int64) {
+	l.view.img, l.view.truth, l.seen, l.read = img, seen != predicted, seen, false
+	l.memory.learn(img, seen)
+}
+
+// current is the view of the bucket as of now. An image from before a write of unknown outcome decides nothing.
+func (l *leg) current(now int64) view {
+	v := l.view
+	v.truth = v.truth || v.img != nil && l.sent == nil && trustworthy(l.seen, now, trusted)
+	v.yield = l.memory.yields(now)
+	return v
+}
