@@ -52,7 +52,7 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 func (s *session) settleLazily(r *request, later func(error)) {
 	r.ctx = context.WithoutCancel(r.ctx)
 	if !r.deadline.IsZero() {
-		r.deadline = r.deadline.Add(lazy)
+		r.deadline, r.theirs = r.deadline.Add(lazy), false
 	}
 	all := []*request{}
 	left := atomic.Int64{}

@@ -134,7 +134,7 @@ func (s *session) giving(ctx context.Context, r *request, i int) *request {
 	}
 	g := r.part(i, back)
 	g.ctx, g.called, g.settle = ctx, s.now(), true
-	g.deadline, _ = ctx.Deadline()
+	g.deadline, g.theirs = ctx.Deadline()
 	g.shares[0].buckets = nil
 	return g
 }

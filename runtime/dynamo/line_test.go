@@ -125,7 +125,7 @@ func TestReleasesOfDifferentTime(t *testing.T) {
 		}
 		a, b := acquire(), acquire()
 		g.shut()
-		hasty, cancel := context.WithTimeout(t.Context(), longestAttempt/2)
+		hasty, cancel := context.WithTimeout(t.Context(), longestSettle/2)
 		defer cancel()
 		var errHasty, err error
 		var wg sync.WaitGroup
@@ -163,7 +163,7 @@ func TestBehindAHungRelease(t *testing.T) {
 		t.Helper()
 		c.release(held[0]) // held for as long as it is waited for
 		a := c.ask(5, runtime.Budget(time.Second))
-		elapse(longestAttempt)
+		elapse(longestSettle)
 		c.pass()
 		c.waits(a, false)
 		c.end()
@@ -190,7 +190,7 @@ func TestHungRepair(t *testing.T) {
 		c.pass()
 		c.waits(back, true)
 		up := c.settle(held[1], 3)
-		elapse(longestAttempt)
+		elapse(longestSettle)
 		c.waits(back, false)
 		c.pass()
 		c.waits(up, false)

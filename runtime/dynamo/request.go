@@ -16,6 +16,7 @@ import (
 type request struct {
 	ctx      context.Context
 	deadline time.Time // the caller's, ctx's included; zero for none
+	theirs   bool      // it is ctx's, which says when it is over
 	called   int64     // ms
 	settle   bool      // debt is allowed and nothing is denied
 	shares   []share
@@ -68,7 +69,7 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 	r.ctx, r.called, r.deadline, r.work = ctx, call.Called.UnixMilli(), call.Deadline, &lone.charge
 	r.work.members = lone.member[:0]
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
-		r.deadline = d
+		r.deadline, r.theirs = d, true
 	}
 	if r.shares = lone.share[:0]; len(call.Parts[0].Buckets) > 1 {
 		r.shares = make([]share, 0, len(call.Parts[0].Buckets))
@@ -135,7 +136,7 @@ func (r *request) show() {
 func (r *request) part(i int, cost []int64) *request {
 	sh := r.shares[i]
 	sh.cost = cost
-	return &request{ctx: r.ctx, deadline: r.deadline, called: r.called, settle: r.settle, shares: []share{sh}}
+	return &request{ctx: r.ctx, deadline: r.deadline, theirs: r.theirs, called: r.called, settle: r.settle, shares: []share{sh}}
 }
 
 // at returns r's share of the i-th leg of whoever works for it, nil for none.
@@ -213,5 +214,5 @@ func (r *request) ends(err error) error {
 
 // over reports that r's caller has no more time, or has left.
 func (r *request) over() bool {
-	return r.ctx.Err() != nil || !r.deadline.IsZero() && left(r.deadline) <= 0
+	return r.ctx.Err() != nil || !r.theirs && !r.deadline.IsZero() && left(r.deadline) <= 0
 }

@@ -129,16 +129,16 @@ func longest(first time.Duration, tries int) time.Duration {
 // who works for itself cannot.
 func attempt(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
 	if len(all) == 0 {
-		return context.WithTimeout(ctx, longestAttempt)
+		return context.WithTimeout(ctx, longestSettle)
 	}
-	last, gives := all[0].deadline, true
+	last, gives, settles := all[0].deadline, true, true
 	for _, r := range all {
 		if r.deadline.IsZero() || last.IsZero() {
 			last = time.Time{}
 		} else if r.deadline.After(last) {
 			last = r.deadline
 		}
-		gives = gives && r.givesBack()
+		gives, settles = gives && r.givesBack(), settles && r.settle
 	}
 	if last.IsZero() {
 		return ctx, func() {}
@@ -154,12 +154,16 @@ func attempt(ctx context.Context, all []*request) (context.Context, context.Canc
 	if own, ok := ctx.Deadline(); all[0].done == nil && (!ok || own.After(last)) { // else ctx ends it
 		within = min(within, left(last))
 	}
-	return context.WithTimeout(ctx, min(within, longestAttempt))
+	if settles {
+		within = min(within, longestSettle)
+	}
+	return context.WithTimeout(ctx, within)
 }
 
-// The shortest try is far above what DynamoDB takes for one item. The longest leaves time for those who wait behind a request
-// that nobody answers.
 const (
+	// shortestAttempt is far above what DynamoDB takes for one item.
 	shortestAttempt = 100 * time.Millisecond
-	longestAttempt  = 500 * time.Millisecond
+	// longestSettle bounds a try that has much more time than acquires, which may wait behind it: where nobody answers, it leaves
+	// them some of theirs.
+	longestSettle = 750 * time.Millisecond
 )
