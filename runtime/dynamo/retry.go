@@ -97,10 +97,11 @@ func (c *charge) quit(r *request, err error) {
 	}
 }
 
-// soonest returns the first deadline among all who have not been told yet, zero for none.
+// soonest returns the first deadline among all who have not been told yet, zero for none. Of one that is its context's, that
+// tells.
 func soonest(all []*request) (first time.Time) {
 	for _, r := range all {
-		if d := r.deadline; !r.told && !d.IsZero() && (first.IsZero() || d.Before(first)) {
+		if d := r.deadline; !r.told && !r.theirs && !d.IsZero() && (first.IsZero() || d.Before(first)) {
 			first = d
 		}
 	}
