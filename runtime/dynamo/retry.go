@@ -130,23 +130,24 @@ func longest(first time.Duration, tries int) time.Duration {
 // who works for itself cannot.
 func attempt(ctx context.Context, all []*request) (context.Context, context.CancelFunc) {
 	if len(all) == 0 {
-		return context.WithTimeout(ctx, longestSettle)
+		return context.WithTimeout(ctx, shortestAttempt)
 	}
-	last, gives, settles := all[0].deadline, true, true
+	last, settles := all[0].deadline, true
 	for _, r := range all {
 		if r.deadline.IsZero() || last.IsZero() {
 			last = time.Time{}
 		} else if r.deadline.After(last) {
 			last = r.deadline
 		}
-		gives, settles = gives && r.givesBack(), settles && r.settle
+		settles = settles && r.settle
 	}
 	if last.IsZero() {
 		return ctx, func() {}
 	}
 	within := left(last)
 	switch {
-	case gives: // it has only one try
+	case settles: // they have much more time than acquires, which may wait behind them
+		within = max(within*3/20, shortestAttempt)
 	case len(all) == 1: // a request that nobody answers leaves time for another
 		within = max(within/2, shortestAttempt)
 	default: // they have waited for another's reply, so there are some
@@ -155,16 +156,8 @@ func attempt(ctx context.Context, all []*request) (context.Context, context.Canc
 	if own, ok := ctx.Deadline(); all[0].done == nil && (!ok || own.After(last)) { // else ctx ends it
 		within = min(within, left(last))
 	}
-	if settles {
-		within = min(within, longestSettle)
-	}
 	return context.WithTimeout(ctx, within)
 }
 
-const (
-	// shortestAttempt is far above what DynamoDB takes for one item.
-	shortestAttempt = 100 * time.Millisecond
-	// longestSettle bounds a try that has much more time than acquires, which may wait behind it: where nobody answers, it leaves
-	// them some of theirs.
-	longestSettle = 750 * time.Millisecond
-)
+// shortestAttempt is far above what DynamoDB takes for one item.
+const shortestAttempt = 100 * time.Millisecond
