@@ -40,7 +40,7 @@ func (g *gateway) embed(ctx context.Context, project limits.Project) (degraded b
 // forBatch returns g for jobs that would rather wait than be denied, but not for ever.
 func (g *gateway) forBatch(gpt4 *limits.GPT4Resource) *gateway {
 	batch := *g
-	batch.gpt4 = patient{gpt4.With(runtime.MaxWait(3 * time.Second))}
+	batch.gpt4 = patient{gpt4.With(runtime.MaxWait(5 * time.Second))}
 	return &batch
 }
 

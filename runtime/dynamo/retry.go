@@ -153,8 +153,8 @@ func attempt(ctx context.Context, all []*request) (context.Context, context.Canc
 	default: // they have waited for another's reply, so there are some
 		within = max(within*3/4, shortestAttempt)
 	}
-	if own, ok := ctx.Deadline(); all[0].done == nil && (!ok || own.After(last)) { // else ctx ends it
-		within = min(within, left(last))
+	if own, ok := ctx.Deadline(); all[0].done == nil && all[0].tries <= 1 && (!ok || own.After(last)) { // else ctx ends it
+		within = min(within, left(last)) // a later try may outlast it, rather than leave open what became of it
 	}
 	return context.WithTimeout(ctx, within)
 }
