@@ -33,7 +33,7 @@ type Event struct {
 // StoreEvent is one call to the store.
 type StoreEvent struct {
 	Resource    string  // of a read or transact over several: the first's; "" for member, which is about none
-	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, transact; read, levels (overrides), member
+	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, carry, transact; read, levels (overrides), perlimit, member
 	Buckets     int     // how many a read or transact was about, where that may be several
 	Generic     bool    // the expression was built from the item, not generated
 	Outcome     string  // applied, refused, conflict, throttled, unapplied (no connection), unknown, failed; found or missing for reads

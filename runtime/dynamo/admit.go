@@ -176,7 +176,7 @@ func (c *charge) plan(all []*request, now int64) verdict {
 			continue
 		}
 		l.plan = c.choose(&l.want, l.current(now), now)
-		l.lacks |= l.lacksWhole(&l.plan)
+		l.lacks |= l.lacksWhole(&l.plan) | c.lacksPerLimit(l)
 		switch l.plan.verdict {
 		case look:
 			l.lacks |= image

@@ -127,6 +127,11 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 	}
 	now := s.now()
 	for i, l := range c.legs {
+		if l.view.img == nil && s.perLimit { // as the next acquire will make it
+			if r.shares[i].after, err = c.prospect(ctx, l); err != nil {
+				return err
+			}
+		}
 		if img := l.view.img; img != nil && outdated(img, l.shape) { // as the next acquire will find it
 			p := planReshape(make([]int64, len(l.shape.limits)), img, l.shape, now)
 			r.shares[i].after = p.predict(img.Op)

@@ -129,7 +129,7 @@ func (c *charge) reset() {
 	c.op, c.tries, c.failed, c.met, c.cause, c.conflicts, c.throttled, c.pending = "", 0, nil, nil, nil, 0, false, nil
 	c.aboard, c.party, c.lostAt = nil, nil, c.legs[0]
 	for _, l := range c.legs {
-		l.sent, l.resolved, l.passed, l.view.truth = nil, false, false, false
+		l.sent, l.resolved, l.surveyed, l.passed, l.view.truth = nil, false, false, false, false
 		l.view.img, l.seen, l.shape = l.memory.known() // others may have written to it beside this lane
 	}
 }
@@ -149,6 +149,13 @@ func (c *charge) look(ctx context.Context) {
 		return
 	case fatal:
 		c.endAll(c.members, func(*request) error { return err })
+		return
+	case refused, conflict: // somebody else has carried the bucket over, or written to what was to be carried
+		c.tried(c.members, nil)
+		if o == conflict {
+			c.conflicts++
+		}
+		c.failed = c.lost()
 		return
 	}
 	if known != nil { // whatever the rest would say, and whatever policy there is for not being told

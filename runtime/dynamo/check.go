@@ -31,6 +31,12 @@ func (s *session) Check(ctx context.Context) error {
 			Do:   "set it by NTP: a clock ahead stops everybody's refill",
 		}
 	}
+	if v.layout == layoutCarrying && !s.perLimit {
+		return &runtime.SetupError{
+			What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside", s.table),
+			Do:   "pass dynamo.PerLimitItems() to dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
+		}
+	}
 	if v.revision > s.revision {
 		// An older binary beside newer ones works, with the buckets' own numbers: no reason not to serve.
 		s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: the table has seen a higher revision of limits.yaml: its numbers stay in force",
@@ -42,6 +48,7 @@ func (s *session) Check(ctx context.Context) error {
 // version is what a table's version item says: nothing in a table that was made by other means than ours, until the first
 // reshape.
 type version struct {
+	layout   int64
 	revision int64
 	metadata middleware.Metadata
 }
@@ -57,14 +64,13 @@ func readVersion(ctx context.Context, client Getter, table string) (version, err
 		return v, nil
 	}
 	d := codec.Decoder{Item: out.Item}
-	found := d.Int("layout")
-	v.revision = d.Int("revision")
+	v.layout, v.revision = d.Int("layout"), d.Int("revision")
 	switch {
 	case d.Err() != nil:
 		return v, &runtime.SetupError{What: fmt.Sprintf("the version item of table %s is malformed", table), Err: d.Err(),
 			Do: "restore SYSTEM# / #VERSION, or delete it"}
-	case found > layout:
-		return v, &runtime.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, found, layout),
+	case v.layout > layoutNewest:
+		return v, &runtime.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, v.layout, layoutNewest),
 			Do: "upgrade sluice"}
 	}
 	return v, nil
@@ -196,7 +202,7 @@ func (s *session) recordRevision(ctx context.Context) {
 				Key:                       versionKey(),
 				UpdateExpression:          aws.String("SET revision = :revision, layout = if_not_exists(layout, :layout)"),
 				ConditionExpression:       aws.String("attribute_not_exists(revision) OR revision < :revision"),
-				ExpressionAttributeValues: codec.Item{":revision": codec.N(s.revision), ":layout": codec.N(layout)},
+				ExpressionAttributeValues: codec.Item{":revision": codec.N(s.revision), ":layout": codec.N(layoutBuckets)},
 			})
 			if o, _ := classify(err); err != nil && o != refused {
 				s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note the revision in the table",

@@ -69,6 +69,7 @@ type Option func(*options) error
 type options struct {
 	images   int
 	attempts int
+	perLimit bool           // missing buckets may have per-limit items
 	jitter   func() float64 // in [0, 1)
 	choose   func(*want, view, int64) plan
 	joint    func(context.Context, []*request) context.Context // nil; the simulation notes whom a write serves
@@ -202,6 +203,7 @@ type session struct {
 	once       []func(*dynamodb.Options)
 	skew       skewWatch
 	recorded   sync.Once     // this revision in the table
+	carrying   sync.Once     // that per-limit items are carried over, in the table
 	closing    chan struct{} // closed when nothing is to wait any more
 	closed     sync.Once
 }

@@ -19,6 +19,7 @@ type leg struct {
 	lacks    lack
 	withKind bool // its kind's overrides are read with its own
 	resolved bool // its overrides were read for this write
+	surveyed bool // it has no per-limit items that count
 
 	vectors scratch // what plan is made of
 	plan    plan

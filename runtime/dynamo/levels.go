@@ -38,6 +38,7 @@ const (
 	levels      // the overrides
 	newest      // the overrides again, since the bucket has seen newer ones
 	whole       // the overrides together, since the bucket is to be given them
+	legacy      // its per-limit items, since the bucket is missing
 )
 
 // fresh reports that what was read at an instant may still be used. A clock that was set back makes nothing last longer.
@@ -83,6 +84,9 @@ func (l *leg) lacksWhole(p *plan) lack {
 // over it is throttled, and the rest is known.
 func (c *charge) fetch(ctx context.Context) (outcome, error) {
 	now := c.now()
+	if i := slices.IndexFunc(c.legs, func(l *leg) bool { return l.lacks&legacy != 0 }); i >= 0 {
+		return c.carryOver(ctx, c.legs[i])
+	}
 	if len(c.legs) == 1 && c.legs[0].lacks == image {
 		return c.read(ctx, c.legs[0])
 	}
@@ -156,7 +160,7 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 		}
 		l.kinds[l.kind].Store(kind)
 	}
-	next := l.shaped(own, kind)
+	next := shapeOf(l.spec, l.kind, own, kind)
 	next.whole, next.again = l.withKind && consistent, l.lacks&newest != 0
 	l.resolved, l.lacks = true, 0
 	l.memory.take(next)
@@ -173,13 +177,13 @@ func (l *leg) level(at string, items map[primaryKey]codec.Item, now int64) (*lev
 	return &level{Stored: stored, ver: ver, read: now}, nil
 }
 
-// shaped resolves levels, the more specific first. Design section 6: any change of one raises cv.
-func (l *leg) shaped(own, kind *level) *shape {
+// shapeOf resolves the levels of an entity of a kind, the more specific first. Design section 6: any change of one raises cv.
+func shapeOf(spec *runtime.Spec, kind int, own, ofKind *level) *shape {
 	return &shape{
-		limits:  runtime.Resolve(l.spec.Kinds[l.kind].Limits, own.Stored, kind.Stored),
-		removed: l.spec.Removed,
-		cv:      l.spec.Revision*revisionUnit + own.ver + kind.ver,
-		read:    min(own.read, kind.read),
+		limits:  runtime.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
+		removed: spec.Removed,
+		cv:      spec.Revision*revisionUnit + own.ver + ofKind.ver,
+		read:    min(own.read, ofKind.read),
 	}
 }
 

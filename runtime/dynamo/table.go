@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,9 +14,6 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
-
-// layout is the version of the table's layout that this package reads and writes.
-const layout = 1
 
 // The table's key and index attributes.
 const (
@@ -178,7 +174,7 @@ func versionKey() codec.Item {
 
 func versionItem() codec.Item {
 	item := versionKey()
-	item["layout"] = &types.AttributeValueMemberN{Value: strconv.Itoa(layout)}
+	item["layout"] = codec.N(layoutBuckets)
 	item["revision"] = codec.N(0)
 	return item
 }

@@ -124,11 +124,12 @@ func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 	}
 	d.seen++
 	b.Tokens, b.Consumed = d.integer(tk, tokens), d.Int(tc)
-	b.Capacity, b.Burst = d.positive(cp), d.positive(bx)
-	b.Refill, b.Period = d.positive(ra), d.positive(rp)
+	b.Capacity, b.Burst = d.Positive(cp), d.Positive(bx)
+	b.Refill, b.Period = d.Positive(ra), d.Positive(rp)
 }
 
-func (d *Decoder) positive(attr string) int64 {
+// Positive reads an integer above 0; undefined after a mistake.
+func (d *Decoder) Positive(attr string) int64 {
 	n := d.Int(attr)
 	if n < 1 && d.err == nil {
 		d.fail(attr, strconv.FormatInt(n, 10), "a positive number")

@@ -1,0 +1,178 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+)
+
+// Carrier carries buckets over from per-limit items (package perlimit) beside the acquires of processes that have
+// PerLimitItems, which do the same to each bucket that they need. It is safe for concurrent use.
+type Carrier struct {
+	api      API
+	table    string
+	now      func() time.Time
+	patience patience
+}
+
+// NewCarrier returns a Carrier for table. It does no I/O.
+func NewCarrier(client API, table string, now func() time.Time) *Carrier {
+	return &Carrier{api: client, table: table, now: now, patience: newPatience(table)}
+}
+
+// CarryState is what there is of a bucket, or what became of it.
+type CarryState uint8
+
+// The states.
+const (
+	CarryNone    CarryState = iota // nothing to carry over: no item of a limit that the schema has or had, and no bucket
+	Carryable                      // items, and no bucket yet
+	Carried                        // this call has carried it over
+	CarriedOver                    // the bucket is there, and has taken over all items, or there are none
+	CarryExpired                   // all items were taken over by a bucket, which has expired since: it was full
+	CarryBeside                    // the bucket is there beside items that it has not taken over: somebody made it without looking
+)
+
+// Carry is what there is of one bucket.
+type Carry struct {
+	State  CarryState
+	Image  *bucket.Image   // the bucket: as it is, as it was put, or, while it is Carryable, as it would be put; nil for none
+	Items  []perlimit.Item // all there are, by limit
+	Strays []string        // limits among them that the schema neither has nor had: they stay as they are
+	Write  float64         // capacity units, of what DynamoDB applied
+}
+
+// Look reads what there is of the bucket of entity, as stored, on spec's resource. It changes nothing. It fails with a
+// *runtime.InvalidError where spec gives entity's kind no bucket, with a *runtime.SetupError where an item is malformed, and
+// with a *runtime.UnavailableError when DynamoDB does not answer.
+func (c *Carrier) Look(ctx context.Context, spec *runtime.Spec, entity string) (Carry, error) {
+	found, _, err := c.look(ctx, spec, entity)
+	return found, err
+}
+
+// Carry carries the bucket over where it is Carryable: all or nothing, and once, whoever else does the same. It fails as Look
+// does, and with a *runtime.ContendedError where somebody writes to the items all the time.
+func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) (Carry, error) {
+	for try := 1; ; try++ {
+		found, b, err := c.look(ctx, spec, entity)
+		if err != nil || found.State != Carryable {
+			return found, err
+		}
+		in := b.Transaction(c.table, found.Image)
+		err = c.patience.call(ctx, func() error {
+			out, err := c.api.TransactWriteItems(ctx, in, once)
+			if err != nil {
+				return asSingle(err, len(in.TransactItems))
+			}
+			for _, used := range out.ConsumedCapacity {
+				found.Write += aws.ToFloat64(used.CapacityUnits)
+			}
+			return nil
+		})
+		if err == nil {
+			found.State = Carried
+			return found, nil
+		} else if _, lost := errors.AsType[*types.ConditionalCheckFailedException](err); !lost {
+			return found, err
+		}
+		if try == c.patience.tries {
+			return found, &runtime.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: try}
+		}
+	}
+}
+
+// asSingle returns an error of a transaction of n items as one that classify sorts as classifyTransaction does.
+func asSingle(err error, n int) error {
+	o, err := classifyTransaction(err, n)
+	switch o {
+	case refused:
+		return &types.ConditionalCheckFailedException{}
+	case conflict:
+		return &types.TransactionConflictException{Message: aws.String(err.Error())}
+	case throttled:
+		return &types.ProvisionedThroughputExceededException{Message: aws.String(err.Error())}
+	}
+	return err
+}
+
+// look reads bucket, overrides and items, and makes of them what a Carry would put.
+func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (found Carry, b *perlimit.Bucket, err error) {
+	kind := slices.IndexFunc(spec.Kinds, func(k runtime.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) })
+	if kind < 0 {
+		return found, nil, &runtime.InvalidError{
+			Resource: spec.Resource, Field: "entity", Value: entity, Reason: "is of no kind that has a bucket of it: check limits.yaml",
+		}
+	}
+	if found.Image, err = Inspect(ctx, c.api, c.table, entity, spec.Resource); err != nil {
+		return found, nil, err
+	}
+	err = c.patience.call(ctx, func() error {
+		found.Items, _, err = perLimitItems(ctx, c.api, c.table, entity, spec.Resource)
+		return err
+	})
+	if err != nil {
+		return found, nil, err
+	}
+	counting, strays := ofSchema(spec, found.Items)
+	found.Strays = strays
+	switch {
+	case found.Image != nil && len(counting) > 0:
+		found.State = CarryBeside
+	case found.Image != nil:
+		found.State = CarriedOver
+	case len(counting) > 0:
+		found.State = Carryable
+	case len(found.Items) > len(strays):
+		found.State = CarryExpired
+	}
+	if found.State != Carryable {
+		return found, nil, nil
+	}
+	shape, err := c.shape(ctx, spec, kind, entity)
+	if err != nil {
+		return found, nil, err
+	}
+	b = made(spec, shape, entity, counting, c.now().UnixMilli())
+	found.Image = b.Image()
+	return found, b, nil
+}
+
+// shape reads the overrides of entity and its kind, together and consistently.
+func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entity string) (*shape, error) {
+	at := []string{entity, spec.Kinds[kind].Name}
+	keys := []codec.Item{levelKey(spec.Resource, at[0]), levelKey(spec.Resource, at[1])}
+	items, err := (&Overrides{api: c.api, table: c.table, patience: c.patience}).read(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var both [2]*level
+	for i := range both {
+		stored, ver, err := decodeLevel(spec, at[i], items[primaryKeyOf(keys[i])])
+		if err != nil {
+			return nil, err
+		}
+		both[i] = &level{Stored: stored, ver: ver}
+	}
+	return shapeOf(spec, kind, both[0], both[1]), nil
+}
+
+// Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs without
+// PerLimitItems, and in those that are too old to know of such tables.
+func (c *Carrier) Begin(ctx context.Context) error {
+	return c.patience.call(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutBuckets, layoutCarrying) })
+}
+
+// End notes that the table holds no per-limit items any more: programs need no PerLimitItems then. The caller has looked.
+func (c *Carrier) End(ctx context.Context) error {
+	return c.patience.call(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutCarrying, layoutBuckets) })
+}

@@ -1,0 +1,186 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+)
+
+// PerLimitItems has the store look, where a bucket is missing, for items of the layout that package perlimit describes, and
+// make the bucket of them before it charges it: a query for each bucket that it creates, and, once in a bucket's life, a
+// transaction. Every program that shares the table needs it from before the first bucket is made until `sluice migrate
+// --cleanup` has removed the last such item: one without it makes full buckets beside them. Whoever wrote per-limit items
+// stops before: what is written to one that was carried over counts nowhere.
+func PerLimitItems() Option {
+	return func(o *options) error {
+		o.perLimit = true
+		return nil
+	}
+}
+
+// lacksPerLimit says that p creates a bucket that there may be per-limit items of.
+func (c *charge) lacksPerLimit(l *leg) lack {
+	if c.perLimit && l.plan.path == create && l.plan.verdict == write && !l.surveyed {
+		return legacy
+	}
+	return 0
+}
+
+// carryOver makes the missing bucket of l of its per-limit items, if there are any that count. What it writes takes nothing:
+// the charge follows, by the bucket's own paths. The outcome is that of a write.
+func (c *charge) carryOver(ctx context.Context, l *leg) (outcome, error) {
+	c.lostAt = l
+	items, o, err := c.survey(ctx, l)
+	if o != applied {
+		return o, err
+	}
+	counting, _ := ofSchema(l.spec, items)
+	if len(counting) == 0 {
+		l.surveyed, l.lacks = true, l.lacks&^legacy
+		return applied, nil
+	}
+	if len(counting) > perlimit.MostItems {
+		return fatal, tooManyItems(l.entity, l.spec.Resource, len(counting))
+	}
+	b := made(l.spec, l.shape, l.entity, counting, c.now())
+	return c.sendCarry(ctx, l, b)
+}
+
+// survey reads l's per-limit items.
+func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, outcome, error) {
+	began := c.env.Clock.Now()
+	items, units, err := perLimitItems(ctx, c.api, c.table, l.entity, l.spec.Resource)
+	event := runtime.StoreEvent{Path: "perlimit", Outcome: "found", Read: units, Took: c.env.Clock.Now().Sub(began)}
+	switch {
+	case err != nil:
+		o, _ := classify(err)
+		event.Outcome = "failed"
+		c.observe(l, event)
+		return nil, o, explain(c.table, o, err)
+	case len(items) == 0:
+		event.Outcome = "missing"
+	}
+	c.retries.answered(applied)
+	c.observe(l, event)
+	return items, applied, nil
+}
+
+// sendCarry writes b and learns of l what it leaves, or who was there before. An unknown outcome needs no care: the bucket is
+// read next, and what put it there charged nothing.
+func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (outcome, error) {
+	img := b.Image()
+	in := b.Transaction(c.table, img)
+	began := c.env.Clock.Now()
+	out, err := c.api.TransactWriteItems(ctx, in, once)
+	event := runtime.StoreEvent{Path: "carry"}
+	o, seen := applied, began.UnixMilli()
+	if err == nil {
+		for _, used := range out.ConsumedCapacity {
+			event.Write += aws.ToFloat64(used.CapacityUnits)
+		}
+		c.skew.watch(c.env, began, out.ResultMetadata)
+		c.recordCarrying(ctx)
+	} else {
+		img, seen = nil, predicted
+		if o, err = classifyTransaction(err, len(in.TransactItems)); o == refused {
+			event.Write = 2 * float64(len(in.TransactItems))
+		}
+		err = explain(c.table, o, err)
+	}
+	l.learn(img, seen)
+	c.retries.answered(o)
+	event.Outcome, event.Took = o.String(), c.env.Clock.Now().Sub(began)
+	c.observe(l, event)
+	return o, err
+}
+
+// prospect returns the bucket that a missing one's per-limit items would make, nil for none.
+func (c *charge) prospect(ctx context.Context, l *leg) (*bucket.Image, error) {
+	var items []perlimit.Item
+	p := c.patience(lookupTries)
+	err := p.call(ctx, func() error {
+		var err error
+		items, _, err = c.survey(ctx, l)
+		return err
+	})
+	counting, _ := ofSchema(l.spec, items)
+	if err != nil || len(counting) == 0 {
+		return nil, err
+	}
+	return made(l.spec, l.shape, l.entity, counting, c.now()).Image(), nil
+}
+
+// tooManyItems is the error for a bucket that one transaction cannot carry over.
+func tooManyItems(entity, resource string, n int) error {
+	return &runtime.SetupError{
+		What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d", entity, n, resource, perlimit.MostItems),
+		Do:   "delete those of limits that limits.yaml does not have",
+	}
+}
+
+// recordCarrying notes in the table, once, in the background, that buckets are being carried over: see Carrier.Begin.
+func (s *session) recordCarrying(ctx context.Context) {
+	s.carrying.Do(func() {
+		s.background.start(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
+			defer cancel()
+			if err := recordLayout(ctx, s.api, s.table, layoutBuckets, layoutCarrying); err != nil {
+				s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note in the table that per-limit items are carried over",
+					slog.String("table", s.table), slog.Any("error", err))
+			}
+		})
+	})
+}
+
+// perLimitItems reads the per-limit items of entity on resource, by limit, and what that cost.
+func perLimitItems(ctx context.Context, api API, table, entity, resource string) (items []perlimit.Item, units float64, err error) {
+	in := perlimit.Query(table, entity, resource)
+	for {
+		out, err := api.Query(ctx, in, once)
+		if err != nil {
+			return nil, units, err
+		}
+		if used := out.ConsumedCapacity; used != nil {
+			units += aws.ToFloat64(used.CapacityUnits)
+		}
+		for _, raw := range out.Items {
+			item, err := perlimit.Decode(raw)
+			if err != nil {
+				return nil, units, &runtime.SetupError{
+					What: fmt.Sprintf("the per-limit item %s is malformed", itemText(raw)), Err: err, Do: "mend or delete it",
+				}
+			}
+			items = append(items, item)
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			return items, units, nil
+		}
+	}
+}
+
+// ofSchema returns those of items that count and whose limit spec has or had, and the limits of those that it never had.
+func ofSchema(spec *runtime.Spec, items []perlimit.Item) (counting []perlimit.Item, strays []string) {
+	for _, item := range items {
+		switch {
+		case !slices.Contains(spec.Limits, item.Name) && !slices.Contains(spec.Removed, item.Name):
+			strays = append(strays, item.Name)
+		case item.Counts():
+			counting = append(counting, item)
+		}
+	}
+	return counting, strays
+}
+
+// made returns the bucket that items make under s.
+func made(spec *runtime.Spec, s *shape, entity string, items []perlimit.Item, now int64) *perlimit.Bucket {
+	return &perlimit.Bucket{
+		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: s.limits, Version: s.cv, Op: newOp(), Items: items, Now: now,
+	}
+}

@@ -1,0 +1,99 @@
+// Package perlimit knows the layout that teams come from, one item per limit, and what bucket such items make.
+//
+//	PK                     SK
+//	ENTITY#user-1          #BUCKET#gpt-4#rpm    tokens_milli, capacity_milli, burst_milli, refill_amount_milli,
+//	ENTITY#user-1          #BUCKET#gpt-4#tpm    refill_period_ms, total_consumed_milli, last_refill_ms
+//	ENTITY#user-1          #BUCKET#gpt-4        what they become: the bucket, in one transaction with their marks
+//
+// An item counts until it carries the mark migrated. The transaction puts the bucket only where there is none, and marks
+// items only as they were read: so each is carried over once, whoever else writes, and one that was carried over never
+// counts again, even when its bucket has expired, which was full then.
+package perlimit
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// Attributes of per-limit items.
+const (
+	Tokens   = "tokens_milli"
+	Capacity = "capacity_milli"
+	Burst    = "burst_milli"
+	Refill   = "refill_amount_milli"
+	Period   = "refill_period_ms"
+	Consumed = "total_consumed_milli" // may be missing: nothing was counted
+	Refilled = "last_refill_ms"
+	Migrated = "migrated" // the mark: when a bucket took the item over, ms
+)
+
+// Item is a per-limit item.
+type Item struct {
+	Entity, Resource, Name string // Name is the limit's
+	bucket.Balance
+
+	Refilled int64 // refill is claimed up to here, ms
+	Migrated int64 // when a bucket took it over, ms; 0 while it counts
+
+	raw codec.Item
+}
+
+// Counts reports that no bucket has taken i over yet.
+func (i *Item) Counts() bool { return i.Migrated == 0 }
+
+// At returns what i is worth at now, ms, as those who kept such items reckoned it: refilled since then, rounded down, at
+// most its burst. A clock that was ahead has claimed refill up to an instant to come: the bucket refills from now, so what
+// comes until then is taken off, rounded up. It is never more than i allowed.
+func (i *Item) At(now int64) int64 {
+	tokens := i.Tokens
+	if since := bucket.Sub(now, i.Refilled); since >= 0 {
+		tokens = bucket.Add(tokens, bucket.Refill(i.Limit, 0, since))
+	} else {
+		tokens = bucket.Sub(tokens, bucket.Add(bucket.Refill(i.Limit, 0, -since), 1))
+	}
+	return min(tokens, i.Burst)
+}
+
+const (
+	entityPrefix = "ENTITY#"
+	bucketPrefix = "#BUCKET#"
+)
+
+// Key takes the key of a table's item apart. It is not ok for one that is no per-limit item: a bucket has no limit in its key.
+func Key(item codec.Item) (entity, resource, limit string, ok bool) {
+	text := func(attr string) string {
+		s, _ := item[attr].(*types.AttributeValueMemberS)
+		if s == nil {
+			return ""
+		}
+		return s.Value
+	}
+	entity, isEntity := strings.CutPrefix(text("PK"), entityPrefix)
+	rest, isBucket := strings.CutPrefix(text("SK"), bucketPrefix)
+	resource, limit, ok = strings.Cut(rest, "#")
+	return entity, resource, limit, ok && isEntity && isBucket
+}
+
+// Decode reads an item. One that is no per-limit item, or a malformed attribute, is an error that names it.
+func Decode(item codec.Item) (Item, error) {
+	entity, resource, limit, ok := Key(item)
+	if !ok {
+		return Item{}, &codec.AttributeError{Attr: "SK", Got: "not that of a per-limit item", Want: bucketPrefix + "<resource>#<limit>"}
+	}
+	d := codec.Decoder{Item: item}
+	i := Item{Entity: entity, Resource: resource, Name: limit, Refilled: d.Int(Refilled), raw: item}
+	i.Tokens = d.Int(Tokens)
+	i.Capacity, i.Burst = d.Positive(Capacity), d.Positive(Burst)
+	i.Refill, i.Period = d.Positive(Refill), d.Positive(Period)
+	if item[Consumed] != nil {
+		i.Consumed = d.Int(Consumed)
+	}
+	if item[Migrated] != nil {
+		i.Migrated = d.Positive(Migrated)
+	}
+	return i, d.Err()
+}
