@@ -27,14 +27,18 @@ type Delta struct {
 	At                      time.Time
 }
 
-// AppendDelta appends what rec says limit consumed by its attribute (b_<limit>_tc), if anything. An attribute that is
-// no integer is an error that names it. Generated code calls it.
+// AppendDelta appends what rec says limit consumed by its attribute (b_<limit>_tc), if anything. A new bucket counts from
+// what it took over of its history (m_<limit>), or from nothing. An attribute that is no integer is an error that names it.
+// Generated code calls it.
 func AppendDelta(dst []Delta, rec Record, entity, resource, limit, attr string) ([]Delta, error) {
 	after, ok, err := integer(rec.New, attr)
 	if err != nil || !ok {
 		return dst, err
 	}
 	before, _, err := integer(rec.Old, attr)
+	if rec.Old == nil {
+		before, _, err = integer(rec.New, "m_"+limit)
+	}
 	if err != nil || after == before {
 		return dst, err
 	}

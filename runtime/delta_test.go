@@ -26,6 +26,12 @@ func TestAppendDelta(t *testing.T) {
 		err      string
 	}{
 		{"insert", nil, tc("7000"), 7000, ""},
+		{"insert, carried over", nil, side{"b_rpm_tc": "7000", "m_rpm": "7000"}, 0, ""},
+		{"insert, carried over and charged", nil, side{"b_rpm_tc": "7000", "m_rpm": "6500"}, 500, ""},
+		{"modify, carried over once", side{"b_rpm_tc": "7000", "m_rpm": "6500"}, side{"b_rpm_tc": "7100", "m_rpm": "6500"}, 100, ""},
+		{"another limit's history", nil, side{"b_rpm_tc": "7000", "m_tpm": "6500"}, 7000, ""},
+		{"malformed history", nil, side{"b_rpm_tc": "7000", "m_rpm": "x"}, 0,
+			`sluice: stream record: attribute m_rpm: "x", want an integer of 64 bits`},
 		{"modify", tc("7000"), tc("9000"), 2000, ""},
 		{"given back", tc("9000"), tc("8500"), -500, ""},
 		{"nothing consumed", tc("9000"), tc("9000"), 0, ""},

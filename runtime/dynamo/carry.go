@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -58,7 +59,9 @@ func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, outcome, 
 	began := c.env.Clock.Now()
 	items, units, err := perLimitItems(ctx, c.api, c.table, l.entity, l.spec.Resource)
 	event := runtime.StoreEvent{Path: "perlimit", Outcome: "found", Read: units, Took: c.env.Clock.Now().Sub(began)}
-	switch {
+	switch _, bad := errors.AsType[*runtime.SetupError](err); {
+	case bad:
+		return nil, fatal, err
 	case err != nil:
 		o, _ := classify(err)
 		event.Outcome = "failed"

@@ -137,8 +137,13 @@ func TestCheck(t *testing.T) {
 				"enable it, as `sluice table create` does: else buckets that nobody uses stay for ever",
 		},
 		"a newer layout": {
+			version: version(3, 1),
+			err:     "sluice: table TABLE has layout 3, this program knows 2; upgrade sluice",
+		},
+		"a layout with per-limit items": {
 			version: version(2, 1),
-			err:     "sluice: table TABLE has layout 2, this program knows 1; upgrade sluice",
+			err: "sluice: table TABLE holds per-limit items, which this program would make full buckets beside; " +
+				"pass dynamo.PerLimitItems() to dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
 		},
 		"a torn version item": {
 			version: torn,

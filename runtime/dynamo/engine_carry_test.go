@@ -1,0 +1,504 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+)
+
+// oldItem is a per-limit item of gpt-4: its balance, and when it was refilled, ms since t0.
+func oldItem(entity, limit string, b bucket.Balance, refilled int64) codec.Item {
+	return codec.Item{
+		"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#gpt-4#" + limit),
+		perlimit.Tokens: codec.N(b.Tokens), perlimit.Consumed: codec.N(b.Consumed), perlimit.Refilled: codec.N(t0 + refilled),
+		perlimit.Capacity: codec.N(b.Capacity), perlimit.Burst: codec.N(b.Burst),
+		perlimit.Refill: codec.N(b.Refill), perlimit.Period: codec.N(b.Period),
+	}
+}
+
+// putOld stores user-1's per-limit items on gpt-4: rpm had 40 tokens 3 s ago, which refill by 5, and tpm is full.
+func (e *engine) putOld(t testing.TB) {
+	t.Helper()
+	e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 40_000, Consumed: 7_000_000}, -3000))
+	e.put(t, oldItem("user-1", "tpm", bucket.Balance{Limit: userTPM, Tokens: 15_000_000, Consumed: 9_000_000}, -3000))
+}
+
+// marked holds the per-limit items of user-1 that are marked, and when, ms since t0: "rpm 0".
+func (e *engine) marked(t testing.TB, want ...string) {
+	t.Helper()
+	items, _, err := perLimitItems(t.Context(), e.client, e.table, "user-1", "gpt-4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, i := range items {
+		if !i.Counts() {
+			got = append(got, fmt.Sprint(i.Name, " ", i.Migrated-t0))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("marked (-want +got):\n%s", diff)
+	}
+}
+
+// carriedRow is the bucket of putOld's items at t0 less a cost.
+func carriedRow(rpm, tpm int64) row {
+	return row{CV: 1, TTL: 180, Limits: holds(45_000-rpm, 7_000_000+rpm, 15_000_000-tpm, 9_000_000+tpm)}
+}
+
+// storedCarried is stored for a bucket that was carried over from putOld's items.
+func (e *engine) storedCarried(t testing.TB, want row) {
+	t.Helper()
+	item := want.item(t)
+	item["m_rpm"], item["m_tpm"] = codec.N(7_000_000), codec.N(9_000_000)
+	got := e.get(t, bucketItemKey("user-1", "gpt-4"))
+	item["op"] = got["op"]
+	if diff := cmp.Diff(plain(item), plain(got)); diff != "" {
+		t.Errorf("the bucket, - wanted, + stored:\n%s", diff)
+	}
+}
+
+func rateDesk(t testing.TB, e *engine, api API, opts ...Option) *desk {
+	t.Helper()
+	gpt4, _ := generated(t)
+	return e.desk(t, api, withNumbers(gpt4, 1, userRPM, userTPM), append([]Option{PerLimitItems()}, opts...)...)
+}
+
+// TestCarryOver: the first acquire makes the bucket of the per-limit items, refilled until now, and charges it.
+func TestCarryOver(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	d := rateDesk(t, e, e.client)
+	lease, err := d.Acquire(t.Context(), "1", tokens{5, 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.calls(t, "read missing", "perlimit found", "carry applied", "retry applied")
+	e.storedCarried(t, carriedRow(5_000, 100_000))
+	e.marked(t, "rpm 0", "tpm 0")
+	lease.Release(t.Context())
+	e.storedCarried(t, carriedRow(0, 0))
+	if err := d.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if layout := number(e.get(t, versionKey())["layout"]); layout != layoutCarrying {
+		t.Errorf("layout %d", layout)
+	}
+
+	// One that forgot, or another process, finds the bucket: nothing is read of the old items.
+	other := rateDesk(t, e, e.client)
+	if _, err := other.Acquire(t.Context(), "1", tokens{45, 0}); err != nil {
+		t.Fatal(err)
+	}
+	other.calls(t, "read found", "retry applied")
+	_, err = other.Acquire(t.Context(), "1", tokens{1, 0})
+	if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond {
+		t.Errorf("got %v, want a denial for 600 ms", err)
+	}
+}
+
+// TestCarryOverOnce: a bucket that was carried over and has expired is created full: its marked items do not bring it back.
+func TestCarryOverOnce(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	d := rateDesk(t, e, e.client)
+	if _, err := d.Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
+		t.Fatal(err)
+	}
+	e.remove(t, bucketItemKey("user-1", "gpt-4"))
+	e.clock.set(300_000)
+	d.store = nil
+	if _, err := d.Acquire(t.Context(), "1", tokens{100, 0}); err != nil {
+		t.Fatal(err)
+	}
+	d.calls(t, "normal refused", "perlimit found", "create applied")
+	e.stored(t, row{RF: 300_000, CV: 1, TTL: 480, Limits: holds(0, 100_000, 15_000_000, 0)})
+	e.marked(t, "rpm 0", "tpm 0")
+}
+
+// TestCarryOverNothing: where there are no such items, a bucket is created as ever; and without the option they are not
+// looked for.
+func TestCarryOverNothing(t *testing.T) {
+	e := newEngine(t)
+	d := rateDesk(t, e, e.client)
+	if _, err := d.Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
+		t.Fatal(err)
+	}
+	d.calls(t, "read missing", "perlimit missing", "create applied")
+
+	gpt4, _ := generated(t)
+	without := e.desk(t, e.client, withNumbers(gpt4, 1, userRPM, userTPM))
+	if _, err := without.Acquire(t.Context(), "2", tokens{1, 0}); err != nil {
+		t.Fatal(err)
+	}
+	without.calls(t, "read missing", "create applied")
+}
+
+// TestCarryOverDenied: who asks for more than was carried over is denied by it, and the bucket stands.
+func TestCarryOverDenied(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	d := rateDesk(t, e, e.client)
+	_, err := d.Acquire(t.Context(), "1", tokens{46, 0})
+	if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond || denied.Limit != "rpm" {
+		t.Errorf("got %v, want a denial by rpm for 600 ms", err)
+	}
+	d.calls(t, "read missing", "perlimit found", "carry applied")
+	e.storedCarried(t, carriedRow(0, 0))
+}
+
+// TestCarryOverTogether: many who come at once, in several processes, carry it over once.
+func TestCarryOverTogether(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	desks := make([]*desk, 3)
+	for i := range desks {
+		desks[i] = rateDesk(t, e, e.client)
+	}
+	together(t, 12, func(i int) error {
+		_, err := desks[i%3].Acquire(t.Context(), "1", tokens{2, 1})
+		return err
+	})
+	e.storedCarried(t, carriedRow(24_000, 12_000))
+	carried := 0
+	for _, d := range desks {
+		carried += d.count("carry applied")
+	}
+	if carried != 1 {
+		t.Errorf("carried over %d times", carried)
+	}
+}
+
+// meddler does something right before a transaction is sent, and may lose its reply.
+type meddler struct {
+	API
+	before func()
+	after  func(error) error
+	times  atomic.Int64
+}
+
+func (m *meddler) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	if m.times.Add(1) > 1 {
+		return m.API.TransactWriteItems(ctx, in, opts...)
+	}
+	if m.before != nil {
+		m.before()
+	}
+	out, err := m.API.TransactWriteItems(ctx, in, opts...)
+	if m.after != nil {
+		return nil, m.after(err)
+	}
+	return out, err
+}
+
+// TestCarryOverRaces: whoever writes between the read of the items and the transaction, nothing is doubled and nothing lost.
+func TestCarryOverRaces(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		meddle   func(t *testing.T, e *engine, m *meddler)
+		rpm      int64 // that are left after an acquire of 5
+		consumed int64
+		calls    []string
+	}{
+		{"an old writer takes 10", func(t *testing.T, e *engine, m *meddler) {
+			m.before = func() {
+				e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000))
+			}
+		}, 30_000, 7_015_000, []string{
+			"read missing", "perlimit found", "carry refused", "read missing", "perlimit found", "carry applied", "retry applied",
+		}},
+		{"another process carries it over", func(t *testing.T, e *engine, m *meddler) {
+			m.before = func() {
+				if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{10, 0}); err != nil {
+					t.Error(err)
+				}
+			}
+		}, 30_000, 7_015_000, []string{"read missing", "perlimit found", "carry refused", "read found", "retry applied"}},
+		{"another process carries it over, and it expires", func(t *testing.T, e *engine, m *meddler) {
+			m.before = func() {
+				if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{10, 0}); err != nil {
+					t.Error(err)
+				}
+				e.remove(t, bucketItemKey("user-1", "gpt-4"))
+			}
+		}, 95_000, 5_000, []string{
+			"read missing", "perlimit found", "carry refused", "read missing", "perlimit found", "create applied",
+		}},
+		{"the reply is lost", func(_ *testing.T, _ *engine, m *meddler) {
+			m.after = func(error) error { return errReset }
+		}, 40_000, 7_005_000, []string{"read missing", "perlimit found", "carry unknown", "read found", "retry applied"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newEngine(t)
+			e.putOld(t)
+			m := &meddler{API: e.client}
+			test.meddle(t, e, m)
+			d := rateDesk(t, e, m)
+			_, err := d.Acquire(t.Context(), "1", tokens{5, 0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.calls(t, test.calls...)
+			if tk, tc := e.balance(t, "gpt-4", "rpm"); tk != test.rpm || tc != test.consumed {
+				t.Errorf("left %d, consumed %d; want %d and %d", tk, tc, test.rpm, test.consumed)
+			}
+		})
+	}
+}
+
+func (e *engine) remove(t testing.TB, key codec.Item) {
+	t.Helper()
+	if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: key}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCarryOverChain: each bucket of a chain is carried over by itself, before the transaction charges them all.
+func TestCarryOverChain(t *testing.T) {
+	for _, cascade := range []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated} {
+		e := newEngine(t)
+		for _, who := range []string{"user-1", "project-1"} {
+			item := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: 40_000, Consumed: 60_000}, 0)
+			item["SK"] = codec.S("#BUCKET#embeddings#rps")
+			e.put(t, item)
+		}
+		_, embeddings := generated(t)
+		h := &house{events: &events{}}
+		b := runtime.NewBuilder(New(e.client, e.table, PerLimitItems()), e.options(h.events)...)
+		h.at = append(h.at, runtime.Bind[member](b, family(embeddings, cascade, minute(1000), minute(100)),
+			func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
+		var err error
+		if h.Limiter, err = b.Limiter(); err != nil {
+			t.Fatal(err)
+		}
+		h.acquire(t, alicesHome, 30)
+		e.holding(t, "user-1 10 90", "project-1 10 90")
+		if n := h.count("carry applied"); n != 2 {
+			t.Errorf("%v: carried over %d", cascade, n)
+		}
+	}
+}
+
+// TestCarryOverShape: the bucket has the numbers in force now, overrides included; limits that were removed are marked and
+// dropped, those that nobody knows are left alone, and those that are new are full.
+func TestCarryOverShape(t *testing.T) {
+	e := newEngine(t)
+	e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(500, time.Minute), Tokens: 300_000, Consumed: 1_000}, 0))
+	e.put(t, oldItem("user-1", "rpd", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
+	e.put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
+	if _, err := e.operator(e.client, 0).Set(t.Context(), rates(), stored("user-1", "", 200)); err != nil {
+		t.Fatal(err)
+	}
+	gpt4, _ := generated(t)
+	def := withNumbers(gpt4, 1, userRPM, userTPM)
+	def.spec.Removed = []string{"rpd"}
+	d := e.desk(t, e.client, def, PerLimitItems())
+	if _, err := d.Acquire(t.Context(), "1", tokens{5, 100}); err != nil {
+		t.Fatal(err)
+	}
+	want := row{TTL: 180, Limits: map[string]bucket.Balance{
+		"rpm": {Limit: bucket.Per(200, time.Minute), Tokens: 195_000, Consumed: 6_000},
+		"tpm": {Limit: userTPM, Tokens: 14_900_000, Consumed: 100_000},
+	}}.item(t)
+	want["cv"], want["m_rpm"] = codec.N(revisionUnit+t0), codec.N(1_000)
+	got := e.get(t, bucketItemKey("user-1", "gpt-4"))
+	want["op"] = got["op"]
+	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
+		t.Errorf("the bucket, - wanted, + stored:\n%s", diff)
+	}
+	e.marked(t, "rpd 0", "rpm 0")
+}
+
+// TestCarryOverPeek shows what a carry would make, and changes nothing.
+func TestCarryOverPeek(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	d := rateDesk(t, e, e.client)
+	snapshot, err := d.Peek(t.Context(), "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tokens{45, 15_000}, snapshot.Available); diff != "" {
+		t.Errorf("available (-want +got):\n%s", diff)
+	}
+	d.calls(t, "read missing", "perlimit found")
+	e.marked(t)
+	if e.get(t, bucketItemKey("user-1", "gpt-4")) != nil {
+		t.Error("a bucket was made")
+	}
+}
+
+// TestCarryOverMalformed: an item that cannot be read is named, and nothing is written.
+func TestCarryOverMalformed(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		change     func(*testing.T, *engine)
+	}{
+		{"a text", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
+			"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it", func(t *testing.T, e *engine) {
+			item := oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM}, 0)
+			item[perlimit.Tokens] = codec.S("1")
+			e.put(t, item)
+		}},
+		{"a period of nothing", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
+			"attribute refill_period_ms: 0, want a positive number; mend or delete it", func(t *testing.T, e *engine) {
+			e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(1, 0)}, 0))
+		}},
+		{"more than a transaction takes", "sluice: user-1 has 100 per-limit items on gpt-4, and one transaction takes 99; " +
+			"delete those of limits that limits.yaml does not have", func(t *testing.T, e *engine) {
+			for i := range 100 {
+				e.put(t, oldItem("user-1", fmt.Sprint("l", i), bucket.Balance{Limit: userRPM}, 0))
+			}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newEngine(t)
+			test.change(t, e)
+			gpt4, _ := generated(t)
+			def := withNumbers(gpt4, 1, userRPM, userTPM)
+			for i := range 100 {
+				def.spec.Removed = append(def.spec.Removed, fmt.Sprint("l", i))
+			}
+			d := e.desk(t, e.client, def, PerLimitItems())
+			if _, err := d.Acquire(t.Context(), "1", tokens{1, 1}); err == nil || err.Error() != test.want {
+				t.Errorf("got  %v\nwant %s", err, test.want)
+			}
+			if e.get(t, bucketItemKey("user-1", "gpt-4")) != nil {
+				t.Error("a bucket was made")
+			}
+		})
+	}
+}
+
+// TestCarrier: what a migration sees of a bucket in each state, and does to it.
+func TestCarrier(t *testing.T) {
+	gpt4, _ := generated(t)
+	spec := withNumbers(gpt4, 1, userRPM, userTPM).spec
+	spec.Removed = []string{"rpd"}
+	for _, test := range []struct {
+		name   string
+		before func(*testing.T, *engine)
+		looks  CarryState
+		does   CarryState
+		strays string
+	}{
+		{"nothing at all", func(*testing.T, *engine) {}, CarryNone, CarryNone, ""},
+		{"items", func(t *testing.T, e *engine) { e.putOld(t) }, Carryable, Carried, ""},
+		{"a stray among them", func(t *testing.T, e *engine) {
+			e.putOld(t)
+			e.put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
+		}, Carryable, Carried, "rph"},
+		{"strays alone", func(t *testing.T, e *engine) {
+			e.put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
+		}, CarryNone, CarryNone, "rph"},
+		{"carried over before", func(t *testing.T, e *engine) {
+			e.putOld(t)
+			if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
+				t.Fatal(err)
+			}
+		}, CarriedOver, CarriedOver, ""},
+		{"a bucket alone", func(t *testing.T, e *engine) {
+			e.put(t, row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(t))
+		}, CarriedOver, CarriedOver, ""},
+		{"expired since", func(t *testing.T, e *engine) {
+			e.putOld(t)
+			if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
+				t.Fatal(err)
+			}
+			e.remove(t, bucketItemKey("user-1", "gpt-4"))
+		}, CarryExpired, CarryExpired, ""},
+		{"a bucket beside", func(t *testing.T, e *engine) {
+			e.putOld(t)
+			e.put(t, row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(t))
+		}, CarryBeside, CarryBeside, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := newEngine(t)
+			test.before(t, e)
+			c := NewCarrier(e.client, e.table, e.clock.Now)
+			saw, err := c.Look(t.Context(), spec, "user-1")
+			if err != nil || saw.State != test.looks || strings.Join(saw.Strays, " ") != test.strays {
+				t.Errorf("saw %+v, %v", saw, err)
+			}
+			did, err := c.Carry(t.Context(), spec, "user-1")
+			if err != nil || did.State != test.does {
+				t.Errorf("did %+v, %v", did, err)
+			}
+			if did.State == Carried {
+				if did.Write != 8 { // three items and an index entry, twice each
+					t.Errorf("%v write units, want 8", did.Write)
+				}
+				e.storedCarried(t, carriedRow(0, 0))
+				e.marked(t, "rpm 0", "tpm 0")
+			}
+		})
+	}
+	e := newEngine(t)
+	_, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), spec, "team-1")
+	if want := "sluice: "; !isA[*runtime.InvalidError](err) || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCarrierRaces: a Carrier that loses its race looks again.
+func TestCarrierRaces(t *testing.T) {
+	e := newEngine(t)
+	e.putOld(t)
+	m := &meddler{API: e.client, before: func() {
+		e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000))
+	}}
+	gpt4, _ := generated(t)
+	did, err := NewCarrier(m, e.table, e.clock.Now).Carry(t.Context(), withNumbers(gpt4, 1, userRPM, userTPM).spec, "user-1")
+	if err != nil || did.State != Carried || did.Image.Balances[0].Tokens != 35_000 {
+		t.Errorf("got %+v, %v", did, err)
+	}
+}
+
+// TestLayoutWhileCarrying: from Begin to End programs without PerLimitItems do not pass Check.
+func TestLayoutWhileCarrying(t *testing.T) {
+	client := dynamotest.Client(t)
+	e := &engine{client: client, table: ttlOn(t, client, func(*dynamodb.CreateTableInput) {})}
+	c := NewCarrier(client, e.table, e.clock.Now)
+	passes := func() bool {
+		text, _ := checked(t, client, e.table, 0)
+		return text == ""
+	}
+	for range 2 {
+		if err := c.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if passes() {
+			t.Error("Check passes while items are carried over")
+		}
+	}
+	for range 2 {
+		if err := c.End(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !passes() {
+			t.Error("Check fails though no items are left")
+		}
+	}
+	item := versionKey()
+	item["layout"], item["revision"] = codec.N(9), codec.N(0)
+	e.put(t, item)
+	if err := c.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := number(e.get(t, versionKey())["layout"]); got != 9 {
+		t.Errorf("Begin made of layout 9 layout %d", got)
+	}
+}
