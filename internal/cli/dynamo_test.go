@@ -20,6 +20,8 @@ import (
 	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -173,6 +175,38 @@ func TestPeek(t *testing.T) {
   rpm          100       100     100  100 every 1m     now
   tpm       15,000    10,000  15,000  10,000 every 1m  now
 `, "")
+}
+
+// TestPeekPerLimit: what is not a bucket yet is shown as it will be one; what has been carried over and has expired is not.
+func TestPeekPerLimit(t *testing.T) {
+	client := dynamotest.Client(t)
+	table := dynamotest.Table(t, client, dynamo.Table)
+	put := func(limit string, tokens, migrated int64) {
+		t.Helper()
+		item := codec.Item{
+			"PK": codec.S("ENTITY#user-123"), "SK": codec.S("#BUCKET#gpt-4#" + limit),
+			perlimit.Tokens: codec.N(tokens), perlimit.Refilled: codec.N(start.UnixMilli() - 3000),
+			perlimit.Capacity: codec.N(100_000), perlimit.Burst: codec.N(150_000), perlimit.Refill: codec.N(100_000), perlimit.Period: codec.N(60_000),
+		}
+		if migrated != 0 {
+			item[perlimit.Migrated] = codec.N(migrated)
+		}
+		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("rpm", 40_000, 0)
+	put("tpm", 150_000, 1)
+	code, out, errs := sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 0, `user-123 on gpt-4: in per-limit items, which become a bucket by its next acquire or by `+"`sluice migrate`"+`
+  LIMIT  AVAILABLE  CAPACITY  BURST  REFILL        FULL IN
+  rpm           45       100    150  100 every 1m  1m3s
+`, "")
+	put("rpm", 40_000, 1)
+	code, out, errs = sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 0, "user-123 on gpt-4: "+
+		"nothing is stored under this name: never used, expired, misspelt, "+
+		"or the arguments are the wrong way round; an unused bucket is full\n", "")
 }
 
 func TestPeekFails(t *testing.T) {

@@ -91,6 +91,16 @@ func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) 
 	}
 }
 
+// Items returns the per-limit items of entity, as stored, on resource, by limit: those that count and those that are marked. It
+// fails as Look does.
+func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []perlimit.Item, err error) {
+	err = c.patience.call(ctx, func() error {
+		items, _, err = perLimitItems(ctx, c.api, c.table, entity, resource)
+		return err
+	})
+	return items, err
+}
+
 // asSingle returns an error of a transaction of n items as one that classify sorts as classifyTransaction does.
 func asSingle(err error, n int) error {
 	o, err := classifyTransaction(err, n)
@@ -116,11 +126,7 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 	if found.Image, err = Inspect(ctx, c.api, c.table, entity, spec.Resource); err != nil {
 		return found, nil, err
 	}
-	err = c.patience.call(ctx, func() error {
-		found.Items, _, err = perLimitItems(ctx, c.api, c.table, entity, spec.Resource)
-		return err
-	})
-	if err != nil {
+	if found.Items, err = c.Items(ctx, entity, spec.Resource); err != nil {
 		return found, nil, err
 	}
 	counting, strays := ofSchema(spec, found.Items)

@@ -438,7 +438,7 @@ func TestCarrier(t *testing.T) {
 				t.Errorf("did %+v, %v", did, err)
 			}
 			if did.State == Carried {
-				if did.Write != 8 { // three items and an index entry, twice each
+				if did.Write != 8 && !dynamotest.OnLocal(t) { // three items and an index entry, twice each; Local doubles twice
 					t.Errorf("%v write units, want 8", did.Write)
 				}
 				e.storedCarried(t, carriedRow(0, 0))
