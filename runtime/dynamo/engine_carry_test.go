@@ -71,10 +71,35 @@ func (e *engine) storedCarried(t testing.TB, want row) {
 	}
 }
 
-func rateDesk(t testing.TB, e *engine, api API, opts ...Option) *desk {
+// rateDesk is a process that carries over.
+func rateDesk(t testing.TB, e *engine, api API) *desk {
 	t.Helper()
 	gpt4, _ := generated(t)
-	return e.desk(t, api, withNumbers(gpt4, 1, userRPM, userTPM), append([]Option{PerLimitItems()}, opts...)...)
+	return e.desk(t, api, withNumbers(gpt4, 1, userRPM, userTPM), PerLimitItems())
+}
+
+// carrying is a table that a test's case prepares.
+type carrying struct {
+	*testing.T
+	*engine
+}
+
+func (s carrying) has(item codec.Item) {
+	s.Helper()
+	s.put(s.T, item)
+}
+
+// carried has the items of putOld carried over by an acquire of so many.
+func (s carrying) carried(rpm int64) {
+	s.Helper()
+	if _, err := rateDesk(s.T, s.engine, s.client).Acquire(s.Context(), "1", tokens{rpm, 0}); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s carrying) expired() {
+	s.Helper()
+	s.remove(s.T, bucketItemKey("user-1", "gpt-4"))
 }
 
 // TestCarryOver: the first acquire makes the bucket of the per-limit items, refilled until now, and charges it.
@@ -208,36 +233,30 @@ func (m *meddler) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 func TestCarryOverRaces(t *testing.T) {
 	for _, test := range []struct {
 		name     string
-		meddle   func(t *testing.T, e *engine, m *meddler)
+		meddle   func(carrying, *meddler)
 		rpm      int64 // that are left after an acquire of 5
 		consumed int64
 		calls    []string
 	}{
-		{"an old writer takes 10", func(t *testing.T, e *engine, m *meddler) {
+		{"an old writer takes 10", func(s carrying, m *meddler) {
 			m.before = func() {
-				e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000))
+				s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000))
 			}
 		}, 30_000, 7_015_000, []string{
 			"read missing", "perlimit found", "carry refused", "read missing", "perlimit found", "carry applied", "retry applied",
 		}},
-		{"another process carries it over", func(t *testing.T, e *engine, m *meddler) {
-			m.before = func() {
-				if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{10, 0}); err != nil {
-					t.Error(err)
-				}
-			}
+		{"another process carries it over", func(s carrying, m *meddler) {
+			m.before = func() { s.carried(10) }
 		}, 30_000, 7_015_000, []string{"read missing", "perlimit found", "carry refused", "read found", "retry applied"}},
-		{"another process carries it over, and it expires", func(t *testing.T, e *engine, m *meddler) {
+		{"another process carries it over, and it expires", func(s carrying, m *meddler) {
 			m.before = func() {
-				if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{10, 0}); err != nil {
-					t.Error(err)
-				}
-				e.remove(t, bucketItemKey("user-1", "gpt-4"))
+				s.carried(10)
+				s.expired()
 			}
 		}, 95_000, 5_000, []string{
 			"read missing", "perlimit found", "carry refused", "read missing", "perlimit found", "create applied",
 		}},
-		{"the reply is lost", func(_ *testing.T, _ *engine, m *meddler) {
+		{"the reply is lost", func(_ carrying, m *meddler) {
 			m.after = func(error) error { return errReset }
 		}, 40_000, 7_005_000, []string{"read missing", "perlimit found", "carry unknown", "read found", "retry applied"}},
 	} {
@@ -245,7 +264,7 @@ func TestCarryOverRaces(t *testing.T) {
 			e := newEngine(t)
 			e.putOld(t)
 			m := &meddler{API: e.client}
-			test.meddle(t, e, m)
+			test.meddle(carrying{t, e}, m)
 			d := rateDesk(t, e, m)
 			_, err := d.Acquire(t.Context(), "1", tokens{5, 0})
 			if err != nil {
@@ -345,28 +364,28 @@ func TestCarryOverPeek(t *testing.T) {
 func TestCarryOverMalformed(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
-		change     func(*testing.T, *engine)
+		change     func(carrying)
 	}{
 		{"a text", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it", func(t *testing.T, e *engine) {
+			"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it", func(s carrying) {
 			item := oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM}, 0)
 			item[perlimit.Tokens] = codec.S("1")
-			e.put(t, item)
+			s.has(item)
 		}},
 		{"a period of nothing", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
-			"attribute refill_period_ms: 0, want a positive number; mend or delete it", func(t *testing.T, e *engine) {
-			e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(1, 0)}, 0))
+			"attribute refill_period_ms: 0, want a positive number; mend or delete it", func(s carrying) {
+			s.has(oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(1, 0)}, 0))
 		}},
 		{"more than a transaction takes", "sluice: user-1 has 100 per-limit items on gpt-4, and one transaction takes 99; " +
-			"delete those of limits that limits.yaml does not have", func(t *testing.T, e *engine) {
+			"delete those of limits that limits.yaml does not have", func(s carrying) {
 			for i := range 100 {
-				e.put(t, oldItem("user-1", fmt.Sprint("l", i), bucket.Balance{Limit: userRPM}, 0))
+				s.has(oldItem("user-1", fmt.Sprint("l", i), bucket.Balance{Limit: userRPM}, 0))
 			}
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
-			test.change(t, e)
+			test.change(carrying{t, e})
 			gpt4, _ := generated(t)
 			def := withNumbers(gpt4, 1, userRPM, userTPM)
 			for i := range 100 {
@@ -390,44 +409,40 @@ func TestCarrier(t *testing.T) {
 	spec.Removed = []string{"rpd"}
 	for _, test := range []struct {
 		name   string
-		before func(*testing.T, *engine)
+		before func(carrying)
 		looks  CarryState
 		does   CarryState
 		strays string
 	}{
-		{"nothing at all", func(*testing.T, *engine) {}, CarryNone, CarryNone, ""},
-		{"items", func(t *testing.T, e *engine) { e.putOld(t) }, Carryable, Carried, ""},
-		{"a stray among them", func(t *testing.T, e *engine) {
-			e.putOld(t)
-			e.put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
+		{"nothing at all", func(carrying) {}, CarryNone, CarryNone, ""},
+		{"items", func(s carrying) { s.putOld(s.T) }, Carryable, Carried, ""},
+		{"a stray among them", func(s carrying) {
+			s.putOld(s.T)
+			s.has(oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
 		}, Carryable, Carried, "rph"},
-		{"strays alone", func(t *testing.T, e *engine) {
-			e.put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
+		{"strays alone", func(s carrying) {
+			s.has(oldItem("user-1", "rph", bucket.Balance{Limit: userRPM}, 0))
 		}, CarryNone, CarryNone, "rph"},
-		{"carried over before", func(t *testing.T, e *engine) {
-			e.putOld(t)
-			if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
-				t.Fatal(err)
-			}
+		{"carried over before", func(s carrying) {
+			s.putOld(s.T)
+			s.carried(1)
 		}, CarriedOver, CarriedOver, ""},
-		{"a bucket alone", func(t *testing.T, e *engine) {
-			e.put(t, row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(t))
+		{"a bucket alone", func(s carrying) {
+			s.has(row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(s.T))
 		}, CarriedOver, CarriedOver, ""},
-		{"expired since", func(t *testing.T, e *engine) {
-			e.putOld(t)
-			if _, err := rateDesk(t, e, e.client).Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
-				t.Fatal(err)
-			}
-			e.remove(t, bucketItemKey("user-1", "gpt-4"))
+		{"expired since", func(s carrying) {
+			s.putOld(s.T)
+			s.carried(1)
+			s.expired()
 		}, CarryExpired, CarryExpired, ""},
-		{"a bucket beside", func(t *testing.T, e *engine) {
-			e.putOld(t)
-			e.put(t, row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(t))
+		{"a bucket beside", func(s carrying) {
+			s.putOld(s.T)
+			s.has(row{CV: 1, Op: "before", Limits: holds(1, 1, 1, 1)}.item(s.T))
 		}, CarryBeside, CarryBeside, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEngine(t)
-			test.before(t, e)
+			test.before(carrying{t, e})
 			c := NewCarrier(e.client, e.table, e.clock.Now)
 			saw, err := c.Look(t.Context(), spec, "user-1")
 			if err != nil || saw.State != test.looks || strings.Join(saw.Strays, " ") != test.strays {
