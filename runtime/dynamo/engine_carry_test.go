@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/google/go-cmp/cmp"
 
+	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -308,6 +310,61 @@ func TestCarryOverChain(t *testing.T) {
 		if n := h.count("carry applied"); n != 2 {
 			t.Errorf("%v: carried over %d", cascade, n)
 		}
+	}
+}
+
+// streamImage is one side of a stream's record.
+type streamImage map[string]streamtypes.AttributeValue
+
+func (i streamImage) Number(attr string) (string, bool) {
+	n, ok := i[attr].(*streamtypes.AttributeValueMemberN)
+	if !ok {
+		return "", false
+	}
+	return n.Value, true
+}
+
+func (i streamImage) Text(attr string) (string, bool) {
+	s, ok := i[attr].(*streamtypes.AttributeValueMemberS)
+	if !ok {
+		return "", false
+	}
+	return s.Value, true
+}
+
+// TestCarryOverDeltas: history that was carried over is not what was consumed today: the table's stream tells of what acquires
+// and settles took since, and of nothing else.
+func TestCarryOverDeltas(t *testing.T) {
+	e, memory := newFaulty(t)
+	e.putOld(t)
+	d := rateDesk(t, e, e.client)
+	lease, err := d.Acquire(t.Context(), "1", tokens{5, 100})
+	if err == nil {
+		err = lease.Settle(t.Context(), tokens{5, 40})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := e.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &e.table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for r := range records(t, memory.Streams(), *table.Table.LatestStreamArn) {
+		rec := runtime.Record{New: streamImage(r.Dynamodb.NewImage)}
+		if r.EventName != streamtypes.OperationTypeInsert {
+			rec.Old = streamImage(r.Dynamodb.OldImage)
+		}
+		deltas, err := limits.ExtractDeltas(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, delta := range deltas {
+			got[delta.Entity+" "+delta.Limit] += delta.Millitokens
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"user-1 rpm": 5_000, "user-1 tpm": 40_000}, got); diff != "" {
+		t.Errorf("consumed (-want +got):\n%s", diff)
 	}
 }
 
