@@ -336,6 +336,7 @@ func (i streamImage) Text(attr string) (string, bool) {
 // and settles took since, and of nothing else.
 func TestCarryOverDeltas(t *testing.T) {
 	e, memory := newFaulty(t)
+	e.ttl = time.Hour
 	e.putOld(t)
 	d := rateDesk(t, e, e.client)
 	lease, err := d.Acquire(t.Context(), "1", tokens{5, 100})
