@@ -1,0 +1,57 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/expr"
+	"github.com/sluice-go/sluice/gen/internal/words"
+)
+
+// markdown is text for GitHub, and the names of its headings so far.
+type markdown struct {
+	text strings.Builder
+	used map[string]bool
+}
+
+func (m *markdown) print(format string, args ...any) { fmt.Fprintf(&m.text, format, args...) }
+
+// heading starts a part, and returns the name by which links find it.
+func (m *markdown) heading(level int, text string) (slug string) {
+	m.print("\n%s %s\n\n", strings.Repeat("#", level), text)
+	return m.slug(text)
+}
+
+// slug returns what GitHub calls a heading in links: its letters, digits, '-' and '_', blanks as '-', and a number for one that
+// is there already.
+func (m *markdown) slug(heading string) string {
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ':
+			return '-'
+		case c == '-', c == '_', 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			return c
+		}
+		return -1
+	}, strings.ToLower(heading))
+	slug := name
+	for n := 1; m.used[slug]; n++ {
+		slug = fmt.Sprintf("%s-%d", name, n)
+	}
+	if m.used == nil {
+		m.used = make(map[string]bool)
+	}
+	m.used[slug] = true
+	return slug
+}
+
+func (m *markdown) row(cells ...string) { m.print("| %s |\n", strings.Join(cells, " | ")) }
+
+// rule separates the head of a table from its rows: --- for text, --: for numbers.
+func (m *markdown) rule(columns ...string) { m.print("|%s|\n", strings.Join(columns, "|")) }
+
+// fence ends a line of text with an expression's length, and shows it.
+func (m *markdown) fence(expression string) {
+	m.print(" (%s of %s bytes):\n\n```sql\n%s\n```\n", words.Digits(int64(len(expression)), ","), words.Digits(expr.MaxBytes, ","),
+		strings.TrimPrefix(expression, "\n"))
+}
