@@ -18,7 +18,7 @@ func (m *markdown) print(format string, args ...any) { fmt.Fprintf(&m.text, form
 
 // heading starts a part, and returns the name by which links find it.
 func (m *markdown) heading(level int, text string) (slug string) {
-	m.print("\n%s %s\n\n", strings.Repeat("#", level), text)
+	m.print("\n%s %s\n", strings.Repeat("#", level), text)
 	return m.slug(text)
 }
 
@@ -45,10 +45,22 @@ func (m *markdown) slug(heading string) string {
 	return slug
 }
 
-func (m *markdown) row(cells ...string) { m.print("| %s |\n", strings.Join(cells, " | ")) }
+// table starts a table. A column of numbers is aligned by its title's colon.
+func (m *markdown) table(titles ...string) {
+	rule := make([]string, len(titles))
+	for i, title := range titles {
+		rule[i] = "---"
+		if number, ok := strings.CutSuffix(title, ":"); ok {
+			titles[i], rule[i] = number, "--:"
+		}
+	}
+	m.print("\n")
+	m.row(titles...)
+	m.print("|%s|\n", strings.Join(rule, "|"))
+}
 
-// rule separates the head of a table from its rows: --- for text, --: for numbers.
-func (m *markdown) rule(columns ...string) { m.print("|%s|\n", strings.Join(columns, "|")) }
+// row goes on with a table.
+func (m *markdown) row(cells ...string) { m.print("| %s |\n", strings.Join(cells, " | ")) }
 
 // fence ends a line of text with an expression's length, and shows it.
 func (m *markdown) fence(expression string) {

@@ -33,12 +33,12 @@ func Document(p *model.Package) []byte {
 	title := "What runs on DynamoDB"
 	top.print("%s\n<!-- source: %s -->\n", Header, p.Source)
 	top.heading(1, title)
-	top.print("What calls under the limits of `%s` write to the table, what guards it, and what it costs. Generated, for review:\n"+
+	top.print("\nWhat calls under the limits of `%s` write to the table, what guards it, and what it costs. Generated, for review:\n"+
 		"the diff of this file is what a change of the schema changes there.\n\n", p.Source)
 
 	body.slug(title)
 	contents(top, "How to read this", body.heading(2, "How to read this"))
-	body.print("%s", reading)
+	body.print("\n%s", reading)
 	meanings(body)
 	for _, r := range p.Resources {
 		contents(top, "`"+r.Name+"`", body.heading(2, "`"+r.Name+"`"))
@@ -52,10 +52,9 @@ func contents(m *markdown, text, slug string) { m.print("- [%s](#%s)\n", text, s
 
 // meanings explains the rows of the tables that follow.
 func meanings(m *markdown) {
-	m.print("\nCosts are in DynamoDB's capacity units, for write (WCU) and for read (RCU), in these cases:\n\n")
-	m.row("case", "is")
-	m.rule("---", "---")
-	for _, o := range Outcomes() {
+	m.print("\nCosts are in DynamoDB's capacity units, for write (WCU) and for read (RCU), in these cases:\n")
+	m.table("case", "is")
+	for _, o := range outcomes() {
 		m.row(o.String(), o.meaning())
 	}
 	m.print(`
@@ -68,6 +67,7 @@ costs a unit more. Limits that an item has room for count as much as its largest
 // resource prints what there is to say of one resource.
 func resource(m *markdown, r *model.Resource) {
 	if r.Doc != "" {
+		m.print("\n")
 		for line := range strings.Lines(r.Doc) {
 			m.print("%s\n", strings.TrimRight("> "+line, " \n"))
 		}
@@ -76,15 +76,12 @@ func resource(m *markdown, r *model.Resource) {
 	costs(m, r)
 	sizes(m, r)
 	m.heading(3, "Expressions")
-	for i, p := range expr.Paths(r) {
-		if i > 0 {
-			m.print("\n")
-		}
+	for _, p := range expr.Paths(r) {
 		name := strings.ToLower(p.Method)
 		if p.Update == "" {
-			m.print("**%s** puts the item, on condition", name)
+			m.print("\n**%s** puts the item, on condition", name)
 		} else {
-			m.print("**%s** updates", name)
+			m.print("\n**%s** updates", name)
 			m.fence(p.Update)
 			m.print("\non condition")
 		}
@@ -95,8 +92,7 @@ func resource(m *markdown, r *model.Resource) {
 // limits says each limit in words, kind by kind.
 func limits(m *markdown, r *model.Resource) {
 	m.heading(3, "Limits")
-	m.row("bucket of", "limit", "allows")
-	m.rule("---", "---", "---")
+	m.table("bucket of", "limit", "allows")
 	for _, c := range r.Charged {
 		for i, l := range r.Limits {
 			m.row(c.Kind.Name, "`"+l.Name+"`", limit(c.Numbers[i]))
@@ -113,23 +109,22 @@ func limits(m *markdown, r *model.Resource) {
 // costs says what each outcome costs a call for an entity of each kind.
 func costs(m *markdown, r *model.Resource) {
 	m.heading(3, "Cost")
-	head, rule := []string{"for"}, []string{"---"}
+	titles := []string{"for"}
 	for _, c := range r.Charged {
 		var chain []string
 		for _, b := range chainOf(r, c) {
 			chain = append(chain, b.Kind.Name)
 		}
-		head, rule = append(head, words.List(chain, "and")), append(rule, "--:")
+		titles = append(titles, words.List(chain, "and")+":")
 	}
-	m.row(head...)
-	m.rule(rule...)
-	for _, o := range Outcomes() {
+	m.table(titles...)
+	for _, o := range outcomes() {
 		if !o.happens(r) {
 			continue
 		}
 		cells := []string{o.String()}
 		for _, c := range r.Charged {
-			cells = append(cells, Cost(o, r, c, typicalID).String())
+			cells = append(cells, cost(o, r, c).String())
 		}
 		m.row(cells...)
 	}
@@ -156,8 +151,7 @@ func manner(r *model.Resource) string {
 // sizes says how large the item of each kind is.
 func sizes(m *markdown, r *model.Resource) {
 	m.heading(3, "Size")
-	m.row("item of", "new", "at most", "passes 1 KB")
-	m.rule("---", "--:", "--:", "---")
+	m.table("item of", "new:", "at most:", "passes 1 KB")
 	for _, c := range r.Charged {
 		s := sizeOf(r, c, typicalID)
 		m.row(c.Kind.Name, words.Digits(int64(s.New), ","), words.Digits(int64(s.Most), ","), passing(r, c))
@@ -167,14 +161,19 @@ func sizes(m *markdown, r *model.Resource) {
 // passing says what makes an item cost another unit.
 func passing(r *model.Resource, c *model.Charged) string {
 	id, ok := idPassing(r, c)
-	more := limitsPassing(r, c)
-	switch {
-	case more == 0 && id == 1:
+	if id == 1 {
 		return "with every id"
-	case more == 0:
-		return fmt.Sprintf("with ids of %d bytes", id)
-	case !ok:
-		return fmt.Sprintf("with %d more limits", more)
 	}
-	return fmt.Sprintf("with ids of %d bytes, or %d more limits", id, more)
+	var with []string
+	if ok {
+		with = append(with, fmt.Sprintf("ids of %d bytes", id))
+	}
+	switch more := limitsPassing(r, c); more {
+	case 0: // it has, by then
+	case 1:
+		with = append(with, "1 more limit")
+	default:
+		with = append(with, fmt.Sprintf("%d more limits", more))
+	}
+	return "with " + words.List(with, "or")
 }

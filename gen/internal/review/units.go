@@ -7,98 +7,103 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// Outcome is how a call ends, or what may come on top.
-type Outcome int
+// outcome is how a call ends, or what may come on top.
+type outcome int
 
 // The outcomes, in the order in which they are shown.
 const (
-	Admit Outcome = iota
-	DenySeen
-	Deny
-	Undo
-	Settle
-	Release
-	Reshape
-	Contended
-	Cold
-	Fresh
-	Overrides
-	outcomes
+	admit outcome = iota
+	denySeen
+	deny
+	undo
+	settle
+	release
+	reshape
+	contended
+	cold
+	fresh
+	expired
+	overrides
+	outcomeCount
 )
 
-// Outcomes returns all, in order.
-func Outcomes() []Outcome {
-	all := make([]Outcome, outcomes)
+// outcomes returns all, in order.
+func outcomes() []outcome {
+	all := make([]outcome, outcomeCount)
 	for i := range all {
-		all[i] = Outcome(i)
+		all[i] = outcome(i)
 	}
 	return all
 }
 
 // happens reports that calls on r can end so.
-func (o Outcome) happens(r *model.Resource) bool {
-	return o != Undo || cascades(r) && r.Cascade != cascadeAtomic
+func (o outcome) happens(r *model.Resource) bool {
+	return o != undo || cascades(r) && r.Cascade != cascadeAtomic
 }
 
 // String is the outcome's name in tables.
-func (o Outcome) String() string {
+func (o outcome) String() string {
 	switch o {
-	case Admit:
+	case admit:
 		return "admit"
-	case DenySeen:
+	case denySeen:
 		return "deny, by what was just seen"
-	case Deny:
+	case deny:
 		return "deny"
-	case Undo:
+	case undo:
 		return "deny, by the last of a chain"
-	case Settle:
+	case settle:
 		return "settle"
-	case Release:
+	case release:
 		return "release"
-	case Reshape:
+	case reshape:
 		return "reshape and admit"
-	case Contended:
+	case contended:
 		return "besides: a race lost"
-	case Cold:
+	case cold:
 		return "besides: cold"
-	case Fresh:
+	case fresh:
 		return "besides: new buckets"
+	case expired:
+		return "besides: expired buckets"
 	}
 	return "besides: overrides due"
 }
 
 // meaning says in the document what is behind the name.
-func (o Outcome) meaning() string {
+func (o outcome) meaning() string {
 	switch o {
-	case Admit:
+	case admit:
 		return "the steady state: buckets are remembered, nothing is read; who comes while a write is under way shares the next"
-	case DenySeen:
+	case denySeen:
 		return "within a second of a read, a refusal or a write of its own that showed the balances; a transaction shows none"
-	case Deny:
+	case deny:
 		return "otherwise: balances are read before a caller is turned away"
-	case Undo:
+	case undo:
 		return "with `cascade: compensated`: what the others were charged is given back"
-	case Settle:
+	case settle:
 		return "more or less was used than was taken; nothing if it was just that"
-	case Release:
+	case release:
 		return "all is given back"
-	case Reshape:
-		return "the first after `revision` was raised or an override changed; one write more tells the table of a revision, once a process"
-	case Contended:
+	case reshape:
+		return "the first after `revision` was raised (once a process, 1 WCU more) or overrides changed (2 RCU more for each bucket)"
+	case contended:
 		return "another process was faster: DynamoDB bills a refused write as an applied one"
-	case Cold:
+	case cold:
 		return "the first call of a process on these buckets reads each, and two levels of overrides"
-	case Fresh:
+	case fresh:
 		return "GSI2 gets the keys of a bucket, this once; no update touches an index"
+	case expired:
+		return "idle for twice the time that fills them, and deleted since: a write fails, then they are new"
 	}
 	return "once a minute the two levels of each bucket are read again, at half a unit"
 }
 
-// Units are capacity units, at most: a process that knows a kind's overrides already reads fewer.
-type Units struct{ Read, Write int }
+// units are capacity units, at most: a process that knows a kind's overrides already reads fewer.
+type units struct{ Read, Write int }
 
 // String is what tables say: 4 WCU.
-func (u Units) String() string {
+func (u units) String() string {
 	switch {
 	case u.Write > 0:
 		return strconv.Itoa(u.Write) + " WCU"
@@ -108,13 +113,13 @@ func (u Units) String() string {
 	return "nothing"
 }
 
-// Cost returns what an outcome costs a call for an entity of kind c, whose ids, and those of its ancestors, have so many bytes.
-// Reads take a unit for each item: none comes near the 4 KB that one pays for, as long as expressions fit theirs.
-func Cost(o Outcome, r *model.Resource, c *model.Charged, id int) Units {
+// cost returns what an outcome costs a call for an entity of kind c, with typical ids. Reads take a unit for each item: none
+// comes near the 4 KB that one pays for, as long as expressions fit theirs.
+func cost(o outcome, r *model.Resource, c *model.Charged) units {
 	chain := chainOf(r, c)
 	together, largest, last := 0, 0, 0 // write units of the buckets on their own
 	for _, bucket := range chain {
-		last = (sizeOf(r, bucket, id).Most + unitBytes - 1) / unitBytes
+		last = (sizeOf(r, bucket, typicalID).Most + unitBytes - 1) / unitBytes
 		together, largest = together+last, max(largest, last)
 	}
 	twice := 1
@@ -122,28 +127,30 @@ func Cost(o Outcome, r *model.Resource, c *model.Charged, id int) Units {
 		twice = 2
 	}
 	switch o {
-	case Admit, Reshape:
-		return Units{Write: twice * together}
-	case DenySeen:
-		return Units{}
-	case Deny, Overrides:
-		return Units{Read: len(chain)}
-	case Undo:
+	case admit, reshape:
+		return units{Write: twice * together}
+	case denySeen:
+		return units{}
+	case deny, overrides:
+		return units{Read: len(chain)}
+	case undo:
 		if len(chain) == 1 || twice == 2 {
-			return Units{}
+			return units{}
 		}
-		return Units{Write: 2*together - last}
-	case Settle, Release:
-		return Units{Write: together}
-	case Contended:
+		return units{Write: 2*together - last}
+	case settle, release:
+		return units{Write: together}
+	case contended:
 		if twice == 1 { // one bucket at a time
-			return Units{Write: largest}
+			return units{Write: largest}
 		}
-		return Units{Write: twice * together}
-	case Cold:
-		return Units{Read: 3 * len(chain)}
+		return units{Write: twice * together}
+	case cold:
+		return units{Read: 3 * len(chain)}
+	case expired: // a write that finds no item takes a unit, whatever it was to write
+		return units{Write: 2 * twice * len(chain)}
 	}
-	return Units{Write: twice * len(chain)}
+	return units{Write: twice * len(chain)}
 }
 
 // cascadeAtomic is runtime's name of the cascade that needs a transaction.
