@@ -1,7 +1,7 @@
 // Package gen turns a limits.yaml into a typed Go package, and into EXPRESSIONS.md, which reviewers of a change read.
 //
 //	limits.yaml -> schema (what it says) -> model (every name) -> expr (what DynamoDB runs) -> emit (Go)
-//	                                                                                       -> review (Markdown)
+//	                                                                                        -> review (Markdown)
 //
 // Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written, or
 // compared with what is there. Load stops at the schema, for commands that read and write tables. gen never imports
