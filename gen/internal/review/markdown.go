@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// markdown is text for GitHub, and the names of its headings so far.
+// markdown is text for GitHub.
 type markdown struct {
 	text strings.Builder
-	used map[string]bool
+	used map[string]int // names of headings so far, with how many of the same name came after
 }
 
 func (m *markdown) print(format string, args ...any) { fmt.Fprintf(&m.text, format, args...) }
@@ -34,14 +34,18 @@ func (m *markdown) slug(heading string) string {
 		}
 		return -1
 	}, strings.ToLower(heading))
-	slug := name
-	for n := 1; m.used[slug]; n++ {
-		slug = fmt.Sprintf("%s-%d", name, n)
-	}
 	if m.used == nil {
-		m.used = make(map[string]bool)
+		m.used = make(map[string]int)
 	}
-	m.used[slug] = true
+	slug := name
+	for {
+		if _, used := m.used[slug]; !used {
+			break
+		}
+		m.used[name]++
+		slug = fmt.Sprintf("%s-%d", name, m.used[name])
+	}
+	m.used[slug] = 0
 	return slug
 }
 

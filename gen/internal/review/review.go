@@ -58,10 +58,10 @@ func meanings(m *markdown) {
 		m.row(o.String(), o.meaning())
 	}
 	m.print(`
-The sizes of items are in bytes, names and values: *new* is a full bucket as created, and *at most* has all digits that its
-numbers can get. Ids are taken to have %d bytes, as UUIDs have, and each further one makes 3. From %s bytes on every write
-costs a unit more. Limits that an item has room for count as much as its largest.
-`, typicalID, words.Digits(unitBytes+1, ","))
+Sizes are in bytes, names and values of an item: *new* as created, *at most* with all digits that the schema's numbers can
+come to. Ids are taken to have %d bytes, as UUIDs have; each byte more makes %d. Once an item passes 1 KB, by longer ids or by
+more limits as large as its largest, every write of it costs a unit more.
+`, typicalID, idTimes)
 }
 
 // resource prints what there is to say of one resource.

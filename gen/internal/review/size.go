@@ -30,6 +30,7 @@ const (
 const (
 	unitBytes = 1 << 10 // of an item that a write unit pays for
 	mostID    = 256     // bytes of an id
+	idTimes   = 3       // that an item has it: in PK, in GSI2SK and in entity_id
 	milli     = 1000    // millitokens of a token
 )
 
@@ -85,12 +86,9 @@ func pairs(digits int) int { return (digits + 1) / 2 }
 // idPassing returns from how many bytes of an id on the item takes more than one write unit pays for; ok is false if no id is
 // that long.
 func idPassing(r *model.Resource, c *model.Charged) (bytes int, ok bool) {
-	for bytes = 1; bytes <= mostID; bytes++ {
-		if sizeOf(r, c, bytes).Most > unitBytes {
-			return bytes, true
-		}
-	}
-	return 0, false
+	left := unitBytes - sizeOf(r, c, 0).Most
+	bytes = max(1, left/idTimes+1)
+	return bytes, bytes <= mostID
 }
 
 // limitsPassing returns how many more limits, as large as the largest, make the item take more than one write unit pays for: 0 if

@@ -90,13 +90,13 @@ func (o outcome) meaning() string {
 	case contended:
 		return "another process was faster: DynamoDB bills a refused write as an applied one"
 	case cold:
-		return "the first call of a process on these buckets reads each, and two levels of overrides"
+		return "the first call of a process on these buckets reads each, and overrides for each: its own and its kind's"
 	case fresh:
 		return "GSI2 gets the keys of a bucket, this once; no update touches an index"
 	case expired:
 		return "idle for twice the time that fills them, and deleted since: a write fails, then they are new"
 	}
-	return "once a minute the two levels of each bucket are read again, at half a unit"
+	return "once a minute both are read again for each bucket, at half a unit; a kind's once for all its buckets"
 }
 
 // units are capacity units, at most: a process that knows a kind's overrides already reads fewer.
