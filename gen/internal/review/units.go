@@ -86,7 +86,7 @@ func (o outcome) meaning() string {
 	case release:
 		return "all is given back"
 	case reshape:
-		return "the first after `revision` was raised (once a process, 1 WCU more) or overrides changed (2 RCU more for each bucket)"
+		return "the first after `revision` was raised or overrides changed (2 RCU more for each such bucket); once a process, 1 WCU more"
 	case contended:
 		return "another process was faster: DynamoDB bills a refused write as an applied one"
 	case cold:
