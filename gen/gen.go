@@ -1,6 +1,7 @@
-// Package gen turns a limits.yaml into a typed Go package.
+// Package gen turns a limits.yaml into a typed Go package, and into EXPRESSIONS.md, which reviewers of a change read.
 //
 //	limits.yaml -> schema (what it says) -> model (every name) -> expr (what DynamoDB runs) -> emit (Go)
+//	                                                                                        -> review (Markdown)
 //
 // Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written, or
 // compared with what is there. Load stops at the schema, for commands that read and write tables. gen never imports
@@ -16,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/digest"
 	"github.com/sluice-go/sluice/gen/internal/emit"
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/review"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
@@ -52,13 +54,17 @@ func Run(cfg Config) (*Result, error) {
 		return nil, problems
 	}
 
-	files, err := emit.Files(model.Of(s, filepath.Base(cfg.Schema)), digest.Of(s))
+	p := model.Of(s, filepath.Base(cfg.Schema))
+	files, err := emit.Files(p, digest.Of(s))
 	if err != nil {
 		return nil, err
 	}
 	r := &Result{}
 	for _, f := range files {
 		r.add(filepath.Join(out, f.Name), f.Data)
+	}
+	if p.DynamoDB {
+		r.add(filepath.Join(out, review.File), review.Document(p))
 	}
 	r.add(strings.TrimSuffix(cfg.Schema, filepath.Ext(cfg.Schema))+".schema.json", schema.JSONSchema())
 	if err := r.compare(out, filepath.Dir(cfg.Schema)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"go/format"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +58,14 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
+// goFiles returns the Go files below dir, by path.
+func goFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := tree(t, dir)
+	maps.DeleteFunc(files, func(path, _ string) bool { return filepath.Ext(path) != ".go" })
+	return files
+}
+
 // generate runs the generator on dir's limits.yaml and writes.
 func generate(t *testing.T, dir string) {
 	t.Helper()
@@ -93,7 +102,7 @@ func TestGolden(t *testing.T) {
 			if diff := cmp.Diff(tree(t, out), got); diff != "" {
 				t.Errorf("output differs (-want +got), run go test ./gen -update if that is right:\n%s", diff)
 			}
-			for file, src := range got {
+			for file, src := range goFiles(t, filepath.Join(work, "out")) {
 				formatted, err := format.Source([]byte(src))
 				if err != nil || !bytes.Equal(formatted, []byte(src)) {
 					t.Errorf("%s is not as gofmt has it: %v", file, err)

@@ -25,7 +25,7 @@ func TestDeclared(t *testing.T) {
 			}
 			declared := s.Declared()
 			unused := slices.DeleteFunc(s.Declared(), func(name string) bool { return strings.HasSuffix(name, "Script") })
-			for file, src := range tree(t, filepath.Join(dir, "out")) {
+			for file, src := range goFiles(t, filepath.Join(dir, "out")) {
 				f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.SkipObjectResolution)
 				if err != nil {
 					t.Fatal(err)
@@ -87,7 +87,7 @@ func topLevel(f *ast.File) []string {
 // TestDocumented: every exported symbol of generated code has a doc comment.
 func TestDocumented(t *testing.T) {
 	for name, dir := range cases(t, "golden") {
-		for file, src := range tree(t, filepath.Join(dir, "out")) {
+		for file, src := range goFiles(t, filepath.Join(dir, "out")) {
 			f, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				t.Fatal(err)

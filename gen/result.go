@@ -14,6 +14,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/sluice-go/sluice/gen/internal/emit"
+	"github.com/sluice-go/sluice/gen/internal/review"
 )
 
 // Result is what a schema gives, held against what is there. Its files are sorted by path.
@@ -76,7 +77,7 @@ func (r *Result) compare(out, root string) error {
 
 // cure says what to do about a file that is in the way. Where the schema for editors goes is not a setting.
 func cure(path string) string {
-	if strings.HasSuffix(path, ".go") {
+	if filepath.Ext(path) != ".json" {
 		return "move it, or set go.out to another folder"
 	}
 	return "rename or remove it"
@@ -113,7 +114,7 @@ func (r *Result) findStale(out string) error {
 	}
 	for _, e := range entries {
 		path := filepath.Join(out, e.Name())
-		if !e.Type().IsRegular() || filepath.Ext(path) != ".go" ||
+		if !e.Type().IsRegular() || filepath.Ext(path) != ".go" && e.Name() != review.File ||
 			slices.ContainsFunc(r.Files, func(f File) bool { return f.Path == path }) {
 			continue
 		}
@@ -128,11 +129,16 @@ func (r *Result) findStale(out string) error {
 	return nil
 }
 
-// ours reports whether a file that is there was generated: Go by its first line, the schema for editors by its $id.
+// ours reports whether a file that is there was generated: Go and the review's document by the first line, the schema for
+// editors by its $id.
 func ours(path string, present []byte) bool {
-	if strings.HasSuffix(path, ".go") {
-		line, _, _ := bytes.Cut(present, []byte("\n"))
-		return string(bytes.TrimRight(line, "\r")) == emit.Header
+	line, _, _ := bytes.Cut(present, []byte("\n"))
+	first := string(bytes.TrimRight(line, "\r"))
+	switch filepath.Ext(path) {
+	case ".go":
+		return first == emit.Header
+	case ".md":
+		return first == review.Header
 	}
 	return bytes.Contains(present, []byte(`"$id": "https://github.com/sluice-go/sluice/`))
 }

@@ -18,7 +18,7 @@ func TestWrite(t *testing.T) {
 	cfg := schemaAt(t, dir, numbers)
 	generate(t, dir)
 	want := []string{
-		"limits.schema.json", "limits.yaml",
+		"limits.schema.json", "limits.yaml", "limits/EXPRESSIONS.md",
 		"limits/api.go", "limits/api_dynamodb.go", "limits/api_test.go",
 		"limits/deltas.go", "limits/entities.go", "limits/entities_test.go",
 		"limits/jobs.go", "limits/jobs_dynamodb.go", "limits/jobs_test.go",
@@ -88,7 +88,7 @@ func TestWrite(t *testing.T) {
 func TestForeignFile(t *testing.T) {
 	const goOut = "move it, or set go.out to another folder"
 	for file, cure := range map[string]string{
-		"limits/limits.go": goOut, "limits/api_test.go": goOut, "limits.schema.json": "rename or remove it",
+		"limits/limits.go": goOut, "limits/api_test.go": goOut, "limits/EXPRESSIONS.md": goOut, "limits.schema.json": "rename or remove it",
 	} {
 		t.Run(file, func(t *testing.T) {
 			dir := t.TempDir()

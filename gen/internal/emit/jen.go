@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
-	"strconv"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
+
+	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
 // This file is all that knows jennifer's traps:
@@ -146,25 +147,7 @@ func fold(line string, width int) []string {
 func raw(text string) *jen.Statement { return jen.Op("`" + text + "`") }
 
 // num returns n with its digits in groups of three.
-func num(n int64) *jen.Statement { return jen.Op(digits(n, "_")) }
-
-// digits returns n with its digits in groups of three.
-func digits(n int64, sep string) string {
-	s := strconv.FormatInt(n, 10)
-	start := len(s) % 3
-	if s[0] == '-' {
-		start = 1 + (len(s)-1)%3
-	}
-	var b strings.Builder
-	b.WriteString(s[:start])
-	for ; start < len(s); start += 3 {
-		if start > 0 && s[start-1] != '-' {
-			b.WriteString(sep)
-		}
-		b.WriteString(s[start : start+3])
-	}
-	return b.String()
-}
+func num(n int64) *jen.Statement { return jen.Op(words.Digits(n, "_")) }
 
 // pair is key: value in a composite literal.
 func pair(key string, value jen.Code) *jen.Statement { return jen.Id(key).Op(":").Add(value) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/digest"
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
 // limits prints limits.go: the package's doc, the handshake, the Limiter, errors and digests.
@@ -40,14 +41,14 @@ func packageDoc(p *model.Package) string {
 	case n == 1:
 		s += "resource " + resources[0]
 	case n <= manyResources:
-		s += "resources " + list(resources, "and")
+		s += "resources " + words.List(resources, "and")
 	default:
 		s += resourceNames(resources)
 	}
 	if len(kinds) == 1 {
 		return s + ", for entities of kind " + kinds[0] + "."
 	}
-	return s + ", for entities of the kinds " + list(kinds, "and") + "."
+	return s + ", for entities of the kinds " + words.List(kinds, "and") + "."
 }
 
 // limiter prints the Limiter and its constructor.
@@ -59,7 +60,7 @@ func limiter(f *file, p *model.Package) {
 		longest = max(longest, len(r.Const))
 	}
 	for _, r := range p.Resources {
-		says := fmt.Sprintf("%s limits %s by %s, for %s.", r.Const, r.Name, list(limitNames(r), "and"), list(chargedChains(r, plain), "and"))
+		says := fmt.Sprintf("%s limits %s by %s, for %s.", r.Const, r.Name, words.List(limitNames(r), "and"), words.List(chargedChains(r, plain), "and"))
 		fields = append(fields, field(about(says, r.Doc)), jen.Id(r.Const).Op("*").Id(r.Resource))
 		before := tab + longest + len(": runtime.Bind[]") + len(r.Entity)
 		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Add(

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
 // resource prints what no store has a part in: names, types, numbers and vectors.
@@ -14,7 +15,7 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 	constants(f, r)
 	aliases(f, r)
 
-	f.decl(fmt.Sprintf("%s is who may be charged for %s: %s.", r.Entity, r.Name, list(chargedChains(r, article), "or")),
+	f.decl(fmt.Sprintf("%s is who may be charged for %s: %s.", r.Entity, r.Name, words.List(chargedChains(r, article), "or")),
 		jen.Type().Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()))
 
 	cost(f, r)
@@ -146,7 +147,7 @@ func specKind(r *model.Resource, k *model.Kind) jen.Code {
 		if c.Kind == k {
 			return lines(name, prefix, pair("Parent", parent),
 				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int, l *model.Limit) jen.Code {
-					return noted(l.Name+": "+numbers(c.Numbers[i]), parameters(c.Numbers[i]))
+					return noted(l.Name+": "+words.Numbers(c.Numbers[i]), parameters(c.Numbers[i]))
 				})...))),
 				pair("PerCall", slice(jen.Int64(), each(c.PerCall, func(_ int, n int64) jen.Code { return num(n) }))),
 			)

@@ -3,52 +3,10 @@ package emit
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
-	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
 )
-
-// numbers says what n is, in words: 100 per minute, burst 150.
-func numbers(n schema.Numbers) string {
-	s := digits(n.Capacity, ",")
-	if n.Refill == n.Capacity {
-		s += " per " + period(n.Period)
-	} else {
-		s += ", refilled by " + digits(n.Refill, ",") + " per " + period(n.Period)
-	}
-	if n.Burst != n.Capacity {
-		s += ", burst " + digits(n.Burst, ",")
-	}
-	return s
-}
-
-// period says how long d is: minute, 5 minutes, 1,500 milliseconds.
-func period(d time.Duration) string {
-	for _, u := range []struct {
-		unit time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		switch {
-		case d == u.unit:
-			return u.name
-		case d%u.unit == 0:
-			return digits(int64(d/u.unit), ",") + " " + u.name + "s"
-		}
-	}
-	if d == time.Millisecond {
-		return "millisecond"
-	}
-	return digits(d.Milliseconds(), ",") + " milliseconds"
-}
-
-// list joins words: a, b and c.
-func list(words []string, last string) string {
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
-	}
-	return strings.Join(words, "")
-}
 
 // article puts a or an before a name.
 func article(name string) string {
@@ -144,7 +102,7 @@ func chargedChains(r *model.Resource, with func(string) string) []string {
 			along = append(along, k.Type)
 		}
 		if len(along) > 0 {
-			names[i] += " (then its " + list(along, "and") + " too)"
+			names[i] += " (then its " + words.List(along, "and") + " too)"
 		}
 	}
 	return names
@@ -168,7 +126,7 @@ func resourceNames(names []string) string {
 	if n := len(names); n > manyResources {
 		return fmt.Sprintf("%d resources", n)
 	}
-	return list(names, "and")
+	return words.List(names, "and")
 }
 
 // manyResources is from when on comments count resources.
@@ -198,15 +156,15 @@ func zeroNote(r *model.Resource, i int) string {
 	var kinds []string
 	for _, c := range r.Charged {
 		same = same && c.PerCall[i] == r.Charged[0].PerCall[i]
-		kinds = append(kinds, fmt.Sprintf("%s for %s", digits(c.PerCall[i], ","), article(c.Kind.Type)))
+		kinds = append(kinds, fmt.Sprintf("%s for %s", words.Digits(c.PerCall[i], ","), article(c.Kind.Type)))
 	}
 	switch {
 	case !same:
-		return "0 means " + list(kinds, "and") + " (per_call)"
+		return "0 means " + words.List(kinds, "and") + " (per_call)"
 	case r.Charged[0].PerCall[i] == 0:
 		return ""
 	}
-	return "0 means " + digits(r.Charged[0].PerCall[i], ",") + " (per_call)"
+	return "0 means " + words.Digits(r.Charged[0].PerCall[i], ",") + " (per_call)"
 }
 
 // bucketNumbers lists what each kind's bucket holds.
@@ -215,7 +173,7 @@ func bucketNumbers(r *model.Resource) string {
 	for _, c := range r.Charged {
 		limits := make([]string, len(r.Limits))
 		for i, l := range r.Limits {
-			limits[i] = l.Name + " " + numbers(c.Numbers[i])
+			limits[i] = l.Name + " " + words.Numbers(c.Numbers[i])
 		}
 		fmt.Fprintf(&b, "\n  - %s: %s", c.Kind.Type, strings.Join(limits, "; "))
 	}

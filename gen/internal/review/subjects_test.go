@@ -1,0 +1,148 @@
+package review
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+	chains "github.com/sluice-go/sluice/gen/testdata/golden/chains/out"
+	many "github.com/sluice-go/sluice/gen/testdata/golden/many/out"
+	"github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// modelOf returns the model of a schema, and of it a resource and a kind that it charges.
+func modelOf(t testing.TB, path, resource, kind string) (*model.Resource, *model.Charged) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, problems := schema.Read(path, text)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, r := range model.Of(s, filepath.Base(path)).Resources {
+		for _, c := range r.Charged {
+			if r.Name == resource && c.Kind.Name == kind {
+				return r, c
+			}
+		}
+	}
+	t.Fatalf("%s has no %s for a %s", path, resource, kind)
+	return nil, nil
+}
+
+// uuid is an id as long as the document assumes them.
+const uuid = "0b2f6a54-9c1d-4e0e-8a3b-5d7f1c2e4a68"
+
+// calls is what a process does for one entity, on one generated resource.
+type calls struct {
+	acquire  func(n int64) (lease, error)
+	top      func(n int64) (lease, error) // for the last of its chain alone
+	override func() error                 // gives the entity another number
+}
+
+// lease is what is left to do after an acquire.
+type lease struct {
+	settle  func(n int64) error
+	release func()
+}
+
+// callsFor is the calls on a resource for who, whose chain ends with top. other is an override.
+func callsFor[E runtime.Entity, C, L any](
+	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, L], who, top E, cost func(int64) C, other L,
+) calls {
+	t.Helper()
+	acquire := func(e E) func(n int64) (lease, error) {
+		return func(n int64) (lease, error) {
+			l, err := r.Acquire(t.Context(), e, cost(n))
+			return lease{
+				settle:  func(n int64) error { return l.Settle(t.Context(), cost(n)) },
+				release: func() { l.Release(context.WithoutCancel(t.Context())) },
+			}, err
+		}
+	}
+	return calls{acquire: acquire(who), top: acquire(top), override: func() error {
+		_, err := config.Entity(who).Set(t.Context(), other, "")
+		return err
+	}}
+}
+
+// subject is a generated resource, a kind that it charges, and how a process is made that calls for one of that kind.
+type subject struct {
+	schema, resource, kind string
+	most                   int64         // what a bucket of the kind holds
+	full                   time.Duration // how long it takes to be full
+	process                func(*testing.T, runtime.Store, ...runtime.Option) calls
+}
+
+// subjects are resources of every cascade, with chains of one, two and three buckets, and one whose items pass 1 KB.
+func subjects() []subject {
+	const demo, nested, wide = "../../../limits.yaml", "../../testdata/golden/chains/limits.yaml", "../../testdata/golden/many/limits.yaml"
+	opened := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	project := generated.Project{ID: uuid}
+	gpt4 := func(who generated.GPT4Entity) func(*testing.T, runtime.Store, ...runtime.Option) calls {
+		return func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := generated.New(store, opts...)
+			opened(t, err)
+			return callsFor(t, l.GPT4, l.Config.GPT4, who, generated.GPT4Entity(project),
+				func(n int64) generated.GPT4Cost { return generated.GPT4Cost{RPM: n} },
+				generated.GPT4Limits{RPM: new(bucket.Per(2000, time.Minute))})
+		}
+	}
+	org := chains.Org{ID: uuid}
+	team := chains.Project{ID: uuid, Team: chains.Team{Org: org}}
+	chat := func(who chains.ChatEntity) func(*testing.T, runtime.Store, ...runtime.Option) calls {
+		return func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := chains.New(store, opts...)
+			opened(t, err)
+			return callsFor(t, l.Chat, l.Config.Chat, who, chains.ChatEntity(org),
+				func(n int64) chains.ChatCost { return chains.ChatCost{RPM: n} },
+				chains.ChatLimits{RPM: new(bucket.Per(200, time.Minute))})
+		}
+	}
+	return []subject{
+		{demo, "gpt-4", "user", 100, time.Minute, gpt4(generated.User{ID: uuid, Project: project})},
+		{demo, "gpt-4", "project", 1000, time.Minute, gpt4(project)},
+		{demo, "embeddings", "project", 20, time.Second, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := generated.New(store, opts...)
+			opened(t, err)
+			return callsFor(t, l.Embeddings, l.Config.Embeddings, generated.EmbeddingsEntity(project), generated.EmbeddingsEntity(project),
+				func(n int64) generated.EmbeddingsCost { return generated.EmbeddingsCost{RPS: n} },
+				generated.EmbeddingsLimits{RPS: new(bucket.Per(40, time.Second))})
+		}},
+		{nested, "chat", "user", 100, time.Minute, chat(chains.User{ID: uuid, Project: team})},
+		{nested, "chat", "project", 100, time.Minute, chat(team)},
+		{nested, "jobs", "user", 100, 24 * time.Hour, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := chains.New(store, opts...)
+			opened(t, err)
+			return callsFor(t, l.Jobs, l.Config.Jobs, chains.JobsEntity(chains.User{ID: uuid, Project: team}), chains.JobsEntity(org),
+				func(n int64) chains.JobsCost { return chains.JobsCost{RPD: n} },
+				chains.JobsLimits{RPD: new(bucket.Per(200, 24*time.Hour))})
+		}},
+		{wide, "api", "user", 24, time.Minute, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := many.New(store, opts...)
+			opened(t, err)
+			user := many.APIEntity(many.User{ID: uuid})
+			return callsFor(t, l.API, l.Config.API, user, user,
+				func(n int64) many.APICost { return many.APICost{Axx: n} },
+				many.APILimits{Axx: new(bucket.Per(48, time.Minute))})
+		}},
+	}
+}

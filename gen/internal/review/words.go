@@ -1,0 +1,78 @@
+package review
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
+)
+
+// limit says what n is and how it feels: 100 per minute, burst 150: 1 token every 600 ms, empty to full in 90 s.
+func limit(n schema.Numbers) string {
+	return words.Numbers(n) + ": " + pace(n) + ", empty to full in " + fullIn(n)
+}
+
+// pace says how fast tokens come: one at a time, or, where they come faster than instants are told apart, many.
+func pace(n schema.Numbers) string {
+	ms := n.Period.Milliseconds()
+	if n.Refill <= ms {
+		every, exact := span(big.NewRat(ms, n.Refill))
+		return about(exact) + "1 token every " + every
+	}
+	many, exact := rounded(big.NewRat(n.Refill, ms))
+	return about(exact) + many + " tokens every ms"
+}
+
+// fullIn says how long an empty bucket takes to be full.
+func fullIn(n schema.Numbers) string {
+	ms := new(big.Rat).Mul(big.NewRat(n.Burst, 1), big.NewRat(n.Period.Milliseconds(), n.Refill))
+	in, exact := span(ms)
+	return about(exact) + in
+}
+
+func about(exact bool) string {
+	if exact {
+		return ""
+	}
+	return "about "
+}
+
+// span says how long so many milliseconds are, in the unit that makes it a number of one to three digits where one does.
+func span(ms *big.Rat) (text string, exact bool) {
+	unit, name := int64(1), "ms"
+	for _, u := range []struct {
+		ms   int64
+		name string
+		from int64 // ms: from when on the unit is used
+	}{{1_000, "s", 1_000}, {60_000, "min", 120_000}, {3_600_000, "h", 7_200_000}, {86_400_000, "days", 172_800_000}} {
+		if ms.Cmp(big.NewRat(u.from, 1)) >= 0 {
+			unit, name = u.ms, u.name
+		}
+	}
+	text, exact = rounded(new(big.Rat).Quo(ms, big.NewRat(unit, 1)))
+	return text + " " + name, exact
+}
+
+// rounded returns n, which is positive, with three digits that count, or all in front of the point; exact says that no other
+// was left out.
+func rounded(n *big.Rat) (text string, exact bool) {
+	decimals := 0
+	for least := big.NewRat(100, 1); decimals < mostDecimals && n.Cmp(least) < 0; decimals++ {
+		least.Quo(least, big.NewRat(10, 1))
+	}
+	text = n.FloatString(decimals)
+	shown, _ := new(big.Rat).SetString(text)
+	whole, fraction, _ := strings.Cut(text, ".")
+	if count, err := strconv.ParseInt(whole, 10, 64); err == nil {
+		whole = words.Digits(count, ",")
+	}
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		whole += "." + fraction
+	}
+	return whole, shown.Cmp(n) == 0
+}
+
+// mostDecimals are enough for what a schema allows: ten million tokens a second fill a bucket of one in 0.0001 ms.
+const mostDecimals = 6

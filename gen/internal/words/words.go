@@ -1,0 +1,69 @@
+// Package words says a schema's numbers in words, as generated code and its review have them.
+package words
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// Numbers says what n is: 100 per minute, burst 150.
+func Numbers(n schema.Numbers) string {
+	s := Digits(n.Capacity, ",")
+	if n.Refill == n.Capacity {
+		s += " per " + period(n.Period)
+	} else {
+		s += ", refilled by " + Digits(n.Refill, ",") + " per " + period(n.Period)
+	}
+	if n.Burst != n.Capacity {
+		s += ", burst " + Digits(n.Burst, ",")
+	}
+	return s
+}
+
+// period says how long d is: minute, 5 minutes, 1,500 milliseconds.
+func period(d time.Duration) string {
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		switch {
+		case d == u.unit:
+			return u.name
+		case d%u.unit == 0:
+			return Digits(int64(d/u.unit), ",") + " " + u.name + "s"
+		}
+	}
+	if d == time.Millisecond {
+		return "millisecond"
+	}
+	return Digits(d.Milliseconds(), ",") + " milliseconds"
+}
+
+// Digits returns n with its digits in groups of three.
+func Digits(n int64, sep string) string {
+	s := strconv.FormatInt(n, 10)
+	start := len(s) % 3
+	if s[0] == '-' {
+		start = 1 + (len(s)-1)%3
+	}
+	var b strings.Builder
+	b.WriteString(s[:start])
+	for ; start < len(s); start += 3 {
+		if start > 0 && s[start-1] != '-' {
+			b.WriteString(sep)
+		}
+		b.WriteString(s[start : start+3])
+	}
+	return b.String()
+}
+
+// List joins words: a, b and c.
+func List(words []string, last string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
