@@ -118,3 +118,6 @@ func ifAny(before, text string) string {
 	}
 	return before + quote(text)
 }
+
+// Place names a limit, or a kind, of a resource as Exception.At does.
+func Place(resource, of string) string { return resource + "/" + of }
