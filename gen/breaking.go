@@ -16,9 +16,8 @@ type BreakingRule = breaking.Rule
 // BreakingRules returns every rule, in the order in which they are listed.
 func BreakingRules() []BreakingRule { return breaking.Rules() }
 
-// Breaking returns what the limits.yaml at path breaks of what old says, which name calls by; sorted by place, those
-// included that the file takes as they are (Ignored). A nil old is that of a file that was not there: all is new then, and
-// nothing breaks. The error is a Problems if the file at path is at fault.
+// Breaking returns what the limits.yaml at path breaks of an old one, which errors call by name: sorted by place, and with
+// those that the file takes as they are (Ignored).
 func Breaking(path, name string, old []byte) ([]BreakingChange, error) {
 	after, problems, err := read(path)
 	switch {
@@ -27,8 +26,6 @@ func Breaking(path, name string, old []byte) ([]BreakingChange, error) {
 	case len(problems) > 0:
 		problems.Sort()
 		return nil, problems
-	case old == nil:
-		return nil, nil
 	}
 	before, problems := schema.Read(name, old)
 	if len(problems) > 0 {

@@ -191,7 +191,7 @@ resources:
 	}
 }
 
-// TestBreakingErrors: mistakes of either file, and that of a file which is not there.
+// TestBreakingErrors: mistakes of either file.
 func TestBreakingErrors(t *testing.T) {
 	cfg := schemaAt(t, t.TempDir(), numbers)
 	if _, err := Breaking(cfg.Schema, "old.yaml", []byte(numbers)); err != nil {
@@ -202,11 +202,11 @@ func TestBreakingErrors(t *testing.T) {
 		!strings.HasSuffix(err.Error(), "\ngit:v1:limits.yaml:12:30: ZERO_NUMBER: capacity is 0: it must be at least 1") {
 		t.Errorf("a mistake in the old file: %v", err)
 	}
-	changes, err := Breaking(cfg.Schema, "old.yaml", nil)
-	if err != nil || changes != nil {
-		t.Errorf("no old file: %v, %v", changes, err)
+	if _, err := Breaking(cfg.Schema+".none", "old.yaml", []byte(numbers)); err == nil || !strings.HasSuffix(err.Error(), "(sluice init writes one)") {
+		t.Errorf("no new file: %v", err)
 	}
-	if _, err := Breaking(cfg.Schema+".none", "old.yaml", nil); err == nil {
-		t.Error("no new file: no error")
+	wrong := schemaAt(t, t.TempDir(), strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))
+	if _, err := Breaking(wrong.Schema, "old.yaml", []byte(numbers)); err == nil || err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
+		t.Errorf("a mistake in the new file: %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func (r Rule) misplaced(s *schema.Schema, at string) string {
 	case slices.Contains(known, at), len(known) == 0: // that there is none has been reported
 		return ""
 	case !r.gone:
-		return about + ", and there is none of that name: " + schema.Cure(at, known)
+		return about + ", and there is none of that name: remove the entry if it is gone; " + schema.Cure(at, known)
 	case cut < 0:
 		return about + ": write both, with the slash"
 	case resource(s, at[:cut]) == nil:
