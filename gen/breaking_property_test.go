@@ -84,14 +84,15 @@ func (d drawn) text(rnd *rand.Rand) string {
 // TestBreakingProperty: a schema breaks nothing of itself, in whatever order it is written; and what any other breaks is in
 // its file, sorted, each once, on a line, of a rule, at a place that ignore_only takes, which silences it and nothing else.
 func TestBreakingProperty(t *testing.T) {
+	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 1))
 		a, b := draw(t, "a "), draw(t, "b ")
-		if changes := breaks(t, a.text(rnd), a.text(rnd)); len(changes) > 0 {
+		if changes := breaks(t, dir, a.text(rnd), a.text(rnd)); len(changes) > 0 {
 			t.Fatalf("a schema breaks something of itself:\n%s", lines(changes))
 		}
 		old, after := a.text(rnd), b.text(rnd)
-		changes := breaks(t, old, after)
+		changes := breaks(t, dir, old, after)
 		for i, c := range changes {
 			rule := slices.IndexFunc(BreakingRules(), func(r BreakingRule) bool { return r.ID == c.Rule })
 			switch {
@@ -113,7 +114,7 @@ func TestBreakingProperty(t *testing.T) {
 		if ignored.Place != "" {
 			text = fmt.Sprintf("breaking: {ignore_only: [{rule: %s, at: %s, reason: so}]}\n", ignored.Rule, ignored.Place)
 		}
-		for i, c := range breaks(t, old, after+text) {
+		for i, c := range breaks(t, dir, old, after+text) {
 			want := changes[i]
 			if c.Rule == ignored.Rule && c.Place == ignored.Place {
 				want.Ignored = "so"

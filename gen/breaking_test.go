@@ -26,7 +26,7 @@ func TestBreaking(t *testing.T) {
 				}
 				return data
 			}
-			changes := breaks(t, string(text("old.yaml")), string(text("new.yaml")))
+			changes := breaks(t, t.TempDir(), string(text("old.yaml")), string(text("new.yaml")))
 			if !slices.ContainsFunc(changes, func(c BreakingChange) bool { return c.Rule == rule.ID }) {
 				t.Errorf("%s does not fire", rule.ID)
 			}
@@ -52,18 +52,13 @@ func TestBreaking(t *testing.T) {
 	}
 }
 
-// breaks returns what the change from one text to another breaks.
+// breaks returns what the change from one text to another breaks. It writes to dir.
 func breaks(t interface {
 	Fatalf(format string, args ...any)
 	Helper()
-}, old, after string,
+}, dir, old, after string,
 ) []BreakingChange {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "breaking")
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "new.yaml")
 	if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
 		t.Fatalf("%v", err)
@@ -136,6 +131,15 @@ resources:
 			"revision: 3", "revision: 4", "      rps: {capacity: 10, every: 1s, per_call: 1}\n", "", "[old]", "[old, rps]",
 		}, "GO_NAME_CHANGED"},
 
+		{"added parent that is charged, by no cascade", []string{
+			"org: {}, robot: {}}", "org: {}, robot: {parent: user}}", "    removed: [old]", "    removed: [old]\n    cascade: none",
+		}, ""},
+		{"added charged kind, above, by no cascade", []string{
+			"    entities: {user: {}, robot: {}}", "    entities: {user: {}, robot: {}, org: {}}\n    cascade: none",
+		}, ""},
+		{"added parent for a kind that is charged nowhere", []string{
+			"revision: 3", "revision: 4", "org: {}, robot: {}}\n", "org: {parent: team}, robot: {}, team: {}}\n", "    entities: {org: {}}", "    entities: {team: {}}",
+		}, "KIND_UNCHARGED"},
 		{"numbers under the old revision", []string{"capacity: 10,", "capacity: 20,"}, "REVISION_REUSED"},
 		{"added charged kind, above", []string{"entities: {user: {}, robot: {}}", "entities: {user: {}, robot: {}, org: {}}"}, "ANCESTOR_CHARGED"},
 		{"added parent that is charged", []string{
@@ -150,13 +154,61 @@ resources:
 				}
 				after = strings.Replace(after, tc.edits[i], tc.edits[i+1], 1)
 			}
-			changes := breaks(t, old, after)
+			changes := breaks(t, t.TempDir(), old, after)
 			var fired []string
 			for _, c := range changes {
 				fired = append(fired, c.Rule)
 			}
 			if got := strings.Join(fired, " "); got != tc.want {
 				t.Errorf("got %q, want %q:\n%s", got, tc.want, lines(changes))
+			}
+		})
+	}
+}
+
+// TestBreakingRenames tells what has another name from what is gone.
+func TestBreakingRenames(t *testing.T) {
+	const head = "version: 1\nrevision: 1\ngo: {package: limits}\nentities: {user: {}, org: {}}\nresources:\n"
+	resource := func(name string, limits ...string) string {
+		return "  " + name + ":\n    limits:\n      " + strings.Join(limits, "\n      ") + "\n"
+	}
+	const ten, twenty, thirtyOf = ": {capacity: 10, every: 1s}", ": {capacity: 20, every: 1s}", ": {capacity: 30}"
+	users := func(text, restated string) string { return text + "    entities: {user: {" + restated + "}}\n" }
+	for _, tc := range []struct{ name, old, after, want string }{
+		{
+			"one of two limits", users(resource("api", "a"+ten, "b"+ten), ""), users(resource("api", "c"+ten), ""),
+			"LIMIT_REMOVED api/b, LIMIT_RENAMED api/a",
+		},
+		{"both of two limits", users(resource("api", "a"+ten, "b"+ten), ""), users(resource("api", "c"+ten, "d"+ten), ""),
+			"LIMIT_RENAMED api/a, LIMIT_RENAMED api/b"},
+		{"to no limit that was there", users(resource("api", "a"+ten, "b"+ten), ""), users(resource("api", "b"+ten), ""), "LIMIT_REMOVED api/a"},
+		{"to no limit of other numbers", users(resource("api", "a"+ten), ""), users(resource("api", "b"+twenty), ""), "LIMIT_REMOVED api/a"},
+		{"to no limit of other numbers for a kind", users(resource("api", "a"+ten), ""), users(resource("api", "b"+ten), "b"+thirtyOf), "LIMIT_REMOVED api/a"},
+		{
+			"to no limit of other numbers for new kinds", users(resource("api", "a"+ten), "a"+thirtyOf), users(resource("api", "b"+twenty), "b"+thirtyOf),
+			"LIMIT_REMOVED api/a",
+		},
+		{
+			"one of two resources", users(resource("one", "a"+ten), "") + users(resource("two", "a"+ten), ""), users(resource("three", "a"+ten), ""),
+			"RESOURCE_REMOVED two, RESOURCE_RENAMED one",
+		},
+		{
+			"to no resource that was there", users(resource("one", "a"+ten), "") + users(resource("two", "a"+ten), ""), users(resource("two", "a"+ten), ""),
+			"RESOURCE_REMOVED one",
+		},
+		{"to no resource with more limits", users(resource("one", "a"+ten), ""), users(resource("three", "a"+ten, "b"+ten), ""), "RESOURCE_REMOVED one"},
+		{"to no resource of other numbers", users(resource("one", "a"+ten), ""), users(resource("three", "a"+twenty), ""), "RESOURCE_REMOVED one"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, c := range breaks(t, t.TempDir(), head+tc.old, strings.Replace(head, "revision: 1", "revision: 2", 1)+tc.after) {
+				if c.Category == "STORED_DATA" {
+					got = append(got, c.Rule+" "+c.Place)
+				}
+			}
+			slices.Sort(got)
+			if got := strings.Join(got, ", "); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}
@@ -179,7 +231,7 @@ resources:
   ignore_only: [{rule: ON_UNAVAILABLE_CHANGED, at: api, reason: asked for}]
 `
 	var got []string
-	for _, c := range breaks(t, old, after) {
+	for _, c := range breaks(t, t.TempDir(), old, after) {
 		got = append(got, c.Place+" "+c.Rule+" "+c.Category+" "+c.Ignored)
 	}
 	want := []string{

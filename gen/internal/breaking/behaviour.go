@@ -70,8 +70,10 @@ func perCallChanged(c *comparison) {
 
 func cascadeChanged(c *comparison) {
 	for o, n := range c.resources() {
-		if o.Cascade == n.Cascade || !cascades(c.old, o) && !cascades(c.new, n) {
-			continue // no call has an ancestor to charge
+		was := o.Cascade == schema.CascadeNone || cascades(c.old, o)
+		is := n.Cascade == schema.CascadeNone || cascades(c.new, n)
+		if o.Cascade == n.Cascade || !was || !is {
+			continue // no call had, or has, an ancestor to charge
 		}
 		does := "a bucket that refuses has the others charged and given back, and calls may briefly be refused for that"
 		switch {

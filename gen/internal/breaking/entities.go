@@ -29,7 +29,7 @@ func kindUncharged(c *comparison) {
 				numbers[i] = l.Name + " " + was.Limits[i].String()
 			}
 			c.report(n.Pos, schema.Place(n.Name, k.Name), "%s had a bucket for each %s (%s) and no longer has: these limits end, what is stored of them is "+
-				"read by nothing, and calls that pass a %s do not compile; put %s back into entities of %s",
+				"read by nothing, and calls that pass %s do not compile; put %s back into entities of %s",
 				n.Name, k.Name, strings.Join(numbers, "; "), k.GoName, k.Name, n.Name)
 		}
 	}
@@ -43,7 +43,7 @@ func parentChanged(c *comparison) {
 		}
 		field := c.old.Kinds[o.Parent].GoName
 		if is == "" {
-			c.report(n.ParentPos, n.Name, "kind %s had parent %s and has none: calls of a %s no longer charge its %s, what sluice entity put has stored of "+
+			c.report(n.ParentPos, n.Name, "kind %s had parent %s and has none: calls that pass %s no longer charge its %s, what sluice entity put has stored of "+
 				"them is read by nothing, and %sByID and field %s of %s are gone; put parent: %s back",
 				n.Name, was, n.GoName, was, n.GoName, field, n.GoName, was)
 			continue
@@ -73,7 +73,7 @@ func entityChain(c *comparison) {
 			continue // parents that nothing charges may stay empty
 		}
 		is := c.new.Kinds[n.Parent]
-		c.report(n.ParentPos, n.Name, "kind %s had no parent and has %s: a %s{ID: ..} without %s compiles as before, but its calls on %s fail with an "+
+		c.report(n.ParentPos, n.Name, "kind %s had no parent and has %s: %s{ID: ..} without %s compiles as before, but its calls on %s fail with an "+
 			"InvalidError, and those of ParseEntity look for a parent that is not stored; pass %s, or store it (sluice entity put %s-<id> "+
 			"--parent %s-<id>) and use %sByID",
 			n.Name, is.Name, n.GoName, is.GoName, strings.Join(by, ", "), is.GoName, n.Name, is.Name, n.GoName)
@@ -110,9 +110,9 @@ func ancestorCharged(c *comparison) {
 				}
 			}
 			if len(below) > 0 {
-				c.report(is.Pos, schema.Place(n.Name, above.Name), "%s had no bucket for kind %s and has one: calls of a %s take from it too, at the price of "+
+				c.report(is.Pos, schema.Place(n.Name, above.Name), "%s had no bucket for kind %s and has one: calls that pass %s take from it too, at the price of "+
 					"its write, are denied when it is empty, and fail with an InvalidError where the %s has no ID; see that callers pass it, and "+
-					"that the numbers are enough for all below", n.Name, above.Name, strings.Join(below, ", of a "), above.GoName)
+					"that the numbers are enough for all below", n.Name, above.Name, strings.Join(below, " or "), above.GoName)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func (c *comparison) goLimits(o, n *schema.Resource) {
 		switch j := limit(n, l.Name); {
 		case j >= 0 && n.Limits[j].GoName != l.GoName:
 			c.goName(n.Limits[j].Pos, place, what, n.Limits[j].GoName, l.GoName)
-		case j < 0 && !slices.ContainsFunc(n.Limits, func(m *schema.Limit) bool { return m.GoName == l.GoName }):
+		case !slices.ContainsFunc(n.Limits, func(m *schema.Limit) bool { return m.GoName == l.GoName }):
 			c.goName(n.Pos, place, what, "", l.GoName)
 		}
 	}
