@@ -1,7 +1,7 @@
 // Package breaking tells what a change of limits.yaml does to what is there already: buckets and overrides in the table,
 // and callers of the generated package.
 //
-//	old, new Schema -> each Rule's check -> Findings     (this file, then one file per category)
+//	old, new Schema -> each Rule's check -> Findings     (this file, then one per part of a schema, or per category)
 //	breaking: in limits.yaml -> Check                    (exceptions.go)
 //
 // Two schemas are compared as they were read: a key that is written out with its default changes nothing.
