@@ -87,6 +87,48 @@ func TestRevision(t *testing.T) {
 	}
 }
 
+// TestRemovedReused gives a limit a name that was in removed: refused until the schema says why, at that place or of the rule,
+// and forgotten once that is generated.
+func TestRemovedReused(t *testing.T) {
+	reused := strings.NewReplacer("revision: 3", "revision: 4", "limits: {rpm", "limits: {old: {capacity: 1, every: 1s}, rpm", "    removed: [old]\n", "").Replace(numbers)
+	elsewhere := strings.ReplaceAll(reused, "jobs:", "tasks:")
+	const refused = "12:14: REMOVED_REUSED: limit old of jobs has a name that was in removed: a bucket that was not written since goes on with the " +
+		"balance it had then, instead of starting full, and overrides stored under the name apply again; choose another name, or say under " +
+		"breaking why no bucket has it: ignore_only: [{rule: REMOVED_REUSED, at: jobs/old, reason: ...}]"
+	for _, tc := range []struct{ name, text, want string }{
+		{"reused", reused, refused},
+		{"with a higher revision", strings.Replace(reused, "revision: 4", "revision: 40", 1), refused},
+		{"not reused", numbers, ""},
+		{"of another resource", elsewhere, ""},
+		{"said", reused + "breaking: {ignore_only: [{rule: REMOVED_REUSED, at: jobs/old, reason: never deployed}]}\n", ""},
+		{"said of all", reused + "breaking: {except: [{rule: REMOVED_REUSED, reason: never deployed}]}\n", ""},
+		{"said of another", reused + "breaking: {ignore_only: [{rule: REMOVED_REUSED, at: jobs/rpm, reason: never deployed}]}\n", refused},
+		{"another rule said", reused + "breaking: {ignore_only: [{rule: PERIOD_UNIT, at: jobs/old, reason: never deployed}]}\n", refused},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			schemaAt(t, dir, numbers)
+			generate(t, dir)
+			cfg := schemaAt(t, dir, tc.text)
+			_, err := Run(cfg)
+			if tc.want != "" {
+				if _, ok := errors.AsType[Problems](err); !ok || err.Error() != cfg.Schema+":"+tc.want {
+					t.Errorf("Run returned %v, want %s", err, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			generate(t, dir)
+			plain, _, _ := strings.Cut(tc.text, "breaking:")
+			if _, err := Run(schemaAt(t, dir, plain)); err != nil {
+				t.Errorf("once generated: %v", err)
+			}
+		})
+	}
+}
+
 // TestRevisionMerge: branches that change different numbers under the same new revision meet in a real merge.
 func TestRevisionMerge(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
+	"github.com/sluice-go/sluice/gen/internal/breaking"
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
@@ -80,5 +82,5 @@ func read(path string) (*schema.Schema, Problems, error) {
 		return nil, nil, fmt.Errorf("read schema: %w", err)
 	}
 	s, problems := schema.Read(path, src)
-	return s, append(problems, expr.Check(s)...), nil
+	return s, slices.Concat(problems, expr.Check(s), breaking.Check(s)), nil
 }

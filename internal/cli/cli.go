@@ -28,6 +28,7 @@ type Program struct {
 // grammar is what kong parses; each command's Run is in a file of its own.
 type grammar struct {
 	Generate generateCommand `cmd:"" help:"Write the Go package that limits.yaml describes."`
+	Breaking breakingCommand `cmd:"" help:"List what a change of limits.yaml breaks: data in the table, callers, behaviour."`
 	Init     initCommand     `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
 	Table    tableCommand    `cmd:"" help:"Create or check the DynamoDB table."`
 	Peek     peekCommand     `cmd:"" help:"Show what a bucket has left. Changes nothing."`

@@ -1,4 +1,5 @@
-// Package digest tells when the numbers of a limits.yaml changed under an old revision (design.md, section 6).
+// Package digest tells when the numbers of a limits.yaml changed under an old revision (design.md, section 6), and when a
+// limit takes a name that an earlier one had.
 //
 // Generated code carries a digest of the numbers of each resource and kind. Buckets in the table are compared by
 // revision alone, so new numbers under an old revision would reach some of them and not others.
@@ -18,8 +19,9 @@ import (
 
 // The rules that Check holds a schema against.
 const (
-	RuleReused  = "REVISION_REUSED"
-	RuleLowered = "REVISION_LOWERED"
+	RuleReused        = "REVISION_REUSED"
+	RuleLowered       = "REVISION_LOWERED"
+	RuleRemovedReused = "REMOVED_REUSED"
 )
 
 // Entry is one line of the record: the digest of a resource's numbers for one kind, or a name that its removed has.
@@ -125,8 +127,9 @@ func Parse(src []byte) Record {
 	return rec
 }
 
-// Check reports what of rec the numbers of s contradict without a higher revision. What is new in s contradicts
-// nothing.
+// Check reports what of rec the numbers of s contradict without a higher revision, and limits that have a name which rec
+// has as removed, unless s says why that is right. What is new in s contradicts nothing. What is generated once a name is
+// reused has it no longer as removed, and so the next run needs no word on it.
 func Check(s *schema.Schema, rec Record) schema.Problems {
 	var problems schema.Problems
 	switch {
@@ -137,16 +140,36 @@ func Check(s *schema.Schema, rec Record) schema.Problems {
 	case s.Revision == rec.Revision && rec.Mixed:
 		problems.Add(s.RevisionPos, RuleReused, "two changes under revision %d met: raise revision to %d", s.Revision, s.Revision+1)
 	case s.Revision == rec.Revision:
-		if changed := changes(Of(s), rec.Entries); changed != "" {
+		if changed := Changes(Of(s), rec.Entries); changed != "" {
 			problems.Add(s.RevisionPos, RuleReused, "the numbers of revision %d have changed (%s): raise revision to %d",
 				s.Revision, changed, s.Revision+1)
 		}
 	}
+	Reused(s, rec.Entries, func(r *schema.Resource, l *schema.Limit, message string) {
+		if s.Excepted(RuleRemovedReused, schema.Place(r.Name, l.Name)) == "" {
+			problems.Add(l.Pos, RuleRemovedReused, "%s", message)
+		}
+	})
 	return problems
 }
 
-// changes lists what of before is not in now, and what now removes anew.
-func changes(now, before []Entry) string {
+// Reused calls report with each limit of s whose name before has as removed. A Reshape starts a limit that a bucket lacks
+// full, by if_not_exists; one that the bucket has, under whatever meaning it had, goes on.
+func Reused(s *schema.Schema, before []Entry, report func(r *schema.Resource, l *schema.Limit, message string)) {
+	for _, r := range s.Resources {
+		for _, l := range r.Limits {
+			if slices.Contains(before, Entry{Resource: r.Name, Removed: l.Name}) {
+				place := schema.Place(r.Name, l.Name)
+				report(r, l, fmt.Sprintf("limit %s of %s has a name that was in removed: a bucket that was not written since goes on with the balance it had "+
+					"then, instead of starting full, and overrides stored under the name apply again; choose another name, or say under "+
+					"breaking why no bucket has it: ignore_only: [{rule: %s, at: %s, reason: ...}]", l.Name, r.Name, RuleRemovedReused, place))
+			}
+		}
+	}
+}
+
+// Changes lists what of before is not in now, and what now removes anew.
+func Changes(now, before []Entry) string {
 	var list []string
 	for _, e := range before {
 		if e.Removed != "" {

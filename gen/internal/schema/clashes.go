@@ -140,7 +140,7 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 		c.reserved(o, name, "a name that generated code declares")
 		return false
 	}
-	if first.pos.compare(o.pos) > 0 {
+	if first.pos.Compare(o.pos) > 0 {
 		first, o = o, first
 	}
 	if pair := [2]Pos{first.pos, o.pos}; !c.reported[pair] {

@@ -144,6 +144,11 @@ func checkSchema(t tester, s *Schema) {
 			}
 		}
 	}
+	for _, e := range s.Exceptions {
+		if e.Rule == "" || e.Reason == "" || e.RulePos.Line < 1 || e.AtPos.Line < 1 {
+			t.Errorf("bad exception: %+v", e)
+		}
+	}
 	declared := s.Declared()
 	slices.Sort(declared)
 	if n := len(declared); n != len(slices.Compact(declared)) {

@@ -29,7 +29,7 @@ func (r *reader) nearest(text string, known []string) (string, bool) {
 		if r.distances++; r.distances > maxDistances {
 			break
 		}
-		if d := levenshtein.Distance(strings.ToLower(text), k, nil); d < least && d < len(k) {
+		if d := levenshtein.Distance(strings.ToLower(text), strings.ToLower(k), nil); d < least && d < len(k) {
 			best, found, least = k, true, d
 		}
 	}

@@ -23,6 +23,7 @@ func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
 	parents := make([]entry, len(entries))
 	for i, e := range entries {
 		k := &Kind{Name: e.name, Parent: -1, Pos: r.pos(e.key)}
+		k.ParentPos = k.Pos
 		kinds = append(kinds, k)
 		what := "kind " + quote(e.name)
 		nameOK := r.identifier(k.Pos, what, e.name)
@@ -32,7 +33,9 @@ func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
 		}
 		k.Doc = r.doc(f)
 		k.GoName = r.goName(f, k.Pos, what, e.name, nameOK)
-		parents[i], _ = f.get("parent")
+		if e, ok := f.get("parent"); ok {
+			parents[i], k.ParentPos = e, r.pos(e.key)
+		}
 	}
 	for i, e := range parents {
 		if e.value == nil {

@@ -16,8 +16,8 @@ type Pos struct {
 // String returns p as file:line:col.
 func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col) }
 
-// compare orders positions as they follow each other in a file.
-func (p Pos) compare(q Pos) int {
+// Compare orders positions as they follow each other in a file.
+func (p Pos) Compare(q Pos) int {
 	return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Col, q.Col))
 }
 
@@ -51,6 +51,6 @@ func (ps *Problems) Add(pos Pos, rule, format string, args ...any) {
 // Sort orders ps by file, line, column and rule, and by message where these are equal.
 func (ps Problems) Sort() {
 	slices.SortFunc(ps, func(a, b Problem) int {
-		return cmp.Or(a.compare(b.Pos), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(a.Compare(b.Pos), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
 	})
 }

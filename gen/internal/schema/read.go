@@ -107,7 +107,7 @@ func (r *reader) checkFeatures(n *yaml.Node) {
 }
 
 func topKeys() []string {
-	return []string{"version", "revision", "go", "stores", "entities", "resources"}
+	return []string{"version", "revision", "go", "stores", "entities", "resources", "breaking"}
 }
 
 func goKeys() []string { return []string{"package", "out"} }
@@ -126,6 +126,7 @@ func (r *reader) schema(root *yaml.Node, s *Schema) {
 		s.Revision = r.count(e, "revision", maxRevision).n
 	}
 	if e, ok := r.need(f, "go", "write go: {package: limits}"); ok {
+		s.GoPos = r.pos(e.key)
 		r.goPackage(e, s)
 	}
 	if e, ok := f.get("stores"); ok {
@@ -133,10 +134,15 @@ func (r *reader) schema(root *yaml.Node, s *Schema) {
 	}
 	kindsKnown := false
 	if e, ok := r.need(f, "entities", "write the kinds of entity, such as entities: {user: {}}"); ok {
+		s.KindsPos = r.pos(e.key)
 		s.Kinds, kindsKnown = r.kinds(e)
 	}
 	if e, ok := r.need(f, "resources", "write what is limited, such as resources: {api: {limits: {rps: {capacity: 10, every: 1s}}}}"); ok {
+		s.ResourcesPos = r.pos(e.key)
 		s.Resources = r.resources(e, s.Kinds, kindsKnown)
+	}
+	if e, ok := f.get("breaking"); ok {
+		s.Exceptions = r.breaking(e)
 	}
 	r.checkGoNames(s)
 }

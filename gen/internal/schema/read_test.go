@@ -22,10 +22,11 @@ func TestReadDemo(t *testing.T) {
 	want := &Schema{
 		Version: 1, Revision: 1, RevisionPos: pos(3, 11),
 		Package: "generated", Out: "./generated", Stores: []string{"dynamodb"},
+		GoPos: pos(4, 1), KindsPos: pos(7, 1), ResourcesPos: pos(12, 1),
 		Kinds: []*Kind{
-			{Name: "org", GoName: "Org", Parent: -1, Pos: pos(8, 3)},
-			{Name: "project", GoName: "Project", Parent: 0, Pos: pos(9, 3)},
-			{Name: "user", GoName: "User", Parent: 1, Pos: pos(10, 3)},
+			{Name: "org", GoName: "Org", Parent: -1, Pos: pos(8, 3), ParentPos: pos(8, 3)},
+			{Name: "project", GoName: "Project", Parent: 0, Pos: pos(9, 3), ParentPos: pos(9, 13)},
+			{Name: "user", GoName: "User", Parent: 1, Pos: pos(10, 3), ParentPos: pos(10, 10)},
 		},
 		Resources: []*Resource{
 			{
@@ -46,12 +47,14 @@ func TestReadDemo(t *testing.T) {
 					},
 				},
 				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
+				CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13, 3),
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Pos: pos(24, 3),
 				Limits:  []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1, Pos: pos(27, 7)}},
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
 				Cascade: "none", OnUnavailable: "allow", Settle: "now",
+				CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24, 3),
 			},
 		},
 	}
@@ -192,12 +195,14 @@ version: "1"
 	n := Numbers{5, 5, 5, time.Second}
 	want := &Schema{
 		Version: 1, Revision: 90_000, RevisionPos: pos(9, 11), Package: "limits", Out: "../gen/limits", Stores: []string{"dynamodb"},
-		Kinds: []*Kind{{Name: "service_account", GoName: "Robot", Doc: "A robot.", Parent: -1, Pos: pos(7, 12)}},
+		GoPos: pos(8, 1), KindsPos: pos(7, 1), ResourcesPos: pos(2, 1),
+		Kinds: []*Kind{{Name: "service_account", GoName: "Robot", Doc: "A robot.", Parent: -1, Pos: pos(7, 12), ParentPos: pos(7, 12)}},
 		Resources: []*Resource{{
 			Name: "4o", GoName: "Omni", Removed: []string{"rpd", "old_limit"}, Pos: pos(3, 3),
 			Limits:  []*Limit{{Name: "in_tokens", GoName: "Input", Numbers: n, Pos: pos(6, 14)}},
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
 			Cascade: "atomic", OnUnavailable: "allow", Settle: "now",
+			CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3, 3),
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

@@ -69,9 +69,9 @@ func (r *resourceReader) read(e entry) {
 	} else {
 		r.chargeOnlyKind()
 	}
-	r.res.Cascade = r.choice(f, "cascade", cascades())
-	r.res.OnUnavailable = r.choice(f, "on_unavailable", policies())
-	r.res.Settle = r.choice(f, "settle", settles())
+	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
+	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
+	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
 }
 
 // readLimits reads the numbers that every kind starts from.
@@ -109,17 +109,18 @@ func (r *resourceReader) readRemoved(e entry) {
 	}
 }
 
-// choice returns the value of a key that takes one of known, the first of them where the key is left out.
-func (r *resourceReader) choice(f fields, key string, known []string) string {
+// choice returns the value of a key that takes one of known, and the key's place: the first of them, and the resource's
+// place, where the key is left out.
+func (r *resourceReader) choice(f fields, key string, known []string) (string, Pos) {
 	e, ok := f.get(key)
 	if !ok {
-		return known[0]
+		return known[0], r.res.Pos
 	}
 	text, ok := r.scalar(e.value, key+" of "+r.what, oneOf(known))
 	if ok && !slices.Contains(known, text) {
 		r.add(r.pos(e.value), ruleUnknownValue, "there is no %s %s: %s", key, quote(text), r.cure(text, known))
 	}
-	return text
+	return text, r.pos(e.key)
 }
 
 // readCharged reads which kinds have a bucket, and their numbers.

@@ -17,9 +17,12 @@ type Schema struct {
 	Package     string // name of the generated package
 	Out         string // its folder: a slash-separated path, relative to the folder of limits.yaml
 
-	Stores    []string // what generated code is emitted for: "dynamodb"
-	Kinds     []*Kind
-	Resources []*Resource
+	Stores     []string // what generated code is emitted for: "dynamodb"
+	Kinds      []*Kind
+	Resources  []*Resource
+	Exceptions []Exception // of except and ignore_only in breaking
+
+	GoPos, KindsPos, ResourcesPos Pos // of the keys go, entities and resources
 }
 
 // Kind is a kind of entity, such as user.
@@ -29,6 +32,8 @@ type Kind struct {
 	Doc    string // "" if there is none; see Limit.Doc
 	Parent int    // index into Schema.Kinds, -1 for none; following Parent always ends
 	Pos    Pos    // of its key in limits.yaml
+
+	ParentPos Pos // of key parent; Pos where that is left out
 }
 
 // Resource is something calls are made to under limits, such as gpt-4.
@@ -44,6 +49,8 @@ type Resource struct {
 	Cascade       string // atomic, compensated or none
 	OnUnavailable string // allow, deny or local
 	Settle        string // now or lazy
+
+	CascadePos, OnUnavailablePos, SettlePos Pos // of these keys; Pos where one is left out
 }
 
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.

@@ -8,6 +8,24 @@ import (
 // Cure ends a message about text, which is none of known: with what was probably meant, or else with all there is.
 func Cure(text string, known []string) string { return new(reader).cure(text, known) }
 
+// String returns n as limits.yaml has it: 10_000 every 1m, burst 15_000.
+func (n Numbers) String() string {
+	s := grouped(n.Capacity) + " every " + written(n.Period)
+	if n.Refill != n.Capacity {
+		s += ", refill " + grouped(n.Refill)
+	}
+	if n.Burst != n.Capacity {
+		s += ", burst " + grouped(n.Burst)
+	}
+	return s
+}
+
+// Count writes n as limits.yaml has it: 10_000.
+func Count(n int64) string { return grouped(n) }
+
+// Period writes d as limits.yaml has it: 90s, 12h, 1d.
+func Period(d time.Duration) string { return written(d) }
+
 // ParseCount reads a whole number as limits.yaml has it: digits, and '_' between digits. What int64 does not hold is
 // math.MaxInt64. Why says what is wrong with text, in words that follow it, "" if nothing is.
 func ParseCount(text string) (n int64, why string) { return parseCount(text) }

@@ -1,0 +1,264 @@
+package gen
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// breakingFolder has a folder per rule: old.yaml, new.yaml, and what the change gives.
+const breakingFolder = "testdata/breaking"
+
+// TestBreaking holds what each testdata/breaking/<rule> gives against its stdout.txt: the rule itself, and it may be others.
+func TestBreaking(t *testing.T) {
+	for _, rule := range BreakingRules() {
+		t.Run(rule.ID, func(t *testing.T) {
+			dir := filepath.Join(breakingFolder, strings.ToLower(rule.ID))
+			text := func(name string) []byte {
+				data, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil && !(*update && errors.Is(err, os.ErrNotExist)) {
+					t.Fatal(err)
+				}
+				return data
+			}
+			changes := breaks(t, t.TempDir(), string(text("old.yaml")), string(text("new.yaml")))
+			if !slices.ContainsFunc(changes, func(c BreakingChange) bool { return c.Rule == rule.ID }) {
+				t.Errorf("%s does not fire", rule.ID)
+			}
+			got := lines(changes)
+			if *update {
+				if err := os.WriteFile(filepath.Join(dir, "stdout.txt"), []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(text("stdout.txt")), got); diff != "" {
+				t.Errorf("changes differ (-want +got), run go test ./gen -update if that is right:\n%s", diff)
+			}
+		})
+	}
+	entries, err := os.ReadDir(breakingFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.ContainsFunc(BreakingRules(), func(r BreakingRule) bool { return strings.ToLower(r.ID) == e.Name() }) {
+			t.Errorf("%s/%s is no rule's", breakingFolder, e.Name())
+		}
+	}
+}
+
+// breaks returns what the change from one text to another breaks. It writes to dir.
+func breaks(t interface {
+	Fatalf(format string, args ...any)
+	Helper()
+}, dir, old, after string,
+) []BreakingChange {
+	t.Helper()
+	path := filepath.Join(dir, "new.yaml")
+	if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
+		t.Fatalf("%v", err)
+	}
+	changes, err := Breaking(path, "old.yaml", []byte(old))
+	if err != nil {
+		t.Fatalf("%v\nfrom\n%s\nto\n%s", err, old, after)
+	}
+	for i := range changes {
+		changes[i].File = "new.yaml"
+	}
+	return changes
+}
+
+// lines returns changes as text has them.
+func lines(changes []BreakingChange) string {
+	var b strings.Builder
+	for _, c := range changes {
+		b.WriteString(c.String() + "\n")
+	}
+	return b.String()
+}
+
+// TestBreakingSafe changes a schema in ways that break nothing. The last ones are controls, each nearly one of those.
+func TestBreakingSafe(t *testing.T) {
+	const old = `version: 1
+revision: 3
+go: {package: limits}
+entities: {user: {parent: org}, org: {}, robot: {}}
+resources:
+  api:
+    limits:
+      rps: {capacity: 10, every: 1s, per_call: 1}
+      rpd: {capacity: 100, burst: 150, every: 1d}
+    removed: [old]
+    entities: {user: {}, robot: {}}
+  jobs:
+    limits: {rpm: {capacity: 5, every: 1m}}
+    entities: {org: {}}
+`
+	for _, tc := range []struct {
+		name  string
+		edits []string // old, new, old, new
+		want  string   // rules that fire
+	}{
+		{"nothing", nil, ""},
+		{"raised numbers", []string{"revision: 3", "revision: 4", "capacity: 10,", "capacity: 20,"}, ""},
+		{"raised revision alone", []string{"revision: 3", "revision: 9"}, ""},
+		{"lower capacity and refill under the same burst", []string{"revision: 3", "revision: 4", "capacity: 100,", "capacity: 50, refill: 20,"}, ""},
+		{"added limit", []string{"revision: 3", "revision: 4", "limits: {rpm", "limits: {rph: {capacity: 5, every: 1h}, rpm"}, ""},
+		{"added limit of numbers that another has", []string{"revision: 3", "revision: 4", "limits: {rpm", "limits: {rpn: {capacity: 5, every: 1m}, rpm"}, ""},
+		{"added resource", []string{"resources:\n", "resources:\n  fresh: {limits: {rps: {capacity: 1, every: 1s}}, entities: {org: {}}}\n"}, ""},
+		{"added kind", []string{"robot: {}}\nres", "robot: {}, team: {}}\nres"}, ""},
+		{"added charged kind, below", []string{"entities: {org: {}}", "entities: {org: {}, user: {}}"}, ""},
+		{"added charged kind, beside", []string{"entities: {org: {}}", "entities: {org: {}, robot: {}}"}, ""},
+		{"added parent that nothing charges", []string{"robot: {}}\nres", "robot: {parent: org}}\nres"}, ""},
+		{"added tombstone", []string{"revision: 3", "revision: 4", "[old]", "[old, older]"}, ""},
+		{"docs, order and comments", []string{
+			"entities: {user: {parent: org}, org: {}, robot: {}}", "entities: {robot: {doc: It works.}, org: {}, user: {parent: org}} # order",
+			"rps: {capacity: 10, every: 1s, per_call: 1}\n      rpd: {capacity: 100, burst: 150, every: 1d}",
+			"rpd: {capacity: 100, burst: 150, every: 1d, doc: calls}\n      rps: {capacity: 10, every: 1s, per_call: 1}",
+		}, ""},
+		{"defaults written out", []string{
+			"go: {package: limits}", "go: {package: limits, out: limits/}\nstores: [dynamodb]",
+			"    entities: {org: {}}", "    entities: {org: {rpm: {capacity: 5}}}\n    cascade: atomic\n    on_unavailable: allow\n    settle: now",
+			"capacity: 10, every: 1s", "capacity: 10, every: 1000ms, refill: 10, burst: 10, go_name: RPS",
+		}, ""},
+		{"cascade without ancestors", []string{"    removed: [old]", "    removed: [old]\n    cascade: compensated"}, ""},
+		{"tombstone of a limit that goes", []string{
+			"revision: 3", "revision: 4", "      rps: {capacity: 10, every: 1s, per_call: 1}\n", "", "[old]", "[old, rps]",
+		}, "GO_NAME_CHANGED"},
+
+		{"added parent that is charged, by no cascade", []string{
+			"org: {}, robot: {}}", "org: {}, robot: {parent: user}}", "    removed: [old]", "    removed: [old]\n    cascade: none",
+		}, ""},
+		{"added charged kind, above, by no cascade", []string{
+			"    entities: {user: {}, robot: {}}", "    entities: {user: {}, robot: {}, org: {}}\n    cascade: none",
+		}, ""},
+		{"added parent for a kind that is charged nowhere", []string{
+			"revision: 3", "revision: 4", "org: {}, robot: {}}\n", "org: {parent: team}, robot: {}, team: {}}\n", "    entities: {org: {}}", "    entities: {team: {}}",
+		}, "KIND_UNCHARGED"},
+		{"numbers under the old revision", []string{"capacity: 10,", "capacity: 20,"}, "REVISION_REUSED"},
+		{"added charged kind, above", []string{"entities: {user: {}, robot: {}}", "entities: {user: {}, robot: {}, org: {}}"}, "ANCESTOR_CHARGED"},
+		{"added parent that is charged", []string{
+			"org: {}, robot: {}}", "org: {}, robot: {parent: user}}",
+		}, "ENTITY_CHAIN"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			after := old
+			for i := 0; i < len(tc.edits); i += 2 {
+				if !strings.Contains(after, tc.edits[i]) {
+					t.Fatalf("there is no %q to change", tc.edits[i])
+				}
+				after = strings.Replace(after, tc.edits[i], tc.edits[i+1], 1)
+			}
+			changes := breaks(t, t.TempDir(), old, after)
+			var fired []string
+			for _, c := range changes {
+				fired = append(fired, c.Rule)
+			}
+			if got := strings.Join(fired, " "); got != tc.want {
+				t.Errorf("got %q, want %q:\n%s", got, tc.want, lines(changes))
+			}
+		})
+	}
+}
+
+// TestBreakingRenames tells what has another name from what is gone.
+func TestBreakingRenames(t *testing.T) {
+	const head = "version: 1\nrevision: 1\ngo: {package: limits}\nentities: {user: {}, org: {}}\nresources:\n"
+	resource := func(name string, limits ...string) string {
+		return "  " + name + ":\n    limits:\n      " + strings.Join(limits, "\n      ") + "\n"
+	}
+	const ten, twenty, thirtyOf = ": {capacity: 10, every: 1s}", ": {capacity: 20, every: 1s}", ": {capacity: 30}"
+	users := func(text, restated string) string { return text + "    entities: {user: {" + restated + "}}\n" }
+	for _, tc := range []struct{ name, old, after, want string }{
+		{
+			"one of two limits", users(resource("api", "a"+ten, "b"+ten), ""), users(resource("api", "c"+ten), ""),
+			"LIMIT_REMOVED api/b, LIMIT_RENAMED api/a",
+		},
+		{"both of two limits", users(resource("api", "a"+ten, "b"+ten), ""), users(resource("api", "c"+ten, "d"+ten), ""),
+			"LIMIT_RENAMED api/a, LIMIT_RENAMED api/b"},
+		{"to no limit that was there", users(resource("api", "a"+ten, "b"+ten), ""), users(resource("api", "b"+ten), ""), "LIMIT_REMOVED api/a"},
+		{"to no limit of other numbers", users(resource("api", "a"+ten), ""), users(resource("api", "b"+twenty), ""), "LIMIT_REMOVED api/a"},
+		{"to no limit of other numbers for a kind", users(resource("api", "a"+ten), ""), users(resource("api", "b"+ten), "b"+thirtyOf), "LIMIT_REMOVED api/a"},
+		{
+			"to no limit of other numbers for new kinds", users(resource("api", "a"+ten), "a"+thirtyOf), users(resource("api", "b"+twenty), "b"+thirtyOf),
+			"LIMIT_REMOVED api/a",
+		},
+		{
+			"one of two resources", users(resource("one", "a"+ten), "") + users(resource("two", "a"+ten), ""), users(resource("three", "a"+ten), ""),
+			"RESOURCE_REMOVED two, RESOURCE_RENAMED one",
+		},
+		{
+			"to no resource that was there", users(resource("one", "a"+ten), "") + users(resource("two", "a"+ten), ""), users(resource("two", "a"+ten), ""),
+			"RESOURCE_REMOVED one",
+		},
+		{"to no resource with more limits", users(resource("one", "a"+ten), ""), users(resource("three", "a"+ten, "b"+ten), ""), "RESOURCE_REMOVED one"},
+		{"to no resource of other numbers", users(resource("one", "a"+ten), ""), users(resource("three", "a"+twenty), ""), "RESOURCE_REMOVED one"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got []string
+			for _, c := range breaks(t, t.TempDir(), head+tc.old, strings.Replace(head, "revision: 1", "revision: 2", 1)+tc.after) {
+				if c.Category == "STORED_DATA" {
+					got = append(got, c.Rule+" "+c.Place)
+				}
+			}
+			slices.Sort(got)
+			if got := strings.Join(got, ", "); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestBreakingIgnored takes changes as they are, by rule and by place, and other changes not.
+func TestBreakingIgnored(t *testing.T) {
+	const old = `version: 1
+revision: 3
+go: {package: limits}
+entities: {user: {}}
+resources:
+  api:
+    limits: {rps: {capacity: 10, every: 1s}}
+  jobs:
+    limits: {rps: {capacity: 10, every: 1s}}
+`
+	after := strings.ReplaceAll(old, "every: 1s}}", "every: 1s}}\n    settle: lazy\n    on_unavailable: deny") + `breaking:
+  except: [{rule: SETTLE_CHANGED, reason: nobody waits}]
+  ignore_only: [{rule: ON_UNAVAILABLE_CHANGED, at: api, reason: asked for}]
+`
+	var got []string
+	for _, c := range breaks(t, t.TempDir(), old, after) {
+		got = append(got, c.Place+" "+c.Rule+" "+c.Category+" "+c.Ignored)
+	}
+	want := []string{
+		"api SETTLE_CHANGED BEHAVIOUR nobody waits", "api ON_UNAVAILABLE_CHANGED BEHAVIOUR asked for",
+		"jobs SETTLE_CHANGED BEHAVIOUR nobody waits", "jobs ON_UNAVAILABLE_CHANGED BEHAVIOUR ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestBreakingErrors: mistakes of either file.
+func TestBreakingErrors(t *testing.T) {
+	cfg := schemaAt(t, t.TempDir(), numbers)
+	if _, err := Breaking(cfg.Schema, "old.yaml", []byte(numbers)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Breaking(cfg.Schema, "git:v1:limits.yaml", []byte(strings.Replace(numbers, "capacity: 5", "capacity: 0", 1)))
+	if _, ok := errors.AsType[Problems](err); !ok || !strings.HasPrefix(err.Error(), "what to compare with, git:v1:limits.yaml, does not pass the rules of this sluice; ") ||
+		!strings.HasSuffix(err.Error(), "\ngit:v1:limits.yaml:12:30: ZERO_NUMBER: capacity is 0: it must be at least 1") {
+		t.Errorf("a mistake in the old file: %v", err)
+	}
+	if _, err := Breaking(cfg.Schema+".none", "old.yaml", []byte(numbers)); err == nil || !strings.HasSuffix(err.Error(), "(sluice init writes one)") {
+		t.Errorf("no new file: %v", err)
+	}
+	wrong := schemaAt(t, t.TempDir(), strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))
+	if _, err := Breaking(wrong.Schema, "old.yaml", []byte(numbers)); err == nil || err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
+		t.Errorf("a mistake in the new file: %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+// Package breaking tells what a change of limits.yaml does to what is there already: buckets and overrides in the table,
+// and callers of the generated package.
+//
+//	old, new Schema -> each Rule's check -> Findings     (this file, then one per part of a schema, or per category)
+//	breaking: in limits.yaml -> Check                    (exceptions.go)
+//
+// Two schemas are compared as they were read: a key that is written out with its default changes nothing.
+package breaking
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// The categories: what a change breaks.
+const (
+	StoredData = "STORED_DATA" // buckets, overrides and parents in the table
+	GoCallers  = "GO"          // what callers of the generated package have to change
+	Defaults   = "DEFAULTS"    // numbers, and the revision that they reach the table by
+	Behaviour  = "BEHAVIOUR"   // what calls do
+)
+
+// Rule finds one way in which a change breaks.
+type Rule struct {
+	ID       string
+	Category string
+	Purpose  string // what it finds, in one sentence
+	At       []Form // what a place of it can be, in ignore_only; none if it is about the file
+
+	gone  bool // its places can be what only the old schema has
+	check func(*comparison)
+}
+
+// Form is a form of place.
+type Form string
+
+// The forms.
+const (
+	AtKind     Form = "kind"
+	AtResource Form = "resource"
+	AtLimit    Form = "resource/limit"
+	AtCharged  Form = "resource/kind"
+)
+
+// Rules returns every rule, in the order in which they are listed.
+func Rules() []Rule {
+	return []Rule{
+		{"LIMIT_REMOVED", StoredData, "A limit is gone and not in removed.", []Form{AtLimit}, true, limitRemoved},
+		{"LIMIT_RENAMED", StoredData, "A limit has another name, and so starts anew.", []Form{AtLimit}, true, limitRenamed},
+		{"TOMBSTONE_DROPPED", StoredData, "A name is no longer in removed, while buckets may hold it.", []Form{AtLimit}, true, tombstoneDropped},
+		{"REMOVED_REUSED", StoredData, "A name that was in removed is a limit's again.", []Form{AtLimit}, false, removedReused},
+		{"PERIOD_UNIT", StoredData, "A limit has another every: its balances were counted by the old one.", []Form{AtLimit}, false, periodUnit},
+		{"RESOURCE_REMOVED", StoredData, "A resource is gone.", []Form{AtResource}, true, resourceRemoved},
+		{"RESOURCE_RENAMED", StoredData, "A resource has another name, and so starts anew.", []Form{AtResource}, true, resourceRenamed},
+		{"KIND_REMOVED", StoredData, "A kind of entity is gone.", []Form{AtKind}, true, kindRemoved},
+		{"KIND_UNCHARGED", StoredData, "A kind no longer has a bucket of a resource.", []Form{AtCharged}, true, kindUncharged},
+		{"PARENT_CHANGED", StoredData, "A kind has another parent, or none: stored parents are of the old kind.", []Form{AtKind}, false, parentChanged},
+
+		{"GO_NAME_CHANGED", GoCallers, "A Go name that comes from a resource, limit or kind is gone.", []Form{AtResource, AtLimit, AtKind}, true, goNameChanged},
+		{"PACKAGE_CHANGED", GoCallers, "The package has another name or folder.", nil, false, packageChanged},
+		{"ENTITY_CHAIN", GoCallers, "A kind has a parent now, which calls charge.", []Form{AtKind}, false, entityChain},
+		{"ANCESTOR_CHARGED", GoCallers, "Calls charge an ancestor that they did not charge.", []Form{AtCharged}, false, ancestorCharged},
+
+		{"REVISION_REUSED", Defaults, "Numbers have changed under one revision.", nil, false, revisionReused},
+		{"REVISION_LOWERED", Defaults, "The revision is lower than it was.", nil, false, revisionLowered},
+
+		{"BURST_LOWERED", Behaviour, "A limit's burst is lower: calls that cost more can never be served.", []Form{AtLimit}, false, burstLowered},
+		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", []Form{AtLimit}, false, perCallChanged},
+		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", []Form{AtResource}, false, cascadeChanged},
+		{"ON_UNAVAILABLE_CHANGED", Behaviour, "An outage of the table has other consequences.", []Form{AtResource}, false, onUnavailableChanged},
+		{"SETTLE_CHANGED", Behaviour, "Settles and releases wait for their write now, or no longer.", []Form{AtResource}, false, settleChanged},
+	}
+}
+
+// Finding is something that a change breaks.
+type Finding struct {
+	schema.Pos        // in the new file: of what changed, or of the nearest that is left around it
+	Rule       string // its id
+	Category   string
+	Place      string // as ignore_only names it; "" for the file
+	Message    string // what it was, what that does, and the cure: one line
+	Ignored    string // why the new schema takes it as it is, "" if it does not
+}
+
+// String returns f as file:line:col: RULE: message.
+func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Pos, f.Rule, f.Message) }
+
+// Compare returns what the change from one schema to another breaks, sorted by place; both must be free of problems. What
+// the later one has an exception for is there too, and says so.
+func Compare(before, after *schema.Schema) []Finding {
+	c := &comparison{old: before, new: after}
+	for _, r := range Rules() {
+		c.rule = r
+		r.check(c)
+	}
+	slices.SortFunc(c.findings, func(a, b Finding) int {
+		return cmp.Or(a.Compare(b.Pos), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
+	})
+	return c.findings
+}
+
+// comparison is what checks look at, and where they report.
+type comparison struct {
+	old, new *schema.Schema
+	rule     Rule // whose check runs
+	findings []Finding
+}
+
+func (c *comparison) report(pos schema.Pos, place, format string, args ...any) {
+	c.findings = append(c.findings, Finding{
+		Pos:      pos,
+		Rule:     c.rule.ID,
+		Category: c.rule.Category,
+		Place:    place,
+		Message:  fmt.Sprintf(format, args...),
+		Ignored:  c.new.Excepted(c.rule.ID, place),
+	})
+}
