@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/sluice-go/sluice/internal/infra"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -73,10 +72,10 @@ func (c infraTerraform) Run(p Program) error {
 }
 
 type infraIAM struct {
-	Role    string `placeholder:"ROLE" help:"acquire, admin, aggregator or read-only. Without it all four come, as one object whose keys are the roles."`
-	Table   string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
-	Region  string `placeholder:"REGION" help:"AWS region of the table. The default is any."`
-	Account string `placeholder:"ACCOUNT" help:"AWS account of the table: 12 digits. The default is any."`
+	Role    *string `placeholder:"ROLE" help:"acquire, admin, aggregator or read-only. Without it all four come, as one object whose keys are the roles."`
+	Table   string  `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
+	Region  string  `placeholder:"REGION" help:"AWS region of the table. The default is any."`
+	Account string  `placeholder:"ACCOUNT" help:"AWS account of the table: 12 digits. The default is any."`
 }
 
 // Help says who the roles are.
@@ -91,19 +90,20 @@ func (infraIAM) Help() string {
 func (c infraIAM) Run(p Program) error {
 	at := infra.Place{Table: c.Table, Region: c.Region, Account: c.Account}
 	text, err := infra.Policies(at)
-	if c.Role != "" && err == nil {
-		text, err = infra.Policy(infra.Role(c.Role), at)
+	if c.Role != nil && err == nil { // a variable that is not set must not give all roles
+		text, err = infra.Policy(infra.Role(*c.Role), at)
 	}
 	if err != nil {
 		return usageError{err.Error()} // there is nothing but arguments that can be wrong
 	}
-	return p.print(text, nil)
+	p.say("%s", text)
+	return nil
 }
 
 // print prints a text, unless it could not be made.
 func (p Program) print(text []byte, err error) error {
 	if err == nil {
-		p.say("%s\n", strings.TrimRight(string(text), "\n"))
+		p.say("%s", text)
 	}
 	return err
 }

@@ -26,7 +26,9 @@ func CloudFormation(d dynamo.Definition) ([]byte, error) {
 }
 
 // Terraform returns a configuration, in HCL as `terraform fmt` leaves it, with the table, its alarms and a policy per role.
-func Terraform(d dynamo.Definition) ([]byte, error) { return render("terraform.tf.tmpl", contentsOf(d)) }
+func Terraform(d dynamo.Definition) ([]byte, error) {
+	return render("terraform.tf.tmpl", contentsOf(d))
+}
 
 // contents are what a template is filled with.
 type contents struct {
