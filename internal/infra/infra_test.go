@@ -9,14 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/internal/infra"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
-
-func TestMain(m *testing.M) { dynamotest.Main(m) }
 
 // definitions are the two ways to be billed.
 func definitions() map[string]dynamo.Definition {

@@ -142,13 +142,14 @@ func billing(t *types.TableDescription) string {
 		}
 		return aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)
 	}
-	read, write := units(t.ProvisionedThroughput)
-	text := fmt.Sprintf("provisioned: %d read and %d write units", read, write)
+	var of []string
 	for _, i := range t.GlobalSecondaryIndexes {
 		read, write := units(i.ProvisionedThroughput)
-		text += fmt.Sprintf(", %s %d and %d", aws.ToString(i.IndexName), read, write)
+		of = append(of, fmt.Sprintf(", %s %d and %d", aws.ToString(i.IndexName), read, write))
 	}
-	return text
+	slices.Sort(of) // DynamoDB has no order
+	read, write := units(t.ProvisionedThroughput)
+	return fmt.Sprintf("provisioned: %d read and %d write units", read, write) + strings.Join(of, "")
 }
 
 // unrecoverable returns a note where point-in-time recovery is off. Where the service does not say, as engines for tests, or
