@@ -1,6 +1,7 @@
 package infra_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +59,28 @@ func readCloudFormation(t *testing.T, text string) layout {
 			}
 		}
 	}
+	for _, resource := range top.Resources {
+		if resource.Type == "AWS::CloudWatch::Alarm" {
+			properties, _ := s.value(&resource.Properties).(map[string]any)
+			l.Alarms = append(l.Alarms, alarmOf(t, properties))
+		}
+	}
+	slices.Sort(l.Alarms)
 	return l
+}
+
+// alarmOf returns an alarm as layout names it, which is one on DynamoDB's metrics of the table.
+func alarmOf(t *testing.T, properties map[string]any) string {
+	t.Helper()
+	dimensions := decode[[]struct{ Name, Value string }](t, properties["Dimensions"])
+	if properties["Namespace"] != "AWS/DynamoDB" || dimensions[0].Name != "TableName" || dimensions[0].Value != testTable {
+		t.Errorf("an alarm on something else: %v", properties)
+	}
+	text, _ := properties["MetricName"].(string)
+	for _, d := range dimensions[1:] {
+		text += " " + d.Name + " " + d.Value
+	}
+	return text
 }
 
 // take decodes a property, and removes it.

@@ -2,6 +2,7 @@ package infra_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ type layout struct {
 	TTL      *types.TimeToLiveSpecification
 	Recovery *types.PointInTimeRecoverySpecification
 	Policies map[infra.Role]policy
+	Alarms   []string // sorted: the metric, and its dimension beside the table's
 }
 
 // text returns l as JSON, to compare.
@@ -41,6 +43,15 @@ func defined(t *testing.T, d dynamo.Definition) layout {
 	for _, role := range infra.Roles() {
 		l.Policies[role] = policyOf(t, role)
 	}
+	both := func(one, other, dimension string) { l.Alarms = append(l.Alarms, one+dimension, other+dimension) }
+	both("ReadThrottleEvents", "WriteThrottleEvents", "")
+	for _, index := range l.Table.GlobalSecondaryIndexes {
+		both("ReadThrottleEvents", "WriteThrottleEvents", " GlobalSecondaryIndexName "+*index.IndexName)
+	}
+	for _, operation := range []string{"BatchGetItem", "GetItem", "PutItem", "TransactWriteItems", "UpdateItem"} { // TestOperations
+		both("ThrottledRequests", "SystemErrors", " Operation "+operation)
+	}
+	slices.Sort(l.Alarms)
 	return l
 }
 
@@ -87,6 +98,8 @@ func TestDriftIsNoticed(t *testing.T) {
 			{`"dynamodb:PutItem", `, ""},
 			{"${Table.Arn}/stream/*", "${Table.Arn}/*"},
 			{`"ENTITY#*"`, `"*"`},
+			{"Value: TransactWriteItems", "Value: TransactGetItems"},
+			{"MetricName: WriteThrottleEvents", "MetricName: ThrottleEvents"},
 		},
 		"terraform": {
 			{`projection_type = "KEYS_ONLY"`, `projection_type = "ALL"`},
@@ -103,6 +116,8 @@ func TestDriftIsNoticed(t *testing.T) {
 			{`"dynamodb:PutItem", `, ""},
 			{"${aws_dynamodb_table.sluice.arn}/stream/*", "${aws_dynamodb_table.sluice.arn}/*"},
 			{`"ENTITY#*"`, `"*"`},
+			{`Operation = "TransactWriteItems"`, `Operation = "TransactGetItems"`},
+			{`"WriteThrottleEvents"` + "\n", `"ThrottleEvents"` + "\n"},
 		},
 	}
 	d := definitions()["provisioned"]

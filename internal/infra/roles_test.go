@@ -222,11 +222,11 @@ func TestOperations(t *testing.T) {
 			called[r.operation] = true
 		}
 	}
-	text := string(rendered(t, infra.CloudFormation, definitions()["on-demand"]))
 	watched := map[string]int{}
-	for _, part := range strings.Split(text, "        - Name: Operation\n          Value: ")[1:] {
-		operation, _, _ := strings.Cut(part, "\n")
-		watched[operation]++
+	for _, alarm := range readCloudFormation(t, string(rendered(t, infra.CloudFormation, definitions()["on-demand"]))).Alarms {
+		if _, operation, ok := strings.Cut(alarm, " Operation "); ok {
+			watched[operation]++
+		}
 	}
 	for operation := range called {
 		if watched[operation] != 2 { // throttled, and failed

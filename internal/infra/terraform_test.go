@@ -1,6 +1,7 @@
 package infra_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,17 @@ func readTerraform(t *testing.T, text string) layout {
 			l.Policies[role] = decode[policy](t, resolved(p.attributes["policy"]))
 		}
 	}
+	for _, a := range decode[map[string]struct {
+		Metric     string
+		Dimensions map[string]string
+	}](t, root.all("locals")[0].attributes["alarms"]) {
+		text := a.Metric
+		for name, value := range a.Dimensions { // one, or none
+			text += " " + name + " " + value
+		}
+		l.Alarms = append(l.Alarms, text)
+	}
+	slices.Sort(l.Alarms)
 	return l
 }
 
