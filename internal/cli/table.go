@@ -100,6 +100,14 @@ func (a announcing) DescribeTable(
 	return out, err
 }
 
+// UpdateContinuousBackups is the client's.
+func (a announcing) UpdateContinuousBackups(
+	ctx context.Context, in *dynamodb.UpdateContinuousBackupsInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateContinuousBackupsOutput, error) {
+	a.program.note("switching on point-in-time recovery, for which DynamoDB may want some minutes after it made a table\n")
+	return a.Client.UpdateContinuousBackups(ctx, in, opts...)
+}
+
 type tableCheck struct{ connection }
 
 // Help says what is compared.

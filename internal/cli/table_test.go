@@ -82,6 +82,7 @@ func TestTableCreateAsAsked(t *testing.T) {
 		"not 5 read and 7 write units; leave the units out, or change its billing by UpdateTable\n"+
 		there+"and not protected from deletion; run `aws dynamodb update-table --table-name "+table+" --deletion-protection-enabled`\n")
 	code, out, errs = sluice(t, start, "table", "create", "--table", table, "--recoverable")
-	expect(t, code, out, errs, 1, "", "sluice: table "+table+": this DynamoDB has no point-in-time recovery; "+
+	expect(t, code, out, errs, 1, "", "switching on point-in-time recovery, for which DynamoDB may want some minutes after it made a table\n"+
+		"sluice: table "+table+": this DynamoDB has no point-in-time recovery; "+
 		"leave it out here: engines for tests have none\n")
 }
