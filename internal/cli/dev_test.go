@@ -63,7 +63,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestDevServesTheTable(t *testing.T) {
 	endpoint := dev(t, "table my_limits is there\n", "--table", "my_limits")
 	code, out, errs := run(t, "table", "check", "--table", "my_limits", "--endpoint", endpoint)
-	expect(t, code, out, errs, 0, "table my_limits in "+endpoint+"\n"+parts, "")
+	expect(t, code, out, errs, 0, "table my_limits in "+endpoint+"\n"+parts("my_limits"), "")
 	if code, _, _ := run(t, "table", "check", "--table", "rate_limits", "--endpoint", endpoint); code != 1 {
 		t.Errorf("check of a table that nobody asked for: exit code %d, want 1", code)
 	}
@@ -73,7 +73,7 @@ func TestDevWithoutTable(t *testing.T) {
 	t.Setenv("SLUICE_TABLE", "rate_limits") // says what to look at, not what to make
 	endpoint := dev(t, "")
 	code, out, errs := run(t, "table", "create", "--endpoint", endpoint)
-	expect(t, code, out, errs, 0, "created table rate_limits\n"+parts, "creating table rate_limits in "+endpoint+"\n")
+	expect(t, code, out, errs, 0, "created table rate_limits\n"+parts("rate_limits"), "creating table rate_limits in "+endpoint+"\n")
 }
 
 func TestDevOnEveryAddress(t *testing.T) {

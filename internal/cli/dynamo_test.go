@@ -54,11 +54,28 @@ func expect(t *testing.T, code int, stdout, stderr string, wantCode int, wantOut
 	}
 }
 
-const parts = `  ok  key PK, SK
+// parts are what is said of a table that is as it should be, by the engine in the process.
+func parts(table string) string {
+	return `  ok  key PK, SK
   ok  index GSI1 on GSI1PK, GSI1SK projects KEYS_ONLY
   ok  index GSI2 on GSI2PK, GSI2SK projects KEYS_ONLY
+  ok  stream of NEW_AND_OLD_IMAGES
   ok  TTL on ttl
-`
+note  billing is on demand
+note  deletion protection is off; ` + "`aws dynamodb update-table --table-name " + table + " --deletion-protection-enabled` switches it on\n" +
+		"note  point-in-time recovery is off; `sluice table create --table " + table + " --recoverable` switches it on, on AWS: " +
+		"it brings back what a mistake deleted\n"
+}
+
+// partsHere are the parts on the engine of this run: DynamoDB Local does not say whether a table could be recovered.
+func partsHere(t *testing.T, table string) string {
+	t.Helper()
+	text := parts(table)
+	if dynamotest.OnLocal(t) {
+		text, _, _ = strings.Cut(text, "note  point-in-time")
+	}
+	return text
+}
 
 func TestTable(t *testing.T) {
 	client := dynamotest.Client(t)
@@ -74,13 +91,13 @@ func TestTable(t *testing.T) {
 	}
 	creating := "creating table " + table + " in " + dynamotest.Endpoint(t) + "\n"
 	code, out, errs = sluice(t, start, "table", "create", "--table", table)
-	expect(t, code, out, errs, 0, "created table "+table+"\n"+parts, creating)
+	expect(t, code, out, errs, 0, "created table "+table+"\n"+partsHere(t, table), creating)
 	code, out, errs = sluice(t, start, "table", "create", "--table", table)
-	expect(t, code, out, errs, 0, "table "+table+" was there already\n"+parts, "")
+	expect(t, code, out, errs, 0, "table "+table+" was there already\n"+partsHere(t, table), "")
 
 	t.Setenv("SLUICE_TABLE", table)
 	code, out, errs = sluice(t, start, "table", "check")
-	expect(t, code, out, errs, 0, "table "+table+" in "+dynamotest.Endpoint(t)+"\n"+parts, "")
+	expect(t, code, out, errs, 0, "table "+table+" in "+dynamotest.Endpoint(t)+"\n"+partsHere(t, table), "")
 }
 
 // creating is an engine whose table is still being created when first asked about.
@@ -110,7 +127,7 @@ func TestTableCreateWaits(t *testing.T) {
 	now := start
 	program := cli.Program{Stdout: &out, Stderr: &errs, Now: func() time.Time { now = now.Add(time.Second); return now }}
 	code := program.Run(t.Context(), []string{"table", "create", "--endpoint", server.URL})
-	expect(t, code, out.String(), errs.String(), 0, "table rate_limits was there already\n"+parts, "waiting for table rate_limits (1s)\n")
+	expect(t, code, out.String(), errs.String(), 0, "table rate_limits was there already\n"+parts("rate_limits"), "waiting for table rate_limits (1s)\n")
 }
 
 func TestTableOfSomebodyElse(t *testing.T) {
@@ -130,7 +147,9 @@ func TestTableOfSomebodyElse(t *testing.T) {
 		name + "index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY\n"
 	code, out, errs := sluice(t, start, "table", "check", "--table", table)
 	expect(t, code, out, errs, 1, "", common+
-		name+"TTL is not enabled on attribute ttl; enable it, as `sluice table create` does: else buckets that nobody uses stay for ever\n")
+		name+"TTL is not enabled on attribute ttl; enable it, as `sluice table create` does: else buckets that nobody uses stay for ever\n"+
+		name+"it has no stream; run `aws dynamodb update-table --table-name "+table+
+		" --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`: usage and regional sync read it\n")
 	code, out, errs = sluice(t, start, "table", "create", "--table", table)
 	expect(t, code, out, errs, 1, "", common)
 }

@@ -16,19 +16,52 @@ type tableCommand struct {
 	Check  tableCheck  `cmd:"" help:"Compare the table with what sluice needs."`
 }
 
-type tableCreate struct{ connection }
+// billed is how a table is to be billed.
+type billed struct {
+	ReadUnits  int64 `placeholder:"N" help:"Provision N read units for the table, and N for each index. The default is on demand."`
+	WriteUnits int64 `placeholder:"N" help:"Provision N write units likewise; with --read-units."`
+}
+
+// of returns the definition of a table that is billed so. Units that cannot be are a usage error.
+func (b billed) of(table string) (dynamo.Definition, error) {
+	d := dynamo.Definition{Table: table, ReadUnits: b.ReadUnits, WriteUnits: b.WriteUnits}
+	if err := d.Check(); err != nil {
+		return d, usageError{"--read-units, --write-units: " + err.Error()}
+	}
+	return d, nil
+}
+
+type tableCreate struct {
+	connection
+	billed
+	Protected   bool `help:"Protect the table from deletion, until that is switched off."`
+	Recoverable bool `help:"Switch point-in-time recovery on: what a mistake deleted can be had back for 35 days."`
+}
+
+// Help says what becomes of a table that is there.
+func (tableCreate) Help() string {
+	return "A table that is there is completed: its TTL, its version item and, if asked for, its point-in-time recovery. " +
+		"Its keys, indexes and billing are left as they are, and are an error where they are not as they should be.\n\n" +
+		"`sluice infra cloudformation` and `sluice infra terraform` describe the same table, with alarms and policies."
+}
 
 // Run creates the table and checks that it is what is needed: one of the same name may have been there.
 func (c tableCreate) Run(ctx context.Context, p Program) error {
+	definition, err := c.of(c.Table)
+	if err != nil {
+		return err
+	}
+	definition.Protected, definition.Recoverable = c.Protected, c.Recoverable
 	client, err := c.client(ctx)
 	if err != nil {
 		return err
 	}
-	created, err := dynamo.CreateTable(ctx, announcing{client, p, p.Now()}, c.Table)
+	created, err := definition.CreateTable(ctx, announcing{client, p, p.Now()})
 	if err != nil {
 		return explain(client, err)
 	}
-	if err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
+	notes, err := dynamo.CheckTable(ctx, client, c.Table)
+	if err != nil {
 		return explain(client, err)
 	}
 	if created {
@@ -36,7 +69,7 @@ func (c tableCreate) Run(ctx context.Context, p Program) error {
 	} else {
 		p.say("table %s was there already\n", c.Table)
 	}
-	p.describe(c.Table)
+	p.describe(c.Table, notes)
 	return nil
 }
 
@@ -67,31 +100,57 @@ func (a announcing) DescribeTable(
 	return out, err
 }
 
+// UpdateContinuousBackups is the client's.
+func (a announcing) UpdateContinuousBackups(
+	ctx context.Context, in *dynamodb.UpdateContinuousBackupsInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateContinuousBackupsOutput, error) {
+	a.program.note("switching on point-in-time recovery, for which DynamoDB may want some minutes after it made a table\n")
+	return a.Client.UpdateContinuousBackups(ctx, in, opts...)
+}
+
 type tableCheck struct{ connection }
 
-// Run prints what is right with the table, or returns all that is wrong.
+// Help says what is compared.
+func (tableCheck) Help() string {
+	return "What is wrong is an error, all of it at once, each with its cure: other keys, an index that is missing, incomplete or " +
+		"projects more than KEYS_ONLY (every acquire costs twice then), no stream of both images, no TTL on ttl, a layout newer " +
+		"than this program. A service's own Check leaves out what acquires do not need: the stream, and whether indexes are " +
+		"complete. What is worth knowing is a note: billing, extra indexes, replicas, and what would save the table from a mistake."
+}
+
+// Run prints what is right with the table and what is worth knowing, or returns all that is wrong.
 func (c tableCheck) Run(ctx context.Context, p Program) error {
 	client, err := c.client(ctx)
 	if err != nil {
 		return err
 	}
-	if err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
+	notes, err := dynamo.CheckTable(ctx, client, c.Table)
+	if err != nil {
 		return explain(client, err)
 	}
 	p.say("table %s in %s\n", c.Table, place(client))
-	p.describe(c.Table)
+	p.describe(c.Table, notes)
 	return nil
 }
 
-// describe prints what a table that passed CheckTable has.
-func (p Program) describe(table string) {
-	layout := dynamo.Table(table)
+// describe prints what a table that passed CheckTable has, and what CheckTable noted of it.
+func (p Program) describe(table string, notes []dynamo.Note) {
+	definition := dynamo.Definition{Table: table}
+	layout := definition.Create()
 	p.say("  ok  key %s, %s\n", aws.ToString(layout.KeySchema[0].AttributeName), aws.ToString(layout.KeySchema[1].AttributeName))
 	for _, index := range layout.GlobalSecondaryIndexes {
 		p.say("  ok  index %s on %s, %s projects %s\n", aws.ToString(index.IndexName),
 			aws.ToString(index.KeySchema[0].AttributeName), aws.ToString(index.KeySchema[1].AttributeName), index.Projection.ProjectionType)
 	}
-	p.say("  ok  TTL on ttl\n")
+	p.say("  ok  stream of %s\n", layout.StreamSpecification.StreamViewType)
+	p.say("  ok  TTL on %s\n", aws.ToString(definition.TimeToLive().TimeToLiveSpecification.AttributeName))
+	for _, note := range notes {
+		text := note.What
+		if note.Do != "" {
+			text += "; " + note.Do
+		}
+		p.say("note  %s\n", text)
+	}
 }
 
 // place says where client's tables are.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,7 +22,7 @@ import (
 // host's clock with the service's. It changes nothing.
 func (s *session) Check(ctx context.Context) error {
 	began := s.env.Clock.Now()
-	v, err := checkTable(ctx, s.api, s.table)
+	v, _, err := checkTable(ctx, s.api, s.table)
 	if err != nil {
 		return err
 	}
@@ -94,40 +95,60 @@ func checkError(table string, err error) error {
 	return &runtime.UnavailableError{Resource: "table " + table, Err: err}
 }
 
-// Describer is the part of *dynamodb.Client that CheckTable calls.
-type Describer interface {
+// describer is what Check calls.
+type describer interface {
 	Getter
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// CheckTable compares a table with Table's layout, and its version item with the layout that this program knows. All that
-// is wrong with it comes in one error, made of a *runtime.SetupError each, which says what to do.
-func CheckTable(ctx context.Context, client Describer, table string) error {
-	_, err := checkTable(ctx, client, table)
-	return err
-}
-
-func checkTable(ctx context.Context, client Describer, table string) (v version, err error) {
+// checkTable returns what the table's version item says and how the table is described. The error has what breaks acquires or
+// has them cost more than they should, and no more: a service whose acquires are well is not to stop for a stream that others
+// read. CheckTable has the rest.
+func checkTable(ctx context.Context, client describer, table string) (v version, t *types.TableDescription, err error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
-		return v, checkError(table, err)
+		return v, nil, checkError(table, err)
 	}
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {
-		return v, checkError(table, err)
+		return v, nil, checkError(table, err)
 	}
-	errs := wrongLayout(out.Table)
-	if !ttlEnabled(ttl.TimeToLiveDescription) {
-		errs = append(errs, wrong(table, "enable it, as `sluice table create` does: else buckets that nobody uses stay for ever",
-			"TTL is not enabled on attribute %s", ttlAttribute))
-	}
-	if hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, hashKey, rangeKey) {
+	errs := append(wrongLayout(out.Table), wrongTTL(table, ttl.TimeToLiveDescription)...)
+	if do := cureOf(out.Table.TableStatus); do != "" {
+		errs = append(errs, wrong(table, do, "it is %s", out.Table.TableStatus))
+	} else if hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, hashKey, rangeKey) {
 		if v, err = readVersion(ctx, client, table); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	return v, errors.Join(errs...)
+	return v, out.Table, errors.Join(errs...)
+}
+
+// cureOf returns what to do about a status in which a table serves nobody, empty for one in which it does.
+func cureOf(status types.TableStatus) string {
+	switch status {
+	case types.TableStatusCreating:
+		return "wait until it is ACTIVE: `sluice table create` does"
+	case types.TableStatusDeleting:
+		return "wait until it is gone, and run `sluice table create`"
+	case types.TableStatusInaccessibleEncryptionCredentials, types.TableStatusArchiving, types.TableStatusArchived:
+		return "give DynamoDB back the use of its KMS key; one that is ARCHIVED is restored from its backup"
+	}
+	return ""
+}
+
+// wrongTTL returns what is wrong with a table's TTL.
+func wrongTTL(table string, d *types.TimeToLiveDescription) []error {
+	const why = ": else buckets that nobody uses stay for ever"
+	if ttlEnabled(d) {
+		return nil
+	}
+	if d != nil && aws.ToString(d.AttributeName) != "" && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+		return []error{wrong(table, "disable it, wait until it is DISABLED, which takes up to an hour, and run `sluice table create`"+why,
+			"TTL is %s on attribute %s, not enabled on %s", d.TimeToLiveStatus, *d.AttributeName, ttlAttribute)}
+	}
+	return []error{wrong(table, "enable it, as `sluice table create` does"+why, "TTL is not enabled on attribute %s", ttlAttribute)}
 }
 
 func wrong(table, do, what string, args ...any) error {
@@ -155,7 +176,12 @@ func wrongLayout(t *types.TableDescription) []error {
 			add("delete the index and add it with these", "the keys of index %s are not %s (S, hash) and %s (S, range)",
 				want.name, want.hash, want.sort)
 		}
-		if p := got.Projection; p == nil || p.ProjectionType != types.ProjectionTypeKeysOnly {
+		switch p := got.Projection; {
+		case p != nil && p.ProjectionType == types.ProjectionTypeKeysOnly:
+		case p != nil && p.ProjectionType == types.ProjectionTypeInclude:
+			add("delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
+				"index %s projects %s, not KEYS_ONLY", want.name, projection(p))
+		default:
 			add("delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
 				"index %s projects %s, not KEYS_ONLY", want.name, projection(p))
 		}
@@ -163,11 +189,15 @@ func wrongLayout(t *types.TableDescription) []error {
 	return errs
 }
 
-func projection(p *types.Projection) types.ProjectionType {
-	if p == nil {
+// projection returns what an index projects: INCLUDE with the attributes.
+func projection(p *types.Projection) string {
+	switch {
+	case p == nil:
 		return "nothing"
+	case p.ProjectionType == types.ProjectionTypeInclude:
+		return fmt.Sprintf("%s (%s)", p.ProjectionType, strings.Join(p.NonKeyAttributes, ", "))
 	}
-	return p.ProjectionType
+	return string(p.ProjectionType)
 }
 
 // hasKeys reports that schema is these two string attributes.

@@ -56,7 +56,7 @@ func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Dur
 func ttlOn(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTableInput)) string {
 	t.Helper()
 	table := tableWith(t, client, change)
-	if err := enableTTL(t.Context(), client, table); err != nil {
+	if err := (Definition{Table: table}).enableTTL(t.Context(), client); err != nil {
 		t.Fatal(err)
 	}
 	return table
@@ -104,6 +104,18 @@ func TestCheck(t *testing.T) {
 			},
 			err: "sluice: table TABLE: index GSI2 projects ALL, not KEYS_ONLY; " +
 				"delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
+		},
+		"an index that includes attributes": {
+			change: func(in *dynamodb.CreateTableInput) {
+				in.GlobalSecondaryIndexes[0].Projection = &types.Projection{
+					ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"rf", "ttl"},
+				}
+			},
+			err: "sluice: table TABLE: index GSI1 projects INCLUDE (rf, ttl), not KEYS_ONLY; " +
+				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
+		},
+		"no stream, which acquires do not need": {
+			change: func(in *dynamodb.CreateTableInput) { in.StreamSpecification = nil },
 		},
 		"an index with other keys": {
 			change: func(in *dynamodb.CreateTableInput) {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
@@ -43,16 +45,46 @@ func TableName(table string) (name string, ok bool) {
 	return "", false
 }
 
-// Table returns the CreateTable input for a table: the one definition of its layout. Its TTL attribute, ttl, is enabled
-// by a call of its own, which CreateTable of this package makes.
-func Table(table string) *dynamodb.CreateTableInput {
+// Definition is a table as sluice needs it: the one place that says its layout. CreateTable of this package sends the
+// requests that it gives, and the templates of `sluice infra` are made of them.
+type Definition struct {
+	Table string // its name
+	// ReadUnits and WriteUnits are provisioned for the table, and as many again for each index. Both 0: on demand.
+	ReadUnits, WriteUnits int64
+	// Protected keeps the table from being deleted until that is switched off.
+	Protected bool
+	// Recoverable has DynamoDB keep what the table was in each second of the last 35 days.
+	Recoverable bool
+}
+
+// Table returns the CreateTable input for a table that is on demand: the layout that CheckTable wants. Its TTL attribute, ttl,
+// is enabled by a request of its own, which Definition.TimeToLive gives and CreateTable of this package sends.
+func Table(table string) *dynamodb.CreateTableInput { return Definition{Table: table}.Create() }
+
+// Check returns an error that says what is wrong with the units, if they are neither both above 0 nor both 0.
+func (d Definition) Check() error {
+	if d.ReadUnits < 0 || d.WriteUnits < 0 || (d.ReadUnits == 0) != (d.WriteUnits == 0) {
+		return fmt.Errorf("%d read and %d write units: want both above 0, or neither for a table on demand", d.ReadUnits, d.WriteUnits)
+	}
+	return nil
+}
+
+// Create returns the request that creates the table.
+func (d Definition) Create() *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
-		TableName:   &table,
-		BillingMode: types.BillingModePayPerRequest,
-		KeySchema:   keySchema(hashKey, rangeKey),
+		TableName:             &d.Table,
+		BillingMode:           types.BillingModePayPerRequest,
+		ProvisionedThroughput: d.units(),
+		KeySchema:             keySchema(hashKey, rangeKey),
 		StreamSpecification: &types.StreamSpecification{
 			StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
 		},
+	}
+	if in.ProvisionedThroughput != nil {
+		in.BillingMode = types.BillingModeProvisioned
+	}
+	if d.Protected {
+		in.DeletionProtectionEnabled = aws.Bool(true)
 	}
 	define := func(names ...string) {
 		for _, name := range names {
@@ -64,11 +96,37 @@ func Table(table string) *dynamodb.CreateTableInput {
 	for _, i := range indexes() {
 		define(i.hash, i.sort)
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
-			IndexName: aws.String(i.name), KeySchema: keySchema(i.hash, i.sort),
+			IndexName: aws.String(i.name), KeySchema: keySchema(i.hash, i.sort), ProvisionedThroughput: d.units(),
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		})
 	}
 	return in
+}
+
+// units returns what is provisioned, nil for a table on demand.
+func (d Definition) units() *types.ProvisionedThroughput {
+	if d.ReadUnits == 0 && d.WriteUnits == 0 {
+		return nil
+	}
+	return &types.ProvisionedThroughput{ReadCapacityUnits: &d.ReadUnits, WriteCapacityUnits: &d.WriteUnits}
+}
+
+// TimeToLive returns the request that has DynamoDB delete buckets that nobody uses.
+func (d Definition) TimeToLive() *dynamodb.UpdateTimeToLiveInput {
+	return &dynamodb.UpdateTimeToLiveInput{TableName: &d.Table, TimeToLiveSpecification: &types.TimeToLiveSpecification{
+		AttributeName: aws.String(ttlAttribute), Enabled: aws.Bool(true),
+	}}
+}
+
+// Recovery returns the request that switches point-in-time recovery on, nil where the table is not to be Recoverable.
+func (d Definition) Recovery() *dynamodb.UpdateContinuousBackupsInput {
+	if !d.Recoverable {
+		return nil
+	}
+	return &dynamodb.UpdateContinuousBackupsInput{
+		TableName:                        &d.Table,
+		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+	}
 }
 
 func keySchema(hash, sort string) []types.KeySchemaElement {
@@ -78,59 +136,88 @@ func keySchema(hash, sort string) []types.KeySchemaElement {
 	}
 }
 
-// Admin is the part of *dynamodb.Client that CreateTable calls.
+// Admin is the part of *dynamodb.Client that CreateTable calls. The last is called for a table that is to be Recoverable.
 type Admin interface {
 	dynamodb.DescribeTableAPIClient
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	UpdateContinuousBackups(context.Context, *dynamodb.UpdateContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateContinuousBackupsOutput, error)
 }
 
-// CreateTable creates a table, waits until it is active, enables its TTL and writes its version item. Each step is
-// skipped where it has been done before, so that calling it again completes what was interrupted. A table of another
-// layout is somebody else's: it is an error, made of *runtime.SetupErrors, and left as it is. What else has to be mended is
-// a *runtime.SetupError too, and that DynamoDB does not answer a *runtime.UnavailableError. created reports whether the
-// table is new. ctx bounds it.
+// CreateTable creates a table on demand: Definition.CreateTable has the rest.
 func CreateTable(ctx context.Context, client Admin, table string) (created bool, err error) {
-	if created, err = ensureTable(ctx, client, table); err != nil {
+	return Definition{Table: table}.CreateTable(ctx, client)
+}
+
+// CreateTable creates the table, waits until it is active, enables its TTL, switches point-in-time recovery on if it is to be
+// Recoverable, and writes its version item. Each step is skipped where it has been done before, so that calling it again
+// completes what was interrupted. A table of another layout is somebody else's: it is an error, made of
+// *runtime.SetupErrors, and left as it is; so is one that has other units than these, or is not Protected but should be. What
+// else has to be mended is a *runtime.SetupError too, and that DynamoDB does not answer a *runtime.UnavailableError. created
+// reports whether the table is new. ctx bounds it.
+func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool, err error) {
+	if err := d.Check(); err != nil {
+		return false, &runtime.SetupError{What: fmt.Sprintf("table %s: %v", d.Table, err), Do: "correct the call"}
+	}
+	if created, err = d.ensure(ctx, client); err != nil {
 		return created, err
 	}
 	const most = 10 * time.Minute // ctx usually ends earlier
 	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = time.Second })
-	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, most); err != nil {
-		return created, stepError(table, "wait for table "+table, err)
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &d.Table}, most); err != nil {
+		return created, stepError(d.Table, "wait for table "+d.Table, err)
 	}
-	if err := enableTTL(ctx, client, table); err != nil {
+	if err := d.enableTTL(ctx, client); err != nil {
+		return created, err
+	}
+	if err := d.enableRecovery(ctx, client); err != nil {
 		return created, err
 	}
 	_, err = client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName:           &table,
+		TableName:           &d.Table,
 		Item:                versionItem(),
 		ConditionExpression: aws.String("attribute_not_exists(PK)"),
 	})
 	if _, exists := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !exists {
-		return created, stepError(table, "write the version item of table "+table, err)
+		return created, stepError(d.Table, "write the version item of table "+d.Table, err)
 	}
 	return created, nil
 }
 
-// ensureTable creates the table unless it is there, in the layout that it should have.
-func ensureTable(ctx context.Context, client Admin, table string) (created bool, err error) {
-	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+// ensure creates the table unless it is there, as it should be.
+func (d Definition) ensure(ctx context.Context, client Admin) (created bool, err error) {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.Table})
 	if err == nil {
-		return false, errors.Join(wrongLayout(out.Table)...)
+		return false, errors.Join(append(wrongLayout(out.Table), d.unlike(out.Table)...)...)
 	}
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); !missing {
-		return false, stepError(table, "describe table "+table, err)
+		return false, stepError(d.Table, "describe table "+d.Table, err)
 	}
-	if _, err = client.CreateTable(ctx, Table(table)); err != nil {
+	if _, err = client.CreateTable(ctx, d.Create()); err != nil {
 		if _, raced := errors.AsType[*types.ResourceInUseException](err); raced {
 			return false, nil
 		}
-		return false, stepError(table, "create table "+table, err)
+		return false, stepError(d.Table, "create table "+d.Table, err)
 	}
 	return true, nil
+}
+
+// unlike returns in what the table that is there differs from what was asked for beyond its layout.
+func (d Definition) unlike(t *types.TableDescription) []error {
+	var errs []error
+	if asked := d.units(); asked != nil {
+		got := t.ProvisionedThroughput
+		if got == nil || aws.ToInt64(got.ReadCapacityUnits) != d.ReadUnits || aws.ToInt64(got.WriteCapacityUnits) != d.WriteUnits {
+			errs = append(errs, wrong(d.Table, "leave the units out, or change its billing by UpdateTable",
+				"it is there already, and its billing is %s, not %d read and %d write units", billing(t), d.ReadUnits, d.WriteUnits))
+		}
+	}
+	if d.Protected && !aws.ToBool(t.DeletionProtectionEnabled) {
+		errs = append(errs, wrong(d.Table, "run `"+protect(d.Table)+"`", "it is there already, and not protected from deletion"))
+	}
+	return errs
 }
 
 // stepError is what a failed step of CreateTable means: an answer of DynamoDB's, or the lack of one, is explained as for
@@ -142,24 +229,44 @@ func stepError(table, step string, err error) error {
 	return fmt.Errorf("%s: %w", step, err)
 }
 
-func enableTTL(ctx context.Context, client Admin, table string) error {
-	now, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+func (d Definition) enableTTL(ctx context.Context, client Admin) error {
+	now, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &d.Table})
 	if err != nil {
-		return stepError(table, "describe the TTL of table "+table, err)
+		return stepError(d.Table, "describe the TTL of table "+d.Table, err)
 	}
 	if ttlEnabled(now.TimeToLiveDescription) {
 		return nil
 	}
-	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-		TableName: &table,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{
-			AttributeName: aws.String(ttlAttribute), Enabled: aws.Bool(true),
-		},
-	})
-	if err != nil {
-		return stepError(table, "enable the TTL of table "+table, err)
+	if _, err = client.UpdateTimeToLive(ctx, d.TimeToLive()); err != nil {
+		return stepError(d.Table, "enable the TTL of table "+d.Table, err)
 	}
 	return nil
+}
+
+// enableRecovery switches point-in-time recovery on; again is no harm. AWS says for a while after it made a table that it is
+// not ready to.
+func (d Definition) enableRecovery(ctx context.Context, client Admin) error {
+	in := d.Recovery()
+	if in == nil {
+		return nil
+	}
+	const tries = 30 // of 20 s each once the pauses have grown
+	_, err := client.UpdateContinuousBackups(ctx, in, func(o *dynamodb.Options) {
+		o.Retryer = awsretry.AddWithMaxAttempts(awsretry.AddWithErrorCodes(o.Retryer, "ContinuousBackupsUnavailableException"), tries)
+	})
+	if unknownOperation(err) {
+		return wrong(d.Table, "leave it out here: engines for tests have none", "this DynamoDB has no point-in-time recovery")
+	}
+	if err != nil {
+		return stepError(d.Table, "switch on the point-in-time recovery of table "+d.Table, err)
+	}
+	return nil
+}
+
+// unknownOperation reports that the service does not know what it was asked for.
+func unknownOperation(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "UnknownOperationException"
 }
 
 func ttlEnabled(d *types.TimeToLiveDescription) bool {

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/sluice-go/sluice/internal/infra"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+// infraCommand prints what others set up AWS with. None of its commands calls AWS.
+type infraCommand struct {
+	Cloudformation infraCloudFormation `cmd:"" help:"Print a CloudFormation template."`
+	Terraform      infraTerraform      `cmd:"" help:"Print a Terraform configuration."`
+	Iam            infraIAM            `cmd:"" name:"iam" help:"Print IAM policies: what each role may do with the table, and no more."`
+}
+
+// infraTable is the table that a template makes.
+type infraTable struct {
+	Table string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table; the template has it as a default."`
+	billed
+}
+
+// definition returns the table as production wants it: what it has beyond others costs next to nothing, and is missed once.
+func (t infraTable) definition() (dynamo.Definition, error) {
+	if name, ok := dynamo.TableName(t.Table); !ok || name != t.Table {
+		return dynamo.Definition{}, usageError{fmt.Sprintf(
+			"table %q: want a name of 3 to 255 letters, digits, '_', '.' and '-': the template makes the table, which has no ARN yet", t.Table)}
+	}
+	d, err := t.of(t.Table)
+	d.Protected, d.Recoverable = true, true
+	return d, err
+}
+
+// inTemplates says what both templates have.
+const inTemplates = "It has the table that `sluice table create` makes, with point-in-time recovery and protection from deletion; " +
+	"alarms on throttling and on failures of DynamoDB's, which go to an SNS topic that you name; and a policy for each role of " +
+	"`sluice infra iam`, to attach to the roles of your services. Once it is applied, `sluice table check` finds nothing wrong.\n\n"
+
+type infraCloudFormation struct{ infraTable }
+
+// Help says what the template has, and how to use it.
+func (infraCloudFormation) Help() string {
+	return inTemplates + "Example: sluice infra cloudformation --table rate_limits > sluice.yaml && " +
+		"aws cloudformation deploy --template-file sluice.yaml --stack-name sluice --capabilities CAPABILITY_IAM " +
+		"--parameter-overrides AlarmTopicArn=arn:aws:sns:eu-west-1:123456789012:oncall"
+}
+
+// Run prints the template.
+func (c infraCloudFormation) Run(p Program) error {
+	d, err := c.definition()
+	if err != nil {
+		return err
+	}
+	return p.print(infra.CloudFormation(d))
+}
+
+type infraTerraform struct{ infraTable }
+
+// Help says what the configuration has, and how to use it.
+func (infraTerraform) Help() string {
+	return inTemplates + "It names no provider's region and no backend: use it as a module, or beside your own files.\n\n" +
+		"Example: sluice infra terraform --table rate_limits > sluice.tf && terraform apply -var alarm_topic_arn=arn:aws:sns:eu-west-1:123456789012:oncall"
+}
+
+// Run prints the configuration.
+func (c infraTerraform) Run(p Program) error {
+	d, err := c.definition()
+	if err != nil {
+		return err
+	}
+	return p.print(infra.Terraform(d))
+}
+
+type infraIAM struct {
+	Role    *string `placeholder:"ROLE" help:"acquire, admin, aggregator or read-only. Without it all four come, as one object whose keys are the roles."`
+	Table   string  `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
+	Region  string  `placeholder:"REGION" help:"AWS region of the table. The default is any."`
+	Account string  `placeholder:"ACCOUNT" help:"AWS account of the table: 12 digits. The default is any."`
+}
+
+// Help says who the roles are.
+func (infraIAM) Help() string {
+	return "acquire is for services: it charges buckets, and cannot change the limits of a kind. admin is for operators: all commands " +
+		"of sluice, and what lim.Entities() and lim.Config write. aggregator reads the table's stream and writes usage. read-only " +
+		"is for commands that change nothing. A transaction needs no right of its own but its items'.\n\n" +
+		"Example: sluice infra iam --role acquire --table rate_limits --region eu-west-1 --account 123456789012 > acquire.json"
+}
+
+// Run prints the policies.
+func (c infraIAM) Run(p Program) error {
+	at := infra.Place{Table: c.Table, Region: c.Region, Account: c.Account}
+	text, err := infra.Policies(at)
+	if c.Role != nil && err == nil { // a variable that is not set must not give all roles
+		text, err = infra.Policy(infra.Role(*c.Role), at)
+	}
+	if err != nil {
+		return usageError{err.Error()} // there is nothing but arguments that can be wrong
+	}
+	p.say("%s", text)
+	return nil
+}
+
+// print prints a text, unless it could not be made.
+func (p Program) print(text []byte, err error) error {
+	if err == nil {
+		p.say("%s", text)
+	}
+	return err
+}

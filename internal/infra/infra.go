@@ -1,0 +1,118 @@
+// Package infra describes the table and what belongs to it to those who set up AWS: as a CloudFormation template, as a Terraform
+// configuration, and as IAM policies. All of it comes from the one definition of the table in runtime/dynamo, and from the roles
+// here, which the tests hold against the calls that sluice makes.
+package infra
+
+import (
+	"bytes"
+	"embed"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// CloudFormation returns a template, in YAML, with the table, its alarms and a managed policy per role.
+func CloudFormation(d dynamo.Definition) ([]byte, error) {
+	return render("cloudformation.yaml.tmpl", contentsOf(d))
+}
+
+// Terraform returns a configuration, in HCL as `terraform fmt` leaves it, with the table, its alarms and a policy per role.
+func Terraform(d dynamo.Definition) ([]byte, error) {
+	return render("terraform.tf.tmpl", contentsOf(d))
+}
+
+// contents are what a template is filled with.
+type contents struct {
+	Command  string // that wrote it
+	Table    *dynamodb.CreateTableInput
+	TTL      *types.TimeToLiveSpecification
+	Recovery bool
+	Units    *types.ProvisionedThroughput // nil: on demand
+	Alarms   []alarm
+	Roles    []role
+}
+
+func contentsOf(d dynamo.Definition) contents {
+	c := contents{Table: d.Create(), TTL: d.TimeToLive().TimeToLiveSpecification, Alarms: alarms(d.Create()), Roles: roles()}
+	c.Units = c.Table.ProvisionedThroughput
+	if recovery := d.Recovery(); recovery != nil {
+		c.Recovery = aws.ToBool(recovery.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled)
+	}
+	return c
+}
+
+// render fills a template in.
+func render(name string, c contents) ([]byte, error) {
+	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
+		"quote":    func(s *string) string { return strconv.Quote(aws.ToString(s)) },
+		"list":     list,
+		"prefixed": prefixed,
+		"key":      keyOf,
+		"title":    title,
+		"snake":    func(r Role) string { return strings.ReplaceAll(string(r), "-", "_") },
+		"resource": resource,
+		"pad":      pad,
+		"leading":  func() string { return leadingKey },
+		"operator": func() string { return leadingOperator },
+	}).ParseFS(templates, "templates/"+name)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, c)
+	return out.Bytes(), err
+}
+
+// list writes a list as YAML, JSON and HCL all read it.
+func list(items []string) string {
+	quoted := make([]string, len(items))
+	for i, item := range items {
+		quoted[i] = strconv.Quote(item)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// keyOf returns the attribute of a key that has a type, quoted.
+func keyOf(schema []types.KeySchemaElement, kind types.KeyType) string {
+	for _, element := range schema {
+		if element.KeyType == kind {
+			return strconv.Quote(aws.ToString(element.AttributeName))
+		}
+	}
+	return `""`
+}
+
+// title writes a role as a name of CloudFormation's: letters and digits alone.
+func title(r Role) string {
+	var name strings.Builder
+	for word := range strings.SplitSeq(string(r), "-") {
+		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return name.String()
+}
+
+// resource returns what a statement is about: alone is the expression for the table's ARN, and prefix what stands before a text
+// in which base is replaced by it.
+func resource(on where, alone, prefix, base string) string {
+	switch on {
+	case table:
+		return alone
+	case indexes:
+		return prefix + strconv.Quote(base+"/index/*")
+	case streams:
+		return prefix + strconv.Quote(base+"/stream/*")
+	}
+	return `"*"`
+}
+
+// pad fills a text with blanks to as many characters as Terraform aligns it to.
+func pad(width int, text string) string { return text + strings.Repeat(" ", max(0, width-len(text))) }

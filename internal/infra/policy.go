@@ -1,0 +1,143 @@
+package infra
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+// Place is where a table is.
+type Place struct {
+	Table   string // its name, or its ARN, which says the rest
+	Region  string // empty for any
+	Account string // empty for any
+}
+
+// Names of regions and accounts.
+var (
+	regionForm  = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]+$`)
+	accountForm = regexp.MustCompile(`^[0-9]{12}$`)
+)
+
+// arn returns the table's ARN, in which what is not known is a '*'.
+func (p Place) arn() (string, error) {
+	name, ok := dynamo.TableName(p.Table)
+	switch {
+	case !ok:
+		return "", fmt.Errorf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", p.Table)
+	case p.Region != "" && !regionForm.MatchString(p.Region):
+		return "", fmt.Errorf("region %q: want a region of AWS, such as eu-west-1", p.Region)
+	case p.Account != "" && !accountForm.MatchString(p.Account):
+		return "", fmt.Errorf("account %q: want the 12 digits of an account of AWS", p.Account)
+	case name != p.Table && (p.Region != "" || p.Account != ""):
+		return "", fmt.Errorf("table %q is an ARN, which has a region and an account: leave the others out", p.Table)
+	case name != p.Table:
+		return p.Table, nil
+	}
+	region, account := p.Region, p.Account
+	if region == "" {
+		region = "*"
+	}
+	if account == "" {
+		account = "*"
+	}
+	return fmt.Sprintf("arn:%s:dynamodb:%s:%s:table/%s", partition(p.Region), region, account, name), nil
+}
+
+// partition returns the part of AWS that a region is in.
+func partition(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+// document is a policy as IAM takes it.
+type document struct {
+	Version   string
+	Statement []documentStatement
+}
+
+type documentStatement struct {
+	Sid       string
+	Effect    string
+	Action    []string
+	Resource  string
+	Condition map[string]map[string][]string `json:",omitempty"`
+}
+
+// Policy returns what a role may do with the table at a place, as a policy document. The error says what is wrong with the
+// place or the role.
+func Policy(r Role, at Place) ([]byte, error) {
+	doc, err := documentOf(r, at)
+	if err != nil {
+		return nil, err
+	}
+	return indented(doc)
+}
+
+// Policies returns the documents of all roles, as one object whose keys are the roles.
+func Policies(at Place) ([]byte, error) {
+	all := map[Role]document{} // written in the order of their names
+	for _, r := range Roles() {
+		doc, err := documentOf(r, at)
+		if err != nil {
+			return nil, err
+		}
+		all[r] = doc
+	}
+	return indented(all)
+}
+
+func documentOf(name Role, at Place) (document, error) {
+	r, err := lookup(name)
+	if err != nil {
+		return document{}, err
+	}
+	arn, err := at.arn()
+	if err != nil {
+		return document{}, err
+	}
+	resources := map[where]string{table: arn, indexes: arn + "/index/*", streams: arn + "/stream/*", everything: "*"}
+	doc := document{Version: "2012-10-17"}
+	for _, s := range r.Statements {
+		out := documentStatement{Sid: s.Sid, Effect: "Allow", Action: prefixed(s.Actions), Resource: resources[s.On]}
+		if s.Leading != nil {
+			out.Condition = map[string]map[string][]string{leadingOperator: {leadingKey: s.Leading}}
+		}
+		doc.Statement = append(doc.Statement, out)
+	}
+	return doc, nil
+}
+
+// The condition on hash keys. A request of many items is allowed if all their keys are.
+const (
+	leadingOperator = "ForAllValues:StringLike"
+	leadingKey      = "dynamodb:LeadingKeys"
+)
+
+// prefixed returns actions as policies name them.
+func prefixed(actions []string) []string {
+	all := make([]string, len(actions))
+	for i, action := range actions {
+		all[i] = "dynamodb:" + action
+	}
+	return all
+}
+
+// indented writes v as JSON for people.
+func indented(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return out.Bytes(), err
+}

@@ -1,0 +1,134 @@
+package infra
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Role is somebody who works on the table, named by what it is for.
+type Role string
+
+// The four roles.
+const (
+	Acquire    Role = "acquire"    // services: acquire, wait, settle, release, peek, look-ups, Check
+	Admin      Role = "admin"      // operators: all commands, and lim.Entities() and lim.Config in a service
+	Aggregator Role = "aggregator" // who reads the table's stream and writes what was used
+	ReadOnly   Role = "read-only"  // commands that change nothing
+)
+
+// Roles returns all roles.
+func Roles() []Role { return []Role{Acquire, Admin, Aggregator, ReadOnly} }
+
+// where is a resource of a policy's statement.
+type where string
+
+const (
+	table      where = "table"
+	indexes    where = "indexes"
+	streams    where = "streams" // all: one that is enabled anew has another name
+	everything where = "everything"
+)
+
+// statement is one of a policy: what is allowed where.
+type statement struct {
+	Sid     string
+	Why     string
+	Actions []string // without their prefix
+	On      where
+	// Leading are what the hash key of each item must be like. It is left out where it would allow all there is.
+	Leading []string
+}
+
+// role is a Role with what it may do. Each action is there because something calls it: roles_test.go records the calls, and
+// names the few that come only with what is not built yet. A transaction needs no action of its own but its items'.
+type role struct {
+	Role       Role
+	What       string
+	Statements []statement
+}
+
+// owned are the hash keys of what acquires and usage write. Not among them is KIND#*, below which are the overrides that
+// change the limits of everybody at once.
+func owned() []string { return []string{"ENTITY#*", "SYSTEM#"} }
+
+// roles are what every role may do.
+func roles() []role {
+	return []role{
+		{Acquire, "acquires, settles, releases, peeks, looks entities up, and checks the table", []statement{
+			{
+				Sid: "Check", Why: "Check compares the table with what is needed.",
+				Actions: []string{"DescribeTable", "DescribeTimeToLive"}, On: table,
+			},
+			{
+				Sid: "Read", Why: "Buckets, overrides and entities; Query finds the per-limit items of a table that is being migrated.",
+				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table,
+			},
+			{
+				Sid: "Charge", Why: "Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) are out of reach.",
+				Actions: []string{"PutItem", "UpdateItem"}, On: table, Leading: owned(),
+			},
+		}},
+		{Admin, "runs all commands of sluice", []statement{
+			{
+				Sid: "Table", Why: "sluice table create, sluice table check.",
+				Actions: []string{
+					"CreateTable", "DescribeTable", "UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups", "DescribeContinuousBackups",
+				},
+				On: table,
+			},
+			{
+				Sid: "Items", Why: "Buckets, entities, overrides; Scan, Query and ConditionCheckItem are sluice migrate's.",
+				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem", "Query", "Scan"},
+				On:      table,
+			},
+			{
+				Sid: "Lists", Why: "sluice entity children, sluice override list.",
+				Actions: []string{"Query"}, On: indexes,
+			},
+		}},
+		{Aggregator, "reads the table's stream, and writes what was used and how far it has read", []statement{
+			{
+				Sid: "Find", Why: "The description names the stream.",
+				Actions: []string{"DescribeTable"}, On: table,
+			},
+			{
+				Sid: "Stream", Why: "Each change of a bucket, with both images.",
+				Actions: []string{"DescribeStream", "GetShardIterator", "GetRecords"}, On: streams,
+			},
+			{
+				Sid: "ListStreams", Why: "For a Lambda function that the stream calls; it shows names alone, and can be allowed for all streams only.",
+				Actions: []string{"ListStreams"}, On: everything,
+			},
+			{
+				Sid: "Usage", Why: "Windows of usage, and the stream's positions.",
+				Actions: []string{"GetItem", "PutItem", "UpdateItem"}, On: table, Leading: owned(),
+			},
+		}},
+		{ReadOnly, "runs the commands of sluice that change nothing", []statement{
+			{
+				Sid: "Check", Why: "sluice table check.",
+				Actions: []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"}, On: table,
+			},
+			{
+				Sid: "Read", Why: "sluice peek, sluice entity show, sluice override get and explain.",
+				Actions: []string{"GetItem", "BatchGetItem"}, On: table,
+			},
+			{
+				Sid: "Lists", Why: "sluice entity children, sluice override list.",
+				Actions: []string{"Query"}, On: indexes,
+			},
+		}},
+	}
+}
+
+// lookup returns what a role may do.
+func lookup(name Role) (role, error) {
+	names := make([]string, 0, len(roles()))
+	for _, r := range roles() {
+		if r.Role == name {
+			return r, nil
+		}
+		names = append(names, string(r.Role))
+	}
+	return role{}, fmt.Errorf("role %q: want one of %s", name, strings.Join(names, ", "))
+}

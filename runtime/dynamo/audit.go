@@ -1,0 +1,173 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// Describer is the part of *dynamodb.Client that CheckTable calls.
+type Describer interface {
+	describer
+	DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error)
+}
+
+// Note is what CheckTable finds worth knowing of a table, and no mistake.
+type Note struct {
+	What string // how the table is
+	Do   string // what to do, or what to bear in mind; may be empty
+}
+
+// CheckTable compares a table with Table's layout, and its version item with the layout that this program knows. All that
+// is wrong with it comes in one error, made of a *runtime.SetupError each, which says what to do. That is more than a Limiter's
+// Check finds: what others than acquires need, a stream of both images and indexes that are complete, is an error here alone.
+// What an operator may want to know, or do, comes as notes, whether or not there is an error.
+func CheckTable(ctx context.Context, client Describer, table string) ([]Note, error) {
+	_, t, err := checkTable(ctx, client, table)
+	if t == nil {
+		return nil, err
+	}
+	errs := []error{err}
+	errs = append(errs, wrongStream(table, t)...)
+	errs = append(errs, wrongIndexes(table, t)...)
+	notes := noted(t)
+	recovery, err := unrecoverable(ctx, client, table)
+	errs = append(errs, err)
+	return append(notes, recovery...), errors.Join(errs...)
+}
+
+// wrongStream returns what is wrong with a table's stream.
+func wrongStream(table string, t *types.TableDescription) []error {
+	want := Table(table).StreamSpecification.StreamViewType
+	enable := fmt.Sprintf("`aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=%s`", table, want)
+	switch got := t.StreamSpecification; {
+	case got == nil || !aws.ToBool(got.StreamEnabled):
+		return []error{wrong(table, "run "+enable+": usage and regional sync read it", "it has no stream")}
+	case got.StreamViewType != want:
+		return []error{wrong(table, "disable it, and run "+enable+": what was consumed is the difference of two images",
+			"its stream has %s, not %s", got.StreamViewType, want)}
+	}
+	return nil
+}
+
+// wrongIndexes returns which of sluice's indexes are not complete. Acquires do without them.
+func wrongIndexes(table string, t *types.TableDescription) []error {
+	var errs []error
+	for _, got := range t.GlobalSecondaryIndexes {
+		name := aws.ToString(got.IndexName)
+		switch {
+		case !ours(name):
+		case got.IndexStatus == types.IndexStatusCreating:
+			errs = append(errs, wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
+				"index %s is %s%s", name, got.IndexStatus, backfilling(got)))
+		case got.IndexStatus == types.IndexStatusDeleting:
+			errs = append(errs, wrong(table, "wait until it is gone, and add it again, projecting KEYS_ONLY", "index %s is %s", name, got.IndexStatus))
+		}
+	}
+	return errs
+}
+
+func backfilling(i types.GlobalSecondaryIndexDescription) string {
+	if aws.ToBool(i.Backfilling) {
+		return ", backfilling"
+	}
+	return ""
+}
+
+// ours reports that an index is one of the definition's.
+func ours(name string) bool {
+	return slices.ContainsFunc(indexes(), func(i index) bool { return i.name == name })
+}
+
+// noted returns what there is to know of a table from its description.
+func noted(t *types.TableDescription) []Note {
+	notes := []Note{{What: "billing is " + billing(t)}}
+	if t.TableStatus == types.TableStatusUpdating {
+		notes = append(notes, Note{What: "it is UPDATING", Do: "it serves meanwhile"})
+	}
+	extra := func(name *string, p *types.Projection) {
+		cost := "every write of what it projects costs once more, and acquires twice where it holds buckets"
+		if p != nil && p.ProjectionType == types.ProjectionTypeKeysOnly {
+			cost = "every write that changes its keys costs once more"
+		}
+		notes = append(notes, Note{
+			What: fmt.Sprintf("index %s is not sluice's and projects %s", aws.ToString(name), projection(p)),
+			Do:   "delete it if nobody queries it: " + cost,
+		})
+	}
+	for _, i := range t.GlobalSecondaryIndexes {
+		if !ours(aws.ToString(i.IndexName)) {
+			extra(i.IndexName, i.Projection)
+		}
+	}
+	for _, i := range t.LocalSecondaryIndexes {
+		extra(i.IndexName, i.Projection)
+	}
+	if len(t.Replicas) > 0 {
+		var regions []string
+		for _, replica := range t.Replicas {
+			regions = append(regions, aws.ToString(replica.RegionName))
+		}
+		notes = append(notes, Note{
+			What: "it is replicated to " + strings.Join(regions, ", "),
+			Do:   "let one region alone acquire: of two regions' writes to a bucket the last one wins, and the other's charge is lost",
+		})
+	}
+	if !aws.ToBool(t.DeletionProtectionEnabled) {
+		notes = append(notes, Note{What: "deletion protection is off", Do: "`" + protect(aws.ToString(t.TableName)) + "` switches it on"})
+	}
+	return notes
+}
+
+// protect is the command that protects a table.
+func protect(table string) string {
+	return "aws dynamodb update-table --table-name " + table + " --deletion-protection-enabled"
+}
+
+// billing says how a table is billed, with what is provisioned for it and its indexes.
+func billing(t *types.TableDescription) string {
+	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
+		return "on demand"
+	}
+	units := func(p *types.ProvisionedThroughputDescription) (read, write int64) {
+		if p == nil {
+			return 0, 0
+		}
+		return aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)
+	}
+	var of []string
+	for _, i := range t.GlobalSecondaryIndexes {
+		read, write := units(i.ProvisionedThroughput)
+		of = append(of, fmt.Sprintf(", %s %d and %d", aws.ToString(i.IndexName), read, write))
+	}
+	slices.Sort(of) // DynamoDB has no order
+	read, write := units(t.ProvisionedThroughput)
+	return fmt.Sprintf("provisioned: %d read and %d write units", read, write) + strings.Join(of, "")
+}
+
+// unrecoverable returns a note where point-in-time recovery is off. Where the service does not say, as engines for tests, or
+// nobody may ask, there is nothing to note.
+func unrecoverable(ctx context.Context, client Describer, table string) ([]Note, error) {
+	out, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" || unknownOperation(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, checkError(table, err)
+	}
+	if d := out.ContinuousBackupsDescription; d == nil || d.PointInTimeRecoveryDescription == nil ||
+		d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusDisabled {
+		return nil, nil
+	}
+	return []Note{{
+		What: "point-in-time recovery is off",
+		Do:   "`sluice table create --table " + table + " --recoverable` switches it on, on AWS: it brings back what a mistake deleted",
+	}}, nil
+}
