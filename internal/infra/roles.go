@@ -110,8 +110,8 @@ func roles() []role {
 				Actions: []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"}, On: table,
 			},
 			{
-				Sid: "Read", Why: "sluice peek, sluice entity show, sluice override get and explain.",
-				Actions: []string{"GetItem", "BatchGetItem"}, On: table,
+				Sid: "Read", Why: "sluice peek, which finds per-limit items by Query, sluice entity show, sluice override get and explain.",
+				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table,
 			},
 			{
 				Sid: "Lists", Why: "sluice entity children, sluice override list.",

@@ -178,7 +178,7 @@ func TestSetupErrors(t *testing.T) {
 		"access denied": {
 			mishap: reject("AccessDeniedException", "not authorized to perform: dynamodb:UpdateItem"),
 			err: "sluice: DynamoDB denies access to table TABLE: AccessDeniedException: not authorized to perform: dynamodb:UpdateItem; " +
-				"grant dynamodb:GetItem, BatchGetItem, PutItem, UpdateItem, DeleteItem, Query, DescribeTable and DescribeTimeToLive on it and its indexes",
+				"attach a policy that `sluice infra iam --table TABLE` prints: acquire's to a service, admin's to an operator",
 		},
 		"credentials": {
 			mishap: reject("UnrecognizedClientException", "the security token is invalid"),

@@ -179,8 +179,7 @@ func setupError(table string, err error) error {
 		setup.Do = fmt.Sprintf("run `sluice table create --table %s`, or check region and endpoint", table)
 	case "AccessDeniedException":
 		setup.What = "DynamoDB denies access to table " + table
-		setup.Do = "grant dynamodb:GetItem, BatchGetItem, PutItem, UpdateItem, DeleteItem, Query, DescribeTable and " +
-			"DescribeTimeToLive on it and its indexes"
+		setup.Do = fmt.Sprintf("attach a policy that `sluice infra iam --table %s` prints: acquire's to a service, admin's to an operator", table)
 	case "InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired":
 		setup.What, setup.Do = "DynamoDB does not accept the signature", "renew the credentials, and set this host's clock by NTP"
 	case "UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationTokenException",

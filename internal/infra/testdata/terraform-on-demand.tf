@@ -329,11 +329,11 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice peek, sluice entity show, sluice override get and explain.
+      # sluice peek, which finds per-limit items by Query, sluice entity show, sluice override get and explain.
       {
         Sid      = "Read"
         Effect   = "Allow"
-        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem"]
+        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
         Resource = aws_dynamodb_table.sluice.arn
       },
       # sluice entity children, sluice override list.
