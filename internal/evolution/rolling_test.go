@@ -84,15 +84,15 @@ func (d *deployment) raced() bool {
 // step lets time pass and then has one thing happen. It says what.
 func (d *deployment) step(t *testing.T, version int64) string {
 	t.Helper()
-	switch d.rng.IntN(10) {
-	case 0, 1, 2: // at the same instant as the one before
-	case 3: // long enough for a bucket to expire
+	switch d.rng.IntN(20) {
+	case 0, 1, 2, 3, 4, 5, 6: // at the same instant as the one before
+	case 7: // long enough for a bucket to expire
 		d.later(time.Duration(d.rng.Int64N(int64(3 * 24 * time.Hour))))
 	default: // images of before refuse no longer
-		d.later(1001*time.Millisecond + time.Duration(d.rng.Int64N(int64(20*time.Second))))
+		d.later(1001*time.Millisecond + time.Duration(d.rng.Int64N(int64(12*time.Second))))
 	}
 	d.expire(t)
-	if len(d.open) > 0 && d.rng.IntN(2) == 0 {
+	if len(d.open) > 0 && d.rng.IntN(3) == 0 {
 		return d.close(t)
 	}
 	return d.acquire(t, version)
@@ -164,7 +164,7 @@ func (d *deployment) close(t *testing.T) string {
 	n := d.rng.IntN(len(d.open))
 	one := d.open[n]
 	d.open = slices.Delete(d.open, n, n+1)
-	if d.rng.IntN(4) == 0 { // it stands as charged
+	if d.rng.IntN(2) == 0 { // it stands as charged
 		return "nothing"
 	}
 	actual, what := cost{}, fmt.Sprintf("version %d releases %+v", one.version, one.cost)
