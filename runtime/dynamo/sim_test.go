@@ -428,11 +428,11 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 // judge draws the balance of what table has a log of, and what processes were told. All has the limits of all schemas.
 func (r *result) judge(h *history, table *simTable, processes []*process, defs []runtime.Definition, all *runtime.Spec) {
 	r.writes, r.reads, r.calm, r.waited = table.writes, table.reads, h.calm(), h.calm() && h.cancel == 0
-	logs := map[string][]commit{}
+	logs, removed := map[string][]commit{}, h.removed(all.Limits)
 	for _, c := range table.log {
 		logs[c.entity] = append(logs[c.entity], c)
 		r.note(c)
-		r.find(c.other())
+		r.find(c.other(removed))
 		if c.charges() {
 			for _, a := range c.tag.calls {
 				a.times[c.entity]++
@@ -448,8 +448,8 @@ func (r *result) judge(h *history, table *simTable, processes []*process, defs [
 			r.find(a.wrong(r.calm))
 		}
 	}
-	h.forgive(r.owed, all.Limits)
-	h.forgive(r.charged, all.Limits)
+	r.owed.forgive(removed)
+	r.charged.forgive(removed)
 	for _, entity := range slices.Sorted(maps.Keys(logs)) {
 		r.verdict.add(entity, judge(logs[entity]))
 		r.find(repeated(logs[entity]))

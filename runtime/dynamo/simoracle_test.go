@@ -77,8 +77,9 @@ func (c *commit) demand() (demand, bool) {
 	return d, true
 }
 
-// other says that c did something else than those aboard wanted.
-func (c *commit) other() string {
+// other says that c did something else than those aboard wanted. A process that has seen a limit removed gives nothing of it back,
+// although a version that has it again may have added it since.
+func (c *commit) other(removed []bool) string {
 	d, ok := c.demand()
 	if !ok {
 		return ""
@@ -91,7 +92,7 @@ func (c *commit) other() string {
 		if c.before == nil { // what is given back to a full bucket is there already
 			change = max(change, 0)
 		}
-		if d.take[i]+change != cost {
+		if d.take[i]+change != cost && !(c.adjust && removed[i] && cost == 0) {
 			return fmt.Sprintf("%s was charged %d of limit %d at %d, for acquires of %d and settles of %d", c.entity, cost, i, c.at.UnixMilli(), d.take[i], d.change[i])
 		}
 	}

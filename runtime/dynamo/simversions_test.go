@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	v1 "github.com/sluice-go/sluice/internal/evolution/v1/limits"
 	v2 "github.com/sluice-go/sluice/internal/evolution/v2/limits"
 	v3 "github.com/sluice-go/sluice/internal/evolution/v3/limits"
+	v4 "github.com/sluice-go/sluice/internal/evolution/v4/limits"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -23,19 +25,19 @@ import (
 // Histories of deployments: old and new binaries, whose schemas have different limits, are at work side by side on the same
 // buckets. Costs and books are in the order of the second version, which has all limits.
 
-// versions returns the generated code of internal/evolution: the second adds tpd, the third removes rpm.
-func versions(t testing.TB) (first, second, third codec.Resource) {
+// versions returns the generated code of internal/evolution: the second adds tpd, the third removes rpm, the fourth has it again.
+func versions(t testing.TB) (first, second, third, fourth codec.Resource) {
 	t.Helper()
-	var of [3]capture
+	var of [4]capture
 	_, err1 := v1.New(&of[0])
 	_, err2 := v2.New(&of[1])
 	_, err3 := v3.New(&of[2])
-	for _, err := range []error{err1, err2, err3} {
-		if err != nil {
-			t.Fatal(err)
-		}
+	_, err4 := v4.New(&of[3])
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
 	}
-	return of[0].defs[0].(codec.Resource), of[1].defs[0].(codec.Resource), of[2].defs[0].(codec.Resource)
+	code := func(n int) codec.Resource { return of[n].defs[0].(codec.Resource) }
+	return code(0), code(1), code(2), code(3)
 }
 
 // pick returns those of v, which has all limits, that def knows, in its order.
@@ -93,11 +95,20 @@ func (h *history) misshapen(log []commit, names []string) string {
 	return ""
 }
 
-// forgive takes limits that some version removes off the books: who has charged one settles it, or not, as it is still there.
-func (h *history) forgive(books tally, names []string) {
+// removed says which limits some version removes.
+func (h *history) removed(names []string) []bool {
+	removed := make([]bool, len(names))
 	for i, name := range names {
-		if slices.ContainsFunc(h.versions, func(v codec.Resource) bool { return slices.Contains(v.Spec().Removed, name) }) {
-			for _, booked := range books {
+		removed[i] = slices.ContainsFunc(h.versions, func(v codec.Resource) bool { return slices.Contains(v.Spec().Removed, name) })
+	}
+	return removed
+}
+
+// forgive takes limits that are removed off the books: what is owed to one is settled only if it is still there.
+func (t tally) forgive(removed []bool) {
+	for _, booked := range t {
+		for i := range booked {
+			if removed[i] {
 				booked[i] = 0
 			}
 		}
@@ -162,7 +173,7 @@ func threeLimits(r *rand.Rand) []int64 {
 // deployments are histories of versions, by name.
 func deployments(t testing.TB) map[string]history {
 	t.Helper()
-	first, second, third := versions(t)
+	first, second, third, fourth := versions(t)
 	rpm, tpm, more, tpd := perSecond(60), perSecond(300).WithBurst(900), perSecond(450), perSecond(100)
 	rolling := history{
 		writers: 10, duration: 900 * time.Millisecond, skew: 100 * time.Millisecond,
@@ -187,6 +198,10 @@ func deployments(t testing.TB) map[string]history {
 		h.versions = []codec.Resource{first, second, first}
 		h.limits = [][]bucket.Limit{h.limits[0], h.limits[1], h.limits[0]}
 	}
+	again := func(h *history) {
+		h.versions = []codec.Resource{second, third, fourth}
+		h.limits = [][]bucket.Limit{h.limits[1], h.limits[2], {perSecond(30), more, tpd}}
+	}
 	expiry := func(h *history) {
 		h.duration, h.writers, h.ttlLag = 60*time.Second, 3, 3*time.Second
 		h.think = upTo(15 * time.Second)
@@ -200,8 +215,13 @@ func deployments(t testing.TB) map[string]history {
 			h.limits = [][]bucket.Limit{{rpm, perSecond(100_000)}, {rpm, perSecond(100_000), perSecond(1000)}, {perSecond(1000), perSecond(100_000)}}
 			h.think = upTo(60 * time.Millisecond)
 		}),
-		"rolling, idle bursts":        change(rolling, func(h *history) { h.duration, h.think = 6*time.Second, inBursts(8, 2*time.Second) }),
-		"rolling, lazy settles":       change(rolling, crowd),
+		"rolling, idle bursts":  change(rolling, func(h *history) { h.duration, h.think = 6*time.Second, inBursts(8, 2*time.Second) }),
+		"rolling, lazy settles": change(rolling, crowd),
+		"rolling, numbers lowered": change(rolling, func(h *history) {
+			h.limits = [][]bucket.Limit{{rpm, tpm}, {perSecond(30), perSecond(100), tpd}, {perSecond(20), perSecond(60)}}
+		}),
+		"used again":                  change(rolling, again),
+		"used again, lost replies":    change(rolling, again, lossy),
 		"rolling, expiry":             change(rolling, expiry),
 		"rolled back":                 change(rolling, back),
 		"rolled back, lost replies":   change(rolling, back, lossy),
@@ -210,6 +230,7 @@ func deployments(t testing.TB) map[string]history {
 		"chains, lost replies":        change(rolling, chain, lossy),
 		"chains, lazy settles":        change(rolling, chain, crowd),
 		"chains, rolled back":         change(rolling, chain, back),
+		"chains, used again":          change(rolling, chain, again, crowd),
 		"chains, single buckets too":  change(rolling, chain, func(h *history) { h.direct = 0.4 }),
 		"chains, compensated":         change(rolling, chain, compensated),
 		"chains, compensated, losses": change(rolling, chain, compensated, lossy),
@@ -232,6 +253,6 @@ func deployments(t testing.TB) map[string]history {
 // and is given those of each once.
 func TestDeployments(t *testing.T) {
 	t.Parallel()
-	_, second, _ := versions(t)
+	_, second, _, _ := versions(t)
 	playOf(t, second, deployments(t), 10)
 }

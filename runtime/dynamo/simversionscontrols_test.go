@@ -82,7 +82,7 @@ func deploymentControls() map[string]control {
 // TestDeploymentsCatch shows that the books of TestDeployments see what each of these is there for.
 func TestDeploymentsCatch(t *testing.T) {
 	t.Parallel()
-	_, second, _ := versions(t)
+	_, second, _, _ := versions(t)
 	all := deployments(t)
 	for name, c := range deploymentControls() {
 		t.Run(name, func(t *testing.T) {
