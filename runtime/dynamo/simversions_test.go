@@ -235,7 +235,7 @@ func deployments(t testing.TB) map[string]history {
 		"chains, compensated":         change(rolling, chain, compensated),
 		"chains, compensated, losses": change(rolling, chain, compensated, lossy),
 		"chains, overrides": change(rolling, chain, func(h *history) {
-			h.duration, h.think = 6*time.Second, upTo(300*time.Millisecond)
+			h.duration, h.think = 4*time.Second, upTo(300*time.Millisecond)
 			h.override, h.cache = time.Second, 2*time.Second
 		}),
 		"chains, debt": change(rolling, chain, func(h *history) { // of the limit that only one of two versions knows
