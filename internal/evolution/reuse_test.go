@@ -4,10 +4,7 @@ import (
 	"testing"
 	"time"
 
-	v1 "github.com/sluice-go/sluice/internal/evolution/v1/limits"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 // TestReuse: a name that is used again after its removal goes on with what a bucket still has of it, at the old rate up to now and
@@ -62,32 +59,5 @@ func TestReuseSideBySide(t *testing.T) {
 	}
 	if third.generic.Load() == 0 {
 		t.Error("the third version wrote nothing by the generic path")
-	}
-}
-
-// TestReuseOfOverride: what overrides a limit is no bucket's, stays when it is removed, and is in force again with the name.
-func TestReuseOfOverride(t *testing.T) {
-	w := newWorld(t)
-	of, err := v1.New(dynamo.New(w.client, w.table), runtime.WithClock(w))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := of.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-	override := of.Config.Chat.Entity(v1.User{ID: "a", Project: v1.Project{ID: "p"}})
-	if _, err := override.Set(t.Context(), v1.ChatLimits{RPM: new(bucket.Per(7, time.Minute))}, ""); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		version int
-		want    bucket.Limit
-	}{{1, bucket.Per(7, time.Minute)}, {3, bucket.Limit{}}, {4, bucket.Per(7, time.Minute)}} {
-		take(t, w.deploy(t, test.version), cost{rpm: 1, tpm: 1})
-		if got := w.state(t, "user-a").balances["rpm"].Limit; got != test.want {
-			t.Errorf("under version %d rpm has %+v, want %+v", test.version, got, test.want)
-		}
 	}
 }
