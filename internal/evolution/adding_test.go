@@ -18,9 +18,10 @@ import (
 
 // race is on for a table: what its processes charge first, they send only once all of them are about to. Reshapes are counted.
 type race struct {
-	ready sync.WaitGroup
+	all chan struct{} // closed once they are
 
 	mu       sync.Mutex
+	missing  int            // who is not there yet
 	reshapes map[string]int // applied, by entity
 }
 
@@ -29,6 +30,19 @@ type racer struct {
 	dynamo.API
 	*race
 	first sync.Once
+}
+
+// line waits for the others.
+func (r *race) line(ctx context.Context) {
+	r.mu.Lock()
+	if r.missing--; r.missing == 0 {
+		close(r.all)
+	}
+	r.mu.Unlock()
+	select {
+	case <-r.all:
+	case <-ctx.Done():
+	}
 }
 
 func (r *race) note(key map[string]types.AttributeValue, update *string) {
@@ -43,10 +57,7 @@ func (r *race) note(key map[string]types.AttributeValue, update *string) {
 func (r *racer) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
-	r.first.Do(func() {
-		r.ready.Done()
-		r.ready.Wait()
-	})
+	r.first.Do(func() { r.line(ctx) })
 	out, err := r.API.TransactWriteItems(ctx, in, opts...)
 	if err != nil {
 		return out, err
@@ -63,8 +74,7 @@ func (r *racer) TransactWriteItems(
 func (w *world) crowd(t *testing.T, c cost) (admitted int64, reshapes map[string]int) {
 	t.Helper()
 	const processes, callers, calls = 6, 2, 3
-	r := &race{reshapes: map[string]int{}}
-	r.ready.Add(processes)
+	r := &race{all: make(chan struct{}), missing: processes, reshapes: map[string]int{}}
 	before := w.wrap
 	defer func() { w.wrap = before }()
 	w.wrap = func(api dynamo.API) dynamo.API { return &racer{API: before(api), race: r} }

@@ -11,9 +11,13 @@ import (
 // deep in debt since, of a limit that only the new version knows: DynamoDB would delete it, and the debt with it.
 func TestDebtOfUnknownLimit(t *testing.T) {
 	for name, write := range map[string]func(*testing.T, *process, *lease){
-		"a chain's charge": func(t *testing.T, p *process, _ *lease) { take(t, p, cost{rpm: 1, tpm: 1}) },
-		"a give-back":      func(_ *testing.T, _ *process, l *lease) { l.release() },
+		"a chain's charge": func(t *testing.T, p *process, _ *lease) {
+			t.Helper()
+			take(t, p, cost{rpm: 1, tpm: 1})
+		},
+		"a give-back": func(_ *testing.T, _ *process, l *lease) { l.release() },
 		"a settle up": func(t *testing.T, _ *process, l *lease) {
+			t.Helper()
 			if err := l.settle(cost{rpm: 2, tpm: 2}); err != nil {
 				t.Fatal(err)
 			}

@@ -52,7 +52,7 @@ func TestOverrideOfRemoved(t *testing.T) {
 }
 
 // TestOverrideAfterRollBack: buckets that a newer version has shaped take no override from an older one, which does not know what
-// else is in force. Those that it creates have it.
+// else is in force: the next newer one gives it to them.
 func TestOverrideAfterRollBack(t *testing.T) {
 	w := newWorld(t)
 	w.charged(t, 2, 60)
