@@ -310,6 +310,7 @@ func (p *plan) fence() {
 	for i, b := range balancesOf(p.img).all {
 		if i < len(p.lo) && p.lo[i] == math.MinInt64 {
 			p.lo[i] = min(b.Tokens, -min(b.Burst, p.burst(i, b))/2)
+			p.generic = p.generic || i >= len(p.img.Balances) // a limit that the generated text cannot guard
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,6 +123,7 @@ type process struct {
 	session *session
 	clock   turnClock
 	rng     *rand.Rand
+	names   []string // all limits of a history whose schemas have different ones; else nil
 
 	mu    sync.Mutex // guards calls
 	calls []*acquired
@@ -244,6 +246,8 @@ type history struct {
 	spend    int              // ends when so many acquires are admitted, if that is sooner
 	skew     time.Duration    // clocks are up to so much off, either way
 	limits   [][]bucket.Limit // by revision; processes go from one to the next at about the same time
+	versions []codec.Resource // with these limits, where schemas differ in more than numbers; else nil
+	beside   float64          // for how long versions are at work side by side, as a share of each one's time; 0 for a fifth
 	think    func(*rand.Rand) time.Duration
 	cost     func(*rand.Rand) []int64
 	actual   func(*rand.Rand) []int64 // what a call comes to; nil: up to twice the cost
@@ -292,15 +296,19 @@ func (h *history) chain(n int) []runtime.Bucket {
 
 // definitions are the resource of each revision.
 func (h *history) definitions(r codec.Resource) []runtime.Definition {
-	if h.decode != nil {
-		r = &mangled{Resource: r, mangle: h.decode}
-	}
-	if h.edit != nil {
-		r = &edited{Resource: r, edit: h.edit}
-	}
 	defs := make([]runtime.Definition, len(h.limits))
 	for i, l := range h.limits {
-		defs[i] = withChain(r, int64(i+1), h.cascade, h.above, l...)
+		of, revision := r, int64(i+1)
+		if h.versions != nil {
+			of, revision = h.versions[i], h.versions[i].Spec().Revision
+		}
+		if h.decode != nil {
+			of = &mangled{Resource: of, mangle: h.decode}
+		}
+		if h.edit != nil {
+			of = &edited{Resource: of, edit: h.edit}
+		}
+		defs[i] = withChain(of, revision, h.cascade, h.above, l...)
 	}
 	return defs
 }
@@ -312,6 +320,7 @@ type result struct {
 	contended, failed int
 	writes, reads     int
 	creates, reshapes int
+	generic           int   // writes built from the image
 	commits, served   int   // applied writes of calls, and calls aboard
 	charged, owed     tally // by the table; at least by what callers were told
 	calm              bool  // exactly so much
@@ -361,6 +370,9 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 				}
 			}, defs...)
 			p.clock, p.session.env.Clock = clock, clock
+			if h.versions != nil {
+				p.names = r.Spec().Limits
+			}
 			if h.cache > 0 {
 				p.session.env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
 			}
@@ -400,7 +412,7 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		if h.override > 0 {
 			for _, clock := range []offsetClock{-offsetClock(3 * time.Second), offsetClock(3 * time.Second)} {
 				at := taken()
-				o := &operator{history: &h, process: process(turnClock{clock, at}, table), def: defs[0], turn: at}
+				o := &operator{history: &h, process: process(turnClock{clock, at}, table), def: defs[len(defs)-1], turn: at}
 				wg.Go(func() { o.run(t.Context()) })
 			}
 		}
@@ -408,19 +420,19 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		<-time.After(time.Minute) // until late copies have arrived
 		table.mu.Lock()
 		defer table.mu.Unlock()
-		out.judge(&h, table, processes, defs)
+		out.judge(&h, table, processes, defs, r.Spec())
 	})
 	return out
 }
 
-// judge draws the balance of what table has a log of, and what processes were told.
-func (r *result) judge(h *history, table *simTable, processes []*process, defs []runtime.Definition) {
+// judge draws the balance of what table has a log of, and what processes were told. All has the limits of all schemas.
+func (r *result) judge(h *history, table *simTable, processes []*process, defs []runtime.Definition, all *runtime.Spec) {
 	r.writes, r.reads, r.calm, r.waited = table.writes, table.reads, h.calm(), h.calm() && h.cancel == 0
-	logs := map[string][]commit{}
+	logs, removed := map[string][]commit{}, h.removed(all.Limits)
 	for _, c := range table.log {
 		logs[c.entity] = append(logs[c.entity], c)
 		r.note(c)
-		r.find(c.other())
+		r.find(c.other(removed))
 		if c.charges() {
 			for _, a := range c.tag.calls {
 				a.times[c.entity]++
@@ -436,15 +448,18 @@ func (r *result) judge(h *history, table *simTable, processes []*process, defs [
 			r.find(a.wrong(r.calm))
 		}
 	}
+	r.owed.forgive(removed)
+	r.charged.forgive(removed)
 	for _, entity := range slices.Sorted(maps.Keys(logs)) {
 		r.verdict.add(entity, judge(logs[entity]))
 		r.find(repeated(logs[entity]))
-		r.find(flapping(logs[entity], len(h.limits)-1+affecting(table.changes, entity)))
+		r.find(flapping(logs[entity], h.raised()+affecting(table.changes, entity)))
+		r.find(h.misshapen(logs[entity], all.Limits))
 	}
 	settled := r.waited && len(h.limits) == 1 && h.override == 0 // whoever refuses is known to all
-	r.find(unfounded(r.denials, logs, defs[0].Spec(), settled))
+	r.find(unfounded(r.denials, logs, all, settled))
 	r.find(divided(table.log, h.faults.late == 0))
-	if h.override > 0 {
+	if h.override > 0 && h.versions == nil { // an old binary goes by what the bucket has
 		r.find(outOfForce(table.log, table.changes, defs[0].Spec(), h.cache))
 	}
 }
@@ -463,6 +478,9 @@ func (r *result) note(c commit) {
 		r.creates++
 	case c.before.Version != c.after.Version:
 		r.reshapes++
+	}
+	if c.generic {
+		r.generic++
 	}
 	r.charged.add(c.entity, c.costs())
 	if c.tag.aboard > 0 {
@@ -533,7 +551,7 @@ func (w *writer) run(ctx context.Context) {
 	began := time.Now()
 	for time.Since(began) < w.duration && !w.spent() {
 		share := float64(time.Since(began)) / float64(w.duration)
-		at := share*float64(len(w.defs)) + (w.rng.Float64()-0.5)*0.2 // old and new binaries for a while
+		at := share*float64(len(w.defs)) + (w.rng.Float64()-0.5)*cmp.Or(w.beside, 0.2) // old and new binaries for a while
 		w.call(ctx, w.defs[max(0, min(len(w.defs)-1, int(at)))])
 		w.sleep(w.think(w.rng))
 	}
@@ -547,7 +565,7 @@ func (w *writer) spent() bool {
 
 // call acquires, and settles or releases a share.
 func (w *writer) call(ctx context.Context, def runtime.Definition) {
-	cost := w.cost(w.rng)
+	cost := w.pick(def, w.cost(w.rng))
 	asked := ctx
 	if dice := w.rng.Float64(); dice < w.cancel {
 		patience := w.upTo(10 * time.Millisecond)
@@ -572,27 +590,30 @@ func (w *writer) call(ctx context.Context, def runtime.Definition) {
 	}
 	began := time.Now()
 	call, err := w.acquireOf(asked, def, cost, chain)
-	w.count(err, denial{began: began, ended: time.Now(), by: w.process, cost: cost, chain: chain})
+	w.count(err, denial{began: began, ended: time.Now(), by: w.process, cost: w.spread(def.Spec(), cost), chain: chain})
 	if err != nil {
 		return
 	}
+	owes := func(actual []int64, err error) {
+		w.owes(chain, w.spread(def.Spec(), cost), w.spread(def.Spec(), actual), err)
+	}
 	dice := w.rng.Float64()
 	if dice >= 2*w.history.settle {
-		w.owes(chain, cost, cost, nil)
+		owes(cost, nil)
 		return
 	}
 	w.sleep(w.upTo(20 * time.Millisecond))
 	actual := make([]int64, len(cost))
 	if dice < w.history.settle {
-		actual = w.comesTo(cost)
+		actual = w.comesTo(def, cost)
 	}
 	if w.history.lazy > 0 && w.rng.Float64() < w.history.lazy {
-		if err := w.settleOr(ctx, call, actual, func(err error) { w.owes(chain, cost, actual, err) }); err != nil {
+		if err := w.settleOr(ctx, call, actual, func(err error) { owes(actual, err) }); err != nil {
 			panic(err)
 		}
 		return
 	}
-	w.owes(chain, cost, actual, w.settleOr(ctx, call, actual, nil))
+	owes(actual, w.settleOr(ctx, call, actual, nil))
 }
 
 // owes books what an admitted call of that cost comes to, whose settle has ended with err.
@@ -612,9 +633,9 @@ func (w *writer) owes(chain []runtime.Bucket, cost, actual []int64, err error) {
 }
 
 // comesTo is what a call of that cost turns out to take.
-func (w *writer) comesTo(cost []int64) []int64 {
+func (w *writer) comesTo(def runtime.Definition, cost []int64) []int64 {
 	if w.actual != nil {
-		return w.actual(w.rng)
+		return w.pick(def, w.actual(w.rng))
 	}
 	actual := make([]int64, len(cost))
 	for i, c := range cost {
@@ -713,13 +734,13 @@ func (r *result) sum(of result) {
 	r.admitted, r.denied = r.admitted+of.admitted, r.denied+of.denied
 	r.contended, r.failed = r.contended+of.contended, r.failed+of.failed
 	r.writes, r.reads = r.writes+of.writes, r.reads+of.reads
-	r.creates, r.reshapes = r.creates+of.creates, r.reshapes+of.reshapes
+	r.creates, r.reshapes, r.generic = r.creates+of.creates, r.reshapes+of.reshapes, r.generic+of.generic
 	r.commits, r.served = r.commits+of.commits, r.served+of.served
 	r.verdict.add("", of.verdict)
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d reshapes %d, %.2f calls per commit; %v",
-		r.admitted, r.denied, r.contended, r.failed, r.writes, r.perAdmitted(), r.reads, r.creates, r.reshapes,
+	return fmt.Sprintf("admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d reshapes %d generic %d, %.2f calls per commit; %v",
+		r.admitted, r.denied, r.contended, r.failed, r.writes, r.perAdmitted(), r.reads, r.creates, r.reshapes, r.generic,
 		float64(r.served)/float64(max(1, r.commits)), r.verdict)
 }

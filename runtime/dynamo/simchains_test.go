@@ -50,7 +50,7 @@ func unfounded(denials []denial, logs map[string][]commit, spec *runtime.Spec, c
 
 // lacks reports whether the bucket that c left lacks cost of a limit at an instant.
 func (c *commit) lacks(cost []int64, limit int, at int64) bool {
-	return bucket.Available(c.after.Balances[limit], c.after.Refilled, at) < cost[limit]
+	return !c.after.Missing[limit] && bucket.Available(c.after.Balances[limit], c.after.Refilled, at) < cost[limit]
 }
 
 // remembered is for how long an image may refuse, by a clock that cuts off fractions of milliseconds.
@@ -111,13 +111,14 @@ func divided(log []commit, once bool) string {
 	return ""
 }
 
-// flapping says which shape a bucket was given twice, or that it was reshaped more often than its limits changed.
+// flapping says which shape a bucket was given twice, or that it was reshaped more often than its limits changed, since it was
+// created.
 func flapping(log []commit, changes int) string {
 	reached, reshapes := map[int64]bool{}, 0
 	for _, c := range log {
 		cv := c.after.Version
 		if c.before == nil {
-			reached = map[int64]bool{cv: true}
+			reached, reshapes = map[int64]bool{cv: true}, 0
 			continue
 		}
 		if c.before.Version == cv {
@@ -127,10 +128,9 @@ func flapping(log []commit, changes int) string {
 			return fmt.Sprintf("%s was given shape %d again at %d", c.entity, cv, c.at.UnixMilli())
 		}
 		reached[cv] = true
-		reshapes++
-	}
-	if reshapes > changes {
-		return fmt.Sprintf("%s was reshaped %d times for %d changes", log[0].entity, reshapes, changes)
+		if reshapes++; reshapes > changes {
+			return fmt.Sprintf("%s was reshaped %d times for %d changes", c.entity, reshapes, changes)
+		}
 	}
 	return ""
 }

@@ -299,22 +299,28 @@ func TestSimulationCatches(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
 	all := every()
-	const seeds = 100
 	for name, list := range controls() {
 		for _, c := range list {
 			t.Run(name+" in "+c.scenario, func(t *testing.T) {
 				t.Parallel()
-				h := all[c.scenario]
-				c.change(&h)
-				for seed := range uint64(seeds) {
-					h.seed = seed
-					if wrong := h.run(t, gpt4).exact(); wrong != "" {
-						t.Logf("caught with seed %d: %.200s", seed, wrong)
-						return
-					}
-				}
-				t.Errorf("not caught in %d histories", seeds)
+				c.caught(t, gpt4, all)
 			})
 		}
 	}
+}
+
+// caught plays the histories of r in which c must show, until it does.
+func (c control) caught(t *testing.T, r codec.Resource, all map[string]history) {
+	t.Helper()
+	const seeds = 100
+	h := all[c.scenario]
+	c.change(&h)
+	for seed := range uint64(seeds) {
+		h.seed = seed
+		if wrong := h.run(t, r).exact(); wrong != "" {
+			t.Logf("caught with seed %d: %.200s", seed, wrong)
+			return
+		}
+	}
+	t.Errorf("not caught in %d histories", seeds)
 }

@@ -55,6 +55,9 @@ func (e *entry) balance() bucket.Balance { return e.after.Balances[e.limit] }
 func (c *commit) costs() []int64 {
 	costs := make([]int64, len(c.after.Balances))
 	for i, b := range c.after.Balances {
+		if c.after.Missing[i] {
+			continue
+		}
 		costs[i] = b.Consumed
 		if c.before != nil {
 			costs[i] -= c.before.Balances[i].Consumed
@@ -74,18 +77,22 @@ func (c *commit) demand() (demand, bool) {
 	return d, true
 }
 
-// other says that c did something else than those aboard wanted.
-func (c *commit) other() string {
+// other says that c did something else than those aboard wanted. A process that has seen a limit removed gives nothing of it back,
+// although a version that has it again may have added it since.
+func (c *commit) other(removed []bool) string {
 	d, ok := c.demand()
 	if !ok {
 		return ""
 	}
 	for i, cost := range c.costs() {
 		change := d.change[i]
+		if c.after.Missing[i] { // of a limit that is not there nothing is taken
+			continue
+		}
 		if c.before == nil { // what is given back to a full bucket is there already
 			change = max(change, 0)
 		}
-		if d.take[i]+change != cost {
+		if d.take[i]+change != cost && !(c.adjust && removed[i] && cost == 0) {
 			return fmt.Sprintf("%s was charged %d of limit %d at %d, for acquires of %d and settles of %d", c.entity, cost, i, c.at.UnixMilli(), d.take[i], d.change[i])
 		}
 	}
@@ -139,28 +146,54 @@ func judge(log []commit) verdictOf {
 		return v
 	}
 	for limit := range log[0].after.Balances {
-		var entries []entry
-		for k := range log {
-			e := log[k].entry(limit)
-			if !e.claims() {
-				if e.free = e.taken+e.settled == 0; e.free && e.given == 0 {
-					continue
-				}
-				e.instant = max(e.tag.called, e.after.Refilled)
-			}
-			// The last of the acquires, and so each of them, found what it took.
-			if e.taken > 0 && bucket.Available(e.balance(), e.after.Refilled, e.instant)+e.settled < 0 {
-				v.over++
-			}
-			entries = append(entries, e)
-		}
-		full := ideal{at: entries[0].instant, tokens: entries[0].balance().Burst, limit: entries[0].balance().Limit}
-		x := ideals{recent: full, whole: full}
-		for _, part := range clusters(entries) {
-			x = v.replay(x, part)
+		for _, life := range lives(log, limit) {
+			v.live(life, limit)
 		}
 	}
 	return v
+}
+
+// lives are the runs of log in which the buckets have that limit. One that is added starts full, and so does one that a bucket
+// lacks which took the place of an expired one: that was full.
+func lives(log []commit, limit int) (all [][]commit) {
+	var life []commit
+	for k := range log {
+		c := &log[k]
+		switch missing := c.after.Missing[limit]; {
+		case !missing:
+			life = append(life, *c)
+		case c.before != nil && !c.before.Missing[limit]:
+			all, life = append(all, life), nil
+		}
+	}
+	if len(life) > 0 {
+		all = append(all, life)
+	}
+	return all
+}
+
+// live replays one limit for as long as it is there.
+func (v *verdictOf) live(log []commit, limit int) {
+	var entries []entry
+	for k := range log {
+		e := log[k].entry(limit)
+		if !e.claims() {
+			if e.free = e.taken+e.settled == 0; e.free && e.given == 0 {
+				continue
+			}
+			e.instant = max(e.tag.called, e.after.Refilled)
+		}
+		// The last of the acquires, and so each of them, found what it took.
+		if e.taken > 0 && bucket.Available(e.balance(), e.after.Refilled, e.instant)+e.settled < 0 {
+			v.over++
+		}
+		entries = append(entries, e)
+	}
+	full := ideal{at: entries[0].instant, tokens: entries[0].balance().Burst, limit: entries[0].balance().Limit}
+	x := ideals{recent: full, whole: full}
+	for _, part := range clusters(entries) {
+		x = v.replay(x, part)
+	}
 }
 
 // clusters cuts entries into the shortest runs that no later entry is ordered into.

@@ -109,6 +109,7 @@ type commit struct {
 	tag           tag
 	values        codec.Item
 	adjust        bool // by its text
+	generic       bool // text and all
 	at            time.Time
 }
 
@@ -167,11 +168,12 @@ func (p *process) joint(ctx context.Context, all []*request) context.Context {
 		for i := range r.shares {
 			sh := &r.shares[i]
 			d, ok := t.wants[sh.entity]
-			if n := len(sh.cost); !ok {
+			cost := p.spread(sh.spec, sh.cost)
+			if n := len(cost); !ok {
 				d = demand{make([]int64, n), make([]int64, n), make([]int64, n)}
 				t.wants[sh.entity] = d
 			}
-			for j, c := range sh.cost {
+			for j, c := range cost {
 				if r.settle {
 					d.change[j] += c
 				} else {
@@ -338,8 +340,8 @@ func (t *simTable) commit(ctx context.Context, w simWrite, before codec.Item) co
 	case !t.quiet:
 		where, _ := ctx.Value(tagKey{}).(tag)
 		t.log = append(t.log, commit{
-			entity: entityOf(key), before: t.image(before), after: t.image(after), tag: where, values: w.values,
-			adjust: w.update != nil && adjusts(*w.cond), at: time.Now(),
+			entity: entityOf(key), before: t.image(before), after: t.image(after), tag: where, values: w.named(),
+			adjust: w.update != nil && adjusts(*w.cond), generic: w.generic(), at: time.Now(),
 		})
 	}
 	return maps.Clone(after)
@@ -491,7 +493,7 @@ func (t *simTable) first(ctx context.Context, token string) tag {
 
 // left notes that a write's client did not wait for its reply, if err says so.
 func (t *simTable) left(err error, w simWrite) {
-	op, _ := w.values[":op"].(*types.AttributeValueMemberS)
+	op, _ := w.named()[":op"].(*types.AttributeValueMemberS)
 	if w.put != nil {
 		op, _ = w.put["op"].(*types.AttributeValueMemberS)
 	}

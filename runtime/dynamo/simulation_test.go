@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 func perSecond(tokens int64) bucket.Limit { return bucket.Per(tokens, time.Second) }
@@ -185,6 +186,12 @@ func TestSimulationOverChains(t *testing.T) {
 func play(t *testing.T, histories map[string]history, seeds uint64) {
 	t.Helper()
 	gpt4, _ := generated(t)
+	playOf(t, gpt4, histories, seeds)
+}
+
+// playOf plays histories of r.
+func playOf(t *testing.T, r codec.Resource, histories map[string]history, seeds uint64) {
+	t.Helper()
 	if testing.Short() {
 		seeds /= 10
 	}
@@ -194,14 +201,17 @@ func play(t *testing.T, histories map[string]history, seeds uint64) {
 			var all result
 			for seed := range seeds {
 				h.seed = seed
-				r := h.run(t, gpt4)
-				if wrong := r.exact(); wrong != "" {
-					t.Fatalf("seed %d: %s\n%v", seed, wrong, r)
+				got := h.run(t, r)
+				if wrong := got.exact(); wrong != "" {
+					t.Fatalf("seed %d: %s\n%v", seed, wrong, got)
 				}
-				if r.admitted == 0 {
-					t.Fatalf("seed %d: nothing was admitted: %v", seed, r)
+				if got.admitted == 0 {
+					t.Fatalf("seed %d: nothing was admitted: %v", seed, got)
 				}
-				all.sum(r)
+				all.sum(got)
+			}
+			if h.versions != nil && all.generic == 0 {
+				t.Error("nothing was written by the generic path")
 			}
 			t.Logf("%d histories: %v", seeds, all)
 		})
