@@ -4,8 +4,8 @@
 //	                                                                                        -> review (Markdown)
 //
 // Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written, or
-// compared with what is there. Load stops at the schema, for commands that read and write tables. gen never imports
-// runtime: the code it prints does.
+// compared with what is there. Load stops at the schema, for commands that read and write tables; Breaking compares two.
+// gen never imports runtime: the code it prints does.
 package gen
 
 import (
