@@ -16,13 +16,14 @@ import (
 
 // position is how far a segment has been read. It is kept in an item of its own, so that segments do not wait for each other:
 //
-//	PK       SK                          scope, segments, scanned, after_pk and after_sk, or done
+//	PK       SK                          scope, segment, segments, scanned, missed; after_pk and after_sk, or done
 //	SYSTEM#  #CHECKPOINT#migrate#0 of 4
 type position struct {
 	name        string // of the job; empty for one whose position is not kept
 	segment, of int
 	at          codec.Item // the last key that was read, nil for none
 	scanned     int64      // items up to there
+	missed      int64      // buckets up to there that are to be looked at again
 	done        bool       // there are no more
 }
 
@@ -41,7 +42,7 @@ func (r *run) positions(ctx context.Context, name string) ([]*position, error) {
 	of := r.Segments
 	if len(kept) > 0 {
 		of = kept[0].of
-		r.report.resume()
+		r.report.resume(kept)
 	}
 	all := make([]*position, of)
 	for i := range all {
@@ -118,7 +119,9 @@ func (r *run) scope() string {
 // decode reads a position.
 func decode(name string, item codec.Item) (p *position, scope string, err error) {
 	d := codec.Decoder{Item: item}
-	p = &position{name: name, of: int(d.Int("segments")), segment: int(d.Int("segment")), scanned: d.Int("scanned")}
+	p = &position{
+		name: name, of: int(d.Int("segments")), segment: int(d.Int("segment")), scanned: d.Int("scanned"), missed: d.Int("missed"),
+	}
 	scope = d.Text("scope")
 	if item["done"] != nil {
 		p.done = d.Bool("done")
@@ -147,7 +150,7 @@ func (r *run) save(ctx context.Context, p *position) error {
 	}
 	item := p.key()
 	item["segment"], item["segments"] = codec.N(int64(p.segment)), codec.N(int64(p.of))
-	item["scanned"], item["scope"] = codec.N(p.scanned), codec.S(r.scope())
+	item["scanned"], item["missed"], item["scope"] = codec.N(p.scanned), codec.N(p.missed), codec.S(r.scope())
 	if p.done {
 		item["done"] = &types.AttributeValueMemberBOOL{Value: true}
 	} else {

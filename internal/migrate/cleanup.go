@@ -32,23 +32,24 @@ func (r *run) cleanup(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) cleanPage(ctx context.Context, groups []*group) (told int64, err error) {
+// cleanPage deletes what there is to delete of a page.
+func (r *run) cleanPage(ctx context.Context, groups []*group) (came tally, err error) {
 	buckets, err := r.buckets(ctx, groups, "PK, SK")
 	if err != nil {
-		return 0, err
+		return came, err
 	}
 	for _, g := range groups {
 		there := buckets[g.key()] != nil
 		for i, item := range g.items {
 			deleted, err := r.clean(ctx, g, g.names[i], item, there)
 			if err != nil {
-				return told, err
+				return came, err
 			}
 			r.progress.add(1, deleted)
-			told++
+			came.told++
 		}
 	}
-	return told, nil
+	return came, nil
 }
 
 // clean deletes item, if its bucket has taken it over and is there.
@@ -100,11 +101,11 @@ func (r *run) none(ctx context.Context) (bool, error) {
 	all := *r
 	all.Resource = ""
 	all.progress = &progress{w: io.Discard, now: r.Now, began: r.began, job: r.Job}
-	err := all.scan(ctx, scan{keys: true, consistent: true, page: func(_ context.Context, groups []*group) (int64, error) {
+	err := all.scan(ctx, scan{keys: true, consistent: true, page: func(_ context.Context, groups []*group) (tally, error) {
 		if len(groups) > 0 {
-			return 0, errFound
+			return tally{}, errFound
 		}
-		return 0, nil
+		return tally{}, nil
 	}})
 	if errors.Is(err, errFound) {
 		return false, nil

@@ -25,24 +25,21 @@ func (r *run) carry(ctx context.Context) error {
 		s.checkpoint = "migrate"
 		each = carrier.Carry
 	}
-	s.page = func(ctx context.Context, groups []*group) (told int64, err error) {
+	s.page = func(ctx context.Context, groups []*group) (came tally, err error) {
 		for _, g := range groups {
-			n, err := r.bucket(ctx, g, each)
-			if err != nil {
-				return told, err
+			if err := r.bucket(ctx, g, each, &came); err != nil {
+				return came, err
 			}
-			told += n
 		}
-		return told, nil
+		return came, nil
 	}
 	return r.scan(ctx, s)
 }
 
-// bucket has each do its work on the bucket of g, and returns how many items that is about. What is wrong with a single
-// bucket does not stop the run.
+// bucket has each do its work on the bucket of g. What is wrong with a single bucket does not stop the run.
 func (r *run) bucket(
-	ctx context.Context, g *group, each func(context.Context, *runtime.Spec, string) (dynamo.Carry, error),
-) (told int64, err error) {
+	ctx context.Context, g *group, each func(context.Context, *runtime.Spec, string) (dynamo.Carry, error), came *tally,
+) error {
 	spec := r.spec(g.resource)
 	n := 0
 	for _, name := range g.names {
@@ -53,24 +50,28 @@ func (r *run) bucket(
 		}
 	}
 	if n == 0 || g.again {
-		return 0, nil
+		return nil
 	}
 	if r.Job == Carry {
 		if err := r.pace.pay(ctx, carryUnits(n)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	found, err := each(ctx, spec, g.entity)
-	if err != nil {
-		if stops(err) {
-			return 0, err
-		}
+	switch {
+	case err != nil && stops(err):
+		return err
+	case err != nil:
 		r.report.wrong(g, err.Error())
-		return 0, nil
+		came.missed++
+		return nil
+	case found.State == dynamo.CarryBeside:
+		came.missed++
 	}
 	r.report.carried(spec, g, &found)
 	r.progress.add(n, found.State == dynamo.Carried || found.State == dynamo.Carryable)
-	return int64(n), nil
+	came.told += int64(n)
+	return nil
 }
 
 // carryUnits is what a transaction costs that puts a bucket and marks n items, each below 1 KB.

@@ -23,6 +23,7 @@ type Report struct {
 	Resource   string  `json:"resource,omitempty"` // the one that it was for; empty for all
 	Complete   bool    `json:"complete"`           // it came to its end
 	Resumed    bool    `json:"resumed"`            // it went on where another was ended
+	Missed     int64   `json:"missed"`             // buckets that were wrong, or beside their items, in the runs before
 	Scanned    int64   `json:"items_read"`         // of whatever kind
 	ReadUnits  float64 `json:"read_units"`         // of the scans, and of buckets read beside them
 	WriteUnits float64 `json:"write_units"`
@@ -184,7 +185,15 @@ func (c *collector) note(f func(*Report)) {
 	f(c.report)
 }
 
-func (c *collector) resume() { c.note(func(r *Report) { r.Resumed = true }) }
+// resume notes that kept is where other runs were.
+func (c *collector) resume(kept []*position) {
+	c.note(func(r *Report) {
+		r.Resumed = true
+		for _, p := range kept {
+			r.Missed += p.missed
+		}
+	})
+}
 
 // read adds what a read came to.
 func (c *collector) read(items int64, used *types.ConsumedCapacity) {

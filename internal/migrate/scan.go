@@ -19,11 +19,17 @@ const pageSize = 500
 
 // scan is how a job reads the table.
 type scan struct {
-	only       string                                         // a condition on items beside that they are per-limit items, or empty
-	keys       bool                                           // nothing but keys and the mark is needed
-	consistent bool                                           // what has just been written is seen
-	checkpoint string                                         // the name under which positions are kept, empty for none
-	page       func(context.Context, []*group) (int64, error) // returns how many items progress was told of
+	only       string // a condition on items beside that they are per-limit items, or empty
+	keys       bool   // nothing but keys and the mark is needed
+	consistent bool   // what has just been written is seen
+	checkpoint string // the name under which positions are kept, empty for none
+	page       func(context.Context, []*group) (tally, error)
+}
+
+// tally is what a page came to.
+type tally struct {
+	told   int64 // items that progress was told of
+	missed int64 // buckets that are to be looked at again
 }
 
 // group is the per-limit items of one bucket that a page has.
@@ -98,7 +104,7 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 			return fmt.Errorf("scan table %s: %w", r.Table, err)
 		}
 		groups := r.groups(out.Items, last)
-		told, err := s.page(ctx, groups)
+		came, err := s.page(ctx, groups)
 		if err != nil {
 			return err
 		}
@@ -106,8 +112,9 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 			last = groups[n-1]
 		}
 		r.report.read(int64(out.ScannedCount), out.ConsumedCapacity)
-		r.progress.page(int64(out.ScannedCount), told)
+		r.progress.page(int64(out.ScannedCount), came.told)
 		p.scanned += int64(out.ScannedCount)
+		p.missed += came.missed
 		p.at, p.done = out.LastEvaluatedKey, len(out.LastEvaluatedKey) == 0
 		if err := r.save(ctx, p); err != nil {
 			return err

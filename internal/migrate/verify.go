@@ -12,19 +12,19 @@ import (
 
 // verify holds all per-limit items against the buckets that took them over.
 func (r *run) verify(ctx context.Context) error {
-	return r.scan(ctx, scan{consistent: true, page: func(ctx context.Context, groups []*group) (told int64, err error) {
+	return r.scan(ctx, scan{consistent: true, page: func(ctx context.Context, groups []*group) (came tally, err error) {
 		buckets, err := r.buckets(ctx, groups, "")
 		if err != nil {
-			return 0, err
+			return came, err
 		}
 		for _, g := range groups {
 			r.report.verify(r.spec(g.resource), g, buckets[g.key()])
 			for range g.items {
 				r.progress.add(1, true)
 			}
-			told += int64(len(g.items))
+			came.told += int64(len(g.items))
 		}
-		return told, nil
+		return came, nil
 	}})
 }
 

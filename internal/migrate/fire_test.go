@@ -1,0 +1,413 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+)
+
+// fire is a migration of users and projects on gpt-4, under acquires, and killed again and again. A tenth of its
+// transactions have somebody come between what they are made of and themselves: who writes per-limit items still, or who
+// acquires.
+type fire struct {
+	users, projects int
+	calls           int // acquires beside it
+	kills           int // calls after which a run is killed, at most
+	seed            uint64
+	broken          func(any) // a broken migration: changes its requests before they are sent
+}
+
+// account is what a limit of a bucket has to come to, in millitokens.
+type account struct {
+	item  bucket.Balance // of t0, before the migration
+	ahead time.Duration  // that it was refilled before t0
+	net   int64          // granted, less what was given back
+}
+
+// books are the accounts of all buckets, and what they are made of.
+type books struct {
+	mu       sync.Mutex
+	accounts map[string]*[2]account // by entity
+	met      map[string]bool        // who had somebody come between
+}
+
+var names = [2]string{"rpm", "tpm"}
+
+// kindOfEntity indexes specs' kinds.
+func kindOfEntity(entity string) int {
+	if strings.HasPrefix(entity, "user-") {
+		return 2
+	}
+	return 1
+}
+
+// seed draws the per-limit items: most with the schema's numbers, of others some are raised and some lowered. Some are in
+// debt, and some were last written by a clock that was ahead.
+func (f *fire) seedItems(rng *rand.Rand) (*books, []codec.Item) {
+	b := &books{accounts: map[string]*[2]account{}, met: map[string]bool{}}
+	var items []codec.Item
+	add := func(entity string) {
+		b.accounts[entity] = &[2]account{}
+		for i, own := range specs()[0].Kinds[kindOfEntity(entity)].Limits {
+			switch rng.IntN(20) {
+			case 0:
+				own.Capacity, own.Burst, own.Refill = 2*own.Capacity, 2*own.Burst, 2*own.Refill
+			case 1:
+				own.Burst = own.Capacity / 2
+			}
+			a := &b.accounts[entity][i]
+			a.item = bucket.Balance{Limit: own, Tokens: own.Burst - rng.Int64N(own.Burst*6/5), Consumed: rng.Int64N(1e12)}
+			a.ahead = time.Duration(rng.IntN(12_000)-2_000) * time.Millisecond
+			items = append(items, old(entity, "gpt-4", names[i], a.item, a.ahead))
+		}
+	}
+	for i := range f.users {
+		add(fmt.Sprint("user-", i))
+	}
+	for i := range f.projects {
+		add(fmt.Sprint("project-", i))
+	}
+	return b, items
+}
+
+// allowed is what the item was worth at t0, at most what its bucket holds: what the bucket may start with.
+func (a *account) allowed(own bucket.Limit) int64 {
+	tokens, ms := a.item.Tokens, a.ahead.Milliseconds()
+	if ms >= 0 {
+		tokens += ms * a.item.Refill / a.item.Period
+	} else {
+		tokens -= -ms*a.item.Refill/a.item.Period + 1
+	}
+	return min(tokens, a.item.Burst, own.Burst)
+}
+
+// run plays it and returns what the books find wrong.
+func (f *fire) run(t *testing.T) (wrong []string, tbl *table) {
+	t.Helper()
+	tbl = newTable(t)
+	rng := rand.New(rand.NewPCG(f.seed, 1))
+	b, items := f.seedItems(rng)
+	tbl.put(items...)
+	lims := []*limits.Limiter{tbl.limiter(), tbl.limiter(), tbl.limiter()}
+	var live sync.WaitGroup
+	for i := range 3 {
+		own := rand.New(rand.NewPCG(f.seed, uint64(i+10)))
+		live.Go(func() {
+			for range f.calls / 3 {
+				b.call(tbl, lims[i], f.entity(own), own)
+			}
+		})
+	}
+	runs := 0
+	for again := true; again; runs++ {
+		kill, late := 1+rng.IntN(f.kills), rng.IntN(2) == 0
+		if runs < 12 { // the first steps too
+			kill = 1 + runs
+		}
+		again = tbl.killed(kill, late, func(ctx context.Context, killer *tap) error {
+			report, err := Run(ctx, tbl.config(Carry, f.between(tbl, killer, b, lims[runs%3])))
+			if err == nil && f.broken == nil && len(report.Wrong)+len(report.Beside)+int(report.Missed) > 0 {
+				t.Errorf("a run reports %+v", report)
+			}
+			return err
+		})
+	}
+	live.Wait()
+	t.Logf("%d runs", runs)
+	for _, lim := range lims {
+		if err := lim.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	return b.check(tbl.all()), tbl
+}
+
+// entity draws who calls: half of the calls are by few.
+func (f *fire) entity(rng *rand.Rand) limits.GPT4Entity {
+	n := rng.IntN(f.users)
+	if rng.IntN(2) == 0 {
+		n %= 20
+	}
+	if rng.IntN(10) == 0 {
+		return limits.Project{ID: fmt.Sprint(n % f.projects)}
+	}
+	return limits.User{ID: fmt.Sprint(n), Project: limits.Project{ID: fmt.Sprint(n % f.projects)}}
+}
+
+// call acquires, and settles or releases, and books what that comes to.
+func (b *books) call(t *table, lim *limits.Limiter, who limits.GPT4Entity, rng *rand.Rand) {
+	cost := limits.GPT4Cost{RPM: 1 + rng.Int64N(3), TPM: 1 + rng.Int64N(2000)}
+	lease, err := lim.GPT4.Acquire(t.Context(), who, cost)
+	if _, denied := errors.AsType[*runtime.DeniedError](err); denied {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	switch rng.IntN(3) {
+	case 0:
+		lease.Release(t.Context())
+		return
+	case 1:
+		cost = limits.GPT4Cost{RPM: 1 + rng.Int64N(4), TPM: 1 + rng.Int64N(2500)}
+	}
+	if err := lease.Settle(t.Context(), cost); err != nil {
+		t.Error(err)
+	}
+	charged := []string{}
+	switch who := who.(type) {
+	case limits.User:
+		charged = append(charged, "user-"+who.ID, "project-"+who.Project.ID)
+	case limits.Project:
+		charged = append(charged, "project-"+who.ID)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, entity := range charged {
+		b.accounts[entity][0].net += cost.RPM * bucket.Milli
+		b.accounts[entity][1].net += cost.TPM * bucket.Milli
+	}
+}
+
+// between has somebody come before a transaction now and then, once for each bucket, and breaks it if it is to be.
+func (f *fire) between(t *table, to *tap, b *books, lim *limits.Limiter) *tap {
+	return &tap{API: to, around: func(ctx context.Context, in any, do func() error) error {
+		transaction, ok := in.(*dynamodb.TransactWriteItemsInput)
+		if !ok || transaction.TransactItems[0].Put == nil {
+			if f.broken != nil {
+				f.broken(in)
+			}
+			return do()
+		}
+		entity := text(transaction.TransactItems[0].Put.Item["entity_id"])
+		b.mu.Lock()
+		rng := rand.New(rand.NewPCG(f.seed, hash(entity)))
+		dice := rng.IntN(20)
+		if b.met[entity] {
+			dice = -1
+		}
+		b.met[entity] = true
+		b.mu.Unlock()
+		switch dice {
+		case 0:
+			b.write(t, entity)
+		case 1:
+			if id, ok := strings.CutPrefix(entity, "project-"); ok {
+				b.call(t, lim, limits.Project{ID: id}, rng)
+			} else if n, ok := strings.CutPrefix(entity, "user-"); ok {
+				b.call(t, lim, limits.User{ID: n, Project: limits.Project{ID: "0"}}, rng)
+			}
+		}
+		if f.broken != nil {
+			f.broken(in)
+		}
+		return do()
+	}}
+}
+
+func hash(s string) (h uint64) {
+	for _, c := range []byte(s) {
+		h = h*131 + uint64(c)
+	}
+	return h
+}
+
+// write is by who writes per-limit items still: it counts if it came before the item was taken over.
+func (b *books) write(t *table, entity string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, err := t.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName:                 &t.name,
+		Key:                       codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#gpt-4#rpm")},
+		UpdateExpression:          aws.String("ADD tokens_milli :minus, total_consumed_milli :plus"),
+		ConditionExpression:       aws.String("attribute_not_exists(migrated)"),
+		ExpressionAttributeValues: codec.Item{":minus": codec.N(-1500), ":plus": codec.N(1500)},
+	})
+	if _, late := errors.AsType[*types.ConditionalCheckFailedException](err); late {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	a := &b.accounts[entity][0]
+	a.item.Tokens -= 1500
+	a.item.Consumed += 1500
+}
+
+// check holds what is stored against the books.
+func (b *books) check(stored map[string]codec.Item) (wrong []string) {
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	for entity, accounts := range b.accounts {
+		made := stored["ENTITY#"+entity+" #BUCKET#gpt-4"]
+		if made == nil {
+			add("%s has no bucket", entity)
+			continue
+		}
+		for i := range accounts {
+			a, name := &accounts[i], names[i]
+			item := stored["ENTITY#"+entity+" #BUCKET#gpt-4#"+name]
+			if item[perlimit.Migrated] == nil {
+				add("%s: item %s is not marked", entity, name)
+			}
+			for _, hold := range []struct {
+				of   codec.Item
+				attr string
+				want int64
+			}{
+				{item, perlimit.Consumed, a.item.Consumed},
+				{made, "m_" + name, a.item.Consumed},
+				{made, "b_" + name + "_tc", a.item.Consumed + a.net},
+				{made, "b_" + name + "_tk", a.allowed(specs()[0].Kinds[kindOfEntity(entity)].Limits[i]) - a.net},
+			} {
+				if got, err := number(hold.of, hold.attr); err != nil || got != hold.want {
+					add("%s: %s is %d (%v), want %d: %+d", entity, hold.attr, got, err, hold.want, got-hold.want)
+				}
+			}
+		}
+	}
+	for at, item := range stored {
+		if rf, err := number(item, "rf"); err == nil && rf != t0.UnixMilli() {
+			add("%s: rf is %d", at, rf)
+		}
+		if strings.HasPrefix(at, "SYSTEM# #CHECKPOINT") {
+			add("%s is left", at)
+		}
+	}
+	return wrong
+}
+
+// size is how many buckets a test of many has: fewer on DynamoDB Local, and in the short form.
+func size(t *testing.T, n int) int {
+	t.Helper()
+	if testing.Short() || dynamotest.OnLocal(t) {
+		return n / 10
+	}
+	return n
+}
+
+// TestUnderFire: whatever kills the migration, and whoever comes between, what a bucket has in the end is what its items
+// allowed, less what was granted: nothing is forged, and nothing lost.
+func TestUnderFire(t *testing.T) {
+	users, projects := size(t, 9_500), size(t, 500)
+	f := &fire{users: users, projects: projects, calls: users / 3, kills: users / 2, seed: 1}
+	wrong, tbl := f.run(t)
+	if len(wrong) > 0 {
+		t.Fatalf("%d are wrong: %s", len(wrong), strings.Join(wrong[:min(10, len(wrong))], "\n"))
+	}
+	report := tbl.run(tbl.config(Verify, nil))
+	if n := int64(users + projects); report.Checked.Buckets != n || report.Checked.Items != 2*n || report.Checked.Expired != 0 ||
+		len(report.Left)+len(report.Beside)+len(report.Wrong) != 0 {
+		t.Errorf("verify: %+v, %+v", report, report.Checked)
+	}
+	if got := tbl.layout(); got != 2 {
+		t.Errorf("layout %d while items are carried over", got)
+	}
+
+	// Cleaning up is killed as well.
+	tbl.remove(perlimit.BucketKey("user-7", "gpt-4"))
+	rng := rand.New(rand.NewPCG(2, 2))
+	var deleted atomic.Int64
+	for again, runs := true, 0; again; runs++ {
+		again = tbl.killed(1+rng.IntN(users/2), rng.IntN(2) == 0, func(ctx context.Context, killer *tap) error {
+			report, err := Run(ctx, tbl.config(Cleanup, killer))
+			deleted.Add(report.Cleaned.Deleted)
+			return err
+		})
+	}
+	var left []string
+	for at := range tbl.all() {
+		if strings.Count(at, "#") == 4 { // ENTITY#user-7 #BUCKET#gpt-4#rpm
+			left = append(left, at)
+		}
+	}
+	if len(left) != 2 || !strings.HasPrefix(left[0], "ENTITY#user-7 ") || !strings.HasPrefix(left[1], "ENTITY#user-7 ") {
+		t.Errorf("%d items are left: %v", len(left), left[:min(10, len(left))])
+	}
+	if got := tbl.layout(); got != 2 {
+		t.Errorf("layout %d while there are items", got)
+	}
+	c := tbl.config(Cleanup, nil)
+	c.Expired = true
+	if report := tbl.run(c); !report.Cleaned.Done || report.Cleaned.Deleted != 2 {
+		t.Errorf("the last cleanup: %+v", report.Cleaned)
+	}
+	if got := tbl.layout(); got != 1 {
+		t.Errorf("layout %d once there is none", got)
+	}
+}
+
+// TestControls: what is broken in a migration is found by the books.
+func TestControls(t *testing.T) {
+	carry := func(change func([]types.TransactWriteItem) []types.TransactWriteItem) func(any) {
+		return func(in any) {
+			if t, ok := in.(*dynamodb.TransactWriteItemsInput); ok && t.TransactItems[0].Put != nil {
+				t.TransactItems = change(t.TransactItems)
+			}
+		}
+	}
+	const unmarked = "attribute_not_exists(" + perlimit.Migrated + ")"
+	for name, test := range map[string]struct {
+		broken func(any)
+		want   string
+	}{
+		"none": {nil, ""},
+		"marks whatever was read": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem {
+			for _, item := range items[1:] {
+				item.Update.ConditionExpression = aws.String(unmarked)
+				item.Update.ExpressionAttributeValues = codec.Item{":now": item.Update.ExpressionAttributeValues[":now"]}
+			}
+			return items
+		}), "m_rpm"},
+		"puts wherever": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem {
+			items[0].Put.ConditionExpression = nil
+			for _, item := range items[1:] {
+				*item.Update.ConditionExpression = strings.TrimPrefix(*item.Update.ConditionExpression, unmarked+" AND ")
+			}
+			return items
+		}), "b_tpm_tk"},
+		"does not mark": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem { return items[:1] }), "is not marked"},
+		"does not carry tc": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem {
+			items[0].Put.Item["b_rpm_tc"] = codec.N(0)
+			return items
+		}), "b_rpm_tc"},
+		"is done early": {func(in any) {
+			if put, ok := in.(*dynamodb.PutItemInput); ok {
+				delete(put.Item, "after_pk")
+				delete(put.Item, "after_sk")
+				put.Item["done"] = &types.AttributeValueMemberBOOL{Value: true}
+			}
+		}, "has no bucket"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fire{users: 300, projects: 10, calls: 60, kills: 200, seed: 1, broken: test.broken}
+			wrong, _ := f.run(t)
+			found := 0
+			for _, what := range wrong {
+				if test.want != "" && strings.Contains(what, test.want) {
+					found++
+				}
+			}
+			if test.want == "" && len(wrong) > 0 || test.want != "" && found == 0 {
+				t.Errorf("%d are wrong: %s", len(wrong), strings.Join(wrong[:min(10, len(wrong))], "\n"))
+			}
+		})
+	}
+}
