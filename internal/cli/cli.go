@@ -34,6 +34,7 @@ type grammar struct {
 	Entity   entityCommand   `cmd:"" help:"Say which entity belongs to which, where calls look that up."`
 	Override overrideCommand `cmd:"" help:"Change the limits of an entity or a kind, without a deployment."`
 	Reset    resetCommand    `cmd:"" help:"Fill a bucket up."`
+	Migrate  migrateCommand  `cmd:"" help:"Carry a table over from per-limit items, beside live acquires."`
 	Dev      devCommand      `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 

@@ -74,8 +74,8 @@ func (r *run) bucket(
 	return nil
 }
 
-// carryUnits is what a transaction costs that puts a bucket and marks n items, each below 1 KB.
-func carryUnits(n int) int { return 2 * (1 + n) }
+// carryUnits is what a transaction costs that puts a bucket, which is listed in an index, and marks n items, each below 1 KB.
+func carryUnits(n int) int { return 2 * (2 + n) }
 
 // stops reports that err is not about a single bucket.
 func stops(err error) bool {

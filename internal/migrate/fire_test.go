@@ -189,7 +189,7 @@ func (b *books) call(t *table, lim *limits.Limiter, who limits.GPT4Entity, rng *
 
 // between has somebody come before a transaction now and then, once for each bucket, and breaks it if it is to be.
 func (f *fire) between(t *table, to *tap, b *books, lim *limits.Limiter) *tap {
-	return &tap{API: to, around: func(ctx context.Context, in any, do func() error) error {
+	return &tap{API: to, around: func(_ context.Context, in any, do func() error) error {
 		transaction, ok := in.(*dynamodb.TransactWriteItemsInput)
 		if !ok || transaction.TransactItems[0].Put == nil {
 			if f.broken != nil {

@@ -68,8 +68,12 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	r := newRun(c)
 	err := r.job(ctx)
-	r.progress.end()
-	return r.report.close(err == nil, c.Now().Sub(r.began)), err
+	r.progress.end(err == nil)
+	report := r.report.close(err == nil, c.Now().Sub(r.began))
+	if c.Units > 0 && c.Job == DryRun {
+		report.Carried.Seconds = float64(report.Carried.Units) / float64(c.Units)
+	}
+	return report, err
 }
 
 // run is one Run.

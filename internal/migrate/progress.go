@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -59,12 +60,15 @@ func (p *progress) page(n, early int64) {
 	p.show(false)
 }
 
-// end shows what it has come to, on a line that stays.
-func (p *progress) end() {
+// end shows what it has come to, on a line that stays. What is read of a complete run was all there is.
+func (p *progress) end(complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.line == "" { // it was over before anything was shown
 		return
+	}
+	if complete {
+		p.total = p.read
 	}
 	p.show(true)
 	if p.terminal {
@@ -109,8 +113,8 @@ func (p *progress) text(elapsed time.Duration) string {
 	line := fmt.Sprintf("[%s%s] %3d%%  %s of %s items read, %s", strings.Repeat("#", bar), strings.Repeat("-", barWidth-bar),
 		100*p.read/p.total, texttable.Count(p.read), texttable.Count(p.total), count)
 	if own := p.read - p.before; own > 0 && p.read < p.total {
-		left := time.Duration(float64(elapsed) * float64(p.total-p.read) / float64(own))
-		line += fmt.Sprintf(", about %v left", left.Round(time.Second))
+		left := elapsed.Seconds() * float64(p.total-p.read) / float64(own)
+		line += fmt.Sprintf(", about %v left", time.Duration(math.Ceil(left))*time.Second)
 	}
 	return line
 }

@@ -42,8 +42,9 @@ type Report struct {
 type Carried struct {
 	Buckets   int64        `json:"buckets"`
 	Items     int64        `json:"items"`
-	Units     int64        `json:"units,omitempty"` // write units that Carry takes: of DryRun
-	There     int64        `json:"buckets_there"`   // buckets that others had carried over before they were looked at
+	Units     int64        `json:"units,omitempty"`   // write units that Carry takes: of DryRun
+	Seconds   float64      `json:"seconds,omitempty"` // that it takes at the given rate: of DryRun, 0 for no rate
+	There     int64        `json:"buckets_there"`     // buckets that others had carried over before they were looked at
 	Differing []Difference `json:"differing,omitempty"`
 }
 
@@ -52,7 +53,7 @@ type Checked struct {
 	Buckets int64 `json:"buckets"`       // that have what their items had
 	Items   int64 `json:"items"`         // that are marked
 	Expired int64 `json:"items_expired"` // of them, those whose bucket has expired
-	Sums    []Sum `json:"sums"`
+	Sums    []Sum `json:"sums,omitempty"`
 }
 
 // Sum is what was consumed of a limit, in millitokens: Items is Carried and Expired.

@@ -190,7 +190,7 @@ func (t *table) killed(kill int, late bool, f func(context.Context, *tap) error)
 	defer cancel()
 	calls := make(chan int, 1)
 	calls <- 0
-	api := &tap{API: t.client, around: func(ctx context.Context, _ any, do func() error) error {
+	api := &tap{API: t.client, around: func(_ context.Context, _ any, do func() error) error {
 		n := <-calls + 1
 		calls <- n
 		if n == kill {
