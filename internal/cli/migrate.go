@@ -139,22 +139,20 @@ func (c migrateCommand) stopped(ctx context.Context, client *dynamodb.Client, jo
 // wrongIn is the error for a report that somebody has to do something about.
 func wrongIn(r *migrate.Report) error {
 	var wrong []string
-	add := func(n int, what string) {
+	add := func(n int, thing, how string) {
 		if n > 0 {
-			wrong = append(wrong, fmt.Sprintf("%s %s", count(n), what))
+			wrong = append(wrong, of(n, thing)+" "+how)
 		}
 	}
-	add(len(r.Wrong), "buckets are wrong")
-	add(len(r.Beside), "buckets stand beside their items")
-	if r.Missed > 0 {
-		add(int(r.Missed), "buckets were passed over in the runs before: run `sluice migrate` again")
-	}
+	add(len(r.Wrong), "bucket", "wrong")
+	add(len(r.Beside), "bucket", "beside items")
+	add(int(r.Missed), "bucket", "passed over by the runs before: run `sluice migrate` again")
 	if r.Job == migrate.Verify || r.Job == migrate.Cleanup {
 		n := 0
 		for _, l := range r.Left {
 			n += int(l.Items)
 		}
-		add(n, "items are left that count")
+		add(n, "item", "left that nothing has taken over")
 	}
 	if len(wrong) == 0 {
 		return nil

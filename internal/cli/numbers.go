@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,7 +81,7 @@ func restate(own bucket.Limit, value string) (l bucket.Limit, wrong string) {
 func (l level) restated(i int, limit bucket.Limit) (text, wrong string) {
 	for _, milli := range []int64{limit.Capacity, limit.Burst, limit.Refill} {
 		if milli%bucket.Milli != 0 {
-			return "", tokens(milli) + " is not a whole number of tokens"
+			return "", strconv.FormatFloat(float64(milli)/bucket.Milli, 'f', -1, 64) + " is not a whole number of tokens"
 		}
 	}
 	own := l.own()

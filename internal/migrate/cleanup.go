@@ -101,6 +101,7 @@ func (r *run) none(ctx context.Context) (bool, error) {
 	all := *r
 	all.Resource = ""
 	all.progress = &progress{w: io.Discard, now: r.Now, began: r.began, job: r.Job}
+	all.report = newCollector(r.Config) // a last look is not what the run is about
 	err := all.scan(ctx, scan{keys: true, consistent: true, page: func(_ context.Context, groups []*group) (tally, error) {
 		if len(groups) > 0 {
 			return tally{}, errFound

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -282,7 +283,8 @@ func TestDryRun(t *testing.T) {
 		t.Error(diff)
 	}
 	// Beside what carries, each segment's position was written once, and all were deleted together.
-	if units := float64(dry.Carried.Units) + 4 + 4*2; done.WriteUnits != units || dry.WriteUnits != 0 {
+	// DynamoDB Local bills transactions otherwise than AWS.
+	if units := float64(dry.Carried.Units) + 4 + 4*2; done.WriteUnits != units && !dynamotest.OnLocal(t) || dry.WriteUnits != 0 {
 		t.Errorf("%v write units, and %v in the dry run; want %v", done.WriteUnits, dry.WriteUnits, units)
 	}
 	if own["ENTITY#user-20 #BUCKET#gpt-4#rpm"][perlimit.Migrated] != nil {

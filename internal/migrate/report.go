@@ -25,7 +25,7 @@ type Report struct {
 	Resumed    bool    `json:"resumed"`            // it went on where another was ended
 	Missed     int64   `json:"missed"`             // buckets that were wrong, or beside their items, in the runs before
 	Scanned    int64   `json:"items_read"`         // of whatever kind
-	ReadUnits  float64 `json:"read_units"`         // of the scans, and of buckets read beside them
+	ReadUnits  float64 `json:"read_units"`         // of scans, and of buckets read beside them
 	WriteUnits float64 `json:"write_units"`
 	Seconds    float64 `json:"seconds"`
 
