@@ -306,7 +306,7 @@ func pass(t *testing.T, w http.ResponseWriter, r *http.Request) {
 		t.Error(err)
 		return
 	}
-	defer reply.Body.Close()
+	defer func() { _ = reply.Body.Close() }()
 	w.WriteHeader(reply.StatusCode)
 	_, _ = io.Copy(w, reply.Body)
 }
@@ -332,9 +332,9 @@ func TestMigrateBadArguments(t *testing.T) {
 		"--resource gpt4":              file + ` has no resource "gpt4": did you mean "gpt-4"?`,
 		"--cleanup all":                "unexpected argument all",
 	} {
-		code, out, errs := 0, strings.Builder{}, strings.Builder{}
+		var out, errs strings.Builder
 		p := cli.Program{Stdout: &out, Stderr: &errs, Now: start.Local}
-		code = p.Run(t.Context(), append(append([]string{"migrate"}, strings.Fields(flags)...), "--endpoint", table.URL, "--file", file))
+		code := p.Run(t.Context(), append(append([]string{"migrate"}, strings.Fields(flags)...), "--endpoint", table.URL, "--file", file))
 		expect(t, code, out.String(), errs.String(), 2, "", "sluice: "+want+"; run `sluice migrate --help`\n")
 	}
 	if n := sent.Load(); n != 0 {

@@ -162,7 +162,7 @@ func number(item codec.Item, attr string) (int64, error) {
 func (t *table) limiter() *limits.Limiter {
 	t.Helper()
 	lim, err := limits.New(dynamo.New(t.client, t.name, dynamo.PerLimitItems()), runtime.WithClock(still{}),
-		runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny)))
+		runtime.SettleTimeout(time.Minute), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(time.Minute)))
 	if err != nil {
 		t.Fatal(err)
 	}
