@@ -186,8 +186,10 @@ func (p Program) next(r *migrate.Report) {
 		p.say("items whose bucket has expired are the last that says what was consumed; they count no more. " +
 			"Programs need dynamo.PerLimitItems() until they are gone: run `sluice migrate --cleanup --expired`, " +
 			"or this again once the buckets are in use\n")
-	default:
+	case r.Resource != "":
 		p.say("there are items of other resources: programs need dynamo.PerLimitItems() until they are gone\n")
+	default:
+		p.say("there are items that the runs before kept: run `sluice migrate --cleanup` again\n")
 	}
 }
 

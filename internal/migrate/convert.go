@@ -49,9 +49,10 @@ func (r *run) bucket(
 			n++
 		}
 	}
-	if n == 0 || g.again {
+	if n == 0 || g.done {
 		return nil
 	}
+	g.done = true
 	if r.Job == Carry {
 		if err := r.pace.pay(ctx, carryUnits(n)); err != nil {
 			return err
@@ -71,6 +72,9 @@ func (r *run) bucket(
 	r.report.carried(spec, g, &found)
 	r.progress.add(n, found.State == dynamo.Carried || found.State == dynamo.Carryable)
 	came.told += int64(n)
+	if more := int(found.Write) - carryUnits(n); r.Job == Carry && more > 0 { // the next page has items of it too
+		return r.pace.pay(ctx, more)
+	}
 	return nil
 }
 

@@ -492,3 +492,29 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("%+v, %+v", r.Checked, r.Wrong)
 	}
 }
+
+// TestPagesSplit: it does not matter which items of a bucket a page ends with.
+func TestPagesSplit(t *testing.T) {
+	own := specs()[0].Kinds[2].Limits[0]
+	for page := range int32(4) {
+		tbl := newTable(t)
+		tbl.put(append(users(5), old("user-3", "gpt-4", "aaa", bucket.Balance{Limit: own}, 0), old("user-4", "gpt-4", "rqm", bucket.Balance{Limit: own}, 0))...)
+		stray := []Left{{Resource: "gpt-4", Limit: "aaa", Why: NoLimit, Items: 1}, {Resource: "gpt-4", Limit: "rqm", Why: NoLimit, Items: 1}}
+		for _, job := range []Job{DryRun, Carry} {
+			c := tbl.config(job, nil)
+			c.page = page + 1
+			if r := tbl.run(c); r.Carried.Buckets != 5 || r.Carried.Items != 10 || r.Carried.There != 0 || !slices.Equal(r.Left, stray) {
+				t.Errorf("pages of %d: %s: %+v, %+v", c.page, job, r.Carried, r.Left)
+			}
+		}
+		c := tbl.config(Verify, nil)
+		c.page = page + 1
+		if r := tbl.run(c); r.Checked.Buckets != 5 || r.Checked.Items != 10 || !slices.Equal(r.Left, stray) {
+			t.Errorf("pages of %d: %+v, %+v", c.page, r.Checked, r.Left)
+		}
+		c.Job = Cleanup
+		if r := tbl.run(c); r.Cleaned.Deleted != 10 || len(r.Left) != 2 || r.Cleaned.Done {
+			t.Errorf("pages of %d: %+v, %+v", c.page, r.Cleaned, r.Left)
+		}
+	}
+}

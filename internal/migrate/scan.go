@@ -37,7 +37,7 @@ type group struct {
 	entity, resource string
 	items            []codec.Item
 	names            []string // of the items' limits
-	again            bool     // the page before ended with items of this bucket
+	done             bool     // the bucket has had its turn, for items that the page before ended with
 }
 
 func (g *group) is(entity, resource string) bool { return g.entity == entity && g.resource == resource }
@@ -137,7 +137,7 @@ func (r *run) groups(items []codec.Item, last *group) []*group {
 			continue
 		}
 		if g == nil || !g.is(entity, resource) {
-			g = &group{entity: entity, resource: resource, again: last != nil && last.is(entity, resource)}
+			g = &group{entity: entity, resource: resource, done: last != nil && last.is(entity, resource) && last.done}
 			last = nil
 			all = append(all, g)
 		}

@@ -56,8 +56,9 @@ func (c *collector) verify(spec *runtime.Spec, g *group, stored codec.Item) {
 		switch {
 		case stored == nil || !carriedOver(stored):
 			r.Checked.Expired += int64(marked)
-		case ok && all > 0 && !g.again:
+		case ok && all > 0 && !g.done:
 			r.Checked.Buckets++
+			g.done = true
 		}
 	})
 }
