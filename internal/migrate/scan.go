@@ -59,16 +59,16 @@ func (r *run) scan(ctx context.Context, s scan) error {
 	if err := r.size(ctx, positions); err != nil {
 		return err
 	}
-	all, ctx := errgroup.WithContext(ctx)
+	all, together := errgroup.WithContext(ctx)
 	for _, p := range positions {
 		if !p.done {
-			all.Go(func() error { return r.segment(ctx, &s, p) })
+			all.Go(func() error { return r.segment(together, &s, p) })
 		}
 	}
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	return r.forget(context.WithoutCancel(ctx), positions)
+	return r.forget(ctx, positions)
 }
 
 // size has progress know how much there is to read, which DynamoDB counts every six hours.
