@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,4 +75,36 @@ func restate(own bucket.Limit, value string) (l bucket.Limit, wrong string) {
 		seen[key] = true
 	}
 	return l, wrong
+}
+
+// restated returns what parse reads limit as of l's i-th one, or why no override can say it.
+func (l level) restated(i int, limit bucket.Limit) (text, wrong string) {
+	for _, milli := range []int64{limit.Capacity, limit.Burst, limit.Refill} {
+		if milli%bucket.Milli != 0 {
+			return "", strconv.FormatFloat(float64(milli)/bucket.Milli, 'f', -1, 64) + " is not a whole number of tokens"
+		}
+	}
+	own := l.own()
+	if wrong := limit.Check(own.PerCall[i]); wrong != "" {
+		return "", wrong
+	}
+	text = fmt.Sprintf("%s=%d", l.spec.Limits[i], limit.Capacity/bucket.Milli)
+	if limit.Period != own.Limits[i].Period {
+		text += "/" + every(limit.Period)
+	}
+	if limit.Burst != limit.Capacity {
+		text += fmt.Sprintf(",burst=%d", limit.Burst/bucket.Milli)
+	}
+	if limit.Refill != limit.Capacity {
+		text += fmt.Sprintf(",refill=%d", limit.Refill/bucket.Milli)
+	}
+	return text, ""
+}
+
+// every writes a period, in ms, as gen.ParsePeriod reads it: no fractions.
+func every(ms int64) string {
+	if ms%1000 != 0 {
+		return fmt.Sprintf("%dms", ms)
+	}
+	return span(time.Duration(ms) * time.Millisecond)
 }

@@ -144,6 +144,9 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 	if found.State != Carryable {
 		return found, nil, nil
 	}
+	if len(counting) > perlimit.MostItems {
+		return found, nil, tooManyItems(entity, spec.Resource, len(counting))
+	}
 	shape, err := c.shape(ctx, spec, kind, entity)
 	if err != nil {
 		return found, nil, err

@@ -151,8 +151,11 @@ func classifyTransport(err error) outcome {
 	return fatal // the client itself refused: credentials, region, endpoint
 }
 
-// explain makes an error that somebody has to mend a *runtime.SetupError that says what to do.
+// explain makes an error that somebody has to mend a *runtime.SetupError that says what to do, if it is none yet.
 func explain(table string, o outcome, err error) error {
+	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+		return err
+	}
 	if o == fatal || unsent(err) && noCredentials(err) && !errors.Is(err, context.Canceled) {
 		return setupError(table, err)
 	}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/internal/migrate"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+type migrateCommand struct {
+	connection
+	schemaFile
+
+	DryRun  bool `help:"Say what would be done and what it would cost; write nothing."`
+	Verify  bool `help:"Hold the marked items against the buckets; write nothing. The exit code is 1 if anything is wrong or left."`
+	Cleanup bool `help:"Delete the items that buckets have taken over."`
+
+	Expired    bool    `help:"With --cleanup: delete the items whose bucket has expired since, too."`
+	Resource   *string `placeholder:"RESOURCE" help:"Work on this resource alone."`
+	Segments   int     `default:"4" help:"How many segments of the table are worked on at once, 1 to 100; a run that goes on keeps its own."`
+	WriteUnits int     `default:"100" help:"Write units to use a second; 0 for as many as there are."`
+	JSON       bool    `name:"json" help:"Print the report as JSON, its lists in full."`
+}
+
+// Help says what to do, in order.
+func (migrateCommand) Help() string {
+	return `Per-limit items, #BUCKET#<resource>#<limit>, become buckets, #BUCKET#<resource>: refilled until now, with what was consumed. Each bucket is put, and its items are marked, in one transaction, beside acquires of programs that do the same for what they need. In order:
+
+1. Stop whoever writes per-limit items, and deploy programs with dynamo.PerLimitItems().
+
+2. sluice migrate --dry-run: what there is, what it costs, and whose numbers differ from limits.yaml's.
+
+3. sluice migrate: it may be ended and run again at any time, and goes on where it was.
+
+4. sluice migrate --verify: items against buckets.
+
+5. sluice migrate --cleanup: deletes the items that were taken over.
+
+6. Once it says that none is left: remove dynamo.PerLimitItems().`
+}
+
+// Run does the job and prints its report, as far as it came.
+func (c migrateCommand) Run(ctx context.Context, p Program) error {
+	s, job, err := c.check()
+	if err != nil {
+		return err
+	}
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
+		return explain(client, err)
+	}
+	config := migrate.Config{
+		Job: job, Client: client, Table: c.Table, Specs: s.specs, Segments: c.Segments, Units: c.WriteUnits, Expired: c.Expired,
+		Now: p.Now, Progress: p.Stderr, Terminal: isTerminal(p.Stderr),
+	}
+	if c.Resource != nil {
+		config.Resource = *c.Resource
+	}
+	report, err := migrate.Run(ctx, config)
+	if report == nil {
+		return err
+	}
+	c.fillIn(s, report)
+	if shown := c.show(p, report); shown != nil {
+		return shown
+	}
+	if err != nil {
+		return c.stopped(ctx, client, job, err)
+	}
+	return wrongIn(report)
+}
+
+// check reads the schema and holds the flags against it and each other.
+func (c migrateCommand) check() (*schema, migrate.Job, error) {
+	var jobs []string
+	job := migrate.Carry
+	for _, j := range []struct {
+		job   migrate.Job
+		given bool
+	}{{migrate.DryRun, c.DryRun}, {migrate.Verify, c.Verify}, {migrate.Cleanup, c.Cleanup}} {
+		if j.given {
+			job = j.job
+			jobs = append(jobs, "--"+string(j.job))
+		}
+	}
+	switch {
+	case len(jobs) > 1:
+		return nil, "", usageError{strings.Join(jobs, " and ") + " are steps of their own: run one after the other"}
+	case c.Expired && !c.Cleanup:
+		return nil, "", usageError{"--expired is about what --cleanup deletes: pass both"}
+	case c.Segments < 1 || c.Segments > migrate.MostSegments:
+		return nil, "", usageError{fmt.Sprintf("--segments %d: want 1 to %d", c.Segments, migrate.MostSegments)}
+	case c.WriteUnits < 0:
+		return nil, "", usageError{fmt.Sprintf("--write-units %d: want at least 1, or 0 for as many as there are", c.WriteUnits)}
+	case c.Resource != nil && *c.Resource == "": // a variable that is not set must not mean all
+		return nil, "", usageError{"--resource is empty: want its name in limits.yaml, as in gpt-4; without --resource all are worked on"}
+	}
+	s, err := c.read()
+	if err == nil && c.Resource != nil {
+		_, err = s.resource(*c.Resource)
+	}
+	return s, job, err
+}
+
+// isTerminal reports that w is a terminal, where a line can be written over.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// stopped says how to go on after err.
+func (c migrateCommand) stopped(ctx context.Context, client *dynamodb.Client, job migrate.Job, err error) error {
+	next := "it goes on where this run was"
+	if job == migrate.DryRun || job == migrate.Verify {
+		next = "it begins anew"
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted; run the same command again: %s", next)
+	}
+	return fmt.Errorf("%w; then run the same command again: %s", explain(client, err), next)
+}
+
+// wrongIn is the error for a report that somebody has to do something about.
+func wrongIn(r *migrate.Report) error {
+	var wrong []string
+	add := func(n int, thing, how string) {
+		if n > 0 {
+			wrong = append(wrong, of(n, thing)+" "+how)
+		}
+	}
+	add(len(r.Wrong), "bucket", "wrong")
+	add(len(r.Beside), "bucket", "beside items")
+	add(int(r.Missed), "bucket", "passed over by the runs before: run `sluice migrate` again")
+	if r.Job == migrate.Verify || r.Job == migrate.Cleanup {
+		n := 0
+		for _, l := range r.Left {
+			n += int(l.Items)
+		}
+		add(n, "item", "left that nothing has taken over")
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(wrong, ", "))
+}
+
+// fillIn adds to the report the commands that only the command line knows.
+func (c migrateCommand) fillIn(s *schema, r *migrate.Report) {
+	if r.Carried == nil {
+		return
+	}
+	for i := range r.Carried.Differing {
+		d := &r.Carried.Differing[i]
+		d.Override = c.override(s, d)
+	}
+}
+
+// override returns the command that has a bucket keep its items' numbers, or why there is none.
+func (c migrateCommand) override(s *schema, d *migrate.Difference) string {
+	l, err := s.level(d.Entity, d.Resource)
+	if err != nil {
+		return err.Error()
+	}
+	words := []string{"sluice override set", d.Entity, d.Resource}
+	for _, n := range d.Limits {
+		i, err := l.limit(n.Limit)
+		if err != nil {
+			return err.Error()
+		}
+		text, wrong := l.restated(i, bucket.Limit(n.Item))
+		if wrong != "" {
+			return fmt.Sprintf("none for %s on %s: limit %s: %s", d.Entity, d.Resource, n.Limit, wrong)
+		}
+		words = append(words, text)
+	}
+	return strings.Join(append(words, c.given()...), " ")
+}
+
+// given returns the flags that have other commands find the same table and schema.
+func (c migrateCommand) given() (flags []string) {
+	for _, f := range []struct{ name, value, usual string }{
+		{"endpoint", c.Endpoint, ""}, {"region", c.Region, ""}, {"table", c.Table, "rate_limits"}, {"file", c.File, "limits.yaml"},
+	} {
+		if f.value != f.usual {
+			flags = append(flags, "--"+f.name, f.value)
+		}
+	}
+	return flags
+}
+
+// show prints the report.
+func (c migrateCommand) show(p Program, r *migrate.Report) error {
+	if !c.JSON {
+		return p.describeMigration(r)
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	p.say("%s\n", text)
+	return nil
+}

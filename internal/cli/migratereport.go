@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/migrate"
+	"github.com/sluice-go/sluice/internal/texttable"
+)
+
+// first is how many of a report's lists are printed.
+const first = 10
+
+// done is what a job has done, or would do.
+var done = map[migrate.Job]string{
+	migrate.DryRun: "looked at", migrate.Carry: "migrated", migrate.Verify: "verified", migrate.Cleanup: "cleaned up",
+}
+
+// describeMigration prints what a run did and what is left to do.
+func (p Program) describeMigration(r *migrate.Report) error {
+	what := "table " + r.Table
+	if r.Resource != "" {
+		what += ", resource " + r.Resource
+	}
+	how := ""
+	if r.Resumed {
+		how = ", going on where another run was"
+	}
+	if !r.Complete {
+		how += ", as far as it came"
+	}
+	p.say("%s: %s%s\n", what, done[r.Job], how)
+	if err := texttable.Write(p.Stdout, "  ", "lrl", figures(r)); err != nil {
+		return err
+	}
+	if r.Checked != nil && len(r.Checked.Sums) > 0 {
+		if err := texttable.Write(p.Stdout, "  ", "llrrrr", sums(r.Checked.Sums)); err != nil {
+			return err
+		}
+	}
+	p.differing(r)
+	p.left(r)
+	p.beside(r)
+	p.wrong(r)
+	p.next(r)
+	return nil
+}
+
+func count(n int) string { return texttable.Count(int64(n)) }
+
+// figures returns the rows of what a run came to.
+func figures(r *migrate.Report) (rows [][]string) {
+	add := func(what string, n int64, why string) { rows = append(rows, []string{what, texttable.Count(n), why}) }
+	some := func(what string, n int64, why string) {
+		if n > 0 {
+			add(what, n, why)
+		}
+	}
+	if c := r.Carried; c != nil && r.Job == migrate.DryRun {
+		add("buckets to carry over", c.Buckets, "")
+		add("items to mark", c.Items, "")
+		add("write units it takes", c.Units, within(c.Seconds))
+	} else if c != nil {
+		add("buckets carried over", c.Buckets, "")
+		add("items marked", c.Items, "")
+		some("carried over by others", c.There, "programs that needed them meanwhile")
+	}
+	if c := r.Checked; c != nil {
+		add("buckets that hold", c.Buckets, "")
+		add("items marked", c.Items, "")
+		some("of them expired", c.Expired, "their bucket was full, and TTL deleted it: they count no more")
+	}
+	if c := r.Cleaned; c != nil {
+		add("items deleted", c.Deleted, "")
+		some("items kept", c.Expired, "their bucket has expired")
+	}
+	add("items read", r.Scanned, "of whatever kind")
+	if r.Job == migrate.Carry || r.Job == migrate.Cleanup {
+		add("write units", int64(r.WriteUnits), "")
+	}
+	return append(rows, []string{"took", seconds(r.Seconds), ""})
+}
+
+// within says how long something takes at the given rate, if there is one.
+func within(s float64) string {
+	if s == 0 {
+		return ""
+	}
+	return seconds(s) + " at the given --write-units"
+}
+
+func seconds(s float64) string {
+	return span(time.Duration(math.Ceil(s)) * time.Second)
+}
+
+// sums returns the rows of what was consumed.
+func sums(all []migrate.Sum) [][]string {
+	rows := [][]string{{"RESOURCE", "LIMIT", "CONSUMED", "CARRIED OVER", "EXPIRED", "SINCE"}}
+	for _, s := range all {
+		rows = append(rows, []string{s.Resource, s.Limit, tokens(s.Items), tokens(s.Carried), tokens(s.Expired), tokens(s.Since)})
+	}
+	return rows
+}
+
+// differing prints the commands that have buckets keep their items' numbers.
+func (p Program) differing(r *migrate.Report) {
+	if r.Carried == nil || len(r.Carried.Differing) == 0 {
+		return
+	}
+	all := r.Carried.Differing
+	if r.Job == migrate.DryRun {
+		p.say("%s would get other numbers than their items have. To keep the items', run before `sluice migrate`:\n", of(len(all), "bucket"))
+	} else {
+		p.say("%s got other numbers than their items had. To give them the items', run:\n", of(len(all), "bucket"))
+	}
+	for _, d := range all[:min(first, len(all))] {
+		p.say("  %s\n", d.Override)
+	}
+	p.more(len(all), "; if many are alike, override the kind instead, or change limits.yaml")
+}
+
+// left prints what stays as it is.
+func (p Program) left(r *migrate.Report) {
+	for _, l := range r.Left {
+		n := of(int(l.Items), "item")
+		switch l.Why {
+		case migrate.NoResource:
+			p.say("%s of resource %s, which the schema does not have: add it, or delete them\n", n, l.Resource)
+		case migrate.NoBucket:
+			p.say("%s of %s on %s, which gives kind %s no bucket: add it to the resource's entities, or delete them\n", n, l.Kind, l.Resource, l.Kind)
+		case migrate.NoLimit:
+			p.say("%s of limit %s on %s, which the schema does not have: add it, or put it in `removed:`\n", n, l.Limit, l.Resource)
+		case migrate.NotYet:
+			p.say("%s of limit %s on %s not carried over: run `sluice migrate`\n", n, l.Limit, l.Resource)
+		}
+	}
+}
+
+// beside prints buckets that were made without a look at their items.
+func (p Program) beside(r *migrate.Report) {
+	if len(r.Beside) == 0 {
+		return
+	}
+	p.say("%s made beside items without taking them over, full, by a program without dynamo.PerLimitItems() or before the limit "+
+		"was in the schema. Deploy it with that, and delete either the items, or the bucket to have it made of them:\n", of(len(r.Beside), "bucket"))
+	for _, b := range r.Beside[:min(first, len(r.Beside))] {
+		p.say("  %s on %s\n", b.Entity, b.Resource)
+	}
+	p.more(len(r.Beside), "")
+}
+
+// wrong prints what is wrong with single buckets.
+func (p Program) wrong(r *migrate.Report) {
+	if len(r.Wrong) == 0 {
+		return
+	}
+	p.say("%s wrong:\n", of(len(r.Wrong), "bucket"))
+	for _, w := range r.Wrong[:min(first, len(r.Wrong))] {
+		p.say("  %s on %s: %s\n", w.Entity, w.Resource, w.What)
+	}
+	p.more(len(r.Wrong), "")
+}
+
+// more says what is not printed of n.
+func (p Program) more(n int, then string) {
+	if n > first {
+		p.say("  and %s more: --json has all%s\n", count(n-first), then)
+	}
+}
+
+// next says what to do once all is well.
+func (p Program) next(r *migrate.Report) {
+	if !r.Complete || wrongIn(r) != nil {
+		return
+	}
+	switch {
+	case r.Job == migrate.Carry:
+		p.say("next: `sluice migrate --verify`\n")
+	case r.Job == migrate.Verify:
+		p.say("nothing is wrong; next: `sluice migrate --cleanup`\n")
+	case r.Job != migrate.Cleanup:
+	case r.Cleaned.Done:
+		p.say("no per-limit item is left: programs need dynamo.PerLimitItems() no more\n")
+	case r.Cleaned.Expired > 0:
+		p.say("items whose bucket has expired are the last that says what was consumed; they count no more. " +
+			"Programs need dynamo.PerLimitItems() until they are gone: run `sluice migrate --cleanup --expired`, " +
+			"or this again once the buckets are in use\n")
+	case r.Resource != "":
+		p.say("there are items of other resources: programs need dynamo.PerLimitItems() until they are gone\n")
+	default:
+		p.say("there are items that the runs before kept: run `sluice migrate --cleanup` again\n")
+	}
+}
+
+// of counts things.
+func of(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%s %ss", count(n), thing)
+}

@@ -1,0 +1,74 @@
+package migrate
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestProgress is what one sees of a run: lines in a log, and one that is written over on a terminal.
+func TestProgress(t *testing.T) {
+	for name, test := range map[string]struct {
+		job      Job
+		before   int64 // the scan at which a run was ended that is gone on with
+		terminal bool
+		users    int
+		want     string
+	}{
+		"lines": {job: Carry, users: 100, want: `
+[####----------------]  20%  42 of 201 items read, 21 buckets carried over, about 19s left
+[########------------]  41%  84 of 201 items read, 42 buckets carried over, about 14s left
+[############--------]  63%  128 of 201 items read, 63 buckets carried over, about 9s left
+[################----]  84%  170 of 201 items read, 84 buckets carried over, about 4s left
+[####################] 100%  202 of 202 items read, 100 buckets carried over
+`},
+		"gone on with": {job: Carry, before: 4, users: 100, want: `
+[########------------]  44%  104 of 232 items read, 21 buckets carried over, about 15s left
+[############--------]  62%  146 of 232 items read, 42 buckets carried over, about 10s left
+[################----]  81%  188 of 232 items read, 63 buckets carried over, about 6s left
+[####################] 100%  202 of 202 items read, 70 buckets carried over
+`},
+		"a terminal": {job: Carry, terminal: true, users: 3, want: `
+<[#####---------------]  28%  2 of 7 items read, 1 buckets carried over, about 1s left<[###########---------]  57%  4 of 7 items read, 2 buckets carried over, about 1s left<[#################---]  85%  6 of 7 items read, 3 buckets carried over, about 1s left<[####################] 100%  7 of 7 items read, 3 buckets carried over               
+`},
+		"over at once": {job: DryRun, users: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tbl := bubble(t)
+				tbl.put(users(test.users)...)
+				c := tbl.config(test.job, nil)
+				c.Segments, c.page, c.Now = 1, 20, time.Now
+				if test.before > 0 {
+					tbl.interrupted(c, test.before)
+				}
+				var out bytes.Buffer
+				c.Units, c.Progress, c.Terminal = 34, &out, test.terminal
+				tbl.run(c)
+				want := strings.TrimPrefix(test.want, "\n")
+				if got := strings.ReplaceAll(out.String(), "\r", "<"); got != want {
+					t.Errorf("got\n%s\nwant\n%s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestProgressUnknown: DynamoDB counts a table's items every six hours, and at first there are none.
+func TestProgressUnknown(t *testing.T) {
+	for total, want := range map[int64]string{
+		0:  "25 items read, 5 items deleted, 20s",
+		24: "25 items read, 5 items deleted, 20s",
+		25: "[####################] 100%  25 of 25 items read, 5 items deleted",
+		50: "[##########----------]  50%  25 of 50 items read, 5 items deleted, about 20s left",
+	} {
+		p := &progress{now: still{}.Now, job: Cleanup}
+		p.start(0, total)
+		p.read, p.done = 25, 5
+		if got := p.text(20 * time.Second); got != want {
+			t.Errorf("of %d: %s, want %s", total, got, want)
+		}
+	}
+}

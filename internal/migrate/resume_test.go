@@ -1,0 +1,132 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+)
+
+// endAt is an API whose context ends before the n-th of the calls that is picks.
+func endAt(to API, cancel func(), n int64, is func(any) bool) *tap {
+	var calls atomic.Int64
+	return &tap{API: to, around: func(ctx context.Context, in any, do func() error) error {
+		if is(in) && calls.Add(1) == n {
+			cancel()
+			return ctx.Err()
+		}
+		return do()
+	}}
+}
+
+func isScan(in any) bool {
+	_, ok := in.(*dynamodb.ScanInput)
+	return ok
+}
+
+// interrupted runs c until its n-th scan.
+func (t *table) interrupted(c Config, n int64) *Report {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c.Client = endAt(t.client, cancel, n, isScan)
+	report, err := Run(ctx, c)
+	if !errors.Is(err, context.Canceled) || report.Complete {
+		t.Fatalf("interrupted: %v, %+v", err, report)
+	}
+	return report
+}
+
+// TestResume: a run that was ended after three pages is gone on with at the fourth.
+func TestResume(t *testing.T) {
+	tbl := newTable(t)
+	tbl.put(users(200)...)
+	c := tbl.config(Carry, nil)
+	c.Segments, c.page = 1, 50
+	first := tbl.interrupted(c, 4)
+	c.Segments = 7 // the kept position is of another number, and is gone on from
+	second := tbl.run(c)
+	// The version item and the checkpoint are among what is read, once, wherever they are.
+	if first.Scanned != 150 || second.Scanned < 250 || second.Scanned > 252 || !second.Resumed || first.Resumed {
+		t.Errorf("%d items were read, and then %d; resumed %v, %v", first.Scanned, second.Scanned, first.Resumed, second.Resumed)
+	}
+	if n := first.Carried.Buckets + second.Carried.Buckets; n != 200 || first.Carried.Items+second.Carried.Items != 400 {
+		t.Errorf("%d buckets were carried over: %+v, %+v", n, first.Carried, second.Carried)
+	}
+	// A finished run leaves nothing to go on with.
+	if third := tbl.run(c); third.Resumed || third.Scanned < 600 || third.Carried.Buckets != 0 {
+		t.Errorf("a third run: %+v, %+v", third, third.Carried)
+	}
+}
+
+// TestResumeOther: what a run of something else has passed over is not passed over.
+func TestResumeOther(t *testing.T) {
+	own := specs()[1].Kinds[1].Limits[0]
+	embeddings := func(n int) (items []codec.Item) {
+		for i := range n {
+			items = append(items, old("project-"+string(rune('a'+i)), "embeddings", "rps", bucket.Balance{Limit: own, Tokens: own.Burst / 2}, 0))
+		}
+		return items
+	}
+	for name, change := range map[string]func(*Config){
+		"a resource": func(c *Config) { c.Resource = "gpt-4" },
+		"a schema":   func(c *Config) { c.Specs = c.Specs[:1] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tbl := newTable(t)
+			tbl.put(append(embeddings(20), users(20)...)...)
+			c := tbl.config(Carry, nil)
+			c.Segments, c.page = 1, 10
+			change(&c)
+			tbl.interrupted(c, 6)
+			c = tbl.config(Carry, nil)
+			if report := tbl.run(c); report.Resumed || len(report.Left) != 0 {
+				t.Errorf("%+v", report)
+			}
+			c = tbl.config(Verify, nil)
+			if report := tbl.run(c); report.Checked.Items != 60 || len(report.Left) != 0 {
+				t.Errorf("%+v, %+v", report, report.Checked)
+			}
+		})
+	}
+}
+
+// TestMissed: what an earlier run has passed over is in the last one's report, and the next run looks at it again.
+func TestMissed(t *testing.T) {
+	tbl := newTable(t)
+	items := users(20)
+	broken := maps.Clone(items[0])
+	broken[perlimit.Tokens] = codec.S("many")
+	tbl.put(append(items[1:], broken)...)
+	c := tbl.config(Carry, nil)
+	c.Segments, c.page = 1, 4
+	var found []Wrong
+	for i := range int64(12) {
+		report := tbl.interrupted(c, 2)
+		if found = append(found, report.Wrong...); len(found) > 0 {
+			break
+		} else if i == 11 {
+			t.Fatal("it was not found")
+		}
+	}
+	if last := tbl.run(c); last.Missed != 1 || len(last.Wrong) != 0 {
+		t.Errorf("the last run: %+v", last)
+	}
+	want := []Wrong{{Bucket{"user-0", "gpt-4"}, "sluice: the per-limit item ENTITY#user-0 / #BUCKET#gpt-4#rpm is malformed: " +
+		"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it"}}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Error(diff)
+	}
+	tbl.put(items[0])
+	if next := tbl.run(c); next.Missed != 0 || next.Carried.Buckets != 1 {
+		t.Errorf("once it is mended: %+v, %+v", next, next.Carried)
+	}
+}
