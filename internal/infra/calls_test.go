@@ -86,6 +86,13 @@ func (s *service) take() []request {
 	return seen
 }
 
+// put adds to what is seen what was taken before.
+func (s *service) put(before []request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(before, s.seen...)
+}
+
 // action is a request about an item, or a part of a transaction.
 type action struct {
 	TableName, IndexName string

@@ -77,8 +77,8 @@ func roles() []role {
 				On: table,
 			},
 			{
-				Sid: "Items", Why: "Buckets, entities, overrides; Scan, Query and ConditionCheckItem are sluice migrate's.",
-				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem", "Query", "Scan"},
+				Sid: "Items", Why: "Buckets, entities, overrides; Scan and Query are sluice migrate's.",
+				Actions: []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "Scan"},
 				On:      table,
 			},
 			{
@@ -110,8 +110,8 @@ func roles() []role {
 				Actions: []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"}, On: table,
 			},
 			{
-				Sid: "Read", Why: "sluice peek, which finds per-limit items by Query, sluice entity show, sluice override get and explain.",
-				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table,
+				Sid: "Read", Why: "sluice peek, entity show, override get and explain; Query and Scan find per-limit items, for sluice migrate --dry-run too.",
+				Actions: []string{"GetItem", "BatchGetItem", "Query", "Scan"}, On: table,
 			},
 			{
 				Sid: "Lists", Why: "sluice entity children, sluice override list.",

@@ -255,11 +255,11 @@ resource "aws_iam_policy" "admin" {
         Action   = ["dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive", "dynamodb:DescribeTimeToLive", "dynamodb:UpdateContinuousBackups", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Buckets, entities, overrides; Scan, Query and ConditionCheckItem are sluice migrate's.
+      # Buckets, entities, overrides; Scan and Query are sluice migrate's.
       {
         Sid      = "Items"
         Effect   = "Allow"
-        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem", "dynamodb:Query", "dynamodb:Scan"]
+        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan"]
         Resource = aws_dynamodb_table.sluice.arn
       },
       # sluice entity children, sluice override list.
@@ -329,11 +329,11 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice peek, which finds per-limit items by Query, sluice entity show, sluice override get and explain.
+      # sluice peek, entity show, override get and explain; Query and Scan find per-limit items, for sluice migrate --dry-run too.
       {
         Sid      = "Read"
         Effect   = "Allow"
-        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"]
+        Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"]
         Resource = aws_dynamodb_table.sluice.arn
       },
       # sluice entity children, sluice override list.
