@@ -174,7 +174,7 @@ func size(t *testing.T, n int) int {
 // allowed, less what was granted: nothing is forged, and nothing lost.
 func TestUnderFire(t *testing.T) {
 	users, projects := size(t, 9_500), size(t, 500)
-	f := &fire{users: users, projects: projects, calls: users / 3, kills: users / 2, seed: 1}
+	f := &fire{users: users, projects: projects, calls: users / 6, kills: users / 2, seed: 1}
 	wrong, tbl := f.run(t)
 	if len(wrong) > 0 {
 		t.Fatalf("%d are wrong: %s", len(wrong), strings.Join(wrong[:min(10, len(wrong))], "\n"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -193,5 +194,9 @@ func text(v types.AttributeValue) string {
 }
 
 // patiently has the client try longer than it does for calls that somebody waits for: nobody does, and a run that gives up
-// has to be started again.
-func patiently(o *dynamodb.Options) { o.RetryMaxAttempts = 10 }
+// has to be started again. What meets a transaction is tried again too, which the client would not do: none of these calls
+// is a transaction with conditions.
+func patiently(o *dynamodb.Options) {
+	o.RetryMaxAttempts = 10
+	o.Retryer = retry.AddWithErrorCodes(o.Retryer, "TransactionConflictException", "TransactionCanceledException")
+}

@@ -123,7 +123,11 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 			Resource: spec.Resource, Field: "entity", Value: entity, Reason: "is of no kind that has a bucket of it: check limits.yaml",
 		}
 	}
-	if found.Image, err = Inspect(ctx, c.api, c.table, entity, spec.Resource); err != nil {
+	err = c.patience.call(ctx, func() error {
+		found.Image, err = inspect(ctx, c.api, c.table, entity, spec.Resource, once)
+		return err
+	})
+	if err != nil {
 		return found, nil, err
 	}
 	if found.Items, err = c.Items(ctx, entity, spec.Resource); err != nil {

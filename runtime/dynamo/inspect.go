@@ -21,11 +21,22 @@ type Getter interface {
 // are Extra, by name. It returns nil where there is no bucket, which is then full. It fails with a *runtime.SetupError,
 // or a *runtime.UnavailableError when DynamoDB does not answer.
 func Inspect(ctx context.Context, client Getter, table, entity, resource string) (*bucket.Image, error) {
-	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &table, Key: bucketItemKey(entity, resource), ConsistentRead: aws.Bool(true),
-	})
+	img, err := inspect(ctx, client, table, entity, resource)
 	if err != nil {
 		return nil, checkError(table, err)
+	}
+	return img, nil
+}
+
+// inspect is Inspect, whose errors are DynamoDB's, or a *runtime.SetupError for a bucket that is malformed.
+func inspect(
+	ctx context.Context, client Getter, table, entity, resource string, opts ...func(*dynamodb.Options),
+) (*bucket.Image, error) {
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &table, Key: bucketItemKey(entity, resource), ConsistentRead: aws.Bool(true),
+	}, opts...)
+	if err != nil {
+		return nil, err
 	}
 	if len(out.Item) == 0 {
 		return nil, nil
