@@ -63,7 +63,7 @@ func breaks(t interface {
 	if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
 		t.Fatalf("%v", err)
 	}
-	changes, err := Breaking(path, "old.yaml", []byte(old))
+	changes, err := Breaking(path, OldSchema{Name: "old.yaml", Text: []byte(old)})
 	if err != nil {
 		t.Fatalf("%v\nfrom\n%s\nto\n%s", err, old, after)
 	}
@@ -243,22 +243,36 @@ resources:
 	}
 }
 
+// TestBreakingMoved: a schema in another folder has its package in another, unless out says otherwise.
+func TestBreakingMoved(t *testing.T) {
+	old := OldSchema{Name: "old.yaml", Folder: "../api", Text: []byte(numbers)}
+	changes, err := Breaking(schemaAt(t, t.TempDir(), numbers).Schema, old)
+	if err != nil || len(changes) != 1 || changes[0].Rule != "PACKAGE_CHANGED" || !strings.HasSuffix(changes[0].Message, "write package: limits and out: ../api/limits to keep it") {
+		t.Errorf("moved: %v, %v", changes, err)
+	}
+	there := strings.Replace(numbers, "{package: limits", "{package: limits, out: ../api/limits", 1)
+	if changes, err := Breaking(schemaAt(t, t.TempDir(), there).Schema, old); err != nil || len(changes) > 0 {
+		t.Errorf("moved, and its package was not: %v, %v", changes, err)
+	}
+}
+
 // TestBreakingErrors: mistakes of either file.
 func TestBreakingErrors(t *testing.T) {
 	cfg := schemaAt(t, t.TempDir(), numbers)
-	if _, err := Breaking(cfg.Schema, "old.yaml", []byte(numbers)); err != nil {
+	old := OldSchema{Name: "old.yaml", Text: []byte(numbers)}
+	if _, err := Breaking(cfg.Schema, old); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Breaking(cfg.Schema, "git:v1:limits.yaml", []byte(strings.Replace(numbers, "capacity: 5", "capacity: 0", 1)))
+	_, err := Breaking(cfg.Schema, OldSchema{Name: "git:v1:limits.yaml", Text: []byte(strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))})
 	if _, ok := errors.AsType[Problems](err); !ok || !strings.HasPrefix(err.Error(), "what to compare with, git:v1:limits.yaml, does not pass the rules of this sluice; ") ||
 		!strings.HasSuffix(err.Error(), "\ngit:v1:limits.yaml:12:30: ZERO_NUMBER: capacity is 0: it must be at least 1") {
 		t.Errorf("a mistake in the old file: %v", err)
 	}
-	if _, err := Breaking(cfg.Schema+".none", "old.yaml", []byte(numbers)); err == nil || !strings.HasSuffix(err.Error(), "(sluice init writes one)") {
+	if _, err := Breaking(cfg.Schema+".none", old); err == nil || !strings.HasSuffix(err.Error(), "(sluice init writes one)") {
 		t.Errorf("no new file: %v", err)
 	}
 	wrong := schemaAt(t, t.TempDir(), strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))
-	if _, err := Breaking(wrong.Schema, "old.yaml", []byte(numbers)); err == nil || err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
+	if _, err := Breaking(wrong.Schema, old); err == nil || err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
 		t.Errorf("a mistake in the new file: %v", err)
 	}
 }
