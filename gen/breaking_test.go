@@ -214,6 +214,60 @@ func TestBreakingRenames(t *testing.T) {
 	}
 }
 
+// TestBreakingGoNames tells Go names that are gone from those that something else has now, by which callers compile and mean that.
+func TestBreakingGoNames(t *testing.T) {
+	const head = "version: 1\nrevision: 1\ngo: {package: limits}\n"
+	const old = head + `entities: {user: {}, robot: {}}
+resources:
+  api: {limits: {rps: {capacity: 10, every: 1s}, rpm: {capacity: 20, every: 1m}}, entities: {user: {}, robot: {}}}
+  jobs: {limits: {rps: {capacity: 10, every: 1s}}, entities: {user: {}, robot: {}}}
+`
+	const gone, other = "is gone: callers that use it do not compile", "callers that use it may compile, and mean that"
+	for _, tc := range []struct {
+		name  string
+		edits []string // old, new, old, new
+		want  map[string]string
+	}{
+		{"two limits' swapped", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rps: {go_name: RPM, capacity: 10, every: 1s}, rpm: {go_name: RPS, "},
+			map[string]string{"api/rps": "is RPM now, and RPS is limit rpm: " + other, "api/rpm": "is RPS now, and RPM is limit rps: " + other}},
+		{"of a limit that is gone, to one that was there", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpm: {go_name: RPS, "},
+			map[string]string{"api/rps": "is gone, and RPS is limit rpm: " + other, "api/rpm": "is RPS now: callers that use it do not compile"}},
+		{"of a limit, to a new one", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpd: {go_name: RPS, capacity: 10, every: 1d}, rps: {go_name: Old, capacity: 10, every: 1s}, rpm: {"},
+			map[string]string{"api/rps": "is Old now, and RPS is limit rpd: " + other}},
+		{"kept by what may be the limit's new name", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpz: {go_name: RPS, capacity: 10, every: 1s}, rpm: {"}, nil},
+		{"of a limit that is gone", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpm: {"}, map[string]string{"api/rps": gone}},
+		{"two resources' swapped", []string{"api: {", "api: {go_name: Jobs, ", "jobs: {", "jobs: {go_name: API, "},
+			map[string]string{"api": "is Jobs now, and API is resource jobs: " + other, "jobs": "is API now, and Jobs is resource api: " + other}},
+		{"of a resource that is gone, to one that was there", []string{"  api: {limits: {rps: {capacity: 10, every: 1s}, rpm: {capacity: 20, every: 1m}}, entities: {user: {}, robot: {}}}\n", "", "jobs: {", "jobs: {go_name: API, "},
+			map[string]string{"api": "is gone, and API is resource jobs: " + other, "jobs": "is API now: callers that use it do not compile"}},
+		{"two kinds' swapped", []string{"user: {}, robot: {}}\n", "user: {go_name: Robot}, robot: {go_name: User}}\n"},
+			map[string]string{"user": "is Robot now, and User is kind robot: " + other, "robot": "is User now, and Robot is kind user: " + other}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			after := old
+			for i := 0; i < len(tc.edits); i += 2 {
+				if !strings.Contains(after, tc.edits[i]) {
+					t.Fatalf("there is no %q to change", tc.edits[i])
+				}
+				after = strings.Replace(after, tc.edits[i], tc.edits[i+1], 1)
+			}
+			found := 0
+			for _, c := range breaks(t, t.TempDir(), old, after) {
+				if c.Rule != "GO_NAME_CHANGED" {
+					continue
+				}
+				found++
+				if want := tc.want[c.Place]; want == "" || !strings.Contains(c.Message, want) {
+					t.Errorf("%s: got %s, want %q", c.Place, c.Message, want)
+				}
+			}
+			if found != len(tc.want) {
+				t.Errorf("%d findings, want %d", found, len(tc.want))
+			}
+		})
+	}
+}
+
 // TestBreakingIgnored takes changes as they are, by rule and by place, and other changes not.
 func TestBreakingIgnored(t *testing.T) {
 	const old = `version: 1

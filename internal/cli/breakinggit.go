@@ -26,8 +26,8 @@ func atRef(ctx context.Context, file, ref string) (old gen.OldSchema, found bool
 	if _, err := exec.LookPath("git"); err != nil {
 		return old, false, fmt.Errorf("--against git:%s needs the git command: install it, or pass --against OLD.yaml (%w)", ref, err)
 	}
-	if real, err := filepath.EvalSymlinks(file); err == nil { // git has of a link no more than where it leads
-		file = real
+	if target, err := filepath.EvalSymlinks(file); err == nil { // git has of a link no more than where it leads
+		file = target
 	}
 	dir, path := filepath.Dir(file), "./"+filepath.Base(file)
 	if _, err := runGit(ctx, dir, "rev-parse", "--git-dir"); err != nil {
