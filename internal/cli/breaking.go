@@ -16,6 +16,8 @@ type breakingCommand struct {
 	Against string `placeholder:"OLD.yaml|git:REF" help:"What to compare with: a file, or the schema's own as it was at a commit, branch or tag."`
 	Format  string `enum:"text,json,github-actions" default:"text" help:"How to print: text, json or github-actions."`
 	Rules   bool   `help:"List the rules instead."`
+
+	Workspace string `hidden:"" env:"GITHUB_WORKSPACE" help:"The folder that github-actions names files from."`
 }
 
 // Help says what is printed, and how to live with a change that is meant.
@@ -64,7 +66,7 @@ func (c breakingCommand) Run(ctx context.Context, p Program) error {
 			ignored++
 		}
 	}
-	if err := printChanges(p.Stdout, c.Format, changes); err != nil {
+	if err := printChanges(p.Stdout, c.Format, c.Workspace, changes); err != nil {
 		return err
 	}
 	also := ""
