@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen"
@@ -57,6 +59,9 @@ func atRef(ctx context.Context, file, ref string) (old gen.OldSchema, found bool
 func runGit(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
+	if os.Getenv("GIT_WORK_TREE") == "" { // a repository that is set alone, as in hooks, would have dir for its top
+		cmd.Env = slices.DeleteFunc(cmd.Environ(), func(set string) bool { return strings.HasPrefix(set, "GIT_DIR=") })
+	}
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
