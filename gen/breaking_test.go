@@ -242,6 +242,9 @@ resources:
 			map[string]string{"api": "is gone, and API is resource jobs: " + other, "jobs": "is API now: callers that use it do not compile"}},
 		{"two kinds' swapped", []string{"user: {}, robot: {}}\n", "user: {go_name: Robot}, robot: {go_name: User}}\n"},
 			map[string]string{"user": "is Robot now, and User is kind robot: " + other, "robot": "is User now, and Robot is kind user: " + other}},
+		{"of a kind that is gone, to one that was there", []string{"user: {}, robot: {}}\n", "robot: {go_name: User}}\n", "user: {}, robot", "robot", "user: {}, robot", "robot"},
+			map[string]string{"user": "is gone, and User is kind robot: " + other, "robot": "is User now: callers that use it do not compile"}},
+		{"kept by what may be the kind's new name", []string{"user: {}, robot: {}}\n", "member: {go_name: User}, robot: {}}\n", "user: {}", "member: {}", "user: {}", "member: {}"}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			after := old
@@ -265,6 +268,30 @@ resources:
 				t.Errorf("%d findings, want %d", found, len(tc.want))
 			}
 		})
+	}
+}
+
+// TestBreakingParents: the field of a parent is gone with its Go name alone.
+func TestBreakingParents(t *testing.T) {
+	const old = `version: 1
+revision: 1
+go: {package: limits}
+entities: {org: {}, user: {parent: org}}
+resources: {api: {limits: {rps: {capacity: 10, every: 1s}}, entities: {user: {}}}}
+`
+	for firm, gone := range map[string]bool{"firm: {}": true, "firm: {go_name: Org}": false} {
+		found := false
+		for _, c := range breaks(t, t.TempDir(), old, strings.NewReplacer("org: {}", firm, "parent: org", "parent: firm").Replace(old)) {
+			if c.Rule == "PARENT_CHANGED" {
+				found = true
+				if strings.Contains(c.Message, "field Org of User is gone") != gone {
+					t.Errorf("%s: %s", firm, c.Message)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: PARENT_CHANGED does not fire", firm)
+		}
 	}
 }
 
