@@ -27,13 +27,9 @@ type OldSchema struct {
 // Breaking returns what the limits.yaml at file breaks of an old one: sorted by place, and with those that the file takes as
 // they are (Ignored).
 func Breaking(file string, old OldSchema) ([]BreakingChange, error) {
-	after, problems, err := read(file)
-	switch {
-	case err != nil:
+	after, err := sound(file)
+	if err != nil {
 		return nil, err
-	case len(problems) > 0:
-		problems.Sort()
-		return nil, problems
 	}
 	before, problems := schema.Read(old.Name, old.Text)
 	if len(problems) > 0 {
