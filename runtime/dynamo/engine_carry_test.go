@@ -456,8 +456,59 @@ func TestCarryOverMalformed(t *testing.T) {
 			if e.get(t, bucketItemKey("user-1", "gpt-4")) != nil {
 				t.Error("a bucket was made")
 			}
+			if _, err := d.Peek(t.Context(), "1"); err == nil || err.Error() != test.want {
+				t.Errorf("a peek got  %v\nwant %s", err, test.want)
+			}
+			if _, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), def.spec, "user-1"); err == nil || err.Error() != test.want {
+				t.Errorf("a Carrier got  %v\nwant %s", err, test.want)
+			}
 		})
 	}
+}
+
+// lateQuery does something right before the first query for per-limit items.
+type lateQuery struct {
+	API
+	before func()
+}
+
+func (q *lateQuery) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if before := q.before; before != nil {
+		q.before = nil
+		before()
+	}
+	return q.API.Query(ctx, in, opts...)
+}
+
+// TestCarryOverBetweenReads: a bucket that is carried over after it was read as missing, and before its items are, is neither
+// full to a peek nor expired to a Carrier.
+func TestCarryOverBetweenReads(t *testing.T) {
+	gpt4, _ := generated(t)
+	def := withNumbers(gpt4, 1, userRPM, userTPM)
+	prepared := func(t *testing.T) (*engine, *lateQuery) {
+		t.Helper()
+		e := newEngine(t)
+		e.putOld(t)
+		return e, &lateQuery{e.client, func() { carrying{t, e}.carried(10) }}
+	}
+	t.Run("peek", func(t *testing.T) {
+		e, q := prepared(t)
+		d := rateDesk(t, e, q)
+		snapshot, err := d.Peek(t.Context(), "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tokens{35, 15_000}, snapshot.Available); diff != "" {
+			t.Errorf("available (-want +got):\n%s", diff)
+		}
+		d.calls(t, "read missing", "perlimit found", "read found")
+	})
+	t.Run("look", func(t *testing.T) {
+		e, q := prepared(t)
+		if saw, err := NewCarrier(q, e.table, e.clock.Now).Look(t.Context(), def.spec, "user-1"); err != nil || saw.State != CarriedOver || saw.Image == nil {
+			t.Errorf("saw %+v, %v", saw, err)
+		}
+	})
 }
 
 // TestCarrier: what a migration sees of a bucket in each state, and does to it.
