@@ -287,6 +287,21 @@ func (e *engine) remove(t testing.TB, key codec.Item) {
 	}
 }
 
+// carryingHouse is a process with embeddings that carries over.
+func (e *engine) carryingHouse(t testing.TB, api API, cascade runtime.Cascade) *house {
+	t.Helper()
+	_, embeddings := generated(t)
+	h := &house{events: &events{}}
+	b := runtime.NewBuilder(New(api, e.table, PerLimitItems()), e.options(h.events)...)
+	h.at = append(h.at, runtime.Bind[member](b, family(embeddings, cascade, minute(1000), minute(100)),
+		func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
+	var err error
+	if h.Limiter, err = b.Limiter(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // TestCarryOverChain: each bucket of a chain is carried over by itself, before the transaction charges them all.
 func TestCarryOverChain(t *testing.T) {
 	for _, cascade := range []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated} {
@@ -296,15 +311,7 @@ func TestCarryOverChain(t *testing.T) {
 			item["SK"] = codec.S("#BUCKET#embeddings#rps")
 			e.put(t, item)
 		}
-		_, embeddings := generated(t)
-		h := &house{events: &events{}}
-		b := runtime.NewBuilder(New(e.client, e.table, PerLimitItems()), e.options(h.events)...)
-		h.at = append(h.at, runtime.Bind[member](b, family(embeddings, cascade, minute(1000), minute(100)),
-			func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
-		var err error
-		if h.Limiter, err = b.Limiter(); err != nil {
-			t.Fatal(err)
-		}
+		h := e.carryingHouse(t, e.client, cascade)
 		h.acquire(t, alicesHome, 30)
 		e.holding(t, "user-1 10 90", "project-1 10 90")
 		if n := h.count("carry applied"); n != 2 {
