@@ -321,6 +321,23 @@ func TestCarryOverChain(t *testing.T) {
 	}
 }
 
+// TestCarryOverChainDenied: a denial by one bucket tells when the others will have enough, those too that are per-limit items yet.
+func TestCarryOverChainDenied(t *testing.T) {
+	for _, cascade := range []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated} {
+		e := newEngine(t)
+		for who, tokens := range map[string]int64{"user-1": 20_000, "project-1": -200_000} {
+			item := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: tokens}, 0)
+			item["SK"] = codec.S("#BUCKET#embeddings#rps")
+			e.put(t, item)
+		}
+		_, err := e.carryingHouse(t, e.client, cascade).at[0].Acquire(t.Context(), alicesHome, tokens{30})
+		denied, ok := errors.AsType[*runtime.DeniedError](err)
+		if !ok || len(denied.Refusals) != 2 || denied.RetryAfter != 13_800*time.Millisecond {
+			t.Errorf("%v: got %v, want a denial by both, for the 13.8 s that the project, at 1000 a minute, lacks 230 tokens", cascade, err)
+		}
+	}
+}
+
 // streamImage is one side of a stream's record.
 type streamImage map[string]streamtypes.AttributeValue
 
