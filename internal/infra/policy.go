@@ -19,7 +19,7 @@ type Place struct {
 
 // Names of regions and accounts.
 var (
-	regionForm  = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]+$`)
+	regionForm  = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-[0-9]+$`)
 	accountForm = regexp.MustCompile(`^[0-9]{12}$`)
 )
 
@@ -48,13 +48,24 @@ func (p Place) arn() (string, error) {
 	return fmt.Sprintf("arn:%s:dynamodb:%s:%s:table/%s", partition(p.Region), region, account, name), nil
 }
 
-// partition returns the part of AWS that a region is in.
+// partition returns the part of AWS that a region is in. The isolated ones have the letter that tells them apart at the end of
+// the name's second word.
 func partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
 		return "aws-cn"
 	case strings.HasPrefix(region, "us-gov-"):
 		return "aws-us-gov"
+	case strings.HasPrefix(region, "eusc-"):
+		return "aws-eusc"
+	}
+	_, rest, _ := strings.Cut(region, "-")
+	word, _, _ := strings.Cut(rest, "-")
+	switch letter, isolated := strings.CutPrefix(word, "iso"); {
+	case isolated && letter == "":
+		return "aws-iso"
+	case isolated:
+		return "aws-iso-" + letter
 	}
 	return "aws"
 }

@@ -30,7 +30,7 @@ type Note struct {
 // Check finds: what others than acquires need, a stream of both images and indexes that are complete, is an error here alone.
 // What an operator may want to know, or do, comes as notes, whether or not there is an error.
 func CheckTable(ctx context.Context, client Describer, table string) ([]Note, error) {
-	_, t, err := checkTable(ctx, client, table)
+	v, t, err := checkTable(ctx, client, table)
 	if t == nil {
 		return nil, err
 	}
@@ -38,6 +38,12 @@ func CheckTable(ctx context.Context, client Describer, table string) ([]Note, er
 	errs = append(errs, wrongStream(table, t)...)
 	errs = append(errs, wrongIndexes(table, t)...)
 	notes := noted(t)
+	if v.layout == layoutCarrying {
+		notes = append(notes, Note{
+			What: "it may hold per-limit items",
+			Do:   "pass dynamo.PerLimitItems() to dynamo.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
+		})
+	}
 	recovery, err := unrecoverable(ctx, client, table)
 	errs = append(errs, err)
 	return append(notes, recovery...), errors.Join(errs...)

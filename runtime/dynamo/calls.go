@@ -127,11 +127,6 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 	}
 	now := s.now()
 	for i, l := range c.legs {
-		if l.view.img == nil && s.perLimit { // as the next acquire will make it
-			if r.shares[i].after, err = c.prospect(ctx, l); err != nil {
-				return err
-			}
-		}
 		if img := l.view.img; img != nil && outdated(img, l.shape) { // as the next acquire will find it
 			p := planReshape(make([]int64, len(l.shape.limits)), img, l.shape, now)
 			r.shares[i].after = p.predict(img.Op)
@@ -140,7 +135,8 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 	return nil
 }
 
-// readFor reads those of r's buckets that unread says so of, and the overrides where they are due.
+// readFor reads those of r's buckets that unread says so of, and the overrides where they are due. Of a missing bucket it tells
+// what the next acquire will find.
 func (s *session) readFor(ctx context.Context, r *request, unread func(*leg) bool) (*charge, error) {
 	c := s.apart(r)
 	c.board()
@@ -150,6 +146,14 @@ func (s *session) readFor(ctx context.Context, r *request, unread func(*leg) boo
 			continue
 		}
 		c.look(ctx)
+	}
+	for _, l := range c.legs {
+		if s.perLimit && !r.ended && l.view.img == nil {
+			var err error
+			if l.view.img, err = c.prospect(ctx, l); err != nil {
+				return nil, err
+			}
+		}
 	}
 	c.found(r)
 	return c, r.err

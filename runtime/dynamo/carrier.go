@@ -53,8 +53,8 @@ type Carry struct {
 }
 
 // Look reads what there is of the bucket of entity, as stored, on spec's resource. It changes nothing. It fails with a
-// *runtime.InvalidError where spec gives entity's kind no bucket, with a *runtime.SetupError where an item is malformed, and
-// with a *runtime.UnavailableError when DynamoDB does not answer.
+// *runtime.InvalidError where spec gives entity's kind no bucket, with a *runtime.SetupError where an item is malformed or
+// there are more than one transaction takes, and with a *runtime.UnavailableError when DynamoDB does not answer.
 func (c *Carrier) Look(ctx context.Context, spec *runtime.Spec, entity string) (Carry, error) {
 	found, _, err := c.look(ctx, spec, entity)
 	return found, err
@@ -135,6 +135,11 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 	}
 	counting, strays := ofSchema(spec, found.Items)
 	found.Strays = strays
+	if found.Image == nil && len(counting) == 0 && len(found.Items) > len(strays) { // carried over since, it may be
+		if found.Image, err = Inspect(ctx, c.api, c.table, entity, spec.Resource); err != nil {
+			return found, nil, err
+		}
+	}
 	switch {
 	case found.Image != nil && len(counting) > 0:
 		found.State = CarryBeside
@@ -155,7 +160,9 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 	if err != nil {
 		return found, nil, err
 	}
-	b = made(spec, shape, entity, counting, c.now().UnixMilli())
+	if b, err = made(spec, shape, entity, counting, c.now().UnixMilli()); err != nil {
+		return found, nil, err
+	}
 	found.Image = b.Image()
 	return found, b, nil
 }

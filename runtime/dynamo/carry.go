@@ -44,13 +44,13 @@ func (c *charge) carryOver(ctx context.Context, l *leg) (outcome, error) {
 	}
 	counting, _ := ofSchema(l.spec, items)
 	if len(counting) == 0 {
-		l.surveyed, l.lacks = true, l.lacks&^legacy
+		l.surveyed = true
 		return applied, nil
 	}
-	if len(counting) > perlimit.MostItems {
-		return fatal, tooManyItems(l.entity, l.spec.Resource, len(counting))
+	b, err := made(l.spec, l.shape, l.entity, counting, c.now())
+	if err != nil {
+		return fatal, err
 	}
-	b := made(l.spec, l.shape, l.entity, counting, c.now())
 	return c.sendCarry(ctx, l, b)
 }
 
@@ -104,28 +104,33 @@ func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (out
 	return o, err
 }
 
-// prospect returns the bucket that a missing one's per-limit items would make, nil for none.
+// prospect returns the bucket that a missing one's per-limit items would make, or have made since it was read as missing; nil
+// for none.
 func (c *charge) prospect(ctx context.Context, l *leg) (*bucket.Image, error) {
 	var items []perlimit.Item
 	p := c.patience(lookupTries)
-	err := p.call(ctx, func() error {
-		var err error
+	err := p.call(ctx, func() (err error) {
 		items, _, err = c.survey(ctx, l)
 		return err
 	})
-	counting, _ := ofSchema(l.spec, items)
-	if err != nil || len(counting) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	return made(l.spec, l.shape, l.entity, counting, c.now()).Image(), nil
-}
-
-// tooManyItems is the error for a bucket that one transaction cannot carry over.
-func tooManyItems(entity, resource string, n int) error {
-	return &runtime.SetupError{
-		What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d", entity, n, resource, perlimit.MostItems),
-		Do:   "delete those of limits that limits.yaml does not have",
+	counting, strays := ofSchema(l.spec, items)
+	switch {
+	case len(counting) > 0:
+		b, err := made(l.spec, l.shape, l.entity, counting, c.now())
+		if err != nil {
+			return nil, err
+		}
+		return b.Image(), nil
+	case len(items) > len(strays):
+		err = p.call(ctx, func() error {
+			_, err := c.read(ctx, l)
+			return err
+		})
 	}
+	return l.view.img, err
 }
 
 // recordCarrying notes in the table, once, in the background, that buckets are being carried over: see Carrier.Begin.
@@ -181,9 +186,15 @@ func ofSchema(spec *runtime.Spec, items []perlimit.Item) (counting []perlimit.It
 	return counting, strays
 }
 
-// made returns the bucket that items make under s.
-func made(spec *runtime.Spec, s *shape, entity string, items []perlimit.Item, now int64) *perlimit.Bucket {
+// made returns the bucket that items make under s. More than one transaction takes are a *runtime.SetupError.
+func made(spec *runtime.Spec, s *shape, entity string, items []perlimit.Item, now int64) (*perlimit.Bucket, error) {
+	if n := len(items); n > perlimit.MostItems {
+		return nil, &runtime.SetupError{
+			What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d", entity, n, spec.Resource, perlimit.MostItems),
+			Do:   "delete those of limits that limits.yaml does not have",
+		}
+	}
 	return &perlimit.Bucket{
 		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: s.limits, Version: s.cv, Op: newOp(), Items: items, Now: now,
-	}
+	}, nil
 }
