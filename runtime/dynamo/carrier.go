@@ -123,11 +123,7 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 			Resource: spec.Resource, Field: "entity", Value: entity, Reason: "is of no kind that has a bucket of it: check limits.yaml",
 		}
 	}
-	err = c.patience.call(ctx, func() error {
-		found.Image, err = inspect(ctx, c.api, c.table, entity, spec.Resource, once)
-		return err
-	})
-	if err != nil {
+	if found.Image, err = c.bucket(ctx, entity, spec.Resource); err != nil {
 		return found, nil, err
 	}
 	if found.Items, err = c.Items(ctx, entity, spec.Resource); err != nil {
@@ -136,7 +132,7 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 	counting, strays := ofSchema(spec, found.Items)
 	found.Strays = strays
 	if found.Image == nil && len(counting) == 0 && len(found.Items) > len(strays) { // carried over since, it may be
-		if found.Image, err = Inspect(ctx, c.api, c.table, entity, spec.Resource); err != nil {
+		if found.Image, err = c.bucket(ctx, entity, spec.Resource); err != nil {
 			return found, nil, err
 		}
 	}
@@ -153,9 +149,6 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 	if found.State != Carryable {
 		return found, nil, nil
 	}
-	if len(counting) > perlimit.MostItems {
-		return found, nil, tooManyItems(entity, spec.Resource, len(counting))
-	}
 	shape, err := c.shape(ctx, spec, kind, entity)
 	if err != nil {
 		return found, nil, err
@@ -165,6 +158,15 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 	}
 	found.Image = b.Image()
 	return found, b, nil
+}
+
+// bucket is Inspect, for longer where DynamoDB does not answer.
+func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *bucket.Image, err error) {
+	err = c.patience.call(ctx, func() error {
+		img, err = inspect(ctx, c.api, c.table, entity, resource, once)
+		return err
+	})
+	return img, err
 }
 
 // shape reads the overrides of entity and its kind, together and consistently.

@@ -87,9 +87,6 @@ func aheadOf(d time.Duration) string {
 // checkError is what a failed call about a table means to who asked for it. How often it was tried is the client's affair,
 // whose retries are on, and is in err.
 func checkError(table string, err error) error {
-	if _, explained := errors.AsType[*runtime.SetupError](err); explained {
-		return err
-	}
 	o, _ := classify(err)
 	err = explain(table, o, err)
 	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
