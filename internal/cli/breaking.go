@@ -89,7 +89,7 @@ func (c breakingCommand) old(ctx context.Context) (text []byte, found bool, err 
 		return atRef(ctx, c.File, ref)
 	}
 	if text, err = os.ReadFile(c.Against); err != nil {
-		return nil, false, fmt.Errorf("read what to compare with: %w", err)
+		return nil, false, fmt.Errorf("read what to compare with: %w; pass a file, or a commit, branch or tag as git:REF", err)
 	}
 	return text, true, nil
 }
