@@ -63,7 +63,7 @@ func breaks(t interface {
 	if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
 		t.Fatalf("%v", err)
 	}
-	changes, err := Breaking(path, "old.yaml", []byte(old))
+	changes, err := Breaking(path, OldSchema{Name: "old.yaml", Text: []byte(old)})
 	if err != nil {
 		t.Fatalf("%v\nfrom\n%s\nto\n%s", err, old, after)
 	}
@@ -214,6 +214,87 @@ func TestBreakingRenames(t *testing.T) {
 	}
 }
 
+// TestBreakingGoNames tells Go names that are gone from those that something else has now, by which callers compile and mean that.
+func TestBreakingGoNames(t *testing.T) {
+	const head = "version: 1\nrevision: 1\ngo: {package: limits}\n"
+	const old = head + `entities: {user: {}, robot: {}}
+resources:
+  api: {limits: {rps: {capacity: 10, every: 1s}, rpm: {capacity: 20, every: 1m}}, entities: {user: {}, robot: {}}}
+  jobs: {limits: {rps: {capacity: 10, every: 1s}}, entities: {user: {}, robot: {}}}
+`
+	const gone, other = "is gone: callers that use it do not compile", "callers that use it may compile, and mean that"
+	for _, tc := range []struct {
+		name  string
+		edits []string // old, new, old, new
+		want  map[string]string
+	}{
+		{"two limits' swapped", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rps: {go_name: RPM, capacity: 10, every: 1s}, rpm: {go_name: RPS, "},
+			map[string]string{"api/rps": "is RPM now, and RPS is limit rpm: " + other, "api/rpm": "is RPS now, and RPM is limit rps: " + other}},
+		{"of a limit that is gone, to one that was there", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpm: {go_name: RPS, "},
+			map[string]string{"api/rps": "is gone, and RPS is limit rpm: " + other, "api/rpm": "is RPS now: callers that use it do not compile"}},
+		{"of a limit, to a new one", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpd: {go_name: RPS, capacity: 10, every: 1d}, rps: {go_name: Old, capacity: 10, every: 1s}, rpm: {"},
+			map[string]string{"api/rps": "is Old now, and RPS is limit rpd: " + other}},
+		{"kept by what may be the limit's new name", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpz: {go_name: RPS, capacity: 10, every: 1s}, rpm: {"}, nil},
+		{"of a limit that is gone", []string{"rps: {capacity: 10, every: 1s}, rpm: {", "rpm: {"}, map[string]string{"api/rps": gone}},
+		{"two resources' swapped", []string{"api: {", "api: {go_name: Jobs, ", "jobs: {", "jobs: {go_name: API, "},
+			map[string]string{"api": "is Jobs now, and API is resource jobs: " + other, "jobs": "is API now, and Jobs is resource api: " + other}},
+		{"of a resource that is gone, to one that was there", []string{"  api: {limits: {rps: {capacity: 10, every: 1s}, rpm: {capacity: 20, every: 1m}}, entities: {user: {}, robot: {}}}\n", "", "jobs: {", "jobs: {go_name: API, "},
+			map[string]string{"api": "is gone, and API is resource jobs: " + other, "jobs": "is API now: callers that use it do not compile"}},
+		{"two kinds' swapped", []string{"user: {}, robot: {}}\n", "user: {go_name: Robot}, robot: {go_name: User}}\n"},
+			map[string]string{"user": "is Robot now, and User is kind robot: " + other, "robot": "is User now, and Robot is kind user: " + other}},
+		{"of a kind that is gone, to one that was there", []string{"user: {}, robot: {}}\n", "robot: {go_name: User}}\n", "user: {}, robot", "robot", "user: {}, robot", "robot"},
+			map[string]string{"user": "is gone, and User is kind robot: " + other, "robot": "is User now: callers that use it do not compile"}},
+		{"kept by what may be the kind's new name", []string{"user: {}, robot: {}}\n", "member: {go_name: User}, robot: {}}\n", "user: {}", "member: {}", "user: {}", "member: {}"}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			after := old
+			for i := 0; i < len(tc.edits); i += 2 {
+				if !strings.Contains(after, tc.edits[i]) {
+					t.Fatalf("there is no %q to change", tc.edits[i])
+				}
+				after = strings.Replace(after, tc.edits[i], tc.edits[i+1], 1)
+			}
+			found := 0
+			for _, c := range breaks(t, t.TempDir(), old, after) {
+				if c.Rule != "GO_NAME_CHANGED" {
+					continue
+				}
+				found++
+				if want := tc.want[c.Place]; want == "" || !strings.Contains(c.Message, want) {
+					t.Errorf("%s: got %s, want %q", c.Place, c.Message, want)
+				}
+			}
+			if found != len(tc.want) {
+				t.Errorf("%d findings, want %d", found, len(tc.want))
+			}
+		})
+	}
+}
+
+// TestBreakingParents: the field of a parent is gone with its Go name alone.
+func TestBreakingParents(t *testing.T) {
+	const old = `version: 1
+revision: 1
+go: {package: limits}
+entities: {org: {}, user: {parent: org}}
+resources: {api: {limits: {rps: {capacity: 10, every: 1s}}, entities: {user: {}}}}
+`
+	for firm, gone := range map[string]bool{"firm: {}": true, "firm: {go_name: Org}": false} {
+		found := false
+		for _, c := range breaks(t, t.TempDir(), old, strings.NewReplacer("org: {}", firm, "parent: org", "parent: firm").Replace(old)) {
+			if c.Rule == "PARENT_CHANGED" {
+				found = true
+				if strings.Contains(c.Message, "field Org of User is gone") != gone {
+					t.Errorf("%s: %s", firm, c.Message)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: PARENT_CHANGED does not fire", firm)
+		}
+	}
+}
+
 // TestBreakingIgnored takes changes as they are, by rule and by place, and other changes not.
 func TestBreakingIgnored(t *testing.T) {
 	const old = `version: 1
@@ -243,22 +324,36 @@ resources:
 	}
 }
 
+// TestBreakingMoved: a schema in another folder has its package in another, unless out says otherwise.
+func TestBreakingMoved(t *testing.T) {
+	old := OldSchema{Name: "old.yaml", Folder: "../api", Text: []byte(numbers)}
+	changes, err := Breaking(schemaAt(t, t.TempDir(), numbers).Schema, old)
+	if err != nil || len(changes) != 1 || changes[0].Rule != "PACKAGE_CHANGED" || !strings.HasSuffix(changes[0].Message, "write package: limits and out: ../api/limits to keep it") {
+		t.Errorf("moved: %v, %v", changes, err)
+	}
+	there := strings.Replace(numbers, "{package: limits", "{package: limits, out: ../api/limits", 1)
+	if changes, err := Breaking(schemaAt(t, t.TempDir(), there).Schema, old); err != nil || len(changes) > 0 {
+		t.Errorf("moved, and its package was not: %v, %v", changes, err)
+	}
+}
+
 // TestBreakingErrors: mistakes of either file.
 func TestBreakingErrors(t *testing.T) {
 	cfg := schemaAt(t, t.TempDir(), numbers)
-	if _, err := Breaking(cfg.Schema, "old.yaml", []byte(numbers)); err != nil {
+	old := OldSchema{Name: "old.yaml", Text: []byte(numbers)}
+	if _, err := Breaking(cfg.Schema, old); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Breaking(cfg.Schema, "git:v1:limits.yaml", []byte(strings.Replace(numbers, "capacity: 5", "capacity: 0", 1)))
+	_, err := Breaking(cfg.Schema, OldSchema{Name: "git:v1:limits.yaml", Text: []byte(strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))})
 	if _, ok := errors.AsType[Problems](err); !ok || !strings.HasPrefix(err.Error(), "what to compare with, git:v1:limits.yaml, does not pass the rules of this sluice; ") ||
 		!strings.HasSuffix(err.Error(), "\ngit:v1:limits.yaml:12:30: ZERO_NUMBER: capacity is 0: it must be at least 1") {
 		t.Errorf("a mistake in the old file: %v", err)
 	}
-	if _, err := Breaking(cfg.Schema+".none", "old.yaml", []byte(numbers)); err == nil || !strings.HasSuffix(err.Error(), "(sluice init writes one)") {
+	if _, err := Breaking(cfg.Schema+".none", old); err == nil || !strings.HasSuffix(err.Error(), "(sluice init writes one)") {
 		t.Errorf("no new file: %v", err)
 	}
 	wrong := schemaAt(t, t.TempDir(), strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))
-	if _, err := Breaking(wrong.Schema, "old.yaml", []byte(numbers)); err == nil || err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
+	if _, err := Breaking(wrong.Schema, old); err == nil || err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
 		t.Errorf("a mistake in the new file: %v", err)
 	}
 }

@@ -47,13 +47,9 @@ type Numbers = schema.Numbers
 
 // Load reads and checks the limits.yaml at path. The error is a Problems if the file is at fault.
 func Load(path string) (*Schema, error) {
-	from, problems, err := read(path)
-	switch {
-	case err != nil:
+	from, err := sound(path)
+	if err != nil {
 		return nil, err
-	case len(problems) > 0:
-		problems.Sort()
-		return nil, problems
 	}
 	s := &Schema{Revision: from.Revision}
 	for _, k := range from.Kinds {
@@ -68,6 +64,19 @@ func Load(path string) (*Schema, error) {
 			own.Charged = append(own.Charged, Charged{Kind: c.Kind, Limits: c.Limits, PerCall: c.PerCall})
 		}
 		s.Resources = append(s.Resources, own)
+	}
+	return s, nil
+}
+
+// sound returns what the schema at path says; the error is a Problems if it has any.
+func sound(path string) (*schema.Schema, error) {
+	s, problems, err := read(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(problems) > 0:
+		problems.Sort()
+		return nil, problems
 	}
 	return s, nil
 }

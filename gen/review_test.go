@@ -59,9 +59,9 @@ func TestReviewChange(t *testing.T) {
 		}},
 		{"longer number", []string{"rpd: {capacity: 100,", "rpd: {capacity: 123,"}, []string{
 			"-| user | `rpd` | 100 per day: 1 token every 14.4 min, empty to full in 24 h |",
-			"+| user | `rpd` | 123 per day: about 1 token every 11.7 min, empty to full in 24 h |",
+			"+| user | `rpd` | 123 per day: 1 token about every 11.7 min, empty to full in 24 h |",
 			"-| org | `rpd` | 100 per day: 1 token every 14.4 min, empty to full in 24 h |",
-			"+| org | `rpd` | 123 per day: about 1 token every 11.7 min, empty to full in 24 h |",
+			"+| org | `rpd` | 123 per day: 1 token about every 11.7 min, empty to full in 24 h |",
 			"-| user | 354 | 386 | with ids of 249 bytes or 9 more limits |",
 			"-| org | 351 | 383 | with ids of 250 bytes or 9 more limits |",
 			"+| user | 358 | 389 | with ids of 248 bytes or 9 more limits |",

@@ -16,6 +16,8 @@ type breakingCommand struct {
 	Against string `placeholder:"OLD.yaml|git:REF" help:"What to compare with: a file, or the schema's own as it was at a commit, branch or tag."`
 	Format  string `enum:"text,json,github-actions" default:"text" help:"How to print: text, json or github-actions."`
 	Rules   bool   `help:"List the rules instead."`
+
+	Workspace string `hidden:"" env:"GITHUB_WORKSPACE" help:"The folder that github-actions names files from."`
 }
 
 // Help says what is printed, and how to live with a change that is meant.
@@ -54,7 +56,7 @@ func (c breakingCommand) Run(ctx context.Context, p Program) error {
 		p.note("%s is not in %s: all of it is new, and breaks nothing\n", c.File, c.Against)
 		return nil
 	}
-	changes, err := gen.Breaking(c.File, c.Against, old)
+	changes, err := gen.Breaking(c.File, old)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (c breakingCommand) Run(ctx context.Context, p Program) error {
 			ignored++
 		}
 	}
-	if err := printChanges(p.Stdout, c.Format, changes); err != nil {
+	if err := printChanges(p.Stdout, c.Format, c.Workspace, changes); err != nil {
 		return err
 	}
 	also := ""
@@ -73,25 +75,26 @@ func (c breakingCommand) Run(ctx context.Context, p Program) error {
 	}
 	switch n := len(changes) - ignored; n {
 	case 0:
-		p.note("%s breaks nothing of %s%s\n", c.File, c.Against, also)
+		p.note("%s breaks nothing of %s%s\n", c.File, old.Name, also)
 		return nil
 	case 1:
-		return fmt.Errorf("%s breaks what %s has: 1 finding%s; mend it, or ignore it with a reason, as sluice breaking --help shows", c.File, c.Against, also)
+		return fmt.Errorf("%s breaks what %s has: 1 finding%s; mend it, or ignore it with a reason, as sluice breaking --help shows", c.File, old.Name, also)
 	default:
 		return fmt.Errorf("%s breaks what %s has: %d findings%s; mend them, or ignore them with a reason, as sluice breaking --help shows",
-			c.File, c.Against, n, also)
+			c.File, old.Name, n, also)
 	}
 }
 
-// old returns the text of what to compare with; not found is a schema that was not there yet.
-func (c breakingCommand) old(ctx context.Context) (text []byte, found bool, err error) {
+// old returns what to compare with; not found is a schema that was not there yet.
+func (c breakingCommand) old(ctx context.Context) (old gen.OldSchema, found bool, err error) {
 	if ref, ok := strings.CutPrefix(c.Against, "git:"); ok {
 		return atRef(ctx, c.File, ref)
 	}
-	if text, err = os.ReadFile(c.Against); err != nil {
-		return nil, false, fmt.Errorf("read what to compare with: %w; pass a file, or a commit, branch or tag as git:REF", err)
+	text, err := os.ReadFile(c.Against)
+	if err != nil {
+		return old, false, fmt.Errorf("read what to compare with: %w; pass a file, or a commit, branch or tag as git:REF", err)
 	}
-	return text, true, nil
+	return gen.OldSchema{Name: c.Against, Text: text}, true, nil
 }
 
 // rules prints the rules.

@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/sluice-go/sluice/gen"
 )
 
-// printChanges prints changes, each on a line. What is ignored stands in json alone, which says so.
-func printChanges(w io.Writer, format string, changes []gen.BreakingChange) error {
+// printChanges prints changes, each on a line. What is ignored stands in json alone, which says so; github-actions names files
+// as they are seen from workspace.
+func printChanges(w io.Writer, format, workspace string, changes []gen.BreakingChange) error {
 	for _, c := range changes {
 		line := c.String()
 		switch {
@@ -22,6 +24,7 @@ func printChanges(w io.Writer, format string, changes []gen.BreakingChange) erro
 		case c.Ignored != "":
 			continue
 		case format == "github-actions":
+			c.File = seenFrom(workspace, c.File)
 			line = asCommand(c)
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
@@ -29,6 +32,18 @@ func printChanges(w io.Writer, format string, changes []gen.BreakingChange) erro
 		}
 	}
 	return nil
+}
+
+// seenFrom returns the path of file that starts in folder, or file itself if it is not there.
+func seenFrom(folder, file string) string {
+	path, err := filepath.Abs(file)
+	if err != nil || folder == "" {
+		return file
+	}
+	if path, err = filepath.Rel(folder, path); err != nil || !filepath.IsLocal(path) {
+		return file
+	}
+	return filepath.ToSlash(path)
 }
 
 // asJSON returns c as an object. All keys are there, whatever they hold.

@@ -65,7 +65,7 @@ func (r Rule) misplaced(s *schema.Schema, at string) string {
 	case cut < 0:
 		return about + ": write both, with the slash"
 	case resource(s, at[:cut]) == nil:
-		return fmt.Sprintf("%s, and there is no resource %q: %s", about, at[:cut], schema.Cure(at[:cut], AtResource.places(s)))
+		return fmt.Sprintf("%s, and there is no resource %q: remove the entry if it is gone; %s", about, at[:cut], schema.Cure(at[:cut], AtResource.places(s)))
 	}
 	return ""
 }

@@ -19,24 +19,33 @@ func packageChanged(c *comparison) {
 // goNameChanged compares by Go names: what has another name in limits.yaml, and the old one in Go, compiles.
 func goNameChanged(c *comparison) {
 	for _, o := range c.old.Kinds {
+		g := goName{place: o.Name, what: fmt.Sprintf("type %s of kind %s", o.GoName, o.Name), was: o.GoName, pos: c.new.KindsPos}
 		n := kind(c.new, o.Name)
-		switch {
-		case n != nil && n.GoName != o.GoName:
-			c.goName(n.Pos, o.Name, fmt.Sprintf("type %s of kind %s", o.GoName, o.Name), n.GoName, o.GoName)
-		case n == nil && !slices.ContainsFunc(c.new.Kinds, func(k *schema.Kind) bool { return k.GoName == o.GoName }):
-			c.goName(c.new.KindsPos, o.Name, fmt.Sprintf("type %s of kind %s", o.GoName, o.Name), "", o.GoName)
+		if n != nil {
+			g.pos, g.is = n.Pos, n.GoName
 		}
+		i := slices.IndexFunc(c.new.Kinds, func(k *schema.Kind) bool { return k.GoName == o.GoName })
+		if i >= 0 && c.new.Kinds[i] != n {
+			name := c.new.Kinds[i].Name
+			g.other, g.renamed = "kind "+name, n == nil && kind(c.old, name) == nil
+		}
+		g.compare(c)
 	}
 	for _, o := range c.old.Resources {
-		what := fmt.Sprintf("%s of resource %s, with %sCost and all that is named after it,", o.GoName, o.Name, o.GoName)
-		i := slices.IndexFunc(c.new.Resources, func(r *schema.Resource) bool { return r.GoName == o.GoName })
+		g := goName{
+			place: o.Name, what: fmt.Sprintf("%s of resource %s, with %sCost and all that is named after it,", o.GoName, o.Name, o.GoName),
+			was: o.GoName, pos: c.new.ResourcesPos,
+		}
 		n := resource(c.new, o.Name)
-		switch {
-		case n != nil && n.GoName != o.GoName:
-			c.goName(n.Pos, o.Name, what, n.GoName, o.GoName)
-		case n == nil && i < 0:
-			c.goName(c.new.ResourcesPos, o.Name, what, "", o.GoName)
-		default:
+		if n != nil {
+			g.pos, g.is = n.Pos, n.GoName
+		}
+		i := slices.IndexFunc(c.new.Resources, func(r *schema.Resource) bool { return r.GoName == o.GoName })
+		if i >= 0 && c.new.Resources[i] != n {
+			name := c.new.Resources[i].Name
+			g.other, g.renamed = "resource "+name, n == nil && resource(c.old, name) == nil
+		}
+		if g.compare(c) {
 			c.goLimits(o, c.new.Resources[i])
 		}
 	}
@@ -45,22 +54,49 @@ func goNameChanged(c *comparison) {
 // goLimits compares what the limits of a resource are in Go.
 func (c *comparison) goLimits(o, n *schema.Resource) {
 	for _, l := range o.Limits {
-		what := fmt.Sprintf("%s of limit %s, a field of %sCost and constant %s%s,", l.GoName, l.Name, o.GoName, o.GoName, l.GoName)
-		place := schema.Place(o.Name, l.Name)
-		switch j := limit(n, l.Name); {
-		case j >= 0 && n.Limits[j].GoName != l.GoName:
-			c.goName(n.Limits[j].Pos, place, what, n.Limits[j].GoName, l.GoName)
-		case !slices.ContainsFunc(n.Limits, func(m *schema.Limit) bool { return m.GoName == l.GoName }):
-			c.goName(n.Pos, place, what, "", l.GoName)
+		g := goName{
+			place: schema.Place(o.Name, l.Name), what: fmt.Sprintf("%s of limit %s, a field of %sCost and constant %s%s,", l.GoName, l.Name, o.GoName, o.GoName, l.GoName),
+			was: l.GoName, pos: n.Pos,
 		}
+		j := limit(n, l.Name)
+		if j >= 0 {
+			g.pos, g.is = n.Limits[j].Pos, n.Limits[j].GoName
+		}
+		i := slices.IndexFunc(n.Limits, func(m *schema.Limit) bool { return m.GoName == l.GoName })
+		if i >= 0 && i != j {
+			name := n.Limits[i].Name
+			g.other, g.renamed = "limit "+name, j < 0 && limit(o, name) < 0
+		}
+		g.compare(c)
 	}
 }
 
-// goName reports a name that callers cannot use any more; now is what there is instead, "" if nothing.
-func (c *comparison) goName(pos schema.Pos, place, what, now, was string) {
-	if now == "" {
-		c.report(pos, place, "%s is gone: callers that use it do not compile; change them first", what)
-		return
+// goName is what callers know a kind, resource or limit by.
+type goName struct {
+	pos     schema.Pos
+	place   string
+	what    string // what has the name
+	was, is string // the name; is is "" where what had it is gone
+	other   string // what else has the old name now, "" for nothing
+	renamed bool   // other may be what is gone, by another name in limits.yaml
+}
+
+// compare reports a name that callers cannot use any more, or by which they mean something else. It returns true if the old
+// name is still there, and means the same.
+func (g goName) compare(c *comparison) (same bool) {
+	switch {
+	case g.is == g.was, g.renamed:
+		return true
+	case g.is == "" && g.other == "":
+		c.report(g.pos, g.place, "%s is gone: callers that use it do not compile; change them first", g.what)
+	case g.is == "":
+		c.report(g.pos, g.place, "%s is gone, and %s is %s: callers that use it may compile, and mean that; give %s another go_name",
+			g.what, g.was, g.other, g.other)
+	case g.other == "":
+		c.report(g.pos, g.place, "%s is %s now: callers that use it do not compile; set go_name: %s to keep it", g.what, g.is, g.was)
+	default:
+		c.report(g.pos, g.place, "%s is %s now, and %s is %s: callers that use it may compile, and mean that; set go_name: %s to keep it",
+			g.what, g.is, g.was, g.other, g.was)
 	}
-	c.report(pos, place, "%s is %s now: callers that use it do not compile; set go_name: %s to keep it", what, now, was)
+	return false
 }

@@ -60,8 +60,9 @@ func meanings(m *markdown) {
 	m.print(`
 Sizes are in bytes, names and values of an item: *new* as created, *at most* with all digits that the schema's numbers can
 come to. Ids are taken to have %d bytes, as UUIDs have; each byte more makes %d. Once an item passes 1 KB, by longer ids or by
-more limits as large as its largest, every write of it costs a unit more.
-`, typicalID, idTimes)
+more limits as large as its largest, every write of it costs a unit more. A bucket that was made of per-limit items also keeps
+`+"`m_<limit>`"+`, what was consumed before: the limit's name and up to %d bytes for each.
+`, typicalID, idTimes, len("m_")+carriedMost)
 }
 
 // resource prints what there is to say of one resource.

@@ -113,6 +113,19 @@ func TestSizes(t *testing.T) {
 				t.Errorf("an item takes %d bytes at most, the document says %d", got, want)
 			}
 
+			// What a bucket of per-limit items keeps besides.
+			carried := want
+			for _, l := range r.Limits {
+				bucket["m_"+l.Name] = &types.AttributeValueMemberN{Value: "9223372036854775807"}
+				carried += len("m_") + len(l.Name) + carriedMost
+			}
+			if got := measured(t, engine, bucket); got != carried {
+				t.Errorf("with what was carried over it takes %d bytes, the document says %d", got, carried)
+			}
+			for _, l := range r.Limits {
+				delete(bucket, "m_"+l.Name)
+			}
+
 			// A byte more anywhere is seen.
 			bucket["op"] = &types.AttributeValueMemberS{Value: "thirteenbytes"}
 			if got := measured(t, engine, bucket); got != want+1 {

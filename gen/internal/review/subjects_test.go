@@ -45,6 +45,8 @@ const uuid = "0b2f6a54-9c1d-4e0e-8a3b-5d7f1c2e4a68"
 type calls struct {
 	acquire  func(n int64) (lease, error)
 	top      func(n int64) (lease, error) // for the last of its chain alone
+	byID     func(n int64) (lease, error) // by its id alone
+	know     func() error                 // stores its parents, and theirs
 	override func() error                 // gives the entity another number
 }
 
@@ -56,7 +58,7 @@ type lease struct {
 
 // callsFor is the calls on a resource for who, whose chain ends with top. other is an override.
 func callsFor[E runtime.Entity, C, L any](
-	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, L], who, top E, cost func(int64) C, other L,
+	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, L], known *runtime.Entities, who, byID, top E, cost func(int64) C, other L,
 ) calls {
 	t.Helper()
 	acquire := func(e E) func(n int64) (lease, error) {
@@ -68,10 +70,31 @@ func callsFor[E runtime.Entity, C, L any](
 			}, err
 		}
 	}
-	return calls{acquire: acquire(who), top: acquire(top), override: func() error {
+	return calls{acquire: acquire(who), top: acquire(top), byID: acquire(byID), know: func() error {
+		return family(t, known, who)
+	}, override: func() error {
 		_, err := config.Entity(who).Set(t.Context(), other, "")
 		return err
 	}}
+}
+
+// chain is an entity by its links.
+type chain []runtime.Link
+
+// Chain implements runtime.Entity.
+func (c chain) Chain(dst []runtime.Link) []runtime.Link { return append(dst, c...) }
+
+// family stores the parents of who, and theirs.
+func family(t *testing.T, known *runtime.Entities, who runtime.Entity) error {
+	t.Helper()
+	links := chain(who.Chain(nil))
+	for len(links) > 1 && links[1].ID != "" {
+		if err := known.Put(t.Context(), links); err != nil {
+			return err
+		}
+		links = links[1:]
+	}
+	return nil
 }
 
 // subject is a generated resource, a kind that it charges, and how a process is made that calls for one of that kind.
@@ -92,46 +115,48 @@ func subjects() []subject {
 		}
 	}
 	project := generated.Project{ID: uuid}
-	gpt4 := func(who generated.GPT4Entity) func(*testing.T, runtime.Store, ...runtime.Option) calls {
+	gpt4 := func(who, byID generated.GPT4Entity) func(*testing.T, runtime.Store, ...runtime.Option) calls {
 		return func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := generated.New(store, opts...)
 			opened(t, err)
-			return callsFor(t, l.GPT4, l.Config.GPT4, who, generated.GPT4Entity(project),
+			return callsFor(t, l.GPT4, l.Config.GPT4, l.Entities(), who, byID, generated.GPT4Entity(project),
 				func(n int64) generated.GPT4Cost { return generated.GPT4Cost{RPM: n} },
 				generated.GPT4Limits{RPM: new(bucket.Per(2000, time.Minute))})
 		}
 	}
 	org := chains.Org{ID: uuid}
-	team := chains.Project{ID: uuid, Team: chains.Team{Org: org}}
-	chat := func(who chains.ChatEntity) func(*testing.T, runtime.Store, ...runtime.Option) calls {
+	team := chains.Project{ID: uuid, Team: chains.Team{ID: uuid, Org: org}}
+	chat := func(who, byID chains.ChatEntity) func(*testing.T, runtime.Store, ...runtime.Option) calls {
 		return func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := chains.New(store, opts...)
 			opened(t, err)
-			return callsFor(t, l.Chat, l.Config.Chat, who, chains.ChatEntity(org),
+			return callsFor(t, l.Chat, l.Config.Chat, l.Entities(), who, byID, chains.ChatEntity(org),
 				func(n int64) chains.ChatCost { return chains.ChatCost{RPM: n} },
 				chains.ChatLimits{RPM: new(bucket.Per(200, time.Minute))})
 		}
 	}
 	return []subject{
-		{demo, "gpt-4", "user", 100, time.Minute, gpt4(generated.User{ID: uuid, Project: project})},
-		{demo, "gpt-4", "project", 1000, time.Minute, gpt4(project)},
+		{demo, "gpt-4", "user", 100, time.Minute, gpt4(generated.User{ID: uuid, Project: project}, generated.UserByID(uuid))},
+		{demo, "gpt-4", "project", 1000, time.Minute, gpt4(project, generated.ProjectByID(uuid))},
 		{demo, "embeddings", "project", 20, time.Second, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := generated.New(store, opts...)
 			opened(t, err)
-			return callsFor(t, l.Embeddings, l.Config.Embeddings, generated.EmbeddingsEntity(project), generated.EmbeddingsEntity(project),
+			return callsFor(t, l.Embeddings, l.Config.Embeddings, l.Entities(), generated.EmbeddingsEntity(project),
+				generated.EmbeddingsEntity(generated.ProjectByID(uuid)), generated.EmbeddingsEntity(project),
 				func(n int64) generated.EmbeddingsCost { return generated.EmbeddingsCost{RPS: n} },
 				generated.EmbeddingsLimits{RPS: new(bucket.Per(40, time.Second))})
 		}},
-		{nested, "chat", "user", 100, time.Minute, chat(chains.User{ID: uuid, Project: team})},
-		{nested, "chat", "project", 100, time.Minute, chat(team)},
+		{nested, "chat", "user", 100, time.Minute, chat(chains.User{ID: uuid, Project: team}, chains.UserByID(uuid))},
+		{nested, "chat", "project", 100, time.Minute, chat(team, chains.ProjectByID(uuid))},
 		{nested, "jobs", "user", 100, 24 * time.Hour, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := chains.New(store, opts...)
 			opened(t, err)
-			return callsFor(t, l.Jobs, l.Config.Jobs, chains.JobsEntity(chains.User{ID: uuid, Project: team}), chains.JobsEntity(org),
+			return callsFor(t, l.Jobs, l.Config.Jobs, l.Entities(), chains.JobsEntity(chains.User{ID: uuid, Project: team}),
+				chains.JobsEntity(chains.UserByID(uuid)), chains.JobsEntity(org),
 				func(n int64) chains.JobsCost { return chains.JobsCost{RPD: n} },
 				chains.JobsLimits{RPD: new(bucket.Per(200, 24*time.Hour))})
 		}},
@@ -140,7 +165,7 @@ func subjects() []subject {
 			l, err := many.New(store, opts...)
 			opened(t, err)
 			user := many.APIEntity(many.User{ID: uuid})
-			return callsFor(t, l.API, l.Config.API, user, user,
+			return callsFor(t, l.API, l.Config.API, l.Entities(), user, user, user,
 				func(n int64) many.APICost { return many.APICost{Axx: n} },
 				many.APILimits{Axx: new(bucket.Per(48, time.Minute))})
 		}},

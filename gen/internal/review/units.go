@@ -24,6 +24,7 @@ const (
 	fresh
 	expired
 	overrides
+	parents
 	outcomeCount
 )
 
@@ -38,7 +39,13 @@ func outcomes() []outcome {
 
 // happens reports that calls on r can end so.
 func (o outcome) happens(r *model.Resource) bool {
-	return o != undo || cascades(r) && r.Cascade != cascadeAtomic
+	switch o {
+	case undo:
+		return cascades(r) && r.Cascade != cascadeAtomic
+	case parents:
+		return cascades(r)
+	}
+	return true
 }
 
 // String is the outcome's name in tables.
@@ -66,8 +73,10 @@ func (o outcome) String() string {
 		return "besides: new buckets"
 	case expired:
 		return "besides: expired buckets"
+	case overrides:
+		return "besides: overrides due"
 	}
-	return "besides: overrides due"
+	return "besides: parents looked up"
 }
 
 // meaning says in the document what is behind the name.
@@ -86,7 +95,7 @@ func (o outcome) meaning() string {
 	case release:
 		return "all is given back"
 	case reshape:
-		return "the first after `revision` was raised or overrides changed (2 RCU more for each such bucket); once a process, 1 WCU more"
+		return "the first after `revision` was raised, or after overrides changed: 2 RCU more for each bucket of theirs; once a process, 1 WCU more"
 	case contended:
 		return "another process was faster: DynamoDB bills a refused write as an applied one"
 	case cold:
@@ -95,8 +104,10 @@ func (o outcome) meaning() string {
 		return "GSI2 gets the keys of a bucket, this once; no update touches an index"
 	case expired:
 		return "idle for twice the time that fills them, and deleted since: a write fails, then they are new"
+	case overrides:
+		return "once a minute both are read again for each bucket, at half a unit; a kind's once for all its buckets"
 	}
-	return "once a minute both are read again for each bucket, at half a unit; a kind's once for all its buckets"
+	return "for an entity by its id alone, such as `UserByID`: each link up to the last bucket of the chain, once a minute"
 }
 
 // units are capacity units, at most: a process that knows a kind's overrides already reads fewer.
@@ -147,6 +158,8 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 		return units{Write: twice * together}
 	case cold:
 		return units{Read: 3 * len(chain)}
+	case parents:
+		return units{Read: links(c)}
 	case expired: // a write that finds no item takes a unit, whatever it was to write
 		return units{Write: 2 * twice * len(chain)}
 	}
@@ -167,6 +180,17 @@ func chainOf(r *model.Resource, c *model.Charged) []*model.Charged {
 		}
 	}
 	return chain
+}
+
+// links is how many parents lead from an entity of kind c to the last whose bucket a call for it charges.
+func links(c *model.Charged) int {
+	n := 0
+	if last := len(c.Along) - 1; last >= 0 {
+		for k := c.Kind; k != c.Along[last]; k = k.Parent {
+			n++
+		}
+	}
+	return n
 }
 
 // cascades reports that some call on r charges several buckets.

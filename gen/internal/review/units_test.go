@@ -101,6 +101,12 @@ func acts() []act {
 		{outcome: expired, before: func(s *scene) { warm(s); pass(3*s.full + time.Second) }, do: warm,
 			with: []outcome{admit}},
 		{outcome: overrides, before: func(s *scene) { warm(s); pass(cached + time.Millisecond) }, do: warm, with: []outcome{admit}},
+		{outcome: parents, before: func(s *scene) {
+			warm(s)
+			if err := s.here.know(); err != nil {
+				s.Error(err)
+			}
+		}, do: func(s *scene) { s.take(s.here.byID, 1) }, with: []outcome{admit}},
 	}
 }
 
@@ -175,7 +181,7 @@ func TestCostsSeesOthers(t *testing.T) {
 		outcomes []outcome
 	}{
 		{"another chain", atomic, single, []outcome{
-			admit, deny, settle, release, reshape, contended, cold, fresh, overrides,
+			admit, deny, settle, release, reshape, contended, cold, fresh, overrides, parents,
 		}},
 		{"a smaller item", wide, single, []outcome{admit, settle, release, reshape, contended}},
 	} {

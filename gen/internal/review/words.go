@@ -19,7 +19,7 @@ func pace(n schema.Numbers) string {
 	ms := n.Period.Milliseconds()
 	if n.Refill <= ms {
 		every, exact := span(big.NewRat(ms, n.Refill))
-		return about(exact) + "1 token every " + every
+		return "1 token " + about(exact) + "every " + every
 	}
 	many, exact := rounded(big.NewRat(n.Refill, ms))
 	return about(exact) + many + " tokens every ms"
