@@ -92,7 +92,7 @@ func (c breakingCommand) old(ctx context.Context) (old gen.OldSchema, found bool
 	}
 	text, err := os.ReadFile(c.Against)
 	if err != nil {
-		return old, false, fmt.Errorf("read what to compare with: %w", err)
+		return old, false, fmt.Errorf("read what to compare with: %w; pass a file, or a commit, branch or tag as git:REF", err)
 	}
 	return gen.OldSchema{Name: c.Against, Text: text}, true, nil
 }

@@ -71,7 +71,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 		}
 		return p.fail(withHelp(usageError{err.Error()}, command))
 	}
-	if err = command.Run(); err == nil {
+	if err = command.Run(); err == nil || errors.Is(err, out.err) { // a command that notices does not say what it could not write
 		err = out.failed()
 	}
 	return p.fail(withHelp(err, command))

@@ -13,7 +13,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestOutputThatCannotBeWritten(t *testing.T) {
-	for _, args := range [][]string{{"version"}, {"--version"}, {"--help"}} {
+	for _, args := range [][]string{{"version"}, {"--version"}, {"--help"}, {"breaking", "--rules"}} {
 		var errs strings.Builder
 		p := Program{Stdout: full{}, Stderr: &errs, Now: time.Now}
 		if code := p.Run(t.Context(), args); code != exitFailure || errs.String() != "sluice: write the output: no space left\n" {

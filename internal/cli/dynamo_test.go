@@ -196,8 +196,9 @@ func TestPeek(t *testing.T) {
 `, "")
 }
 
-// TestPeekPerLimit: what is not a bucket yet is shown as it will be one; what has been carried over and has expired is not.
-func TestPeekPerLimit(t *testing.T) {
+// TestPerLimit: what is not a bucket yet is shown as it will be one, and is not taken for a full one; what has been carried over
+// and has expired is not shown.
+func TestPerLimit(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, dynamo.Table)
 	put := func(limit string, tokens, migrated int64) {
@@ -221,6 +222,21 @@ func TestPeekPerLimit(t *testing.T) {
   LIMIT  AVAILABLE  CAPACITY  BURST  REFILL        FULL IN
   rpm           45       100    150  100 every 1m  1m3s
 `, "")
+	code, out, errs = sluice(t, start, "override", "explain", "user-123", "gpt-4", "--table", table, "--file", demo)
+	expect(t, code, out, errs, 0, `user-123 on gpt-4
+  LIMIT  LEVEL     CAPACITY   BURST  REFILL
+  rpm    user-123         -       -  -
+         user             -       -  -
+         schema         100     100  100 every 1m     in force
+  tpm    user-123         -       -  -
+         user             -       -  -
+         schema      10,000  15,000  10,000 every 1m  in force
+in per-limit items, which become a bucket by its next acquire or by `+"`sluice migrate`"+`, with the limits in force
+  LIMIT  AVAILABLE  CAPACITY  BURST  REFILL        FULL IN
+  rpm           45       100    150  100 every 1m  1m3s
+`+above, "")
+	code, out, errs = sluice(t, start, "reset", "user-123", "gpt-4", "--table", table)
+	expect(t, code, out, errs, 1, "", "sluice: user-123 on gpt-4: in per-limit items, which become a bucket by its next acquire or by `sluice migrate`: run this again then\n")
 	put("rpm", 40_000, 1)
 	code, out, errs = sluice(t, start, "peek", "user-123", "gpt-4", "--table", table)
 	expect(t, code, out, errs, 0, "user-123 on gpt-4: "+

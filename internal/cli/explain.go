@@ -50,11 +50,22 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return explain(o.client, err)
 	}
+	var items *bucket.Image
+	if img == nil {
+		if items, err = c.inItems(ctx, p, o.client, c.Entity, c.Resource); err != nil {
+			return err
+		}
+	}
 	p.say("%s\n", o)
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.levels(stored)); err != nil {
 		return err
 	}
-	p.say("%s\n", o.state(img, stored, s.file))
+	if items != nil {
+		img = items
+		p.say("%s, with the limits in force\n", becomesBucket)
+	} else {
+		p.say("%s\n", o.state(img, stored, s.file))
+	}
 	if img != nil {
 		if err := texttable.Write(p.Stdout, "  ", "lrrrll", balances(img, p.Now().UnixMilli())); err != nil {
 			return err

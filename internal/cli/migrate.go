@@ -21,7 +21,7 @@ type migrateCommand struct {
 	schemaFile
 
 	DryRun  bool `help:"Say what would be done and what it would cost; write nothing."`
-	Verify  bool `help:"Hold the marked items against the buckets; write nothing. The exit code is 1 if anything is wrong or left."`
+	Verify  bool `help:"Hold the marked items against the buckets; write nothing."`
 	Cleanup bool `help:"Delete the items that buckets have taken over."`
 
 	Expired    bool    `help:"With --cleanup: delete the items whose bucket has expired since, too."`
@@ -35,9 +35,9 @@ type migrateCommand struct {
 func (migrateCommand) Help() string {
 	return `Per-limit items, #BUCKET#<resource>#<limit>, become buckets, #BUCKET#<resource>: refilled until now, with what was consumed. Each bucket is put, and its items are marked, in one transaction, beside acquires of programs that do the same for what they need. In order:
 
-1. Stop whoever writes per-limit items, and deploy programs with dynamo.PerLimitItems().
+1. sluice migrate --dry-run: what there is, what it costs, and whose numbers differ from limits.yaml's. Override those before 2.
 
-2. sluice migrate --dry-run: what there is, what it costs, and whose numbers differ from limits.yaml's.
+2. Stop whoever writes per-limit items, and deploy programs with dynamo.PerLimitItems(). They carry over what they need.
 
 3. sluice migrate: it may be ended and run again at any time, and goes on where it was.
 
@@ -45,7 +45,9 @@ func (migrateCommand) Help() string {
 
 5. sluice migrate --cleanup: deletes the items that were taken over.
 
-6. Once it says that none is left: remove dynamo.PerLimitItems().`
+6. Once it says that none is left: remove dynamo.PerLimitItems(). Until then Check fails in programs without it.
+
+The exit code is 1 if anything is wrong with a bucket or an item; of --verify and --cleanup, also if an item is left that nothing has taken over.`
 }
 
 // Run does the job and prints its report, as far as it came.

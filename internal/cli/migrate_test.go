@@ -71,6 +71,10 @@ func (m migration) run(flags string, code int, stdout, stderr string) {
 
 var writeUnits = regexp.MustCompile(`(?m)^  write units .*|"read_units": .*`)
 
+// carried is what a run says that all is carried over after.
+const carried = "next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is left, Check fails in programs " +
+	"without dynamo.PerLimitItems()\n"
+
 // TestMigrate goes through the steps.
 func TestMigrate(t *testing.T) {
 	m := newMigration(t, schemaFile(t, tree))
@@ -112,7 +116,8 @@ func TestMigrate(t *testing.T) {
   write units it takes   120  40s at the given --write-units
   items read              33  of whatever kind
   took                    0s
-`+"12 buckets would get other numbers than their items have. To keep the items', run before `sluice migrate`:\n"+commands+left, "")
+`+"12 buckets would get other numbers than their items have. To keep the items', run, before programs with "+
+		"dynamo.PerLimitItems() or `sluice migrate` take them over:\n"+commands+left+"next: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n", "")
 	m.run("--write-units 0", 0, `table TABLE: migrated
   buckets carried over   15
   items marked           30
@@ -120,7 +125,7 @@ func TestMigrate(t *testing.T) {
   write units           123
   took                   0s
 12 buckets got other numbers than their items had. To give them the items', run:
-`+commands+left+"next: `sluice migrate --verify`\n", "")
+`+commands+left+carried, "")
 	m.run("--verify", 1, `table TABLE: verified
   buckets that hold  15
   items marked       30
@@ -229,14 +234,14 @@ func TestMigrateWrong(t *testing.T) {
   items read             2  of whatever kind
   write units            9
   took                  0s
-next: `+"`sluice migrate --verify`\n", "")
+`+carried, "")
 	m.put("user-1", "gpt-4", "tpm", tpm) // by somebody who was to have stopped
 	m.put("user-2", "gpt-4", "rpm", bucket.Limit{Capacity: 1, Burst: 1, Refill: 1})
 	const found = `1 bucket made beside items without taking them over, full, by a program without dynamo.PerLimitItems() or before the limit ` +
 		`was in the schema. Deploy it with that, and delete either the items, or the bucket to have it made of them:
   user-1 on gpt-4
 1 bucket wrong:
-  user-2 on gpt-4: sluice: the per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm is malformed: ` +
+  user-2 on gpt-4: the per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm is malformed: ` +
 		`attribute refill_period_ms: 0, want a positive number; mend or delete it
 `
 	m.run("", 1, `table TABLE: migrated

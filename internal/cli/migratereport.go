@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/migrate"
@@ -110,7 +111,8 @@ func (p Program) differing(r *migrate.Report) {
 	}
 	all := r.Carried.Differing
 	if r.Job == migrate.DryRun {
-		p.say("%s would get other numbers than their items have. To keep the items', run before `sluice migrate`:\n", of(len(all), "bucket"))
+		p.say("%s would get other numbers than their items have. To keep the items', run, before programs with "+
+			"dynamo.PerLimitItems() or `sluice migrate` take them over:\n", of(len(all), "bucket"))
 	} else {
 		p.say("%s got other numbers than their items had. To give them the items', run:\n", of(len(all), "bucket"))
 	}
@@ -157,7 +159,7 @@ func (p Program) wrong(r *migrate.Report) {
 	}
 	p.say("%s wrong:\n", of(len(r.Wrong), "bucket"))
 	for _, w := range r.Wrong[:min(first, len(r.Wrong))] {
-		p.say("  %s on %s: %s\n", w.Entity, w.Resource, w.What)
+		p.say("  %s on %s: %s\n", w.Entity, w.Resource, strings.TrimPrefix(w.What, "sluice: "))
 	}
 	p.more(len(r.Wrong), "")
 }
@@ -175,8 +177,13 @@ func (p Program) next(r *migrate.Report) {
 		return
 	}
 	switch {
-	case r.Job == migrate.Carry:
-		p.say("next: `sluice migrate --verify`\n")
+	case r.Job == migrate.DryRun:
+		if r.Carried.Items > 0 {
+			p.say("next: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n")
+		}
+	case r.Job == migrate.Carry: // which leaves its note in a table without items, too
+		p.say("next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is left, Check fails in programs " +
+			"without dynamo.PerLimitItems()\n")
 	case r.Job == migrate.Verify:
 		p.say("nothing is wrong; next: `sluice migrate --cleanup`\n")
 	case r.Job != migrate.Cleanup:

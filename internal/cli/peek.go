@@ -10,7 +10,6 @@ import (
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
 type peekCommand struct {
@@ -35,33 +34,17 @@ func (c peekCommand) Run(ctx context.Context, p Program) error {
 	}
 	heading := c.Entity + " on " + c.Resource
 	if img == nil {
-		items, err := dynamo.NewCarrier(client, c.Table, p.Now).Items(ctx, c.Entity, c.Resource)
-		if err != nil {
-			return explain(client, err)
+		if img, err = c.inItems(ctx, p, client, c.Entity, c.Resource); err != nil {
+			return err
 		}
-		if img = ofItems(items, p.Now().UnixMilli()); img == nil {
+		if img == nil {
 			p.say("%s\n", notStored(c.Entity, c.Resource))
 			return nil
 		}
-		heading += ": in per-limit items, which become a bucket by its next acquire or by `sluice migrate`"
+		heading += ": " + becomesBucket
 	}
 	p.say("%s\n", heading)
 	return texttable.Write(p.Stdout, "  ", "lrrrll", balances(img, p.Now().UnixMilli()))
-}
-
-// ofItems returns the balances at now (ms) of those per-limit items that no bucket has taken over, nil where there are none.
-func ofItems(items []perlimit.Item, now int64) *bucket.Image {
-	img := &bucket.Image{Refilled: now}
-	for _, i := range items {
-		if i.Counts() {
-			i.Tokens = i.At(now)
-			img.Extra = append(img.Extra, bucket.Named{Name: i.Name, Balance: i.Balance})
-		}
-	}
-	if len(img.Extra) == 0 {
-		return nil
-	}
-	return img
 }
 
 // notStored says what it means that there is no bucket.

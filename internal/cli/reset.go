@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -53,8 +54,15 @@ func (c resetCommand) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return explain(client, err)
 	}
-	if before == nil || after == nil || len(filled) == 0 {
-		return errors.New(notStored(c.Entity, c.Resource)) // somebody expects that it did something
+	if before == nil || after == nil || len(filled) == 0 { // somebody expects that it did something
+		items, err := c.inItems(ctx, p, client, c.Entity, c.Resource)
+		switch {
+		case err != nil:
+			return err
+		case items != nil:
+			return fmt.Errorf("%s on %s: %s: run this again then", c.Entity, c.Resource, becomesBucket)
+		}
+		return errors.New(notStored(c.Entity, c.Resource))
 	}
 	p.say("%s on %s: filled\n", c.Entity, c.Resource)
 	if err := texttable.Write(p.Stdout, "  ", "lrrr", filledRows(before, after, filled, p.Now().UnixMilli())); err != nil {
