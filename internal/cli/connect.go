@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/awsclient"
@@ -19,6 +20,16 @@ type connection struct {
 	Endpoint string `placeholder:"URL" help:"DynamoDB's endpoint, such as http://127.0.0.1:8000 for sluice dev."`
 	Region   string `placeholder:"REGION" help:"AWS region."`
 	Table    string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
+}
+
+// AfterApply refuses a place that is given and empty: a variable that is not set must not lead a command to another table.
+func (connection) AfterApply(command *kong.Context) error {
+	for _, at := range command.Path {
+		if at.Flag != nil && (at.Flag.Name == "endpoint" || at.Flag.Name == "region") && at.Flag.Target.String() == "" {
+			return fmt.Errorf("--%s is empty: pass %s, or leave the flag out for what AWS's configuration says", at.Flag.Name, at.Flag.PlaceHolder)
+		}
+	}
+	return nil
 }
 
 // client makes a client. What is wrong with the flags or AWS's configuration is an error.

@@ -65,6 +65,18 @@ func TestNothingAnswers(t *testing.T) {
 	}
 }
 
+// TestNowhere: a variable that is not set does not lead to another table than was meant.
+func TestNowhere(t *testing.T) {
+	for _, flag := range []string{"--endpoint=", "--region="} {
+		var out, errs strings.Builder
+		code := Program{Stdout: &out, Stderr: &errs, Now: time.Now}.Run(t.Context(), []string{"reset", "user-123", "gpt-4", flag})
+		want := "sluice: " + strings.TrimSuffix(flag, "=") + " is empty: pass "
+		if code != exitUsage || out.String() != "" || !strings.HasPrefix(errs.String(), want) {
+			t.Errorf("%s: exit code %d\n%s%s", flag, code, out.String(), errs.String())
+		}
+	}
+}
+
 // failing is a network on which every call ends in err.
 type failing struct{ err error }
 
