@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/migrate"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
@@ -35,13 +34,13 @@ type migrateCommand struct {
 func (migrateCommand) Help() string {
 	return `Per-limit items, #BUCKET#<resource>#<limit>, become buckets, #BUCKET#<resource>: refilled until now, with what was consumed. Each bucket is put, and its items are marked, in one transaction, beside acquires of programs that do the same for what they need. In order:
 
-1. sluice migrate --dry-run: what there is, what it costs, and whose numbers differ from limits.yaml's. Override those before 2.
+1. sluice migrate --dry-run: what there is, what it costs, whose numbers differ from limits.yaml's, and whose last refill is far ahead. Override and mend those before 2.
 
 2. Stop whoever writes per-limit items, and deploy programs with dynamo.PerLimitItems(). They carry over what they need.
 
 3. sluice migrate: it may be ended and run again at any time, and goes on where it was.
 
-4. sluice migrate --verify: items against buckets.
+4. sluice migrate --verify: items against buckets, and whose numbers differ.
 
 5. sluice migrate --cleanup: deletes the items that were taken over.
 
@@ -160,50 +159,6 @@ func wrongIn(r *migrate.Report) error {
 		return nil
 	}
 	return errors.New(strings.Join(wrong, ", "))
-}
-
-// fillIn adds to the report the commands that only the command line knows.
-func (c migrateCommand) fillIn(s *schema, r *migrate.Report) {
-	if r.Carried == nil {
-		return
-	}
-	for i := range r.Carried.Differing {
-		d := &r.Carried.Differing[i]
-		d.Override = c.override(s, d)
-	}
-}
-
-// override returns the command that has a bucket keep its items' numbers, or why there is none.
-func (c migrateCommand) override(s *schema, d *migrate.Difference) string {
-	l, err := s.level(d.Entity, d.Resource)
-	if err != nil {
-		return err.Error()
-	}
-	words := []string{"sluice override set", d.Entity, d.Resource}
-	for _, n := range d.Limits {
-		i, err := l.limit(n.Limit)
-		if err != nil {
-			return err.Error()
-		}
-		text, wrong := l.restated(i, bucket.Limit(n.Item))
-		if wrong != "" {
-			return fmt.Sprintf("none for %s on %s: limit %s: %s", d.Entity, d.Resource, n.Limit, wrong)
-		}
-		words = append(words, text)
-	}
-	return strings.Join(append(words, c.given()...), " ")
-}
-
-// given returns the flags that have other commands find the same table and schema.
-func (c migrateCommand) given() (flags []string) {
-	for _, f := range []struct{ name, value, usual string }{
-		{"endpoint", c.Endpoint, ""}, {"region", c.Region, ""}, {"table", c.Table, "rate_limits"}, {"file", c.File, "limits.yaml"},
-	} {
-		if f.value != f.usual {
-			flags = append(flags, "--"+f.name, f.value)
-		}
-	}
-	return flags
 }
 
 // show prints the report.

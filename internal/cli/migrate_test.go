@@ -7,6 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -46,10 +49,16 @@ func newMigration(t *testing.T, file string) migration {
 // put stores the per-limit item of a limit, of which half is left.
 func (m migration) put(entity, resource, limit string, l bucket.Limit) {
 	m.Helper()
+	m.putAt(entity, resource, limit, l, late)
+}
+
+// putAt is put of an item last refilled at an instant.
+func (m migration) putAt(entity, resource, limit string, l bucket.Limit, at time.Time) {
+	m.Helper()
 	n := codec.N
 	_, err := m.client.PutItem(m.Context(), &dynamodb.PutItemInput{TableName: &m.flags[1], Item: codec.Item{
 		"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#" + resource + "#" + limit),
-		perlimit.Tokens: n(l.Burst / 2), perlimit.Consumed: n(1_234_000), perlimit.Refilled: n(late.UnixMilli()),
+		perlimit.Tokens: n(l.Burst / 2), perlimit.Consumed: n(1_234_000), perlimit.Refilled: n(at.UnixMilli()),
 		perlimit.Capacity: n(l.Capacity), perlimit.Burst: n(l.Burst), perlimit.Refill: n(l.Refill), perlimit.Period: n(l.Period),
 	}})
 	if err != nil {
@@ -121,11 +130,13 @@ func TestMigrate(t *testing.T) {
 	m.run("--write-units 0", 0, `table TABLE: migrated
   buckets carried over   15
   items marked           30
-  items read             34  of whatever kind
+  items read             33  of whatever kind
   write units           123
   took                   0s
 12 buckets got other numbers than their items had. To give them the items', run:
 `+commands+left+carried, "")
+	const differing = "12 buckets with other numbers than the marked items, those overridden since included until their next call. " +
+		"To give them the items', run:\n"
 	m.run("--verify", 1, `table TABLE: verified
   buckets that hold  15
   items marked       30
@@ -134,7 +145,7 @@ func TestMigrate(t *testing.T) {
   RESOURCE  LIMIT  CONSUMED  CARRIED OVER  EXPIRED  SINCE
   gpt-4     rpm      18,510        18,510        0      0
   gpt-4     tpm      18,510        18,510        0      0
-`+left, "sluice: 3 items left that nothing has taken over\n")
+`+differing+commands+left, "sluice: 3 items left that nothing has taken over\n")
 
 	for _, key := range []codec.Item{
 		{"PK": codec.S("ENTITY#user-1"), "SK": codec.S("#BUCKET#gpt-4#rpd")},
@@ -147,15 +158,15 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 	m.run("--verify --resource gpt-4", 0, `table TABLE, resource gpt-4: verified
-  buckets that hold  14
-  items marked       30
-  of them expired     2  their bucket was full, and TTL deleted it: they count no more
-  items read         45  of whatever kind
-  took               0s
+  buckets that hold     14
+  items marked          30
+  of them in no bucket   2  it was full and has expired, or their limits are in `+"`removed:`: they count no more"+`
+  items read            45  of whatever kind
+  took                  0s
   RESOURCE  LIMIT  CONSUMED  CARRIED OVER  EXPIRED  SINCE
   gpt-4     rpm      18,510        17,276    1,234      0
   gpt-4     tpm      18,510        17,276    1,234      0
-nothing is wrong; next: `+"`sluice migrate --cleanup`\n", "")
+`+differing+commands+"nothing is wrong; next: `sluice migrate --cleanup`\n", "")
 	m.run("--cleanup --write-units 0", 0, `table TABLE: cleaned up
   items deleted  28
   items kept      2  their bucket has expired
@@ -183,14 +194,12 @@ func TestMigrateJSON(t *testing.T) {
 	m.put("user-1", "gpt-4", "rpd", bucket.Per(200, time.Minute))
 	code, out, errs := sluice(t, late, append([]string{"migrate", "--json", "--write-units=0"}, m.flags...)...)
 	var report struct {
-		Carried struct {
-			Differing []struct{ Entity, Override string }
-		}
+		Differing []struct{ Entity, Override string }
 	}
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || errs != "" {
 		t.Fatal(err, code, errs, out)
 	}
-	if got := report.Carried.Differing; len(got) != 12 || !strings.HasPrefix(got[11].Override, "sluice override set "+got[11].Entity+" gpt-4 rpm=200 --") {
+	if got := report.Differing; len(got) != 12 || !strings.HasPrefix(got[11].Override, "sluice override set "+got[11].Entity+" gpt-4 rpm=200 --") {
 		t.Errorf("%+v", got)
 	}
 	m.put("user-2", "gpt-4", "rpm", bucket.Per(100, time.Minute))
@@ -223,6 +232,67 @@ func TestMigrateJSON(t *testing.T) {
 `, "")
 }
 
+// TestMigrateAhead: a dry run names items of a wrong clock or unit, the first of them.
+func TestMigrateAhead(t *testing.T) {
+	m := newMigration(t, schemaFile(t, tree))
+	rpm := bucket.Per(100, time.Minute)
+	ahead := []time.Duration{time.Minute + time.Millisecond, 26*time.Hour + 5*time.Minute, 48 * time.Hour}
+	for i := range 12 {
+		d := 1000 * 24 * time.Hour
+		if i < len(ahead) {
+			d = ahead[i]
+		}
+		m.putAt(fmt.Sprintf("user-1%02d", i), "gpt-4", "rpm", rpm, late.Add(d))
+	}
+	list := "  user-100 on gpt-4, limit rpm: 1m1s ahead\n  user-101 on gpt-4, limit rpm: 26h5m ahead\n  user-102 on gpt-4, limit rpm: 2 days ahead\n"
+	for i := 3; i < 10; i++ {
+		list += fmt.Sprintf("  user-1%02d on gpt-4, limit rpm: 1,000 days ahead\n", i)
+	}
+	m.run("--dry-run --write-units 0", 0, `table TABLE: looked at
+  buckets to carry over  12
+  items to mark          12
+  write units it takes   72
+  items read             12  of whatever kind
+  took                   0s
+12 items last refilled more than a minute ahead of this machine's clock, in another unit than ms or by a clock that was ahead. `+
+		"Mend last_refill_ms, before programs with dynamo.PerLimitItems() or `sluice migrate` take them over, or their buckets will be in "+
+		"debt until then:\n"+list+"  and 2 more: --json has all\nnext: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n", "")
+}
+
+// TestMigrateQuotes: the commands go into a shell as they are.
+func TestMigrateQuotes(t *testing.T) {
+	text, err := os.ReadFile(schemaFile(t, tree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "bob's $(limits) & more.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := newMigration(t, file)
+	const entity = "user-a b;c"
+	m.put(entity, "gpt-4", "rpm", bucket.Per(200, time.Minute))
+	_, out, errs := sluice(t, late, append([]string{"migrate", "--dry-run", "--json"}, m.flags...)...)
+	var report struct{ Differing []struct{ Override string } }
+	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Differing) != 1 {
+		t.Fatal(err, out, errs)
+	}
+	command := report.Differing[0].Override
+	if want := `sluice override set 'user-a b;c' gpt-4 rpm=200 --endpoint ` + dynamotest.Endpoint(t) + " --table " + m.flags[1] + " --file '" +
+		strings.ReplaceAll(file, "'", `'\''`) + "'"; command != want {
+		t.Errorf("got %s, want %s", command, want)
+	}
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no shell here")
+	}
+	words, err := exec.CommandContext(t.Context(), shell, "-c", `sluice() { printf '%s\n' "$@"; }; `+command).Output()
+	want := strings.Join([]string{"override", "set", entity, "gpt-4", "rpm=200", "--endpoint", dynamotest.Endpoint(t), "--table", m.flags[1], "--file", file, ""}, "\n")
+	if err != nil || string(words) != want {
+		t.Errorf("%v: the shell makes of it\n%s", err, words)
+	}
+}
+
 // TestMigrateWrong: what is wrong with single buckets is named, and the exit code is 1.
 func TestMigrateWrong(t *testing.T) {
 	m := newMigration(t, schemaFile(t, tree))
@@ -231,7 +301,7 @@ func TestMigrateWrong(t *testing.T) {
 	m.run("--write-units 0", 0, `table TABLE: migrated
   buckets carried over   1
   items marked           1
-  items read             2  of whatever kind
+  items read             1  of whatever kind
   write units            9
   took                  0s
 `+carried, "")
@@ -251,6 +321,14 @@ func TestMigrateWrong(t *testing.T) {
   write units            3
   took                  0s
 `+found, "sluice: 1 bucket wrong, 1 bucket beside items\n")
+	m.run("--verify", 1, `table TABLE: verified
+  buckets that hold   1
+  items marked        1
+  items read          5  of whatever kind
+  took               0s
+  RESOURCE  LIMIT  CONSUMED  CARRIED OVER  EXPIRED  SINCE
+  gpt-4     rpm       1,234         1,234        0      0
+`+strings.Replace(found, "per-limit item ENTITY#user-2 / #BUCKET#gpt-4#rpm", "item of limit rpm", 1), "sluice: 1 bucket wrong, 1 bucket beside items\n")
 	if _, err := m.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &m.flags[1], Key: codec.Item{
 		"PK": codec.S("ENTITY#user-2"), "SK": codec.S("#BUCKET#gpt-4#rpm"),
 	}}); err != nil {
@@ -261,7 +339,23 @@ func TestMigrateWrong(t *testing.T) {
   items read      4  of whatever kind
   write units     4
   took           0s
-1 item of limit tpm on gpt-4 not carried over: run `+"`sluice migrate`\n", "sluice: 1 item left that nothing has taken over\n")
+1 item of limit tpm on gpt-4 not carried over: run `+"`sluice migrate`, which does it or says what is wrong\n", "sluice: 1 item left that nothing has taken over\n")
+}
+
+// TestMigrateNothing: a table without such items is left as it is.
+func TestMigrateNothing(t *testing.T) {
+	m := newMigration(t, schemaFile(t, tree))
+	m.run("", 0, `table TABLE: migrated
+  buckets carried over   0
+  items marked           0
+  items read             0  of whatever kind
+  write units            3
+  took                  0s
+there was nothing to carry over; where buckets were carried over before, next: `+"`sluice migrate --verify`\n", "")
+	got, err := m.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &m.flags[1]})
+	if err != nil || len(got.Items) != 0 {
+		t.Errorf("%v, %v", err, got.Items)
+	}
 }
 
 // TestMigrateFails: a run that does not come to its end reports how far it came, and how to go on.

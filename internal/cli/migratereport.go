@@ -41,6 +41,7 @@ func (p Program) describeMigration(r *migrate.Report) error {
 		}
 	}
 	p.differing(r)
+	p.ahead(r)
 	p.left(r)
 	p.beside(r)
 	p.wrong(r)
@@ -70,7 +71,7 @@ func figures(r *migrate.Report) (rows [][]string) {
 	if c := r.Checked; c != nil {
 		add("buckets that hold", c.Buckets, "")
 		add("items marked", c.Items, "")
-		some("of them expired", c.Expired, "their bucket was full, and TTL deleted it: they count no more")
+		some("of them in no bucket", c.Expired, "it was full and has expired, or their limits are in `removed:`: they count no more")
 	}
 	if c := r.Cleaned; c != nil {
 		add("items deleted", c.Deleted, "")
@@ -106,20 +107,46 @@ func sums(all []migrate.Sum) [][]string {
 
 // differing prints the commands that have buckets keep their items' numbers.
 func (p Program) differing(r *migrate.Report) {
-	if r.Carried == nil || len(r.Carried.Differing) == 0 {
+	all := r.Differing
+	switch n := of(len(all), "bucket"); {
+	case len(all) == 0:
 		return
-	}
-	all := r.Carried.Differing
-	if r.Job == migrate.DryRun {
+	case r.Job == migrate.DryRun:
 		p.say("%s would get other numbers than their items have. To keep the items', run, before programs with "+
-			"dynamo.PerLimitItems() or `sluice migrate` take them over:\n", of(len(all), "bucket"))
-	} else {
-		p.say("%s got other numbers than their items had. To give them the items', run:\n", of(len(all), "bucket"))
+			"dynamo.PerLimitItems() or `sluice migrate` take them over:\n", n)
+	case r.Job == migrate.Verify:
+		p.say("%s with other numbers than the marked items, those overridden since included until their next call. To give them the "+
+			"items', run:\n", n)
+	default:
+		p.say("%s got other numbers than their items had. To give them the items', run:\n", n)
 	}
 	for _, d := range all[:min(first, len(all))] {
 		p.say("  %s\n", d.Override)
 	}
 	p.more(len(all), "; if many are alike, override the kind instead, or change limits.yaml")
+}
+
+// ahead prints whose buckets would be in debt.
+func (p Program) ahead(r *migrate.Report) {
+	if len(r.Ahead) == 0 {
+		return
+	}
+	p.say("%s last refilled more than a minute ahead of this machine's clock, in another unit than ms or by a clock that was ahead. "+
+		"Mend last_refill_ms, before programs with dynamo.PerLimitItems() or `sluice migrate` take them over, or their buckets will be in "+
+		"debt until then:\n", of(len(r.Ahead), "item"))
+	for _, a := range r.Ahead[:min(first, len(r.Ahead))] {
+		p.say("  %s on %s, limit %s: %s ahead\n", a.Entity, a.Resource, a.Limit, far(a.Ms))
+	}
+	p.more(len(r.Ahead), "")
+}
+
+// far writes how far ms ahead is, which may be more than a time.Duration holds.
+func far(ms int64) string {
+	const day = int64(24 * time.Hour / time.Millisecond)
+	if ms >= 2*day {
+		return texttable.Count(ms/day) + " days"
+	}
+	return seconds(float64(ms) / 1000)
 }
 
 // left prints what stays as it is.
@@ -134,7 +161,7 @@ func (p Program) left(r *migrate.Report) {
 		case migrate.NoLimit:
 			p.say("%s of limit %s on %s, which the schema does not have: add it, or put it in `removed:`\n", n, l.Limit, l.Resource)
 		case migrate.NotYet:
-			p.say("%s of limit %s on %s not carried over: run `sluice migrate`\n", n, l.Limit, l.Resource)
+			p.say("%s of limit %s on %s not carried over: run `sluice migrate`, which does it or says what is wrong\n", n, l.Limit, l.Resource)
 		}
 	}
 }
@@ -181,7 +208,9 @@ func (p Program) next(r *migrate.Report) {
 		if r.Carried.Items > 0 {
 			p.say("next: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n")
 		}
-	case r.Job == migrate.Carry: // which leaves its note in a table without items, too
+	case r.Job == migrate.Carry && !r.Resumed && r.Carried.Buckets+r.Carried.There == 0: // it has left no note in the table
+		p.say("there was nothing to carry over; where buckets were carried over before, next: `sluice migrate --verify`\n")
+	case r.Job == migrate.Carry:
 		p.say("next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is left, Check fails in programs " +
 			"without dynamo.PerLimitItems()\n")
 	case r.Job == migrate.Verify:

@@ -17,11 +17,12 @@ import (
 
 // collector makes a report of what segments tell it, all at once.
 type collector struct {
-	mu     sync.Mutex
-	report *Report
-	lefts  map[Left]int64
-	beside map[Bucket]bool
-	sums   map[[2]string]*Sum
+	mu        sync.Mutex
+	report    *Report
+	lefts     map[Left]int64
+	beside    map[Bucket]bool
+	differing map[Bucket]*Difference
+	sums      map[[2]string]*Sum
 }
 
 func newCollector(c Config) *collector {
@@ -34,7 +35,9 @@ func newCollector(c Config) *collector {
 	case Cleanup:
 		r.Cleaned = &Cleaned{}
 	}
-	return &collector{report: r, lefts: map[Left]int64{}, beside: map[Bucket]bool{}, sums: map[[2]string]*Sum{}}
+	return &collector{
+		report: r, lefts: map[Left]int64{}, beside: map[Bucket]bool{}, differing: map[Bucket]*Difference{}, sums: map[[2]string]*Sum{},
+	}
 }
 
 // close returns the report.
@@ -51,11 +54,10 @@ func (c *collector) close(complete bool, took time.Duration) *Report {
 		return cmp.Or(cmp.Compare(a.Why, b.Why), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
 	})
 	r.Beside = slices.SortedFunc(maps.Keys(c.beside), byName)
+	slices.SortFunc(r.Ahead, func(a, b Ahead) int { return cmp.Or(byName(a.Bucket, b.Bucket), cmp.Compare(a.Limit, b.Limit)) })
 	slices.SortFunc(r.Wrong, func(a, b Wrong) int { return cmp.Or(byName(a.Bucket, b.Bucket), cmp.Compare(a.What, b.What)) })
-	if r.Carried != nil {
-		slices.SortFunc(r.Carried.Differing, func(a, b Difference) int {
-			return byName(Bucket{a.Entity, a.Resource}, Bucket{b.Entity, b.Resource})
-		})
+	for _, b := range slices.SortedFunc(maps.Keys(c.differing), byName) {
+		r.Differing = append(r.Differing, *c.differing[b])
 	}
 	for _, sum := range c.sums {
 		r.Checked.Sums = append(r.Checked.Sums, *sum)
@@ -113,6 +115,9 @@ func (c *collector) left(l Left) {
 
 // carried adds what became of a bucket.
 func (c *collector) carried(spec *runtime.Spec, g *group, found *dynamo.Carry) {
+	if found.State == dynamo.Carried || found.State == dynamo.Carryable {
+		c.differs(spec, g, found)
+	}
 	c.note(func(r *Report) {
 		r.WriteUnits += found.Write
 		switch found.State {
@@ -122,9 +127,6 @@ func (c *collector) carried(spec *runtime.Spec, g *group, found *dynamo.Carry) {
 			r.Carried.Items += int64(n)
 			if found.State == dynamo.Carryable {
 				r.Carried.Units += int64(carryUnits(n))
-			}
-			if d := differing(spec, g, found); d != nil {
-				r.Carried.Differing = append(r.Carried.Differing, *d)
 			}
 		case dynamo.CarriedOver, dynamo.CarryExpired:
 			r.Carried.There++

@@ -13,21 +13,26 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
+// work is what is done to each bucket.
+type work struct {
+	begin func(context.Context) error // before the first one
+	each  func(context.Context, *runtime.Spec, string) (dynamo.Carry, error)
+}
+
 // carry carries over what is not marked, or says what that would be.
 func (r *run) carry(ctx context.Context) error {
 	carrier := dynamo.NewCarrier(r.Client, r.Table, r.Now)
 	s := scan{only: "attribute_not_exists(" + perlimit.Migrated + ")", keys: true}
-	each := carrier.Look
+	w := work{begin: func(context.Context) error { return nil }, each: carrier.Look}
 	if r.Job == Carry {
-		if err := carrier.Begin(ctx); err != nil {
-			return err
-		}
+		// A table that never had an item to carry over has to stay as it is, or Check would fail in all its programs for nothing.
+		w.begin = first(carrier.Begin)
+		w.each = carrier.Carry
 		s.checkpoint = "migrate"
-		each = carrier.Carry
 	}
 	s.page = func(ctx context.Context, groups []*group) (came tally, err error) {
 		for _, g := range groups {
-			if err := r.bucket(ctx, g, each, &came); err != nil {
+			if err := r.bucket(ctx, g, &w, &came); err != nil {
 				return came, err
 			}
 		}
@@ -36,10 +41,22 @@ func (r *run) carry(ctx context.Context) error {
 	return r.scan(ctx, s)
 }
 
-// bucket has each do its work on the bucket of g. What is wrong with a single bucket does not stop the run.
-func (r *run) bucket(
-	ctx context.Context, g *group, each func(context.Context, *runtime.Spec, string) (dynamo.Carry, error), came *tally,
-) error {
+// first returns a function that calls f until it has succeeded once, and has others wait for that.
+func first(f func(context.Context) error) func(context.Context) error {
+	done := make(chan bool, 1)
+	done <- false
+	return func(ctx context.Context) (err error) {
+		was := <-done
+		if !was {
+			err = f(ctx)
+		}
+		done <- err == nil
+		return err
+	}
+}
+
+// bucket does w on the bucket of g. What is wrong with a single bucket does not stop the run.
+func (r *run) bucket(ctx context.Context, g *group, w *work, came *tally) error {
 	spec := r.spec(g.resource)
 	n := 0
 	for _, name := range g.names {
@@ -53,12 +70,15 @@ func (r *run) bucket(
 		return nil
 	}
 	g.done = true
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
 	if r.Job == Carry {
 		if err := r.pace.pay(ctx, carryUnits(n)); err != nil {
 			return err
 		}
 	}
-	found, err := each(ctx, spec, g.entity)
+	found, err := w.each(ctx, spec, g.entity)
 	switch {
 	case err != nil && stops(err):
 		return err
@@ -70,6 +90,9 @@ func (r *run) bucket(
 		came.missed++
 	}
 	r.report.carried(spec, g, &found)
+	if r.Job == DryRun {
+		r.report.ahead(spec, g, &found, r.Now())
+	}
 	r.progress.add(n, found.State == dynamo.Carried || found.State == dynamo.Carryable)
 	came.told += int64(n)
 	if more := int(found.Write) - carryUnits(n); r.Job == Carry && more > 0 { // the next page has items of it too
@@ -101,42 +124,4 @@ func counting(found *dynamo.Carry) []perlimit.Item {
 	return slices.DeleteFunc(slices.Clone(found.Items), func(i perlimit.Item) bool {
 		return !i.Counts() || slices.Contains(found.Strays, i.Name)
 	})
-}
-
-// Difference is a bucket whose items had other numbers than it has: a customer with a raised limit, whose limit nobody has
-// told to sluice.
-type Difference struct {
-	Entity   string    `json:"entity"`
-	Resource string    `json:"resource"`
-	Limits   []Numbers `json:"limits"`
-	Override string    `json:"override,omitempty"` // the command that has it keep the items' numbers, which the command line knows
-}
-
-// Numbers is a limit as an item has it, and as its bucket has it.
-type Numbers struct {
-	Limit  string `json:"limit"`
-	Item   Limit  `json:"item"`
-	Bucket Limit  `json:"bucket"`
-}
-
-// Limit is a bucket.Limit as reports have it.
-type Limit struct {
-	Capacity int64 `json:"capacity_milli"`
-	Burst    int64 `json:"burst_milli"`
-	Refill   int64 `json:"refill_amount_milli"`
-	Period   int64 `json:"refill_period_ms"`
-}
-
-// differing returns what found's items and image do not have alike, nil for nothing.
-func differing(spec *runtime.Spec, g *group, found *dynamo.Carry) *Difference {
-	d := Difference{Entity: g.entity, Resource: g.resource}
-	for _, item := range counting(found) {
-		if i := slices.Index(spec.Limits, item.Name); i >= 0 && found.Image.Balances[i].Limit != item.Limit {
-			d.Limits = append(d.Limits, Numbers{item.Name, Limit(item.Limit), Limit(found.Image.Balances[i].Limit)})
-		}
-	}
-	if len(d.Limits) == 0 {
-		return nil
-	}
-	return &d
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -150,12 +151,16 @@ func TestDryRun(t *testing.T) {
 		}
 	}
 	schema, own := specs()[0].Kinds[2].Limits, tbl.all()
-	want := &Carried{Buckets: 4, Items: 8, Units: 4 * 8, Seconds: 4, Differing: []Difference{{
-		Entity: "user-10", Resource: "gpt-4", Limits: []Numbers{
-			{"rpm", Limit{200_000, 300_000, 100_000, 60_000}, Limit(schema[0])},
-			{"tpm", Limit{10_000_000, 15_000_000, 10_000_001, 60_000}, Limit(schema[1])},
-		},
+	want := &Carried{Buckets: 4, Items: 8, Units: 4 * 8, Seconds: 4}
+	differing := []Difference{{Bucket: Bucket{"user-10", "gpt-4"}, Limits: []Numbers{
+		{"rpm", Limit{200_000, 300_000, 100_000, 60_000}, Limit(schema[0])},
+		{"tpm", Limit{10_000_000, 15_000_000, 10_000_001, 60_000}, Limit(schema[1])},
 	}}}
+	for _, r := range []*Report{dry, done} {
+		if diff := cmp.Diff(differing, r.Differing); diff != "" {
+			t.Error(r.Job, diff)
+		}
+	}
 	if diff := cmp.Diff(want, dry.Carried); diff != "" {
 		t.Error(diff)
 	}
@@ -170,6 +175,31 @@ func TestDryRun(t *testing.T) {
 	}
 	if own["ENTITY#user-20 #BUCKET#gpt-4#rpm"][perlimit.Migrated] != nil {
 		t.Error("what stands beside a bucket was marked")
+	}
+}
+
+// TestAhead: items of an instant far ahead, whose buckets would be in debt until then, are named before they are carried over.
+func TestAhead(t *testing.T) {
+	tbl := newTable(t)
+	b := bucket.Balance{Limit: specs()[0].Kinds[2].Limits[0], Tokens: 1000}
+	const micro = 1000
+	micros, forever := old("user-3", "gpt-4", "tpm", b, 0), old("user-5", "gpt-4", "rpm", b, 0)
+	micros[perlimit.Refilled] = codec.N(t0.UnixMilli() * micro)
+	forever[perlimit.Refilled] = codec.N(math.MaxInt64)
+	marked, stray := old("user-6", "gpt-4", "rpm", b, -time.Hour), old("user-7", "gpt-4", "rpd", b, -time.Hour)
+	marked[perlimit.Migrated] = codec.N(1)
+	tbl.put(old("user-1", "gpt-4", "rpm", b, -time.Minute), old("user-2", "gpt-4", "rpm", b, -time.Minute-time.Millisecond),
+		old("user-2", "gpt-4", "tpm", b, time.Hour), micros, old("user-4", "gpt-4", "rpm", b, 0), forever, marked, stray)
+	want := []Ahead{
+		{Bucket{"user-2", "gpt-4"}, "rpm", 60_001},
+		{Bucket{"user-3", "gpt-4"}, "tpm", t0.UnixMilli() * (micro - 1)},
+		{Bucket{"user-5", "gpt-4"}, "rpm", math.MaxInt64 - t0.UnixMilli()},
+	}
+	for _, want := range [][]Ahead{want, nil} { // and nothing of what is carried over
+		if got := tbl.run(tbl.config(DryRun, nil)).Ahead; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		tbl.run(tbl.config(Carry, nil))
 	}
 }
 
@@ -193,6 +223,43 @@ func TestResource(t *testing.T) {
 	}
 	if n := len(tbl.all()); n != 3*2+1+1+1 { // and gpt-3's item, the bucket, the version
 		t.Errorf("%d items", n)
+	}
+}
+
+// TestBegin: a run notes that buckets are being carried over before it carries the first over, and not at all where there is
+// none: Check would fail in every program for nothing.
+func TestBegin(t *testing.T) {
+	b := bucket.Balance{Limit: specs()[0].Kinds[2].Limits[0]}
+	marked := old("user-1", "gpt-4", "rpm", b, 0)
+	marked[perlimit.Migrated] = codec.N(1)
+	for name, items := range map[string][]codec.Item{
+		"nothing":               nil,
+		"buckets":               {bucketItem("user-1", "gpt-4")},
+		"strays":                {old("user-1", "gpt-4", "rpd", b, 0), old("user-1", "gpt-3", "rpm", b, 0), old("org-1", "gpt-4", "rpm", b, 0)},
+		"what was carried over": {marked},
+	} {
+		tbl := newTable(t)
+		tbl.put(items...)
+		tbl.run(tbl.config(Carry, nil))
+		if all := tbl.all(); all["SYSTEM# #VERSION"] != nil || len(all) != len(items) {
+			t.Errorf("%s: %d items, layout %d", name, len(all), tbl.layout())
+		}
+	}
+	tbl := newTable(t)
+	tbl.put(users(20)...)
+	carries := 0
+	c := tbl.config(Carry, &tap{API: tbl.client, around: func(_ context.Context, in any, do func() error) error {
+		if in, ok := in.(*dynamodb.TransactWriteItemsInput); ok && in.TransactItems[0].Put != nil {
+			carries++
+			if layout := tbl.layout(); layout != 2 {
+				t.Errorf("layout %d", layout)
+			}
+		}
+		return do()
+	}})
+	c.Segments = 1
+	if tbl.run(c); carries != 20 {
+		t.Errorf("%d buckets were carried over", carries)
 	}
 }
 

@@ -18,10 +18,10 @@ func TestProgress(t *testing.T) {
 		want     string
 	}{
 		"lines": {job: Carry, users: 100, want: `
-[####----------------]  20%  42 of 201 items read, 21 buckets carried over, about 19s left
-[########------------]  41%  84 of 201 items read, 42 buckets carried over, about 14s left
-[############--------]  63%  128 of 201 items read, 63 buckets carried over, about 9s left
-[################----]  84%  170 of 201 items read, 84 buckets carried over, about 4s left
+[####----------------]  21%  42 of 200 items read, 21 buckets carried over, about 19s left
+[########------------]  42%  84 of 200 items read, 42 buckets carried over, about 14s left
+[############--------]  64%  128 of 200 items read, 63 buckets carried over, about 9s left
+[#################---]  85%  170 of 200 items read, 84 buckets carried over, about 4s left
 [####################] 100%  202 of 202 items read, 100 buckets carried over
 `},
 		"gone on with": {job: Carry, before: 4, users: 100, want: `
@@ -31,7 +31,7 @@ func TestProgress(t *testing.T) {
 [####################] 100%  202 of 202 items read, 70 buckets carried over
 `},
 		"a terminal": {job: Carry, terminal: true, users: 3, want: `
-<[#####---------------]  28%  2 of 7 items read, 1 buckets carried over, about 1s left<[###########---------]  57%  4 of 7 items read, 2 buckets carried over, about 1s left<[#################---]  85%  6 of 7 items read, 3 buckets carried over, about 1s left<[####################] 100%  7 of 7 items read, 3 buckets carried over               
+<[######--------------]  33%  2 of 6 items read, 1 buckets carried over, about 1s left<[#############-------]  66%  4 of 6 items read, 2 buckets carried over, about 1s left<[####################] 100%  6 of 6 items read, 3 buckets carried over               <[####################] 100%  6 of 6 items read, 3 buckets carried over
 `},
 		"over at once": {job: DryRun, users: 3},
 	} {

@@ -24,19 +24,20 @@ type Report struct {
 	Checked *Checked `json:"checked,omitempty"` // of Verify
 	Cleaned *Cleaned `json:"cleaned,omitempty"` // of Cleanup
 
-	Left   []Left   `json:"left,omitempty"`   // items that count and are not carried over, by why
-	Beside []Bucket `json:"beside,omitempty"` // buckets that were made beside their items without taking them over
-	Wrong  []Wrong  `json:"wrong,omitempty"`  // buckets that could not be carried over, or that do not have what their items had
+	Differing []Difference `json:"differing,omitempty"` // of all but Cleanup: those looked at
+	Ahead     []Ahead      `json:"ahead,omitempty"`     // of DryRun: items whose bucket would be in debt for long
+	Left      []Left       `json:"left,omitempty"`      // items that count and are not carried over, by why
+	Beside    []Bucket     `json:"beside,omitempty"`    // buckets that were made beside their items without taking them over
+	Wrong     []Wrong      `json:"wrong,omitempty"`     // buckets that could not be carried over, or that do not have what their items had
 }
 
 // Carried is what was carried over, or would be.
 type Carried struct {
-	Buckets   int64        `json:"buckets"`
-	Items     int64        `json:"items"`
-	Units     int64        `json:"units,omitempty"`   // write units that Carry takes: of DryRun
-	Seconds   float64      `json:"seconds,omitempty"` // that it takes at the given rate: of DryRun, 0 for no rate
-	There     int64        `json:"buckets_there"`     // buckets that others had carried over before they were looked at
-	Differing []Difference `json:"differing,omitempty"`
+	Buckets int64   `json:"buckets"`
+	Items   int64   `json:"items"`
+	Units   int64   `json:"units,omitempty"`   // write units that Carry takes: of DryRun
+	Seconds float64 `json:"seconds,omitempty"` // that it takes at the given rate: of DryRun, 0 for no rate
+	There   int64   `json:"buckets_there"`     // buckets that others had carried over before they were looked at
 }
 
 // Checked is what Verify held against each other.

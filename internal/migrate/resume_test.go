@@ -67,6 +67,30 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestScanned: what was read counts, also of pages that a run was ended in.
+func TestScanned(t *testing.T) {
+	for _, job := range []Job{DryRun, Carry, Verify, Cleanup} {
+		tbl := newTable(t)
+		tbl.put(users(20)...)
+		if job == Cleanup {
+			tbl.run(tbl.config(Carry, nil))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := tbl.config(job, endAt(tbl.client, cancel, 1, func(in any) bool {
+			switch in.(type) {
+			case *dynamodb.GetItemInput, *dynamodb.BatchGetItemInput:
+				return true
+			}
+			return false
+		}))
+		c.Segments, c.page = 1, 10
+		if report, err := Run(ctx, c); !errors.Is(err, context.Canceled) || report.Scanned != 10 {
+			t.Errorf("%s: %v, %+v", job, err, report)
+		}
+	}
+}
+
 // TestResumeOther: what a run of something else has passed over is not passed over.
 func TestResumeOther(t *testing.T) {
 	own := specs()[1].Kinds[1].Limits[0]

@@ -104,6 +104,7 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 		if err != nil {
 			return fmt.Errorf("scan table %s: %w", r.Table, err)
 		}
+		r.report.read(int64(out.ScannedCount), out.ConsumedCapacity)
 		groups := r.groups(out.Items, last)
 		came, err := s.page(ctx, groups)
 		if err != nil {
@@ -112,7 +113,6 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 		if n := len(groups); n > 0 {
 			last = groups[n-1]
 		}
-		r.report.read(int64(out.ScannedCount), out.ConsumedCapacity)
 		r.progress.page(int64(out.ScannedCount), came.told)
 		p.scanned += int64(out.ScannedCount)
 		p.missed += came.missed

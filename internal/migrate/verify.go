@@ -6,19 +6,23 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
 // verify holds all per-limit items against the buckets that took them over.
 func (r *run) verify(ctx context.Context) error {
+	carrier := dynamo.NewCarrier(r.Client, r.Table, r.Now)
 	return r.scan(ctx, scan{consistent: true, page: func(ctx context.Context, groups []*group) (came tally, err error) {
 		buckets, err := r.buckets(ctx, groups, "")
 		if err != nil {
 			return came, err
 		}
 		for _, g := range groups {
-			r.report.verify(r.spec(g.resource), g, buckets[g.key()])
+			if err := r.check(ctx, carrier, g, buckets[g.key()]); err != nil {
+				return came, err
+			}
 			for range g.items {
 				r.progress.add(1, true)
 			}
@@ -28,17 +32,58 @@ func (r *run) verify(ctx context.Context) error {
 	}})
 }
 
-// verify holds the items of g against their bucket, nil where there is none.
-func (c *collector) verify(spec *runtime.Spec, g *group, stored codec.Item) {
-	all, marked, ok := 0, 0, true
+// check holds the items of g against their bucket, nil where there is none. The bucket was read after them: one that was carried
+// over in between seems to stand beside them. So where an item counts still, all is read again, in the order that tells.
+func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stored codec.Item) error {
+	spec := r.spec(g.resource)
+	items := r.report.decode(g)
+	counts := func(i perlimit.Item) bool {
+		_, stays := leftOf(spec, g, i.Name)
+		return i.Counts() && !stays
+	}
+	if slices.ContainsFunc(items, counts) {
+		found, err := carrier.Look(ctx, spec, g.entity)
+		switch {
+		case err != nil && stops(err):
+			return err
+		case err != nil: // nobody can carry it over: what was read first holds
+		case found.State == dynamo.Carryable:
+			stored = nil
+		default:
+			buckets, err := r.buckets(ctx, []*group{g}, "")
+			if err != nil {
+				return err
+			}
+			stored = buckets[g.key()]
+		}
+		if err == nil { // other pages have the bucket's other items
+			items = slices.DeleteFunc(found.Items, func(i perlimit.Item) bool { return !slices.Contains(g.names, i.Name) })
+		}
+	}
+	r.report.verify(spec, g, items, stored)
+	return nil
+}
+
+// decode reads the items of g. One that is malformed is wrong.
+func (c *collector) decode(g *group) (items []perlimit.Item) {
 	for i, raw := range g.items {
 		item, err := perlimit.Decode(raw)
-		switch {
-		case err != nil:
-			c.wrong(g, fmt.Sprintf("the item of limit %s is malformed: %v", g.names[i], err))
+		if err != nil {
+			c.wrong(g, fmt.Sprintf("the item of limit %s is malformed: %v; mend or delete it", g.names[i], err))
 			continue
-		case item.Counts():
-			c.unmarked(spec, g, &item, stored)
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// verify holds items of g against their bucket, nil where there is none.
+func (c *collector) verify(spec *runtime.Spec, g *group, items []perlimit.Item, stored codec.Item) {
+	all, marked, ok := 0, 0, true
+	for i := range items {
+		item := &items[i]
+		if item.Counts() {
+			c.unmarked(spec, g, item, stored)
 			continue
 		}
 		marked++
@@ -46,7 +91,8 @@ func (c *collector) verify(spec *runtime.Spec, g *group, stored codec.Item) {
 			continue
 		}
 		all++
-		if what := c.took(&item, stored); what != "" {
+		c.differsStored(g, item, stored)
+		if what := c.took(item, stored); what != "" {
 			c.wrong(g, what)
 			ok = false
 		}

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
@@ -104,7 +106,7 @@ func TestVerify(t *testing.T) {
 	tbl.put(users(10)[2*9]) // it was not there when all were carried over, and has no bucket
 	r := tbl.run(tbl.config(Verify, refuseWrites(t, tbl.client)))
 	want := []Wrong{
-		{Bucket{"user-30", "gpt-4"}, "the item of limit rpm is malformed: attribute last_refill_ms: missing, want an integer of 64 bits"},
+		{Bucket{"user-30", "gpt-4"}, "the item of limit rpm is malformed: attribute last_refill_ms: missing, want an integer of 64 bits; mend or delete it"},
 		{Bucket{"user-4", "gpt-4"}, "m_rpm is 3999, and the item has total_consumed_milli 4000"},
 		{Bucket{"user-5", "gpt-4"}, "b_tpm_tc is 5999, below the 6000 that was carried over"},
 		{Bucket{"user-6", "gpt-4"}, "attribute m_tpm: missing, want an integer of 64 bits"},
@@ -159,5 +161,69 @@ func TestCleanupLooks(t *testing.T) {
 		if kept == broken || r.Cleaned.Done != broken || kept && r.Cleaned.Deleted != 3 {
 			t.Errorf("broken %v: kept %v, %+v %+v", broken, kept, r.Cleaned, r.Left)
 		}
+	}
+}
+
+// TestVerifyBeside: what is carried over between the read of an item and that of its bucket is nobody's mistake; what was made
+// beside its items is.
+func TestVerifyBeside(t *testing.T) {
+	for _, page := range []int32{3, 100} { // buckets' items in two pages, and in one
+		tbl := newTable(t)
+		tbl.put(users(9)...)
+		tbl.put(bucketItem("user-8", "gpt-4"))
+		c := tbl.config(Verify, nil)
+		c.Segments, c.page = 1, page
+		carried := false
+		c.Client = &tap{API: refuseWrites(t, tbl.client), around: func(_ context.Context, in any, do func() error) error {
+			if _, ok := in.(*dynamodb.BatchGetItemInput); ok && !carried {
+				carried = true
+				tbl.run(tbl.config(Carry, nil))
+			}
+			return do()
+		}}
+		r := tbl.run(c)
+		if want := []Bucket{{"user-8", "gpt-4"}}; !slices.Equal(r.Beside, want) || len(r.Wrong)+len(r.Left) > 0 {
+			t.Errorf("beside %v, wrong %v, left %v", r.Beside, r.Wrong, r.Left)
+		}
+		want := &Checked{Buckets: 8, Items: 16, Sums: []Sum{
+			{Resource: "gpt-4", Limit: "rpm", Items: 28_000, Carried: 28_000}, {Resource: "gpt-4", Limit: "tpm", Items: 36_000, Carried: 36_000},
+		}}
+		if diff := cmp.Diff(want, r.Checked); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// TestVerifyDiffering: whose numbers its items had differently is found at any time, whoever has carried it over.
+func TestVerifyDiffering(t *testing.T) {
+	tbl := newTable(t)
+	own := specs()[0].Kinds[2].Limits
+	items := users(5)
+	raised := []bucket.Limit{bucket.Per(200, time.Minute), bucket.Per(20_000, time.Minute)}
+	for i := range names { // of user-3 both limits, of user-4, which expires, one
+		items[2*3+i] = old("user-3", "gpt-4", names[i], bucket.Balance{Limit: raised[i], Tokens: 1}, 0)
+	}
+	items[2*4] = old("user-4", "gpt-4", "rpm", bucket.Balance{Limit: raised[0], Tokens: 1}, 0)
+	tbl.put(items...)
+	tbl.run(tbl.config(Carry, nil))
+	tbl.remove(perlimit.BucketKey("user-4", "gpt-4"))
+	want := []Difference{{Bucket: Bucket{"user-3", "gpt-4"}, Limits: []Numbers{
+		{"rpm", Limit(raised[0]), Limit(own[0])}, {"tpm", Limit(raised[1]), Limit(own[1])},
+	}}}
+	for page := range int32(4) {
+		c := tbl.config(Verify, refuseWrites(t, tbl.client))
+		c.page = page + 1
+		if r := tbl.run(c); !cmp.Equal(want, r.Differing) || len(r.Wrong) > 0 {
+			t.Errorf("pages of %d: %s %v", c.page, cmp.Diff(want, r.Differing), r.Wrong)
+		}
+	}
+	overridden := tbl.all()["ENTITY#user-3 #BUCKET#gpt-4"]
+	for attr, n := range map[string]int64{"cp": raised[0].Capacity, "bx": raised[0].Burst, "ra": raised[0].Refill} {
+		overridden["b_rpm_"+attr] = codec.N(n)
+	}
+	tbl.put(overridden)
+	want[0].Limits = want[0].Limits[1:]
+	if r := tbl.run(tbl.config(Verify, nil)); !cmp.Equal(want, r.Differing) {
+		t.Error(cmp.Diff(want, r.Differing))
 	}
 }
