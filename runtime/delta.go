@@ -1,23 +1,33 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Image is one side of a stream record. Adapters give it to Lambda's, DynamoDB Streams' and tests' images.
+// Image is one side of a stream record: an item before or after a write. Package usage makes it of Lambda's and of DynamoDB
+// Streams' own records.
 type Image interface {
-	Number(attr string) (string, bool)
-	Text(attr string) (string, bool)
+	// Attr returns an attribute's type as DynamoDB names it, such as N or S, and what a number or a string holds; "" and ""
+	// where the item has no such attribute.
+	Attr(name string) (kind, text string)
+	// Len returns how many attributes the item has.
+	Len() int
+	// Each calls visit with each attribute's name, in no order, until that returns false.
+	Each(visit func(name string) bool)
 }
 
 // Record is one record of a table's stream.
 type Record struct {
-	Old, New Image // nil on INSERT, nil on REMOVE
-	At       time.Time
+	Old, New Image     // nil on INSERT, nil on REMOVE
+	At       time.Time // when the service took the write, to the second or finer
+	Sequence string    // its place in its shard: a number of up to 40 digits
 }
 
 // Delta is what one record says that one limit consumed: negative when more was given back than taken.
@@ -27,34 +37,132 @@ type Delta struct {
 	At                      time.Time
 }
 
-// AppendDelta appends what rec says limit consumed by its attribute (b_<limit>_tc), if anything. A new bucket counts from
-// what it took over of its history (m_<limit>), or from nothing. An attribute that is no integer is an error that names it.
-// Generated code calls it.
-func AppendDelta(dst []Delta, rec Record, entity, resource, limit, attr string) ([]Delta, error) {
-	after, ok, err := integer(rec.New, attr)
-	if err != nil || !ok {
-		return dst, err
-	}
-	before, _, err := integer(rec.Old, attr)
-	if rec.Old == nil {
-		before, _, err = integer(rec.New, "m_"+limit)
-	}
-	if err != nil || after == before {
-		return dst, err
-	}
-	return append(dst, Delta{Entity: entity, Resource: resource, Limit: limit, Millitokens: bucket.Sub(after, before), At: rec.At}), nil
+// Counter names the attributes by which a bucket counts what was consumed of a limit.
+type Counter struct {
+	Limit    string
+	Consumed string // b_<limit>_tc: all that was ever consumed
+	Carried  string // m_<limit>: what of that was history when the bucket was made; most buckets have none
 }
 
-func integer(img Image, attr string) (n int64, ok bool, err error) {
-	if img == nil {
+const bucketPrefix = "#BUCKET#"
+
+// Bucket returns the resource whose bucket rec is about, "" where it is about another item, or about one that was deleted: what
+// expires consumes nothing.
+func (rec Record) Bucket() (resource string) {
+	if rec.New == nil {
+		return ""
+	}
+	kind, sk := rec.New.Attr("SK")
+	resource, ok := strings.CutPrefix(sk, bucketPrefix)
+	if kind != "S" || !ok || strings.Contains(resource, "#") {
+		return ""
+	}
+	return resource
+}
+
+// Deltas returns what rec, about a bucket, says was consumed of counters' limits, in their order, and then of limits that they do
+// not name, by name: nobody's consumption is dropped because a reader is older. A new bucket counts from what it took over of
+// its history, or from nothing. A limit that the write has dropped consumed nothing. A malformed attribute is an error that
+// names item and attribute. Generated code calls it.
+func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
+	kind, entity := rec.New.Attr("entity_id")
+	if kind != "S" {
+		return nil, rec.malformed("entity_id", kind, "", "a string")
+	}
+	var out []Delta
+	const shared = 10 // attributes that all buckets have
+	known := shared
+	for i, c := range counters {
+		n, has, err := rec.consumed(c)
+		if err != nil {
+			return nil, err
+		}
+		known += has
+		if n == 0 {
+			continue
+		}
+		if out == nil {
+			out = make([]Delta, 0, len(counters)-i)
+		}
+		out = append(out, Delta{Entity: entity, Resource: rec.Bucket(), Limit: c.Limit, Millitokens: n, At: rec.At})
+	}
+	if rec.New.Len() <= known {
+		return out, nil
+	}
+	others, err := rec.others(entity, slices.Clone(counters))
+	return append(out, others...), err
+}
+
+// others returns the deltas of limits that counters do not name, by name.
+func (rec Record) others(entity string, counters []Counter) (out []Delta, err error) {
+	rec.New.Each(func(name string) bool {
+		limit, is := limitOf(name)
+		if !is || slices.ContainsFunc(counters, func(c Counter) bool { return c.Consumed == name }) {
+			return true
+		}
+		var n int64
+		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name, Carried: "m_" + limit}); n != 0 {
+			out = append(out, Delta{Entity: entity, Resource: rec.Bucket(), Limit: limit, Millitokens: n, At: rec.At})
+		}
+		return err == nil
+	})
+	slices.SortFunc(out, func(a, b Delta) int { return cmp.Compare(a.Limit, b.Limit) })
+	return out, err
+}
+
+// limitOf returns the limit whose consumption an attribute counts.
+func limitOf(attr string) (limit string, ok bool) {
+	limit, isBucket := strings.CutPrefix(attr, "b_")
+	limit, isCount := strings.CutSuffix(limit, "_tc")
+	return limit, isBucket && isCount
+}
+
+// consumed returns what rec's write consumed by c, and how many attributes of c's limit the new image has.
+func (rec Record) consumed(c Counter) (n int64, attrs int, err error) {
+	after, ok, err := rec.integer(rec.New, c.Consumed)
+	if err != nil || !ok {
+		return 0, 0, err
+	}
+	carried, has, err := rec.integer(rec.New, c.Carried)
+	if err != nil {
+		return 0, 0, err
+	}
+	const perLimit = 6
+	if attrs = perLimit; has {
+		attrs++
+	}
+	before := carried
+	if rec.Old != nil {
+		if before, _, err = rec.integer(rec.Old, c.Consumed); err != nil {
+			return 0, 0, err
+		}
+	}
+	return bucket.Sub(after, before), attrs, nil
+}
+
+// integer reads an attribute; not ok is one that is not there.
+func (rec Record) integer(img Image, attr string) (n int64, ok bool, err error) {
+	kind, text := img.Attr(attr)
+	if kind == "" {
 		return 0, false, nil
 	}
-	text, ok := img.Number(attr)
-	if !ok {
-		return 0, false, nil
-	}
-	if n, err = strconv.ParseInt(text, 10, 64); err != nil {
-		return 0, false, fmt.Errorf("sluice: stream record: attribute %s: %q, want an integer of 64 bits", attr, text)
+	if n, err = strconv.ParseInt(text, 10, 64); kind != "N" || err != nil {
+		return 0, false, rec.malformed(attr, kind, text, "an integer of 64 bits")
 	}
 	return n, true, nil
+}
+
+// malformed is the error for an attribute that a bucket cannot have like this.
+func (rec Record) malformed(attr, kind, text, want string) error {
+	got := "missing"
+	switch kind {
+	case "":
+	case "N":
+		got = strconv.Quote(text)
+	default:
+		got = "of type " + kind
+	}
+	_, pk := rec.New.Attr("PK")
+	_, sk := rec.New.Attr("SK")
+	return fmt.Errorf("sluice: stream record of %s / %s: attribute %s: %s, want %s", pk, sk, attr, got, want)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/google/go-cmp/cmp"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -20,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	streams "github.com/sluice-go/sluice/runtime/usage"
 )
 
 // oldItem is a per-limit item of gpt-4: its balance, and when it was refilled, ms since t0.
@@ -338,25 +338,6 @@ func TestCarryOverChainDenied(t *testing.T) {
 	}
 }
 
-// streamImage is one side of a stream's record.
-type streamImage map[string]streamtypes.AttributeValue
-
-func (i streamImage) Number(attr string) (string, bool) {
-	n, ok := i[attr].(*streamtypes.AttributeValueMemberN)
-	if !ok {
-		return "", false
-	}
-	return n.Value, true
-}
-
-func (i streamImage) Text(attr string) (string, bool) {
-	s, ok := i[attr].(*streamtypes.AttributeValueMemberS)
-	if !ok {
-		return "", false
-	}
-	return s.Value, true
-}
-
 // TestCarryOverDeltas: history that was carried over is not what was consumed today: the table's stream tells of what acquires
 // and settles took since, and of nothing else.
 func TestCarryOverDeltas(t *testing.T) {
@@ -377,9 +358,9 @@ func TestCarryOverDeltas(t *testing.T) {
 	}
 	got := map[string]int64{}
 	for r := range records(t, memory.Streams(), *table.Table.LatestStreamArn) {
-		rec := runtime.Record{New: streamImage(r.Dynamodb.NewImage)}
-		if r.EventName != streamtypes.OperationTypeInsert {
-			rec.Old = streamImage(r.Dynamodb.OldImage)
+		rec, err := streams.FromStreams(r)
+		if err != nil {
+			t.Fatal(err)
 		}
 		deltas, err := limits.ExtractDeltas(rec)
 		if err != nil {

@@ -162,6 +162,11 @@ func lines(elements ...jen.Code) *jen.Statement {
 	return jen.Custom(jen.Options{Open: "{", Close: "}", Separator: ",", Multi: true}, elements...)
 }
 
+// arguments is the parentheses of a call with one argument a line.
+func arguments(all ...jen.Code) *jen.Statement {
+	return jen.Custom(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, all...)
+}
+
 // braces is the braces of a composite literal: on one line where it has no more than few elements.
 func braces(elements []jen.Code, few int) *jen.Statement {
 	if len(elements) <= few {

@@ -87,6 +87,8 @@ type Limit struct {
 type Attrs struct {
 	Limit                                             string
 	Tokens, Capacity, Burst, Refill, Period, Consumed string
+
+	Carried string // what of Consumed was history when the bucket was made of per-limit items
 }
 
 // All returns the six attributes in the table's order of design.md, section 2.
@@ -224,5 +226,6 @@ func attrs(limit string) Attrs {
 		Refill:   field("ra"),
 		Period:   field("rp"),
 		Consumed: field("tc"),
+		Carried:  "m_" + limit,
 	}
 }

@@ -3,84 +3,51 @@
 
 package generated
 
-import (
-	"errors"
-	"strings"
+import "github.com/sluice-go/sluice/runtime"
 
-	"github.com/sluice-go/sluice/runtime"
-)
-
-// ExtractDeltas returns what rec consumed, in schema order: nothing for items that are no buckets of this schema's
-// resources, and nothing for those that were removed, for what expires consumes nothing. An attribute that is
-// malformed is an error that names it.
+// ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
+// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
+// what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	if rec.New == nil {
-		return nil, nil
-	}
-	sk, _ := rec.New.Text("SK")
-	resource, ok := strings.CutPrefix(sk, "#BUCKET#")
-	if !ok {
-		return nil, nil
-	}
-
-	type counter struct {
-		limit, attr string
-	}
-	var counters []counter
-	switch resource {
+	switch rec.Bucket() {
 	case Two:
-		counters = []counter{
-			{TwoRPM, "b_rpm_tc"},
-			{TwoTPM, "b_tpm_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: TwoRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			runtime.Counter{Limit: TwoTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+		)
 	case Ten:
-		counters = []counter{
-			{TenRPS, "b_rps_tc"},
-			{TenRPM, "b_rpm_tc"},
-			{TenRPH, "b_rph_tc"},
-			{TenRPD, "b_rpd_tc"},
-			{TenTPS, "b_tps_tc"},
-			{TenTPM, "b_tpm_tc"},
-			{TenTPH, "b_tph_tc"},
-			{TenTPD, "b_tpd_tc"},
-			{TenIpm, "b_ipm_tc"},
-			{TenIpd, "b_ipd_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: TenRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			runtime.Counter{Limit: TenRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			runtime.Counter{Limit: TenRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+			runtime.Counter{Limit: TenRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
+			runtime.Counter{Limit: TenTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
+			runtime.Counter{Limit: TenTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			runtime.Counter{Limit: TenTPH, Consumed: "b_tph_tc", Carried: "m_tph"},
+			runtime.Counter{Limit: TenTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
+			runtime.Counter{Limit: TenIpm, Consumed: "b_ipm_tc", Carried: "m_ipm"},
+			runtime.Counter{Limit: TenIpd, Consumed: "b_ipd_tc", Carried: "m_ipd"},
+		)
 	case Hot:
-		counters = []counter{
-			{HotRPS, "b_rps_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: HotRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+		)
 	case Scarce:
-		counters = []counter{
-			{ScarceRPS, "b_rps_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: ScarceRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+		)
 	case Drained:
-		counters = []counter{
-			{DrainedRPH, "b_rph_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: DrainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+		)
 	case Chained:
-		counters = []counter{
-			{ChainedRPH, "b_rph_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: ChainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+		)
 	case Shared:
-		counters = []counter{
-			{SharedRPS, "b_rps_tc"},
-		}
-	default:
-		return nil, nil
+		return rec.Deltas(
+			runtime.Counter{Limit: SharedRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+		)
 	}
-
-	entity, ok := rec.New.Text("entity_id")
-	if !ok {
-		return nil, errors.New("sluice: stream record: attribute entity_id: missing, want a string")
-	}
-
-	var out []runtime.Delta
-	for _, c := range counters {
-		var err error
-		if out, err = runtime.AppendDelta(out, rec, entity, resource, c.limit, c.attr); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return nil, nil
 }

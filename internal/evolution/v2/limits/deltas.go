@@ -3,52 +3,19 @@
 
 package limits
 
-import (
-	"errors"
-	"strings"
+import "github.com/sluice-go/sluice/runtime"
 
-	"github.com/sluice-go/sluice/runtime"
-)
-
-// ExtractDeltas returns what rec consumed, in schema order: nothing for items that are no buckets of this schema's
-// resources, and nothing for those that were removed, for what expires consumes nothing. An attribute that is
-// malformed is an error that names it.
+// ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
+// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
+// what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	if rec.New == nil {
-		return nil, nil
-	}
-	sk, _ := rec.New.Text("SK")
-	resource, ok := strings.CutPrefix(sk, "#BUCKET#")
-	if !ok {
-		return nil, nil
-	}
-
-	type counter struct {
-		limit, attr string
-	}
-	var counters []counter
-	switch resource {
+	switch rec.Bucket() {
 	case Chat:
-		counters = []counter{
-			{ChatRPM, "b_rpm_tc"},
-			{ChatTPM, "b_tpm_tc"},
-			{ChatTPD, "b_tpd_tc"},
-		}
-	default:
-		return nil, nil
+		return rec.Deltas(
+			runtime.Counter{Limit: ChatRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			runtime.Counter{Limit: ChatTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			runtime.Counter{Limit: ChatTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
+		)
 	}
-
-	entity, ok := rec.New.Text("entity_id")
-	if !ok {
-		return nil, errors.New("sluice: stream record: attribute entity_id: missing, want a string")
-	}
-
-	var out []runtime.Delta
-	for _, c := range counters {
-		var err error
-		if out, err = runtime.AppendDelta(out, rec, entity, resource, c.limit, c.attr); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return nil, nil
 }

@@ -3,73 +3,40 @@
 
 package many
 
-import (
-	"errors"
-	"strings"
+import "github.com/sluice-go/sluice/runtime"
 
-	"github.com/sluice-go/sluice/runtime"
-)
-
-// ExtractDeltas returns what rec consumed, in schema order: nothing for items that are no buckets of this schema's
-// resources, and nothing for those that were removed, for what expires consumes nothing. An attribute that is
-// malformed is an error that names it.
+// ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
+// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
+// what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	if rec.New == nil {
-		return nil, nil
-	}
-	sk, _ := rec.New.Text("SK")
-	resource, ok := strings.CutPrefix(sk, "#BUCKET#")
-	if !ok {
-		return nil, nil
-	}
-
-	type counter struct {
-		limit, attr string
-	}
-	var counters []counter
-	switch resource {
+	switch rec.Bucket() {
 	case API:
-		counters = []counter{
-			{APIAax, "b_aax_tc"},
-			{APIAbx, "b_abx_tc"},
-			{APIAcx, "b_acx_tc"},
-			{APIAdx, "b_adx_tc"},
-			{APIAex, "b_aex_tc"},
-			{APIAfx, "b_afx_tc"},
-			{APIAgx, "b_agx_tc"},
-			{APIAhx, "b_ahx_tc"},
-			{APIAix, "b_aix_tc"},
-			{APIAjx, "b_ajx_tc"},
-			{APIAkx, "b_akx_tc"},
-			{APIAlx, "b_alx_tc"},
-			{APIAmx, "b_amx_tc"},
-			{APIAnx, "b_anx_tc"},
-			{APIAox, "b_aox_tc"},
-			{APIApx, "b_apx_tc"},
-			{APIAqx, "b_aqx_tc"},
-			{APIArx, "b_arx_tc"},
-			{APIAsx, "b_asx_tc"},
-			{APIAtx, "b_atx_tc"},
-			{APIAux, "b_aux_tc"},
-			{APIAvx, "b_avx_tc"},
-			{APIAwx, "b_awx_tc"},
-			{APIAxx, "b_axx_tc"},
-		}
-	default:
-		return nil, nil
+		return rec.Deltas(
+			runtime.Counter{Limit: APIAax, Consumed: "b_aax_tc", Carried: "m_aax"},
+			runtime.Counter{Limit: APIAbx, Consumed: "b_abx_tc", Carried: "m_abx"},
+			runtime.Counter{Limit: APIAcx, Consumed: "b_acx_tc", Carried: "m_acx"},
+			runtime.Counter{Limit: APIAdx, Consumed: "b_adx_tc", Carried: "m_adx"},
+			runtime.Counter{Limit: APIAex, Consumed: "b_aex_tc", Carried: "m_aex"},
+			runtime.Counter{Limit: APIAfx, Consumed: "b_afx_tc", Carried: "m_afx"},
+			runtime.Counter{Limit: APIAgx, Consumed: "b_agx_tc", Carried: "m_agx"},
+			runtime.Counter{Limit: APIAhx, Consumed: "b_ahx_tc", Carried: "m_ahx"},
+			runtime.Counter{Limit: APIAix, Consumed: "b_aix_tc", Carried: "m_aix"},
+			runtime.Counter{Limit: APIAjx, Consumed: "b_ajx_tc", Carried: "m_ajx"},
+			runtime.Counter{Limit: APIAkx, Consumed: "b_akx_tc", Carried: "m_akx"},
+			runtime.Counter{Limit: APIAlx, Consumed: "b_alx_tc", Carried: "m_alx"},
+			runtime.Counter{Limit: APIAmx, Consumed: "b_amx_tc", Carried: "m_amx"},
+			runtime.Counter{Limit: APIAnx, Consumed: "b_anx_tc", Carried: "m_anx"},
+			runtime.Counter{Limit: APIAox, Consumed: "b_aox_tc", Carried: "m_aox"},
+			runtime.Counter{Limit: APIApx, Consumed: "b_apx_tc", Carried: "m_apx"},
+			runtime.Counter{Limit: APIAqx, Consumed: "b_aqx_tc", Carried: "m_aqx"},
+			runtime.Counter{Limit: APIArx, Consumed: "b_arx_tc", Carried: "m_arx"},
+			runtime.Counter{Limit: APIAsx, Consumed: "b_asx_tc", Carried: "m_asx"},
+			runtime.Counter{Limit: APIAtx, Consumed: "b_atx_tc", Carried: "m_atx"},
+			runtime.Counter{Limit: APIAux, Consumed: "b_aux_tc", Carried: "m_aux"},
+			runtime.Counter{Limit: APIAvx, Consumed: "b_avx_tc", Carried: "m_avx"},
+			runtime.Counter{Limit: APIAwx, Consumed: "b_awx_tc", Carried: "m_awx"},
+			runtime.Counter{Limit: APIAxx, Consumed: "b_axx_tc", Carried: "m_axx"},
+		)
 	}
-
-	entity, ok := rec.New.Text("entity_id")
-	if !ok {
-		return nil, errors.New("sluice: stream record: attribute entity_id: missing, want a string")
-	}
-
-	var out []runtime.Delta
-	for _, c := range counters {
-		var err error
-		if out, err = runtime.AppendDelta(out, rec, entity, resource, c.limit, c.attr); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return nil, nil
 }

@@ -3,129 +3,96 @@
 
 package runtime
 
-import (
-	"errors"
-	"strings"
+import "github.com/sluice-go/sluice/runtime"
 
-	"github.com/sluice-go/sluice/runtime"
-)
-
-// ExtractDeltas returns what rec consumed, in schema order: nothing for items that are no buckets of this schema's
-// resources, and nothing for those that were removed, for what expires consumes nothing. An attribute that is
-// malformed is an error that names it.
+// ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
+// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
+// what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	if rec.New == nil {
-		return nil, nil
-	}
-	sk, _ := rec.New.Text("SK")
-	resource, ok := strings.CutPrefix(sk, "#BUCKET#")
-	if !ok {
-		return nil, nil
-	}
-
-	type counter struct {
-		limit, attr string
-	}
-	var counters []counter
-	switch resource {
+	switch rec.Bucket() {
 	case ABCD:
-		counters = []counter{
-			{ABCDSelect, "b_select_tc"},
-			{ABCDFunc, "b_func_tc"},
-			{ABCDB, "b_b_tc"},
-			{ABCDBB, "b_b_b_tc"},
-			{ABCDBNet, "b_b_net_tc"},
-			{ABCDEntityID, "b_entity_id_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: ABCDSelect, Consumed: "b_select_tc", Carried: "m_select"},
+			runtime.Counter{Limit: ABCDFunc, Consumed: "b_func_tc", Carried: "m_func"},
+			runtime.Counter{Limit: ABCDB, Consumed: "b_b_tc", Carried: "m_b"},
+			runtime.Counter{Limit: ABCDBB, Consumed: "b_b_b_tc", Carried: "m_b_b"},
+			runtime.Counter{Limit: ABCDBNet, Consumed: "b_b_net_tc", Carried: "m_b_net"},
+			runtime.Counter{Limit: ABCDEntityID, Consumed: "b_entity_id_tc", Carried: "m_entity_id"},
+		)
 	case FourO:
-		counters = []counter{
-			{FourOAPI, "b_api_tc"},
-			{FourOAPI2, "b_api__tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: FourOAPI, Consumed: "b_api_tc", Carried: "m_api"},
+			runtime.Counter{Limit: FourOAPI2, Consumed: "b_api__tc", Carried: "m_api_"},
+		)
 	case Function:
-		counters = []counter{
-			{FunctionRange, "b_range_tc"},
-			{FunctionR2D2, "b_r2_d2_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: FunctionRange, Consumed: "b_range_tc", Carried: "m_range"},
+			runtime.Counter{Limit: FunctionR2D2, Consumed: "b_r2_d2_tc", Carried: "m_r2_d2"},
+		)
 	case Update:
-		counters = []counter{
-			{UpdateCond, "b_cond_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: UpdateCond, Consumed: "b_cond_tc", Carried: "m_cond"},
+		)
 	case Missing:
-		counters = []counter{
-			{MissingMissing, "b_missing_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: MissingMissing, Consumed: "b_missing_tc", Carried: "m_missing"},
+		)
 	case Named:
-		counters = []counter{
-			{NamedNames, "b_names_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: NamedNames, Consumed: "b_names_tc", Carried: "m_names"},
+		)
 	case Valued:
-		counters = []counter{
-			{ValuedValues, "b_values_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: ValuedValues, Consumed: "b_values_tc", Carried: "m_values"},
+		)
 	case Counter:
-		counters = []counter{
-			{CounterLimit, "b_limit_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: CounterLimit, Consumed: "b_limit_tc", Carried: "m_limit"},
+		)
 	case Counters:
-		counters = []counter{
-			{CountersCounters, "b_counters_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: CountersCounters, Consumed: "b_counters_tc", Carried: "m_counters"},
+		)
 	case Sk:
-		counters = []counter{
-			{SkSk, "b_sk_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: SkSk, Consumed: "b_sk_tc", Carried: "m_sk"},
+		)
 	case Begin:
-		counters = []counter{
-			{BeginSample, "b_sample_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: BeginSample, Consumed: "b_sample_tc", Carried: "m_sample"},
+		)
 	case Sample:
-		counters = []counter{
-			{SampleBegin, "b_begin_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: SampleBegin, Consumed: "b_begin_tc", Carried: "m_begin"},
+		)
 	case Name:
-		counters = []counter{
-			{NameBuild, "b_build_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: NameBuild, Consumed: "b_build_tc", Carried: "m_build"},
+		)
 	case Build:
-		counters = []counter{
-			{BuildName, "b_name_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: BuildName, Consumed: "b_name_tc", Carried: "m_name"},
+		)
 	case Cond:
-		counters = []counter{
-			{CondCond, "b_cond_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: CondCond, Consumed: "b_cond_tc", Carried: "m_cond"},
+		)
 	case Kind:
-		counters = []counter{
-			{KindLookup, "b_lookup_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: KindLookup, Consumed: "b_lookup_tc", Carried: "m_lookup"},
+		)
 	case Stored:
-		counters = []counter{
-			{StoredOverride, "b_override_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: StoredOverride, Consumed: "b_override_tc", Carried: "m_override"},
+		)
 	case Invalid:
-		counters = []counter{
-			{InvalidConfig, "b_config_tc"},
-		}
+		return rec.Deltas(
+			runtime.Counter{Limit: InvalidConfig, Consumed: "b_config_tc", Carried: "m_config"},
+		)
 	case Linux:
-		counters = []counter{
-			{LinuxAmd64, "b_amd64_tc"},
-		}
-	default:
-		return nil, nil
+		return rec.Deltas(
+			runtime.Counter{Limit: LinuxAmd64, Consumed: "b_amd64_tc", Carried: "m_amd64"},
+		)
 	}
-
-	entity, ok := rec.New.Text("entity_id")
-	if !ok {
-		return nil, errors.New("sluice: stream record: attribute entity_id: missing, want a string")
-	}
-
-	var out []runtime.Delta
-	for _, c := range counters {
-		var err error
-		if out, err = runtime.AppendDelta(out, rec, entity, resource, c.limit, c.attr); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return nil, nil
 }

@@ -1,0 +1,67 @@
+package usage
+
+import (
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// FromLambda returns a record as Lambda hands it over. One that lacks an image is an error.
+func FromLambda(r events.DynamoDBEventRecord) (runtime.Record, error) {
+	c := &r.Change
+	rec := runtime.Record{At: c.ApproximateCreationDateTime.Time, Sequence: c.SequenceNumber}
+	if err := checkImages(r.EventName, c.SequenceNumber, c.OldImage != nil, c.NewImage != nil); err != nil {
+		return rec, err
+	}
+	if r.EventName != inserted {
+		rec.Old = lambdaImage(c.OldImage)
+	}
+	if r.EventName != removed {
+		rec.New = lambdaImage(c.NewImage)
+	}
+	return rec, nil
+}
+
+// lambdaImage is an item as Lambda's event has it.
+type lambdaImage map[string]events.DynamoDBAttributeValue
+
+// Attr implements runtime.Image.
+func (i lambdaImage) Attr(name string) (kind, text string) {
+	v, ok := i[name]
+	if !ok {
+		return "", ""
+	}
+	switch v.DataType() {
+	case events.DataTypeNumber:
+		return "N", v.Number()
+	case events.DataTypeString:
+		return "S", v.String()
+	case events.DataTypeBinary:
+		return "B", ""
+	case events.DataTypeBoolean:
+		return "BOOL", ""
+	case events.DataTypeNull:
+		return "NULL", ""
+	case events.DataTypeList:
+		return "L", ""
+	case events.DataTypeMap:
+		return "M", ""
+	case events.DataTypeBinarySet:
+		return "BS", ""
+	case events.DataTypeNumberSet:
+		return "NS", ""
+	}
+	return "SS", ""
+}
+
+// Len implements runtime.Image.
+func (i lambdaImage) Len() int { return len(i) }
+
+// Each implements runtime.Image.
+func (i lambdaImage) Each(visit func(string) bool) {
+	for name := range i {
+		if !visit(name) {
+			return
+		}
+	}
+}

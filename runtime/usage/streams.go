@@ -1,0 +1,61 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// FromStreams returns a record as GetRecords of DynamoDB Streams returns it. One that lacks an image is an error.
+func FromStreams(r types.Record) (runtime.Record, error) {
+	c := r.Dynamodb
+	if c == nil {
+		return runtime.Record{}, errors.New("sluice: stream record without a change: it is no record of a table's stream")
+	}
+	rec := runtime.Record{At: aws.ToTime(c.ApproximateCreationDateTime), Sequence: aws.ToString(c.SequenceNumber)}
+	event := string(r.EventName)
+	if err := checkImages(event, rec.Sequence, c.OldImage != nil, c.NewImage != nil); err != nil {
+		return rec, err
+	}
+	if event != inserted {
+		rec.Old = streamImage(c.OldImage)
+	}
+	if event != removed {
+		rec.New = streamImage(c.NewImage)
+	}
+	return rec, nil
+}
+
+// streamImage is an item as the stream's client has it.
+type streamImage map[string]types.AttributeValue
+
+// Attr implements runtime.Image.
+func (i streamImage) Attr(name string) (kind, text string) {
+	switch v := i[name].(type) {
+	case nil:
+		return "", ""
+	case *types.AttributeValueMemberN:
+		return "N", v.Value
+	case *types.AttributeValueMemberS:
+		return "S", v.Value
+	default:
+		return strings.TrimPrefix(fmt.Sprintf("%T", v), "*types.AttributeValueMember"), ""
+	}
+}
+
+// Len implements runtime.Image.
+func (i streamImage) Len() int { return len(i) }
+
+// Each implements runtime.Image.
+func (i streamImage) Each(visit func(string) bool) {
+	for name := range i {
+		if !visit(name) {
+			return
+		}
+	}
+}

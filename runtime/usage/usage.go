@@ -1,0 +1,33 @@
+// Package usage tells who spent what, when, from the table's stream.
+//
+//	a stream's record -> runtime.Record -> ExtractDeltas of the generated package -> deltas
+//
+// The adapters keep what the service said: nothing is read again.
+package usage
+
+import "fmt"
+
+// Names of what a write did, as streams have them.
+const (
+	inserted = "INSERT"
+	modified = "MODIFY"
+	removed  = "REMOVE"
+)
+
+// checkImages refuses a record that lacks an image: without the one before, all that a bucket ever consumed would be taken for
+// what this write did.
+func checkImages(event, sequence string, hasOld, hasNew bool) error {
+	var lacks string
+	switch {
+	case event != inserted && event != modified && event != removed:
+		return fmt.Errorf("sluice: stream record %s: event %q, want %s, %s or %s", sequence, event, inserted, modified, removed)
+	case event != removed && !hasNew:
+		lacks = "new"
+	case event != inserted && !hasOld:
+		lacks = "old"
+	default:
+		return nil
+	}
+	return fmt.Errorf("sluice: stream record %s: %s without the %s image: give the table's stream NEW_AND_OLD_IMAGES, as `sluice table check` says",
+		sequence, event, lacks)
+}
