@@ -19,15 +19,21 @@ func deltas(f *file, p *model.Package) {
 		}
 		return jen.Qual(runtimePath, "Counter").Add(braces(fields, few))
 	}
-	cases := each(p.Resources, func(_ int, r *model.Resource) jen.Code {
-		return jen.Case(jen.Id(r.Const)).Block(jen.Return(jen.Id("rec").Dot("Deltas").Add(arguments(each(r.Limits, counter)...))))
-	})
+	found := func(r *model.Resource) jen.Code {
+		return jen.Return(jen.Id("rec").Dot("Deltas").Add(arguments(each(r.Limits, counter)...)))
+	}
+	choice := jen.If(jen.Id("rec").Dot("Bucket").Call().Op("==").Id(p.Resources[0].Const)).Block(found(p.Resources[0]))
+	if len(p.Resources) > 1 {
+		choice = jen.Switch(jen.Id("rec").Dot("Bucket").Call()).Block(each(p.Resources, func(_ int, r *model.Resource) jen.Code {
+			return jen.Case(jen.Id(r.Const)).Block(found(r))
+		})...)
+	}
 	f.decl("ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then\n"+
 		"of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does\n"+
 		"what expires. A malformed attribute is an error that names item and attribute.",
 		jen.Func().Id("ExtractDeltas").Params(jen.Id("rec").Qual(runtimePath, "Record")).
 			Params(jen.Index().Qual(runtimePath, "Delta"), jen.Error()).Block(
-			jen.Switch(jen.Id("rec").Dot("Bucket").Call()).Block(cases...),
+			choice,
 			jen.Return(jen.Nil(), jen.Nil()),
 		))
 }

@@ -9,8 +9,7 @@ import "github.com/sluice-go/sluice/runtime"
 // of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
 // what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	switch rec.Bucket() {
-	case Chat:
+	if rec.Bucket() == Chat {
 		return rec.Deltas(
 			runtime.Counter{Limit: ChatRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
 			runtime.Counter{Limit: ChatTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},

@@ -9,8 +9,7 @@ import "github.com/sluice-go/sluice/runtime"
 // of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
 // what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	switch rec.Bucket() {
-	case API:
+	if rec.Bucket() == API {
 		return rec.Deltas(
 			runtime.Counter{Limit: APIRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 			runtime.Counter{Limit: APIRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},

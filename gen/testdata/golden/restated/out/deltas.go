@@ -9,8 +9,7 @@ import "github.com/sluice-go/sluice/runtime"
 // of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
 // what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	switch rec.Bucket() {
-	case Jobs:
+	if rec.Bucket() == Jobs {
 		return rec.Deltas(
 			runtime.Counter{Limit: JobsRate, Consumed: "b_rate_tc", Carried: "m_rate"},
 			runtime.Counter{Limit: JobsCPU, Consumed: "b_cpu_tc", Carried: "m_cpu"},

@@ -9,8 +9,7 @@ import "github.com/sluice-go/sluice/runtime"
 // of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
 // what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	switch rec.Bucket() {
-	case ImageGenerationHd202411:
+	if rec.Bucket() == ImageGenerationHd202411 {
 		return rec.Deltas(
 			runtime.Counter{
 				Limit:    ImageGenerationHd202411RequestsPerMinuteOfEverybody,
