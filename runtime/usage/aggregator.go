@@ -1,0 +1,151 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// API is the part of *dynamodb.Client that an Aggregator calls.
+type API interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Extract is what a generated package has as ExtractDeltas.
+type Extract func(runtime.Record) ([]runtime.Delta, error)
+
+// Poison is a record that cannot be read. It is put aside, so that those behind it are not kept waiting.
+type Poison struct {
+	Record runtime.Record
+	Err    error
+}
+
+// Config is what an Aggregator needs.
+type Config struct {
+	Client  API
+	Table   string
+	Extract Extract
+	// Keep is for how long windows are kept after they end; 0 is the default: 35 days for hours, 400 for days.
+	Keep map[Span]time.Duration
+	// Poisoned is told of each record that cannot be read. Where it fails, the batch fails from that record on.
+	Poisoned func(context.Context, Poison) error
+	// Writers is how many windows are written at once; 0 is 8.
+	Writers int
+}
+
+// Aggregator adds up what a table's stream says was consumed, in windows of the same table: by entity, resource and limit, for
+// each hour and each day. It is safe for concurrent use, for different shards.
+//
+// Every record counts once, however often it is delivered. A window's item has a watermark for each shard that added to it:
+// the last sequence number that is in its sums. Each write adds to the sums and moves the watermark on, under the condition
+// that the watermark is below the first record that it adds. Where that fails, the item says how far it has come: what is at
+// or below that is dropped, and the rest goes again. So a batch costs a write for each window that it touches, and a redelivery
+// one refused write for each.
+type Aggregator struct{ Config }
+
+// New returns an Aggregator. It does no I/O.
+func New(c Config) (*Aggregator, error) {
+	switch {
+	case c.Client == nil:
+		return nil, errors.New("usage.New: the client is nil")
+	case c.Table == "":
+		return nil, errors.New("usage.New: the table has no name")
+	case c.Extract == nil:
+		return nil, errors.New("usage.New: Extract is nil: pass ExtractDeltas of the generated package")
+	case c.Poisoned == nil:
+		return nil, errors.New("usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost")
+	case c.Writers < 0:
+		return nil, fmt.Errorf("usage.New: %d writers, want at least 1, or 0 for the default", c.Writers)
+	}
+	keep := map[Span]time.Duration{Hour: 35 * 24 * time.Hour, Day: 400 * 24 * time.Hour}
+	for span, d := range c.Keep {
+		if _, known := keep[span]; !known || d < 0 {
+			return nil, fmt.Errorf("usage.New: keep %q for %v: want %s or %s, and a duration", span, d, Hour, Day)
+		}
+		if d > 0 {
+			keep[span] = d
+		}
+	}
+	c.Keep = keep
+	if c.Writers == 0 {
+		c.Writers = 8
+	}
+	return &Aggregator{c}, nil
+}
+
+// Failure is where a batch has to go on.
+type Failure struct {
+	Sequence string // of the first record that is not in all its windows
+	Err      error
+}
+
+// Error names the record and what it met.
+func (f *Failure) Error() string {
+	return fmt.Sprintf("sluice: stream record %s is not counted yet: %v", f.Sequence, f.Err)
+}
+
+// Unwrap returns what the write met.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Add adds records of one shard, in their order, to their windows. The error, a *Failure, names the first record from which on
+// they have to be added again, as Lambda's batchItemFailures and a poller's checkpoint want it: what was counted already is
+// found out then, and not counted twice.
+func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Record) error {
+	entries, failed := a.read(ctx, records)
+	var mu sync.Mutex
+	note := func(s *share, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		first := s.entries[0]
+		if failed == nil || first.sequence < failed.sequence {
+			failed = &failing{first.sequence, &Failure{Sequence: first.raw, Err: err}}
+		}
+	}
+	free := make(chan struct{}, a.Writers)
+	var writing sync.WaitGroup
+	for _, s := range shares(entries) {
+		free <- struct{}{}
+		writing.Go(func() {
+			defer func() { <-free }()
+			if err := a.write(ctx, shard, s); err != nil {
+				note(s, err)
+			}
+		})
+	}
+	writing.Wait()
+	if failed == nil {
+		return nil
+	}
+	return failed.Failure
+}
+
+// failing is a Failure with its place.
+type failing struct {
+	sequence string // padded
+	*Failure
+}
+
+// read takes records apart, up to the first that can neither be read nor put aside.
+func (a *Aggregator) read(ctx context.Context, records []runtime.Record) (entries []entry, failed *failing) {
+	for _, rec := range records {
+		sequence, err := padded(rec.Sequence)
+		if err != nil { // nothing could tell it from others
+			return entries, &failing{"", &Failure{Sequence: rec.Sequence, Err: err}}
+		}
+		deltas, err := a.Extract(rec)
+		if err != nil {
+			if err := a.Poisoned(ctx, Poison{rec, err}); err != nil {
+				return entries, &failing{sequence, &Failure{Sequence: rec.Sequence, Err: err}}
+			}
+			continue
+		}
+		entries = append(entries, entry{sequence: sequence, raw: rec.Sequence, deltas: deltas})
+	}
+	return entries, nil
+}

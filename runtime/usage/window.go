@@ -1,0 +1,62 @@
+package usage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// Span is how long a window is. Windows begin at whole hours and days in UTC.
+type Span string
+
+// The spans.
+const (
+	Hour Span = "hour"
+	Day  Span = "day"
+)
+
+// spans returns all.
+func spans() []Span { return []Span{Hour, Day} }
+
+// Length returns how long s is.
+func (s Span) Length() time.Duration {
+	if s == Day {
+		return 24 * time.Hour
+	}
+	return time.Hour
+}
+
+// layout is how a window's start stands in its key: as far as it is not the same for all, so that keys sort by time.
+func (s Span) layout() string {
+	if s == Day {
+		return "2006-01-02"
+	}
+	return "2006-01-02T15"
+}
+
+// Window names what one entity consumed of one resource within a span.
+type Window struct {
+	Entity, Resource string
+	Span             Span
+	Start            time.Time // UTC
+}
+
+// WindowOf returns the window of a span that holds at.
+func WindowOf(entity, resource string, span Span, at time.Time) Window {
+	return Window{Entity: entity, Resource: resource, Span: span, Start: at.UTC().Truncate(span.Length())}
+}
+
+const usagePrefix = "#USAGE#"
+
+// String returns w as errors name it.
+func (w Window) String() string {
+	return fmt.Sprintf("%s on %s, %s of %s", w.Entity, w.Resource, w.Span, w.Start.Format(w.Span.layout()))
+}
+
+// key returns the primary key of w's item: ENTITY#user-1 / #USAGE#gpt-4#hour#2026-11-21T14.
+func (w Window) key() codec.Item {
+	sort := usagePrefix + strings.Join([]string{w.Resource, string(w.Span), w.Start.Format(w.Span.layout())}, "#")
+	return codec.Item{"PK": codec.S("ENTITY#" + w.Entity), "SK": codec.S(sort)}
+}

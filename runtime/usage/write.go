@@ -1,0 +1,76 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// watermarkOf returns the attribute that holds a shard's watermark: w_ and the shard's own part of its id, since names count in
+// an item's size, and a day sees many shards.
+func watermarkOf(shard string) string {
+	return "w_" + strings.TrimLeft(strings.TrimPrefix(shard, "shardId-"), "0")
+}
+
+// write adds s to its window, what of it is not there yet.
+func (a *Aggregator) write(ctx context.Context, shard string, s *share) error {
+	left := *s
+	for len(left.entries) > 0 {
+		in, err := a.input(watermarkOf(shard), &left)
+		if err != nil {
+			return err
+		}
+		_, err = a.Client.UpdateItem(ctx, in)
+		if err == nil {
+			return nil
+		}
+		failed, refused := errors.AsType[*types.ConditionalCheckFailedException](err)
+		if !refused {
+			return fmt.Errorf("write the window of %v: %w", s.Window, err)
+		}
+		watermark, ok := failed.Item[watermarkOf(shard)].(*types.AttributeValueMemberS)
+		if !ok || len(watermark.Value) != sequenceDigits {
+			return fmt.Errorf("the window of %v has no watermark %s: delete the item, or mend it", s.Window, watermarkOf(shard))
+		}
+		before := len(left.entries)
+		if left.after(watermark.Value); len(left.entries) == before {
+			return fmt.Errorf("the window of %v refuses what is above its watermark %s", s.Window, watermark.Value)
+		}
+	}
+	return nil
+}
+
+// input is the write that adds s. A retry of the client that finds itself applied is refused by the watermark that it left, so
+// that the client's own retries stay on.
+func (a *Aggregator) input(watermark string, s *share) (*dynamodb.UpdateItemInput, error) {
+	first, last := s.entries[0].sequence, s.entries[len(s.entries)-1].sequence
+	limits, calls := s.sum()
+	ends := s.Start.Add(s.Span.Length())
+	update := expression.Set(expression.Name(watermark), expression.Value(last)).
+		Set(expression.Name("entity_id"), expression.Value(s.Entity)).
+		Set(expression.Name("resource"), expression.Value(s.Resource)).
+		Set(expression.Name("ttl"), expression.Value(ends.Add(a.Keep[s.Span]).Add(time.Second-1).Unix())).
+		Add(expression.Name("calls"), expression.Value(calls))
+	for _, l := range limits {
+		update = update.Add(expression.Name("u_"+l.Limit), expression.Value(l.Millitokens))
+	}
+	mark := expression.Name(watermark)
+	built, err := expression.NewBuilder().WithUpdate(update).
+		WithCondition(mark.AttributeNotExists().Or(mark.LessThan(expression.Value(first)))).Build()
+	if err != nil {
+		return nil, fmt.Errorf("expression for the window of %v: %w", s.Window, err)
+	}
+	return &dynamodb.UpdateItemInput{
+		TableName: aws.String(a.Table), Key: s.key(),
+		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
+		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}, nil
+}
