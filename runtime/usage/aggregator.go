@@ -79,21 +79,21 @@ func New(c Config) (*Aggregator, error) {
 	return &Aggregator{c}, nil
 }
 
-// Failure is where a batch has to go on.
-type Failure struct {
+// UncountedError says where a batch has to go on.
+type UncountedError struct {
 	Sequence string // of the first record that is not in all its windows
 	Err      error
 }
 
 // Error names the record and what it met.
-func (f *Failure) Error() string {
+func (f *UncountedError) Error() string {
 	return fmt.Sprintf("sluice: stream record %s is not counted yet: %v", f.Sequence, f.Err)
 }
 
 // Unwrap returns what the write met.
-func (f *Failure) Unwrap() error { return f.Err }
+func (f *UncountedError) Unwrap() error { return f.Err }
 
-// Add adds records of one shard, in their order, to their windows. The error, a *Failure, names the first record from which on
+// Add adds records of one shard, in their order, to their windows. The error, an *UncountedError, names the first record from which on
 // they have to be added again, as Lambda's batchItemFailures and a poller's checkpoint want it: what was counted already is
 // found out then, and not counted twice.
 func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Record) error {
@@ -104,7 +104,7 @@ func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Re
 		defer mu.Unlock()
 		first := s.entries[0]
 		if failed == nil || first.sequence < failed.sequence {
-			failed = &failing{first.sequence, &Failure{Sequence: first.raw, Err: err}}
+			failed = &failing{first.sequence, &UncountedError{Sequence: first.raw, Err: err}}
 		}
 	}
 	free := make(chan struct{}, a.Writers)
@@ -122,13 +122,13 @@ func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Re
 	if failed == nil {
 		return nil
 	}
-	return failed.Failure
+	return failed.UncountedError
 }
 
-// failing is a Failure with its place.
+// failing is an UncountedError with its place.
 type failing struct {
 	sequence string // padded
-	*Failure
+	*UncountedError
 }
 
 // read takes records apart, up to the first that can neither be read nor put aside.
@@ -136,12 +136,12 @@ func (a *Aggregator) read(ctx context.Context, records []runtime.Record) (entrie
 	for _, rec := range records {
 		sequence, err := padded(rec.Sequence)
 		if err != nil { // nothing could tell it from others
-			return entries, &failing{"", &Failure{Sequence: rec.Sequence, Err: err}}
+			return entries, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
 		}
 		deltas, err := a.Extract(rec)
 		if err != nil {
 			if err := a.Poisoned(ctx, Poison{rec, err}); err != nil {
-				return entries, &failing{sequence, &Failure{Sequence: rec.Sequence, Err: err}}
+				return entries, &failing{sequence, &UncountedError{Sequence: rec.Sequence, Err: err}}
 			}
 			continue
 		}

@@ -296,7 +296,7 @@ func play(t *testing.T, l *ledger, api API, seed uint64) string {
 			mu.Lock()
 			from := next - dice.IntN(min(next, 5)+1) // as if the checkpoint were behind
 			mu.Unlock()
-			var failure *Failure
+			var failure *UncountedError
 			switch err := a.Add(t.Context(), fmt.Sprintf("shardId-%08d", shard), records[from:end]); {
 			case err == nil:
 				next = end
@@ -351,13 +351,13 @@ func TestAddFails(t *testing.T) {
 	a.Writers = 1
 	records := []runtime.Record{made(11, noon, "user-1", "rpm=1"), made(12, noon, "user-2", "rpm=1"), made(13, noon, "user-1", "rpm=1")}
 	err := a.Add(t.Context(), "shardId-1", records)
-	failure, ok := errors.AsType[*Failure](err)
+	failure, ok := errors.AsType[*UncountedError](err)
 	if !ok || failure.Sequence != "12" || !errors.Is(err, broken) {
 		t.Errorf("got %v, want a failure from 12 on", err)
 	}
 	a.Poisoned = func(context.Context, Poison) error { return broken }
 	err = a.Add(t.Context(), "shardId-2", []runtime.Record{made(1, noon, "user-1", "rpm=1"), made(2, noon, "user-1", "rpm=x"), made(3, noon, "user-1")})
-	if failure, ok := errors.AsType[*Failure](err); !ok || failure.Sequence != "1" && failure.Sequence != "2" {
+	if failure, ok := errors.AsType[*UncountedError](err); !ok || failure.Sequence != "1" && failure.Sequence != "2" {
 		t.Errorf("got %v, want a failure from 2 on", err)
 	}
 	for _, sequence := range []string{"", "12a", strings.Repeat("1", 41)} {

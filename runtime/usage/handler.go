@@ -30,7 +30,7 @@ func (a *Aggregator) HandleLambda(ctx context.Context, event events.DynamoDBEven
 			if failed := a.Add(ctx, lambdaShard, records); failed != nil {
 				return failedFrom(failed)
 			}
-			return failedFrom(&Failure{Sequence: rec.Sequence, Err: err})
+			return failedFrom(&UncountedError{Sequence: rec.Sequence, Err: err})
 		}
 	}
 	if err := a.Add(ctx, lambdaShard, records); err != nil {
@@ -41,7 +41,7 @@ func (a *Aggregator) HandleLambda(ctx context.Context, event events.DynamoDBEven
 
 // failedFrom tells Lambda where to go on. Without a sequence number there is no such place: the whole batch goes again.
 func failedFrom(err error) (events.DynamoDBEventResponse, error) {
-	failure, ok := errors.AsType[*Failure](err)
+	failure, ok := errors.AsType[*UncountedError](err)
 	if !ok || failure.Sequence == "" {
 		return events.DynamoDBEventResponse{}, err
 	}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestEvent adds up the batch that lies beside the program: a call, its settle for more, another call, and what that gave back.
+func TestEvent(t *testing.T) {
+	var out strings.Builder
+	if err := run(t.Context(), "event.json", &out); err != nil {
+		t.Fatal(err)
+	}
+	want := `user-123 gpt-4#day#2026-11-19: calls 3, rpm 2000, tpm 2400000
+user-123 gpt-4#hour#2026-11-19T14: calls 3, rpm 2000, tpm 2700000
+user-123 gpt-4#hour#2026-11-19T15: calls 0, tpm -300000
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	t.Setenv("SLUICE_TABLE", "")
+	file := filepath.Join(t.TempDir(), "event.json")
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for event, want := range map[string]string{
+		"":          "SLUICE_TABLE is not set: name the table; or pass -event to try a batch here",
+		file:        file + " is no event of a table's stream: unexpected end of JSON input",
+		"none.json": "open none.json: no such file or directory",
+	} {
+		if err := run(t.Context(), event, new(strings.Builder)); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", event, err, want)
+		}
+	}
+}
+
+// TestBuild: it builds for Lambda's arm64.
+func TestBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the go command: not with -short")
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(t.TempDir(), "bootstrap"), ".")
+	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
