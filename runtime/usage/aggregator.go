@@ -33,7 +33,8 @@ type Config struct {
 	Extract Extract
 	// Keep is for how long windows are kept after they end; 0 is the default: 35 days for hours, 400 for days.
 	Keep map[Span]time.Duration
-	// Poisoned is told of each record that cannot be read. Where it fails, the batch fails from that record on.
+	// Poisoned is told of each record that cannot be read, again if that is delivered again. Where it fails, the batch fails
+	// from that record on.
 	Poisoned func(context.Context, Poison) error
 	// Writers is how many windows are written at once; 0 is 8.
 	Writers int
