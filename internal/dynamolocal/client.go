@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
@@ -22,16 +21,19 @@ const (
 	idleConnections = 128
 )
 
-// Client returns a new client of the engine, with an HTTP transport of its own. Region and credentials are made up: the
-// engine takes any.
+// Client returns a new client of the engine, with an HTTP transport of its own, which Stop closes. Region and credentials are
+// made up: the engine takes any.
 func (s *Server) Client() *dynamodb.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one, by its documentation
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = idleConnections, idleConnections
+	s.mu.Lock()
+	s.transports = append(s.transports, transport)
+	s.mu.Unlock()
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(s.endpoint),
 		Region:       "us-east-1",
 		Credentials:  credentials.NewStaticCredentialsProvider("sluice", "sluice", ""),
-		HTTPClient: awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
-		}),
+		HTTPClient:   &http.Client{Transport: transport},
 	})
 }
 

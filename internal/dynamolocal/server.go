@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -45,6 +46,9 @@ type Server struct {
 	endpoint string
 	process  *process // nil when somebody else started the engine
 	stop     func() error
+
+	mu         sync.Mutex
+	transports []*http.Transport // of its clients
 }
 
 // Start starts an engine with no tables and returns once it answers. ctx bounds the start alone: the engine then runs
@@ -151,5 +155,13 @@ func (s *Server) Exited() <-chan struct{} {
 }
 
 // Stop ends the engine and returns once its process is gone; an error says that it had died before, and what it printed.
-// For an engine that somebody else started, Stop does nothing. A second call returns what the first did.
-func (s *Server) Stop() error { return s.stop() }
+// For an engine that somebody else started, Stop closes the connections of its clients alone. A second call returns what the
+// first did.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.transports {
+		t.CloseIdleConnections()
+	}
+	return s.stop()
+}
