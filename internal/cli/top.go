@@ -48,7 +48,7 @@ func (c topCommand) Run(ctx context.Context, p Program) error {
 		return err
 	}
 	if c.Watch {
-		return c.watch(ctx, p, client, time.After) //nolint:forbidigo // the command has no Clock
+		return c.watch(ctx, p, client, time.After)
 	}
 	b, err := c.read(ctx, p, client)
 	if err != nil {
@@ -160,13 +160,13 @@ func (c topCommand) watch(ctx context.Context, p Program, client *dynamodb.Clien
 	}
 	for {
 		b, err := c.read(ctx, p, client)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return err
+		if err == nil {
+			err = c.draw(p.Stdout, b, client, every)
 		}
-		if err := c.draw(p.Stdout, b, client, every); err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		select {

@@ -79,7 +79,7 @@ func (b *board) place(r topRow) {
 	if len(b.Rows) == b.most && nearer(r, b.Rows[b.most-1]) > 0 {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(b.Rows, r, func(there, r topRow) int { return nearer(there, r) })
+	at, _ := slices.BinarySearchFunc(b.Rows, r, nearer)
 	b.Rows = slices.Insert(b.Rows, at, r)
 	b.Rows = b.Rows[:min(len(b.Rows), b.most)]
 }
