@@ -144,13 +144,10 @@ func (c topCommand) lacking(b *board, client *dynamodb.Client) error {
 	text := fmt.Sprintf("no bucket of %s in table %s (%s): never used, expired since, or another name, table or region is meant",
 		which, c.Table, place(client))
 	if b.others > 0 {
-		text += fmt.Sprintf("; %s %s", count(b.others), becomesBuckets)
+		text += "; apart from " + of(b.others, "per-limit item") + ", of which `sluice migrate` or the next acquire makes buckets"
 	}
 	return errors.New(text)
 }
-
-// becomesBuckets is becomesBucket of many.
-const becomesBuckets = "per-limit items are listed, which become buckets by their next acquire or by `sluice migrate`"
 
 // watch draws the list until ctx is over, which is how it ends.
 func (c topCommand) watch(ctx context.Context, p Program, client *dynamodb.Client, after func(time.Duration) <-chan time.Time) error {

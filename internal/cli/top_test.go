@@ -217,7 +217,7 @@ func TestTopOfNothing(t *testing.T) {
 		"GSI2PK": codec.S("RESOURCE#gpt-4"), "GSI2SK": codec.S("BUCKET#user-1#rpm"),
 	})
 	r.run("top gpt-4 --json", 1, "", "sluice: no bucket of gpt-4"+none+
-		"; 1 per-limit items are listed, which become buckets by their next acquire or by `sluice migrate`\n")
+		"; apart from 1 per-limit item, of which `sluice migrate` or the next acquire makes buckets\n")
 	r.put("user-1", 0, 0)
 	r.run("top gpt-4 --kind project", 1, "", "sluice: no bucket of gpt-4 for kind project"+none+"\n")
 	r.run("top gpt-4 --limit rps", 1, "", "sluice: no bucket of gpt-4 has a limit rps: they have rpm, tpm\n")

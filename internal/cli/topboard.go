@@ -125,7 +125,10 @@ func (b *board) write(w io.Writer, bar bar) error {
 	if err := texttable.Write(w, "", "lllrrrl", rows); err != nil {
 		return err
 	}
-	took := time.Duration(b.Seconds * float64(time.Second)).Round(100 * time.Millisecond)
+	took := time.Duration(b.Seconds * float64(time.Second))
+	if took = took.Round(time.Millisecond); took > time.Second {
+		took = took.Round(100 * time.Millisecond)
+	}
 	_, err := fmt.Fprintf(w, "%s read in %s, for %s read units\n", of(b.Buckets, "bucket"), span(took), units(b.ReadUnits))
 	return err
 }
