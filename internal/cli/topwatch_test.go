@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -153,5 +154,29 @@ func TestTopProgress(t *testing.T) {
 	p.end()
 	if out.String() != "" {
 		t.Errorf("%q of what took no time", out.String())
+	}
+}
+
+// TestTopRowsOfAnyNumbers: whatever an item has, it has a place, and the greater share is ahead.
+func TestTopRowsOfAnyNumbers(t *testing.T) {
+	rows := []topRow{ // as they are to be
+		{Available: math.MinInt64, Burst: 1},
+		{Available: math.MinInt64, Burst: 1e15},
+		{Available: -1, Burst: 1e15},
+		{Entity: "none", Burst: 0},
+		{Entity: "none", Burst: math.MaxInt64, Limit: "x"},
+		{Available: 1, Burst: math.MaxInt64},
+		{Available: 1, Burst: 1e15},
+		{Available: 1, Burst: 3},
+		{Available: 1, Burst: 1},
+	}
+	want := []uint64{20, 20, 20, 20, 20, 19, 19, 13, 0}
+	for i, r := range rows {
+		if got := min(r.parts(20), 20); got != want[i] {
+			t.Errorf("%+v: %d of 20 parts, want %d", r, got, want[i])
+		}
+		if i > 0 && nearer(rows[i-1], r) >= 0 {
+			t.Errorf("%+v is not ahead of %+v", rows[i-1], r)
+		}
 	}
 }
