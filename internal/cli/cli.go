@@ -32,6 +32,7 @@ type grammar struct {
 	Init     initCommand     `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
 	Table    tableCommand    `cmd:"" help:"Create or check the DynamoDB table."`
 	Peek     peekCommand     `cmd:"" help:"Show what a bucket has left. Changes nothing."`
+	Top      topCommand      `cmd:"" help:"List a resource's buckets, nearest to their limits first. Changes nothing."`
 	Entity   entityCommand   `cmd:"" help:"Say which entity belongs to which, where calls look that up."`
 	Override overrideCommand `cmd:"" help:"Change the limits of an entity or a kind, without a deployment."`
 	Reset    resetCommand    `cmd:"" help:"Fill a bucket up."`

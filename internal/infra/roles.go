@@ -82,7 +82,7 @@ func roles() []role {
 				On:      table,
 			},
 			{
-				Sid: "Lists", Why: "sluice entity children, sluice override list.",
+				Sid: "Lists", Why: "sluice entity children, sluice override list, sluice top.",
 				Actions: []string{"Query"}, On: indexes,
 			},
 		}},
@@ -114,7 +114,7 @@ func roles() []role {
 				Actions: []string{"GetItem", "BatchGetItem", "Query", "Scan"}, On: table,
 			},
 			{
-				Sid: "Lists", Why: "sluice entity children, sluice override list.",
+				Sid: "Lists", Why: "sluice entity children, sluice override list, sluice top.",
 				Actions: []string{"Query"}, On: indexes,
 			},
 		}},

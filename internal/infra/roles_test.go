@@ -166,6 +166,7 @@ func look(sluice func(exit int, line string)) {
 	sluice(0, "table check")
 	sluice(0, "peek user-1 gpt-4")
 	sluice(0, "peek user-2 gpt-4") // who has no bucket
+	sluice(0, "top gpt-4")
 	sluice(0, "entity show user-1")
 	sluice(0, "entity children project-7")
 	sluice(0, "override get user-1 gpt-4")

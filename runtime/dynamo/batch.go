@@ -63,6 +63,34 @@ func batchGet(ctx context.Context, api API, table string, keys []codec.Item, con
 	return b, nil
 }
 
+// batchRead reads up to batchMost distinct keys by as many calls as that takes: what DynamoDB leaves over, being short of
+// throughput, is asked for again.
+func batchRead(ctx context.Context, api API, p *patience, keys []codec.Item, consistent bool) (batch, error) {
+	all := batch{items: make(map[primaryKey]codec.Item, len(keys))}
+	for left := keys; len(left) > 0; {
+		err := p.call(ctx, func() error {
+			b, err := batchGet(ctx, api, p.table, left, consistent)
+			if err != nil {
+				return err
+			}
+			maps.Copy(all.items, b.items)
+			all.units += b.units
+			stuck := len(b.left) == len(left)
+			if left = b.left; stuck {
+				return &types.ProvisionedThroughputExceededException{Message: aws.String("no key of the batch was read")}
+			}
+			return nil
+		})
+		if err != nil {
+			return batch{}, err
+		}
+		if len(left) > 0 {
+			p.pause(ctx, 1)
+		}
+	}
+	return all, nil
+}
+
 var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
 
 // batch reads keys for the legs, into items. It returns the keys that were left over; the outcome is that of a write.

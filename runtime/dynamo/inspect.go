@@ -41,7 +41,12 @@ func inspect(
 	if len(out.Item) == 0 {
 		return nil, nil
 	}
-	d := codec.Decoder{Item: out.Item}
+	return decodeAny(entity, resource, out.Item)
+}
+
+// decodeAny reads a bucket's item without a schema: its limits are Extra. It fails with a *runtime.SetupError.
+func decodeAny(entity, resource string, item codec.Item) (*bucket.Image, error) {
+	d := codec.Decoder{Item: item}
 	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(ttlAttribute), Op: d.Text("op"), Extra: d.Extra()}
 	if err := d.Err(); err != nil {
 		return nil, malformed(entity, resource, err)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -61,26 +60,11 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[primaryKey]codec.Item, error) {
 	items := make(map[primaryKey]codec.Item, len(keys))
 	for chunk := range slices.Chunk(keys, batchMost) {
-		for left := chunk; len(left) > 0; {
-			err := o.patience.call(ctx, func() error {
-				b, err := batchGet(ctx, o.api, o.table, left, true)
-				if err != nil {
-					return err
-				}
-				maps.Copy(items, b.items)
-				stuck := len(b.left) == len(left)
-				if left = b.left; stuck {
-					return &types.ProvisionedThroughputExceededException{Message: aws.String("no key of the batch was read")}
-				}
-				return nil
-			})
-			if err != nil {
-				return nil, err
-			}
-			if len(left) > 0 { // DynamoDB is short of throughput
-				o.patience.pause(ctx, 1)
-			}
+		b, err := batchRead(ctx, o.api, &o.patience, chunk, true)
+		if err != nil {
+			return nil, err
 		}
+		maps.Copy(items, b.items)
 	}
 	return items, nil
 }

@@ -262,7 +262,7 @@ resource "aws_iam_policy" "admin" {
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:Query", "dynamodb:Scan"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice entity children, sluice override list.
+      # sluice entity children, sluice override list, sluice top.
       {
         Sid      = "Lists"
         Effect   = "Allow"
@@ -336,7 +336,7 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice entity children, sluice override list.
+      # sluice entity children, sluice override list, sluice top.
       {
         Sid      = "Lists"
         Effect   = "Allow"

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+type topCommand struct {
+	connection
+
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+
+	Limit *string        `placeholder:"LIMIT" help:"List this limit alone."`
+	Kind  *string        `placeholder:"KIND" help:"List entities of this kind alone, as in user; others are not read."`
+	Most  int            `default:"20" help:"How many rows to print, 1 to 1000."`
+	JSON  bool           `name:"json" help:"Print the list as JSON, in millitokens."`
+	Watch bool           `help:"Draw the list again and again, on a terminal, until Ctrl-C."`
+	Every *time.Duration `placeholder:"2s" help:"With --watch: how long to wait before it is read again, 100ms or more. The default is 2s."`
+}
+
+// Help says what it reads.
+func (topCommand) Help() string {
+	return "Each row is a limit of a bucket, by the share of its burst that is used: debt, above 100%, comes first. " +
+		"Buckets that nobody has used for long have expired, are full, and are not listed.\n\n" +
+		"All buckets of the resource are read, or of --kind, one call after the other: about half a read unit each, every time that " +
+		"--watch draws. Nothing is consumed of a limit. The list may be a moment behind.\n\n" +
+		"Example: sluice top gpt-4 --limit tpm --kind user"
+}
+
+// Run reads the buckets and prints those that are nearest to their limits. It needs no schema: the items have the numbers.
+func (c topCommand) Run(ctx context.Context, p Program) error {
+	screen := p.screen()
+	if err := c.check(screen); err != nil {
+		return err
+	}
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	if c.Watch {
+		return c.watch(ctx, p, client, time.After)
+	}
+	b, err := c.read(ctx, p, client)
+	if err != nil {
+		return err
+	}
+	if err := c.lacking(b, client); err != nil {
+		return err
+	}
+	if c.JSON {
+		text, err := json.MarshalIndent(b, "", "  ")
+		if err != nil {
+			return err
+		}
+		p.say("%s\n", text)
+	} else if err := b.write(p.Stdout, barOf(screen)); err != nil {
+		return err
+	}
+	return b.wrong()
+}
+
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// check holds the arguments against what there can be, and each other. screen says that results go to a terminal.
+func (c topCommand) check(screen bool) error {
+	text := ""
+	switch {
+	case !resourceForm.MatchString(c.Resource):
+		text = fmt.Sprintf("resource %q: want its name in limits.yaml, as in gpt-4", c.Resource)
+	case c.Limit != nil && !nameForm.MatchString(*c.Limit):
+		text = fmt.Sprintf("--limit %q: want a limit's name, as in rpm; without --limit all are listed", *c.Limit)
+	case c.Kind != nil && !nameForm.MatchString(*c.Kind):
+		text = fmt.Sprintf("--kind %q: want a kind in limits.yaml, as in user; without --kind all are listed", *c.Kind)
+	case c.Most < 1 || c.Most > 1000:
+		text = fmt.Sprintf("--most %d: want 1 to 1000", c.Most)
+	case c.Every != nil && !c.Watch:
+		text = "--every is about --watch: pass both"
+	case c.Every != nil && *c.Every < 100*time.Millisecond:
+		text = fmt.Sprintf("--every %v: want 100ms or more", *c.Every)
+	case c.Watch && c.JSON:
+		text = "--watch draws for people, --json is for programs: pass one"
+	case c.Watch && !screen:
+		text = "--watch needs a terminal to draw on: leave it out where the output goes elsewhere"
+	}
+	if text == "" {
+		return nil
+	}
+	return usageError{text}
+}
+
+// screen reports that results go to a terminal.
+func (p Program) screen() bool {
+	out, ok := p.Stdout.(*checkedWriter)
+	return ok && isTerminal(out.w)
+}
+
+// read reads all buckets and keeps the rows that are to be printed. A bucket counts as it is when it is read.
+func (c topCommand) read(ctx context.Context, p Program, client *dynamodb.Client) (*board, error) {
+	b := &board{Table: c.Table, Resource: c.Resource, Rows: []topRow{}, most: c.Most, seen: map[string]bool{}}
+	kind := ""
+	if c.Kind != nil {
+		kind = *c.Kind
+	}
+	if c.Limit != nil {
+		b.only = *c.Limit
+	}
+	began := p.Now()
+	progress := topProgress{w: p.Stderr, terminal: isTerminal(p.Stderr), began: began, next: began.Add(time.Second)}
+	defer progress.end()
+	for page, err := range dynamo.Buckets(ctx, client, c.Table, c.Resource, kind) {
+		if err != nil {
+			return nil, explain(client, err)
+		}
+		now := p.Now()
+		b.add(page, now.UnixMilli())
+		progress.show(now, b.Buckets)
+	}
+	b.Seconds = p.Now().Sub(began).Seconds()
+	return b, nil
+}
+
+// lacking is the error for a list that has nothing to print.
+func (c topCommand) lacking(b *board, client *dynamodb.Client) error {
+	switch {
+	case len(b.Rows) > 0 || b.malformed > 0:
+		return nil
+	case b.Buckets > 0:
+		return fmt.Errorf("no bucket of %s has a limit %s: they have %s", c.Resource, b.only, strings.Join(b.names(), ", "))
+	}
+	which := c.Resource
+	if c.Kind != nil {
+		which += " for kind " + *c.Kind
+	}
+	text := fmt.Sprintf("no bucket of %s in table %s (%s): never used, expired since, or another name, table or region is meant",
+		which, c.Table, place(client))
+	if b.others > 0 {
+		text += "; apart from " + of(b.others, "per-limit item") + ", of which `sluice migrate` or the next acquire makes buckets"
+	}
+	return errors.New(text)
+}
+
+// watch draws the list until ctx is over, which is how it ends.
+func (c topCommand) watch(ctx context.Context, p Program, client *dynamodb.Client, after func(time.Duration) <-chan time.Time) error {
+	every := 2 * time.Second
+	if c.Every != nil {
+		every = *c.Every
+	}
+	for {
+		b, err := c.read(ctx, p, client)
+		if err == nil {
+			err = c.draw(p.Stdout, b, client, every)
+		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-after(every):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// clearScreen takes a terminal back to its first line and empties it.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// draw puts b in place of what is on the terminal, by one write, or it would flicker. A list that has nothing to print now may have
+// some the next time.
+func (c topCommand) draw(w io.Writer, b *board, client *dynamodb.Client, every time.Duration) error {
+	var text strings.Builder
+	text.WriteString(clearScreen)
+	if err := c.lacking(b, client); err != nil {
+		text.WriteString(err.Error() + "\n")
+	} else if err := b.write(&text, barOf(true)); err != nil {
+		return err
+	}
+	if b.malformed > 0 {
+		text.WriteString(of(b.malformed, "bucket") + " malformed: without --watch they are named\n")
+	}
+	fmt.Fprintf(&text, "again every %s, until Ctrl-C\n", span(every))
+	_, err := io.WriteString(w, text.String())
+	return err
+}

@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+// board is what sluice top has found: of all buckets that it was told of, it keeps the rows that are to be printed.
+type board struct {
+	Table     string   `json:"table"`
+	Resource  string   `json:"resource"`
+	Buckets   int      `json:"buckets"` // looked at
+	ReadUnits float64  `json:"read_units"`
+	Seconds   float64  `json:"seconds"`
+	Rows      []topRow `json:"rows"` // nearest to their limits first
+
+	most      int
+	only      string // a limit; empty for all
+	others    int    // entries of the index that are no bucket
+	malformed int
+	errs      []error         // of the first malformed ones
+	seen      map[string]bool // names of limits
+}
+
+// topRow is a limit of a bucket as it was when it was read.
+type topRow struct {
+	Entity    string  `json:"entity"`
+	Limit     string  `json:"limit"`
+	Used      float64 `json:"used"` // share of the burst: above 1 in debt
+	Available int64   `json:"available_milli"`
+	Burst     int64   `json:"burst_milli"`
+	FullIn    int64   `json:"full_in_ms"`
+}
+
+// add puts the buckets of page, as they are at now (ms), in their places.
+func (b *board) add(page dynamo.BucketPage, now int64) {
+	b.Buckets += len(page.Buckets)
+	b.ReadUnits += page.ReadUnits
+	b.others += page.Others
+	b.malformed += len(page.Malformed)
+	b.errs = append(b.errs, page.Malformed[:min(len(page.Malformed), first-len(b.errs))]...)
+	for _, stored := range page.Buckets {
+		for _, l := range stored.Extra {
+			b.seen[l.Name] = true
+			if b.only == "" || b.only == l.Name {
+				b.place(rowOf(stored.Entity, l, stored.Refilled, now))
+			}
+		}
+	}
+}
+
+// rowOf returns the row of a limit at now (ms).
+func rowOf(entity string, l bucket.Named, refilled, now int64) topRow {
+	r := topRow{
+		Entity: entity, Limit: l.Name,
+		Available: bucket.Available(l.Balance, refilled, now), Burst: l.Burst,
+		FullIn: bucket.RetryAfter(l.Balance, refilled, now, l.Burst).Milliseconds(),
+	}
+	used, burst := r.share()
+	r.Used = float64(used) / float64(burst)
+	return r
+}
+
+// place keeps r, if it is among the first, and drops who is not any more. Most rows are compared with the last one alone.
+func (b *board) place(r topRow) {
+	if len(b.Rows) == b.most && nearer(r, b.Rows[b.most-1]) > 0 {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(b.Rows, r, nearer)
+	b.Rows = slices.Insert(b.Rows, at, r)
+	b.Rows = b.Rows[:min(len(b.Rows), b.most)]
+}
+
+// share returns how much is used of how large a burst: all, of one of 0.
+func (r topRow) share() (used, burst uint64) {
+	if r.Burst <= 0 {
+		return 1, 1
+	}
+	return uint64(bucket.Sub(r.Burst, r.Available)), uint64(r.Burst)
+}
+
+// nearer compares rows by the share that is used, exactly, the greater one first; then by name.
+func nearer(x, y topRow) int {
+	xUsed, xBurst := x.share()
+	yUsed, yBurst := y.share()
+	xHigh, xLow := bits.Mul64(xUsed, yBurst)
+	yHigh, yLow := bits.Mul64(yUsed, xBurst)
+	return cmp.Or(cmp.Compare(yHigh, xHigh), cmp.Compare(yLow, xLow), strings.Compare(x.Entity, y.Entity), strings.Compare(x.Limit, y.Limit))
+}
+
+// names returns the names of limits that buckets have.
+func (b *board) names() []string { return slices.Sorted(maps.Keys(b.seen)) }
+
+// wrong is the error for malformed buckets: each of the first, and how many there are.
+func (b *board) wrong() error {
+	errs := slices.Clone(b.errs)
+	if more := b.malformed - len(errs); more > 0 {
+		errs = append(errs, fmt.Errorf("sluice: and %s more are malformed", count(more)))
+	}
+	return errors.Join(errs...)
+}
+
+// write prints the rows and what it took to find them.
+func (b *board) write(w io.Writer, bar bar) error {
+	rows := [][]string{{"ENTITY", "LIMIT", "", "USED", "AVAILABLE", "BURST", "FULL IN"}}
+	for _, r := range b.Rows {
+		rows = append(rows, []string{
+			r.Entity, r.Limit, bar.of(r.parts(barWidth)), strconv.FormatUint(r.parts(100), 10) + "%",
+			tokens(r.Available), tokens(r.Burst), fullIn(time.Duration(r.FullIn) * time.Millisecond),
+		})
+	}
+	if err := texttable.Write(w, "", "lllrrrl", rows); err != nil {
+		return err
+	}
+	took := time.Duration(b.Seconds * float64(time.Second))
+	if took = took.Round(time.Millisecond); took > time.Second {
+		took = took.Round(100 * time.Millisecond)
+	}
+	_, err := fmt.Fprintf(w, "%s read in %s, for %s read units\n", of(b.Buckets, "bucket"), span(took), units(b.ReadUnits))
+	return err
+}
+
+// parts returns how many of n parts of the burst are used, rounded down: all of them are only where nothing is left.
+func (r topRow) parts(n uint64) uint64 {
+	used, burst := r.share()
+	high, low := bits.Mul64(used, n)
+	if high >= burst {
+		return math.MaxUint64
+	}
+	parts, _ := bits.Div64(high, low, burst)
+	return parts
+}
+
+// units writes read units, of which there are halves.
+func units(n float64) string {
+	text := texttable.Count(int64(n))
+	if n != math.Trunc(n) {
+		text += ".5"
+	}
+	return text
+}
+
+const barWidth = 20
+
+// bar is what bars are made of.
+type bar struct{ used, left string }
+
+// barOf returns what can be written: on a terminal blocks, elsewhere plain text.
+func barOf(screen bool) bar {
+	if screen {
+		return bar{"█", "░"}
+	}
+	return bar{"#", "-"}
+}
+
+// of returns a bar of which so many parts are used.
+func (b bar) of(parts uint64) string {
+	n := int(min(parts, barWidth))
+	return strings.Repeat(b.used, n) + strings.Repeat(b.left, barWidth-n)
+}

@@ -1,0 +1,205 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// crowded puts buckets of users and of a project, and returns their entities in the order of the index.
+func (e *engine) crowded(t testing.TB, users int) (entities []string) {
+	t.Helper()
+	add := func(entity string) {
+		b := limits.GPT4Bucket{
+			Entity: entity, Refilled: t0, Op: "op", TTL: t0/1000 + 120,
+			RPM: bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: int64(len(entities)) * 1000},
+			TPM: bucket.Balance{Limit: bucket.Per(10_000, time.Minute).WithBurst(15_000), Tokens: -1000},
+		}
+		e.put(t, b.MarshalItem())
+		entities = append(entities, entity)
+	}
+	add("project-7")
+	for i := range users {
+		add(fmt.Sprintf("user-%03d", i))
+	}
+	other := limits.EmbeddingsBucket{Entity: "project-7"}
+	e.put(t, other.MarshalItem())
+	return entities
+}
+
+// lister lists the buckets of gpt-4, with pauses that take no time.
+func (e *engine) lister(api API) *lister {
+	l := &lister{api, newPatience(e.table), "gpt-4"}
+	l.patience.after = e.clock.After
+	return l
+}
+
+// listed is what a list came to.
+type listed struct {
+	entities  []string
+	malformed []error
+	others    int
+	units     float64
+}
+
+// all reads a list to its end.
+func all(t testing.TB, l *lister, kind string) (got listed) {
+	t.Helper()
+	for page, err := range l.list(t.Context(), kind) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Buckets) > batchMost {
+			t.Errorf("a page of %d buckets", len(page.Buckets))
+		}
+		for _, b := range page.Buckets {
+			got.entities = append(got.entities, b.Entity)
+		}
+		got.malformed = append(got.malformed, page.Malformed...)
+		got.others += page.Others
+		got.units += page.ReadUnits
+	}
+	return got
+}
+
+// TestBuckets lists what there is, once each and as Inspect reads it, over pages of the index and batches of items.
+func TestBuckets(t *testing.T) {
+	e := newEngine(t)
+	want := e.crowded(t, 2*batchMost+20)
+	for _, most := range []int32{1000, batchMost, 70} {
+		if got := all(t, e.lister(&pages{API: e.client, most: most}), ""); !slices.Equal(got.entities, want) || got.malformed != nil || got.others != 0 {
+			t.Errorf("in pages of %d: %+v\nwant %q", most, got, want)
+		}
+	}
+	if got := all(t, e.lister(e.client), "user"); !slices.Equal(got.entities, want[1:]) {
+		t.Errorf("users: %q\nwant %q", got.entities, want[1:])
+	}
+	if got := all(t, e.lister(e.client), "use"); got.entities != nil {
+		t.Errorf("kind use has %q", got.entities)
+	}
+	for page, err := range Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range page.Buckets {
+			inspected, err := Inspect(t.Context(), e.client, e.table, b.Entity, "gpt-4")
+			if diff := cmp.Diff(inspected, b.Image); err != nil || diff != "" {
+				t.Errorf("%s: %v, inspected (-) and listed (+):\n%s", b.Entity, err, diff)
+			}
+		}
+		break // which ends the list, or the iterator panics
+	}
+}
+
+// TestBucketsCost: what the doc comment says, of 221 buckets.
+func TestBucketsCost(t *testing.T) {
+	e := newEngine(t)
+	want := e.crowded(t, 2*batchMost+20)
+	got := all(t, e.lister(e.client), "")
+	index := got.units - float64(len(want))/2
+	if perEntry := index / float64(len(want)); index <= 0 || perEntry > 0.02 {
+		t.Errorf("%v units for %d buckets, %v for each entry of the index, want up to 0.02", got.units, len(want), perEntry)
+	}
+}
+
+// hasty is an API that does something ahead of each batch.
+type hasty struct {
+	API
+	before func()
+}
+
+func (h hasty) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	h.before()
+	return h.API.BatchGetItem(ctx, in, opts...)
+}
+
+// TestBucketsGone: what the index still has and the table has not is left out.
+func TestBucketsGone(t *testing.T) {
+	e := newEngine(t)
+	want := e.crowded(t, 2)
+	gone := func() {
+		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: bucketItemKey("user-000", "gpt-4")}); err != nil {
+			t.Error(err)
+		}
+	}
+	got := all(t, e.lister(hasty{e.client, gone}), "")
+	if !slices.Equal(got.entities, []string{want[0], want[2]}) || got.malformed != nil || got.others != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestBucketsBeside: per-limit items stand under the same key of the index, with the bucket's own sort key or another, and are none.
+// One that is malformed does not hide the others.
+func TestBucketsBeside(t *testing.T) {
+	e := newEngine(t)
+	want := e.crowded(t, 2)
+	for _, limit := range []string{"rpm", "tpm"} {
+		for _, at := range []string{"BUCKET#user-000", "BUCKET#user-000#" + limit, "ITEM#" + limit} {
+			e.put(t, codec.Item{
+				"PK": codec.S("ENTITY#user-000"), "SK": codec.S("#BUCKET#gpt-4#" + limit + "#" + at),
+				"GSI2PK": codec.S("RESOURCE#gpt-4"), "GSI2SK": codec.S(at),
+			})
+		}
+	}
+	bad := limits.GPT4Bucket{Entity: "user-999"}
+	item := bad.MarshalItem()
+	item["rf"] = codec.S("yesterday")
+	e.put(t, item)
+	got := all(t, e.lister(e.client), "")
+	if !slices.Equal(got.entities, want) || got.others != 4 || len(got.malformed) != 1 {
+		t.Fatalf("%+v, want %q, 4 others, 1 malformed", got, want)
+	}
+	wantText(t, got.malformed[0], "sluice: the bucket of user-999 on gpt-4 is malformed: attribute rf: of type S, want an integer of 64 bits; "+
+		"mend or delete the item: a missing bucket is a full one")
+}
+
+// TestBucketsUnprocessed: what DynamoDB leaves over is asked for again, and not for ever.
+func TestBucketsUnprocessed(t *testing.T) {
+	e, memory := newFaulty(t)
+	want := e.crowded(t, batchMost+20)
+	memory.Faults().Unprocessed(0.5)
+	if got := all(t, e.lister(e.client), ""); !slices.Equal(got.entities, want) {
+		t.Errorf("listed %q\nwant %q", got.entities, want)
+	}
+	memory.Faults().Unprocessed(1)
+	for _, err := range e.lister(e.client).list(t.Context(), "") {
+		wantText(t, err, "sluice: table "+e.table+": store unavailable after 10 attempts: "+
+			"ProvisionedThroughputExceededException: no key of the batch was read")
+	}
+}
+
+// TestBucketsWithoutIndex says of a table what CheckTable does.
+func TestBucketsWithoutIndex(t *testing.T) {
+	e := newEngine(t)
+	e.table = dynamotest.Table(t, e.client, func(name string) *dynamodb.CreateTableInput {
+		in := Table(name)
+		in.GlobalSecondaryIndexes = in.GlobalSecondaryIndexes[:1]
+		in.AttributeDefinitions = slices.DeleteFunc(in.AttributeDefinitions, func(a types.AttributeDefinition) bool {
+			return strings.HasPrefix(aws.ToString(a.AttributeName), "GSI2")
+		})
+		return in
+	})
+	var got error
+	for _, err := range Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
+		got = errors.Join(got, err)
+	}
+	wantText(t, got, "sluice: table "+e.table+": index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY")
+	if _, ok := errors.AsType[*runtime.SetupError](got); !ok {
+		t.Errorf("%T is no *runtime.SetupError", got)
+	}
+}

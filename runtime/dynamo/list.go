@@ -1,0 +1,131 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// BucketPage is what Buckets has read since the page before.
+type BucketPage struct {
+	Buckets   []StoredBucket // sorted by entity
+	Malformed []error        // a *runtime.SetupError for each item that cannot be a bucket
+	Others    int            // what the index has besides: per-limit items, which are not read
+	ReadUnits float64
+}
+
+// StoredBucket is a bucket as Inspect reads it: its limits are Extra, by name.
+type StoredBucket struct {
+	Entity string // as stored: user-123
+	*bucket.Image
+}
+
+// Buckets lists the buckets of resource, through the index GSI2 and without a schema: those of entities of kind alone, or of
+// all where it is empty. Pages have up to 100 buckets and come in the order of entities. It ends with the first error: a
+// *runtime.SetupError, also where the table lacks the index, or a *runtime.UnavailableError when DynamoDB does not answer.
+//
+// Nothing is changed. A bucket costs half a read unit for each 4 KB of it, of which it mostly has less than one, and its
+// entry in the index a fiftieth of a unit or less: a list of 100,000 takes some 51,000 units, one call after the other. No
+// read is consistent: a bucket may be as it was a moment ago, a new one may be missing, and one that is gone is left out.
+func Buckets(ctx context.Context, client API, table, resource, kind string) iter.Seq2[BucketPage, error] {
+	l := lister{client, newPatience(table), resource}
+	return l.list(ctx, kind)
+}
+
+// lister reads the buckets of one resource.
+type lister struct {
+	api      API
+	patience patience
+	resource string
+}
+
+// list is Buckets.
+func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, error] {
+	prefix := "BUCKET#"
+	if kind != "" {
+		prefix += kind + "-"
+	}
+	return func(yield func(BucketPage, error) bool) {
+		for found, err := range queryPages(ctx, l.api, &l.patience, indexes()[1], "RESOURCE#"+l.resource, prefix) {
+			if err != nil {
+				yield(BucketPage{}, l.explain(ctx, err))
+				return
+			}
+			if !l.read(ctx, found, yield) {
+				return
+			}
+		}
+	}
+}
+
+// read yields the buckets that a page of the index names, at least one page of them. It reports whether to go on.
+func (l *lister) read(ctx context.Context, found queryPage, yield func(BucketPage, error) bool) bool {
+	next := BucketPage{ReadUnits: found.units}
+	var entities []string
+	for _, entry := range found.items {
+		key := primaryKeyOf(entry)
+		if entity, ok := strings.CutPrefix(key.hash, entityPrefix); ok && key == primaryKeyOf(bucketItemKey(entity, l.resource)) {
+			entities = append(entities, entity)
+		}
+	}
+	next.Others = len(found.items) - len(entities)
+	for chunk := range slices.Chunk(entities, batchMost) {
+		if err := l.batch(ctx, chunk, &next); err != nil {
+			yield(BucketPage{}, err)
+			return false
+		}
+		if !yield(next, nil) {
+			return false
+		}
+		next = BucketPage{}
+	}
+	return len(entities) > 0 || yield(next, nil)
+}
+
+// batch reads the buckets of up to batchMost entities into p.
+func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) error {
+	keys := make([]codec.Item, len(entities))
+	for i, entity := range entities {
+		keys[i] = bucketItemKey(entity, l.resource)
+	}
+	got, err := batchRead(ctx, l.api, &l.patience, keys, false)
+	if err != nil {
+		return err
+	}
+	p.ReadUnits += got.units
+	for i, entity := range entities {
+		item := got.items[primaryKeyOf(keys[i])]
+		if item == nil { // gone since
+			continue
+		}
+		if img, err := decodeAny(entity, l.resource, item); err != nil {
+			p.Malformed = append(p.Malformed, err)
+		} else {
+			p.Buckets = append(p.Buckets, StoredBucket{entity, img})
+		}
+	}
+	return nil
+}
+
+// explain returns err, and where DynamoDB has refused the query for the sake of the index, what CheckTable says of that.
+func (l *lister) explain(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "ValidationException" {
+		return err
+	}
+	out, failed := l.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &l.patience.table})
+	if failed != nil {
+		return err
+	}
+	if wrong := append(wrongLayout(out.Table), wrongIndexes(l.patience.table, out.Table)...); len(wrong) > 0 {
+		return errors.Join(wrong...)
+	}
+	return err
+}
