@@ -54,13 +54,13 @@ func (x axis) ticks() (ticks []time.Time) {
 	return ticks
 }
 
-// Short writes a number of tokens for an axis: 12k, 1.5M; below a thousand as it is.
-func Short(tokens float64) string {
+// short writes a number of tokens for an axis: 12k, 1.5M; below a thousand as it is.
+func short(tokens float64) string {
 	for _, unit := range []struct {
 		size float64
 		name string
 	}{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if math.Abs(tokens) >= unit.size {
+		if math.Abs(tokens) >= unit.size*0.999995 { // what is rounded up to it, too
 			return brief(tokens/unit.size) + unit.name
 		}
 	}

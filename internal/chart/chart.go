@@ -41,6 +41,14 @@ func (p Panel) peak() (peak float64) {
 	return peak
 }
 
+// total returns what all bars come to.
+func (p Panel) total() (total float64) {
+	for _, b := range p.Bars {
+		total += b.Tokens
+	}
+	return total
+}
+
 // lowest returns the smallest bar, at most 0.
 func (p Panel) lowest() (lowest float64) {
 	for _, b := range p.Bars {

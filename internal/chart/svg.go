@@ -12,10 +12,10 @@ import (
 // Where things are, in pixels.
 const (
 	width      = 960
-	left       = 84 // of the plot: the numbers of its axis are before it
-	right      = width - 28
-	headHeight = 64
-	panelTop   = 40  // of the plot in its panel: name and legend are above it
+	left       = 84         // of the plot: the numbers of its axis are before it
+	right      = width - 44 // so that the last label of the axis of time fits
+	headHeight = 76
+	panelTop   = 58  // of the plot in its panel: name and legend are above it
 	plotHeight = 150 // of the plot
 	panelSpace = 52  // below the plot: its axis of time
 	widestBar  = 56
@@ -40,6 +40,8 @@ func (c Chart) SVG(w io.Writer) error {
 	s.add(`<rect width="%d" height="%d" fill="#ffffff"/>`, width, height)
 	s.add(`<text x="24" y="36" font-size="19" font-weight="bold">%s</text>`, escape(c.Title))
 	from, to := c.extent()
+	const instant = "2 Jan 2006, 15:04"
+	s.add(`<text x="24" y="58" font-size="13" fill="%s">%s to %s UTC, by %s</text>`, faint, from.Format(instant), to.Format(instant), escape(c.Per))
 	for i, p := range c.Panels {
 		s.panel(c, p, axis{from, to, c.Span}, headHeight+i*(panelTop+plotHeight+panelSpace))
 	}
@@ -52,7 +54,7 @@ func (c Chart) SVG(w io.Writer) error {
 type svg struct{ strings.Builder }
 
 // add adds a line.
-func (s *svg) add(format string, args ...any) { fmt.Fprintf(s, format+"\n", args...) }
+func (s *svg) add(format string, args ...any) { _, _ = fmt.Fprintf(s, format+"\n", args...) }
 
 func escape(text string) string {
 	var b strings.Builder
@@ -69,11 +71,11 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 
 	s.add(`<text x="24" y="%d" font-size="14" font-weight="bold">%s<tspan dx="10" font-size="12" font-weight="normal" fill="%s">tokens per %s</tspan></text>`,
 		y+18, escape(p.Name), faint, escape(c.Per))
-	s.legend(c, p, y+18)
+	s.legend(c, p, y+40)
 	for i := 0; i <= int(math.Round((high-low)/step)); i++ {
 		tokens := low + float64(i)*step
 		s.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1[3]f" stroke="%s"/>`, left, right, at(tokens), grid)
-		s.add(`<text x="%d" y="%.1f" text-anchor="end" fill="%s">%s</text>`, left-8, at(tokens)+4, faint, Short(tokens))
+		s.add(`<text x="%d" y="%.1f" text-anchor="end" fill="%s">%s</text>`, left-8, at(tokens)+4, faint, short(tokens))
 	}
 	for _, b := range p.Bars {
 		from, to := x.at(b.Start), x.at(b.Start.Add(c.Span))
@@ -90,17 +92,17 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 	s.times(x, bottom)
 }
 
-// legend says, at the right, what bars and line are. A line that is out of sight is said to be.
+// legend says, below the panel's name, what bars and line are. A line that is out of sight is said to be.
 func (s *svg) legend(c Chart, p Panel, y int) {
-	switch {
+	const second = left + 220
+	s.add(`<rect x="%d" y="%d" width="11" height="11" fill="%s"/>`, left, y-10, barColour)
+	s.add(`<text x="%d" y="%d">consumed: %s in all</text>`, left+18, y, short(p.total()))
+	switch refills := fmt.Sprintf("refills in %s: %s", article(c.Per), short(p.Allowance)); {
 	case p.shown():
-		s.add(`<text x="%d" y="%d" text-anchor="end"><tspan fill="%s">■</tspan> consumed<tspan dx="16" fill="%s" font-weight="bold">╌╌</tspan> refills in %s: %s</text>`,
-			right, y, barColour, lineColour, article(c.Per), Short(p.Allowance))
+		s.add(`<line x1="%d" x2="%d" y1="%d" y2="%[3]d" stroke="%[4]s" stroke-width="2" stroke-dasharray="7 4"/>`, second, second+29, y-4, lineColour)
+		s.add(`<text x="%d" y="%d">%s</text>`, second+37, y, refills)
 	case p.Allowance > 0:
-		s.add(`<text x="%d" y="%d" text-anchor="end"><tspan fill="%s">■</tspan> consumed<tspan dx="16" fill="%s">refills in %s: %s, far above this panel</tspan></text>`,
-			right, y, barColour, faint, article(c.Per), Short(p.Allowance))
-	default:
-		s.add(`<text x="%d" y="%d" text-anchor="end"><tspan fill="%s">■</tspan> consumed</text>`, right, y, barColour)
+		s.add(`<text x="%d" y="%d" fill="%s">%s, far above this panel</text>`, second, y, faint, refills)
 	}
 }
 

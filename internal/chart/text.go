@@ -27,9 +27,9 @@ func (c Chart) bars(s *strings.Builder, p Panel) {
 	fmt.Fprintf(s, "\n%s, tokens per %s", p.Name, c.Per)
 	switch {
 	case p.shown():
-		fmt.Fprintf(s, "; | is what refills in %s: %s", article(c.Per), Short(p.Allowance))
+		fmt.Fprintf(s, "; | is what refills in %s: %s", article(c.Per), short(p.Allowance))
 	case p.Allowance > 0:
-		fmt.Fprintf(s, "; far more refills in %s: %s", article(c.Per), Short(p.Allowance))
+		fmt.Fprintf(s, "; far more refills in %s: %s", article(c.Per), short(p.Allowance))
 	}
 	s.WriteByte('\n')
 	widest := 0
