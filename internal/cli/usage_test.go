@@ -125,6 +125,7 @@ func (b *book) fill() {
 	b.consume(yesterday.Add(time.Minute), "project-7", "gpt-4", map[string]int64{"rpm": 1_000})
 	b.consume(yesterday, "project-7", "embeddings", map[string]int64{"rps": 3_000})
 	b.consume(start, "project-7", "gpt-4", map[string]int64{"tpm": -234_567})
+	b.consume(start, "team-1", "gpt-4", map[string]int64{"tpm": 1_500}) // of a kind that limits.yaml has no more
 }
 
 // TestUsageForms: every form says the same of the same windows.
@@ -140,6 +141,7 @@ func TestUsageForms(t *testing.T) {
 		"days.csv":     "project-7 --csv",
 		"plot.txt":     "user-1 --by hour --since 12h --plot --file " + demo,
 		"nofile.txt":   "project-7 --plot",
+		"unknown.txt":  "team-1 --plot --file " + demo,
 		"far.txt":      "project-7 --plot --file " + demo,
 	} {
 		code, out, errs := b.usage(line)
@@ -296,5 +298,9 @@ func TestUsagePages(t *testing.T) {
 	}
 	if client.pages != 1 {
 		t.Errorf("%d pages were read for one window", client.pages)
+	}
+	question.Since = question.Until
+	for u, err := range usage.Read(t.Context(), client, b.table, question) {
+		t.Errorf("of no time there is %v, %v", u, err)
 	}
 }

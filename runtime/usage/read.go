@@ -49,6 +49,9 @@ type Spent struct {
 // apart.
 func Read(ctx context.Context, client Querier, table string, q Question) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
+		if !q.Until.IsZero() && !q.Since.Before(q.Until) { // DynamoDB refuses what no key can be between
+			return
+		}
 		built, err := expression.NewBuilder().WithKeyCondition(q.keys()).Build()
 		if err != nil {
 			yield(Usage{}, fmt.Errorf("expression for the usage of %s: %w", q.Entity, err))
