@@ -36,6 +36,7 @@ type grammar struct {
 	Entity   entityCommand   `cmd:"" help:"Say which entity belongs to which, where calls look that up."`
 	Override overrideCommand `cmd:"" help:"Change the limits of an entity or a kind, without a deployment."`
 	Reset    resetCommand    `cmd:"" help:"Fill a bucket up."`
+	Usage    usageCommand    `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
 	Infra    infraCommand    `cmd:"" help:"Print the table, its alarms and its policies for CloudFormation, Terraform or IAM."`
 	Migrate  migrateCommand  `cmd:"" help:"Carry a table over from per-limit items, beside live acquires."`
 	Dev      devCommand      `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`

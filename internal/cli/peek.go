@@ -70,10 +70,21 @@ var (
 
 // checkArguments refuses what no bucket can be called: a peek at it would say "full" and mislead.
 func checkArguments(entity, resource string) error {
-	switch {
-	case !entityForm.MatchString(entity):
+	if err := checkEntity(entity); err != nil {
+		return err
+	}
+	return checkResource(resource)
+}
+
+func checkEntity(entity string) error {
+	if !entityForm.MatchString(entity) {
 		return usageError{fmt.Sprintf("entity %q: want kind and id as they are stored: user-123 is User{ID: \"123\"}", entity)}
-	case !resourceForm.MatchString(resource):
+	}
+	return nil
+}
+
+func checkResource(resource string) error {
+	if !resourceForm.MatchString(resource) {
 		return usageError{fmt.Sprintf("resource %q: want its name in limits.yaml, as in gpt-4", resource)}
 	}
 	return nil

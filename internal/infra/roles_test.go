@@ -172,6 +172,7 @@ func look(sluice func(exit int, line string)) {
 	sluice(0, "override get user-1 gpt-4")
 	sluice(0, "override list gpt-4")
 	sluice(0, "override explain user-1 gpt-4")
+	sluice(0, "usage user-1")
 	sluice(0, "migrate --dry-run")
 	sluice(0, "migrate --verify")
 }

@@ -59,7 +59,7 @@ func (a *Aggregator) input(watermark string, s *share) (*dynamodb.UpdateItemInpu
 		Set(expression.Name("ttl"), expression.Value(ends.Add(a.Keep[s.Span]).Add(time.Second-1).Unix())).
 		Add(expression.Name("calls"), expression.Value(calls))
 	for _, l := range limits {
-		update = update.Add(expression.Name("u_"+l.Limit), expression.Value(l.Millitokens))
+		update = update.Add(expression.Name(spentPrefix+l.Limit), expression.Value(l.Millitokens))
 	}
 	mark := expression.Name(watermark)
 	built, err := expression.NewBuilder().WithUpdate(update).

@@ -1,0 +1,129 @@
+package chart
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// TestSVGIsWellFormed: whatever names and numbers are, the picture is XML, and what was said in names stays text.
+func TestSVGIsWellFormed(t *testing.T) {
+	const name = "user-<script>&\"\x00"
+	for _, bars := range [][]float64{{0}, {-5}, {0.001}, {1e12, 3}, {-1, 1}} {
+		panel := Panel{Name: name, Allowance: 5}
+		for i, tokens := range bars {
+			panel.Bars = append(panel.Bars, Bar{Start: noon.Add(time.Duration(i) * time.Hour), Tokens: tokens, Text: name})
+		}
+		var s strings.Builder
+		if err := (Chart{Title: name, Span: time.Hour, Per: "hour", Panels: []Panel{panel}}).SVG(&s); err != nil {
+			t.Fatal(err)
+		}
+		if wrong := malformed(s.String()); wrong != "" {
+			t.Errorf("%v: %s\n%s", bars, wrong, &s)
+		}
+	}
+	for _, bad := range []string{"<svg><script/></svg>", "<svg>", `<svg x="NaN"/>`, `<svg x="+Inf"/>`, `<svg>%!f(BADINDEX)</svg>`} {
+		if malformed(bad) == "" {
+			t.Errorf("nobody noticed what is wrong with %s", bad)
+		}
+	}
+}
+
+// malformed says what is wrong with a picture.
+func malformed(svg string) string {
+	for _, bad := range []string{"NaN", "Inf", "%!"} {
+		if strings.Contains(svg, bad) {
+			return "has " + bad
+		}
+	}
+	d := xml.NewDecoder(strings.NewReader(svg))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return ""
+		}
+		if err != nil {
+			return err.Error()
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "script" {
+			return "has a script"
+		}
+	}
+}
+
+// TestTicks: labels are there, within the axis, and not too many to read.
+func TestTicks(t *testing.T) {
+	for _, test := range []struct {
+		span    time.Duration
+		windows int
+		want    int
+	}{
+		{time.Hour, 1, 1},
+		{time.Hour, 9, 9},
+		{time.Hour, 12, 6},
+		{time.Hour, 24, 8},
+		{time.Hour, 7 * 24, 7},
+		{time.Hour, 35 * 24, 9},
+		{24 * time.Hour, 1, 1},
+		{24 * time.Hour, 7, 7},
+		{24 * time.Hour, 30, 8},
+		{24 * time.Hour, 400, 7},
+	} {
+		from := noon.Truncate(test.span)
+		x := axis{from, from.Add(time.Duration(test.windows) * test.span), test.span}
+		ticks := x.ticks()
+		if len(ticks) != test.want {
+			t.Errorf("%d windows of %v: %d labels %v, want %d", test.windows, test.span, len(ticks), ticks, test.want)
+		}
+		for _, tick := range ticks {
+			if at := x.tick(tick); at < left || at > right {
+				t.Errorf("%d windows of %v: %v is at %.1f", test.windows, test.span, tick, at)
+			}
+		}
+	}
+}
+
+func TestBar(t *testing.T) {
+	for _, test := range []struct {
+		peak, allowance, tokens float64
+		want                    string
+	}{
+		{40, 0, 40, strings.Repeat("█", 40)},
+		{40, 0, 20.5, strings.Repeat("█", 20) + "▌"},
+		{40, 0, 0.001, "▏"},
+		{40, 0, 0, ""},
+		{40, 0, -3, ""},
+		{40, 20, 40, strings.Repeat("█", 20) + "|" + strings.Repeat("█", 19)},
+		{40, 20, 10, strings.Repeat("█", 10) + strings.Repeat(" ", 10) + "|"},
+		{4, 40, 4, strings.Repeat("█", 4) + strings.Repeat(" ", 36) + "|"},
+		{4, 41, 4, strings.Repeat("█", 40)}, // out of sight
+	} {
+		p := Panel{Allowance: test.allowance, Bars: []Bar{{Tokens: test.peak}}}
+		if got := p.bar(test.tokens); got != test.want {
+			t.Errorf("%v of %v, allowance %v: %q, want %q", test.tokens, test.peak, test.allowance, got, test.want)
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	for tokens, want := range map[float64]string{
+		0: "0", 999: "999", 0.25: "0.25", 1_000: "1k", 12_345: "12.35k", 1_500_000: "1.5M", -2_000: "-2k", 3e9: "3G", 2e12: "2T", 999_999: "1M",
+	} {
+		if got := short(tokens); got != want {
+			t.Errorf("short(%v) = %s, want %s", tokens, got, want)
+		}
+	}
+}
+
+func TestRound(t *testing.T) {
+	for x, want := range map[float64]float64{1: 1, 1.1: 2, 2.1: 2.5, 2.6: 5, 6: 10, 75: 100, 0.3: 0.5} {
+		if got := round(x); got != want {
+			t.Errorf("round(%v) = %v, want %v", x, got, want)
+		}
+	}
+}

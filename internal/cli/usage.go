@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/chart"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+type usageCommand struct {
+	connection
+
+	Entity   string  `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
+	Resource *string `placeholder:"RESOURCE" help:"Only this resource, by its name in limits.yaml. The default is all."`
+	By       string  `enum:"hour,day" default:"day" help:"How long a window is: hour or day, in UTC."`
+	Since    string  `default:"7d" placeholder:"7d" help:"From when on: how long ago, such as 7d or 12h, or a date, such as 2026-11-21."`
+	JSON     bool    `xor:"form" name:"json" help:"Print an object per window, in millitokens, each on a line."`
+	CSV      bool    `xor:"form" name:"csv" help:"Print comma-separated values."`
+	Plot     bool    `xor:"form" help:"Print bars."`
+	SVG      *string `xor:"form" name:"svg" placeholder:"FILE" help:"Write a chart to this file, in place of what is there."`
+	File     *string `placeholder:"limits.yaml" help:"The schema, for what --plot and --svg say refills. The default is limits.yaml, where that is."`
+}
+
+// Help says where the windows come from.
+func (usageCommand) Help() string {
+	return "Windows are added up from the table's stream, by an aggregator. What is given back later than it was taken counts in the " +
+		"window in which it is given back, which can so be negative. What refills is what the schema says, not an override.\n\n" +
+		"Example: sluice usage user-123 --resource gpt-4 --by hour --since 12h --svg usage.svg"
+}
+
+// Run reads the windows and prints them in the form that is asked for.
+func (c usageCommand) Run(ctx context.Context, p Program) error {
+	question, err := c.question(p.Now())
+	if err != nil {
+		return err
+	}
+	var s *schema
+	if c.Plot || c.SVG != nil {
+		if s, err = c.schema(); err != nil {
+			return err
+		}
+	}
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	var all []usage.Usage
+	for u, err := range usage.Read(ctx, client, c.Table, question) {
+		if err != nil {
+			return explain(client, dynamo.CallError(c.Table, err))
+		}
+		all = append(all, u)
+	}
+	if len(all) == 0 { // a file of an older chart stays as it is
+		p.note("%s\n", c.none(question))
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b usage.Usage) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Resource, b.Resource))
+	})
+	switch {
+	case c.JSON:
+		return usageJSON(p.Stdout, all)
+	case c.CSV:
+		return usageCSV(p.Stdout, all)
+	case c.Plot:
+		return c.chart(s, all).Text(p.Stdout)
+	case c.SVG != nil:
+		return c.write(p, c.chart(s, all))
+	}
+	return usageTable(p.Stdout, all)
+}
+
+// question checks the arguments, and says what they ask for at now.
+func (c usageCommand) question(now time.Time) (q usage.Question, err error) {
+	q = usage.Question{Entity: c.Entity, Span: usage.Span(c.By)}
+	if err := checkEntity(c.Entity); err != nil {
+		return q, err
+	}
+	if c.Resource != nil {
+		if q.Resource = *c.Resource; checkResource(q.Resource) != nil {
+			return q, checkResource(q.Resource)
+		}
+	}
+	if c.SVG != nil && *c.SVG == "" {
+		return q, usageError{"--svg is empty: pass a FILE"}
+	}
+	if day, err := time.Parse(time.DateOnly, c.Since); err == nil {
+		if q.Since = day; day.After(now) {
+			return q, usageError{fmt.Sprintf("--since %s: that day has not begun in UTC", c.Since)}
+		}
+		return q, nil
+	}
+	ago, why := gen.ParsePeriod(c.Since)
+	if why != "" {
+		return q, usageError{fmt.Sprintf("--since: period %q %s; or a date, such as 2026-11-21", c.Since, why)}
+	}
+	q.Since = now.Add(-ago)
+	return q, nil
+}
+
+// schema reads the schema; nil where none is named and none is there.
+func (c usageCommand) schema() (*schema, error) {
+	if c.File != nil {
+		return schemaFile{*c.File}.read()
+	}
+	const usual = "limits.yaml"
+	if _, err := os.Stat(usual); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // a chart without a schema lacks lines, and that is all
+	}
+	return schemaFile{usual}.read()
+}
+
+// none says what it means that there is no window.
+func (c usageCommand) none(q usage.Question) string {
+	what := q.Entity
+	if q.Resource != "" {
+		what += " on " + q.Resource
+	}
+	return fmt.Sprintf("%s: no usage by %s is stored since %s: nothing was consumed, or nobody wrote it down: windows are written by "+
+		"an aggregator that reads the table's stream", what, q.Span, q.Since.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// write writes the chart's file.
+func (c usageCommand) write(p Program, drawn chart.Chart) error {
+	file, err := os.Create(*c.SVG)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(drawn.SVG(file), file.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", *c.SVG, err)
+	}
+	p.say("wrote %s\n", *c.SVG)
+	return nil
+}

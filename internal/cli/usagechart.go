@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/chart"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+// chart returns what is drawn of all: a panel for each limit of each resource. s is nil where no schema is there.
+func (c usageCommand) chart(s *schema, all []usage.Usage) chart.Chart {
+	drawn := chart.Chart{Title: "What " + c.Entity + " consumed", Per: c.By, Span: usage.Span(c.By).Length()}
+	if c.Resource != nil {
+		drawn.Title += " on " + *c.Resource
+	}
+	for _, sum := range totals(all) {
+		of := slices.DeleteFunc(slices.Clone(all), func(u usage.Usage) bool { return u.Resource != sum.Resource })
+		for _, name := range limitNames(of) {
+			panel := chart.Panel{Name: sum.Resource + " " + name, Allowance: s.refills(c.Entity, sum.Resource, name, drawn.Span)}
+			for _, u := range of {
+				if milli, ok := spent(u, name); ok {
+					panel.Bars = append(panel.Bars, chart.Bar{Start: u.Start, Tokens: float64(milli) / bucket.Milli, Text: tokens(milli)})
+				}
+			}
+			drawn.Panels = append(drawn.Panels, panel)
+		}
+	}
+	return drawn
+}
+
+// refills returns how many tokens of a limit refill while d passes, by the schema; 0 where that, which may be nil, does not know
+// the limit: what was consumed stays on the books when the schema changes.
+func (s *schema) refills(entity, resource, limit string, d time.Duration) float64 {
+	if s == nil {
+		return 0
+	}
+	at, kind := slices.IndexFunc(s.specs, func(spec *runtime.Spec) bool { return spec.Resource == resource }), s.kindOf(entity)
+	if at < 0 || kind < 0 {
+		return 0
+	}
+	spec := s.specs[at]
+	i := slices.Index(spec.Limits, limit)
+	if i < 0 || i >= len(spec.Kinds[kind].Limits) {
+		return 0
+	}
+	l := spec.Kinds[kind].Limits[i]
+	return float64(l.Refill) / bucket.Milli * float64(d.Milliseconds()) / float64(l.Period)
+}

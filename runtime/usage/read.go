@@ -1,0 +1,152 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// Querier is the part of *dynamodb.Client that Read calls.
+type Querier interface {
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+}
+
+// Question is what Read is asked for.
+type Question struct {
+	Entity   string // as stored: user-123
+	Resource string // empty: all
+	Span     Span
+	// Since and Until bound the windows: those that hold an instant from Since on and before Until. Zero is no bound.
+	Since, Until time.Time
+}
+
+// Usage is what a window holds.
+type Usage struct {
+	Window
+
+	Limits []Spent // by name
+	Calls  int64   // writes that took something
+}
+
+// Spent is what one limit consumed: negative where more was given back than taken.
+type Spent struct {
+	Limit       string
+	Millitokens int64
+}
+
+// Read yields the windows that q asks for, sorted by resource and then by start. It ends with the first error: DynamoDB's own, or
+// a *runtime.SetupError for an item that is malformed. It reads what may be a moment old, at half the price: an aggregator is
+// behind the stream anyway. Without a resource it reads all windows of the entity, since only the end of their keys tells them
+// apart.
+func Read(ctx context.Context, client Querier, table string, q Question) iter.Seq2[Usage, error] {
+	return func(yield func(Usage, error) bool) {
+		if !q.Until.IsZero() && !q.Since.Before(q.Until) { // DynamoDB refuses what no key can be between
+			return
+		}
+		built, err := expression.NewBuilder().WithKeyCondition(q.keys()).Build()
+		if err != nil {
+			yield(Usage{}, fmt.Errorf("expression for the usage of %s: %w", q.Entity, err))
+			return
+		}
+		pages := dynamodb.NewQueryPaginator(client, &dynamodb.QueryInput{
+			TableName: &table, KeyConditionExpression: built.KeyCondition(),
+			ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(Usage{}, fmt.Errorf("read the usage of %s: %w", q.Entity, err))
+				return
+			}
+			for _, item := range page.Items {
+				u, asked, err := q.decode(item)
+				if err != nil {
+					yield(Usage{}, err)
+					return
+				}
+				if asked && !yield(u, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// keys is the condition on the keys of what q asks for, as narrow as keys can be.
+func (q Question) keys() expression.KeyConditionBuilder {
+	entity := expression.Key("PK").Equal(expression.Value("ENTITY#" + q.Entity))
+	if q.Resource == "" {
+		return entity.And(expression.Key("SK").BeginsWith(usagePrefix))
+	}
+	all := usagePrefix + q.Resource + "#" + string(q.Span) + "#"
+	from, to := all, all+"~" // above every digit
+	if !q.Since.IsZero() {
+		from += q.since().Format(q.Span.layout())
+	}
+	if !q.Until.IsZero() { // the window that Until begins is left to decode
+		to = all + q.Until.UTC().Format(q.Span.layout())
+	}
+	return entity.And(expression.Key("SK").Between(expression.Value(from), expression.Value(to)))
+}
+
+// since returns when the first window begins.
+func (q Question) since() time.Time { return q.Since.UTC().Truncate(q.Span.Length()) }
+
+// asks reports whether q asks for windows that begin at start.
+func (q Question) asks(start time.Time) bool {
+	return (q.Since.IsZero() || !start.Before(q.since())) && (q.Until.IsZero() || start.Before(q.Until))
+}
+
+// decode reads a window's item. asked is false where q does not ask for it.
+func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
+	d := codec.Decoder{Item: item}
+	sort := d.Text("SK")
+	malformed := func(err error) error {
+		return &runtime.SetupError{
+			What: fmt.Sprintf("the window ENTITY#%s / %s is malformed", q.Entity, sort),
+			Do:   "mend or delete the item",
+			Err:  err,
+		}
+	}
+	parts := strings.Split(strings.TrimPrefix(sort, usagePrefix), "#")
+	if len(parts) != 3 {
+		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort), Want: "#USAGE#<resource>#<span>#<start>"})
+	}
+	if parts[1] != string(q.Span) {
+		return u, false, nil
+	}
+	start, err := time.Parse(q.Span.layout(), parts[2])
+	if err != nil {
+		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort), Want: "a start such as " + q.Span.layout()})
+	}
+	if !q.asks(start) {
+		return u, false, nil
+	}
+	u = Usage{Window: Window{Entity: q.Entity, Resource: parts[0], Span: q.Span, Start: start}, Calls: d.Int("calls")}
+	var names []string
+	for name := range item {
+		if strings.HasPrefix(name, spentPrefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		u.Limits = append(u.Limits, Spent{strings.TrimPrefix(name, spentPrefix), d.Int(name)})
+	}
+	if err := d.Err(); err != nil {
+		return u, false, malformed(err)
+	}
+	return u, true, nil
+}
+
+// spentPrefix is before a limit's name in the attribute of what it consumed.
+const spentPrefix = "u_"
