@@ -110,7 +110,7 @@ func roles() []role {
 				Actions: []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"}, On: table,
 			},
 			{
-				Sid: "Read", Why: "sluice peek, entity show, override get and explain; Query and Scan find per-limit items, for sluice migrate --dry-run too.",
+				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query and Scan find per-limit items, for sluice migrate --dry-run too.",
 				Actions: []string{"GetItem", "BatchGetItem", "Query", "Scan"}, On: table,
 			},
 			{

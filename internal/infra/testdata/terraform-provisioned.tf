@@ -360,7 +360,7 @@ resource "aws_iam_policy" "read_only" {
         Action   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # sluice peek, entity show, override get and explain; Query and Scan find per-limit items, for sluice migrate --dry-run too.
+      # sluice peek, entity show, override get and explain, usage; Query and Scan find per-limit items, for sluice migrate --dry-run too.
       {
         Sid      = "Read"
         Effect   = "Allow"
