@@ -473,13 +473,16 @@ func TestLocalIsIdeal(t *testing.T) {
 
 // TestLossyIsCaught: an ideal bucket with the seeds' refill is another.
 func TestLossyIsCaught(t *testing.T) {
-	walks, caught := 0, 0 // -short makes fewer
-	rapid.Check(t, func(rt *rapid.T) {
-		walks++
-		if walk(t.Context(), rt, lossy) != nil {
-			caught++
-		}
-	})
+	const enough = 300 // -short would walk 20 times, of which too few may be caught by chance: 46 of 100 are
+	walks, caught := 0, 0
+	for walks < enough {
+		rapid.Check(t, func(rt *rapid.T) {
+			walks++
+			if walk(t.Context(), rt, lossy) != nil {
+				caught++
+			}
+		})
+	}
 	if 10*caught < 3*walks {
 		t.Errorf("caught in %d of %d walks, want three of ten", caught, walks)
 	}
