@@ -178,11 +178,15 @@ func TestOverridesStorm(t *testing.T) {
 	for i := range desks {
 		desks[i] = e.desk(t, counter, def)
 	}
+	if _, err := desks[0].Acquire(t.Context(), "1", tokens{1}); err != nil { // or all may change before there is a bucket
+		t.Fatal(err)
+	}
 	var admitted atomic.Int64
+	var changed atomic.Bool
 	var wg sync.WaitGroup
 	for i, d := range desks {
 		wg.Go(func() {
-			for range acquires / processes {
+			for n := 0; n < acquires/processes || !changed.Load(); n++ { // or all might be done before anything has changed
 				switch _, err := d.Acquire(t.Context(), "1", tokens{1}); {
 				case err == nil:
 					admitted.Add(1)
@@ -203,6 +207,7 @@ func TestOverridesStorm(t *testing.T) {
 		}
 		operators[n%2].set(t, at, limit)
 	}
+	changed.Store(true)
 	wg.Wait()
 	reshapes := 0
 	for _, d := range desks {
