@@ -69,6 +69,7 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 	if kind != "S" {
 		return nil, rec.malformed("entity_id", kind, "", "a string")
 	}
+	resource := rec.Bucket()
 	var out []Delta
 	const shared = 10 // attributes that all buckets have
 	known := shared
@@ -84,17 +85,17 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 		if out == nil {
 			out = make([]Delta, 0, len(counters)-i)
 		}
-		out = append(out, Delta{Entity: entity, Resource: rec.Bucket(), Limit: c.Limit, Millitokens: n, At: rec.At})
+		out = append(out, Delta{Entity: entity, Resource: resource, Limit: c.Limit, Millitokens: n, At: rec.At})
 	}
 	if rec.New.Len() <= known {
 		return out, nil
 	}
-	others, err := rec.others(entity, slices.Clone(counters))
+	others, err := rec.others(entity, resource, slices.Clone(counters)) // a clone, so that counters need no allocation where there are no others
 	return append(out, others...), err
 }
 
 // others returns the deltas of limits that counters do not name, by name.
-func (rec Record) others(entity string, counters []Counter) (out []Delta, err error) {
+func (rec Record) others(entity, resource string, counters []Counter) (out []Delta, err error) {
 	rec.New.Each(func(name string) bool {
 		limit, is := limitOf(name)
 		if !is || slices.ContainsFunc(counters, func(c Counter) bool { return c.Consumed == name }) {
@@ -102,7 +103,7 @@ func (rec Record) others(entity string, counters []Counter) (out []Delta, err er
 		}
 		var n int64
 		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name, Carried: "m_" + limit}); n != 0 {
-			out = append(out, Delta{Entity: entity, Resource: rec.Bucket(), Limit: limit, Millitokens: n, At: rec.At})
+			out = append(out, Delta{Entity: entity, Resource: resource, Limit: limit, Millitokens: n, At: rec.At})
 		}
 		return err == nil
 	})

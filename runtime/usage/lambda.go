@@ -14,20 +14,22 @@ func FromLambda(r events.DynamoDBEventRecord) (runtime.Record, error) {
 		return rec, err
 	}
 	if r.EventName != inserted {
-		rec.Old = lambdaImage(c.OldImage)
+		rec.Old = lambdaImage{c.OldImage}
 	}
 	if r.EventName != removed {
-		rec.New = lambdaImage(c.NewImage)
+		rec.New = lambdaImage{c.NewImage}
 	}
 	return rec, nil
 }
 
 // lambdaImage is an item as Lambda's event has it.
-type lambdaImage map[string]events.DynamoDBAttributeValue
+type lambdaImage struct {
+	attributes[events.DynamoDBAttributeValue]
+}
 
 // Attr implements runtime.Image.
 func (i lambdaImage) Attr(name string) (kind, text string) {
-	v, ok := i[name]
+	v, ok := i.attributes[name]
 	if !ok {
 		return "", ""
 	}
@@ -52,16 +54,4 @@ func (i lambdaImage) Attr(name string) (kind, text string) {
 		return "NS", ""
 	}
 	return "SS", ""
-}
-
-// Len implements runtime.Image.
-func (i lambdaImage) Len() int { return len(i) }
-
-// Each implements runtime.Image.
-func (i lambdaImage) Each(visit func(string) bool) {
-	for name := range i {
-		if !visit(name) {
-			return
-		}
-	}
 }

@@ -23,20 +23,22 @@ func FromStreams(r types.Record) (runtime.Record, error) {
 		return rec, err
 	}
 	if event != inserted {
-		rec.Old = streamImage(c.OldImage)
+		rec.Old = streamImage{c.OldImage}
 	}
 	if event != removed {
-		rec.New = streamImage(c.NewImage)
+		rec.New = streamImage{c.NewImage}
 	}
 	return rec, nil
 }
 
 // streamImage is an item as the stream's client has it.
-type streamImage map[string]types.AttributeValue
+type streamImage struct {
+	attributes[types.AttributeValue]
+}
 
 // Attr implements runtime.Image.
 func (i streamImage) Attr(name string) (kind, text string) {
-	switch v := i[name].(type) {
+	switch v := i.attributes[name].(type) {
 	case nil:
 		return "", ""
 	case *types.AttributeValueMemberN:
@@ -45,17 +47,5 @@ func (i streamImage) Attr(name string) (kind, text string) {
 		return "S", v.Value
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T", v), "*types.AttributeValueMember"), ""
-	}
-}
-
-// Len implements runtime.Image.
-func (i streamImage) Len() int { return len(i) }
-
-// Each implements runtime.Image.
-func (i streamImage) Each(visit func(string) bool) {
-	for name := range i {
-		if !visit(name) {
-			return
-		}
 	}
 }

@@ -31,3 +31,18 @@ func checkImages(event, sequence string, hasOld, hasNew bool) error {
 	return fmt.Errorf("sluice: stream record %s: %s without the %s image: give the table's stream NEW_AND_OLD_IMAGES, as `sluice table check` says",
 		sequence, event, lacks)
 }
+
+// attributes are an item's, with values of any client.
+type attributes[V any] map[string]V
+
+// Len implements runtime.Image.
+func (a attributes[V]) Len() int { return len(a) }
+
+// Each implements runtime.Image.
+func (a attributes[V]) Each(visit func(string) bool) {
+	for name := range a {
+		if !visit(name) {
+			return
+		}
+	}
+}
