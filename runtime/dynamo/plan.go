@@ -63,11 +63,11 @@ func balancesOf(img *bucket.Image) balances {
 type scratch struct {
 	room []int64
 	used int
-	own  [2 * perLimit]int64
+	own  [2 * vectorsPerLimit]int64
 }
 
-// perLimit is how many vectors a plan takes: two tries of 5 at the most, and 4 besides.
-const perLimit = 14
+// vectorsPerLimit is how many vectors a plan takes: two tries of 5 at the most, and 4 besides.
+const vectorsPerLimit = 14
 
 // reset makes all of the room free again.
 func (s *scratch) reset() {
@@ -82,8 +82,8 @@ func (s *scratch) vector(n int) []int64 {
 		return make([]int64, n)
 	}
 	if s.used+n > len(s.room) {
-		if s.room, s.used = s.own[:], 0; perLimit*n > len(s.own) {
-			s.room = make([]int64, perLimit*n)
+		if s.room, s.used = s.own[:], 0; vectorsPerLimit*n > len(s.own) {
+			s.room = make([]int64, vectorsPerLimit*n)
 		}
 	}
 	v := s.room[s.used : s.used+n : s.used+n]
