@@ -6,8 +6,8 @@ package generated
 import "github.com/sluice-go/sluice/runtime"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
-// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
-// what expires. A malformed attribute is an error that names item and attribute.
+// of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
+// buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 	switch rec.Bucket() {
 	case GPT4:
@@ -19,6 +19,8 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 		return rec.Deltas(
 			runtime.Counter{Limit: EmbeddingsRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
+	case "":
+		return nil, nil
 	}
-	return nil, nil
+	return rec.Deltas()
 }

@@ -158,6 +158,44 @@ func bucketItem(rpm, tpm string) map[string]types.AttributeValue {
 	return item
 }
 
+// TestExtractDeltas: what a schema does not know is counted under its own names, be it a limit or a whole resource; what is no
+// bucket counts nothing.
+func TestExtractDeltas(t *testing.T) {
+	image := func(sort string) map[string]types.AttributeValue {
+		item := map[string]types.AttributeValue{
+			"SK": &types.AttributeValueMemberS{Value: sort}, "entity_id": &types.AttributeValueMemberS{Value: "user-1"},
+		}
+		for attr, n := range map[string]string{"b_tpm_tc": "5", "b_rpm_tc": "7", "b_later_tc": "9"} {
+			item[attr] = &types.AttributeValueMemberN{Value: n}
+		}
+		for n := range 20 { // as many as a bucket has: one that has no more than it should is not searched
+			item[fmt.Sprint("other", n)] = &types.AttributeValueMemberN{Value: "1"}
+		}
+		return item
+	}
+	for sort, want := range map[string]string{
+		"#BUCKET#gpt-4":               "gpt-4: rpm=7 tpm=5 later=9",
+		"#BUCKET#gpt-9":               "gpt-9: later=9 rpm=7 tpm=5",
+		"#USAGE#gpt-4#day#2026-11-21": "",
+	} {
+		rec, err := FromStreams(stream("INSERT", nil, image(sort)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		deltas, err := limits.ExtractDeltas(rec)
+		got := ""
+		for i, d := range deltas {
+			if i == 0 {
+				got = d.Resource + ":"
+			}
+			got += fmt.Sprintf(" %s=%d", d.Limit, d.Millitokens)
+		}
+		if got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", sort, got, err, want)
+		}
+	}
+}
+
 // BenchmarkExtractDeltas takes a record of the stream's client apart, adapter included: the images and the result are all that
 // is allocated.
 func BenchmarkExtractDeltas(b *testing.B) {

@@ -22,18 +22,15 @@ func deltas(f *file, p *model.Package) {
 	found := func(r *model.Resource) jen.Code {
 		return jen.Return(jen.Id("rec").Dot("Deltas").Add(arguments(each(r.Limits, counter)...)))
 	}
-	choice := jen.If(jen.Id("rec").Dot("Bucket").Call().Op("==").Id(p.Resources[0].Const)).Block(found(p.Resources[0]))
-	if len(p.Resources) > 1 {
-		choice = jen.Switch(jen.Id("rec").Dot("Bucket").Call()).Block(each(p.Resources, func(_ int, r *model.Resource) jen.Code {
-			return jen.Case(jen.Id(r.Const)).Block(found(r))
-		})...)
-	}
+	choices := append(each(p.Resources, func(_ int, r *model.Resource) jen.Code {
+		return jen.Case(jen.Id(r.Const)).Block(found(r))
+	}), jen.Case(jen.Lit("")).Block(jen.Return(jen.Nil(), jen.Nil())))
 	f.decl("ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then\n"+
-		"of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does\n"+
-		"what expires. A malformed attribute is an error that names item and attribute.",
+		"of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no\n"+
+		"buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.",
 		jen.Func().Id("ExtractDeltas").Params(jen.Id("rec").Qual(runtimePath, "Record")).
 			Params(jen.Index().Qual(runtimePath, "Delta"), jen.Error()).Block(
-			choice,
-			jen.Return(jen.Nil(), jen.Nil()),
+			jen.Switch(jen.Id("rec").Dot("Bucket").Call()).Block(choices...),
+			jen.Return(jen.Id("rec").Dot("Deltas").Call()),
 		))
 }

@@ -6,10 +6,11 @@ package many
 import "github.com/sluice-go/sluice/runtime"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
-// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
-// what expires. A malformed attribute is an error that names item and attribute.
+// of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
+// buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	if rec.Bucket() == API {
+	switch rec.Bucket() {
+	case API:
 		return rec.Deltas(
 			runtime.Counter{Limit: APIAax, Consumed: "b_aax_tc", Carried: "m_aax"},
 			runtime.Counter{Limit: APIAbx, Consumed: "b_abx_tc", Carried: "m_abx"},
@@ -36,6 +37,8 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 			runtime.Counter{Limit: APIAwx, Consumed: "b_awx_tc", Carried: "m_awx"},
 			runtime.Counter{Limit: APIAxx, Consumed: "b_axx_tc", Carried: "m_axx"},
 		)
+	case "":
+		return nil, nil
 	}
-	return nil, nil
+	return rec.Deltas()
 }

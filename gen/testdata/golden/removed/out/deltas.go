@@ -6,14 +6,17 @@ package removed
 import "github.com/sluice-go/sluice/runtime"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
-// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
-// what expires. A malformed attribute is an error that names item and attribute.
+// of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
+// buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	if rec.Bucket() == API {
+	switch rec.Bucket() {
+	case API:
 		return rec.Deltas(
 			runtime.Counter{Limit: APIRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 			runtime.Counter{Limit: APIRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
 		)
+	case "":
+		return nil, nil
 	}
-	return nil, nil
+	return rec.Deltas()
 }

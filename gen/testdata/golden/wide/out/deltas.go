@@ -6,10 +6,11 @@ package wide
 import "github.com/sluice-go/sluice/runtime"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
-// of limits that only the bucket has. Items that are no buckets of this schema's resources consume nothing, nor does
-// what expires. A malformed attribute is an error that names item and attribute.
+// of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
+// buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
 func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
-	if rec.Bucket() == ImageGenerationHd202411 {
+	switch rec.Bucket() {
+	case ImageGenerationHd202411:
 		return rec.Deltas(
 			runtime.Counter{
 				Limit:    ImageGenerationHd202411RequestsPerMinuteOfEverybody,
@@ -27,6 +28,8 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 				Carried:  "m_images_per_day",
 			},
 		)
+	case "":
+		return nil, nil
 	}
-	return nil, nil
+	return rec.Deltas()
 }
