@@ -1,0 +1,66 @@
+-- Charges calls to buckets, each call all or none: any number of keys. Generated code has the same written out for its keys.
+--
+-- KEYS   a hash for each limit of each bucket: tokens, which were there at lastRefill, in ms; one that is missing is full
+-- ARGV   how many keys; of each, its burst in tokens and its refill in tokens per ms; then of each call, in their order: 1 if it
+--        is to fit, 0 if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
+-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1 and, of each key
+--        that refused, after how many ms it would not, 0 for the others
+local n = tonumber(ARGV[1])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
+for k = 1, n do
+  burst[k], rate[k] = tonumber(ARGV[2 * k]), tonumber(ARGV[2 * k + 1])
+  local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill')
+  stored[k], since[k] = burst[k], now
+  if bucket[1] then
+    stored[k], since[k] = tonumber(bucket[1]), tonumber(bucket[2])
+  end
+  tokens[k] = math.min(burst[k], stored[k] + math.max(0, now - since[k]) * rate[k])
+  before[k] = tokens[k]
+end
+
+local outcomes = {}
+for i = 2 * n + 2, #ARGV, n + 1 do
+  local refused, lacks = false, {}
+  for k = 1, n do
+    local cost = tonumber(ARGV[i + k])
+    lacks[k] = 0
+    if ARGV[i] == '1' and cost > 0 and tokens[k] + 1e-9 < cost then
+      refused, lacks[k] = true, cost
+    end
+  end
+  if refused then
+    outcomes[#outcomes + 1] = lacks
+  else
+    outcomes[#outcomes + 1] = false
+    for k = 1, n do
+      tokens[k] = math.min(burst[k], tokens[k] - tonumber(ARGV[i + k]))
+    end
+  end
+end
+
+local reply = {now}
+for k = 1, n do
+  if tokens[k] ~= before[k] then
+    stored[k], since[k] = tokens[k], math.max(now, since[k])
+    redis.call('HSET', KEYS[k], 'tokens', stored[k], 'lastRefill', since[k])
+    local seconds = (burst[k] - math.min(0, tokens[k])) / rate[k] / 1000
+    redis.call('EXPIRE', KEYS[k], 2 * math.max(1, math.ceil(seconds - 1e-6)))
+  end
+  reply[#reply + 1] = math.floor((tokens[k] + 1e-9) * 1000)
+end
+for _, lacks in ipairs(outcomes) do
+  reply[#reply + 1] = lacks and 1 or 0
+  for k = 1, lacks and n or 0 do
+    local wait = 0
+    if lacks[k] > 0 then
+      wait = math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now)
+      -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
+      while stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
+    end
+    reply[#reply + 1] = wait
+  end
+end
+return reply

@@ -1,0 +1,20 @@
+package redisstore
+
+import (
+	_ "embed"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Scripter is what a generated resource implements when limits.yaml lists store redis. It needs no import for that.
+type Scripter interface {
+	runtime.Definition
+	// Script returns the script that charges calls to a chain of that many buckets: any.lua with every key and every cost written
+	// out, and without the number of keys in ARGV. Where chain is none that a call can have, or has too many keys for Lua, it is "".
+	Script(chain int) string
+}
+
+// anyScript serves what no generated script does.
+//
+//go:embed any.lua
+var anyScript string
