@@ -87,7 +87,9 @@ func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
 func decode(item codec.Item) (shard string, p position, err error) {
 	d := codec.Decoder{Item: item}
 	shard = strings.TrimPrefix(d.Text("SK"), checkpointPrefix)
-	p.at = time.UnixMilli(d.Int("at"))
+	if item["at"] != nil {
+		p.at = time.UnixMilli(d.Int("at"))
+	}
 	if item["after"] != nil {
 		p.after = d.Text("after")
 	}
@@ -101,11 +103,14 @@ func decode(item codec.Item) (shard string, p position, err error) {
 	return shard, p, d.Err()
 }
 
-// put writes a checkpoint, once. One that is further on is left: it is another Poller's, and as good. written is false then.
-func (r *run) put(ctx context.Context, shard string, p position) (written bool, err error) {
+// put writes a checkpoint, once. One that is further on is left: it is another Poller's, and as good.
+func (r *run) put(ctx context.Context, shard string, p position) error {
 	keep := keepOpen
 	item := checkpointKey(shard)
-	item["sequence"], item["at"] = codec.S(p.sequence()), codec.N(p.at.UnixMilli())
+	item["sequence"] = codec.S(p.sequence())
+	if !p.at.IsZero() {
+		item["at"] = codec.N(p.at.UnixMilli())
+	}
 	if p.after != "" {
 		item["after"] = codec.S(p.after)
 	}
@@ -118,17 +123,17 @@ func (r *run) put(ctx context.Context, shard string, p position) (written bool, 
 	built, err := expression.NewBuilder().WithCondition(sequence.AttributeNotExists().
 		Or(sequence.LessThanEqual(expression.Value(p.sequence())).And(expression.Name("done").AttributeNotExists()))).Build()
 	if err != nil {
-		return false, fmt.Errorf("expression for the checkpoint of shard %s: %w", shard, err)
+		return fmt.Errorf("expression for the checkpoint of shard %s: %w", shard, err)
 	}
 	_, err = r.Client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &r.Table, Item: item, ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 	})
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
-		return false, nil
+		return nil
 	}
 	if err == nil {
 		r.tell(func(p *Progress) { p.Checkpoints++ })
 	}
-	return err == nil, err
+	return err
 }

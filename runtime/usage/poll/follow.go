@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -124,15 +125,15 @@ func (r *run) know(ctx context.Context, found listing) error {
 		}
 		l.shard, l.listed = s, true
 	}
-	for id, l := range r.lanes {
+	for _, id := range r.inOrder() {
+		l := r.lanes[id]
 		if l.listed || l.done || l.reading {
 			continue
 		}
 		r.lost(ctx, id, &l.position)
 		l.done = true
 		if err := r.patiently(ctx, "write the checkpoint of the shard "+id, func() error {
-			_, err := r.put(ctx, id, l.position)
-			return err
+			return r.put(ctx, id, l.position)
 		}); err != nil {
 			return err
 		}
@@ -141,9 +142,13 @@ func (r *run) know(ctx context.Context, found listing) error {
 	return nil
 }
 
+// inOrder returns the ids of all shards that are known: as texts, they sort by age.
+func (r *run) inOrder() []string { return slices.Sorted(maps.Keys(r.lanes)) }
+
 // start has those shards read whose parents are done, and forgets those that are not listed any more.
 func (r *run) start(ctx context.Context) {
-	for _, l := range r.lanes {
+	for _, id := range r.inOrder() {
+		l := r.lanes[id]
 		parent := r.lanes[l.parent]
 		if !l.listed || l.done || l.reading || l.rested || parent != nil && parent.listed && !parent.done {
 			continue
@@ -179,6 +184,7 @@ func (r *run) start(ctx context.Context) {
 // finish notes that a shard is not read any more. It reports whether what comes next is known, without listing shards again.
 func (r *run) finish(f finish) (known bool) {
 	r.underWay--
+	r.caughtUp(f.lane.id)
 	f.lane.position, f.lane.reading, f.lane.rested = f.at, false, f.ending == rested
 	switch f.ending {
 	case rested:

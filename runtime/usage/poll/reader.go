@@ -76,7 +76,7 @@ func (d *reader) read(ctx context.Context) (ending, error) {
 		}
 		if err != nil {
 			iterator = nil
-			if done, err := d.turn(ctx, err); done || err != nil {
+			if vanished, err := d.turn(ctx, err); vanished || err != nil {
 				return gone, err
 			}
 			continue
@@ -135,6 +135,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 		return false, nil
 	}
 	if _, vanished = errors.AsType[*types.ResourceNotFoundException](err); vanished {
+		d.wait(ctx, d.Idle) // lest a list that is behind has it begun again at once
 		return true, nil
 	}
 	return false, err
@@ -226,8 +227,7 @@ func (d *reader) saveIfDue(ctx context.Context) error {
 // save writes a checkpoint.
 func (d *reader) save(ctx context.Context, now time.Time) error {
 	if err := d.patiently(ctx, "write the checkpoint of the shard "+d.id, func() error {
-		_, err := d.put(ctx, d.id, d.position)
-		return err
+		return d.put(ctx, d.id, d.position)
 	}); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (d *reader) last(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTry)
 	defer cancel()
-	if _, err := d.put(ctx, d.id, d.position); err != nil {
+	if err := d.put(ctx, d.id, d.position); err != nil {
 		d.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not write the last checkpoint: some records will be read again, and counted once",
 			slog.String("table", d.name), slog.String("shard", d.id), slog.Any("error", err))
 	}
