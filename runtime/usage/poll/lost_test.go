@@ -24,6 +24,7 @@ func TestLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.consume(1, 1)
+				w.idle = time.Minute
 				stop := w.run(w.tap())
 				later(30 * time.Hour) // an idle shard is no loss
 				if err := stop(); err != nil {
@@ -76,6 +77,7 @@ func TestIdleForLong(t *testing.T) {
 		w := newWorld(t)
 		w.split()
 		w.consume(1, 1)
+		w.idle = time.Minute
 		stop := w.run(w.tap())
 		later(40 * time.Hour)
 		if err := stop(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
@@ -80,17 +83,18 @@ func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.split()
+		w.idle = 10 * time.Second
 		p := w.tap()
 		stop := w.run(p)
 		for n := range 20 {
 			w.consume(n%5, 1000)
 			later(time.Second)
 		}
-		later(10 * time.Second)
+		later(time.Minute)
 		w.exact()
 		writes, polls := p.writes(), p.count("GetRecords")
 		later(45 * time.Minute)
-		if p.writes() != writes || p.count("GetRecords") < polls+1000 {
+		if p.writes() != writes || p.count("GetRecords") < polls+500 {
 			t.Errorf("%d writes in %d polls of an idle table", p.writes()-writes, p.count("GetRecords")-polls)
 		}
 		later(24 * time.Hour)
@@ -206,8 +210,7 @@ func TestExpired(t *testing.T) {
 		p := w.tap()
 		asked := 0
 		p.before = func(_ context.Context, c call) error {
-			switch c.operation {
-			case "GetRecords":
+			if c.operation == "GetRecords" {
 				if asked++; asked%3 == 1 {
 					later(16 * time.Minute)
 				}
@@ -250,13 +253,107 @@ func TestReenabled(t *testing.T) {
 		later(4 * time.Minute)
 		want := fmt.Sprintf("sluice: table %s has no stream that is on; run `sluice table check --table %[1]s`, "+
 			"which says how to mend it: usage is counted from the stream", w.table)
-		if err := stop(); err != nil {
-			t.Errorf("got %v, want nil: ctx has ended since", err)
+		if err := stop(); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
 		}
 		if err := w.poller(p).Drain(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})
+}
+
+// TestMend: what nobody but a person can mend ends it, with what to do.
+func TestMend(t *testing.T) {
+	const check = "; run `sluice table check --table TABLE`, which says how to mend it: usage is counted from the stream"
+	for name, test := range map[string]struct {
+		breaks func(*world, *tap)
+		want   string
+	}{
+		"no table": {
+			func(w *world, _ *tap) { w.table = "nowhere" },
+			"sluice: table TABLE does not exist: operation error DynamoDB: Query, https response error StatusCode: 400, RequestID: ID, " +
+				"ResourceNotFoundException: Requested resource not found; run `sluice table create --table TABLE`, or check region and endpoint",
+		},
+		"no stream": {
+			func(_ *world, p *tap) {
+				p.after = func(_ context.Context, c call) error {
+					if out, ok := c.out.(*dynamodbstreams.ListStreamsOutput); ok {
+						out.Streams = nil
+					}
+					return nil
+				}
+			},
+			"sluice: table TABLE has no stream that is on" + check,
+		},
+		"one image": {
+			func(w *world, _ *tap) {
+				w.stream(false, "")
+				w.stream(true, types.StreamViewTypeNewImage)
+			},
+			"sluice: the stream of table TABLE has NEW_IMAGE, not NEW_AND_OLD_IMAGES" + check,
+		},
+		"no right to read": {
+			func(_ *world, p *tap) {
+				p.before = func(_ context.Context, c call) error {
+					if c.operation == "GetRecords" {
+						return refused("DynamoDB Streams", "GetRecords", "AccessDeniedException")
+					}
+					return nil
+				}
+			},
+			"sluice: DynamoDB denies access to table TABLE or its stream: operation error DynamoDB Streams: GetRecords, " +
+				"http response error StatusCode: 400, api error AccessDeniedException: not now; " +
+				"attach the policy that `sluice infra iam --role aggregator --table TABLE` prints",
+		},
+		"no right to write": {
+			func(_ *world, p *tap) {
+				p.before = func(_ context.Context, c call) error {
+					if c.operation == "UpdateItem" {
+						return refused("DynamoDB", "UpdateItem", "AccessDeniedException")
+					}
+					return nil
+				}
+			},
+			"sluice: DynamoDB denies access to table TABLE or its stream: sluice: stream record SEQUENCE is not counted yet: " +
+				"write the window of user-1 on gpt-4, hour of HOUR: operation error DynamoDB: UpdateItem, " +
+				"http response error StatusCode: 400, api error AccessDeniedException: not now; " +
+				"attach the policy that `sluice infra iam --role aggregator --table TABLE` prints",
+		},
+		"malformed": {
+			func(w *world, _ *tap) {
+				if _, err := w.client.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: map[string]types.AttributeValue{
+					"PK": &types.AttributeValueMemberS{Value: "SYSTEM#"}, "SK": &types.AttributeValueMemberS{Value: "#CHECKPOINT#shardId-1"},
+					"sequence": &types.AttributeValueMemberS{Value: "12"}, "after": &types.AttributeValueMemberS{Value: "12"},
+				}}); err != nil {
+					w.Fatal(err)
+				}
+			},
+			`sluice: the checkpoint SYSTEM# / #CHECKPOINT#shardId-1 of table TABLE is malformed: attribute sequence: "12", want after, in 40 digits; ` +
+				"delete it: the shard is read again as far as it goes back, and nothing is counted twice",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.consume(1, 1)
+				p := w.tap()
+				test.breaks(w, p)
+				for how, run := range map[string]func(*poll.Poller, context.Context) error{"Run": (*poll.Poller).Run, "Drain": (*poll.Poller).Drain} {
+					err := run(w.poller(p), t.Context())
+					if _, setup := errors.AsType[*runtime.SetupError](err); !setup {
+						t.Fatalf("%s: got %v", how, err)
+					}
+					got := strings.ReplaceAll(err.Error(), w.table, "TABLE")
+					got = regexp.MustCompile(`RequestID: [A-Z0-9]+`).ReplaceAllString(got, "RequestID: ID")
+					got = regexp.MustCompile(`record \d+ is`).ReplaceAllString(got, "record SEQUENCE is")
+					got = regexp.MustCompile(`(hour|day) of [-0-9T]+`).ReplaceAllString(got, "hour of HOUR")
+					if got != test.want {
+						t.Errorf("%s: got  %s\nwant %s", how, got, test.want)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestNew: what is missing is named.

@@ -34,6 +34,7 @@ type world struct {
 	client  *dynamodb.Client
 	streams *dynamodbstreams.Client
 	table   string
+	idle    time.Duration
 
 	mu     sync.Mutex
 	log    bytes.Buffer
@@ -84,7 +85,7 @@ func (w *world) poller(p *tap) *poll.Poller {
 		w.Fatal(err)
 	}
 	poller, err := poll.New(poll.Config{
-		Client: p, Streams: p, Table: w.table, Aggregator: aggregator,
+		Client: p, Streams: p, Table: w.table, Aggregator: aggregator, Idle: w.idle,
 		Logger: slog.New(slog.NewTextHandler(writer(func(b []byte) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
