@@ -32,7 +32,7 @@ const (
 // A shard that has nothing to count needs few checkpoints. They are records of the table's stream themselves: one for each
 // batch of such would have the stream feed itself for ever.
 const (
-	renewAfter   = time.Hour // far below the retention: what a checkpoint does not say is at most that old
+	renewAfter   = time.Hour // that at has moved on: far below the retention
 	renewRecords = 10_000    // to be read again after a kill
 )
 
@@ -55,7 +55,7 @@ type reader struct {
 	empty   int       // replies without records in a row
 	fresh   int       // records counted since the last checkpoint
 	passed  int       // records read since the last checkpoint
-	saved   time.Time // when the last checkpoint was written; zero for never
+	kept    time.Time // at, of the last checkpoint; zero for none
 }
 
 // read reads the shard, from its position on, until it ends. What was counted until then is in the checkpoint if that can be
@@ -63,7 +63,7 @@ type reader struct {
 func (d *reader) read(ctx context.Context) (ending, error) {
 	defer d.last(ctx)
 	if d.after == "" { // nothing would tell that what came first is gone
-		d.checkLost(ctx)
+		d.lost(ctx, d.id, &d.position)
 	}
 	var iterator *string
 	for {
@@ -132,7 +132,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {
 		again := d.horizon
 		d.horizon = true
-		d.checkLost(ctx)
+		d.lost(ctx, d.id, &d.position)
 		if again && !d.wait(ctx, d.Idle) { // the oldest was trimmed between two calls
 			return false, ctx.Err()
 		}
@@ -225,37 +225,29 @@ func (d *reader) move(records []types.Record, counted int) {
 	d.behind(d.id, d.at, counted)
 }
 
-// checkLost says so if records may be gone that were not read.
-func (d *reader) checkLost(ctx context.Context) {
-	if d.lost(ctx, d.id, &d.position) {
-		d.saved = time.Time{} // not to be told again
-	}
-}
-
 // saveIfDue writes a checkpoint if there is a reason to.
 func (d *reader) saveIfDue(ctx context.Context) error {
-	now := d.Clock.Now()
-	if d.fresh == 0 && d.passed < renewRecords && now.Sub(d.saved) < renewAfter || d.at.IsZero() {
-		return nil
+	if d.fresh > 0 || d.passed >= renewRecords || d.at.Sub(d.kept) >= renewAfter {
+		return d.save(ctx)
 	}
-	return d.save(ctx, now)
+	return nil
 }
 
 // save writes a checkpoint.
-func (d *reader) save(ctx context.Context, now time.Time) error {
+func (d *reader) save(ctx context.Context) error {
 	if err := d.patiently(ctx, "write the checkpoint of the shard "+d.id, func() error {
 		return d.put(ctx, d.id, d.position)
 	}); err != nil {
 		return err
 	}
-	d.fresh, d.passed, d.saved = 0, 0, now
+	d.fresh, d.passed, d.kept = 0, 0, d.at
 	return nil
 }
 
 // end notes that the shard has been read to its end.
 func (d *reader) end(ctx context.Context) error {
 	d.done = true
-	return d.save(ctx, d.Clock.Now())
+	return d.save(ctx)
 }
 
 // last writes what was counted since the last checkpoint, if that can be done at once. Where it cannot, it is read again.
