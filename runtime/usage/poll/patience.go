@@ -84,3 +84,13 @@ func (r *run) toMend(err error) error {
 	}
 	return nil
 }
+
+// wait waits for d and reports whether ctx lasted.
+func (p *Poller) wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-p.Clock.After(d):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -96,7 +96,7 @@ func New(c Config) (*Poller, error) {
 		return nil, fmt.Errorf("poll.New: idle for %v, want a duration above 0, or 0 for the default", c.Idle)
 	}
 	if c.Clock == nil {
-		c.Clock = systemClock{}
+		c.Clock = runtime.SystemClock()
 	}
 	if c.Idle == 0 {
 		c.Idle = time.Second
