@@ -75,7 +75,7 @@ func escape(text string) string {
 // fit returns text with its middle left out, where it is longer than most letters; those of Asian scripts count twice.
 func fit(text string, most int) string {
 	letters := []rune(text)
-	for cut := 0; cut < len(letters); cut++ { // letters that are left out
+	for cut := range letters { // letters that are left out
 		from := (len(letters) - cut) / 2
 		short := letters
 		if cut > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -92,6 +93,26 @@ again every 2s, until Ctrl-C
 `
 	if err != nil || screen != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, screen, want)
+	}
+}
+
+// TestTopNarrow: where names are long, bars give way, as far as they can, on a terminal; elsewhere lines may be of any length.
+func TestTopNarrow(t *testing.T) {
+	for extra, want := range map[int]struct{ bar, line int }{0: {20, 75}, 5: {20, 80}, 6: {19, 80}, 17: {8, 80}, 18: {8, 81}} {
+		row := topRow{Entity: "user-" + strings.Repeat("x", 8+extra), Limit: "rpm", Available: 50_000, Burst: 100_000, FullIn: 79_600}
+		for screen, wide := range map[bool]int{true: want.bar, false: barWidth} {
+			var out strings.Builder
+			if err := (&board{Rows: []topRow{row}}).write(&out, barOf(screen)); err != nil {
+				t.Fatal(err)
+			}
+			_, text, _ := strings.Cut(out.String(), "\n")
+			text, _, _ = strings.Cut(text, "\n")
+			parts := barOf(screen)
+			got := strings.Count(text, parts.used) + strings.Count(strings.ReplaceAll(text, row.Entity, ""), parts.left)
+			if long := utf8.RuneCountInString(text); got != wide || screen && long != want.line || !strings.HasPrefix(text, row.Entity+" ") {
+				t.Errorf("terminal %v, an id of %d letters: a bar of %d in a line of %d, want %d in %d\n%s", screen, len(row.Entity), got, long, wide, want.line, text)
+			}
+		}
 	}
 }
 
