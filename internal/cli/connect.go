@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/internal/awsclient"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -34,10 +35,26 @@ func (connection) AfterApply(command *kong.Context) error {
 
 // client makes a client. What is wrong with the flags or AWS's configuration is an error.
 func (c connection) client(ctx context.Context) (*dynamodb.Client, error) {
-	if _, ok := dynamo.TableName(c.Table); !ok {
-		return nil, usageError{fmt.Sprintf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)}
+	if err := c.checkTable(); err != nil {
+		return nil, err
 	}
 	return awsclient.New(ctx, c.Endpoint, c.Region)
+}
+
+// withStreams is client with a client of the tables' streams.
+func (c connection) withStreams(ctx context.Context) (*dynamodb.Client, *dynamodbstreams.Client, error) {
+	if err := c.checkTable(); err != nil {
+		return nil, nil, err
+	}
+	return awsclient.WithStreams(ctx, c.Endpoint, c.Region)
+}
+
+// checkTable refuses what cannot be a table's name.
+func (c connection) checkTable() error {
+	if _, ok := dynamo.TableName(c.Table); !ok {
+		return usageError{fmt.Sprintf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)}
+	}
+	return nil
 }
 
 // explain replaces an error that says at length that no connection came about by one that says what to do.

@@ -157,22 +157,22 @@ func TestTopProgress(t *testing.T) {
 	} {
 		var out strings.Builder
 		began := time.Unix(0, 0)
-		p := topProgress{w: &out, terminal: terminal, began: began, next: began.Add(time.Second)}
+		p := newTopProgress(&out, terminal, began)
 		for _, at := range []struct {
 			ms      int
 			buckets int
 		}{{999, 100}, {1000, 200}, {1200, 300}, {1300, 400}, {119_000, 1100}, {119_900, 1200}} {
 			p.show(began.Add(time.Duration(at.ms)*time.Millisecond), at.buckets)
 		}
-		p.end()
+		p.wipe()
 		if got := strings.ReplaceAll(out.String(), "\r", "<"); got != want {
 			t.Errorf("terminal %v:\n%q\nwant\n%q", terminal, got, want)
 		}
 	}
 	var out strings.Builder
-	p := topProgress{w: &out, terminal: true, next: time.Unix(1, 0)}
+	p := newTopProgress(&out, true, time.Unix(0, 0))
 	p.show(time.Unix(0, 0), 1)
-	p.end()
+	p.wipe()
 	if out.String() != "" {
 		t.Errorf("%q of what took no time", out.String())
 	}
