@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -88,8 +87,8 @@ func (c aggregateCommand) Run(ctx context.Context, p Program) error {
 	}
 	failed := follow(ctx)
 	failed = errors.Join(c.stopped(ctx, client, failed), aside.close())
-	now, told := progress.end()
-	if !told && failed != nil { // it was over before it began
+	now := progress.end()
+	if failed != nil && now.Records == 0 { // it was over before it began
 		return failed
 	}
 	came := aggregated{
@@ -109,7 +108,7 @@ func (c aggregateCommand) check() (map[usage.Span]time.Duration, error) {
 		flag, text string
 		span       usage.Span
 	}{{"--keep-hours", c.KeepHours, usage.Hour}, {"--keep-days", c.KeepDays, usage.Day}} {
-		d, why := gen.ParsePeriod(k.text)
+		d, why := parseAge(k.text)
 		if why != "" {
 			return nil, usageError{fmt.Sprintf("%s: period %q %s", k.flag, k.text, why)}
 		}

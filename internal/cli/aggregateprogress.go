@@ -18,7 +18,6 @@ type aggregateProgress struct {
 	status statusLine
 	now    func() time.Time
 	last   poll.Progress
-	told   bool // there is a last one
 }
 
 func newAggregateProgress(w io.Writer, terminal bool, now func() time.Time) *aggregateProgress {
@@ -31,7 +30,7 @@ func (a *aggregateProgress) report(p poll.Progress) {
 	defer a.mu.Unlock()
 	now := a.now()
 	arrived := a.status.terminal && a.status.line != "" && (p.Behind == 0) != (a.last.Behind == 0) // what stands there is to stay
-	a.last, a.told = p, true
+	a.last = p
 	if arrived || a.status.due(now) {
 		a.status.show(now, progressOf(p))
 	}
@@ -66,12 +65,12 @@ func (a *aggregateProgress) Write(text []byte) (int, error) {
 	return a.status.w.Write(text)
 }
 
-// end wipes the line off, and returns how far it came. told is false if nothing was reported.
-func (a *aggregateProgress) end() (p poll.Progress, told bool) {
+// end wipes the line off, and returns how far it came.
+func (a *aggregateProgress) end() poll.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.wipe()
-	return a.last, a.told
+	return a.last
 }
 
 // aggregated is what a run came to.
@@ -105,7 +104,11 @@ func (a aggregated) show(p Program, asJSON bool) error {
 func (a aggregated) wrong(aside string) error {
 	var errs []error
 	if a.Poisoned > 0 {
-		errs = append(errs, fmt.Errorf("sluice: %s could not be read, and in no window: see %s", of64(a.Poisoned, "record"), aside))
+		are := "are"
+		if a.Poisoned == 1 {
+			are = "is"
+		}
+		errs = append(errs, fmt.Errorf("sluice: %s could not be read, and %s in no window: see %s", of64(a.Poisoned, "record"), are, aside))
 	}
 	if a.Lost > 0 {
 		errs = append(errs, fmt.Errorf("sluice: records of %s may be lost: the stream keeps them for 24 hours, and they were older when they were to be read; "+

@@ -24,7 +24,7 @@ type deadLetters struct {
 // openDeadLetters appends to a file, or, without one, writes to otherwise.
 func openDeadLetters(name *string, otherwise io.Writer) (*deadLetters, error) {
 	if name == nil {
-		return &deadLetters{w: otherwise, where: "the lines above, as JSON"}, nil
+		return &deadLetters{w: otherwise, where: "the lines above"}, nil
 	}
 	file, err := os.OpenFile(*name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

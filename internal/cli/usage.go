@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/chart"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -102,7 +101,7 @@ func (c usageCommand) question(now time.Time) (q usage.Question, err error) {
 		}
 		return q, nil
 	}
-	ago, why := gen.ParsePeriod(c.Since)
+	ago, why := parseAge(c.Since)
 	if why != "" {
 		return q, usageError{fmt.Sprintf("--since: period %q %s; or a date, such as 2026-11-21", c.Since, why)}
 	}
