@@ -29,7 +29,7 @@ func (a *aggregateProgress) report(p poll.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	arrived := a.status.terminal && a.status.line != "" && (p.Behind == 0) != (a.last.Behind == 0) // what stands there is to stay
+	arrived := a.status.terminal && a.status.line != "" && p.Behind == 0 && a.last.Behind != 0 // what stands there may stay for long
 	a.last = p
 	if arrived || a.status.due(now) {
 		a.status.show(now, progressOf(p))
