@@ -18,6 +18,7 @@ type run struct {
 	*Poller
 
 	once     bool // read to the end as it is, and no further
+	began    time.Time
 	progress progress
 	lanes    map[string]*lane
 	underWay int
@@ -48,7 +49,7 @@ type finish struct {
 // follow reads the table's streams. It returns once every shard's goroutine has ended.
 func (p *Poller) follow(ctx context.Context, once bool) error {
 	r := &run{
-		Poller: p, once: once, lanes: map[string]*lane{}, finished: make(chan finish),
+		Poller: p, once: once, began: p.Clock.Now(), lanes: map[string]*lane{}, finished: make(chan finish),
 		progress: progress{report: p.Report, behind: map[string]time.Time{}},
 	}
 	defer r.reading.Wait()

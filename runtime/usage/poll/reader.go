@@ -20,6 +20,11 @@ const (
 	// quiet is how many replies without a record in a row say that there is none at present: the service gives such replies
 	// also ahead of records, while it looks for them.
 	quiet = 5
+	// few records say that a shard is near its end. It is left for a while then: each batch costs a write for each window that
+	// it touches, however many records of it do.
+	few = 100
+	// skew is how far this host's clock may be behind the service's, which dates records.
+	skew = 5 * time.Second
 	// lastTry is how long a checkpoint may take that is written when all ends.
 	lastTry = 2 * time.Second
 )
@@ -91,10 +96,9 @@ func (d *reader) read(ctx context.Context) (ending, error) {
 			return ended, err
 		}
 		switch {
-		case len(out.Records) > 0 || d.closed:
-		case d.once && d.empty >= quiet:
+		case d.once && !d.closed && (d.empty >= quiet || d.at.After(d.began.Add(skew))):
 			return rested, nil
-		case d.once:
+		case d.once || d.closed || len(out.Records) >= few:
 		case !d.wait(ctx, d.Idle):
 			return rested, ctx.Err()
 		}
@@ -157,24 +161,21 @@ func (d *reader) take(ctx context.Context, records []types.Record, asked time.Ti
 	return nil
 }
 
-// count adds records to their windows, for as long as it takes.
+// count adds records to their windows, for as long as it takes. What failed goes again in halves: what of it is in its windows
+// costs refused writes, and a table that is throttled is to be asked less.
 func (d *reader) count(ctx context.Context, records []types.Record) error {
-	for try := 0; len(records) > 0; try++ {
-		counted, err := d.Aggregator.AddStreams(ctx, d.id, records)
-		uncounted := 0
-		if err == nil {
-			uncounted = len(records)
-		} else if e, ok := errors.AsType[*usage.UncountedError](err); ok {
-			uncounted = max(0, slices.IndexFunc(records, func(r types.Record) bool {
-				return r.Dynamodb != nil && aws.ToString(r.Dynamodb.SequenceNumber) == e.Sequence
-			}))
-		}
-		if uncounted > 0 {
-			d.move(records[:uncounted], counted)
-			records, try = records[uncounted:], 0
+	size := len(records)
+	for try := 0; len(records) > 0; {
+		batch := records[:min(size, len(records))]
+		counted, err := d.Aggregator.AddStreams(ctx, d.id, batch)
+		done := through(batch, err)
+		if done > 0 {
+			d.move(batch[:done], counted)
+			records, try = records[done:], 0
 		}
 		if err == nil {
-			return nil
+			size *= 2
+			continue
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -188,8 +189,24 @@ func (d *reader) count(ctx context.Context, records []types.Record) error {
 		if !d.pause(ctx, try, "count records of the shard "+d.id, err) {
 			return ctx.Err()
 		}
+		size = max(1, len(batch)/2)
+		try++
 	}
 	return nil
+}
+
+// through returns how many of a batch's records AddStreams is done with, by its error.
+func through(batch []types.Record, err error) int {
+	if err == nil {
+		return len(batch)
+	}
+	failed, ok := errors.AsType[*usage.UncountedError](err)
+	if !ok {
+		return 0
+	}
+	return max(0, slices.IndexFunc(batch, func(r types.Record) bool {
+		return r.Dynamodb != nil && aws.ToString(r.Dynamodb.SequenceNumber) == failed.Sequence
+	}))
 }
 
 // move notes that records are done with.
