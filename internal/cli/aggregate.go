@@ -127,9 +127,8 @@ func (c aggregateCommand) check() (map[usage.Span]time.Duration, error) {
 // mistake in the command line.
 func (c aggregateCommand) answers(ctx context.Context, client *dynamodb.Client, streams *dynamodbstreams.Client) error {
 	name, _ := dynamo.TableName(c.Table)
-	_, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)})
-	if err != nil {
-		return explain(client, err)
+	if _, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)}); err != nil {
+		return explainStreams(client, streams, err)
 	}
 	return nil
 }

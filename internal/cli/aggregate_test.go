@@ -391,6 +391,16 @@ func TestAggregateFails(t *testing.T) {
 	code, out, errs := s.aggregate(t.Context(), silent.URL, "")
 	expect(t, code, out, errs, 1, "", "sluice: nothing answers at "+silent.URL+": is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB)\n")
 
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamotest.Endpoint(t))
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", silent.URL) // streams alone do not answer
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	var told strings.Builder
+	code = cli.Program{Stdout: &told, Stderr: &told, Now: time.Now}.Run(t.Context(), []string{"aggregate", "--table", half})
+	expect(t, code, "", told.String(), 1, "", "sluice: nothing answers at "+silent.URL+": is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB_STREAMS)\n")
+
 	folder := t.TempDir()
 	const help = "; run `sluice aggregate --help`\n"
 	for flags, test := range map[string]struct {

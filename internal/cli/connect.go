@@ -59,6 +59,20 @@ func (c connection) checkTable() error {
 
 // explain replaces an error that says at length that no connection came about by one that says what to do.
 func explain(client *dynamodb.Client, err error) error {
+	return explainAt(client.Options().BaseEndpoint, place(client), "AWS_ENDPOINT_URL_DYNAMODB", err)
+}
+
+// explainStreams is explain for a call of the streams' client, which may have an endpoint of its own.
+func explainStreams(client *dynamodb.Client, streams *dynamodbstreams.Client, err error) error {
+	base := streams.Options().BaseEndpoint
+	if base == nil || *base == place(client) {
+		return explain(client, err)
+	}
+	return explainAt(base, *base, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", err)
+}
+
+// explainAt is explain for a place that is called so; base is nil for AWS's own, variable has another endpoint.
+func explainAt(base *string, place, variable string, err error) error {
 	dial, ok := errors.AsType[*net.OpError](err)
 	switch {
 	case !ok || dial.Op != "dial" || errors.Is(err, context.Canceled):
@@ -70,9 +84,9 @@ func explain(client *dynamodb.Client, err error) error {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		why = fmt.Sprintf(" (%v)", dial.Err)
 	}
-	if client.Options().BaseEndpoint == nil {
+	if base == nil {
 		return fmt.Errorf("nothing answers at DynamoDB in %s%s: check the network and the region; "+
-			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place(client), why)
+			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place, why)
 	}
-	return fmt.Errorf("nothing answers at %s%s: is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB)", place(client), why)
+	return fmt.Errorf("nothing answers at %s%s: is `sluice dev` running? (--endpoint, %s)", place, why, variable)
 }
