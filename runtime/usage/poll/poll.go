@@ -123,8 +123,9 @@ func (p *Poller) Run(ctx context.Context) error {
 // Drain counts what the table's streams have, and returns once each shard has been read to its end as it is then: an open one
 // until it has had nothing several times in a row, or has records that are newer than the call. It fails as Run does, and with ctx's cause if that ends before.
 func (p *Poller) Drain(ctx context.Context) error {
-	if err := p.follow(ctx, true); ctx.Err() == nil {
-		return err
+	err := p.follow(ctx, true)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return context.Cause(ctx)
+	return err
 }
