@@ -26,7 +26,7 @@ func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records
 			adapted = append(adapted, rec)
 			continue
 		}
-		if err = a.putAside(ctx, Poison{rec, err}); err != nil {
+		if err = a.putAside(ctx, Poison{shard, rec, err}); err != nil {
 			counted, failed := a.add(ctx, shard, adapted)
 			if failed == nil {
 				failed = &UncountedError{Sequence: rec.Sequence, Err: err}

@@ -22,7 +22,8 @@ type Extract func(runtime.Record) ([]runtime.Delta, error)
 
 // Poison is a record that cannot be read. It is put aside, so that those behind it are not kept waiting.
 type Poison struct {
-	Record runtime.Record
+	Shard  string         // lambda where Lambda delivered it, which does not say
+	Record runtime.Record // with what images it has
 	Err    error
 }
 
@@ -104,7 +105,7 @@ func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Re
 
 // add is Add. counted is how many of the records that can be gone on behind have deltas.
 func (a *Aggregator) add(ctx context.Context, shard string, records []runtime.Record) (counted int, err error) {
-	entries, failed := a.read(ctx, records)
+	entries, failed := a.read(ctx, shard, records)
 	var mu sync.Mutex
 	note := func(s *share, err error) {
 		mu.Lock()
@@ -144,7 +145,7 @@ type failing struct {
 }
 
 // read takes records apart, up to the first that can neither be read nor put aside.
-func (a *Aggregator) read(ctx context.Context, records []runtime.Record) (entries []entry, failed *failing) {
+func (a *Aggregator) read(ctx context.Context, shard string, records []runtime.Record) (entries []entry, failed *failing) {
 	for _, rec := range records {
 		sequence, err := padded(rec.Sequence)
 		if err != nil { // nothing could tell it from others
@@ -152,7 +153,7 @@ func (a *Aggregator) read(ctx context.Context, records []runtime.Record) (entrie
 		}
 		deltas, err := a.Extract(rec)
 		if err != nil {
-			if err := a.putAside(ctx, Poison{rec, err}); err != nil {
+			if err := a.putAside(ctx, Poison{shard, rec, err}); err != nil {
 				return entries, &failing{sequence, &UncountedError{Sequence: rec.Sequence, Err: err}}
 			}
 			continue
