@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
-	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -33,26 +31,9 @@ func openDeadLetters(name *string, otherwise io.Writer) (*deadLetters, error) {
 	return &deadLetters{w: file, file: file, where: *name}, nil
 }
 
-// deadLetter is a line.
-type deadLetter struct {
-	Error    string     `json:"error"`
-	Shard    string     `json:"shard"`
-	Sequence string     `json:"sequence"`
-	At       time.Time  `json:"at"`
-	Old      *deadImage `json:"old"`
-	New      *deadImage `json:"new"`
-}
-
-// deadImage is an item as DynamoDB's own JSON has it: by attribute, the type, and what that holds. Values that no item of sluice
-// has, sets and lists and such, are null.
-type deadImage map[string]map[string]*string
-
 // put writes a record, in one write, and has it stay: the stream's position moves past it.
 func (d *deadLetters) put(_ context.Context, p usage.Poison) error {
-	line, err := json.Marshal(deadLetter{
-		Error: p.Err.Error(), Shard: p.Shard, Sequence: p.Record.Sequence, At: p.Record.At,
-		Old: deadImageOf(p.Record.Old), New: deadImageOf(p.Record.New),
-	})
+	line, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
@@ -64,22 +45,6 @@ func (d *deadLetters) put(_ context.Context, p usage.Poison) error {
 		return nil
 	}
 	return d.file.Sync()
-}
-
-func deadImageOf(img runtime.Image) *deadImage {
-	if img == nil {
-		return nil
-	}
-	all := deadImage{}
-	img.Each(func(name string) bool {
-		kind, text := img.Attr(name)
-		all[name] = map[string]*string{kind: nil}
-		if kind == "S" || kind == "N" {
-			all[name][kind] = &text
-		}
-		return true
-	})
-	return &all
 }
 
 // close closes the file, if there is one.

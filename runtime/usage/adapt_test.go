@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAddStreams: it says how many records counted that are ahead of where it has to go on, and puts aside what it cannot adapt.
+// TestAddStreams: it says how many records counted and were put aside that are ahead of where it has to go on, and puts aside what it cannot adapt.
 func TestAddStreams(t *testing.T) {
 	l := newLedger(t)
 	api := &tap{API: l.client}
@@ -40,20 +40,20 @@ func TestAddStreams(t *testing.T) {
 	broken := errors.New("broken")
 	sink := a.Poisoned
 	a.Poisoned = func(context.Context, Poison) error { return broken }
-	counted, err := a.AddStreams(t.Context(), "shardId-1", records)
+	added, err := a.AddStreams(t.Context(), "shardId-1", records)
 	failed, uncounted := errors.AsType[*UncountedError](err)
-	if _, isSink := errors.AsType[*SinkError](err); counted != 1 || !uncounted || failed.Sequence != "103" || !isSink || !errors.Is(err, broken) {
-		t.Errorf("got %d, %v: want 1, and to go on from 103", counted, err)
+	if _, isSink := errors.AsType[*SinkError](err); added != (Added{Counted: 1}) || !uncounted || failed.Sequence != "103" || !isSink || !errors.Is(err, broken) {
+		t.Errorf("got %+v, %v: want 1, and to go on from 103", added, err)
 	}
 	a.Poisoned = sink
 	api.fails = func(int) (before, after error) { return broken, nil }
-	counted, err = a.AddStreams(t.Context(), "shardId-1", records[1:])
-	if failed, uncounted = errors.AsType[*UncountedError](err); counted != 0 || !uncounted || failed.Sequence != "104" {
-		t.Errorf("got %d, %v: want 0, and to go on from 104", counted, err)
+	added, err = a.AddStreams(t.Context(), "shardId-1", records[1:])
+	if failed, uncounted = errors.AsType[*UncountedError](err); added != (Added{PutAside: 1}) || !uncounted || failed.Sequence != "104" {
+		t.Errorf("got %+v, %v: want 0, and to go on from 104", added, err)
 	}
 	api.fails = nil
-	if counted, err = a.AddStreams(t.Context(), "shardId-1", records); counted != 2 || err != nil {
-		t.Errorf("got %d, %v: want both that consumed something", counted, err)
+	if added, err = a.AddStreams(t.Context(), "shardId-1", records); added != (Added{2, 1}) || err != nil {
+		t.Errorf("got %+v, %v: want both that consumed something", added, err)
 	}
 	if diff := cmp.Diff(map[string]map[string]int64{"user-1 2030-01-02T12": {"rpm": 3000, "calls": 2}}, l.windows(t, true)); diff != "" {
 		t.Errorf("hours (-want +got):\n%s", diff)

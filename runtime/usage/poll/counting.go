@@ -45,10 +45,10 @@ func (d *reader) count(ctx context.Context, records []types.Record) error {
 	size := len(records)
 	for try := 0; len(records) > 0; {
 		batch := records[:min(size, len(records))]
-		counted, err := d.Aggregator.AddStreams(ctx, d.id, batch)
+		added, err := d.Aggregator.AddStreams(ctx, d.id, batch)
 		done := through(batch, err)
 		if done > 0 {
-			d.move(batch[:done], counted)
+			d.move(batch[:done], added)
 			records, try = records[done:], 0
 		}
 		if err == nil {
@@ -88,7 +88,7 @@ func through(batch []types.Record, err error) int {
 }
 
 // move notes that records are done with.
-func (d *reader) move(records []types.Record, counted int) {
+func (d *reader) move(records []types.Record, added usage.Added) {
 	for _, r := range records {
 		if r.Dynamodb == nil {
 			continue
@@ -98,9 +98,9 @@ func (d *reader) move(records []types.Record, counted int) {
 			d.at = at
 		}
 	}
-	d.fresh += counted
+	d.fresh += added.Counted + added.PutAside
 	d.passed += len(records)
-	d.behind(d.id, d.at, counted)
+	d.behind(d.id, d.at, added.Counted)
 }
 
 // saveIfDue writes a checkpoint if there is a reason to.

@@ -201,6 +201,27 @@ func TestPoisoned(t *testing.T) {
 	})
 }
 
+// TestPoisonedOnce: a record that was put aside is not put aside again after a restart, be it alone.
+func TestPoisonedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.consume(1, 1000)
+		w.drain(w.tap()) // a first checkpoint comes in any case
+		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: map[string]types.AttributeValue{
+			"PK": &types.AttributeValueMemberS{Value: "ENTITY#user-9"}, "SK": &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
+			"b_rpm_tc": &types.AttributeValueMemberN{Value: "1"}, // nobody's
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			w.drain(w.tap())
+		}
+		if len(w.poison) != 1 {
+			t.Errorf("put aside: %q", w.poison)
+		}
+	})
+}
+
 // TestExpired: an iterator that expired is replaced, from where the shard is.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ type reader struct {
 
 	horizon bool      // what comes after the position is gone: read from the oldest that there is
 	empty   int       // replies without records in a row
-	fresh   int       // records counted since the last checkpoint
+	fresh   int       // records counted or put aside since the last checkpoint
 	passed  int       // records read since the last checkpoint
 	kept    time.Time // at, of the last checkpoint; zero for none
 }
