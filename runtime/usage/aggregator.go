@@ -98,6 +98,12 @@ func (f *UncountedError) Unwrap() error { return f.Err }
 // they have to be added again, as Lambda's batchItemFailures and a poller's checkpoint want it: what was counted already is
 // found out then, and not counted twice.
 func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Record) error {
+	_, err := a.add(ctx, shard, records)
+	return err
+}
+
+// add is Add. counted is how many of the records that can be gone on behind have deltas.
+func (a *Aggregator) add(ctx context.Context, shard string, records []runtime.Record) (counted int, err error) {
 	entries, failed := a.read(ctx, records)
 	var mu sync.Mutex
 	note := func(s *share, err error) {
@@ -120,10 +126,15 @@ func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Re
 		})
 	}
 	writing.Wait()
-	if failed == nil {
-		return nil
+	for _, e := range entries {
+		if len(e.deltas) > 0 && (failed == nil || e.sequence < failed.sequence) {
+			counted++
+		}
 	}
-	return failed.UncountedError
+	if failed == nil {
+		return counted, nil
+	}
+	return counted, failed.UncountedError
 }
 
 // failing is an UncountedError with its place.
@@ -141,7 +152,7 @@ func (a *Aggregator) read(ctx context.Context, records []runtime.Record) (entrie
 		}
 		deltas, err := a.Extract(rec)
 		if err != nil {
-			if err := a.Poisoned(ctx, Poison{rec, err}); err != nil {
+			if err := a.putAside(ctx, Poison{rec, err}); err != nil {
 				return entries, &failing{sequence, &UncountedError{Sequence: rec.Sequence, Err: err}}
 			}
 			continue

@@ -1,0 +1,55 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// AddStreams adds records of one shard as GetRecords of DynamoDB Streams returns them, in their order: what cannot be adapted is
+// put aside, and the rest goes the way of Add, with its errors. counted is how many records consumed something and are in all
+// their windows, now or since an earlier delivery, as far as the error lets go on: those from UncountedError.Sequence on are
+// not among them.
+func (a *Aggregator) AddStreams(ctx context.Context, shard string, records []types.Record) (counted int, err error) {
+	return addAdapted(ctx, a, shard, records, FromStreams)
+}
+
+// addAdapted adds records of any source. Where one can neither be adapted nor put aside, what is ahead of it counts.
+func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records []R, adapt func(R) (runtime.Record, error)) (counted int, err error) {
+	adapted := make([]runtime.Record, 0, len(records))
+	for _, r := range records {
+		rec, err := adapt(r)
+		if err == nil {
+			adapted = append(adapted, rec)
+			continue
+		}
+		if err = a.putAside(ctx, Poison{rec, err}); err != nil {
+			counted, failed := a.add(ctx, shard, adapted)
+			if failed == nil {
+				failed = &UncountedError{Sequence: rec.Sequence, Err: err}
+			}
+			return counted, failed
+		}
+	}
+	return a.add(ctx, shard, adapted)
+}
+
+// SinkError says that Poisoned failed: a record that cannot be read could not be put aside either.
+type SinkError struct{ Err error }
+
+// Error says what failed.
+func (e *SinkError) Error() string { return fmt.Sprintf("the record cannot be put aside: %v", e.Err) }
+
+// Unwrap returns what Poisoned returned.
+func (e *SinkError) Unwrap() error { return e.Err }
+
+// putAside gives Poisoned a record.
+func (a *Aggregator) putAside(ctx context.Context, p Poison) error {
+	if err := a.Poisoned(ctx, p); err != nil {
+		return &SinkError{err}
+	}
+	return nil
+}
