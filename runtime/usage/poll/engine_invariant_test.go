@@ -1,0 +1,281 @@
+package poll_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+// storm is a history of callers and readers at once.
+type storm struct {
+	calls int  // of each caller in each phase
+	lossy bool // callers lose requests and replies too
+	broken
+}
+
+const (
+	stormPhases  = 5
+	stormCallers = 8
+)
+
+// TestSumOfWindows: what the hours hold, what the days hold, what the table's stream says, what the buckets consumed, those too
+// that expired, and what callers were granted and kept, is one and the same. Meanwhile limits change, leases are settled late,
+// shards split, and readers are killed, start again, run beside each other and lose requests and replies.
+func TestSumOfWindows(t *testing.T) {
+	seeds := uint64(8)
+	if testing.Short() || dynamotest.OnLocal(t) {
+		seeds = 4
+	}
+	met := map[string]int{}
+	for seed := range seeds {
+		s := storm{calls: 25, lossy: seed%4 == 3}
+		wrong, of := s.run(t, seed)
+		for what, n := range of {
+			met[what] += n
+		}
+		if wrong != "" {
+			t.Errorf("seed %d: %s", seed, wrong)
+		}
+	}
+	t.Log(tell(met))
+	for _, what := range []string{
+		"granted", "denied", "settled up", "settled down", "released", "reshapes", "coalesced", "expired", "late",
+		"released to nothing", "settled to nothing", "kills", "redelivered", "splits",
+	} {
+		if met[what] == 0 && (what != "splits" || !dynamotest.OnLocal(t)) {
+			t.Errorf("%s: none: the storm is too weak", what)
+		}
+	}
+}
+
+// TestSumOfWindowsControls: a reader that counts twice, or not at all, or that counts what was not consumed, is noticed.
+func TestSumOfWindowsControls(t *testing.T) {
+	controls := map[string]broken{
+		"no watermark": {write: func(ctx context.Context, api usage.API, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+			in.ConditionExpression = aws.String(*in.ConditionExpression + " OR attribute_exists(PK)")
+			return api.UpdateItem(ctx, in)
+		}},
+		"what failed is taken for written": {write: func(ctx context.Context, api usage.API, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+			out, err := api.UpdateItem(ctx, in)
+			if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
+				return nil, err
+			}
+			return out, nil
+		}},
+		"what expires counts": {extract: func(r runtime.Record) ([]runtime.Delta, error) {
+			if r.New == nil {
+				r.Old, r.New = nil, r.Old
+			}
+			return limits.ExtractDeltas(r)
+		}},
+		"the first acquire is lost": {extract: func(r runtime.Record) ([]runtime.Delta, error) {
+			if r.Old == nil {
+				return nil, nil
+			}
+			return limits.ExtractDeltas(r)
+		}},
+		"give-backs are lost": {extract: func(r runtime.Record) ([]runtime.Delta, error) {
+			deltas, err := limits.ExtractDeltas(r)
+			return slices.DeleteFunc(deltas, func(d runtime.Delta) bool { return d.Millitokens < 0 }), err
+		}},
+		"as of when it is read": {extract: func(r runtime.Record) ([]runtime.Delta, error) {
+			r.At = r.At.Add(time.Hour)
+			return limits.ExtractDeltas(r)
+		}},
+	}
+	if !dynamotest.OnLocal(t) { // it has no shards that split
+		controls["the tail of a shard that was split is skipped"] = broken{records: func(out *dynamodbstreams.GetRecordsOutput) {
+			if out.NextShardIterator == nil {
+				out.Records = nil
+			}
+		}}
+	}
+	const first, last = 100, 104
+	for name, control := range controls {
+		noticed := false
+		for seed := uint64(first); seed <= last && !noticed; seed++ {
+			wrong, _ := storm{calls: 10, broken: control}.run(t, seed)
+			noticed = wrong != ""
+		}
+		if !noticed {
+			t.Errorf("nobody noticed: %s", name)
+		}
+	}
+	if wrong, _ := (storm{calls: 10}).run(t, first); wrong != "" {
+		t.Errorf("a reader that does nothing wrong is said to: %s", wrong)
+	}
+}
+
+// run plays a storm and says how the sums differ, and what was met.
+func (s storm) run(t *testing.T, seed uint64) (wrong string, met map[string]int) {
+	t.Helper()
+	b := &books{kept: sums{}, met: map[string]int{}}
+	inWorld(t, seed, func(t testing.TB, w *world) {
+		t.Helper()
+		s.play(t, w, b, rand.New(rand.NewPCG(seed, 1)))
+		wrong = w.wrong(t, b, s.lossy)
+		b.met["expired"] = w.gone
+	})
+	return wrong, b.met
+}
+
+// play has phases of callers and readers at once; between them time passes.
+func (s storm) play(t testing.TB, w *world, b *books, dice *rand.Rand) {
+	t.Helper()
+	if w.engine != nil {
+		w.engine.Faults().Latency(memdynamo.Uniform(0, 10*time.Millisecond))
+		w.engine.Faults().HoldTransactions(2 * time.Millisecond)
+	}
+	processes := s.processes(t, w, b, dice)
+	operator := &caller{world: w, books: b, limiter: processes[0], dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lossy: s.lossy}
+	minutely := limits.EmbeddingsLimits{RPS: new(bucket.Per(60, time.Minute))} // by the second, buckets would expire within a phase
+	if _, err := processes[0].Config.Embeddings.Kind(limits.Project{}).Set(t.Context(), minutely, ""); err != nil {
+		t.Fatal(err)
+	}
+	var open []*ticket
+	for phase := range stormPhases {
+		if phase > 0 {
+			w.pass(t, []time.Duration{30 * time.Second, 150 * time.Second, 25 * time.Minute, 25 * time.Minute}[dice.IntN(4)])
+		}
+		reading, stop := context.WithCancel(t.Context())
+		var readers sync.WaitGroup
+		for range 1 + dice.IntN(2) {
+			own := rand.New(rand.NewPCG(dice.Uint64(), 1))
+			readers.Go(func() { w.read(reading, t, b, own, s.broken) })
+		}
+		for _, l := range open {
+			b.meet("late")
+			operator.late(t, l)
+			s.flush(t, processes)
+		}
+		open = s.call(t, w, b, dice, processes, operator, phase)
+		s.flush(t, processes)
+		stop()
+		readers.Wait()
+	}
+	w.drain(t, b, dice, s.broken)
+}
+
+// processes starts those that callers are in: the second is lazy.
+func (s storm) processes(t testing.TB, w *world, b *books, dice *rand.Rand) (all []*limits.Limiter) {
+	t.Helper()
+	for i := range 3 {
+		client := w.client
+		if s.lossy {
+			client = w.over(&line{met: func(string) {}, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02, left: -1})
+		}
+		all = append(all, w.process(t, client, b, i == 1))
+	}
+	return all
+}
+
+// flush has processes write what is lazy.
+func (s storm) flush(t testing.TB, processes []*limits.Limiter) {
+	t.Helper()
+	for _, l := range processes {
+		if err := l.Close(t.Context()); err != nil && !s.lossy {
+			t.Error(err)
+		}
+	}
+}
+
+// call has callers at work, limits changed and shards split, and returns the leases that stay open.
+func (s storm) call(
+	t testing.TB, w *world, b *books, dice *rand.Rand, processes []*limits.Limiter, operator *caller, phase int,
+) (open []*ticket) {
+	t.Helper()
+	var mu sync.Mutex
+	var calling sync.WaitGroup
+	for i := range stormCallers {
+		c := &caller{world: w, books: b, limiter: processes[i%len(processes)], dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lossy: s.lossy}
+		calling.Go(func() {
+			for n := range s.calls {
+				if l := c.call(t); l != nil {
+					mu.Lock()
+					open = append(open, l)
+					mu.Unlock()
+				}
+				if i == 0 && n == s.calls/2 && phase%2 == 0 && w.engine != nil {
+					if err := w.engine.SplitShards(w.table); err != nil {
+						t.Error(err)
+					}
+					b.meet("splits")
+				}
+			}
+		})
+	}
+	calling.Go(func() {
+		for range 4 {
+			operator.operate(t)
+		}
+	})
+	calling.Wait()
+	return open
+}
+
+// wrong says how the sums differ.
+func (w *world) wrong(t testing.TB, b *books, lossy bool) string {
+	t.Helper()
+	consumed := w.expired
+	for _, live := range w.buckets(t) {
+		consumed = consumed.plus(live)
+	}
+	var entities []string
+	for at := range consumed {
+		if !slices.Contains(entities, at.entity) {
+			entities = append(entities, at.entity)
+		}
+	}
+	streamed, hours, days := w.streamed(t), w.windows(t, usage.Hour, entities), w.windows(t, usage.Day, entities)
+	var wrong []string
+	for _, c := range []struct {
+		name      string
+		want, got sums
+	}{
+		{"hours, by the stream", streamed, hours},
+		{"days, by the stream", streamed.by(24 * time.Hour), days},
+		{"ever, by the buckets", consumed, hours.tokens().by(0)},
+		{"by callers, of buckets", b.kept.by(0), consumed},
+		{"hours, by callers", b.kept, w.dated(hours.tokens())},
+	} {
+		if diff := c.want.diff(c.got); diff != "" && (!lossy || !strings.Contains(c.name, "callers")) {
+			wrong = append(wrong, fmt.Sprintf("%s (-want +got):\n%s", c.name, diff))
+		}
+	}
+	return strings.Join(wrong, "\n")
+}
+
+// dated returns s as callers have it.
+func (w *world) dated(s sums) sums {
+	if w.engine == nil {
+		return s.by(0)
+	}
+	return s
+}
+
+func tell(met map[string]int) string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(met)) {
+		all = append(all, fmt.Sprintf("%s %d", what, met[what]))
+	}
+	return strings.Join(all, ", ")
+}
