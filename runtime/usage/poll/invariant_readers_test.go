@@ -3,6 +3,7 @@ package poll_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -20,17 +21,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
-
-// broken is what a reader of the stream does wrong: nothing, unless a control says so.
-type broken struct {
-	write   func(context.Context, usage.API, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error)
-	extract func(runtime.Record) ([]runtime.Delta, error)
-	records func(*dynamodbstreams.GetRecordsOutput)
-}
 
 // line is a process's connection, on which requests and replies are lost, and some are refused for their throughput. It can go
 // dead: then nothing passes any more.
@@ -69,7 +62,7 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	if err != nil || !dies && dice >= 3 {
 		return l.notice(reply), err
 	}
-	reply.Body.Close()
+	_ = reply.Body.Close() // it is lost
 	return nil, syscall.ECONNRESET
 }
 
@@ -79,9 +72,8 @@ func (l *line) notice(reply *http.Response) *http.Response {
 		return reply
 	}
 	body, err := io.ReadAll(reply.Body)
-	reply.Body.Close()
-	if err != nil {
-		return reply
+	if err := errors.Join(err, reply.Body.Close()); err != nil {
+		return reply // which fails its reader as well
 	}
 	if strings.Contains(string(body), "ConditionalCheckFailed") && strings.Contains(string(body), "#USAGE#") {
 		l.met("redelivered")
@@ -164,33 +156,3 @@ func (w *world) drain(t testing.TB, b *books, dice *rand.Rand, how broken) {
 		t.Error(err)
 	}
 }
-
-// writer writes windows, its own way if it is broken.
-type writer struct {
-	usage.API
-	write func(context.Context, usage.API, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error)
-}
-
-func (c writer) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if c.write != nil {
-		return c.write(ctx, c.API, in)
-	}
-	return c.API.UpdateItem(ctx, in, opts...)
-}
-
-// tailor changes what is read, if it is broken.
-type tailor struct {
-	poll.Streams
-	change func(*dynamodbstreams.GetRecordsOutput)
-}
-
-func (c tailor) GetRecords(
-	ctx context.Context, in *dynamodbstreams.GetRecordsInput, opts ...func(*dynamodbstreams.Options),
-) (*dynamodbstreams.GetRecordsOutput, error) {
-	out, err := c.Streams.GetRecords(ctx, in, opts...)
-	if err == nil && c.change != nil {
-		c.change(out)
-	}
-	return out, err
-}
-

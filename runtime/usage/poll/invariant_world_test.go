@@ -56,7 +56,7 @@ func inWorld(t *testing.T, seed uint64, f func(testing.TB, *world)) {
 			t.Fatal(err)
 		}
 		w.findStream(t)
-		time.Sleep(22*time.Hour + 50*time.Minute) // a day ends soon
+		time.Sleep(22*time.Hour + 50*time.Minute) //nolint:forbidigo // no time at all; a day ends soon
 		f(t, w)
 	})
 }
@@ -91,7 +91,7 @@ func (w *world) pass(t testing.TB, d time.Duration) {
 	t.Helper()
 	before := w.buckets(t)
 	if w.engine != nil {
-		time.Sleep(d)
+		time.Sleep(d) //nolint:forbidigo // in a bubble
 	} else {
 		w.ahead.Add(int64(d))
 		for at := range before {
