@@ -1,4 +1,4 @@
-package poll_test
+package invariant_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package poll_test
+package invariant_test
 
 import (
 	"context"
@@ -228,7 +228,7 @@ func (c *caller) late(t testing.TB, l *ticket) {
 func (c *caller) operate(t testing.TB) {
 	t.Helper()
 	var of limits.GPT4Entity = limits.User{ID: string(rune('a' + c.dice.IntN(6)))}
-	if c.dice.IntN(3) == 0 {
+	if c.dice.IntN(2) == 0 {
 		of = limits.Project{ID: string(rune('p' + c.dice.IntN(2)))}
 	}
 	at := c.limiter.Config.GPT4.Entity(of)

@@ -1,4 +1,4 @@
-package poll_test
+package invariant_test
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func TestSumOfWindows(t *testing.T) {
 	case dynamotest.OnLocal(t): // the more its streams have, the slower it writes, those of tables that are gone too
 		seeds, calls = 2, 12
 	case testing.Short():
-		seeds = 4
+		seeds, calls = 2, 20
 	}
 	met := map[string]int{}
 	for seed := range seeds {
@@ -185,7 +185,7 @@ func (s storm) call(
 		})
 	}
 	calling.Go(func() {
-		for range 4 {
+		for range 8 {
 			operator.operate(t)
 		}
 	})
