@@ -106,16 +106,14 @@ func (w *world) over(l *line) *dynamodb.Client {
 	return dynamodb.New(w.client.Options(), func(o *dynamodb.Options) { o.HTTPClient, o.Retryer = l, retries() })
 }
 
-// reader starts a process that adds up the stream, on a line.
-func (w *world) reader(t testing.TB, l *line, b broken) *poll.Poller {
+// aggregator returns one that writes through client.
+func (w *world) aggregator(t testing.TB, client usage.API, b broken) *usage.Aggregator {
 	t.Helper()
-	client := w.over(l)
-	streams := dynamodbstreams.New(w.streams.Options(), func(o *dynamodbstreams.Options) { o.HTTPClient, o.Retryer = l, retries() })
 	extract := limits.ExtractDeltas
 	if b.extract != nil {
 		extract = b.extract
 	}
-	aggregator, err := usage.New(usage.Config{
+	a, err := usage.New(usage.Config{
 		Client: writer{client, b.write}, Table: w.table, Extract: extract, Writers: 3,
 		Poisoned: func(_ context.Context, p usage.Poison) error {
 			t.Errorf("record %s: %v", p.Record.Sequence, p.Err)
@@ -125,8 +123,16 @@ func (w *world) reader(t testing.TB, l *line, b broken) *poll.Poller {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+// reader starts a process that adds up the stream, on a line.
+func (w *world) reader(t testing.TB, l *line, b broken) *poll.Poller {
+	t.Helper()
+	client := w.over(l)
+	streams := dynamodbstreams.New(w.streams.Options(), func(o *dynamodbstreams.Options) { o.HTTPClient, o.Retryer = l, retries() })
 	p, err := poll.New(poll.Config{
-		Client: client, Streams: tailor{streams, b.records}, Table: w.table, Aggregator: aggregator,
+		Client: client, Streams: tailor{streams, b.records}, Table: w.table, Aggregator: w.aggregator(t, client, b),
 		Clock: w, Idle: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 
 // storm is a history of callers and readers at once.
 type storm struct {
-	calls int  // of each caller in each phase
-	lossy bool // callers lose requests and replies too
+	calls  int  // of each caller in each phase
+	lossy  bool // callers lose requests and replies too
+	lambda bool // it reads the stream, and calls a function, in place of pollers
 	broken
 }
 
@@ -34,16 +35,16 @@ const (
 // that expired, and what callers were granted and kept, is one and the same. Meanwhile limits change, leases are settled late,
 // shards split, and readers are killed, start again, run beside each other and lose requests and replies.
 func TestSumOfWindows(t *testing.T) {
-	seeds, calls := uint64(8), 25
+	seeds, calls := uint64(9), 25
 	switch {
 	case dynamotest.OnLocal(t): // the more its streams have, the slower it writes, those of tables that are gone too
-		seeds, calls = 2, 12
+		seeds, calls = 3, 10
 	case testing.Short():
-		seeds, calls = 2, 20
+		seeds, calls = 3, 15
 	}
 	met := map[string]int{}
 	for seed := range seeds {
-		s := storm{calls: calls, lossy: seed%2 == 1}
+		s := storm{calls: calls, lossy: seed%2 == 1, lambda: seed%3 == 2}
 		wrong, of := s.run(t, seed)
 		for what, n := range of {
 			met[what] += n
@@ -55,7 +56,7 @@ func TestSumOfWindows(t *testing.T) {
 	t.Log(tell(met))
 	for _, what := range []string{
 		"granted", "denied", "settled up", "settled down", "released", "reshapes", "coalesced", "expired", "late",
-		"released to nothing", "settled to nothing", "kills", "redelivered", "splits",
+		"released to nothing", "settled to nothing", "kills", "redelivered", "reported", "answers lost", "splits",
 	} {
 		if met[what] == 0 && (what != "splits" || !dynamotest.OnLocal(t)) {
 			t.Errorf("%s: none: the storm is too weak", what)
@@ -66,7 +67,7 @@ func TestSumOfWindows(t *testing.T) {
 // TestSumOfWindowsControls: a reader that counts twice, or not at all, or that counts what was not consumed, is noticed.
 func TestSumOfWindowsControls(t *testing.T) {
 	const first, last = 100, 104
-	calls, all := 10, controls()
+	calls, all := 6, controls()
 	if dynamotest.OnLocal(t) {
 		calls = 3
 		maps.DeleteFunc(all, func(_ string, b broken) bool { return !b.onLocal })
@@ -74,15 +75,17 @@ func TestSumOfWindowsControls(t *testing.T) {
 	for name, control := range all {
 		noticed := false
 		for seed := uint64(first); seed <= last && !noticed; seed++ {
-			wrong, _ := storm{calls: calls, broken: control}.run(t, seed)
+			wrong, _ := storm{calls: calls, broken: control, lambda: control.goesOn}.run(t, seed)
 			noticed = wrong != ""
 		}
 		if !noticed {
 			t.Errorf("nobody noticed: %s", name)
 		}
 	}
-	if wrong, _ := (storm{calls: calls}).run(t, first); wrong != "" {
-		t.Errorf("a reader that does nothing wrong is said to: %s", wrong)
+	for _, lambda := range []bool{false, true} {
+		if wrong, _ := (storm{calls: calls, lambda: lambda}).run(t, first); wrong != "" {
+			t.Errorf("a reader that does nothing wrong is said to: %s", wrong)
+		}
 	}
 }
 
@@ -112,6 +115,7 @@ func (s storm) play(t testing.TB, w *world, b *books, dice *rand.Rand) {
 	if _, err := processes[0].Config.Embeddings.Kind(limits.Project{}).Set(t.Context(), minutely, ""); err != nil {
 		t.Fatal(err)
 	}
+	mapping := w.mapping(b, dice, s.broken)
 	var open []*ticket
 	for phase := range stormPhases {
 		if phase > 0 {
@@ -119,9 +123,13 @@ func (s storm) play(t testing.TB, w *world, b *books, dice *rand.Rand) {
 		}
 		reading, stop := context.WithCancel(t.Context())
 		var readers sync.WaitGroup
+		if s.lambda {
+			readers.Go(func() { mapping.run(reading, t) })
+		}
 		for range 1 + dice.IntN(2) {
-			own := rand.New(rand.NewPCG(dice.Uint64(), 1))
-			readers.Go(func() { w.read(reading, t, b, own, s.broken) })
+			if own := rand.New(rand.NewPCG(dice.Uint64(), 1)); !s.lambda {
+				readers.Go(func() { w.read(reading, t, b, own, s.broken) })
+			}
 		}
 		for _, l := range open {
 			b.meet("late")
@@ -133,7 +141,11 @@ func (s storm) play(t testing.TB, w *world, b *books, dice *rand.Rand) {
 		stop()
 		readers.Wait()
 	}
-	w.drain(t, b, dice, s.broken)
+	if s.lambda {
+		mapping.drain(t)
+	} else {
+		w.drain(t, b, dice, s.broken)
+	}
 }
 
 // processes starts those that callers are in: the second is lazy.

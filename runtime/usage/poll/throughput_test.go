@@ -44,7 +44,7 @@ func newTraffic(b *testing.B, buckets int) *traffic {
 		c.limiter, err = limits.New(dynamo.New(c.client, trafficTable), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny)))
 	}
 	if err == nil {
-		enough := limits.GPT4Limits{RPM: new(bucket.Per(1_000_000, time.Second)), TPM: new(bucket.Per(1_000_000, time.Second))}
+		enough := limits.GPT4Limits{RPM: new(bucket.Per(1_000_000, time.Minute)), TPM: new(bucket.Per(1_000_000, time.Minute))}
 		_, err = c.limiter.Config.GPT4.Kind(limits.Project{}).Set(b.Context(), enough, "")
 	}
 	if err != nil {
