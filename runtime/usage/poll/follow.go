@@ -18,6 +18,7 @@ type run struct {
 	*Poller
 
 	once     bool // read to the end as it is, and no further
+	began    time.Time
 	progress progress
 	lanes    map[string]*lane
 	underWay int
@@ -30,7 +31,7 @@ type lane struct {
 	shard
 	position
 
-	written time.Time // when the checkpoint was, at the earliest; zero for never
+	kept time.Time // at, of its checkpoint; zero for none
 
 	listed  bool
 	reading bool // its goroutine is under way
@@ -48,7 +49,7 @@ type finish struct {
 // follow reads the table's streams. It returns once every shard's goroutine has ended.
 func (p *Poller) follow(ctx context.Context, once bool) error {
 	r := &run{
-		Poller: p, once: once, lanes: map[string]*lane{}, finished: make(chan finish),
+		Poller: p, once: once, began: p.Clock.Now(), lanes: map[string]*lane{}, finished: make(chan finish),
 		progress: progress{report: p.Report, behind: map[string]time.Time{}},
 	}
 	defer r.reading.Wait()
@@ -59,7 +60,7 @@ func (p *Poller) follow(ctx context.Context, once bool) error {
 		return err
 	}
 	for id, position := range kept {
-		r.lanes[id] = &lane{shard: shard{id: id}, position: position, written: position.at}
+		r.lanes[id] = &lane{shard: shard{id: id}, position: position, kept: position.at}
 	}
 	return r.coordinate(ctx)
 }
@@ -158,7 +159,7 @@ func (r *run) start(ctx context.Context) {
 		}
 		l.reading = true
 		r.underWay++
-		d := &reader{run: r, shard: l.shard, position: l.position, saved: l.written}
+		d := &reader{run: r, shard: l.shard, position: l.position, kept: l.kept}
 		r.reading.Go(func() {
 			how, err := d.read(ctx)
 			select {
@@ -202,14 +203,13 @@ func (r *run) finish(f finish) (known bool) {
 
 // lost says so if records of a shard may be gone that were written after its position, and sets that to where there may be some
 // again.
-func (r *run) lost(ctx context.Context, shard string, p *position) bool {
+func (r *run) lost(ctx context.Context, shard string, p *position) {
 	oldest := r.Clock.Now().Add(-retention)
 	if p.at.IsZero() || !p.at.Before(oldest) {
-		return false
+		return
 	}
 	r.Logger.LogAttrs(ctx, slog.LevelError, "sluice: records may be lost: a stream keeps them for 24 hours, and this shard was not read for longer",
 		slog.String("table", r.name), slog.String("shard", shard), slog.Time("from", p.at), slog.Time("to", oldest))
 	p.at = oldest
 	r.tell(func(p *Progress) { p.Lost++ })
-	return true
 }

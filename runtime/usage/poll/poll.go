@@ -63,7 +63,8 @@ type Config struct {
 	Aggregator *usage.Aggregator
 	// Clock dates checkpoints and paces waits; nil is the system's.
 	Clock runtime.Clock
-	// Idle is the pause before a shard that had no records is asked again; 0 is a second.
+	// Idle is the pause before a shard that had few records or none is asked again; 0 is a second. What comes meanwhile is counted
+	// together: a window is written at most once for each pause, so that a longer one costs less and is behind more.
 	Idle time.Duration
 	// Report is told how far it is whenever that has changed, by one goroutine at a time. It has to be quick: shards wait for it.
 	Report func(Progress)
@@ -119,11 +120,12 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain counts what the table's streams have, and returns once each shard has been read to its end as it is then: that of an open
-// one is where it has had nothing several times in a row. It fails as Run does, and with ctx's cause if that ends before.
+// Drain counts what the table's streams have, and returns once each shard has been read to its end as it is then: an open one
+// until it has had nothing several times in a row, or has records that are newer than the call. It fails as Run does, and with ctx's cause if that ends before.
 func (p *Poller) Drain(ctx context.Context) error {
-	if err := p.follow(ctx, true); ctx.Err() == nil {
-		return err
+	err := p.follow(ctx, true)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return context.Cause(ctx)
+	return err
 }

@@ -20,6 +20,11 @@ const (
 	// quiet is how many replies without a record in a row say that there is none at present: the service gives such replies
 	// also ahead of records, while it looks for them.
 	quiet = 5
+	// few records say that a shard is near its end. It is left for a while then: each batch costs a write for each window that
+	// it touches, however many records of it do.
+	few = 100
+	// skew is how far this host's clock may be behind the service's, which dates records.
+	skew = 5 * time.Second
 	// lastTry is how long a checkpoint may take that is written when all ends.
 	lastTry = 2 * time.Second
 )
@@ -27,7 +32,7 @@ const (
 // A shard that has nothing to count needs few checkpoints. They are records of the table's stream themselves: one for each
 // batch of such would have the stream feed itself for ever.
 const (
-	renewAfter   = time.Hour // far below the retention: what a checkpoint does not say is at most that old
+	renewAfter   = time.Hour // that at has moved on: far below the retention
 	renewRecords = 10_000    // to be read again after a kill
 )
 
@@ -50,7 +55,7 @@ type reader struct {
 	empty   int       // replies without records in a row
 	fresh   int       // records counted since the last checkpoint
 	passed  int       // records read since the last checkpoint
-	saved   time.Time // when the last checkpoint was written; zero for never
+	kept    time.Time // at, of the last checkpoint; zero for none
 }
 
 // read reads the shard, from its position on, until it ends. What was counted until then is in the checkpoint if that can be
@@ -58,7 +63,7 @@ type reader struct {
 func (d *reader) read(ctx context.Context) (ending, error) {
 	defer d.last(ctx)
 	if d.after == "" { // nothing would tell that what came first is gone
-		d.checkLost(ctx)
+		d.lost(ctx, d.id, &d.position)
 	}
 	var iterator *string
 	for {
@@ -91,10 +96,9 @@ func (d *reader) read(ctx context.Context) (ending, error) {
 			return ended, err
 		}
 		switch {
-		case len(out.Records) > 0 || d.closed:
-		case d.once && d.empty >= quiet:
+		case d.once && !d.closed && (d.empty >= quiet || d.at.After(d.began.Add(skew))):
 			return rested, nil
-		case d.once:
+		case d.once || d.closed || len(out.Records) >= few:
 		case !d.wait(ctx, d.Idle):
 			return rested, ctx.Err()
 		}
@@ -128,7 +132,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {
 		again := d.horizon
 		d.horizon = true
-		d.checkLost(ctx)
+		d.lost(ctx, d.id, &d.position)
 		if again && !d.wait(ctx, d.Idle) { // the oldest was trimmed between two calls
 			return false, ctx.Err()
 		}
@@ -157,24 +161,21 @@ func (d *reader) take(ctx context.Context, records []types.Record, asked time.Ti
 	return nil
 }
 
-// count adds records to their windows, for as long as it takes.
+// count adds records to their windows, for as long as it takes. What failed goes again in halves: what of it is in its windows
+// costs refused writes, and a table that is throttled is to be asked less.
 func (d *reader) count(ctx context.Context, records []types.Record) error {
-	for try := 0; len(records) > 0; try++ {
-		counted, err := d.Aggregator.AddStreams(ctx, d.id, records)
-		uncounted := 0
-		if err == nil {
-			uncounted = len(records)
-		} else if e, ok := errors.AsType[*usage.UncountedError](err); ok {
-			uncounted = max(0, slices.IndexFunc(records, func(r types.Record) bool {
-				return r.Dynamodb != nil && aws.ToString(r.Dynamodb.SequenceNumber) == e.Sequence
-			}))
-		}
-		if uncounted > 0 {
-			d.move(records[:uncounted], counted)
-			records, try = records[uncounted:], 0
+	size := len(records)
+	for try := 0; len(records) > 0; {
+		batch := records[:min(size, len(records))]
+		counted, err := d.Aggregator.AddStreams(ctx, d.id, batch)
+		done := through(batch, err)
+		if done > 0 {
+			d.move(batch[:done], counted)
+			records, try = records[done:], 0
 		}
 		if err == nil {
-			return nil
+			size *= 2
+			continue
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -188,8 +189,24 @@ func (d *reader) count(ctx context.Context, records []types.Record) error {
 		if !d.pause(ctx, try, "count records of the shard "+d.id, err) {
 			return ctx.Err()
 		}
+		size = max(1, len(batch)/2)
+		try++
 	}
 	return nil
+}
+
+// through returns how many of a batch's records AddStreams is done with, by its error.
+func through(batch []types.Record, err error) int {
+	if err == nil {
+		return len(batch)
+	}
+	failed, ok := errors.AsType[*usage.UncountedError](err)
+	if !ok {
+		return 0
+	}
+	return max(0, slices.IndexFunc(batch, func(r types.Record) bool {
+		return r.Dynamodb != nil && aws.ToString(r.Dynamodb.SequenceNumber) == failed.Sequence
+	}))
 }
 
 // move notes that records are done with.
@@ -208,37 +225,29 @@ func (d *reader) move(records []types.Record, counted int) {
 	d.behind(d.id, d.at, counted)
 }
 
-// checkLost says so if records may be gone that were not read.
-func (d *reader) checkLost(ctx context.Context) {
-	if d.lost(ctx, d.id, &d.position) {
-		d.saved = time.Time{} // not to be told again
-	}
-}
-
 // saveIfDue writes a checkpoint if there is a reason to.
 func (d *reader) saveIfDue(ctx context.Context) error {
-	now := d.Clock.Now()
-	if d.fresh == 0 && d.passed < renewRecords && now.Sub(d.saved) < renewAfter || d.at.IsZero() {
-		return nil
+	if d.fresh > 0 || d.passed >= renewRecords || d.at.Sub(d.kept) >= renewAfter {
+		return d.save(ctx)
 	}
-	return d.save(ctx, now)
+	return nil
 }
 
 // save writes a checkpoint.
-func (d *reader) save(ctx context.Context, now time.Time) error {
+func (d *reader) save(ctx context.Context) error {
 	if err := d.patiently(ctx, "write the checkpoint of the shard "+d.id, func() error {
 		return d.put(ctx, d.id, d.position)
 	}); err != nil {
 		return err
 	}
-	d.fresh, d.passed, d.saved = 0, 0, now
+	d.fresh, d.passed, d.kept = 0, 0, d.at
 	return nil
 }
 
 // end notes that the shard has been read to its end.
 func (d *reader) end(ctx context.Context) error {
 	d.done = true
-	return d.save(ctx, d.Clock.Now())
+	return d.save(ctx)
 }
 
 // last writes what was counted since the last checkpoint, if that can be done at once. Where it cannot, it is read again.
