@@ -125,7 +125,7 @@ func TestDoneStays(t *testing.T) {
 			}
 			return nil
 		}
-		p.before = func(_ context.Context, c call) error {
+		p.before = func(context.Context, call) error {
 			if p.count("GetRecords") == 2 {
 				cancel()
 				return ctx.Err()

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
@@ -183,7 +184,7 @@ func TestPoisoned(t *testing.T) {
 		failures := 0
 		w.sink = func() error {
 			if failures++; failures < 12 {
-				return errors.New("the queue is full")
+				return refused("DynamoDB", "PutItem", "AccessDeniedException") // somebody else's table
 			}
 			return nil
 		}
@@ -222,6 +223,32 @@ func TestExpired(t *testing.T) {
 		w.exact()
 		if got := w.progress(); got.Counted != 30 || got.Lost != 0 || got.Waits != 0 || p.count("GetShardIterator") < 3 {
 			t.Errorf("got %+v and %d iterators", got, p.count("GetShardIterator"))
+		}
+	})
+}
+
+// TestGone: a shard that is said to be gone is read on where it was if it is still listed.
+func TestGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for n := range 30 {
+			w.consume(n%3, 10)
+		}
+		p := w.tap()
+		asked := 0
+		p.before = func(_ context.Context, c call) error {
+			small(c)
+			if c.operation == "GetRecords" {
+				if asked++; asked == 3 {
+					return &streamtypes.ResourceNotFoundException{}
+				}
+			}
+			return nil
+		}
+		w.drain(p)
+		w.exact()
+		if got := w.progress(); got.Counted != 30 || got.Lost != 0 || p.count("ListStreams") != 3 { // at first, when it is gone, and in the end
+			t.Errorf("got %+v, and streams were listed %d times", got, p.count("ListStreams"))
 		}
 	})
 }
