@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -138,11 +139,12 @@ func TestUnloaded(t *testing.T) {
 	flush()
 	both(pass)
 	g.comes(t, "eval eval")(pass)
+	if err := errors.Join(all[2].end(), all[3].end()); err != nil {
+		t.Error(err)
+	}
 	other(pass) // which finds it loaded
-	for _, h := range all {
-		if err := h.end(); err != nil {
-			t.Error(err)
-		}
+	if err := errors.Join(all[0].end(), all[1].end()); err != nil {
+		t.Error(err)
 	}
 	g.open(t)
 	d.left(t, carol, tokens2{59, 6000})
