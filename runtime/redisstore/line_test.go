@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -266,5 +269,81 @@ func TestSetup(t *testing.T) {
 		if err := store.client.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestLazy: a lazy settle does not keep its caller; it goes with those of its keys who come, and Close waits for it.
+func TestLazy(t *testing.T) {
+	_, d, g := gated(t)
+	lazy := d.Resource.With(runtime.LazySettle(true))
+	var lease *runtime.Lease[tokens2]
+	acquired := make(chan error)
+	go func() {
+		var err error
+		lease, err = lazy.Acquire(t.Context(), alice, tokens2{60, 0})
+		acquired <- err
+	}()
+	g.comes(t, "evalsha")(pass)
+	if err := <-acquired; err != nil {
+		t.Fatal(err)
+	}
+	first := d.ask(t.Context(), alice, tokens2{0, 1})
+	under := g.comes(t, "evalsha")
+	if err := lease.Settle(t.Context(), tokens2{50, 0}); err != nil {
+		t.Error(err)
+	}
+	d.queued(1)
+	second := d.ask(t.Context(), alice, tokens2{10, 0})
+	d.queued(2)
+	under(pass)
+	g.comes(t, "evalsha")(pass)
+	if err := errors.Join(first.end(), second.end()); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := lease.Remaining(); got != (tokens2{0, 5999}) {
+		t.Errorf("%v remain, want what the settle's script call left", got)
+	}
+	d.calls(t, "acquire applied", "acquire applied", "settle applied for 2")
+}
+
+// TestCrowd: however they meet, no more is admitted than there is, and what is given back is there.
+func TestCrowd(t *testing.T) {
+	s := newServer(t)
+	d := s.desk(t, s.client(t), slow())
+	var admitted, denied atomic.Int64
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			for j := range 25 {
+				entity := who{strconv.Itoa((i + j) % 4), "1"}
+				ctx, cancel := context.WithCancel(t.Context())
+				if (i*j)%7 == 3 {
+					go cancel() // somewhere on the way
+				}
+				lease, err := d.Acquire(ctx, entity, tokens2{1, 0})
+				cancel()
+				switch {
+				case err == nil && j%3 == 0:
+					lease.Release(t.Context())
+				case err == nil:
+					admitted.Add(1)
+				case isA[*runtime.DeniedError](err):
+					denied.Add(1)
+				case !errors.Is(err, context.Canceled):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := d.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	d.left(t, who{"x", "1"}, tokens2{60 - admitted.Load(), 6000})
+	if denied.Load() == 0 {
+		t.Error("nobody was denied, which proves little")
 	}
 }
