@@ -5,17 +5,17 @@
 --        is to fit, 0 if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1 and, of each key
 --        that refused, after how many ms it would not, 0 for the others
-local n = tonumber(ARGV[1])
+local n = ARGV[1] + 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
 for k = 1, n do
-  burst[k], rate[k] = tonumber(ARGV[2 * k]), tonumber(ARGV[2 * k + 1])
+  burst[k], rate[k] = ARGV[2 * k] + 0, ARGV[2 * k + 1] + 0
   local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill')
   stored[k], since[k] = burst[k], now
   if bucket[1] then
-    stored[k], since[k] = tonumber(bucket[1]), tonumber(bucket[2])
+    stored[k], since[k] = bucket[1] + 0, bucket[2] + 0
   end
   tokens[k] = math.min(burst[k], stored[k] + math.max(0, now - since[k]) * rate[k])
   before[k] = tokens[k]
@@ -25,7 +25,7 @@ local outcomes = {}
 for i = 2 * n + 2, #ARGV, n + 1 do
   local refused, lacks = false, {}
   for k = 1, n do
-    local cost = tonumber(ARGV[i + k])
+    local cost = ARGV[i + k] + 0
     lacks[k] = 0
     if ARGV[i] == '1' and cost > 0 and tokens[k] + 1e-9 < cost then
       refused, lacks[k] = true, cost
@@ -36,7 +36,7 @@ for i = 2 * n + 2, #ARGV, n + 1 do
   else
     outcomes[#outcomes + 1] = false
     for k = 1, n do
-      tokens[k] = math.min(burst[k], tokens[k] - tonumber(ARGV[i + k]))
+      tokens[k] = math.min(burst[k], tokens[k] - ARGV[i + k])
     end
   end
 end
