@@ -47,7 +47,7 @@ for k = 1, n do
     stored[k], since[k] = tokens[k], math.max(now, since[k])
     redis.call('HSET', KEYS[k], 'tokens', stored[k], 'lastRefill', since[k])
     local seconds = (burst[k] - math.min(0, tokens[k])) / rate[k] / 1000
-    redis.call('EXPIRE', KEYS[k], 2 * math.max(1, math.ceil(seconds - 1e-6)))
+    redis.call('EXPIRE', KEYS[k], 2 * math.min(1e11, math.max(1, math.ceil(seconds - 1e-6)))) -- no longer than EXPIRE takes
   end
   reply[#reply + 1] = math.floor((tokens[k] + 1e-9) * 1000)
 end
@@ -56,9 +56,10 @@ for _, lacks in ipairs(outcomes) do
   for k = 1, lacks and n or 0 do
     local wait = 0
     if lacks[k] > 0 then
-      wait = math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now)
-      -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-      while stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
+      wait = math.min(1e14, math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now))
+      -- By the very sum that the next call will see, so that rounding refuses nobody who waited. Debt may take longer than 1e14 ms,
+      -- by which a float no longer counts in ones.
+      while wait < 1e14 and stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
     end
     reply[#reply + 1] = wait
   end

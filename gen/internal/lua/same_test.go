@@ -31,19 +31,20 @@ func names() []string {
 
 // scenes draws scenes. Many balances and instants are such that a comparison is close.
 func scenes() *rapid.Generator[scene] {
-	const start = 1_700_000_000_000
+	const start, longest = 1_700_000_000_000, 3650 * 86_400_000 // ms that a schema's limit may take to be full
 	burst := rapid.SampledFrom([]float64{1, 10, 100, 15_000, 1e7, 1e12})
-	refill := rapid.SampledFrom([]float64{1000 / 864e5, 100 / 6e4, 1, 1e4, 1.0 / 3, 7 / 1500.0})
+	refill := rapid.SampledFrom([]float64{1.0 / 3e10, 1000 / 864e5, 100 / 6e4, 1, 1e4, 1.0 / 3, 7 / 1500.0})
 	return rapid.Custom(func(t *rapid.T) scene {
 		s := scene{chain: rapid.IntRange(1, 4).Draw(t, "chain")}
 		s.limits = rapid.SliceOfNDistinct(rapid.SampledFrom(names()), 1, 3, rapid.ID[string]).Draw(t, "limits")
 		n := s.chain * len(s.limits)
 		for i := range n {
 			b := bucket{key: fmt.Sprint(i), burst: burst.Draw(t, "burst"), refill: refill.Draw(t, "refill")}
+			b.refill = max(b.refill, b.burst/longest)
 			b.missing = rapid.IntRange(0, 3).Draw(t, "missing") == 0
 			b.since = start + rapid.SampledFrom([]int64{0, 0, -1, -1000, -59_999, -600_000, -86_400_000, 5, 5000}).Draw(t, "since")
 			b.tokens = b.burst*rapid.SampledFrom([]float64{0, 0.5, 1, -1, 1.5, 1.0 / 3}).Draw(t, "share") +
-				rapid.SampledFrom([]float64{0, 0.1, -5e-10, -2e-9, -1, -3.7}).Draw(t, "off")
+				rapid.SampledFrom([]float64{0, 0.1, -5e-10, -2e-9, -1, -3.7, -1e12}).Draw(t, "off")
 			s.buckets = append(s.buckets, b)
 		}
 		now := int64(start)
@@ -105,7 +106,9 @@ func TestSpoilt(t *testing.T) {
 		{"call that need not fit", `ARGV\[i\] ~= '1'`, "false"},
 		{"write that changes nothing", `if ` + name + ` ~= ` + name + `_before\d* then`, "if true then"},
 		{"life in debt", `\(` + name + ` < 0 and ` + name + ` or 0\)`, "0"},
-		{"shortest life", `seconds > 1 and 2 \* seconds or 2`, "seconds"},
+		{"shortest life", `seconds < 1 and 2 or seconds > 1e11`, "seconds > 1e11"},
+		{"longest life", `seconds > 1e11 and 2e11 or `, ""},
+		{"longest wait", `if ms > 1e14 then ms = 1e14 end`, ""},
 		{"life", `call\('EXPIRE'.*\)`, ""},
 		{"millitokens in debt", `= floor\((.*) \* 1000\)`, "= $1 * 1000"},
 		{"wait for what is stored", `ceil\(\(cost - 1e-9 - stored\)`, "ceil((cost - 1e-9)"},

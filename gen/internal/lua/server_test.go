@@ -84,7 +84,7 @@ func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []b
 	}
 	reply, err := s.client.Eval(t.Context(), script, keys, args...).Int64Slice()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, script)
+		t.Fatalf("%v of\n%s", err, script)
 	}
 	return reply
 }
