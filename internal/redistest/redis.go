@@ -1,0 +1,130 @@
+package redistest
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis is what a test has of an engine: nobody else uses the keys that start with Prefix.
+type Redis struct {
+	Client redis.UniversalClient
+	Prefix string
+
+	t      testing.TB
+	memory *miniredis.Miniredis // nil on a server
+	aged   time.Duration        // what Advance has let pass on a server
+	outage *outage
+}
+
+// start is what time it is in miniredis at first: a whole minute, so that no limit has a remainder of before.
+var start = time.UnixMilli(1_800_000_000_000)
+
+// New returns a Redis with no keys for this test alone: miniredis, whose time stands still but for Advance, or the server of
+// this test binary. The test's end deletes the keys and closes Client.
+func New(t testing.TB) *Redis {
+	t.Helper()
+	r := &Redis{t: t, Prefix: "test-" + rand.Text() + ":", outage: &outage{}}
+	addr := ""
+	if OnServer(t) {
+		addr = shared.address(t)
+	} else {
+		r.memory = miniredis.RunT(t)
+		r.memory.ClockTTL(true)
+		r.memory.SetTime(start)
+		addr = r.memory.Addr()
+	}
+	r.Client = dial(t, addr)
+	r.Client.AddHook(r.outage)
+	if r.memory == nil {
+		t.Cleanup(r.deleteKeys) // before the client is closed
+	}
+	return r
+}
+
+// Client returns the client of a Redis for this test alone.
+func Client(t testing.TB) redis.UniversalClient {
+	t.Helper()
+	return New(t).Client
+}
+
+// dial returns a client of the server at addr, which the test's end closes.
+func dial(t testing.TB, addr string) redis.UniversalClient {
+	t.Helper()
+	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}})
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("close the client of %s: %v", addr, err)
+		}
+	})
+	return client
+}
+
+// Virtual reports that time passes by Advance alone.
+func (r *Redis) Virtual() bool { return r.memory != nil }
+
+// Now is what the clock says that Advance moves: on a server the server's own, and what Advance has let pass beside it.
+func (r *Redis) Now() time.Time {
+	r.t.Helper()
+	now, err := r.Client.Time(r.context()).Result()
+	if err != nil {
+		r.t.Fatalf("ask Redis for its time: %v", err)
+	}
+	return now.Add(r.aged)
+}
+
+// Aged is what Advance has let pass of which the engine's clock knows nothing: 0 in miniredis.
+func (r *Redis) Aged() time.Duration { return r.aged }
+
+// Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix ages by d.
+func (r *Redis) Advance(d time.Duration) {
+	r.t.Helper()
+	if r.memory != nil {
+		now, err := r.Client.Time(r.context()).Result()
+		if err != nil {
+			r.t.Fatalf("ask miniredis for its time: %v", err)
+		}
+		r.memory.SetTime(now.Add(d))
+		return
+	}
+	if err := age.Run(r.context(), r.Client, nil, r.Prefix+"*", d.Milliseconds()).Err(); err != nil {
+		r.t.Fatalf("let %v pass for %s: %v", d, r.Prefix, err)
+	}
+	r.aged += d
+}
+
+// age makes all hashes and TTLs as they would be if ARGV[2] ms had passed. A server alone has all keys: not for a cluster.
+var age = redis.NewScript(`
+local cursor = '0'
+repeat
+  local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
+  cursor = found[1]
+  for _, key in ipairs(found[2]) do
+    if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'lastRefill') == 1 then
+      redis.call('HINCRBY', key, 'lastRefill', -ARGV[2])
+    end
+    local left = redis.call('PTTL', key)
+    if left >= 0 then
+      redis.call('PEXPIRE', key, left - ARGV[2])
+    end
+  end
+until cursor == '0'
+return 'OK'`)
+
+// context is the test's, which cleanups outlive.
+func (r *Redis) context() context.Context { return context.WithoutCancel(r.t.Context()) }
+
+func (r *Redis) deleteKeys() {
+	r.Mend()
+	keys := r.Client.Scan(r.context(), 0, r.Prefix+"*", 1000).Iterator()
+	for keys.Next(r.context()) {
+		r.Client.Del(r.context(), keys.Val())
+	}
+	if err := keys.Err(); err != nil {
+		r.t.Errorf("delete the keys below %s: %v", r.Prefix, err)
+	}
+}
