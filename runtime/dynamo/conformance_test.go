@@ -1,0 +1,99 @@
+package dynamo_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/internal/conformance"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+// TestConformance runs the suite of all stores.
+func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t testing.TB) conformance.Store {
+		e := &conformant{client: dynamotest.Client(t), down: &switched{HTTPClient: dynamotest.Client(t).Options().HTTPClient}}
+		e.now.Store(time.Now().Truncate(time.Minute).UnixMilli())
+		e.table = dynamotest.Table(t, e.client, dynamo.Table)
+		if _, err := dynamo.CreateTable(t.Context(), e.client, e.table); err != nil { // its TTL
+			t.Fatal(err)
+		}
+		store := dynamo.New(dynamodb.New(e.client.Options(), func(o *dynamodb.Options) { o.HTTPClient = e.down }), e.table)
+		t.Cleanup(func() {
+			if err := store.Wait(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+		return conformance.Store{
+			Store: store, Clock: e, Advance: func(d time.Duration) { e.advance(t, d) }, Decided: e.now.Load,
+			Level:     func(b bucket.Balance, refilled int64) int64 { return bucket.Available(b, refilled, e.now.Load()) },
+			Remembers: true,
+			Break:     func() { e.down.on.Store(true) }, Mend: func() { e.down.on.Store(false) },
+		}
+	})
+}
+
+// conformant is a table, the clock of those who use it, and a way to it that may be broken.
+type conformant struct {
+	client *dynamodb.Client
+	table  string
+	now    atomic.Int64
+	down   *switched
+}
+
+// Now implements runtime.Clock.
+func (e *conformant) Now() time.Time { return time.UnixMilli(e.now.Load()) }
+
+// After implements runtime.Clock. A pause takes no time.
+func (e *conformant) After(time.Duration) <-chan time.Time {
+	over := make(chan time.Time)
+	close(over)
+	return over
+}
+
+// advance lets d pass, and deletes what is past its ttl, as the service does, whose clock is another.
+func (e *conformant) advance(t testing.TB, d time.Duration) {
+	now := e.now.Add(d.Milliseconds())
+	pages := dynamodb.NewScanPaginator(e.client, &dynamodb.ScanInput{
+		TableName: &e.table, FilterExpression: aws.String("#ttl < :now"), ProjectionExpression: aws.String("PK, SK"),
+		ExpressionAttributeNames:  map[string]string{"#ttl": "ttl"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now/1000, 10)}},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(context.WithoutCancel(t.Context()))
+		if err != nil {
+			t.Errorf("look for what expires: %v", err)
+			return
+		}
+		for _, key := range page.Items {
+			if _, err := e.client.DeleteItem(context.WithoutCancel(t.Context()), &dynamodb.DeleteItemInput{TableName: &e.table, Key: key}); err != nil {
+				t.Errorf("delete what expired: %v", err)
+			}
+		}
+	}
+}
+
+// switched is a connection on which nobody answers while it is on.
+type switched struct {
+	dynamodb.HTTPClient
+	on atomic.Bool
+}
+
+// Do implements dynamodb.HTTPClient.
+func (s *switched) Do(r *http.Request) (*http.Response, error) {
+	if s.on.Load() {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	return s.HTTPClient.Do(r)
+}
