@@ -171,7 +171,7 @@ func twoProcesses(w *world) {
 
 // check: a store that is set up serves.
 func check(w *world) {
-	if err := w.Check(w.Context()); err != nil {
+	if err := w.process(runtime.WithClock(w.store.Host)).Check(w.Context()); err != nil {
 		w.Errorf("%v", err)
 	}
 	w.admitted(alice, 1, 1)

@@ -32,6 +32,7 @@ type Store struct {
 	runtime.Store
 
 	Clock   runtime.Clock       // for Limiters; its After may end at once
+	Host    runtime.Clock       // of a process whose clock is right, for Check
 	Advance func(time.Duration) // lets time pass, in whole ms, and has what expires deleted; it is called concurrently
 	Flows   bool                // time passes by itself too
 

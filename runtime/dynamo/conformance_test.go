@@ -16,18 +16,19 @@ import (
 
 	"github.com/sluice-go/sluice/internal/conformance"
 	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
 // TestConformance runs the suite of all stores.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t testing.TB) conformance.Store {
-		e := &conformant{client: dynamotest.Client(t), down: &switched{HTTPClient: dynamotest.Client(t).Options().HTTPClient}}
-		e.now.Store(time.Now().Truncate(time.Minute).UnixMilli())
-		e.table = dynamotest.Table(t, e.client, dynamo.Table)
-		if _, err := dynamo.CreateTable(t.Context(), e.client, e.table); err != nil { // its TTL
-			t.Fatal(err)
+		e := newConformant(t)
+		host := runtime.Clock(e)
+		if e.local {
+			host = systemClock{}
 		}
 		store := dynamo.New(dynamodb.New(e.client.Options(), func(o *dynamodb.Options) { o.HTTPClient = e.down }), e.table)
 		t.Cleanup(func() {
@@ -36,7 +37,7 @@ func TestConformance(t *testing.T) {
 			}
 		})
 		return conformance.Store{
-			Store: store, Clock: e, Advance: func(d time.Duration) { e.advance(t, d) }, Decided: e.now.Load,
+			Store: store, Clock: e, Host: host, Advance: func(d time.Duration) { e.advance(t, d) }, Decided: e.now.Load,
 			Level:     func(b bucket.Balance, refilled int64) int64 { return bucket.Available(b, refilled, e.now.Load()) },
 			Remembers: true,
 			Break:     func() { e.down.on.Store(true) }, Mend: func() { e.down.on.Store(false) },
@@ -46,10 +47,26 @@ func TestConformance(t *testing.T) {
 
 // conformant is a table, the clock of those who use it, and a way to it that may be broken.
 type conformant struct {
+	local  bool // DynamoDB Local, which has a clock of its own
 	client *dynamodb.Client
 	table  string
 	now    atomic.Int64
 	down   *switched
+}
+
+func newConformant(t testing.TB) *conformant {
+	t.Helper()
+	e := &conformant{local: dynamotest.OnLocal(t)}
+	e.now.Store(1_800_000_000_000) // years ahead, so that no ttl has passed for DynamoDB Local
+	if e.client = memdynamo.New(memdynamo.WithClock(e)).Client(); e.local {
+		e.client = dynamotest.Local(t)
+	}
+	e.down = &switched{HTTPClient: e.client.Options().HTTPClient}
+	e.table = dynamotest.Table(t, e.client, dynamo.Table)
+	if _, err := dynamo.CreateTable(t.Context(), e.client, e.table); err != nil { // its TTL
+		t.Fatal(err)
+	}
+	return e
 }
 
 // Now implements runtime.Clock.
@@ -62,9 +79,13 @@ func (e *conformant) After(time.Duration) <-chan time.Time {
 	return over
 }
 
-// advance lets d pass, and deletes what is past its ttl, as the service does, whose clock is another.
+// advance lets d pass. The engine in the process deletes what is past its ttl; what DynamoDB Local would delete much later is
+// deleted here.
 func (e *conformant) advance(t testing.TB, d time.Duration) {
 	now := e.now.Add(d.Milliseconds())
+	if !e.local {
+		return
+	}
 	pages := dynamodb.NewScanPaginator(e.client, &dynamodb.ScanInput{
 		TableName: &e.table, FilterExpression: aws.String("#ttl < :now"), ProjectionExpression: aws.String("PK, SK"),
 		ExpressionAttributeNames:  map[string]string{"#ttl": "ttl"},
@@ -83,6 +104,15 @@ func (e *conformant) advance(t testing.TB, d time.Duration) {
 		}
 	}
 }
+
+// systemClock is this machine's.
+type systemClock struct{}
+
+// Now implements runtime.Clock.
+func (systemClock) Now() time.Time { return time.Now() }
+
+// After implements runtime.Clock.
+func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // switched is a connection on which nobody answers while it is on.
 type switched struct {
