@@ -1,0 +1,10 @@
+package redisstore
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain fails where goroutines are left.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
