@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"crypto/rand"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +18,11 @@ type Redis struct {
 
 	t      testing.TB
 	memory *miniredis.Miniredis // nil on a server
-	aged   time.Duration        // what Advance has let pass on a server
 	outage *outage
+
+	mu   sync.Mutex
+	now  time.Time     // in miniredis
+	aged time.Duration // what Advance has let pass on a server
 }
 
 // start is what time it is in miniredis at first: a whole minute, so that no limit has a remainder of before.
@@ -35,6 +39,7 @@ func New(t testing.TB) *Redis {
 	} else {
 		r.memory = miniredis.RunT(t)
 		r.memory.ClockTTL(true)
+		r.now = start
 		r.memory.SetTime(start)
 		addr = r.memory.Addr()
 	}
@@ -67,34 +72,45 @@ func dial(t testing.TB, addr string) redis.UniversalClient {
 // Virtual reports that time passes by Advance alone.
 func (r *Redis) Virtual() bool { return r.memory != nil }
 
-// Now is what the clock says that Advance moves: on a server the server's own, and what Advance has let pass beside it.
+// Now is what time it is where Advance lets time pass: in miniredis its time; on a server this machine's, which is the server's
+// too, and what Advance has let pass beside it. With After a Redis is a clock for Limiters.
 func (r *Redis) Now() time.Time {
-	r.t.Helper()
-	now, err := r.Client.Time(r.context()).Result()
-	if err != nil {
-		r.t.Fatalf("ask Redis for its time: %v", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory != nil {
+		return r.now
 	}
-	return now.Add(r.aged)
+	return time.Now().Add(r.aged)
+}
+
+// After returns a channel that is closed: a pause takes no time.
+func (*Redis) After(time.Duration) <-chan time.Time {
+	over := make(chan time.Time)
+	close(over)
+	return over
 }
 
 // Aged is what Advance has let pass of which the engine's clock knows nothing: 0 in miniredis.
-func (r *Redis) Aged() time.Duration { return r.aged }
+func (r *Redis) Aged() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.aged
+}
 
-// Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix ages by d.
+// Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix ages by d. It may be
+// called concurrently.
 func (r *Redis) Advance(d time.Duration) {
-	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.memory != nil {
-		now, err := r.Client.Time(r.context()).Result()
-		if err != nil {
-			r.t.Fatalf("ask miniredis for its time: %v", err)
-		}
-		r.memory.SetTime(now.Add(d))
+		r.now = r.now.Add(d)
+		r.memory.SetTime(r.now)
 		return
 	}
-	if err := age.Run(r.context(), r.Client, nil, r.Prefix+"*", d.Milliseconds()).Err(); err != nil {
-		r.t.Fatalf("let %v pass for %s: %v", d, r.Prefix, err)
-	}
 	r.aged += d
+	if err := age.Run(r.context(), r.Client, nil, r.Prefix+"*", d.Milliseconds()).Err(); err != nil {
+		r.t.Errorf("let %v pass for %s: %v", d, r.Prefix, err)
+	}
 }
 
 // age makes all hashes and TTLs as they would be if ARGV[2] ms had passed. A server alone has all keys: not for a cluster.
