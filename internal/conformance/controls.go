@@ -196,7 +196,7 @@ func runControls(t *testing.T, open Open) {
 				histories, store := rapid.Custom(drawHistory(whole)), opened()
 				caught(t, fmt.Sprintf("histories (whole %t)", whole), 300, func(w T, i int) {
 					h := histories.Example(i)
-					h.play(newWorld(w, store, h.schema), i)
+					h.play(newWorld(w, store, h.schema), i, tally{})
 				})
 			}
 			caught(t, "crowds", len(crowds), func(w T, i int) { crowds[i].run(newWorld(w, opened(), crowds[i].schema)) })

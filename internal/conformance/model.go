@@ -45,12 +45,12 @@ func (b *ideal) charge(cost []int64, now int64) {
 	b.at = max(b.at, now)
 }
 
-// reshape has limits be in force from now on.
-func (b *ideal) reshape(limits []bucket.Limit, now int64) {
+// reshape has limits be in force since b was last charged.
+func (b *ideal) reshape(limits []bucket.Limit) {
 	for i, l := range limits {
-		b.tokens[i] = min(b.level(i, now), l.Burst)
+		b.tokens[i] = min(b.tokens[i], l.Burst)
 	}
-	b.limits, b.at = limits, max(b.at, now)
+	b.limits = limits
 }
 
 // share is what a call asks of one bucket, in millitokens.
@@ -190,5 +190,9 @@ func summary(denied *runtime.DeniedError) string {
 
 // thousands writes millitokens such that tokens can be read.
 func thousands(milli int64) string {
-	return fmt.Sprintf("%d'%03d", milli/bucket.Milli, max(milli, -milli)%bucket.Milli)
+	sign := ""
+	if milli < 0 {
+		sign, milli = "-", -milli
+	}
+	return fmt.Sprintf("%s%d'%03d", sign, milli/bucket.Milli, milli%bucket.Milli)
 }

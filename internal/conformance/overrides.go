@@ -47,9 +47,9 @@ func describe(l limits.GPT4Limits) string {
 	return strings.Join(said, ", ")
 }
 
-// inForce has the model go by limits for entity, from the call before on.
+// inForce has the model go by limits for entity, from its last charge on: next to no time has passed since.
 func (w *world) inForce(entity string, limits ...bucket.Limit) {
-	w.bucket(entity).reshape(limits, w.store.Decided())
+	w.bucket(entity).reshape(limits)
 }
 
 // overridden returns all overrides as List has them: their levels.

@@ -152,9 +152,9 @@ func (w *world) levels(what string, now int64, err error) {
 		return
 	}
 	for _, part := range w.spy.seen() {
-		early := now // when the first of several buckets was read
-		if what == "peek" && w.store.Flows && len(part.Buckets) > 1 {
-			early -= 100
+		early := now
+		if what == "peek" {
+			early = w.early(now, len(part.Buckets))
 		}
 		for _, b := range part.Buckets {
 			key := [2]string{part.Def.Spec().Resource, b.Entity}
@@ -175,6 +175,14 @@ func (w *world) levels(what string, now int64, err error) {
 			}
 		}
 	}
+}
+
+// early returns when, at the earliest, the first of so many buckets was read of which the last was at now.
+func (w *world) early(now int64, buckets int) int64 {
+	if w.store.Flows && buckets > 1 {
+		return now - 100
+	}
+	return now
 }
 
 // admitted is acquire that has to succeed.
@@ -220,19 +228,22 @@ func (w *world) release(h *held) {
 func (w *world) closed(what string, h *held, actual []int64) {
 	w.Helper()
 	now := w.store.Decided()
-	h.follow(actual, now)
-	w.levels(what, now, nil)
+	if h.follow(actual, now) { // else nothing need have been written, and images are as old as the lease
+		w.levels(what, now, nil)
+	}
 }
 
-// follow has the model turn what h took into actual.
-func (h *held) follow(actual []int64, now int64) {
+// follow has the model turn what h took into actual, and reports whether that is a change.
+func (h *held) follow(actual []int64, now int64) (changed bool) {
 	for _, s := range h.shares {
 		change := slices.Clone(actual)
 		for i, c := range s.cost {
 			change[i] -= c
+			changed = changed || change[i] != 0
 		}
 		s.charge(change, now)
 	}
+	return changed
 }
 
 // peek holds what Peek says against the model, and returns it.
@@ -257,7 +268,7 @@ func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
 			least[j] = min(least[j], have[j])
 			l := model.limits[j]
 			level, slack := model.level(j, now), w.judge.of(l)
-			lo, hi := max(0, level-slack)/bucket.Milli, max(0, level+slack)/bucket.Milli
+			lo, hi := max(0, model.level(j, w.early(now, len(chain)))-slack)/bucket.Milli, max(0, level+slack)/bucket.Milli
 			if w.store.Flows { // Peek tells how much there is when it returns
 				hi = max(0, model.level(j, now+time.Minute.Milliseconds())) / bucket.Milli
 			}

@@ -16,9 +16,23 @@ const masters = 3
 // slots of a cluster.
 const slots = 16384
 
-// Cluster starts a Redis Cluster of three masters for this test alone and returns a client of it; the test's end closes it and
-// stops them. Without SLUICE_REDIS=server the test skips.
-func Cluster(t testing.TB) *redis.ClusterClient {
+// Cluster is a Redis Cluster of three masters.
+type Cluster struct{ addrs []string }
+
+// Client returns a client of it, which the test's end closes.
+func (c *Cluster) Client(t testing.TB) redis.UniversalClient {
+	t.Helper()
+	return dial(t, c.addrs...)
+}
+
+// New returns a Redis on it with no keys, for this test alone.
+func (c *Cluster) New(t testing.TB) *Redis {
+	t.Helper()
+	return newRedis(t, c.Client(t))
+}
+
+// StartCluster starts one for this test alone; the test's end stops it. Without SLUICE_REDIS=server the test skips.
+func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	RequireServer(t)
 	var addrs []string
@@ -29,7 +43,6 @@ func Cluster(t testing.TB) *redis.ClusterClient {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// One that has slots without a node still serves its own, as long as it is being put together.
 		s := StartServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
 		addrs, nodes, buses[i] = append(addrs, s.Addr()), append(nodes, s.Client()), bus
 	}
@@ -56,13 +69,7 @@ func Cluster(t testing.TB) *redis.ClusterClient {
 			t.Fatalf("wait for node %d of the cluster: %v", i, err)
 		}
 	}
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Errorf("close the cluster's client: %v", err)
-		}
-	})
-	return client
+	return &Cluster{addrs}
 }
 
 // joined reports that node knows all others and who has which slots.

@@ -32,22 +32,22 @@ var start = time.UnixMilli(1_800_000_000_000)
 // this test binary. The test's end deletes the keys and closes Client.
 func New(t testing.TB) *Redis {
 	t.Helper()
-	r := &Redis{t: t, Prefix: "test-" + rand.Text() + ":", outage: &outage{}}
-	addr := ""
 	if OnServer(t) {
-		addr = shared.address(t)
-	} else {
-		r.memory = miniredis.RunT(t)
-		r.memory.ClockTTL(true)
-		r.now = start
-		r.memory.SetTime(start)
-		addr = r.memory.Addr()
-	}
-	r.Client = dial(t, addr)
-	r.Client.AddHook(r.outage)
-	if r.memory == nil {
+		r := newRedis(t, dial(t, shared.address(t)))
 		t.Cleanup(r.deleteKeys) // before the client is closed
+		return r
 	}
+	memory := miniredis.RunT(t)
+	memory.ClockTTL(true)
+	memory.SetTime(start)
+	r := newRedis(t, dial(t, memory.Addr()))
+	r.memory, r.now = memory, start
+	return r
+}
+
+func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
+	r := &Redis{t: t, Client: client, Prefix: "test-" + rand.Text() + ":", outage: &outage{}}
+	client.AddHook(r.outage)
 	return r
 }
 
@@ -57,13 +57,13 @@ func Client(t testing.TB) redis.UniversalClient {
 	return New(t).Client
 }
 
-// dial returns a client of the server at addr, which the test's end closes.
-func dial(t testing.TB, addr string) redis.UniversalClient {
+// dial returns a client of the server at addr, or of the cluster at several, which the test's end closes.
+func dial(t testing.TB, addrs ...string) redis.UniversalClient {
 	t.Helper()
-	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}})
+	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
-			t.Errorf("close the client of %s: %v", addr, err)
+			t.Errorf("close the client of %s: %v", addrs, err)
 		}
 	})
 	return client
@@ -108,12 +108,21 @@ func (r *Redis) Advance(d time.Duration) {
 		return
 	}
 	r.aged += d
-	if err := age.Run(r.context(), r.Client, nil, r.Prefix+"*", d.Milliseconds()).Err(); err != nil {
+	older := func(ctx context.Context, node redis.Scripter) error {
+		return age.Run(ctx, node, nil, r.Prefix+"*", d.Milliseconds()).Err()
+	}
+	var err error
+	if cluster, ok := r.Client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(r.context(), func(ctx context.Context, node *redis.Client) error { return older(ctx, node) })
+	} else {
+		err = older(r.context(), r.Client)
+	}
+	if err != nil {
 		r.t.Errorf("let %v pass for %s: %v", d, r.Prefix, err)
 	}
 }
 
-// age makes all hashes and TTLs as they would be if ARGV[2] ms had passed. A server alone has all keys: not for a cluster.
+// age makes all of a node's hashes and TTLs as they would be if ARGV[2] ms had passed.
 var age = redis.NewScript(`
 local cursor = '0'
 repeat

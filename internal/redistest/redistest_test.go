@@ -108,7 +108,8 @@ func TestRestart(t *testing.T) {
 
 // TestCluster: every slot is served, and keys of two slots in one command are refused.
 func TestCluster(t *testing.T) {
-	client := redistest.Cluster(t)
+	cluster := redistest.StartCluster(t)
+	client := cluster.Client(t)
 	for i := range 50 {
 		if err := client.Set(t.Context(), fmt.Sprint("key", i), i, 0).Err(); err != nil {
 			t.Fatal(err)
@@ -119,6 +120,16 @@ func TestCluster(t *testing.T) {
 	}
 	if err := client.Do(t.Context(), "MSET", "a", 1, "b", 2).Err(); !redis.HasErrorPrefix(err, "CROSSSLOT") {
 		t.Errorf("two keys of two slots: %v", err)
+	}
+	r := cluster.New(t)
+	for i := range 10 {
+		r.Client.HSet(t.Context(), fmt.Sprint(r.Prefix, i), "lastRefill", 100_000)
+	}
+	r.Advance(time.Second)
+	for i := range 10 {
+		if refilled := r.Client.HGet(t.Context(), fmt.Sprint(r.Prefix, i), "lastRefill").Val(); refilled != "99000" {
+			t.Errorf("bucket %d was refilled at %s, want 99000", i, refilled)
+		}
 	}
 }
 

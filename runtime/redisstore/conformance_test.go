@@ -15,24 +15,37 @@ import (
 
 // TestConformance runs the suite of all stores.
 func TestConformance(t *testing.T) {
+	conformance.Run(t, func(t testing.TB) conformance.Store { return conformant(redistest.New(t)) })
+}
+
+// TestConformanceOnCluster runs it where keys are on several nodes.
+func TestConformanceOnCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
 	conformance.Run(t, func(t testing.TB) conformance.Store {
-		r := redistest.New(t)
-		d := &decisions{}
-		r.Client.AddHook(d)
-		return conformance.Store{
-			Store: redisstore.New(r.Client, redisstore.Prefix(r.Prefix)),
-			Clock: r, Host: r, Advance: r.Advance, Flows: !r.Virtual(),
-			Decided: func() int64 {
-				if r.Virtual() { // nothing need have been asked
-					return r.Now().UnixMilli()
-				}
-				return d.last.Load() + r.Aged().Milliseconds()
-			},
-			Level: func(b bucket.Balance, _ int64) int64 { return b.Tokens },
-			Slack: 1,
-			Break: r.Break, Mend: r.Mend,
-		}
+		store := conformant(cluster.New(t))
+		store.OneRoot = true
+		return store
 	})
+}
+
+// conformant is a store on r.
+func conformant(r *redistest.Redis) conformance.Store {
+	d := &decisions{}
+	r.Client.AddHook(d)
+	return conformance.Store{
+		Store: redisstore.New(r.Client, redisstore.Prefix(r.Prefix)),
+		Clock: r, Host: r, Advance: r.Advance, Flows: !r.Virtual(),
+		Decided: func() int64 {
+			if r.Virtual() { // nothing need have been asked
+				return r.Now().UnixMilli()
+			}
+			return d.last.Load() + r.Aged().Milliseconds()
+		},
+		Level: func(b bucket.Balance, _ int64) int64 { return b.Tokens },
+		Slack: 1,
+		Break: r.Break, Mend: r.Mend,
+		Disturb: func() { r.Client.ScriptFlush(context.Background()) }, // as a fail-over does
+	}
 }
 
 // decisions is a hook that takes note of when Redis has last run a script: its reply says that first.
