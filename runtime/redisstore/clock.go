@@ -18,3 +18,8 @@ func after(d time.Duration) time.Time {
 func alarm(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, f) //nolint:forbidigo // as above
 }
+
+// timerAt returns a timer that goes off at deadline.
+func timerAt(deadline time.Time) *time.Timer {
+	return time.NewTimer(left(deadline)) //nolint:forbidigo // as above
+}

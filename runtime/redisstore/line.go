@@ -1,7 +1,7 @@
 package redisstore
 
 import (
-	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -88,6 +88,7 @@ func (l *line) dispatch() {
 // work has one flight after the other until nobody waits.
 func (l *line) work() {
 	for {
+		runtime.Gosched() // who is about to come, as those who have just been served, comes along: it fills flights by half again
 		f := l.board()
 		if f == nil {
 			return
@@ -130,7 +131,7 @@ func (l *line) board() *flight {
 		l.flights--
 		return nil
 	}
-	f.watch = alarm(patience, func() {
+	f.watch = alarm(l.hung, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.overtake(f)
@@ -173,33 +174,41 @@ func (l *line) forget(ln *lane) {
 
 // await returns how r has ended, or that its caller's time is over. What it is charged then, it is given back.
 func (l *line) await(r *request) (ended bool, err error) {
-	ctx := r.ctx
-	if !r.deadline.IsZero() && !r.theirs {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, r.deadline)
-		defer cancel()
+	deadline := r.deadline
+	if r.theirs {
+		deadline = time.Time{}
 	}
-	select {
-	case <-r.done:
+	if r.waited(deadline) {
 		return true, r.result()
-	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := r.flight; f != nil && !r.ended {
 		l.mu.Unlock()
-		ctx, cancel := context.WithDeadline(r.ctx, f.until)
-		defer cancel()
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-		}
+		r.waited(f.until)
 		l.mu.Lock()
 	}
 	if r.ended {
 		return true, r.result()
 	}
 	return false, l.leave(r)
+}
+
+// waited waits for r until its caller's context is over or, unless it is zero, until deadline. It reports whether r has ended.
+func (r *request) waited(deadline time.Time) bool {
+	var over <-chan time.Time
+	if !deadline.IsZero() {
+		timer := timerAt(deadline)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-r.done:
+		return true
+	case <-over:
+	case <-r.ctx.Done():
+	}
+	return false
 }
 
 // leave has r's caller go, before r has ended. The caller holds the lock.

@@ -24,11 +24,12 @@ type server struct {
 	mini   *miniredis.Miniredis // nil for a real one
 	addr   string
 	prefix string
+	hung   time.Duration // as options have it
 }
 
 func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &server{addr: os.Getenv("SLUICE_REDIS"), prefix: "sluice-test-" + rand.Text()[:8] + ":"}
+	s := &server{addr: os.Getenv("SLUICE_REDIS"), prefix: "sluice-test-" + rand.Text()[:8] + ":", hung: time.Hour}
 	if s.addr == "" {
 		s.mini = miniredis.RunT(t)
 		s.addr = s.mini.Addr()
@@ -37,7 +38,7 @@ func newServer(t testing.TB) *server {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		client := redis.NewClient(&redis.Options{Addr: s.addr})
-		defer client.Close()
+		defer func() { _ = client.Close() }()
 		keys := client.Scan(ctx, 0, s.prefix+"*", 1000).Iterator()
 		for keys.Next(ctx) {
 			client.Del(ctx, keys.Val())
@@ -74,7 +75,7 @@ func (s *server) client(t testing.TB, change ...func(*redis.Options)) *redis.Cli
 		f(o)
 	}
 	client := redis.NewClient(o)
-	t.Cleanup(func() { client.Close() })
+	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
 
@@ -135,15 +136,19 @@ func (o opened) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	return s, err
 }
 
-func (s *server) desk(t testing.TB, client redis.UniversalClient, def runtime.Definition, opts ...runtime.Option) *desk {
+func (s *server) desk(t testing.TB, client redis.UniversalClient, def *definition, opts ...runtime.Option) *desk {
 	t.Helper()
-	d := &desk{events: &events{}, store: New(client, Prefix(s.prefix))}
+	d := &desk{events: &events{}, store: New(client, Prefix(s.prefix), func(o *options) error {
+		o.hung = s.hung
+		return nil
+	})}
 	b := runtime.NewBuilder(opened{d.store, d}, append([]runtime.Option{
 		runtime.WithObserver(d.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.CallDefaults(runtime.Budget(10*time.Second), runtime.OnUnavailable(runtime.Deny)),
 	}, opts...)...)
 	d.Resource = runtime.Bind[who](b, def,
-		func(c tokens2, dst []int64) []int64 { return append(dst, c[:]...) }, func(v []int64) tokens2 { return tokens2(v) })
+		func(c tokens2, dst []int64) []int64 { return append(dst, c[:len(def.spec.Limits)]...) },
+		func(v []int64) (c tokens2) { copy(c[:], v); return c })
 	var err error
 	if d.Limiter, err = b.Limiter(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,7 @@ type options struct {
 	keys    keys
 	buckets int
 	jitter  func() float64 // in [0, 1)
+	hung    time.Duration  // after which a flight holds up nobody else
 }
 
 // Defaults of options.
@@ -60,7 +62,9 @@ func ImageCache(buckets int) Option {
 // New returns a store on client. It does no I/O; a bad option is reported by the generated New. The client's retries do not apply
 // to what charges buckets: the store knows what is safe to repeat.
 func New(client redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{client: client, options: options{keys: DefaultPrefix, buckets: DefaultImageCache, jitter: rand.Float64}}
+	s := &Store{client: client, options: options{
+		keys: DefaultPrefix, buckets: DefaultImageCache, jitter: rand.Float64, hung: patience,
+	}}
 	if client == nil {
 		s.err = fmt.Errorf("redisstore.New: the client is nil")
 	}
