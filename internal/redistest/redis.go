@@ -51,6 +51,14 @@ func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
 	return r
 }
 
+// Addr returns where the server of this test binary listens, for tests that make clients of their own; they use keys that nobody
+// else uses. Without SLUICE_REDIS=server the test skips.
+func Addr(t testing.TB) string {
+	t.Helper()
+	RequireServer(t)
+	return shared.address(t)
+}
+
 // Client returns the client of a Redis for this test alone.
 func Client(t testing.TB) redis.UniversalClient {
 	t.Helper()
