@@ -38,7 +38,7 @@ func denial(w *world) {
 		w.Errorf("refused by %s\nwant       %s", got, want)
 	}
 	if denied.Entity != "user-alice" || denied.Limit != "tpm" || denied.Requested != 51 || denied.Available != 1 {
-		w.Errorf("%v", denied)
+		w.Errorf("%v", &denied)
 	}
 	for range 3 { // the second is from memory, where a store has one
 		w.denied(alice, 2, 51)
@@ -62,7 +62,7 @@ func retryAfter(w *world) {
 		w.store.Advance(wait - time.Millisecond)
 		if !w.store.Flows {
 			if early := w.denied(alice, c.RPM, c.TPM); early.RetryAfter != time.Millisecond {
-				w.Errorf("1 ms early: %v", early)
+				w.Errorf("1 ms early: %v", &early)
 			}
 		}
 		w.store.Advance(time.Millisecond)
@@ -80,7 +80,7 @@ func aboveBurst(w *world) {
 		failed[*runtime.CostExceedsBurstError](w, "alice", err)
 	}
 	_, err := w.acquire(project, cost(1, 401))
-	exceeds := failed[*runtime.CostExceedsBurstError](w, "project", err)
+	exceeds := as[*runtime.CostExceedsBurstError](w, "project", err)
 	const want = "sluice: gpt-4 for project-p: cost of 401 tpm exceeds the burst of 400 and can never be served: " +
 		"split the call, or raise the burst"
 	if exceeds.Error() != want {
@@ -107,7 +107,7 @@ func invalidInput(w *world) {
 		{limits.Project{ID: "\xff"}, cost(1, 1), `sluice: gpt-4: id of project "\xff" is not valid UTF-8, so that two ids could become one: encode it, in hex for example`},
 	} {
 		_, err := w.GPT4.Acquire(w.Context(), test.who, test.c)
-		if invalid := failed[*runtime.InvalidError](w, test.want, err); invalid.Error() != test.want {
+		if invalid := as[*runtime.InvalidError](w, test.want, err); invalid.Error() != test.want {
 			w.Errorf("got  %v\nwant %s", invalid, test.want)
 		}
 	}

@@ -15,12 +15,12 @@ func cascade(w *world) {
 	w.left(w.admitted(bob, 8, 20), 1, 130) // of the project
 	denied := w.denied(alice, 2, 50)       // the parent refuses
 	if denied.Entity != "project-p" || len(denied.Refusals) != 1 {
-		w.Errorf("%v", denied)
+		w.Errorf("%v", &denied)
 	}
 	w.peek(alice)
 	denied = w.denied(bob, 1, 131) // the child refuses
 	if denied.Entity != "user-bob" || len(denied.Refusals) != 1 {
-		w.Errorf("%v", denied)
+		w.Errorf("%v", &denied)
 	}
 	w.peek(bob)
 	w.admitted(project, 1, 100)
@@ -133,7 +133,7 @@ func several(w *world) {
 	if err := w.all(cost(6, 50), 5, alice); err != nil {
 		w.Fatalf("%v", err)
 	}
-	denied := failed[*runtime.DeniedError](w, "nothing is left", w.all(cost(6, 150), 20, alice))
+	denied := as[*runtime.DeniedError](w, "nothing is left", w.all(cost(6, 150), 20, alice))
 	resources := map[string]bool{}
 	for _, r := range denied.Refusals {
 		resources[r.Resource] = true
@@ -148,7 +148,7 @@ func meeting(w *world) {
 	if err := w.all(cost(3, 100), 0, alice, bob, project); err != nil {
 		w.Fatalf("%v", err)
 	}
-	denied := failed[*runtime.DeniedError](w, "the project", w.all(cost(3, 10), 0, alice, bob, project))
+	denied := as[*runtime.DeniedError](w, "the project", w.all(cost(3, 10), 0, alice, bob, project))
 	if denied.Entity != "project-p" || denied.Requested != 9 || denied.Available != 6 {
 		w.Errorf("%v", denied)
 	}

@@ -19,8 +19,8 @@ import (
 // fault is a way for a session to be wrong.
 type fault struct {
 	name    string
-	acquire func(*faulty, context.Context, *sluice.Call) error // nil: as it should be
-	settle  func(*faulty, context.Context, *sluice.Call) error
+	acquire func(context.Context, *faulty, *sluice.Call) error // nil: as it should be
+	settle  func(context.Context, *faulty, *sluice.Call) error
 }
 
 // faults are what the suite has to see: in its behaviours, its histories and its crowds.
@@ -55,7 +55,7 @@ func (f *faulty) Acquire(ctx context.Context, call *sluice.Call) error {
 	if f.fault.acquire == nil {
 		return f.Session.Acquire(ctx, call)
 	}
-	return f.fault.acquire(f, ctx, call)
+	return f.fault.acquire(ctx, f, call)
 }
 
 // Refused implements runtime.Session: nothing is refused beside Acquire, whatever is wrong with that.
@@ -68,11 +68,11 @@ func (f *faulty) Settle(ctx context.Context, call *sluice.Call) error {
 	if f.fault.settle == nil {
 		return f.Session.Settle(ctx, call)
 	}
-	return f.fault.settle(f, ctx, call)
+	return f.fault.settle(ctx, f, call)
 }
 
 // overAdmit takes a token less where that admits.
-func overAdmit(f *faulty, ctx context.Context, call *sluice.Call) error {
+func overAdmit(ctx context.Context, f *faulty, call *sluice.Call) error {
 	err := f.Session.Acquire(ctx, call)
 	if _, denied := errors.AsType[*sluice.DeniedError](err); !denied {
 		return err
@@ -96,7 +96,7 @@ func overAdmit(f *faulty, ctx context.Context, call *sluice.Call) error {
 }
 
 // giveBackTwice repeats what gives back.
-func giveBackTwice(f *faulty, ctx context.Context, call *sluice.Call) error {
+func giveBackTwice(ctx context.Context, f *faulty, call *sluice.Call) error {
 	if err := f.Session.Settle(ctx, call); err != nil || call.Parts[0].Actual[1] >= call.Parts[0].Cost[1] {
 		return err
 	}
@@ -104,7 +104,7 @@ func giveBackTwice(f *faulty, ctx context.Context, call *sluice.Call) error {
 }
 
 // loseRefill takes, beside the cost, what has come since it last saw a bucket.
-func loseRefill(f *faulty, ctx context.Context, call *sluice.Call) error {
+func loseRefill(ctx context.Context, f *faulty, call *sluice.Call) error {
 	if err := f.Session.Acquire(ctx, call); err != nil || len(call.Parts) > 1 {
 		return err
 	}
@@ -127,7 +127,7 @@ func loseRefill(f *faulty, ctx context.Context, call *sluice.Call) error {
 }
 
 // chargeParent charges the ancestors where the entity's own bucket refuses.
-func chargeParent(f *faulty, ctx context.Context, call *sluice.Call) error {
+func chargeParent(ctx context.Context, f *faulty, call *sluice.Call) error {
 	err := f.Session.Acquire(ctx, call)
 	denied, ok := errors.AsType[*sluice.DeniedError](err)
 	if buckets := call.Parts[0].Buckets; ok && len(buckets) > 1 && denied.Entity == buckets[0].Entity {
@@ -181,6 +181,7 @@ func watch(ctx context.Context, test func(T)) string {
 
 // runControls holds that every fault is seen by behaviours, by histories of either kind, and by crowds where it shows there.
 func runControls(t *testing.T, open Open) {
+	t.Helper()
 	for i := range faults {
 		f := &faults[i]
 		t.Run(f.name, func(t *testing.T) {

@@ -43,12 +43,12 @@ func crowded(c runtime.Cascade) schema {
 
 // books are what a crowd was told.
 type books struct {
-	mu                sync.Mutex
-	consumed          map[string][]int64 // by bucket, what leases stand for in the end
-	admitted, denied  int
-	contended, opened int
-	negative          string // the first bucket that was left with less than nothing
-	failure           error
+	mu               sync.Mutex
+	consumed         map[string][]int64 // by bucket, what leases stand for in the end
+	admitted, denied int
+	contended        int
+	negative         string // the first bucket that was left with less than nothing
+	failure          error
 }
 
 // note books what became of a call on who's chain: change is what it took more.
@@ -119,14 +119,14 @@ func (c crowd) run(w *world) {
 func (c crowd) turn(w *world, l *limits.Limiter, b *books, rng *rand.Rand, who limits.GPT4Entity) {
 	asked := cost(1+rng.Int64N(5), rng.Int64N(40))
 	lease, err := l.GPT4.Acquire(w.Context(), who, asked)
-	actual, change := asked, milli(asked)
+	change := milli(asked)
 	if err == nil {
 		switch what := rng.IntN(4); {
 		case what == 0:
 			lease.Release(w.Context())
 			change = make([]int64, len(names))
 		case what == 1:
-			actual = cost(1+rng.Int64N(asked.RPM), rng.Int64N(asked.TPM+1))
+			actual := cost(1+rng.Int64N(asked.RPM), rng.Int64N(asked.TPM+1))
 			if c.debts {
 				actual = cost(1+rng.Int64N(10), rng.Int64N(80))
 			}
@@ -182,6 +182,7 @@ func (c crowd) judge(w *world, b *books, entities []limits.GPT4Entity) {
 
 // runCrowds has them all come.
 func runCrowds(t *testing.T, open Open) {
+	t.Helper()
 	for _, c := range crowds {
 		t.Run(c.name, func(t *testing.T) { c.run(newWorld(t, open(t), c.schema)) })
 	}

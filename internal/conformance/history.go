@@ -175,6 +175,7 @@ func (h *history) cost(s step) limits.GPT4Cost { return cost(s.rpm*h.scale, s.tp
 
 // runHistories plays random ones.
 func runHistories(t *testing.T, store Store) {
+	t.Helper()
 	n, counts := 0, tally{}
 	for _, whole := range []bool{true, false} {
 		t.Run(map[bool]string{true: "whole rates", false: "odd rates"}[whole], func(t *testing.T) {

@@ -146,7 +146,7 @@ func breaker(w *world) {
 	w.store.Break()
 	for range 5 {
 		_, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1))
-		if down := failed[*runtime.UnavailableError](w, "acquire", err); errors.Is(down, runtime.ErrBreakerOpen) {
+		if down := as[*runtime.UnavailableError](w, "acquire", err); errors.Is(down, runtime.ErrBreakerOpen) {
 			w.Errorf("it has opened early: %v", err)
 		}
 	}

@@ -31,7 +31,7 @@ func debt(w *world) {
 	w.settle(lease, 1, 350)
 	w.left(lease, 9, 0)
 	if denied := w.denied(alice, 1, 1); denied.Available != 0 || denied.RetryAfter > 100500*time.Millisecond {
-		w.Errorf("%v", denied)
+		w.Errorf("%v", &denied)
 	}
 	w.store.Advance(w.denied(alice, 1, 1).RetryAfter)
 	w.admitted(alice, 1, 1)

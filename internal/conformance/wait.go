@@ -47,7 +47,7 @@ func wait(w *world) {
 func waitTooLong(w *world) {
 	w.admitted(alice, 10, 0)
 	_, err := w.GPT4.Wait(w.Context(), alice, cost(3, 10), runtime.MaxWait(time.Second))
-	if denied := failed[*runtime.DeniedError](w, "MaxWait", err); !errors.Is(denied, context.DeadlineExceeded) {
+	if denied := as[*runtime.DeniedError](w, "MaxWait", err); !errors.Is(denied, context.DeadlineExceeded) {
 		w.Errorf("got %v, want a deadline", denied)
 	}
 	w.peek(alice)

@@ -195,15 +195,11 @@ func (w *world) admitted(who limits.GPT4Entity, rpm, tpm int64) *held {
 	return lease
 }
 
-// denied is acquire that has to be denied.
-func (w *world) denied(who limits.GPT4Entity, rpm, tpm int64) *runtime.DeniedError {
+// denied is acquire that has to be denied. It returns the denial as what it says, not as an error.
+func (w *world) denied(who limits.GPT4Entity, rpm, tpm int64) runtime.DeniedError {
 	w.Helper()
 	_, err := w.acquire(who, cost(rpm, tpm))
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
-	if !ok {
-		w.Fatalf("%v: got %v, want a denial", w.chain(who), err)
-	}
-	return denied
+	return *as[*runtime.DeniedError](w, fmt.Sprint(w.chain(who)), err)
 }
 
 // settle settles, and follows.
@@ -301,12 +297,18 @@ func (w *world) left(h *held, rpm, tpm int64) {
 	}
 }
 
-// failed returns err as an E, which it has to be.
-func failed[E error](w *world, what string, err error) E {
+// as returns err as an E, which it has to be.
+func as[E error](w *world, what string, err error) E {
 	w.Helper()
 	got, ok := errors.AsType[E](err)
 	if !ok {
 		w.Fatalf("%s: got %v, want a %T", what, err, got)
 	}
 	return got
+}
+
+// failed holds that err is an E.
+func failed[E error](w *world, what string, err error) {
+	w.Helper()
+	_ = as[E](w, what, err)
 }

@@ -46,6 +46,7 @@ func New(t testing.TB) *Redis {
 }
 
 func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
+	t.Helper()
 	r := &Redis{t: t, Client: client, Prefix: "test-" + rand.Text() + ":", outage: &outage{}}
 	client.AddHook(r.outage)
 	return r

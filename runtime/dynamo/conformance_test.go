@@ -25,6 +25,7 @@ import (
 // TestConformance runs the suite of all stores.
 func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t testing.TB) conformance.Store {
+		t.Helper()
 		e := newConformant(t)
 		host := runtime.Clock(e)
 		if e.local {
@@ -84,6 +85,7 @@ func (e *conformant) After(time.Duration) <-chan time.Time {
 // advance lets d pass. The engine in the process deletes what is past its ttl; what DynamoDB Local would delete much later is
 // deleted here.
 func (e *conformant) advance(t testing.TB, d time.Duration) {
+	t.Helper()
 	now := e.now.Add(d.Milliseconds())
 	if !e.local {
 		return

@@ -15,13 +15,17 @@ import (
 
 // TestConformance runs the suite of all stores.
 func TestConformance(t *testing.T) {
-	conformance.Run(t, func(t testing.TB) conformance.Store { return conformant(redistest.New(t)) })
+	conformance.Run(t, func(t testing.TB) conformance.Store {
+		t.Helper()
+		return conformant(redistest.New(t))
+	})
 }
 
 // TestConformanceOnCluster runs it where keys are on several nodes.
 func TestConformanceOnCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	conformance.Run(t, func(t testing.TB) conformance.Store {
+		t.Helper()
 		store := conformant(cluster.New(t))
 		store.OneRoot = true
 		return store
