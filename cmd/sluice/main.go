@@ -14,10 +14,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
 	"github.com/sluice-go/sluice/internal/cli"
 )
 
 func main() {
+	redis.SetLogger(&logging.VoidLogger{}) // it logs to stderr what is in our errors too
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	program := cli.Program{Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now}
 	code := program.Run(ctx, os.Args[1:])

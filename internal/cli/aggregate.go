@@ -19,7 +19,7 @@ import (
 )
 
 type aggregateCommand struct {
-	connection
+	onTable
 
 	Once      bool          `help:"Count what the stream has by now, and end."`
 	Poisoned  *string       `placeholder:"FILE" help:"Append records that cannot be read to this file, each as JSON on a line. The default is stderr."`

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-go/sluice/internal/redisclient"
 )
 
 // Exit codes.
@@ -53,7 +55,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	exit := -1 // what kong, once it has printed help or the version, wanted to exit with
 	parser, err := kong.New(&grammar{},
 		kong.Name("sluice"),
-		kong.Description("Typed token-bucket rate limits on DynamoDB, generated from limits.yaml."),
+		kong.Description("Typed token-bucket rate limits on DynamoDB and Redis, generated from limits.yaml."),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -141,7 +143,7 @@ func (p Program) fail(err error) int {
 	if _, complete := errors.AsType[failure](err); !complete && !strings.HasPrefix(text, "sluice: ") {
 		text = "sluice: " + text
 	}
-	p.note("%s\n", strings.TrimRight(text, "\n"))
+	p.note("%s\n", redisclient.Redact(strings.TrimRight(text, "\n")))
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
 	}

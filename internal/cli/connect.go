@@ -80,13 +80,18 @@ func explainAt(base *string, place, variable string, err error) error {
 	case strings.Contains(err.Error(), "get credentials: "): // nobody answered elsewhere
 		return err
 	}
-	why := ""
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		why = fmt.Sprintf(" (%v)", dial.Err)
-	}
+	why := reason(dial)
 	if base == nil {
 		return fmt.Errorf("nothing answers at DynamoDB in %s%s: check the network and the region; "+
 			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place, why)
 	}
 	return fmt.Errorf("nothing answers at %s%s: is `sluice dev` running? (--endpoint, %s)", place, why, variable)
+}
+
+// reason says why nobody was reached, where that is not that nobody listens.
+func reason(dial *net.OpError) string {
+	if errors.Is(dial, syscall.ECONNREFUSED) {
+		return ""
+	}
+	return fmt.Sprintf(" (%v)", dial.Err)
 }

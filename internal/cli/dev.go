@@ -18,6 +18,8 @@ import (
 )
 
 type devCommand struct {
+	notRedis
+
 	Port  port    `default:"8000" help:"TCP port to listen on; 0 picks a free one."`
 	Host  string  `default:"127.0.0.1" help:"Address to listen on; 0.0.0.0 is all that this machine has."`
 	Table *string `placeholder:"NAME" help:"Create sluice's table under this name at start, as rate_limits. Without it there is none: SLUICE_TABLE is not read."`

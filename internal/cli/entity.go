@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type entityCommand struct {
@@ -22,7 +19,7 @@ type entityCommand struct {
 
 // entityArg names one entity of a table.
 type entityArg struct {
-	connection
+	where
 	schemaFile
 
 	Entity string `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
@@ -31,13 +28,13 @@ type entityArg struct {
 // entities is where entities are stored, and the schema that they are of.
 type entities struct {
 	*schema
+	runtime.MemberStore
 
-	client  *dynamodb.Client
-	members *dynamo.Members
+	store store
 }
 
-// open reads the schema, checks m against it, and makes a client.
-func (c entityArg) open(ctx context.Context, m runtime.Member) (entities, error) {
+// entities reads the schema, checks m against it, and opens the store, for the caller to close.
+func (c entityArg) entities(ctx context.Context, p Program, m runtime.Member) (entities, error) {
 	s, err := c.read()
 	if err != nil {
 		return entities{}, err
@@ -45,8 +42,11 @@ func (c entityArg) open(ctx context.Context, m runtime.Member) (entities, error)
 	if err := m.Check(s.kinds); err != nil {
 		return entities{}, usageError{err.Error()}
 	}
-	client, err := c.client(ctx)
-	return entities{s, client, dynamo.NewMembers(client, c.Table)}, err
+	at, err := c.open(ctx, p, c.schemaFile)
+	if err != nil {
+		return entities{}, err
+	}
+	return entities{s, at.members(), at}, nil
 }
 
 type entityPut struct {
@@ -68,13 +68,14 @@ func (c entityPut) Run(ctx context.Context, p Program) error {
 			return usageError{"--parent is empty: want an entity as stored, as in project-7; without --parent the stored one is kept"}
 		}
 	}
-	e, err := c.open(ctx, m)
+	e, err := c.entities(ctx, p, m)
 	if err != nil {
 		return err
 	}
-	before, found, err := e.members.Get(ctx, m.Entity)
+	defer e.store.close()
+	before, found, err := e.Get(ctx, m.Entity)
 	if err != nil {
-		return explain(e.client, err)
+		return e.store.explain(err)
 	}
 	if m.Parent == "" {
 		m.Parent = before.Parent
@@ -86,8 +87,8 @@ func (c entityPut) Run(ctx context.Context, p Program) error {
 		return usageError{fmt.Sprintf("--parent is missing, which look-ups for %s need: run `%s`, or pass --no-cascade",
 			strings.Join(needing, ", "), e.put(m.Entity))}
 	}
-	if err := e.members.Put(ctx, m); err != nil {
-		return explain(e.client, err)
+	if err := e.Put(ctx, m); err != nil {
+		return e.store.explain(err)
 	}
 	switch {
 	case !found:
@@ -113,10 +114,11 @@ func (entityShow) Help() string { return "Example: sluice entity show user-123" 
 
 // Run prints the entity and its ancestors, as far as they are stored.
 func (c entityShow) Run(ctx context.Context, p Program) error {
-	e, err := c.open(ctx, runtime.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p, runtime.Member{Entity: c.Entity})
 	if err != nil {
 		return err
 	}
+	defer e.store.close()
 	found, err := e.show(ctx, p, c.Entity)
 	if err == nil && !found {
 		err = fmt.Errorf("%s is not stored: run `%s`", c.Entity, e.put(c.Entity))
@@ -131,14 +133,15 @@ func (entityChildren) Help() string { return "Example: sluice entity children pr
 
 // Run prints the children as they come.
 func (c entityChildren) Run(ctx context.Context, p Program) error {
-	e, err := c.open(ctx, runtime.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p, runtime.Member{Entity: c.Entity})
 	if err != nil {
 		return err
 	}
+	defer e.store.close()
 	none := true
-	for child, err := range e.members.Children(ctx, c.Entity) {
+	for child, err := range e.Children(ctx, c.Entity) {
 		if err != nil {
-			return explain(e.client, err)
+			return e.store.explain(err)
 		}
 		p.say("%s\n", child)
 		none = false
@@ -163,13 +166,14 @@ const named = 3
 
 // Run deletes the entity, unless others are stored as its children.
 func (c entityDelete) Run(ctx context.Context, p Program) error {
-	e, err := c.open(ctx, runtime.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p, runtime.Member{Entity: c.Entity})
 	if err != nil {
 		return err
 	}
-	_, found, err := e.members.Get(ctx, c.Entity)
+	defer e.store.close()
+	_, found, err := e.Get(ctx, c.Entity)
 	if err != nil {
-		return explain(e.client, err)
+		return e.store.explain(err)
 	}
 	if !found {
 		p.say("%s is not stored: nothing to delete\n", c.Entity)
@@ -180,8 +184,8 @@ func (c entityDelete) Run(ctx context.Context, p Program) error {
 			return err
 		}
 	}
-	if err := e.members.Delete(ctx, c.Entity); err != nil {
-		return explain(e.client, err)
+	if err := e.Delete(ctx, c.Entity); err != nil {
+		return e.store.explain(err)
 	}
 	p.say("deleted %s\n%s\n", c.Entity, takenUp())
 	return nil
@@ -190,9 +194,9 @@ func (c entityDelete) Run(ctx context.Context, p Program) error {
 // childless fails if entity has children.
 func (e entities) childless(ctx context.Context, entity string) error {
 	var children []string
-	for child, err := range e.members.Children(ctx, entity) {
+	for child, err := range e.Children(ctx, entity) {
 		if err != nil {
-			return explain(e.client, err)
+			return e.store.explain(err)
 		}
 		if len(children) == named {
 			children = append(children, "others")
@@ -212,10 +216,10 @@ func (e entities) childless(ctx context.Context, entity string) error {
 func (e entities) show(ctx context.Context, p Program, entity string) (found bool, err error) {
 	rows := [][]string{{"ENTITY", "PARENT", "CASCADE"}}
 	for entity != "" {
-		m, stored, err := e.members.Get(ctx, entity)
+		m, stored, err := e.Get(ctx, entity)
 		switch {
 		case err != nil:
-			return false, explain(e.client, err)
+			return false, e.store.explain(err)
 		case stored:
 			rows = append(rows, []string{entity, dash(m.Parent), yes(m.Cascade), e.broken(m)})
 		case len(rows) == 1:

@@ -3,26 +3,25 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type overrideExplain struct {
-	connection
-	schemaFile
+	rooted
 
 	Entity   string `arg:"" help:"Entity as stored, as in user-123."`
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
 }
 
-// Help is an example.
-func (overrideExplain) Help() string { return "Example: sluice override explain user-123 gpt-4" }
+// Help says what it reads, and gives an example.
+func (overrideExplain) Help() string {
+	return rootHelp + "Example: sluice override explain user-123 gpt-4"
+}
 
 // Run prints what each level says of the entity's limits, which decides, and the entity's own bucket. Those of its
 // ancestors are explained by commands of their own: their chain may be known to callers alone.
@@ -38,36 +37,41 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.open(ctx, p, l)
+	root, err := c.root()
 	if err != nil {
 		return err
 	}
+	at, err := c.open(ctx, p, c.schemaFile)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	o := overrides{l, at}
 	stored, err := o.read(ctx)
 	if err != nil {
 		return err
 	}
-	img, err := dynamo.Inspect(ctx, o.client, c.Table, c.Entity, c.Resource)
+	all, err := at.inspect(ctx, c.Entity, c.Resource, root)
 	if err != nil {
-		return explain(o.client, err)
-	}
-	var items *bucket.Image
-	if img == nil {
-		if items, err = c.inItems(ctx, p, o.client, c.Entity, c.Resource); err != nil {
-			return err
-		}
+		return err
 	}
 	p.say("%s\n", o)
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.levels(stored)); err != nil {
 		return err
 	}
-	if items != nil {
-		img = items
-		p.say("%s, with the limits in force\n", becomesBucket)
-	} else {
-		p.say("%s\n", o.state(img, stored, s.file))
+	if len(all) == 0 {
+		p.say("no bucket is stored: the next acquire makes one, full, with the limits in force\n")
 	}
-	if img != nil {
-		if err := texttable.Write(p.Stdout, "  ", "lrrrll", balances(img, p.Now().UnixMilli())); err != nil {
+	for _, b := range all {
+		state := becomesBucket + ", with the limits in force"
+		if !b.pending {
+			state = o.state(b, stored, s.file)
+		}
+		if len(all) > 1 {
+			state = "under " + b.root + ", " + state
+		}
+		p.say("%s\n", state)
+		if err := texttable.Write(p.Stdout, "  ", "lrrrll", balances(b)); err != nil {
 			return err
 		}
 	}
@@ -105,14 +109,11 @@ func (l level) levels(stored []runtime.Stored) [][]string {
 	return rows
 }
 
-// state says whether img, which may be nil, has the limits that are in force, and else what will become of them.
-func (l level) state(img *bucket.Image, stored []runtime.Stored, file string) string {
-	if img == nil {
-		return "no bucket is stored: the next acquire makes one, full, with the limits in force"
-	}
-	differing := l.differing(img, runtime.Resolve(l.own().Limits, stored...))
+// state says whether b has the limits that are in force, and else what will become of them.
+func (l level) state(b found, stored []runtime.Stored, file string) string {
+	differing := l.differing(b, runtime.Resolve(l.own().Limits, stored...))
 	other := "the bucket has other numbers for " + strings.Join(differing, ", ")
-	revision, known := dynamo.SplitVersion(img.Version)
+	revision, known := b.revision, b.overrides
 	switch {
 	case len(differing) == 0:
 		return "the bucket has the limits in force"
@@ -140,12 +141,11 @@ func versions(levels []runtime.Stored) (sum int64) {
 	return sum
 }
 
-// differing returns the names of the limits that img has not or not as in inForce.
-func (l level) differing(img *bucket.Image, inForce []bucket.Limit) []string {
+// differing returns the names of the limits that b has not or not as in inForce.
+func (l level) differing(b found, inForce []bucket.Limit) []string {
 	var names []string
 	for i, name := range l.spec.Limits {
-		at := slices.IndexFunc(img.Extra, func(b bucket.Named) bool { return b.Name == name })
-		if at < 0 || img.Extra[at].Limit != inForce[i] {
+		if has := b.at(name); has == nil || has.Limit != inForce[i] {
 			names = append(names, name)
 		}
 	}

@@ -16,6 +16,8 @@ type infraCommand struct {
 
 // infraTable is the table that a template makes.
 type infraTable struct {
+	notRedis
+
 	Table string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table; the template has it as a default."`
 	billed
 }
@@ -72,6 +74,8 @@ func (c infraTerraform) Run(p Program) error {
 }
 
 type infraIAM struct {
+	notRedis
+
 	Role    *string `placeholder:"ROLE" help:"acquire, admin, aggregator or read-only. Without it all four come, as one object whose keys are the roles."`
 	Table   string  `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 	Region  string  `placeholder:"REGION" help:"AWS region of the table. The default is any."`

@@ -16,7 +16,7 @@ import (
 )
 
 type migrateCommand struct {
-	connection
+	onTable
 	schemaFile
 
 	DryRun  bool `help:"Say what would be done and what it would cost; write nothing."`

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type overrideCommand struct {
@@ -24,7 +21,7 @@ type overrideCommand struct {
 
 // overrideAt is where an override stands.
 type overrideAt struct {
-	connection
+	where
 	schemaFile
 
 	Who      string `arg:"" help:"Entity as stored, as in user-123, or a kind, as in user."`
@@ -51,10 +48,12 @@ func (c overrideGet) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	o, err := c.open(ctx, p, l)
+	at, err := c.open(ctx, p, c.schemaFile)
 	if err != nil {
 		return err
 	}
+	defer at.close()
+	o := overrides{l, at}
 	stored, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -116,7 +115,7 @@ func (c overrideSet) Run(ctx context.Context, p Program) error {
 }
 
 type overrideList struct {
-	connection
+	where
 	schemaFile
 
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
@@ -138,10 +137,11 @@ func (c overrideList) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.client(ctx)
+	at, err := c.open(ctx, p, c.schemaFile)
 	if err != nil {
 		return err
 	}
+	defer at.close()
 	var rows [][]string
 	flush := func() error {
 		written := rows
@@ -149,9 +149,9 @@ func (c overrideList) Run(ctx context.Context, p Program) error {
 		return texttable.Write(p.Stdout, "", "llrrll", written)
 	}
 	none := true
-	for stored, err := range dynamo.NewOverrides(client, c.Table, p.Now).List(ctx, spec) {
+	for stored, err := range at.overrides().List(ctx, spec) {
 		if err != nil {
-			return errors.Join(flush(), explain(client, err))
+			return errors.Join(flush(), at.explain(err))
 		}
 		if none {
 			rows = append(rows, []string{"AT", "LIMIT", "CAPACITY", "BURST", "REFILL", "REVISION"})
@@ -210,14 +210,7 @@ func (c overrideDelete) Run(ctx context.Context, p Program) error {
 type overrides struct {
 	level
 
-	client *dynamodb.Client
-	store  *dynamo.Overrides
-}
-
-// open makes a client for the overrides of l.
-func (c connection) open(ctx context.Context, p Program, l level) (overrides, error) {
-	client, err := c.client(ctx)
-	return overrides{l, client, dynamo.NewOverrides(client, c.Table, p.Now)}, err
+	store store
 }
 
 // String names the level as commands do.
@@ -225,8 +218,8 @@ func (o overrides) String() string { return o.at + " on " + o.spec.Resource }
 
 // read returns what o and the stored levels above it say, in order of precedence.
 func (o overrides) read(ctx context.Context) ([]runtime.Stored, error) {
-	stored, err := o.store.Get(ctx, o.spec, o.up()...)
-	return stored, explain(o.client, err)
+	stored, err := o.store.overrides().Get(ctx, o.spec, o.up()...)
+	return stored, o.store.explain(err)
 }
 
 // write makes the named limits of l as they are in limits, nil for none, if c.Revision, or else the one that it reads, is
@@ -235,10 +228,12 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 	if c.Revision != nil && *c.Revision == "" { // a variable that is not set must not make the write unconditional
 		return usageError{"--revision is empty: want what get prints, or none where nothing is overridden"}
 	}
-	o, err := c.open(ctx, p, l)
+	at, err := c.open(ctx, p, c.schemaFile)
 	if err != nil {
 		return err
 	}
+	defer at.close()
+	o := overrides{l, at}
 	before, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -255,12 +250,12 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 		p.say("%s: nothing to change, revision %s\n", o, shown(before[0].Revision))
 		return nil
 	}
-	after[0].Revision, err = o.store.Set(ctx, o.spec, after[0])
+	after[0].Revision, err = o.store.overrides().Set(ctx, o.spec, after[0])
 	if _, conflict := errors.AsType[*runtime.ConflictError](err); conflict {
 		return o.lost("has been changed meanwhile")
 	}
 	if err != nil {
-		return explain(o.client, err)
+		return o.store.explain(err)
 	}
 	p.say("%s: revision %s, was %s\n", o, shown(after[0].Revision), shown(before[0].Revision))
 	rows := [][]string{{"LIMIT", "", "CAPACITY", "BURST", "REFILL", "FROM"}}

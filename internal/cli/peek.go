@@ -9,42 +9,51 @@ import (
 
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type peekCommand struct {
-	connection
+	rooted
 
 	Entity   string `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
 }
 
-// Run reads the bucket consistently and prints its limits as they are now. It needs no schema: the item has the numbers.
+// Help says what it reads, and gives an example.
+func (peekCommand) Help() string { return rootHelp + "Example: sluice peek user-123 gpt-4" }
+
+// Run reads the bucket consistently and prints its limits as they are now.
 func (c peekCommand) Run(ctx context.Context, p Program) error {
 	if err := checkArguments(c.Entity, c.Resource); err != nil {
 		return err
 	}
-	client, err := c.client(ctx)
+	root, err := c.root()
 	if err != nil {
 		return err
 	}
-	img, err := dynamo.Inspect(ctx, client, c.Table, c.Entity, c.Resource)
+	at, err := c.open(ctx, p, c.schemaFile)
 	if err != nil {
-		return explain(client, err)
+		return err
 	}
-	heading := c.Entity + " on " + c.Resource
-	if img == nil {
-		if img, err = c.inItems(ctx, p, client, c.Entity, c.Resource); err != nil {
+	defer at.close()
+	all, err := at.inspect(ctx, c.Entity, c.Resource, root)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		p.say("%s\n", notStored(c.Entity, c.Resource))
+		return nil
+	}
+	for _, b := range all {
+		heading := b.title(all)
+		if b.pending {
+			heading += ": " + becomesBucket
+		}
+		p.say("%s\n", heading)
+		if err := texttable.Write(p.Stdout, "  ", "lrrrll", balances(b)); err != nil {
 			return err
 		}
-		if img == nil {
-			p.say("%s\n", notStored(c.Entity, c.Resource))
-			return nil
-		}
-		heading += ": " + becomesBucket
 	}
-	p.say("%s\n", heading)
-	return texttable.Write(p.Stdout, "  ", "lrrrll", balances(img, p.Now().UnixMilli()))
+	return nil
 }
 
 // notStored says what it means that there is no bucket.
@@ -53,12 +62,12 @@ func notStored(entity, resource string) string {
 		"or the arguments are the wrong way round; an unused bucket is full", entity, resource)
 }
 
-// balances returns the rows of img's limits at now (ms).
-func balances(img *bucket.Image, now int64) [][]string {
+// balances returns the rows of b's limits.
+func balances(b found) [][]string {
 	rows := [][]string{{"LIMIT", "AVAILABLE", "CAPACITY", "BURST", "REFILL", "FULL IN"}}
-	for _, b := range img.Extra {
-		row := append([]string{b.Name, tokens(bucket.Available(b.Balance, img.Refilled, now))}, numbers(b.Limit)...)
-		rows = append(rows, append(row, fullIn(bucket.RetryAfter(b.Balance, img.Refilled, now, b.Burst))))
+	for _, l := range b.limits {
+		row := append([]string{l.name, tokens(l.available)}, numbers(l.Limit)...)
+		rows = append(rows, append(row, fullIn(l.fullIn)))
 	}
 	return rows
 }

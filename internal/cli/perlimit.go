@@ -1,39 +1,21 @@
 package cli
 
-import (
-	"context"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
-	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
-)
+import "github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 
 // becomesBucket says what makes a bucket of per-limit items.
 const becomesBucket = "in per-limit items, which become a bucket by its next acquire or by `sluice migrate`"
 
-// inItems returns, where there is no bucket, what its per-limit items hold now; nil where none is left that counts. Saying that
-// an entity in such items is unused, and so full, would mislead.
-func (c connection) inItems(ctx context.Context, p Program, client *dynamodb.Client, entity, resource string) (*bucket.Image, error) {
-	items, err := dynamo.NewCarrier(client, c.Table, p.Now).Items(ctx, entity, resource)
-	if err != nil {
-		return nil, explain(client, err)
-	}
-	return ofItems(items, p.Now().UnixMilli()), nil
-}
-
-// ofItems returns the balances at now (ms) of those per-limit items that no bucket has taken over, nil where there are none.
-func ofItems(items []perlimit.Item, now int64) *bucket.Image {
-	img := &bucket.Image{Refilled: now}
+// ofItems returns what those per-limit items hold at now (ms) that no bucket has taken over, nil where there are none.
+func ofItems(entity, resource string, items []perlimit.Item, now int64) *found {
+	b := &found{entity: entity, resource: resource, pending: true}
 	for _, i := range items {
 		if i.Counts() {
 			i.Tokens = i.At(now)
-			img.Extra = append(img.Extra, bucket.Named{Name: i.Name, Balance: i.Balance})
+			b.limits = append(b.limits, nowOf(i.Name, i.Balance, now, now))
 		}
 	}
-	if len(img.Extra) == 0 {
+	if len(b.limits) == 0 {
 		return nil
 	}
-	return img
+	return b
 }

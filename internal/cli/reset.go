@@ -9,12 +9,10 @@ import (
 
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type resetCommand struct {
-	connection
+	rooted
 
 	Entity   string   `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
 	Resource string   `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
@@ -25,12 +23,11 @@ type resetCommand struct {
 func (resetCommand) Help() string {
 	return "The bucket is as full afterwards as one that was never used: debt is forgiven. It is filled up to the burst that it has: " +
 		"if an override has just been raised, wait until override explain says that the bucket has the limits in force. " +
-		"Without a bucket, the exit code is 1.\n\n" +
+		"Without a bucket, the exit code is 1.\n\n" + rootHelp +
 		"Example: sluice reset user-123 gpt-4 --limit rpm"
 }
 
-// Run fills the bucket up to its burst and prints its limits before and after. It needs no schema: the item has the
-// numbers.
+// Run fills the bucket up to its burst and prints its limits before and after.
 func (c resetCommand) Run(ctx context.Context, p Program) error {
 	if err := checkArguments(c.Entity, c.Resource); err != nil {
 		return err
@@ -38,57 +35,66 @@ func (c resetCommand) Run(ctx context.Context, p Program) error {
 	if slices.Contains(c.Limit, "") { // a variable that is not set must not fill all limits
 		return usageError{"--limit is empty: want a limit's name, as in rpm; without --limit all are filled"}
 	}
-	client, err := c.client(ctx)
+	root, err := c.root()
 	if err != nil {
 		return err
 	}
-	before, err := dynamo.Inspect(ctx, client, c.Table, c.Entity, c.Resource)
+	at, err := c.open(ctx, p, c.schemaFile)
 	if err != nil {
-		return explain(client, err)
+		return err
 	}
-	filled, err := dynamo.Reset(ctx, client, c.Table, c.Entity, c.Resource, c.Limit...)
-	if err != nil {
-		return explain(client, err)
+	defer at.close()
+	all, err := at.inspect(ctx, c.Entity, c.Resource, root)
+	switch {
+	case err != nil:
+		return err
+	case len(all) == 0: // somebody expects that it did something
+		return errors.New(notStored(c.Entity, c.Resource))
+	case all[0].pending:
+		return fmt.Errorf("%s: %s: run this again then", all[0].title(all), becomesBucket)
 	}
-	after, err := dynamo.Inspect(ctx, client, c.Table, c.Entity, c.Resource)
-	if err != nil {
-		return explain(client, err)
-	}
-	if before == nil || after == nil || len(filled) == 0 { // somebody expects that it did something
-		items, err := c.inItems(ctx, p, client, c.Entity, c.Resource)
-		switch {
-		case err != nil:
+	for _, b := range all {
+		if err := c.fill(ctx, p, at, b, all); err != nil {
 			return err
-		case items != nil:
-			return fmt.Errorf("%s on %s: %s: run this again then", c.Entity, c.Resource, becomesBucket)
 		}
+	}
+	return nil
+}
+
+// fill fills b, one of all.
+func (c resetCommand) fill(ctx context.Context, p Program, at store, b found, all []found) error {
+	after, filled, err := at.fill(ctx, b, c.Limit)
+	if err != nil {
+		return err
+	}
+	if after == nil || len(filled) == 0 { // it has gone meanwhile
 		return errors.New(notStored(c.Entity, c.Resource))
 	}
-	p.say("%s on %s: filled\n", c.Entity, c.Resource)
-	if err := texttable.Write(p.Stdout, "  ", "lrrr", filledRows(before, after, filled, p.Now().UnixMilli())); err != nil {
+	p.say("%s: filled\n", b.title(all))
+	if err := texttable.Write(p.Stdout, "  ", "lrrr", filledRows(b, *after, filled)); err != nil {
 		return err
 	}
 	kind, _, _ := strings.Cut(c.Entity, "-")
-	stored, err := dynamo.NewOverrides(client, c.Table, p.Now).Get(ctx, &runtime.Spec{Resource: c.Resource}, c.Entity, kind)
+	stored, err := at.overrides().Get(ctx, &runtime.Spec{Resource: c.Resource}, c.Entity, kind)
 	if err != nil {
-		return explain(client, err)
+		return at.explain(err)
 	}
-	if _, known := dynamo.SplitVersion(after.Version); versions(stored) > known {
+	if versions(stored) > after.overrides {
 		p.say("an override has been changed that the bucket has not taken up: run this again once "+
 			"`sluice override explain %s %s` says that it has the limits in force\n", c.Entity, c.Resource)
 	}
 	return nil
 }
 
-// filledRows returns the rows of the filled limits at now (ms). After a reset others may have taken from them again.
-func filledRows(before, after *bucket.Image, filled []string, now int64) [][]string {
+// filledRows returns the rows of the filled limits. After a reset others may have taken from them again.
+func filledRows(before, after found, filled []string) [][]string {
 	rows := [][]string{{"LIMIT", "BEFORE", "AFTER", "BURST"}}
-	available := func(img *bucket.Image, limit string) (left, burst string) {
-		i := slices.IndexFunc(img.Extra, func(b bucket.Named) bool { return b.Name == limit })
-		if i < 0 { // added or removed by a reshape meanwhile
+	available := func(b found, limit string) (left, burst string) {
+		l := b.at(limit)
+		if l == nil { // added or removed by a reshape meanwhile
 			return "-", "-"
 		}
-		return tokens(bucket.Available(img.Extra[i].Balance, img.Refilled, now)), tokens(img.Extra[i].Burst)
+		return tokens(l.available), tokens(l.Burst)
 	}
 	for _, limit := range filled {
 		was, _ := available(before, limit)

@@ -32,7 +32,7 @@ func (b billed) of(table string) (dynamo.Definition, error) {
 }
 
 type tableCreate struct {
-	connection
+	onTable
 	billed
 	Protected   bool `help:"Protect the table from deletion, until that is switched off."`
 	Recoverable bool `help:"Switch point-in-time recovery on: what a mistake deleted can be had back for 35 days."`
@@ -108,7 +108,7 @@ func (a announcing) UpdateContinuousBackups(
 	return a.Client.UpdateContinuousBackups(ctx, in, opts...)
 }
 
-type tableCheck struct{ connection }
+type tableCheck struct{ onTable }
 
 // Help says what is compared.
 func (tableCheck) Help() string {

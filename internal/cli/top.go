@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type topCommand struct {
-	connection
+	where
+	schemaFile
 
 	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
 
@@ -34,27 +33,33 @@ func (topCommand) Help() string {
 		"Buckets that nobody has used for long have expired, are full, and are not listed.\n\n" +
 		"All buckets of the resource are read, or of --kind, one call after the other: about half a read unit each, every time that " +
 		"--watch draws. Nothing is consumed of a limit. The list may be a moment behind.\n\n" +
+		"With --redis, SCAN goes through all keys of that Redis, a thousand at a time, on each master of a cluster; the numbers are those " +
+		"of limits.yaml and of overrides.\n\n" +
 		"Example: sluice top gpt-4 --limit tpm --kind user"
 }
 
-// Run reads the buckets and prints those that are nearest to their limits. It needs no schema: the items have the numbers.
+// Run reads the buckets and prints those that are nearest to their limits.
 func (c topCommand) Run(ctx context.Context, p Program) error {
 	screen := p.screen()
 	if err := c.check(screen); err != nil {
 		return err
 	}
-	client, err := c.client(ctx)
+	at, err := c.open(ctx, p, c.schemaFile)
 	if err != nil {
 		return err
 	}
+	defer at.close()
 	if c.Watch {
-		return c.watch(ctx, p, client, time.After)
+		return c.watch(ctx, p, at, time.After)
 	}
-	b, err := c.read(ctx, p, client)
+	b, err := c.read(ctx, p, at)
 	if err != nil {
 		return err
 	}
-	if err := c.lacking(b, client); err != nil {
+	if len(b.strange) > 0 {
+		p.note("not listed, since %s does not have them on %s: %s\n", c.File, c.Resource, strings.Join(slices.Sorted(maps.Keys(b.strange)), ", "))
+	}
+	if err := c.lacking(b, at); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -105,8 +110,9 @@ func (p Program) screen() bool {
 }
 
 // read reads all buckets and keeps the rows that are to be printed. A bucket counts as it is when it is read.
-func (c topCommand) read(ctx context.Context, p Program, client *dynamodb.Client) (*board, error) {
-	b := &board{Table: c.Table, Resource: c.Resource, Rows: []topRow{}, most: c.Most, seen: map[string]bool{}}
+func (c topCommand) read(ctx context.Context, p Program, at store) (*board, error) {
+	b := &board{Resource: c.Resource, Rows: []topRow{}, most: c.Most, seen: map[string]bool{}, strange: map[string]bool{}}
+	at.describe(b)
 	kind := ""
 	if c.Kind != nil {
 		kind = *c.Kind
@@ -117,20 +123,19 @@ func (c topCommand) read(ctx context.Context, p Program, client *dynamodb.Client
 	began := p.Now()
 	progress := newTopProgress(p.Stderr, isTerminal(p.Stderr), began)
 	defer progress.wipe()
-	for page, err := range dynamo.Buckets(ctx, client, c.Table, c.Resource, kind) {
+	for page, err := range at.list(ctx, c.Resource, kind) {
 		if err != nil {
-			return nil, explain(client, err)
+			return nil, err
 		}
-		now := p.Now()
-		b.add(page, now.UnixMilli())
-		progress.show(now, b.Buckets)
+		b.add(page)
+		progress.show(p.Now(), b.Buckets)
 	}
 	b.Seconds = p.Now().Sub(began).Seconds()
 	return b, nil
 }
 
 // lacking is the error for a list that has nothing to print.
-func (c topCommand) lacking(b *board, client *dynamodb.Client) error {
+func (c topCommand) lacking(b *board, at store) error {
 	switch {
 	case len(b.Rows) > 0 || b.malformed > 0:
 		return nil
@@ -141,8 +146,8 @@ func (c topCommand) lacking(b *board, client *dynamodb.Client) error {
 	if c.Kind != nil {
 		which += " for kind " + *c.Kind
 	}
-	text := fmt.Sprintf("no bucket of %s in table %s (%s): never used, expired since, or another name, table or region is meant",
-		which, c.Table, place(client))
+	place, alternatives := at.place()
+	text := fmt.Sprintf("no bucket of %s in %s: never used, expired since, or another name, %s is meant", which, place, alternatives)
 	if b.others > 0 {
 		text += "; apart from " + of(b.others, "per-limit item") + ", of which `sluice migrate` or the next acquire makes buckets"
 	}
@@ -150,15 +155,15 @@ func (c topCommand) lacking(b *board, client *dynamodb.Client) error {
 }
 
 // watch draws the list until ctx is over, which is how it ends.
-func (c topCommand) watch(ctx context.Context, p Program, client *dynamodb.Client, after func(time.Duration) <-chan time.Time) error {
+func (c topCommand) watch(ctx context.Context, p Program, at store, after func(time.Duration) <-chan time.Time) error {
 	every := 2 * time.Second
 	if c.Every != nil {
 		every = *c.Every
 	}
 	for {
-		b, err := c.read(ctx, p, client)
+		b, err := c.read(ctx, p, at)
 		if err == nil {
-			err = c.draw(p.Stdout, b, client, every)
+			err = c.draw(p.Stdout, b, at, every)
 		}
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil
@@ -179,10 +184,10 @@ const clearScreen = "\x1b[H\x1b[2J"
 
 // draw puts b in place of what is on the terminal, by one write, or it would flicker. A list that has nothing to print now may have
 // some the next time.
-func (c topCommand) draw(w io.Writer, b *board, client *dynamodb.Client, every time.Duration) error {
+func (c topCommand) draw(w io.Writer, b *board, at store, every time.Duration) error {
 	var text strings.Builder
 	text.WriteString(clearScreen)
-	if err := c.lacking(b, client); err != nil {
+	if err := c.lacking(b, at); err != nil {
 		text.WriteString(err.Error() + "\n")
 	} else if err := b.write(&text, barOf(true)); err != nil {
 		return err

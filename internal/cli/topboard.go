@@ -16,15 +16,16 @@ import (
 
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 // board is what sluice top has found: of all buckets that it was told of, it keeps the rows that are to be printed.
 type board struct {
-	Table     string   `json:"table"`
+	Table     string   `json:"table,omitempty"`
+	Redis     string   `json:"redis,omitempty"`
+	Prefix    string   `json:"prefix,omitempty"` // of keys in Redis
 	Resource  string   `json:"resource"`
-	Buckets   int      `json:"buckets"` // looked at
-	ReadUnits float64  `json:"read_units"`
+	Buckets   int      `json:"buckets"`              // looked at
+	ReadUnits *float64 `json:"read_units,omitempty"` // of a table
 	Seconds   float64  `json:"seconds"`
 	Rows      []topRow `json:"rows"` // nearest to their limits first
 
@@ -34,11 +35,13 @@ type board struct {
 	malformed int
 	errs      []error         // of the first malformed ones
 	seen      map[string]bool // names of limits
+	strange   map[string]bool // what is stored that the schema does not have
 }
 
 // topRow is a limit of a bucket as it was when it was read.
 type topRow struct {
 	Entity    string  `json:"entity"`
+	Root      string  `json:"root,omitempty"` // where its chain ends, in Redis
 	Limit     string  `json:"limit"`
 	Used      float64 `json:"used"` // share of the burst: above 1 in debt
 	Available int64   `json:"available_milli"`
@@ -46,30 +49,31 @@ type topRow struct {
 	FullIn    int64   `json:"full_in_ms"`
 }
 
-// add puts the buckets of page, as they are at now (ms), in their places.
-func (b *board) add(page dynamo.BucketPage, now int64) {
-	b.Buckets += len(page.Buckets)
-	b.ReadUnits += page.ReadUnits
-	b.others += page.Others
-	b.malformed += len(page.Malformed)
-	b.errs = append(b.errs, page.Malformed[:min(len(page.Malformed), first-len(b.errs))]...)
-	for _, stored := range page.Buckets {
-		for _, l := range stored.Extra {
-			b.seen[l.Name] = true
-			if b.only == "" || b.only == l.Name {
-				b.place(rowOf(stored.Entity, l, stored.Refilled, now))
+// add puts the buckets of page in their places.
+func (b *board) add(page page) {
+	b.Buckets += len(page.buckets)
+	if b.ReadUnits != nil {
+		*b.ReadUnits += page.units
+	}
+	b.others += page.others
+	b.malformed += len(page.malformed)
+	b.errs = append(b.errs, page.malformed[:min(len(page.malformed), first-len(b.errs))]...)
+	for _, what := range page.strange {
+		b.strange[what] = true
+	}
+	for _, found := range page.buckets {
+		for _, l := range found.limits {
+			b.seen[l.name] = true
+			if b.only == "" || b.only == l.name {
+				b.place(rowOf(found, l))
 			}
 		}
 	}
 }
 
-// rowOf returns the row of a limit at now (ms).
-func rowOf(entity string, l bucket.Named, refilled, now int64) topRow {
-	r := topRow{
-		Entity: entity, Limit: l.Name,
-		Available: bucket.Available(l.Balance, refilled, now), Burst: l.Burst,
-		FullIn: bucket.RetryAfter(l.Balance, refilled, now, l.Burst).Milliseconds(),
-	}
+// rowOf returns the row of a limit of a bucket.
+func rowOf(b found, l limitNow) topRow {
+	r := topRow{Entity: b.entity, Root: b.root, Limit: l.name, Available: l.available, Burst: l.Burst, FullIn: l.fullIn.Milliseconds()}
 	used, burst := r.share()
 	r.Used = float64(used) / float64(burst)
 	return r
@@ -99,7 +103,7 @@ func nearer(x, y topRow) int {
 	yUsed, yBurst := y.share()
 	xHigh, xLow := bits.Mul64(xUsed, yBurst)
 	yHigh, yLow := bits.Mul64(yUsed, xBurst)
-	return cmp.Or(cmp.Compare(yHigh, xHigh), cmp.Compare(yLow, xLow), strings.Compare(x.Entity, y.Entity), strings.Compare(x.Limit, y.Limit))
+	return cmp.Or(cmp.Compare(yHigh, xHigh), cmp.Compare(yLow, xLow), strings.Compare(x.Entity, y.Entity), strings.Compare(x.Limit, y.Limit), strings.Compare(x.Root, y.Root))
 }
 
 // names returns the names of limits that buckets have.
@@ -131,7 +135,11 @@ func (b *board) write(w io.Writer, bar bar) error {
 	if took = took.Round(time.Millisecond); took > time.Second {
 		took = took.Round(100 * time.Millisecond)
 	}
-	_, err := fmt.Fprintf(w, "%s%s read in %s, for %s read units\n", &table, of(b.Buckets, "bucket"), span(took), units(b.ReadUnits))
+	cost := ""
+	if b.ReadUnits != nil {
+		cost = ", for " + units(*b.ReadUnits) + " read units"
+	}
+	_, err := fmt.Fprintf(w, "%s%s read in %s%s\n", &table, of(b.Buckets, "bucket"), span(took), cost)
 	return err
 }
 
@@ -146,13 +154,26 @@ func widest(text string) (most int) {
 // table prints the rows.
 func (b *board) table(w io.Writer, bar bar) error {
 	rows := [][]string{{"ENTITY", "LIMIT", "", "USED", "AVAILABLE", "BURST", "FULL IN"}}
-	for _, r := range b.Rows {
+	names := b.titles()
+	for i, r := range b.Rows {
 		rows = append(rows, []string{
-			r.Entity, r.Limit, bar.of(r.parts(uint64(bar.width))), strconv.FormatUint(r.parts(100), 10) + "%",
+			names[i], r.Limit, bar.of(r.parts(uint64(bar.width))), strconv.FormatUint(r.parts(100), 10) + "%",
 			tokens(r.Available), tokens(r.Burst), fullIn(time.Duration(r.FullIn) * time.Millisecond),
 		})
 	}
 	return texttable.Write(w, "", "lllrrrl", rows)
+}
+
+// titles names the entities of the rows, with the root where another row has the same entity under another.
+func (b *board) titles() []string {
+	names := make([]string, len(b.Rows))
+	for i, r := range b.Rows {
+		names[i] = r.Entity
+		if slices.ContainsFunc(b.Rows, func(other topRow) bool { return other.Entity == r.Entity && other.Root != r.Root }) {
+			names[i] += " under " + r.Root
+		}
+	}
+	return names
 }
 
 // parts returns how many of n parts of the burst are used, rounded down: all of them are only where nothing is left.

@@ -45,13 +45,18 @@ func (w *watched) put(entity string, left int64) {
 	}
 }
 
+// store is the table.
+func (w *watched) store() store {
+	return &tableStore{w.client, w.top.Table, Program{Now: func() time.Time { return w.now }}}
+}
+
 // watch runs the command on a terminal. After each draw it takes the next of steps; the last is followed by Ctrl-C.
 func (w *watched) watch(steps ...func()) (screen string, err error) {
 	w.Helper()
 	ctx, interrupt := context.WithCancel(w.Context())
 	defer interrupt()
 	var out strings.Builder
-	err = w.top.watch(ctx, Program{Stdout: &out, Stderr: &out, Now: func() time.Time { return w.now }}, w.client,
+	err = w.top.watch(ctx, Program{Stdout: &out, Stderr: &out, Now: func() time.Time { return w.now }}, w.store(),
 		func(d time.Duration) <-chan time.Time {
 			if want := 2 * time.Second; d != want {
 				w.Errorf("a pause of %v, want %v", d, want)

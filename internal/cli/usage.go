@@ -16,7 +16,7 @@ import (
 )
 
 type usageCommand struct {
-	connection
+	onTable
 
 	Entity   string  `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
 	Resource *string `placeholder:"RESOURCE" help:"Only this resource, by its name in limits.yaml. The default is all."`
