@@ -74,7 +74,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 		if parsed, ok := errors.AsType[*kong.ParseError](err); ok {
 			command = parsed.Context // as far as it went
 		}
-		return p.fail(withHelp(usageError{err.Error()}, command))
+		return p.fail(withHelp(usageError{redisclient.Redact(err.Error())}, command))
 	}
 	if err = command.Run(); err == nil || errors.Is(err, out.err) { // a command that notices does not say what it could not write
 		err = out.failed()
@@ -143,7 +143,7 @@ func (p Program) fail(err error) int {
 	if _, complete := errors.AsType[failure](err); !complete && !strings.HasPrefix(text, "sluice: ") {
 		text = "sluice: " + text
 	}
-	p.note("%s\n", redisclient.Redact(strings.TrimRight(text, "\n")))
+	p.note("%s\n", strings.TrimRight(text, "\n"))
 	if _, usage := errors.AsType[usageError](err); usage {
 		return exitUsage
 	}

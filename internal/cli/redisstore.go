@@ -254,13 +254,15 @@ func (s *redisStore) fill(ctx context.Context, b found, limits []string) (*found
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(after) == 0 { // all of it is full
-		for i := range b.limits {
-			b.limits[i].available, b.limits[i].fullIn = b.limits[i].Burst, 0
-		}
-		after = []found{b}
+	if len(after) > 0 {
+		return &after[0], limits, nil
 	}
-	return &after[0], limits, nil
+	full := b // all of it
+	full.limits = slices.Clone(b.limits)
+	for i, l := range full.limits {
+		full.limits[i].available, full.limits[i].fullIn = l.Burst, 0
+	}
+	return &full, limits, nil
 }
 
 // notIn is the error for a limit that b has not.
@@ -286,12 +288,15 @@ func (s *redisStore) close() { _ = s.client.Close() }
 
 // explain says what to do about a Redis that does not answer, or does not let us in.
 func (s *redisStore) explain(err error) error {
+	url, wrong := errors.AsType[*redisclient.URLError](err)
 	dial, dialed := errors.AsType[*net.OpError](err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
 		return err
+	case wrong:
+		return usageError{"--redis: " + url.Error()}
 	case dialed && dial.Op == "dial":
 		return fmt.Errorf("nothing answers at %s%s: is Redis running there? (--redis, SLUICE_REDIS_URL)", s.name, reason(dial))
 	case redis.IsAuthError(err):

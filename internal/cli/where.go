@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 
 // where is where buckets, overrides and entities are: in a table, or in a Redis.
@@ -52,8 +53,11 @@ func (w *where) AfterApply(command *kong.Context) error {
 	case !given["redis"] && os.Getenv("SLUICE_TABLE") != "":
 		return errors.New("SLUICE_REDIS_URL and SLUICE_TABLE are both set: pass --redis or --table")
 	}
-	if given["prefix"] && w.Redis == nil {
+	switch {
+	case given["prefix"] && w.Redis == nil:
 		return errors.New("--prefix is about keys in Redis: pass --redis too")
+	case given["prefix"] && *w.Prefix == "":
+		return errors.New("--prefix is empty: pass one, or leave the flag out for " + redisstore.DefaultPrefix)
 	}
 	return nil
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Forms says how URLs are written.
-const Forms = "redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix:///path/to/socket, " +
+// forms says how URLs are written.
+const forms = "redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix:///path/to/socket, " +
 	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster"
 
 // New returns a client of the Redis at text. It asks a node whether it is one of a cluster, to read all of that: a node alone
-// would leave out what the others have. A user who may not ask that is taken at the URL's word.
+// would leave out what the others have. Where it does not say, as where the user may not ask, it is taken for one alone.
 func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" { // what is wrong may be the password
-		return nil, errors.New("that is no URL of a Redis: want " + Forms)
+		return nil, &URLError{"that is no URL of a Redis"}
 	}
 	switch options := u.Query(); {
 	case options.Has("master_name"):
@@ -41,8 +41,9 @@ func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 	o.DialerRetries = 1 // go-redis repeats the command, which dials again
 	node := redis.NewClient(o)
 	info, err := node.Info(ctx, "cluster").Result()
+	_, answered := errors.AsType[redis.Error](err)
 	switch {
-	case err != nil && !redis.IsPermissionError(err):
+	case err != nil && (!answered || redis.IsAuthError(err)):
 		return nil, errors.Join(err, node.Close())
 	case u.Scheme == "unix" || !strings.Contains(info, "cluster_enabled:1"):
 		return node, nil
@@ -63,9 +64,18 @@ func cluster(text string) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
+// URLError says what is wrong with a URL.
+type URLError struct{ what string }
+
+// Error says what is wrong, and how URLs are written.
+func (e *URLError) Error() string { return e.what + ": want " + forms }
+
+// mistaken is a path or an option that has credentials, which stand before an '@'.
+var mistaken = regexp.MustCompile(`\S*@`)
+
 // refused is what go-redis says of a URL's path or options.
 func refused(err error) error {
-	return errors.New(Redact(strings.TrimPrefix(err.Error(), "redis: ")) + ": want " + Forms)
+	return &URLError{mistaken.ReplaceAllString(strings.TrimPrefix(err.Error(), "redis: "), "***@")}
 }
 
 // Name returns what a URL may be called where others read it: without its user, password and options.
@@ -77,9 +87,8 @@ func Name(text string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// secret is what stands in a URL, or in its options, and is nobody's business. Up to the last '@' of a line: a password may have
-// one too.
-var secret = regexp.MustCompile(`((?:rediss?|unix):/*).*@|(password=)[^&\s"]*`)
+// credentials are what stands in a URL before its host. Up to the last '@' of a line: a password may have one too.
+var credentials = regexp.MustCompile(`((?:rediss?|unix):/*).*@`)
 
-// Redact takes passwords out of a text that may have a URL.
-func Redact(text string) string { return secret.ReplaceAllString(text, "${1}${2}***") }
+// Redact takes the users and passwords out of URLs of Redis in a text.
+func Redact(text string) string { return credentials.ReplaceAllString(text, "${1}***@") }

@@ -25,6 +25,9 @@ func (c *Cluster) Client(t testing.TB) redis.UniversalClient {
 	return dial(t, c.addrs...)
 }
 
+// Addrs returns where its masters listen, as host:port.
+func (c *Cluster) Addrs() []string { return c.addrs }
+
 // New returns a Redis on it with no keys, for this test alone.
 func (c *Cluster) New(t testing.TB) *Redis {
 	t.Helper()
