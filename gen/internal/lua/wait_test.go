@@ -10,24 +10,25 @@ import (
 
 // early says how a script's waits are wrong for a bucket of so many tokens, by so many of which a ms: "" if whoever waits is
 // served, and nobody who waits 1 ms less. Before each refusal calls take what they like, when they like.
-func (s *server) early(t *rapid.T, tb testing.TB, script string, burst, refill float64) string {
+func (s *server) early(t testing.TB, rt *rapid.T, script string, burst, refill float64) string {
+	t.Helper()
 	buckets := []bucket{{key: "k", missing: true, burst: burst, refill: refill}}
 	s.store("", buckets)
 	now := int64(1_700_000_000_000)
 	whole := func(most float64, what string) float64 {
-		return float64(rapid.Int64Range(1, int64(most*1000)).Draw(t, what)) / 1000
+		return float64(rapid.Int64Range(1, int64(most*1000)).Draw(rt, what)) / 1000
 	}
 	take := func(at int64, fit bool, cost float64) (refused bool, wait int64) {
-		reply := s.run(tb, script, "", at, buckets, call{fit: fit, costs: []float64{cost}})
+		reply := s.run(t, script, "", at, buckets, call{fit: fit, costs: []float64{cost}})
 		if reply[2] == 0 {
 			return false, 0
 		}
 		return true, reply[3]
 	}
-	for range rapid.IntRange(1, 6).Draw(t, "refusals") {
-		for range rapid.IntRange(0, 3).Draw(t, "before") {
+	for range rapid.IntRange(1, 6).Draw(rt, "refusals") {
+		for range rapid.IntRange(0, 3).Draw(rt, "before") {
 			take(now, false, whole(burst, "taken"))
-			now += rapid.Int64Range(0, int64(2*burst/refill)).Draw(t, "later")
+			now += rapid.Int64Range(0, int64(2*burst/refill)).Draw(rt, "later")
 		}
 		cost := whole(burst, "cost")
 		refused, wait := take(now, true, cost)
@@ -52,7 +53,7 @@ func TestWait(t *testing.T) {
 	for _, l := range limits() {
 		t.Run(l.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				if wrong := s.early(rt, t, script, l.burst, l.refill); wrong != "" {
+				if wrong := s.early(t, rt, script, l.burst, l.refill); wrong != "" {
 					rt.Fatal(wrong)
 				}
 			})
@@ -79,7 +80,7 @@ func limits() []limit {
 func TestWaitSpoilt(t *testing.T) {
 	s := newServer(t)
 	script := strings.ReplaceAll(scriptOf(1, "rpm"), " + 1e-9 >= ", " >= ")
-	histories := rapid.Custom(func(rt *rapid.T) string { return s.early(rt, t, script, 1000, 1000/864e5) })
+	histories := rapid.Custom(func(rt *rapid.T) string { return s.early(t, rt, script, 1000, 1000/864e5) })
 	for seed := range 500 {
 		if histories.Example(seed) != "" {
 			return

@@ -332,8 +332,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on many that charge so many buckets, 1, and "" for
 // others: longer chains have more than the 24 keys that are written out, and the store loops over them.
 func (many) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return manyScript1
 	}
 	return ""

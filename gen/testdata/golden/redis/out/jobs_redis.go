@@ -68,8 +68,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on
 // jobs-that-run-in-the-background-and-are-named-as-long-as-may-be that charge so many buckets, 1, and "" for others.
 func (jobs) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return jobsScript1
 	}
 	return ""
