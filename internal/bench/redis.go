@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -71,21 +72,21 @@ func againstPeers(what string, who company, of limits, keys int, faster float64,
 				{name: "its acquires per second", format: "%.0f/s theirs"},
 			}},
 		},
-		measure: func(ctx context.Context) ([]float64, error) {
+		measure: func(ctx context.Context) (values []float64, err error) {
 			client, end, err := redisWorld(ctx)
 			if err != nil {
 				return nil, err
 			}
-			defer end()
+			defer func() { err = errors.Join(err, end()) }()
 			ours, err := storeCallers(client, who, of, keys)
 			if err != nil {
 				return nil, err
 			}
-			throttledCallers, err := throttledCallers(client, of, keys)
+			throttled, err := throttledCallers(client, of, keys)
 			if err != nil {
 				return nil, err
 			}
-			rates, _, err := alternate(ctx, c.load, ours, rateCallers(client, of, keys), throttledCallers)
+			rates, _, err := alternate(ctx, c.load, ours, rateCallers(client, of, keys), throttled)
 			if err != nil {
 				return nil, err
 			}
@@ -101,12 +102,12 @@ func ceilings(c conditions) experiment {
 			{name: "PING per second", format: "%.0f/s PING"},
 			{name: "EVALSHA per second", format: "%.0f/s EVALSHA"},
 		}}},
-		measure: func(ctx context.Context) ([]float64, error) {
+		measure: func(ctx context.Context) (values []float64, err error) {
 			client, end, err := redisWorld(ctx)
 			if err != nil {
 				return nil, err
 			}
-			defer end()
+			defer func() { err = errors.Join(err, end()) }()
 			sha, err := client.ScriptLoad(ctx, "return 1").Result()
 			if err != nil {
 				return nil, err
@@ -210,7 +211,7 @@ func throttledCallers(client redis.UniversalClient, of limits, keys int) ([]call
 				return err
 			}
 			if limited {
-				return fmt.Errorf("throttled refused")
+				return errors.New("throttled refused")
 			}
 		}
 		return nil
