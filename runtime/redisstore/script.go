@@ -1,7 +1,9 @@
 package redisstore
 
 import (
+	"crypto/sha1" // what Redis knows scripts by
 	_ "embed"
+	"encoding/hex"
 
 	"github.com/sluice-go/sluice/runtime"
 )
@@ -18,3 +20,14 @@ type Scripter interface {
 //
 //go:embed any.lua
 var anyScript string
+
+// script is one that charges, as Redis is told to run it.
+type script struct {
+	text, sha string
+	any       bool // it serves any number of keys, and has to be told how many
+}
+
+func newScript(text string) *script {
+	sum := sha1.Sum([]byte(text))
+	return &script{text: text, sha: hex.EncodeToString(sum[:]), any: text == anyScript}
+}

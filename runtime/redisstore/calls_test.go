@@ -1,0 +1,62 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestAcquire: what is taken is gone, what is refused names limit and time, and what is settled or released comes back.
+func TestAcquire(t *testing.T) {
+	s := simulated(t)
+	d := s.desk(t, s.client(t), gpt4())
+	alice := who{"1", "1"}
+	lease, err := d.Acquire(t.Context(), alice, tokens2{50, 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lease.Remaining(); got != (tokens2{10, 5000}) {
+		t.Errorf("%v remaining", got)
+	}
+	_, err = d.Acquire(t.Context(), alice, tokens2{12, 5100})
+	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	want := []runtime.Refusal{
+		{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 12, Available: 10, RetryAfter: 2 * time.Second},
+		{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 5100, Available: 5000, RetryAfter: time.Second},
+		{Resource: "gpt-4", Entity: "project-1", Limit: "rpm", Requested: 12, Available: 10, RetryAfter: 2 * time.Second},
+		{Resource: "gpt-4", Entity: "project-1", Limit: "tpm", Requested: 5100, Available: 5000, RetryAfter: time.Second},
+	}
+	if len(denied.Refusals) != len(want) {
+		t.Fatalf("%+v", denied.Refusals)
+	}
+	for i := range want {
+		if denied.Refusals[i] != want[i] {
+			t.Errorf("refusal %+v, want %+v", denied.Refusals[i], want[i])
+		}
+	}
+	if denied.Limit != "rpm" || denied.Entity != "user-1" || denied.RetryAfter != 2*time.Second || denied.Requested != 12 {
+		t.Errorf("%v", denied)
+	}
+	if err := lease.Settle(t.Context(), tokens2{40, 1500}); err != nil {
+		t.Fatal(err)
+	}
+	if got := lease.Remaining(); got != (tokens2{20, 4500}) {
+		t.Errorf("%v remaining", got)
+	}
+	s.at(1000)
+	d.left(t, alice, tokens2{21, 4600})
+	d.left(t, who{"1", ""}, tokens2{60, 6000})
+	other, err := d.Acquire(t.Context(), alice, tokens2{21, 4600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Release(t.Context())
+	d.left(t, alice, tokens2{21, 4600})
+	d.calls(t, "levels missing", "acquire applied", "acquire refused", "settle applied",
+		"peek found", "levels missing", "peek missing", "acquire applied", "settle applied", "peek found")
+}

@@ -1,0 +1,49 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// command runs a script. The client sends it once, whatever its MaxRetries, but for what a cluster redirects: what had no answer
+// may have been applied, and would be charged or given back again.
+type command struct{ *redis.IntSliceCmd }
+
+// NoRetry implements redis.Cmder.
+func (command) NoRetry() bool { return true }
+
+// evalsha runs c's script if Redis has it.
+func (c *call) evalsha() *command { return c.run("evalsha", c.lane.key.script.sha) }
+
+// eval runs c's script, and has Redis keep it.
+func (c *call) eval() *command { return c.run("eval", c.lane.key.script.text) }
+
+func (c *call) run(verb, script string) *command {
+	first := c.requests[0]
+	args := evalArgs(verb, script, first.shares, c.lane.key.script.any, len(c.requests)*len(first.args))
+	for _, r := range c.requests {
+		args = append(args, r.args...)
+	}
+	return &command{redis.NewIntSliceCmd(context.Background(), args...)}
+}
+
+// evalArgs returns what runs a script on the keys of shares, and calls nothing yet; there is room for so many more. A script that
+// serves any number of keys is told how many they are.
+func evalArgs(verb, script string, shares []share, anyNumber bool, more int) []any {
+	keys := 0
+	for i := range shares {
+		keys += len(shares[i].keys)
+	}
+	args := append(make([]any, 0, 4+3*keys+more), verb, script, keys)
+	for i := range shares {
+		args = append(args, shares[i].keys...)
+	}
+	if anyNumber {
+		args = append(args, keys)
+	}
+	for i := range shares {
+		args = append(args, shares[i].shape.params...)
+	}
+	return args
+}

@@ -1,0 +1,100 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// outcome is what is known of a script call once its reply is there, or is not.
+type outcome uint8
+
+const (
+	applied        outcome = iota
+	refused                // it has charged nobody
+	unapplied              // Redis did not run it, or was not reached
+	unknown                // it may have been applied: no reply
+	failed                 // not applied, and trying again will not help
+	unloadedScript         // Redis does not have the script
+)
+
+// String returns the outcome as observers see it.
+func (o outcome) String() string {
+	return [...]string{"applied", "refused", "unapplied", "unknown", "failed", "unapplied"}[o]
+}
+
+// passing are the codes of errors with which Redis has run nothing, or nothing that writes: all of them mend by themselves, or
+// by an operator of Redis. A script reads all it needs before it writes, and Redis refuses its first write or none.
+var passing = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "OOM", "MISCONF", "BUSY", "MOVED", "ASK",
+	"max number of clients reached",
+}
+
+// classify sorts an error of a script call.
+func classify(err error) (outcome, error) {
+	if err == nil {
+		return applied, nil
+	}
+	if answer, ok := errors.AsType[redis.Error](err); ok {
+		text := strings.TrimPrefix(answer.Error(), "ERR ")
+		if strings.HasPrefix(text, "NOSCRIPT") {
+			return unloadedScript, err
+		}
+		for _, code := range passing {
+			// Redis before 7 wraps what a script's command met: "Error running script ...: -OOM command not allowed ...".
+			if strings.HasPrefix(text, code) || strings.Contains(text, ": -"+code+" ") {
+				return unapplied, err
+			}
+		}
+		return failed, err
+	}
+	op, isOp := errors.AsType[*net.OpError](err)
+	_, isDNS := errors.AsType[*net.DNSError](err)
+	switch {
+	case errors.Is(err, redis.ErrClosed):
+		return failed, err
+	case isDNS, isOp && op.Op == "dial", errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return unapplied, err
+	}
+	return unknown, err
+}
+
+// setupError is an error of Redis that somebody has to mend.
+func (s *Store) setupError(err error) error {
+	setup := &runtime.SetupError{What: "Redis refused the call", Err: err, Do: "check the client's configuration"}
+	switch text := err.Error(); {
+	case errors.Is(err, redis.ErrClosed):
+		setup.What, setup.Do = "the Redis client is closed", "close it after the Limiter, once no calls are made any more"
+	case redis.IsAuthError(err):
+		setup.What, setup.Do = "Redis does not accept the credentials", "set the client's Username and Password"
+	case redis.IsPermissionError(err):
+		setup.What = "Redis denies the user what the store needs"
+		setup.Do = fmt.Sprintf("grant it: ACL SETUSER <user> ~%s* +@read +@write +@scripting +@connection +info +time", s.keys)
+	case strings.Contains(text, "unknown command"):
+		setup.What, setup.Do = "this Redis lacks a command that the store needs", "use Redis 5 or newer, with scripts"
+	case strings.HasPrefix(text, "CROSSSLOT"):
+		setup.What = "the keys of the call lie in different slots of the cluster"
+		setup.Do = "acquire what has different roots one by one, and use a Prefix without '{'"
+	}
+	return setup
+}
+
+// told is what an error of a read, or of an operator's write, means to who asked for it.
+func (s *Store) told(ctx context.Context, err error) error {
+	o, _ := classify(err)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("sluice: Redis: %w", context.Canceled)
+	case o == failed:
+		return s.setupError(err)
+	}
+	return &runtime.UnavailableError{Resource: "Redis", Attempts: 1, Err: err}
+}

@@ -1,0 +1,207 @@
+package redisstore
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// flight is one pipeline and, where Redis says that it has applied nothing of a call, one more for those.
+type flight struct {
+	*line
+	calls []*call
+	until time.Time // it has this long, whoever's time is up
+	watch *time.Timer
+
+	// The line's lock guards these.
+	aboard int  // requests whose callers still wait
+	landed bool // others may go in its place
+}
+
+// call is one script call.
+type call struct {
+	flight   *flight
+	lane     *lane
+	requests []*request
+	free     bool // its lane may go on
+
+	command *command
+	outcome outcome
+	err     error
+}
+
+// Tries of what was not applied: at once, and after a pause with jitter.
+const (
+	mostTries    = 2
+	longestPause = 32 * time.Millisecond
+)
+
+// fly sends f's calls and has their requests end.
+func (f *flight) fly() {
+	calls := f.calls
+	for try := 1; len(calls) > 0; try++ {
+		f.send(calls)
+		var again []*call
+		for _, c := range calls {
+			if c.outcome == unapplied && try < mostTries && f.stays(c) {
+				again = append(again, c)
+			} else {
+				f.deliver(c)
+			}
+		}
+		if calls = again; len(calls) > 0 {
+			<-f.env.Clock.After(time.Duration(f.jitter() * float64(longestPause)))
+		}
+	}
+}
+
+// stays reports whether anybody waits for another try of c, which those who have left are not part of.
+func (f *flight) stays(c *call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var waiting []*request
+	for _, r := range c.requests {
+		if r.gone {
+			continue
+		}
+		r.tries++
+		waiting = append(waiting, r)
+	}
+	if len(waiting) > 0 {
+		c.requests = waiting
+	}
+	return len(waiting) > 0
+}
+
+// send runs calls in Redis, each once. A script that Redis does not have was not run, and goes along with the second try.
+func (f *flight) send(calls []*call) {
+	began := f.env.Clock.Now()
+	for _, c := range calls {
+		c.command = c.evalsha()
+	}
+	f.exec(calls)
+	var unloaded []*call
+	for _, c := range calls {
+		if c.outcome, c.err = classify(c.command.Err()); c.outcome == unloadedScript {
+			c.command = c.eval()
+			unloaded = append(unloaded, c)
+		}
+	}
+	if len(unloaded) > 0 {
+		f.exec(unloaded)
+		for _, c := range unloaded {
+			c.outcome, c.err = classify(c.command.Err())
+		}
+	}
+	took := f.env.Clock.Now().Sub(began)
+	for _, c := range calls {
+		switch c.outcome {
+		case applied:
+			c.read()
+		case failed:
+			c.err = f.explain(c)
+		}
+		c.observe(took)
+	}
+}
+
+// exec sends the calls' commands, in one pipeline where they are several.
+func (f *flight) exec(calls []*call) {
+	ctx := context.Background()
+	if len(calls) == 1 {
+		_ = f.client.Process(ctx, calls[0].command) // the command has the error
+		return
+	}
+	pipe := f.client.Pipeline()
+	for _, c := range calls {
+		_ = pipe.Process(ctx, c.command)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own
+}
+
+// deliver has c's requests end as its reply says.
+func (f *flight) deliver(c *call) {
+	f.mu.Lock()
+	for _, r := range c.requests {
+		r.err, r.ended = c.err, true
+		if !r.gone {
+			f.aboard--
+		}
+		close(r.done)
+	}
+	f.line.free(c)
+	f.mu.Unlock()
+	for _, r := range c.requests {
+		switch {
+		case r.later != nil:
+			f.background.start(func() { r.later(r.result()) }) // not on this goroutine, for which others wait: observers are told
+		case r.gone && r.path == pathAcquire && r.err == nil && r.waits == nil:
+			f.giveBack(r)
+		}
+	}
+}
+
+// giveBack undoes r, which was charged for a caller that has gone.
+func (f *flight) giveBack(r *request) {
+	back := r.undo()
+	f.background.begin()
+	back.later = func(err error) {
+		defer f.background.end()
+		if err != nil {
+			f.env.Logger.LogAttrs(back.ctx, slog.LevelWarn, "sluice: a charge for a caller that had gone was not given back",
+				slog.String("resource", r.shares[0].spec.Resource), slog.String("entity", r.shares[0].entity), slog.Any("error", err))
+		}
+	}
+	f.submit(back)
+}
+
+// read takes the reply apart, for each of c's requests. Redis's clock has said what is there; from here on it is this process's
+// that says how long ago that was.
+func (c *call) read() {
+	reply, now := c.command.Val()[1:], c.flight.now()
+	shares := c.requests[0].shares
+	images := make([]*bucket.Image, len(shares))
+	keys := 0
+	for i, sh := range shares {
+		images[i] = sh.shape.image(reply[keys:], now)
+		sh.saw(images[i])
+		keys += len(sh.keys)
+	}
+	reply = reply[keys:]
+	c.outcome = refused
+	for _, r := range c.requests {
+		refused := reply[0] != 0
+		reply = reply[1:]
+		if r.images = images; refused {
+			r.waits, reply = reply[:keys:keys], reply[keys:]
+		} else {
+			c.outcome = applied
+		}
+	}
+}
+
+// image is a bucket that has levels, in millitokens.
+func (s *shape) image(levels []int64, now int64) *bucket.Image {
+	img := &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
+	for i := range img.Balances {
+		img.Balances[i].Tokens = levels[i]
+	}
+	return img
+}
+
+// observe tells of c.
+func (c *call) observe(took time.Duration) {
+	f := c.flight.env.Observer.Store
+	if f == nil {
+		return
+	}
+	first := c.requests[0]
+	event := runtime.StoreEvent{
+		Resource: first.shares[0].spec.Resource, Path: first.path, Buckets: len(first.shares),
+		Outcome: c.outcome.String(), Coalesced: len(c.requests), Took: took,
+	}
+	f(event)
+}

@@ -1,0 +1,138 @@
+package redisstore
+
+import (
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	sluice "github.com/sluice-go/sluice/runtime"
+)
+
+// gate holds what a client sends until the test says what becomes of it: script calls alone, and each pipeline as a whole.
+type gate struct {
+	arrived chan string // the script calls of what was sent, such as evalsha evalsha
+	fates   chan fate
+}
+
+// fate is what becomes of what was sent.
+type fate struct {
+	lost    bool  // it arrives, but its reply does not
+	refused error // it is answered with that, and not run
+}
+
+var (
+	pass = fate{}
+	lose = fate{lost: true}
+)
+
+func newGate(client *redis.Client) *gate {
+	g := &gate{arrived: make(chan string), fates: make(chan fate)}
+	client.AddHook(g)
+	return g
+}
+
+func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return g.hold([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+	}
+}
+
+func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return g.hold(cmds, func() error { return next(ctx, cmds) })
+	}
+}
+
+func (g *gate) hold(cmds []redis.Cmder, next func() error) error {
+	var scripts []string
+	for _, cmd := range cmds {
+		if name := cmd.Name(); strings.HasPrefix(name, "eval") {
+			scripts = append(scripts, name)
+		}
+	}
+	if len(scripts) == 0 || g.arrived == nil {
+		return next()
+	}
+	g.arrived <- strings.Join(scripts, " ")
+	f := <-g.fates
+	err := f.refused
+	if err == nil {
+		err = next()
+	}
+	if f.lost {
+		err = io.EOF
+	}
+	if err != nil && (f.lost || f.refused != nil) {
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+	}
+	return err
+}
+
+// comes holds what arrives next.
+func (g *gate) comes(t testing.TB, want string) {
+	t.Helper()
+	if got := <-g.arrived; got != want {
+		t.Errorf("%s arrived, want %s", got, want)
+	}
+}
+
+// held is an acquire or a settle on its way.
+type held struct {
+	lease *sluice.Lease[tokens2]
+	err   error
+	ended chan struct{}
+}
+
+// ask has d acquire.
+func (d *desk) ask(ctx context.Context, entity who, cost tokens2, opts ...sluice.CallOption) *held {
+	h := &held{ended: make(chan struct{})}
+	go func() {
+		defer close(h.ended)
+		h.lease, h.err = d.Acquire(ctx, entity, cost, opts...)
+	}()
+	return h
+}
+
+// settle has a lease settled.
+func (h *held) settle(ctx context.Context, actual tokens2) *held {
+	next := &held{ended: make(chan struct{})}
+	go func() {
+		defer close(next.ended)
+		next.err = h.lease.Settle(ctx, actual)
+	}()
+	return next
+}
+
+// end waits for h.
+func (h *held) end() error {
+	<-h.ended
+	return h.err
+}
+
+// queued waits until so many wait for the next flight.
+func (d *desk) queued(n int) {
+	l := d.session.(*session).line
+	for {
+		l.mu.Lock()
+		waiting := 0
+		for _, ln := range l.lanes {
+			waiting += len(ln.queue)
+		}
+		l.mu.Unlock()
+		if waiting == n {
+			return
+		}
+		runtime.Gosched()
+	}
+}

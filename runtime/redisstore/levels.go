@@ -1,0 +1,215 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// level is what one level says of a resource, as it was read.
+type level struct {
+	runtime.Stored
+
+	read    int64 // when, ms
+	changes int64 // that this session had made to the resource's overrides then
+}
+
+// fresh reports that what was read may still be used. A clock that was set back makes nothing last longer.
+func (s *session) fresh(read, now int64) bool {
+	age := now - read
+	return age >= 0 && age < s.env.CacheTTL.Milliseconds()
+}
+
+// spared is when what is due, but cannot be read now, is said to have been read: it is fresh for another second, in which no
+// call waits for another try.
+func (s *session) spared(now int64) int64 {
+	ttl := s.env.CacheTTL
+	return now - (ttl - min(ttl, time.Second)).Milliseconds()
+}
+
+// current reports that what was read of a level may still be used.
+func (s *session) current(r *resource, l *level, now int64) bool {
+	return l != nil && s.fresh(l.read, now) && l.changes == r.changed.Load()
+}
+
+// resolve finds out by what r's buckets are charged: it reads the overrides that are due, all in one pipeline.
+func (s *session) resolve(r *request) error {
+	now, due := s.now(), false
+	for i := range r.shares {
+		sh := &r.shares[i]
+		sh.mu.Lock()
+		ofKind := sh.kinds[sh.kind].Load()
+		if s.current(sh.resource, sh.own, now) && s.current(sh.resource, ofKind, now) {
+			sh.memory.resolve(sh.own, ofKind)
+			sh.shape = sh.memory.shape
+		}
+		sh.mu.Unlock()
+		due = due || sh.shape == nil
+	}
+	if !due {
+		return nil
+	}
+	return s.readLevels(r, now)
+}
+
+// reading is the read of a level.
+type reading struct {
+	*resource
+	at      string
+	changes int64
+	command *redis.MapStringStringCmd
+}
+
+// readLevels reads the overrides of those of r's buckets that have no shape yet. Where Redis does not answer, what is remembered
+// of them serves for another second: that they could not be read is no reason to refuse what could be charged.
+func (s *session) readLevels(r *request, now int64) error {
+	ctx := r.ctx
+	if !r.deadline.IsZero() { // what is left is for the charge
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, max(shortestTry, left(r.deadline)/2))
+		defer cancel()
+	}
+	var all []*reading
+	read := func(of *resource, at string) *reading {
+		for _, l := range all {
+			if l.resource == of && l.at == at {
+				return l
+			}
+		}
+		l := &reading{resource: of, at: at, changes: of.changed.Load()}
+		all = append(all, l)
+		return l
+	}
+	own, ofKind := make([]*reading, len(r.shares)), make([]*reading, len(r.shares))
+	for i := range r.shares {
+		sh := &r.shares[i]
+		if sh.shape != nil {
+			continue
+		}
+		own[i] = read(sh.resource, sh.entity)
+		if !s.current(sh.resource, sh.kinds[sh.kind].Load(), now) {
+			ofKind[i] = read(sh.resource, sh.spec.Kinds[sh.kind].Name)
+		}
+	}
+	err := s.read(ctx, "levels", r.shares[0].spec.Resource, func(ctx context.Context) (bool, error) {
+		found, pipe := false, s.client.Pipeline()
+		for _, l := range all {
+			l.command = pipe.HGetAll(ctx, s.keys.config(l.spec.Resource, l.at))
+		}
+		_, err := pipe.Exec(ctx)
+		for _, l := range all {
+			found = found || len(l.command.Val()) > 0
+		}
+		return found, err
+	})
+	switch _, down := errors.AsType[*runtime.UnavailableError](err); {
+	case down:
+		return s.withOld(r, now, err)
+	case err != nil:
+		return err
+	}
+	for i := range r.shares {
+		sh := &r.shares[i]
+		if own[i] == nil {
+			continue
+		}
+		known := sh.kinds[sh.kind].Load()
+		if ofKind[i] != nil {
+			if known, err = s.level(ofKind[i], now); err != nil {
+				return err
+			}
+		}
+		level, err := s.level(own[i], now)
+		if err != nil {
+			return err
+		}
+		sh.take(level, known)
+	}
+	return nil
+}
+
+// take has the share's bucket charged by what was read of its levels.
+func (sh *share) take(own, ofKind *level) {
+	sh.kinds[sh.kind].Store(ofKind)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.memory.resolve(own, ofKind)
+	sh.shape = sh.memory.shape
+}
+
+// level decodes what was read of one.
+func (s *session) level(l *reading, now int64) (*level, error) {
+	stored, err := s.decodeLevel(l.spec, l.at, l.command.Val())
+	if err != nil {
+		return nil, err
+	}
+	return &level{Stored: stored, read: now, changes: l.changes}, nil
+}
+
+// withOld lets r go on for a second with overrides that are due to be read, if there are any; else it returns err.
+func (s *session) withOld(r *request, now int64, err error) error {
+	for i := range r.shares {
+		sh := &r.shares[i]
+		if sh.shape != nil {
+			continue
+		}
+		sh.mu.Lock()
+		own, ofKind := sh.own, sh.ofKind
+		sh.mu.Unlock()
+		if own == nil {
+			return err
+		}
+		spared := func(l *level) *level { return &level{l.Stored, s.spared(now), sh.changed.Load()} }
+		sh.take(spared(own), spared(ofKind))
+	}
+	return nil
+}
+
+// read has do read from Redis for as long as ctx lasts, which the client does not look at while it waits for a reply. Path and
+// resource are for the observer; do says whether it has found anything.
+func (s *session) read(ctx context.Context, path, resource string, do func(context.Context) (bool, error)) error {
+	began := s.env.Clock.Now()
+	type reply struct {
+		found bool
+		err   error
+	}
+	replied := make(chan reply, 1)
+	s.background.start(func() {
+		found, err := do(context.WithoutCancel(ctx))
+		replied <- reply{found, err}
+	})
+	var r reply
+	select {
+	case r = <-replied:
+	case <-ctx.Done():
+		r.err = ctx.Err()
+	}
+	event := runtime.StoreEvent{Resource: resource, Path: path, Outcome: "missing", Took: s.env.Clock.Now().Sub(began)}
+	switch {
+	case r.err != nil:
+		event.Outcome = "failed"
+	case r.found:
+		event.Outcome = "found"
+	}
+	if f := s.env.Observer.Store; f != nil {
+		f(event)
+	}
+	switch {
+	case r.err == nil:
+		return nil
+	case errors.Is(r.err, context.Canceled):
+		return fmt.Errorf("sluice: %s: %w", path, r.err)
+	case errors.Is(r.err, context.DeadlineExceeded):
+		return &runtime.UnavailableError{Resource: resource, Attempts: 1, Err: r.err}
+	}
+	err := s.told(ctx, r.err)
+	if down, ok := errors.AsType[*runtime.UnavailableError](err); ok {
+		down.Resource, down.Attempts = resource, 1
+	}
+	return err
+}

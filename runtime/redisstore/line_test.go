@@ -1,0 +1,307 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// gated is a desk on a simulated server, whose overrides of alice are known and whose script calls wait for the test.
+func gated(t *testing.T) (*server, *desk, *gate) {
+	t.Helper()
+	s := simulated(t)
+	client := s.client(t)
+	d := s.desk(t, client, gpt4())
+	for _, entity := range []who{alice, bob, carol, dave} {
+		d.left(t, entity, tokens2{60, 6000})
+		d.calls(t, "levels missing", "peek missing")
+	}
+	return s, d, newGate(client)
+}
+
+var alice, bob, carol, dave = who{user: "alice"}, who{user: "bob"}, who{user: "carol"}, who{user: "dave"}
+
+// open lets everything pass from here on.
+func (g *gate) open(t testing.TB) {
+	t.Helper()
+	over := make(chan struct{})
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			select {
+			case <-g.arrived:
+				g.fates <- pass
+			case <-over:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(over)
+		<-gone
+	})
+}
+
+// TestCoalesced: who comes while others are under way goes with the next script call, in the order in which they came, and
+// each has an outcome of its own.
+func TestCoalesced(t *testing.T) {
+	_, d, g := gated(t)
+	ctx := t.Context()
+	first := d.ask(ctx, alice, tokens2{10, 0})
+	g.comes(t, "evalsha")
+	var all []*held
+	for i, cost := range []int64{30, 25, 15, 6, 5} { // of 50
+		all = append(all, d.ask(ctx, alice, tokens2{cost, 0}))
+		d.queued(i + 1)
+	}
+	g.fates <- pass
+	g.comes(t, "evalsha")
+	g.fates <- pass
+	if err := first.end(); err != nil {
+		t.Error(err)
+	}
+	for i, admitted := range []bool{true, false, true, false, true} {
+		err := all[i].end()
+		if denied, ok := errors.AsType[*runtime.DeniedError](err); admitted && err != nil || !admitted && !ok {
+			t.Errorf("%d: %v", i, err)
+		} else if !admitted && (denied.RetryAfter != time.Duration(denied.Requested)*time.Second || denied.Available != 0) {
+			t.Errorf("%d: %v, want by what the script call left", i, denied)
+		}
+	}
+	g.open(t)
+	d.left(t, alice, tokens2{0, 6000})
+	d.calls(t, "acquire applied", "acquire applied for 5", "peek found")
+}
+
+// TestPipelined: who wants other keys does not wait while few are under way, and else goes with the next pipeline.
+func TestPipelined(t *testing.T) {
+	_, d, g := gated(t)
+	var all []*held
+	for _, entity := range []who{alice, bob} {
+		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
+		g.comes(t, "evalsha")
+	}
+	for i, entity := range []who{carol, dave} {
+		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
+		d.queued(i + 1)
+	}
+	g.fates <- pass
+	g.comes(t, "evalsha evalsha")
+	g.fates <- pass
+	g.fates <- pass
+	for _, h := range all {
+		if err := h.end(); err != nil {
+			t.Error(err)
+		}
+	}
+	d.calls(t, slices.Repeat([]string{"acquire applied"}, 4)...)
+}
+
+// TestSettleInOrder: a settle that came ahead of an acquire makes room for it, in the same script call.
+func TestSettleInOrder(t *testing.T) {
+	_, d, g := gated(t)
+	ctx := t.Context()
+	lease := d.ask(ctx, alice, tokens2{60, 0})
+	g.comes(t, "evalsha")
+	g.fates <- pass
+	if err := lease.end(); err != nil {
+		t.Fatal(err)
+	}
+	first := d.ask(ctx, alice, tokens2{0, 1})
+	g.comes(t, "evalsha")
+	early := d.ask(ctx, alice, tokens2{5, 0})
+	d.queued(1)
+	settled := lease.settle(ctx, tokens2{50, 0})
+	d.queued(2)
+	late := d.ask(ctx, alice, tokens2{10, 0})
+	d.queued(3)
+	g.fates <- pass
+	g.comes(t, "evalsha")
+	g.fates <- pass
+	if err := first.end(); err != nil {
+		t.Error(err)
+	}
+	if err := early.end(); !isA[*runtime.DeniedError](err) {
+		t.Errorf("%v, want that it came before there was room", err)
+	}
+	if err := errors.Join(settled.end(), late.end()); err != nil {
+		t.Error(err)
+	}
+	g.open(t)
+	d.left(t, alice, tokens2{0, 5999})
+}
+
+// TestLeavesTheLine: whose time ends before its turn has cost nothing.
+func TestLeavesTheLine(t *testing.T) {
+	_, d, g := gated(t)
+	first := d.ask(t.Context(), alice, tokens2{1, 0})
+	g.comes(t, "evalsha")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancelled := d.ask(ctx, alice, tokens2{10, 0})
+	d.queued(1)
+	cancel()
+	if err := cancelled.end(); !errors.Is(err, context.Canceled) || isA[*runtime.UnavailableError](err) {
+		t.Errorf("%v, want the caller's own", err)
+	}
+	late := d.ask(t.Context(), alice, tokens2{10, 0}, runtime.Budget(time.Millisecond))
+	if err := late.end(); !isA[*runtime.UnavailableError](err) || !errors.Is(err, runtime.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want that it was not sent", err)
+	}
+	last := d.ask(t.Context(), alice, tokens2{2, 0})
+	d.queued(1)
+	g.fates <- pass
+	g.comes(t, "evalsha")
+	g.fates <- pass
+	if err := errors.Join(first.end(), last.end()); err != nil {
+		t.Error(err)
+	}
+	g.open(t)
+	d.left(t, alice, tokens2{57, 6000})
+	d.calls(t, "acquire applied", "acquire applied", "peek found")
+}
+
+// TestLeavesInFlight: who leaves while its call is under way is given back what it was charged, and holds up nobody.
+func TestLeavesInFlight(t *testing.T) {
+	_, d, g := gated(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := d.ask(ctx, alice, tokens2{10, 0})
+	g.comes(t, "evalsha")
+	behind := d.ask(t.Context(), alice, tokens2{60, 0})
+	d.queued(1)
+	cancel()
+	if err := gone.end(); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the caller's own", err)
+	}
+	g.comes(t, "evalsha") // behind does not wait for what has no callers; either may be the first to pass
+	g.fates <- pass
+	g.fates <- pass
+	if err := behind.end(); err != nil && !isA[*runtime.DeniedError](err) {
+		t.Error(err)
+	}
+	g.comes(t, "evalsha")
+	g.fates <- pass
+	if err := d.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	left := tokens2{60, 6000}
+	if behind.err == nil {
+		left[0] = 0
+	}
+	g.open(t)
+	d.left(t, alice, left)
+}
+
+// TestHung: a script call that nobody answers holds up those behind it for a moment only.
+func TestHung(t *testing.T) {
+	s, _, _ := gated(t)
+	s.hung = time.Millisecond
+	client := s.client(t)
+	d, g := s.desk(t, client, gpt4()), newGate(client)
+	hung := d.ask(t.Context(), alice, tokens2{10, 0})
+	g.comes(t, "evalsha")
+	behind := d.ask(t.Context(), alice, tokens2{5, 0})
+	g.comes(t, "evalsha")
+	g.fates <- pass
+	g.fates <- pass
+	if err := errors.Join(hung.end(), behind.end()); err != nil {
+		t.Error(err)
+	}
+	g.open(t)
+	d.left(t, alice, tokens2{45, 6000})
+}
+
+// TestLostReply: what may have been applied is not repeated, neither a charge nor a give-back.
+func TestLostReply(t *testing.T) {
+	_, d, g := gated(t)
+	ctx := t.Context()
+	first := d.ask(ctx, alice, tokens2{10, 0})
+	g.comes(t, "evalsha")
+	g.fates <- lose
+	down, ok := errors.AsType[*runtime.UnavailableError](first.end())
+	if !ok || down.Attempts != 1 || down.Resource != "gpt-4" || down.Throttled {
+		t.Errorf("%#v", first.err)
+	}
+	lease := d.ask(ctx, alice, tokens2{20, 0})
+	g.comes(t, "evalsha")
+	g.fates <- pass
+	if err := lease.end(); err != nil {
+		t.Fatal(err)
+	}
+	back := lease.settle(ctx, tokens2{5, 0})
+	g.comes(t, "evalsha")
+	g.fates <- lose
+	if err := back.end(); !isA[*runtime.UnavailableError](err) {
+		t.Errorf("%v", err)
+	}
+	g.open(t)
+	d.left(t, alice, tokens2{60 - 10 - 5, 6000})
+	d.calls(t, "acquire unknown", "acquire applied", "settle unknown", "peek found")
+}
+
+// redisError is an error that Redis answers with.
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+func (redisError) RedisError()     {}
+
+// TestNotApplied: what Redis has not run goes again once, a give-back too.
+func TestNotApplied(t *testing.T) {
+	for _, answer := range []string{
+		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
+		"ERR max number of clients reached", "OOM command not allowed when used memory > 'maxmemory'.",
+		"ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'.",
+	} {
+		t.Run(answer, func(t *testing.T) {
+			_, d, g := gated(t)
+			lease := d.ask(t.Context(), alice, tokens2{10, 0})
+			g.comes(t, "evalsha")
+			g.fates <- fate{refused: redisError(answer)}
+			g.comes(t, "evalsha")
+			g.fates <- pass
+			if err := lease.end(); err != nil {
+				t.Fatal(err)
+			}
+			back := lease.settle(t.Context(), tokens2{4, 0})
+			for range mostTries {
+				g.comes(t, "evalsha")
+				g.fates <- fate{refused: redisError(answer)}
+			}
+			down, ok := errors.AsType[*runtime.UnavailableError](back.end())
+			if !ok || down.Attempts != 2 || down.Throttled {
+				t.Errorf("%#v", back.err)
+			}
+			g.open(t)
+			d.left(t, alice, tokens2{50, 6000})
+			d.calls(t, "acquire unapplied", "acquire applied", "settle unapplied", "settle unapplied", "peek found")
+		})
+	}
+}
+
+// TestSetup: what somebody has to mend is said with the cure, and decided by no policy.
+func TestSetup(t *testing.T) {
+	for answer, want := range map[string]string{
+		"NOPERM this user has no permissions to run the 'evalsha' command": "sluice: Redis denies the user what the store needs: " +
+			"NOPERM this user has no permissions to run the 'evalsha' command; grant it: " +
+			"ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time",
+		"WRONGPASS invalid username-password pair": "sluice: Redis does not accept the credentials: " +
+			"WRONGPASS invalid username-password pair; set the client's Username and Password",
+		"ERR unknown command 'evalsha'": "sluice: this Redis lacks a command that the store needs: ERR unknown command 'evalsha'; " +
+			"use Redis 5 or newer, with scripts",
+	} {
+		store := New(redis.NewClient(&redis.Options{}))
+		o, err := classify(redisError(answer))
+		if got := store.setupError(err).Error(); o != failed || got != want {
+			t.Errorf("%v: %s, want %s", o, got, want)
+		}
+		if err := store.client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// server is a Redis for one test: a miniredis, or a redis-server (SLUICE_REDIS=server), under keys of the test's own.
+type server struct {
+	mini   *miniredis.Miniredis // nil for a real one
+	addr   string
+	prefix string
+	hung   time.Duration // as options have it
+}
+
+func newServer(t testing.TB) *server {
+	t.Helper()
+	s := &server{prefix: "sluice-test-" + rand.Text()[:8] + ":", hung: time.Hour}
+	if !redistest.OnServer(t) {
+		s.mini = miniredis.RunT(t)
+		s.addr = s.mini.Addr()
+		return s
+	}
+	s.addr = redistest.Addr(t)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		client := redis.NewClient(&redis.Options{Addr: s.addr})
+		defer func() { _ = client.Close() }()
+		keys := client.Scan(ctx, 0, s.prefix+"*", 1000).Iterator()
+		for keys.Next(ctx) {
+			client.Del(ctx, keys.Val())
+		}
+		if err := keys.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// simulated is newServer for a test that sets its time, or breaks it: on miniredis alone.
+func simulated(t testing.TB) *server {
+	t.Helper()
+	s := newServer(t)
+	if s.mini == nil {
+		t.Skip("needs a Redis whose clock can be set")
+	}
+	s.at(0)
+	return s
+}
+
+// t0 is when the time of a simulated server starts, in ms.
+const t0 = 1_800_000_000_000
+
+// at sets a simulated server's clock, in ms since its start.
+func (s *server) at(ms int64) { s.mini.SetTime(time.UnixMilli(t0 + ms)) }
+
+// client returns a client of s, as change makes it.
+func (s *server) client(t testing.TB, change ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	o := &redis.Options{Addr: s.addr}
+	for _, f := range change {
+		f(o)
+	}
+	client := redis.NewClient(o)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// definition is a resource as generated code has it, with scripts of the test's.
+type definition struct {
+	spec   *runtime.Spec
+	script func(chain int) string
+}
+
+func (d *definition) Spec() *runtime.Spec     { return d.spec }
+func (d *definition) Script(chain int) string { return d.script(chain) }
+
+// gpt4 is a resource of two limits for users, and for their projects.
+func gpt4() *definition {
+	limits := []bucket.Limit{bucket.Per(60, time.Minute), bucket.Per(6000, time.Minute)}
+	return &definition{&runtime.Spec{
+		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"},
+		Kinds: []runtime.Kind{
+			{Name: "user", Prefix: "user-", Parent: 1, PerCall: []int64{0, 0}, Limits: limits},
+			{Name: "project", Prefix: "project-", Parent: runtime.NoParent, PerCall: []int64{0, 0}, Limits: limits},
+		},
+	}, func(int) string { return "" }}
+}
+
+// who is a user of a project, or one alone.
+type who struct{ user, project string }
+
+// Chain implements runtime.Entity.
+func (w who) Chain(dst []runtime.Link) []runtime.Link {
+	dst = append(dst, runtime.Link{Kind: 0, ID: w.user, Lookup: w.project == "?"})
+	if w.project != "" && w.project != "?" {
+		dst = append(dst, runtime.Link{Kind: 1, ID: w.project})
+	}
+	return dst
+}
+
+// tokens2 is a cost of gpt4.
+type tokens2 [2]int64
+
+// desk is a process with one resource.
+type desk struct {
+	*runtime.Limiter
+	*runtime.Resource[who, tokens2]
+	*events
+	store   *Store
+	session runtime.Session
+}
+
+// opened is a Store that shows the session of its Limiter.
+type opened struct {
+	*Store
+	d *desk
+}
+
+func (o opened) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+	s, err := o.Store.Open(env, defs...)
+	o.d.session = s
+	return s, err
+}
+
+func (s *server) desk(t testing.TB, client redis.UniversalClient, def *definition, opts ...runtime.Option) *desk {
+	t.Helper()
+	d := &desk{events: &events{}, store: New(client, Prefix(s.prefix), func(o *options) error {
+		o.hung = s.hung
+		return nil
+	})}
+	b := runtime.NewBuilder(opened{d.store, d}, append([]runtime.Option{
+		runtime.WithObserver(d.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.CallDefaults(runtime.Budget(10*time.Second), runtime.OnUnavailable(runtime.Deny)),
+	}, opts...)...)
+	d.Resource = runtime.Bind[who](b, def,
+		func(c tokens2, dst []int64) []int64 { return append(dst, c[:len(def.spec.Limits)]...) },
+		func(v []int64) (c tokens2) { copy(c[:], v); return c })
+	var err error
+	if d.Limiter, err = b.Limiter(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// events is what an observer was told of the store.
+type events struct {
+	mu    sync.Mutex
+	store []string
+}
+
+func (e *events) observer() *runtime.Observer {
+	return &runtime.Observer{Store: func(v runtime.StoreEvent) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		text := v.Path + " " + v.Outcome
+		if v.Coalesced > 1 {
+			text += " for " + strconv.Itoa(v.Coalesced)
+		}
+		e.store = append(e.store, text)
+	}}
+}
+
+// calls holds what was told since the last time.
+func (e *events) calls(t testing.TB, want ...string) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Equal(e.store, want) {
+		t.Errorf("calls %q, want %q", e.store, want)
+	}
+	e.store = nil
+}
+
+// left holds what there is of entity.
+func (d *desk) left(t testing.TB, entity who, want tokens2) {
+	t.Helper()
+	snap, err := d.Peek(t.Context(), entity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if snap.Available != want {
+		t.Errorf("%v left, want %v", snap.Available, want)
+	}
+}
+
+// isA reports whether err is an E.
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}

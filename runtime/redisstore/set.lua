@@ -1,0 +1,36 @@
+-- Replaces what a level overrides, if it still is what it was.
+--
+-- KEYS   the hash of the level: l_<limit>, the numbers of a limit; ver, its version; op, the id of its last write
+-- ARGV   the version that it had, '' where no limit is to be overridden; an id of this write; then, of each limit, its field and
+--        what that is to be, '' for nothing
+-- reply  the new version as text, '' if it had another one, or overrides what it was not to
+local key = KEYS[1]
+local ver = redis.call('HGET', key, 'ver')
+if ver and redis.call('HGET', key, 'op') == ARGV[2] then
+  return ver
+end
+if ARGV[1] ~= '' and ver ~= ARGV[1] then
+  return ''
+end
+local overrides = false
+for i = 3, #ARGV, 2 do
+  if ARGV[1] == '' and redis.call('HEXISTS', key, ARGV[i]) == 1 then
+    return ''
+  end
+  overrides = overrides or ARGV[i + 1] ~= ''
+end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+ver = string.format('%.0f', math.max(now, tonumber(ver or 0) + 1))
+if not overrides then
+  redis.call('DEL', key)
+end
+redis.call('HSET', key, 'ver', ver, 'op', ARGV[2])
+for i = 3, #ARGV, 2 do
+  if ARGV[i + 1] ~= '' then
+    redis.call('HSET', key, ARGV[i], ARGV[i + 1])
+  elseif overrides then
+    redis.call('HDEL', key, ARGV[i])
+  end
+end
+return ver
