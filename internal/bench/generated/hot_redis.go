@@ -68,8 +68,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on hot that charge so many buckets, 1, and "" for
 // others.
 func (hot) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return hotScript1
 	}
 	return ""

@@ -68,8 +68,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on swift that charge so many buckets, 1, and "" for
 // others.
 func (swift) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return swiftScript1
 	}
 	return ""

@@ -90,8 +90,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on swift-pair that charge so many buckets, 1, and ""
 // for others.
 func (swiftPair) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return swiftPairScript1
 	}
 	return ""

@@ -266,8 +266,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on ten that charge so many buckets, 1, and "" for
 // others.
 func (ten) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return tenScript1
 	}
 	return ""

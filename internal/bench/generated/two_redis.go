@@ -90,8 +90,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on two that charge so many buckets, 1, and "" for
 // others.
 func (two) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return twoScript1
 	}
 	return ""
