@@ -179,3 +179,30 @@ func check(w *world) {
 		w.Errorf("close: %v", err)
 	}
 }
+
+// setBack: a clock that steps back refills nothing, then or when it comes to the same instant again. How much of the last refill a
+// bucket has while it is back is the store's: what nobody claimed may be out of sight until then.
+func setBack(w *world) {
+	w.admitted(alice, 9, 150)
+	w.store.Advance(3 * time.Second)
+	lease := w.admitted(alice, 1, 1)
+	w.store.Advance(-10 * time.Second)
+	_, err := w.GPT4.Acquire(w.Context(), alice, cost(4, 1))
+	failed[*runtime.DeniedError](w, "more than there was", err)
+	if _, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1)); err != nil {
+		failed[*runtime.DeniedError](w, "less than there was", err)
+	} else {
+		for _, s := range w.shares(alice, cost(1, 1)) {
+			s.charge(s.cost, w.store.Decided())
+		}
+	}
+	if err := lease.Settle(w.Context(), cost(1, 2)); err != nil {
+		w.Fatalf("settle: %v", err)
+	}
+	lease.follow(milli(cost(1, 2)), w.store.Decided())
+	w.store.Advance(10 * time.Second)
+	w.peek(alice)
+	w.store.Advance(w.denied(alice, 5, 20).RetryAfter)
+	w.admitted(alice, 5, 20)
+	w.denied(alice, 5, 20)
+}

@@ -33,7 +33,7 @@ type Store struct {
 
 	Clock   runtime.Clock       // for Limiters; its After may end at once
 	Host    runtime.Clock       // of a process whose clock is right, for Check
-	Advance func(time.Duration) // lets time pass, in whole ms, and has what expires deleted; it is called concurrently
+	Advance func(time.Duration) // lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called concurrently
 	Flows   bool                // time passes by itself too
 
 	// Decided returns when the store has decided on the last call that it was asked for, in ms of the clock that Advance moves.
@@ -73,6 +73,24 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
+// FailOver holds a store to what it does when its service is replaced, by fail, with one that has nothing: what is missing is
+// full, and nothing else is noticed.
+func FailOver(t *testing.T, store Store, fail func()) {
+	t.Helper()
+	w := newWorld(t, store, plain)
+	before := w.admitted(alice, 4, 100)
+	w.admitted(alice, 6, 50)
+	fail()
+	clear(w.buckets)
+	w.admitted(alice, 3, 20)
+	before.shares = w.shares(alice, before.Cost())
+	w.settle(before, 1, 50)
+	w.left(before, 10, 150) // no more than it can hold
+	w.admitted(alice, 10, 150)
+	w.denied(alice, 1, 1)
+	w.peek(project)
+}
+
 // behaviour is one that has a name.
 type behaviour struct {
 	name   string
@@ -108,6 +126,8 @@ var behaviours = []behaviour{
 	{"expiry", plain, expiry},
 	{"expiry in debt", plain, expiryInDebt},
 	{"give back to what expired", plain, giveBackToExpired},
+	{"clock set back", plain, setBack},
+	{"clock set back, odd rates", odd, setBack},
 	{"wait", plain, wait},
 	{"wait too long", plain, waitTooLong},
 	{"override an entity", roomy, overrideEntity},

@@ -46,6 +46,12 @@ func (s *Server) Client() redis.UniversalClient {
 	return dial(s.t, s.Addr())
 }
 
+// New returns a Redis on it with no keys.
+func (s *Server) New() *Redis {
+	s.t.Helper()
+	return newRedis(s.t, s.Client())
+}
+
 // Stop ends it, as a crash does: connections break, and then nobody listens.
 func (s *Server) Stop() {
 	s.t.Helper()

@@ -32,6 +32,12 @@ func TestConformanceOnCluster(t *testing.T) {
 	})
 }
 
+// TestFailOver runs it where a server crashes, and another one takes its place.
+func TestFailOver(t *testing.T) {
+	server := redistest.StartServer(t)
+	conformance.FailOver(t, conformant(server.New()), server.Restart)
+}
+
 // conformant is a store on r.
 func conformant(r *redistest.Redis) conformance.Store {
 	d := &decisions{}
