@@ -49,6 +49,11 @@ test-local: $(LOCAL) ## run on DynamoDB Local the tests that ask for a DynamoDB,
 	SLUICE_DYNAMODB=local go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/dynamotest[] ]/ { print $$1 }')
 
+.PHONY: test-redis
+test-redis: redis ## run on a redis-server the tests that ask for a Redis: redis-server has to be on PATH
+	SLUICE_REDIS=server go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+		awk -F : '/internal\/redistest[] ]/ { print $$1 }')
+
 .PHONY: race
 race: ## run all tests under the race detector (TESTFLAGS=-short for the short form)
 	go test -race $(TESTFLAGS) ./...
@@ -92,6 +97,11 @@ clean: ## delete what make fetched and built
 .PHONY: java
 java:
 	@command -v java >/dev/null || { echo "no Java 17 or newer on PATH: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+
+.PHONY: redis
+redis:
+	@test -n "$$SLUICE_REDIS_ADDR" || command -v redis-server >/dev/null || \
+		{ echo "no redis-server on PATH: apt-get install redis-server" >&2; exit 1; }
 
 # The new jars replace the old ones only once all are there. Maven prints escape codes even if told to be quiet and
 # colourless: its output is for failures.

@@ -1,7 +1,7 @@
 // Package gen turns a limits.yaml into a typed Go package, and into EXPRESSIONS.md, which reviewers of a change read.
 //
 //	limits.yaml -> schema (what it says) -> model (every name) -> expr (what DynamoDB runs) -> emit (Go)
-//	                                                                                        -> review (Markdown)
+//	                                                            -> lua (what Redis runs)     -> review (Markdown)
 //
 // Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written, or
 // compared with what is there. Load stops at the schema, for commands that read and write tables; Breaking compares two.
@@ -63,9 +63,7 @@ func Run(cfg Config) (*Result, error) {
 	for _, f := range files {
 		r.add(filepath.Join(out, f.Name), f.Data)
 	}
-	if p.DynamoDB {
-		r.add(filepath.Join(out, review.File), review.Document(p))
-	}
+	r.add(filepath.Join(out, review.File), review.Document(p))
 	r.add(strings.TrimSuffix(cfg.Schema, filepath.Ext(cfg.Schema))+".schema.json", schema.JSONSchema())
 	if err := r.compare(out, filepath.Dir(cfg.Schema)); err != nil {
 		return nil, err

@@ -83,5 +83,5 @@ func (m *memory) resolve(own, ofKind *level) {
 	m.shape = next
 }
 
-// float writes f such that it is read back as it is.
-func float(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+// float writes f such that it is read back as it is: without an exponent, for to miniredis 1e+06 is no number.
+func float(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

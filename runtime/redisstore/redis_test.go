@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -16,11 +15,12 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/redistest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// server is a Redis for one test: a miniredis, or what SLUICE_REDIS says, under keys of the test's own.
+// server is a Redis for one test: a miniredis, or a redis-server (SLUICE_REDIS=server), under keys of the test's own.
 type server struct {
 	mini   *miniredis.Miniredis // nil for a real one
 	addr   string
@@ -30,12 +30,13 @@ type server struct {
 
 func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &server{addr: os.Getenv("SLUICE_REDIS"), prefix: "sluice-test-" + rand.Text()[:8] + ":", hung: time.Hour}
-	if s.addr == "" {
+	s := &server{prefix: "sluice-test-" + rand.Text()[:8] + ":", hung: time.Hour}
+	if !redistest.OnServer(t) {
 		s.mini = miniredis.RunT(t)
 		s.addr = s.mini.Addr()
 		return s
 	}
+	s.addr = redistest.Addr(t)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		client := redis.NewClient(&redis.Options{Addr: s.addr})

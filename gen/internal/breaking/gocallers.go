@@ -16,6 +16,20 @@ func packageChanged(c *comparison) {
 	}
 }
 
+func storeRemoved(c *comparison) {
+	for _, store := range c.old.Stores {
+		if slices.Contains(c.new.Stores, store) {
+			continue
+		}
+		gone := "its scripts are"
+		if store == schema.StoreDynamoDB {
+			gone = "ExtractDeltas and all buckets' types are"
+		}
+		c.report(c.new.StoresPos, "", "store %s is gone: New returns an error to callers that pass one, %s no longer generated, and what is stored there "+
+			"is read by nothing; put %s back into stores, or move callers first, whose buckets start full in another store", store, gone, store)
+	}
+}
+
 // goNameChanged compares by Go names: what has another name in limits.yaml, and the old one in Go, compiles.
 func goNameChanged(c *comparison) {
 	for _, o := range c.old.Kinds {

@@ -61,6 +61,7 @@ func Rules() []Rule {
 
 		{"GO_NAME_CHANGED", GoCallers, "A Go name that comes from a resource, limit or kind is gone.", []Form{AtResource, AtLimit, AtKind}, true, goNameChanged},
 		{"PACKAGE_CHANGED", GoCallers, "The package has another name or folder.", nil, false, packageChanged},
+		{"STORE_REMOVED", GoCallers, "A store is no longer in stores: New refuses it.", nil, false, storeRemoved},
 		{"ENTITY_CHAIN", GoCallers, "A kind has a parent now, which calls charge.", []Form{AtKind}, false, entityChain},
 		{"ANCESTOR_CHARGED", GoCallers, "Calls charge an ancestor that they did not charge.", []Form{AtCharged}, false, ancestorCharged},
 

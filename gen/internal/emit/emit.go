@@ -39,7 +39,9 @@ func Files(p *model.Package, digests []digest.Entry) ([]File, error) {
 		{LimitsFile, func(f *file) { limits(f, p, digests) }},
 		{"entities.go", func(f *file) { entities(f, p) }},
 		{"entities_test.go", func(f *file) { entitiesTest(f, p) }},
-		{"deltas.go", func(f *file) { deltas(f, p) }},
+	}
+	if p.DynamoDB {
+		jobs = append(jobs, job{"deltas.go", func(f *file) { deltas(f, p) }})
 	}
 	for _, r := range p.Resources {
 		jobs = append(jobs,
@@ -47,6 +49,9 @@ func Files(p *model.Package, digests []digest.Entry) ([]File, error) {
 			job{r.File + "_test.go", func(f *file) { tests(f, p, r) }})
 		if p.DynamoDB {
 			jobs = append(jobs, job{r.File + "_dynamodb.go", func(f *file) { dynamoDB(f, r) }})
+		}
+		if p.Redis {
+			jobs = append(jobs, job{r.File + "_redis.go", func(f *file) { redis(f, r) }})
 		}
 	}
 

@@ -20,7 +20,9 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 
 	cost(f, r)
 	override(f, p, r)
-	bucket(f, r)
+	if p.DynamoDB {
+		bucket(f, r)
+	}
 
 	f.decl("", jen.Type().Id(r.Definition).Struct())
 	spec(f, p, r)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dave/jennifer/jen"
 
+	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
@@ -24,6 +25,9 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 			run("levels", testLevels(r)...),
 			run("expressions", testExpressions()...),
 			run("allocations", testAllocations()...))
+	}
+	if p.Redis {
+		body = append(body, run("scripts", testScripts(r)...))
 	}
 	f.decl(fmt.Sprintf("%s holds the code of %s against itself.", r.Test, r.Name),
 		jen.Func().Id(r.Test).Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(body...))
@@ -230,6 +234,24 @@ func testAllocations() []jen.Code {
 			jen.If(define("n", jen.Qual("testing", "AllocsPerRun").Call(jen.Lit(100), jen.Id("p").Dot("use"))),
 				jen.Id("n").Op(">").Id("p").Dot("most")).Block(
 				fail("%s: %v allocations, want no more than %v", jen.Id("p").Dot("name"), jen.Id("n"), jen.Id("p").Dot("most"))),
+		),
+	}
+}
+
+// testScripts holds how many hashes each script reads against how many limits the buckets of its chain have.
+func testScripts(r *model.Resource) []jen.Code {
+	keys := []jen.Code{jen.Lit(0)}
+	for _, s := range lua.Scripts(r) {
+		if s.Text != "" {
+			keys = append(keys, jen.Lit(s.Keys))
+		}
+	}
+	return []jen.Code{
+		jen.For(jen.List(jen.Id("chain"), jen.Id("keys")).Op(":=").Range().Add(slice(jen.Int(), append(keys, jen.Lit(0))))).Block(
+			define("text", jen.Id(r.Definition).Values().Dot("Script").Call(jen.Id("chain"))),
+			jen.If(define("n", jen.Qual("strings", "Count").Call(jen.Id("text"), jen.Lit("call('HMGET', KEYS["))),
+				jen.Id("n").Op("!=").Id("keys")).Block(
+				fail("the script for a chain of %d reads %d hashes, want %d:\n%s", jen.Id("chain"), jen.Id("n"), jen.Id("keys"), jen.Id("text"))),
 		),
 	}
 }

@@ -7,6 +7,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -19,8 +20,21 @@ type Package struct {
 	Source    string // file name of the schema, without folder
 	Revision  int64
 	DynamoDB  bool        // whether code for this store is wanted
+	Redis     bool        // and for this one
 	Kinds     []*Kind     // in schema order
 	Resources []*Resource // in schema order
+}
+
+// Stores returns the names of the stores that code is wanted for.
+func (p *Package) Stores() []string {
+	var names []string
+	if p.DynamoDB {
+		names = append(names, "DynamoDB")
+	}
+	if p.Redis {
+		names = append(names, "Redis")
+	}
+	return names
 }
 
 // Kind is a kind of entity.
@@ -54,10 +68,11 @@ type Resource struct {
 	Cost       string
 	Override   string // GPT4Limits
 	Bucket     string
-	ToVector   string // gpt4Vector
-	FromVector string // gpt4Cost
-	ToLimits   string // gpt4LimitsVector
-	FromLimits string // gpt4LimitsOf
+	ToVector   string   // gpt4Vector
+	FromVector string   // gpt4Cost
+	ToLimits   string   // gpt4LimitsVector
+	FromLimits string   // gpt4LimitsOf
+	Scripts    []string // gpt4Script1: for chains of one bucket, of two, up to the longest that a call can have
 	Test       string
 	Benchmark  string
 
@@ -106,7 +121,10 @@ type Charged struct {
 
 // Of returns the model of s, which must be free of problems; source is the name of the schema's file.
 func Of(s *schema.Schema, source string) *Package {
-	p := &Package{Name: s.Package, Source: source, Revision: s.Revision, DynamoDB: slices.Contains(s.Stores, "dynamodb")}
+	p := &Package{
+		Name: s.Package, Source: source, Revision: s.Revision,
+		DynamoDB: slices.Contains(s.Stores, schema.StoreDynamoDB), Redis: slices.Contains(s.Stores, schema.StoreRedis),
+	}
 	for _, k := range s.Kinds {
 		p.Kinds = append(p.Kinds, &Kind{
 			Name:     k.Name,
@@ -133,6 +151,9 @@ func Of(s *schema.Schema, source string) *Package {
 		}
 		if r.Cascade != schema.CascadeNone {
 			cascade(m)
+		}
+		for chain := range longest(m) {
+			m.Scripts = append(m.Scripts, fmt.Sprintf("%sScript%d", m.Definition, chain+1))
 		}
 		p.Resources = append(p.Resources, m)
 	}
@@ -167,6 +188,15 @@ func cascade(m *Resource) {
 			}
 		}
 	}
+}
+
+// longest returns how many buckets a call on m charges at most.
+func longest(m *Resource) int {
+	along := 0
+	for _, c := range m.Charged {
+		along = max(along, len(c.Along))
+	}
+	return 1 + along
 }
 
 // ResourceOf returns the model of r without the kinds it charges and how, which is enough for its expressions.

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"go/token"
 	"go/types"
 	"slices"
@@ -33,16 +34,20 @@ func typeSuffixes() []string {
 	return []string{"Resource", "Acquirer", "Lease", "Entity", "Cost", "Limits", "Bucket"}
 }
 
-// resourceNamesInGo are what generated code and its tests declare for a resource, its limits' constants aside.
-func resourceNamesInGo(goName string) []string {
+// resourceNamesInGo are what generated code and its tests declare for a resource, its limits' constants aside; chain is how
+// many buckets a call on it charges at most.
+func resourceNamesInGo(goName string, chain int) []string {
 	names := []string{goName}
 	for _, s := range typeSuffixes() {
 		names = append(names, goName+s)
 	}
 	private := Unexported(goName)
 	names = append(names, private)
-	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf", "Script"} { // Script is kept for the Redis store
+	for _, s := range []string{"Vector", "Cost", "LimitsVector", "LimitsOf"} {
 		names = append(names, private+s)
+	}
+	for n := range chain {
+		names = append(names, fmt.Sprintf("%sScript%d", private, n+1))
 	}
 	names = append(names, private+"CreateCondition")
 	for _, path := range []string{"Normal", "Retry", "Adjust", "Reshape"} {
@@ -78,12 +83,34 @@ func (s *Schema) Declared() []string {
 		names = append(names, kindNamesInGo(k)...)
 	}
 	for _, r := range s.Resources {
-		names = append(names, resourceNamesInGo(r.GoName)...)
+		names = append(names, resourceNamesInGo(r.GoName, s.longest(r))...)
 		for _, l := range r.Limits {
 			names = append(names, limitNameInGo(r, l))
 		}
 	}
 	return names
+}
+
+// longest returns how many buckets a call on r charges at most. Kinds may be their own ancestors: that has been reported.
+func (s *Schema) longest(r *Resource) int {
+	longest := 1
+	if r.Cascade == CascadeNone {
+		return longest
+	}
+	for _, c := range r.Charged {
+		chain, k := 0, c.Kind
+		for range s.Kinds {
+			if k < 0 {
+				break
+			}
+			if slices.ContainsFunc(r.Charged, func(above Charged) bool { return above.Kind == k }) {
+				chain++
+			}
+			k = s.Kinds[k].Parent
+		}
+		longest = max(longest, chain)
+	}
+	return longest
 }
 
 // takenPrivately says what an unexported name is in generated code anyway, "" if nothing.
@@ -173,7 +200,7 @@ func (r *reader) checkGoNames(s *Schema) {
 		}
 	}
 	for _, res := range s.Resources {
-		usable := c.resource(pkg, files, res)
+		usable := c.resource(pkg, files, res, s.longest(res))
 		c.limits(pkg, res, usable)
 	}
 }
@@ -188,8 +215,8 @@ func (c *clashes) declareAll(pkg scope, names []string, o owner) bool {
 	return true
 }
 
-// resource declares what res gives, and says whether it was free.
-func (c *clashes) resource(pkg, files scope, res *Resource) bool {
+// resource declares what res gives, whose calls charge that many buckets at most, and says whether it was free.
+func (c *clashes) resource(pkg, files scope, res *Resource, chain int) bool {
 	if res.GoName == "" {
 		return false
 	}
@@ -211,7 +238,7 @@ func (c *clashes) resource(pkg, files scope, res *Resource) bool {
 		c.reserved(o, res.GoName, "a member of Limiter")
 		return false
 	}
-	return c.declareAll(pkg, resourceNamesInGo(res.GoName), o) && c.declare(files, file, "file "+file+".go", o)
+	return c.declareAll(pkg, resourceNamesInGo(res.GoName, chain), o) && c.declare(files, file, "file "+file+".go", o)
 }
 
 // limits declares what the limits of res give: constants too, if the resource's own name is usable.

@@ -52,7 +52,7 @@ func TestReadMutated(t *testing.T) {
 					"0", "1", "10", "1_000", "0100", "1_000_000_000_000", "1_000_000_000_001", "99999999999999999999",
 					"1ms", "1s", "366d", "1d12h", "true", "null", "~", "{}", "[]", "''", "&a", "*a", "<<", "!!str",
 					"user", "org", "project", "rpm", "tpm", "rps", "cost", "error", "ttl", "id", "gpt-4", "gpt4", "gpt-4-rpm", "embeddings",
-					"cascade", "on_unavailable", "compensated", "deny", "local", "settle", "now", "lazy",
+					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle", "now", "lazy",
 					"limits", "entities", "capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4", "User",
 				}).Draw(rt, "new") + text[at][w[1]:]
 			}
@@ -107,7 +107,7 @@ func checkRead(t tester, js *jsonschema.Schema, src []byte) bool {
 func checkSchema(t tester, s *Schema) {
 	t.Helper()
 	if s.Version != 1 || s.Revision < 1 || s.Revision > 90_000 || s.RevisionPos.Line < 1 || s.Package == "" || s.Out == "" ||
-		!slices.Equal(s.Stores, []string{"dynamodb"}) || len(s.Kinds) == 0 || len(s.Resources) == 0 {
+		!properSubset(s.Stores) || len(s.Kinds) == 0 || len(s.Resources) == 0 {
 		t.Fatalf("incomplete: %+v", s)
 	}
 	for i, k := range s.Kinds {
@@ -154,6 +154,13 @@ func checkSchema(t tester, s *Schema) {
 	if n := len(declared); n != len(slices.Compact(declared)) {
 		t.Errorf("a Go name is declared twice: %v", declared)
 	}
+}
+
+// properSubset says that stores are one or more that there are, each once.
+func properSubset(of []string) bool {
+	sorted := slices.Sorted(slices.Values(of))
+	return len(of) > 0 && len(slices.Compact(sorted)) == len(of) &&
+		!slices.ContainsFunc(of, func(name string) bool { return !slices.Contains(stores(), name) })
 }
 
 func checkNumbers(t tester, n Numbers, perCall int64) {

@@ -73,13 +73,13 @@ func validate(t tester, s *jsonschema.Schema, src []byte) error {
 // TestJSONSchema validates the demonstration's limits.yaml, and as a negative control what an editor should mark.
 func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
-	for _, name := range []string{"demo", "out_good", "breaking_good"} {
+	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}
 	}
 	for _, name := range []string{
-		"bad_name", "bad_number", "bad_period", "empty", "empty_resource", "go_name", "missing_key", "missing_everything", "not_yet",
+		"bad_name", "bad_number", "bad_period", "empty", "empty_resource", "go_name", "missing_key", "missing_everything",
 		"number_range", "out_absolute", "out_backslash", "out_empty", "package_bad", "package_main", "package_test", "repeated",
 		"package_init", "package_vendor", "out_testdata", "out_underscore", "out_hidden", "out_blank_inside", "out_shell", "out_at",
 		"out_up_inside", "restated_key", "breaking", "breaking_types", "breaking_empty", "restated_capacity", "restated_empty", "unknown_key", "unknown_value", "version", "wrong_type", "zero_number",

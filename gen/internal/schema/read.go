@@ -15,7 +15,7 @@ import (
 // behind another one, and returns them sorted. The Schema is never nil, but of use only if there are no Problems.
 func Read(file string, src []byte) (*Schema, Problems) {
 	r := &reader{file: file}
-	s := &Schema{Stores: []string{storeDynamoDB}}
+	s := &Schema{Stores: []string{StoreDynamoDB}}
 	if root := r.parse(src); root != nil {
 		r.schema(root, s)
 	}
@@ -23,7 +23,13 @@ func Read(file string, src []byte) (*Schema, Problems) {
 	return s, r.problems
 }
 
-const storeDynamoDB = "dynamodb"
+// What stores can be.
+const (
+	StoreDynamoDB = "dynamodb"
+	StoreRedis    = "redis"
+)
+
+func stores() []string { return []string{StoreDynamoDB, StoreRedis} }
 
 // reader collects the problems of one file. Its methods read nodes; what they report is not reported again further up.
 type reader struct {
@@ -126,10 +132,11 @@ func (r *reader) schema(root *yaml.Node, s *Schema) {
 		s.Revision = r.count(e, "revision", maxRevision).n
 	}
 	if e, ok := r.need(f, "go", "write go: {package: limits}"); ok {
-		s.GoPos = r.pos(e.key)
+		s.GoPos, s.StoresPos = r.pos(e.key), r.pos(e.key)
 		r.goPackage(e, s)
 	}
 	if e, ok := f.get("stores"); ok {
+		s.StoresPos = r.pos(e.key)
 		s.Stores = r.stores(e)
 	}
 	kindsKnown := false
@@ -231,19 +238,16 @@ func windowsDevice(base string) bool {
 
 // stores reads which stores to emit code for.
 func (r *reader) stores(e entry) []string {
-	var stores []string
-	for _, it := range r.names(e.value, "stores", "a list, such as [dynamodb]") {
-		switch it.name {
-		case storeDynamoDB:
-			stores = append(stores, it.name)
-		case "redis":
-			r.add(r.pos(it.value), ruleNotYet, "store redis is not supported by this version of sluice yet: leave it out")
-		default:
-			r.add(r.pos(it.value), ruleUnknownValue, "there is no store %s: %s", quote(it.name), r.cure(it.name, []string{storeDynamoDB}))
+	var known []string
+	for _, it := range r.names(e.value, "stores", "a list, such as [dynamodb, redis]") {
+		if !slices.Contains(stores(), it.name) {
+			r.add(r.pos(it.value), ruleUnknownValue, "there is no store %s: %s", quote(it.name), r.cure(it.name, stores()))
+			continue
 		}
+		known = append(known, it.name)
 	}
 	if n := e.value; n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 		r.add(r.pos(n), ruleEmpty, "stores is empty: name one, or leave it out (it is [dynamodb] then)")
 	}
-	return stores
+	return known
 }

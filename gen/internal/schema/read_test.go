@@ -22,7 +22,7 @@ func TestReadDemo(t *testing.T) {
 	want := &Schema{
 		Version: 1, Revision: 1, RevisionPos: pos(3, 11),
 		Package: "generated", Out: "./generated", Stores: []string{"dynamodb"},
-		GoPos: pos(4, 1), KindsPos: pos(7, 1), ResourcesPos: pos(12, 1),
+		GoPos: pos(4, 1), KindsPos: pos(7, 1), ResourcesPos: pos(12, 1), StoresPos: pos(5, 1),
 		Kinds: []*Kind{
 			{Name: "org", GoName: "Org", Parent: -1, Pos: pos(8, 3), ParentPos: pos(8, 3)},
 			{Name: "project", GoName: "Project", Parent: 0, Pos: pos(9, 3), ParentPos: pos(9, 13)},
@@ -195,7 +195,7 @@ version: "1"
 	n := Numbers{5, 5, 5, time.Second}
 	want := &Schema{
 		Version: 1, Revision: 90_000, RevisionPos: pos(9, 11), Package: "limits", Out: "../gen/limits", Stores: []string{"dynamodb"},
-		GoPos: pos(8, 1), KindsPos: pos(7, 1), ResourcesPos: pos(2, 1),
+		GoPos: pos(8, 1), KindsPos: pos(7, 1), ResourcesPos: pos(2, 1), StoresPos: pos(8, 1),
 		Kinds: []*Kind{{Name: "service_account", GoName: "Robot", Doc: "A robot.", Parent: -1, Pos: pos(7, 12), ParentPos: pos(7, 12)}},
 		Resources: []*Resource{{
 			Name: "4o", GoName: "Omni", Removed: []string{"rpd", "old_limit"}, Pos: pos(3, 3),

@@ -17,7 +17,6 @@ const (
 	ruleDuplicateKey = "DUPLICATE_KEY"
 	ruleMissingKey   = "MISSING_KEY"
 	ruleEmpty        = "EMPTY"
-	ruleNotYet       = "NOT_YET"
 	ruleUnknownValue = "UNKNOWN_VALUE"
 	ruleRepeated     = "REPEATED"
 
@@ -61,7 +60,6 @@ func Rules() []Rule {
 		{ruleDuplicateKey, "No key stands twice in one mapping."},
 		{ruleMissingKey, "Required keys are there."},
 		{ruleEmpty, "Lists and mappings that must say something are not empty."},
-		{ruleNotYet, "Keys and values of coming versions are not used before they do something."},
 		{ruleUnknownValue, "A value that is one of a fixed set is in it."},
 		{ruleRepeated, "No item stands twice in one list."},
 

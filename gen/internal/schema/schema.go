@@ -17,12 +17,13 @@ type Schema struct {
 	Package     string // name of the generated package
 	Out         string // its folder: a slash-separated path, relative to the folder of limits.yaml
 
-	Stores     []string // what generated code is emitted for: "dynamodb"
+	Stores     []string // what generated code is emitted for: StoreDynamoDB, StoreRedis or both
 	Kinds      []*Kind
 	Resources  []*Resource
 	Exceptions []Exception // of except and ignore_only in breaking
 
 	GoPos, KindsPos, ResourcesPos Pos // of the keys go, entities and resources
+	StoresPos                     Pos // of key stores; GoPos where that is left out
 }
 
 // Kind is a kind of entity, such as user.

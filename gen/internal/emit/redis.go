@@ -1,0 +1,50 @@
+package emit
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/sluice-go/sluice/gen/internal/lua"
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/words"
+)
+
+// redis prints what the Redis store asks of a resource: the script for each length of chain. It imports nothing.
+func redis(f *file, r *model.Resource) {
+	var written []string
+	var names, choices []jen.Code
+	for _, s := range lua.Scripts(r) {
+		if s.Text == "" {
+			continue
+		}
+		f.decl("", jen.Const().Id(s.Name).Op("=").Add(raw(s.Text+"\n")))
+		written = append(written, strconv.Itoa(s.Chain))
+		names = append(names, jen.Id(s.Name))
+		choices = append(choices, jen.Case(jen.Lit(s.Chain)).Block(jen.Return(jen.Id(s.Name))))
+	}
+	f.decl(scriptDoc(r, written), jen.Func().Params(jen.Id(r.Definition)).Id("Script").Params(jen.Id("chain").Int()).String().BlockFunc(func(g *jen.Group) {
+		switch len(choices) {
+		case 0:
+		case 1:
+			g.If(jen.Id("chain").Op("==").Lit(1)).Block(jen.Return(names[0]))
+		default:
+			g.Switch(jen.Id("chain")).Block(choices...)
+		}
+		g.Return(jen.Lit(""))
+	}))
+}
+
+// scriptDoc says for which chains a resource has scripts.
+func scriptDoc(r *model.Resource, written []string) string {
+	says := fmt.Sprintf("Script implements redisstore.Scripter: what Redis runs for calls on %s that charge so many buckets", r.Name)
+	if len(written) == 0 {
+		return says + fmt.Sprintf(". It is \"\": a bucket has more than the %d limits that are written out, and the store loops over them.", lua.MaxKeys)
+	}
+	says += ", " + words.List(written, "or") + ", and \"\" for others"
+	if len(written) < len(r.Scripts) {
+		return says + fmt.Sprintf(": longer chains have more than the %d keys that are written out, and the store loops over them.", lua.MaxKeys)
+	}
+	return says + "."
+}

@@ -1,0 +1,105 @@
+// Package lua writes the scripts that Redis runs for a resource: redisstore's any.lua with every key written out.
+//
+// A key of a script is one limit of one bucket of the chain. All that a script knows of it are locals of its own, named
+// <limit>_<what>, with the bucket's number behind where there are several. What follows the last '_' is ours: no two keys
+// share a local, and none is a word of Lua's or one of the locals without '_', whatever limits are called.
+package lua
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+)
+
+// MaxKeys is for how many keys scripts are written out. Each takes 7 locals, and a function of Lua's has at most 200.
+const MaxKeys = 24
+
+// Script is what Redis runs for calls on one resource along chains of one length.
+type Script struct {
+	Name  string // of the constant that holds it
+	Chain int    // how many buckets a call charges
+	Keys  int    // for each bucket, one for each limit
+	Text  string // "" where Keys is above MaxKeys
+}
+
+// Scripts returns the scripts of r: for chains of one bucket first, up to the longest that a call can have.
+func Scripts(r *model.Resource) []Script {
+	scripts := make([]Script, len(r.Scripts))
+	for i, name := range r.Scripts {
+		s := Script{Name: name, Chain: i + 1, Keys: (i + 1) * len(r.Limits)}
+		if s.Keys <= MaxKeys {
+			s.Text = text(r, s.Chain)
+		}
+		scripts[i] = s
+	}
+	return scripts
+}
+
+// key is one limit of one bucket.
+type key struct {
+	limit  string
+	bucket int // of the chain, from 1; 0 where that has but one
+	number int // in KEYS, from 1
+}
+
+// local returns the name of what the script knows of k.
+func (k key) local(what string) string {
+	if k.bucket == 0 {
+		return k.limit + "_" + what
+	}
+	return fmt.Sprintf("%s_%s%d", k.limit, what, k.bucket)
+}
+
+// String is what comments call k.
+func (k key) String() string {
+	if k.bucket == 0 {
+		return k.limit
+	}
+	return fmt.Sprintf("%s of bucket %d", k.limit, k.bucket)
+}
+
+// text returns the script for chains of so many buckets. It starts with a line end, as all text in raw strings does.
+func text(r *model.Resource, chain int) string {
+	var keys []key
+	for bucket := 1; bucket <= chain; bucket++ {
+		for _, l := range r.Limits {
+			k := key{limit: l.Name, bucket: bucket, number: len(keys) + 1}
+			if chain == 1 {
+				k.bucket = 0
+			}
+			keys = append(keys, k)
+		}
+	}
+	w := &writer{}
+	w.start(r, chain, keys)
+	for _, k := range keys {
+		w.read(k)
+	}
+	w.calls(keys)
+	for _, k := range keys {
+		w.write(k)
+	}
+	w.waits(keys)
+	return w.buf.String()
+}
+
+// width is how long a line may be: it leaves room for the closing quote.
+const width = 119
+
+// writer collects the text of one script.
+type writer struct{ buf strings.Builder }
+
+func (w *writer) line(format string, args ...any) {
+	w.buf.WriteByte('\n')
+	fmt.Fprintf(&w.buf, format, args...)
+}
+
+// folded writes parts on one line, or, where they are too long for that, each on its own and indented more than the first.
+func (w *writer) folded(indent string, parts ...string) {
+	line := indent + strings.Join(parts, " ")
+	if len(line) > width {
+		line = indent + strings.Join(parts, "\n"+indent+"  ")
+	}
+	w.line("%s", line)
+}

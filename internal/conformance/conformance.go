@@ -1,0 +1,143 @@
+// Package conformance holds every store to the same behaviour, through the typed API that generate writes: named behaviours,
+// random histories, and crowds. A store's own test opens it:
+//
+//	func TestConformance(t *testing.T) {
+//		conformance.Run(t, func(t testing.TB) conformance.Store { … })
+//	}
+//
+// What a call may do is said by one model: a token bucket for each limit, in the integers of package bucket, that is charged at the
+// instant at which the store has decided. Grants, denials, who refused, retry after and levels are held against it after every
+// call.
+//
+// A store that counts in floats agrees with it to the millitoken and the millisecond where a limit yields whole millitokens in a
+// millisecond. Of other rates, such as 100 a minute, the model rounds each instant down and floats do not round, so that the two
+// differ by less than a millitoken, and never drift apart. Store.Slack, of 1 then, allows for that: a level may be a millitoken
+// off, a call whose cost is within a millitoken of the level may be admitted or refused, and retry after may be off by the time
+// that a millitoken takes, and a millisecond. Who waited as long as he was told is served all the same.
+//
+// Limit changes that a process has not noticed yet are outside, and so is what the time before a change yields: with two fields
+// to a limit, a store cannot know what was in force.
+package conformance
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Store is a store under test, with nothing in it, and what a test can do to it.
+type Store struct {
+	runtime.Store
+
+	Clock   runtime.Clock       // for Limiters; its After may end at once
+	Host    runtime.Clock       // of a process whose clock is right, for Check
+	Advance func(time.Duration) // lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called concurrently
+	Flows   bool                // time passes by itself too
+
+	// Decided returns when the store has decided on the last call that it was asked for, in ms of the clock that Advance moves.
+	// Level returns what a balance of that call's image was worth then, in millitokens.
+	Decided func() int64
+	Level   func(b bucket.Balance, refilled int64) int64
+
+	// Remembers says that a process decides by what it saw of a bucket up to a second ago, and may not know what others have left:
+	// what another process has given back counts later, and images of several buckets are what they were predicted to be.
+	Remembers bool
+
+	// OneRoot says that claims are acquired together only where their chains have the same root, as on a Redis Cluster.
+	OneRoot bool
+	// Disturb has the service forget what it may forget without harm; nil where that is nothing.
+	Disturb func()
+
+	Slack       int64 // millitokens that a level may be off where a limit's rate is no whole number of them per ms
+	Break, Mend func()
+}
+
+// Open makes a Store for a test.
+type Open func(testing.TB) Store
+
+// Run holds the stores that open makes to the whole suite, and the suite to stores that are broken: they have to be caught.
+func Run(t *testing.T, open Open) {
+	t.Helper()
+	for _, b := range behaviours {
+		t.Run(b.name, func(t *testing.T) { b.run(newWorld(t, open(t), b.schema)) })
+	}
+	t.Run("histories", func(t *testing.T) { runHistories(t, open(t)) })
+	t.Run("crowds", func(t *testing.T) { runCrowds(t, open) })
+	t.Run("controls", func(t *testing.T) {
+		if open(t).Flows {
+			t.Skip("a broken store asks twice, and what it is told is of two instants")
+		}
+		runControls(t, open)
+	})
+}
+
+// FailOver holds a store to what it does when its service is replaced, by fail, with one that has nothing: what is missing is
+// full, and nothing else is noticed.
+func FailOver(t *testing.T, store Store, fail func()) {
+	t.Helper()
+	w := newWorld(t, store, plain)
+	before := w.admitted(alice, 4, 100)
+	w.admitted(alice, 6, 50)
+	fail()
+	clear(w.buckets)
+	w.admitted(alice, 3, 20)
+	before.shares = w.shares(alice, before.Cost())
+	w.settle(before, 1, 50)
+	w.left(before, 10, 150) // no more than it can hold
+	w.admitted(alice, 10, 150)
+	w.denied(alice, 1, 1)
+	w.peek(project)
+}
+
+// behaviour is one that has a name.
+type behaviour struct {
+	name   string
+	schema schema
+	run    func(*world)
+}
+
+// behaviours are all that have a name.
+var behaviours = []behaviour{
+	{"first acquire", plain, firstAcquire},
+	{"denial", plain, denial},
+	{"denial of cost zero", plain, costZero},
+	{"retry after", plain, retryAfter},
+	{"retry after of odd rates", odd, retryAfter},
+	{"cost above the burst", plain, aboveBurst},
+	{"invalid input", plain, invalidInput},
+	{"per call", plain, perCall},
+	{"peek", plain, peek},
+	{"two processes", plain, twoProcesses},
+	{"check", plain, check},
+	{"cascade", plain, cascade},
+	{"compensated cascade", compensated, cascade},
+	{"no cascade", none, noCascade},
+	{"parents looked up", plain, lookups},
+	{"several resources", plain, several},
+	{"claims that meet", plain, meeting},
+	{"settle", plain, settle},
+	{"settle into debt", plain, debt},
+	{"settle beyond the burst", plain, settleBeyondBurst},
+	{"release", plain, release},
+	{"settle twice", plain, settleTwice},
+	{"lazy settle", plain, lazySettle},
+	{"expiry", plain, expiry},
+	{"expiry in debt", plain, expiryInDebt},
+	{"give back to what expired", plain, giveBackToExpired},
+	{"clock set back", plain, setBack},
+	{"clock set back, odd rates", odd, setBack},
+	{"wait", plain, wait},
+	{"wait too long", plain, waitTooLong},
+	{"override an entity", roomy, overrideEntity},
+	{"override a kind", roomy, overrideKind},
+	{"override precedence", roomy, overridePrecedence},
+	{"override conflicts", roomy, overrideConflicts},
+	{"override noticed", roomy, overrideNoticed},
+	{"unavailable: allow", plain, unavailableAllow},
+	{"unavailable: deny", plain, unavailableDeny},
+	{"unavailable: local", plain, unavailableLocal},
+	{"unavailable: settle", plain, unavailableSettle},
+	{"breaker", plain, breaker},
+}

@@ -1,0 +1,199 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// history is what three users of two projects, and the projects, did.
+type history struct {
+	schema
+	scale int64 // of bursts, refills and costs
+	steps []step
+}
+
+// deed is what a step does.
+type deed uint8
+
+const (
+	takes   deed = iota // acquires, by one of two processes where that makes no difference
+	both                // acquires for a user and a project, all or none
+	settles             // one of the leases that are open
+	releases
+	looks  // peeks
+	passes // time
+	waits  // a millisecond less than the last denial said
+	disturbs
+)
+
+// deeds are drawn from these.
+var deeds = []deed{takes, takes, takes, takes, both, settles, settles, releases, looks, passes, passes, waits, waits, disturbs}
+
+// step is one of a history. Its numbers mean what its deed makes of them.
+type step struct {
+	deed     deed
+	who      int   // of entities; or which of the leases, counted around
+	rpm, tpm int64 // takes, settles
+	ms       int64 // passes
+	insists  bool  // takes: waits for as long as a denial says, and asks again
+}
+
+// drawHistory draws one whose limits yield whole millitokens in a millisecond, or not.
+func drawHistory(whole bool) func(*rapid.T) *history {
+	return func(t *rapid.T) *history {
+		// The largest bursts are of millions of tokens: up to there a float holds 10^-9 of one.
+		h := &history{scale: rapid.SampledFrom([]int64{1, 1, 1, 1000, 100_000}).Draw(t, "scale")}
+		h.cascade = rapid.SampledFrom([]runtime.Cascade{
+			runtime.CascadeAtomic, runtime.CascadeAtomic, runtime.CascadeCompensated, runtime.CascadeNone,
+		}).Draw(t, "cascade")
+		limit := func(what string) bucket.Limit {
+			l := bucket.Limit{Burst: rapid.Int64Range(5, 40).Draw(t, what+" burst") * bucket.Milli * h.scale}
+			l.Capacity = l.Burst
+			if whole {
+				l.Period = rapid.SampledFrom([]int64{1, 7, 1000}).Draw(t, what+" period")
+				l.Refill = h.scale * l.Period * rapid.SampledFrom([]int64{1, 1, 2, 20, 333, 5000}).Draw(t, what+" per ms")
+				return l
+			}
+			l.Period = rapid.SampledFrom([]int64{7, 1000, 11_000, 60_000, 86_400_000}).Draw(t, what+" period")
+			l.Refill = rapid.SampledFrom([]int64{1, 7, 100, 1000}).Draw(t, what+" refill") * bucket.Milli * h.scale
+			return l
+		}
+		h.user = []bucket.Limit{limit("user rpm"), limit("user tpm")}
+		h.project = []bucket.Limit{limit("project rpm"), limit("project tpm")}
+		h.steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+			s := step{deed: rapid.SampledFrom(deeds).Draw(t, "deed"), who: rapid.IntRange(0, 5).Draw(t, "who")}
+			switch s.deed {
+			case takes, both, settles:
+				s.insists = rapid.IntRange(0, 3).Draw(t, "insists") == 0
+				s.rpm, s.tpm = rapid.Int64Range(0, 7).Draw(t, "rpm"), rapid.Int64Range(0, 8).Draw(t, "tpm")
+			case passes:
+				s.ms = rapid.SampledFrom([]int64{1, 1, 3, 3, 49, 50, 400, 400, 1000, 7777, 60_000, 1_000_000_000}).Draw(t, "ms")
+			}
+			return s
+		}), 10, 80).Draw(t, "steps")
+		return h
+	}
+}
+
+// tally is how often something became of a step.
+type tally map[string]int
+
+// note counts how an acquire ended.
+func (t tally) note(err error) {
+	_, denied := errors.AsType[*runtime.DeniedError](err)
+	switch {
+	case err == nil:
+		t["admitted"]++
+	case denied:
+		t["denied"]++
+	default:
+		t["exceeding"]++
+	}
+}
+
+// play plays h in w, whose entities nobody has used, and counts what becomes of it. n makes their names.
+func (h *history) play(w *world, n int, counts tally) {
+	w.Helper()
+	named := func(s string) string { return fmt.Sprint(s, n) }
+	one, two := limits.Project{ID: named("one-")}, limits.Project{ID: named("two-")}
+	entities := []limits.GPT4Entity{
+		limits.User{ID: named("a-"), Project: one}, limits.User{ID: named("b-"), Project: one}, limits.User{ID: named("c-"), Project: two},
+		limits.User{ID: named("a-"), Project: one}, one, two,
+	}
+	processes := []*limits.Limiter{w.Limiter, w.process()}
+	if w.store.Remembers {
+		processes[1] = w.Limiter
+	}
+	var open []*held
+	var wait time.Duration
+	for i, s := range h.steps {
+		switch s.deed {
+		case takes:
+			lease, err := w.acquireIn(processes[i%2], entities[s.who], h.cost(s))
+			counts.note(err)
+			if denied, ok := errors.AsType[*runtime.DeniedError](err); ok {
+				if wait = denied.RetryAfter; s.insists {
+					w.store.Advance(wait)
+					if lease, err = w.acquireIn(processes[i%2], entities[s.who], h.cost(s)); err != nil {
+						w.Fatalf("it waited for %v, as it was told, and: %v", wait, err)
+					}
+					counts["waited"]++
+				}
+			}
+			if err == nil {
+				open = append(open, lease)
+			}
+		case both:
+			who := entities[s.who%4].(limits.User)
+			others := []limits.GPT4Entity{who, two}
+			switch {
+			case !w.store.OneRoot:
+			case h.cascade == runtime.CascadeNone: // each is a root
+				others[1] = who
+			default:
+				others[1] = who.Project
+			}
+			counts.note(w.all(h.cost(s), 0, others...))
+		case settles, releases:
+			if len(open) == 0 {
+				continue
+			}
+			at := s.who % len(open)
+			lease := open[at]
+			open = append(open[:at:at], open[at+1:]...)
+			if s.deed == releases {
+				w.release(lease)
+				counts["released"]++
+				continue
+			}
+			w.settle(lease, h.cost(s).RPM, h.cost(s).TPM)
+			counts["settled"]++
+		case looks:
+			w.peek(entities[s.who])
+		case passes:
+			w.store.Advance(time.Duration(s.ms) * time.Millisecond)
+		case waits:
+			w.store.Advance(max(0, wait-time.Millisecond))
+			wait = 0
+		case disturbs:
+			if w.store.Disturb != nil {
+				w.store.Disturb()
+			}
+		}
+	}
+	for _, who := range entities {
+		w.peek(who)
+	}
+}
+
+// cost is what s takes.
+func (h *history) cost(s step) limits.GPT4Cost { return cost(s.rpm*h.scale, s.tpm*h.scale) }
+
+// runHistories plays random ones.
+func runHistories(t *testing.T, store Store) {
+	t.Helper()
+	n, counts := 0, tally{}
+	for _, whole := range []bool{true, false} {
+		t.Run(map[bool]string{true: "whole rates", false: "odd rates"}[whole], func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				h := drawHistory(whole)(t)
+				n++
+				h.play(newWorld(t, store, h.schema), n, counts)
+			})
+		})
+	}
+	t.Log(counts)
+	for _, what := range []string{"admitted", "denied", "exceeding", "settled", "released", "waited"} {
+		if counts[what] < 20 {
+			t.Errorf("%d calls were %s: this is no test", counts[what], what)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// ideal is a bucket as it should be: one level for each limit.
+type ideal struct {
+	limits []bucket.Limit
+	tokens []int64 // at this instant, ms
+	at     int64
+}
+
+func newIdeal(limits []bucket.Limit) *ideal {
+	b := &ideal{limits: limits}
+	for _, l := range limits {
+		b.tokens = append(b.tokens, l.Burst)
+	}
+	return b
+}
+
+func (b *ideal) balance(i int) bucket.Balance {
+	return bucket.Balance{Limit: b.limits[i], Tokens: b.tokens[i]}
+}
+
+// level returns what the i-th limit has at now, in millitokens.
+func (b *ideal) level(i int, now int64) int64 { return bucket.Available(b.balance(i), b.at, now) }
+
+// wait returns how long after now the i-th limit has cost.
+func (b *ideal) wait(i int, now, cost int64) time.Duration {
+	return bucket.RetryAfter(b.balance(i), b.at, now, cost)
+}
+
+// charge takes cost at now, into debt if need be; what is negative is given back.
+func (b *ideal) charge(cost []int64, now int64) {
+	for i, c := range cost {
+		b.tokens[i] = min(b.level(i, now)-c, b.limits[i].Burst)
+	}
+	b.at = max(b.at, now)
+}
+
+// reshape has limits be in force since b was last charged.
+func (b *ideal) reshape(limits []bucket.Limit) {
+	for i, l := range limits {
+		b.tokens[i] = min(b.tokens[i], l.Burst)
+	}
+	b.limits = limits
+}
+
+// share is what a call asks of one bucket, in millitokens.
+type share struct {
+	*ideal
+	resource, entity string
+	names            []string // of limits
+	cost             []int64
+}
+
+// judge holds a store's answers to the model.
+type judge struct{ slack int64 }
+
+// of returns how many millitokens l may be off.
+func (j judge) of(l bucket.Limit) int64 {
+	if l.Refill%l.Period == 0 {
+		return 0
+	}
+	return j.slack
+}
+
+// late returns how far retry after may be off.
+func (j judge) late(l bucket.Limit) time.Duration {
+	slack := j.of(l)
+	if slack == 0 {
+		return 0
+	}
+	return time.Duration((slack*l.Period+l.Refill-1)/l.Refill+1) * time.Millisecond
+}
+
+// exceeding returns the errors, in order, that say that some of shares can never be had.
+func exceeding(shares []share) (all []runtime.CostExceedsBurstError) {
+	for _, s := range shares {
+		for i, cost := range s.cost {
+			if cost > s.limits[i].Burst {
+				all = append(all, runtime.CostExceedsBurstError{
+					Resource: s.resource, Entity: s.entity, Limit: s.names[i],
+					Requested: cost / bucket.Milli, Burst: s.limits[i].Burst / bucket.Milli,
+				})
+			}
+		}
+	}
+	return all
+}
+
+// acquire says what is wrong with err, by which a call for shares has ended that was decided on at now, if anything is. Of a
+// call that asks its buckets one by one, any may be the first to refuse, and the others are not asked.
+func (j judge) acquire(shares []share, now int64, err error, oneByOne bool) string {
+	if never := exceeding(shares); never != nil && !oneByOne {
+		got, ok := errors.AsType[*runtime.CostExceedsBurstError](err)
+		if !ok || *got != never[0] {
+			return fmt.Sprintf("got %v\nwant %v", err, &never[0])
+		}
+		return ""
+	} else if got, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok && slices.Contains(never, *got) {
+		return ""
+	} else if never != nil && err == nil {
+		return fmt.Sprintf("admitted\nwant %v", &never[0])
+	}
+	var must, may []string // refuse
+	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	if err != nil && !ok {
+		return fmt.Sprintf("failed: %v", err)
+	}
+	var refusals []runtime.Refusal
+	if denied != nil {
+		refusals = denied.Refusals
+	}
+	for _, s := range shares {
+		for i, cost := range s.cost {
+			level, slack := s.level(i, now), j.of(s.limits[i])
+			what := fmt.Sprintf("%s %s: %s of %s mt", s.entity, s.names[i], thousands(level), thousands(cost))
+			switch {
+			case cost <= 0 || level > cost+slack || slack == 0 && level == cost:
+				continue
+			case level < cost-slack || slack == 0:
+				must = append(must, what)
+			default:
+				may = append(may, what)
+			}
+			if len(refusals) == 0 || refusals[0].Entity != s.entity || refusals[0].Limit != s.names[i] {
+				if n := len(must); n > 0 && must[n-1] == what && (!oneByOne || denied == nil) {
+					return fmt.Sprintf("%s refuses, and was not named next: %v", what, err)
+				}
+				continue
+			}
+			if wrong := j.refusal(&s, i, now, refusals[0]); wrong != "" {
+				return wrong
+			}
+			refusals = refusals[1:]
+		}
+	}
+	switch {
+	case len(refusals) > 0:
+		return fmt.Sprintf("refused by %+v, which has the tokens, or out of turn: %v", refusals[0], err)
+	case denied == nil && len(must) > 0:
+		return fmt.Sprintf("admitted, though %q", must)
+	case denied != nil && len(must)+len(may) == 0:
+		return fmt.Sprintf("denied, though nothing refuses: %v", err)
+	case denied != nil:
+		return summary(denied)
+	}
+	return ""
+}
+
+// refusal says what is wrong with the refusal of s's i-th limit.
+func (j judge) refusal(s *share, i int, now int64, got runtime.Refusal) string {
+	l, level := s.limits[i], s.level(i, now)
+	slack, late := j.of(l), j.late(l)
+	want := s.wait(i, now, s.cost[i])
+	least, most := max(0, level-slack)/bucket.Milli, max(0, level+slack)/bucket.Milli
+	if got.Resource != s.resource || got.Requested != s.cost[i]/bucket.Milli || got.Available < least || got.Available > most ||
+		got.RetryAfter < want-late || got.RetryAfter > want+late || got.RetryAfter < time.Millisecond {
+		return fmt.Sprintf("refusal %+v\nwant %s of %s mt of %s %s of %s, for %v, give or take %v",
+			got, thousands(level), thousands(s.cost[i]), s.names[i], s.entity, s.resource, want, late)
+	}
+	return ""
+}
+
+// summary says what is wrong with the fields of denied that summarise its refusals.
+func summary(denied *runtime.DeniedError) string {
+	longest := denied.Refusals[0]
+	for _, r := range denied.Refusals[1:] {
+		if r.RetryAfter > longest.RetryAfter {
+			longest = r
+		}
+	}
+	said := runtime.Refusal{
+		Resource: denied.Resource, Entity: denied.Entity, Limit: denied.Limit,
+		Requested: denied.Requested, Available: denied.Available, RetryAfter: denied.RetryAfter,
+	}
+	if said != longest {
+		return fmt.Sprintf("the denial says %+v\nits longest refusal %+v", said, longest)
+	}
+	return ""
+}
+
+// thousands writes millitokens such that tokens can be read.
+func thousands(milli int64) string {
+	sign := ""
+	if milli < 0 {
+		sign, milli = "-", -milli
+	}
+	return fmt.Sprintf("%s%d'%03d", sign, milli/bucket.Milli, milli%bucket.Milli)
+}

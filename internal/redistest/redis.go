@@ -1,0 +1,167 @@
+package redistest
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis is what a test has of an engine: nobody else uses the keys that start with Prefix.
+type Redis struct {
+	Client redis.UniversalClient
+	Prefix string
+
+	t      testing.TB
+	memory *miniredis.Miniredis // nil on a server
+	outage *outage
+
+	mu   sync.Mutex
+	now  time.Time     // in miniredis
+	aged time.Duration // what Advance has let pass on a server
+}
+
+// start is what time it is in miniredis at first: a whole minute, so that no limit has a remainder of before.
+var start = time.UnixMilli(1_800_000_000_000)
+
+// New returns a Redis with no keys for this test alone: miniredis, whose time stands still but for Advance, or the server of
+// this test binary. The test's end deletes the keys and closes Client.
+func New(t testing.TB) *Redis {
+	t.Helper()
+	if OnServer(t) {
+		r := newRedis(t, dial(t, shared.address(t)))
+		t.Cleanup(r.deleteKeys) // before the client is closed
+		return r
+	}
+	memory := miniredis.RunT(t)
+	memory.ClockTTL(true)
+	memory.SetTime(start)
+	r := newRedis(t, dial(t, memory.Addr()))
+	r.memory, r.now = memory, start
+	return r
+}
+
+func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
+	t.Helper()
+	r := &Redis{t: t, Client: client, Prefix: "test-" + rand.Text() + ":", outage: &outage{}}
+	client.AddHook(r.outage)
+	return r
+}
+
+// Addr returns where the server of this test binary listens, for tests that make clients of their own; they use keys that nobody
+// else uses. Without SLUICE_REDIS=server the test skips.
+func Addr(t testing.TB) string {
+	t.Helper()
+	RequireServer(t)
+	return shared.address(t)
+}
+
+// Client returns the client of a Redis for this test alone.
+func Client(t testing.TB) redis.UniversalClient {
+	t.Helper()
+	return New(t).Client
+}
+
+// dial returns a client of the server at addr, or of the cluster at several, which the test's end closes.
+func dial(t testing.TB, addrs ...string) redis.UniversalClient {
+	t.Helper()
+	client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("close the client of %s: %v", addrs, err)
+		}
+	})
+	return client
+}
+
+// Virtual reports that time passes by Advance alone.
+func (r *Redis) Virtual() bool { return r.memory != nil }
+
+// Now is what time it is where Advance lets time pass: in miniredis its time; on a server this machine's, which is the server's
+// too, and what Advance has let pass beside it. With After a Redis is a clock for Limiters.
+func (r *Redis) Now() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory != nil {
+		return r.now
+	}
+	return time.Now().Add(r.aged)
+}
+
+// After returns a channel that is closed: a pause takes no time.
+func (*Redis) After(time.Duration) <-chan time.Time {
+	over := make(chan time.Time)
+	close(over)
+	return over
+}
+
+// Aged is what Advance has let pass of which the engine's clock knows nothing: 0 in miniredis.
+func (r *Redis) Aged() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.aged
+}
+
+// Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix ages by d. It may be
+// called concurrently.
+func (r *Redis) Advance(d time.Duration) {
+	if d == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory != nil {
+		r.now = r.now.Add(d)
+		r.memory.SetTime(r.now)
+		return
+	}
+	r.aged += d
+	older := func(ctx context.Context, node redis.Scripter) error {
+		return age.Run(ctx, node, nil, r.Prefix+"*", d.Milliseconds()).Err()
+	}
+	var err error
+	if cluster, ok := r.Client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(r.context(), func(ctx context.Context, node *redis.Client) error { return older(ctx, node) })
+	} else {
+		err = older(r.context(), r.Client)
+	}
+	if err != nil {
+		r.t.Errorf("let %v pass for %s: %v", d, r.Prefix, err)
+	}
+}
+
+// age makes all of a node's hashes and TTLs as they would be if ARGV[2] ms had passed.
+var age = redis.NewScript(`
+local cursor = '0'
+repeat
+  local found = redis.call('SCAN', cursor, 'MATCH', ARGV[1], 'COUNT', 1000)
+  cursor = found[1]
+  for _, key in ipairs(found[2]) do
+    if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'lastRefill') == 1 then
+      redis.call('HINCRBY', key, 'lastRefill', -ARGV[2])
+    end
+    local left = redis.call('PTTL', key)
+    if left >= 0 then
+      redis.call('PEXPIRE', key, left - ARGV[2])
+    end
+  end
+until cursor == '0'
+return 'OK'`)
+
+// context is the test's, which cleanups outlive.
+func (r *Redis) context() context.Context { return context.WithoutCancel(r.t.Context()) }
+
+func (r *Redis) deleteKeys() {
+	r.Mend()
+	keys := r.Client.Scan(r.context(), 0, r.Prefix+"*", 1000).Iterator()
+	for keys.Next(r.context()) {
+		r.Client.Del(r.context(), keys.Val())
+	}
+	if err := keys.Err(); err != nil {
+		r.t.Errorf("delete the keys below %s: %v", r.Prefix, err)
+	}
+}
