@@ -185,7 +185,7 @@ func check(w *world) {
 func setBack(w *world) {
 	w.admitted(alice, 9, 150)
 	w.store.Advance(3 * time.Second)
-	w.admitted(alice, 1, 2)
+	lease := w.admitted(alice, 1, 1)
 	w.store.Advance(-10 * time.Second)
 	_, err := w.GPT4.Acquire(w.Context(), alice, cost(4, 1))
 	failed[*runtime.DeniedError](w, "more than there was", err)
@@ -196,6 +196,10 @@ func setBack(w *world) {
 			s.charge(s.cost, w.store.Decided())
 		}
 	}
+	if err := lease.Settle(w.Context(), cost(1, 2)); err != nil {
+		w.Fatalf("settle: %v", err)
+	}
+	lease.follow(milli(cost(1, 2)), w.store.Decided())
 	w.store.Advance(10 * time.Second)
 	w.peek(alice)
 	w.store.Advance(w.denied(alice, 5, 20).RetryAfter)

@@ -109,6 +109,9 @@ func (r *Redis) Aged() time.Duration {
 // Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix ages by d. It may be
 // called concurrently.
 func (r *Redis) Advance(d time.Duration) {
+	if d == 0 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.memory != nil {
