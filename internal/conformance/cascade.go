@@ -149,7 +149,7 @@ func meeting(w *world) {
 		w.Fatalf("%v", err)
 	}
 	denied := as[*runtime.DeniedError](w, "the project", w.all(cost(3, 10), 0, alice, bob, project))
-	if denied.Entity != "project-p" || denied.Requested != 9 || denied.Available != 6 {
+	if denied.Entity != "project-p" || denied.Requested != 9 || !w.about(denied.Available, 6) {
 		w.Errorf("%v", denied)
 	}
 	w.peek(bob)
