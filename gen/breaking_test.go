@@ -126,6 +126,7 @@ resources:
 			"    entities: {org: {}}", "    entities: {org: {rpm: {capacity: 5}}}\n    cascade: atomic\n    on_unavailable: allow\n    settle: now",
 			"capacity: 10, every: 1s", "capacity: 10, every: 1000ms, refill: 10, burst: 10, go_name: RPS",
 		}, ""},
+		{"added store", []string{"go: {package: limits}", "go: {package: limits}\nstores: [redis, dynamodb]"}, ""},
 		{"cascade without ancestors", []string{"    removed: [old]", "    removed: [old]\n    cascade: compensated"}, ""},
 		{"tombstone of a limit that goes", []string{
 			"revision: 3", "revision: 4", "      rps: {capacity: 10, every: 1s, per_call: 1}\n", "", "[old]", "[old, rps]",
@@ -140,6 +141,7 @@ resources:
 		{"added parent for a kind that is charged nowhere", []string{
 			"revision: 3", "revision: 4", "org: {}, robot: {}}\n", "org: {parent: team}, robot: {}, team: {}}\n", "    entities: {org: {}}", "    entities: {team: {}}",
 		}, "KIND_UNCHARGED"},
+		{"another store", []string{"go: {package: limits}", "go: {package: limits}\nstores: [redis]"}, "STORE_REMOVED"},
 		{"numbers under the old revision", []string{"capacity: 10,", "capacity: 20,"}, "REVISION_REUSED"},
 		{"added charged kind, above", []string{"entities: {user: {}, robot: {}}", "entities: {user: {}, robot: {}, org: {}}"}, "ANCESTOR_CHARGED"},
 		{"added parent that is charged", []string{

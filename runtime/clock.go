@@ -12,6 +12,9 @@ type Clock interface {
 	After(time.Duration) <-chan time.Time
 }
 
+// SystemClock returns the default Clock, for what runs beside a Limiter and takes one.
+func SystemClock() Clock { return systemClock{} }
+
 type systemClock struct{}
 
 func (systemClock) Now() time.Time                         { return time.Now() }

@@ -32,9 +32,12 @@ type Event struct {
 
 // StoreEvent is one call to the store.
 type StoreEvent struct {
-	Resource    string  // of a read or transact over several: the first's; "" for member, which is about none
-	Path        string  // create, normal, retry, settle, adjust, reshape, undo, repair, carry, transact; read, levels (overrides), perlimit, member
-	Buckets     int     // how many a read or transact was about, where that may be several
+	Resource string // of a read or transact over several: the first's; "" for member, which is about none
+	// Path is create, normal, retry, settle, adjust, reshape, undo, repair, carry or transact for a write; read, levels (overrides),
+	// perlimit or member for a read. On Redis it is acquire, settle or undo for a script call, by who is first in it; peek, levels
+	// or member for a read.
+	Path        string
+	Buckets     int     // how many a read, transact or script call was about, where that may be several
 	Generic     bool    // the expression was built from the item, not generated
 	Outcome     string  // applied, refused, conflict, throttled, unapplied (no connection), unknown, failed; found or missing for reads
 	Coalesced   int     // acquires and settles that a write served together, a settle once for each bucket; 0 for none, as a repair

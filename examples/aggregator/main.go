@@ -65,7 +65,7 @@ func aggregator(client usage.API, table string) (*usage.Aggregator, error) {
 	return usage.New(usage.Config{
 		Client: client, Table: table, Extract: limits.ExtractDeltas,
 		Poisoned: func(ctx context.Context, p usage.Poison) error {
-			log.ErrorContext(ctx, "a stream record cannot be read", "sequence", p.Record.Sequence, "error", p.Err)
+			log.ErrorContext(ctx, "a stream record cannot be read", "record", p)
 			return nil
 		},
 	})

@@ -8,21 +8,62 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/smithy-go/logging"
 )
 
 // New returns a client. A non-empty endpoint or region beats the environment's. An endpoint on this machine is an emulator
 // that takes any region and credentials, so that where none are configured, made-up ones will do.
 func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error) {
-	local, err := onThisMachine(endpoint)
+	cfg, err := configure(ctx, endpoint, region)
 	if err != nil {
 		return nil, err
+	}
+	return ofTables(cfg, endpoint), nil
+}
+
+// WithStreams is New with a client of the tables' streams. AWS has them at another endpoint; what else answers as DynamoDB has
+// them at its own.
+func WithStreams(ctx context.Context, endpoint, region string) (*dynamodb.Client, *dynamodbstreams.Client, error) {
+	cfg, err := configure(ctx, endpoint, region)
+	if err != nil {
+		return nil, nil, err
+	}
+	tables := ofTables(cfg, endpoint)
+	return tables, dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
+		base := tables.Options().BaseEndpoint
+		if base != nil && !ofAWS(*base) && (endpoint != "" || o.BaseEndpoint == nil) { // the flag beats what the environment says of streams
+			o.BaseEndpoint = base
+		}
+	}), nil
+}
+
+func ofTables(cfg aws.Config, endpoint string) *dynamodb.Client {
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if endpoint != "" {
+			o.BaseEndpoint = aws.String(endpoint)
+		}
+	})
+}
+
+// ofAWS reports that a URL is one of AWS's own, of a network of the caller's too.
+func ofAWS(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err == nil && (strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws"))
+}
+
+// configure reads what AWS's tools read.
+func configure(ctx context.Context, endpoint, region string) (cfg aws.Config, err error) {
+	local, err := onThisMachine(endpoint)
+	if err != nil {
+		return cfg, err
 	}
 	options := []func(*config.LoadOptions) error{
 		config.WithRegion(region),
@@ -31,9 +72,8 @@ func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error)
 	if local {
 		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled)) // it only costs time here
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
-	if err != nil {
-		return nil, fmt.Errorf("read the AWS configuration: %w", err)
+	if cfg, err = config.LoadDefaultConfig(ctx, options...); err != nil {
+		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	if local {
 		if cfg.Region == "" {
@@ -44,13 +84,9 @@ func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error)
 		}
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one")
+		return cfg, errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one")
 	}
-	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		if endpoint != "" {
-			o.BaseEndpoint = aws.String(endpoint)
-		}
-	}), nil
+	return cfg, nil
 }
 
 // onThisMachine reports that endpoint is an address of this machine. It refuses what is no http or https URL.

@@ -68,6 +68,41 @@ func TestEnvironmentAndProfiles(t *testing.T) {
 	}
 }
 
+// TestStreams: streams are looked for where the tables are, unless that is AWS or somebody says otherwise.
+func TestStreams(t *testing.T) {
+	bare(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	for _, test := range []struct{ flag, tables, streams, want string }{
+		{"", "", "", ""},
+		{"http://127.0.0.1:8000", "", "", "http://127.0.0.1:8000"},
+		{"http://dynamodb:8000", "", "", "http://dynamodb:8000"},
+		{"http://127.0.0.1:8000", "", "http://127.0.0.1:9000", "http://127.0.0.1:8000"},
+		{"", "http://127.0.0.1:8000", "", "http://127.0.0.1:8000"},
+		{"", "http://127.0.0.1:8000", "http://127.0.0.1:9000", "http://127.0.0.1:9000"},
+		{"https://dynamodb.eu-west-1.amazonaws.com", "", "", ""},
+		{"https://vpce-1.dynamodb.cn-north-1.vpce.amazonaws.com.cn", "", "https://vpce-2", "https://vpce-2"},
+		{"", "https://dynamodb.eu-west-1.api.aws", "", ""},
+		{"https://amazonaws.com.example.com", "", "", "https://amazonaws.com.example.com"},
+	} {
+		t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", test.tables)
+		t.Setenv("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", test.streams)
+		tables, streams, err := awsclient.WithStreams(t.Context(), test.flag, "eu-west-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := aws.ToString(streams.Options().BaseEndpoint); got != test.want || streams.Options().Region != "eu-west-1" {
+			t.Errorf("%+v: streams at %q", test, got)
+		}
+		if got, want := aws.ToString(tables.Options().BaseEndpoint), test.flag+test.tables; got != want {
+			t.Errorf("%+v: tables at %q, want %q", test, got, want)
+		}
+	}
+	if _, _, err := awsclient.WithStreams(t.Context(), "nowhere", ""); err == nil {
+		t.Error("an endpoint that is no URL is taken")
+	}
+}
+
 func TestErrors(t *testing.T) {
 	bare(t)
 	for _, test := range []struct{ endpoint, want string }{

@@ -138,5 +138,6 @@ func experiments(c conditions) ([]experiment, error) {
 	all = append(all, hotExperiments(c)...)
 	all = append(all, overloadExperiments(c)...)
 	all = append(all, denialExperiments(c)...)
-	return append(all, cascadeExperiment(c)), nil
+	all = append(all, cascadeExperiment(c))
+	return append(all, redisExperiments(c)...), nil
 }

@@ -48,7 +48,7 @@ func (x axis) ticks() (ticks []time.Time) {
 			first = first.Add(step)
 		}
 	}
-	for t := first; t.Before(x.to); t = t.Add(step) {
+	for t := first; t.Before(x.to) || t.Equal(x.to) && x.span < day; t = t.Add(step) { // hours have labels at both ends
 		ticks = append(ticks, t)
 	}
 	return ticks
@@ -67,9 +67,13 @@ func short(tokens float64) string {
 	return brief(tokens)
 }
 
-// brief writes x with at most two decimals.
+// brief writes x with at most two decimals, or four where it is below one: a millitoken is 0.001.
 func brief(x float64) string {
-	return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64)
+	parts := 100.0
+	if math.Abs(x) < 1 {
+		parts = 10_000
+	}
+	return strconv.FormatFloat(math.Round(x*parts)/parts, 'f', -1, 64)
 }
 
 // gap says how many windows lie between two that follow one another.

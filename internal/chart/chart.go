@@ -5,6 +5,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -25,9 +26,10 @@ type Panel struct {
 
 // Bar is one window.
 type Bar struct {
-	Start  time.Time // UTC
-	Tokens float64
-	Text   string // Tokens, as people read it
+	Start   time.Time // UTC
+	Tokens  float64
+	Text    string // Tokens, as people read it
+	Running bool   // it is not over yet: that it is small says nothing
 }
 
 // shown reports whether the allowance is drawn: bars that are tiny beside it would show nothing.
@@ -67,6 +69,11 @@ func (p Panel) top() float64 {
 		return 1
 	}
 	return top
+}
+
+// running reports whether a window of p is not over yet.
+func (p Panel) running() bool {
+	return slices.ContainsFunc(p.Bars, func(b Bar) bool { return b.Running })
 }
 
 // extent returns when the first window of all panels begins and when the last ends.

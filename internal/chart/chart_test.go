@@ -63,10 +63,10 @@ func TestTicks(t *testing.T) {
 		windows int
 		want    int
 	}{
-		{time.Hour, 1, 1},
-		{time.Hour, 9, 9},
-		{time.Hour, 12, 6},
-		{time.Hour, 24, 8},
+		{time.Hour, 1, 2},
+		{time.Hour, 9, 10},
+		{time.Hour, 12, 7},
+		{time.Hour, 24, 9},
 		{time.Hour, 7 * 24, 7},
 		{time.Hour, 35 * 24, 9},
 		{24 * time.Hour, 1, 1},
@@ -84,6 +84,53 @@ func TestTicks(t *testing.T) {
 			if at := x.tick(tick); at < left || at > right {
 				t.Errorf("%d windows of %v: %v is at %.1f", test.windows, test.span, tick, at)
 			}
+		}
+	}
+}
+
+// TestLongNames: a name of any length keeps its ends and its place, and is whole where there is room for it.
+func TestLongNames(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"user-1", 6, "user-1"},
+		{"user-12", 6, "us…-12"},
+		{"user-0123456789", 8, "use…6789"},
+		{"user-用户", 9, "user-用户"},
+		{"user-用户", 8, "us…-用户"},
+		{"用用用", 2, "…"},
+	} {
+		if got := fit(test.text, test.most); got != test.want {
+			t.Errorf("fit(%q, %d) = %q, want %q", test.text, test.most, got, test.want)
+		}
+	}
+	long := "user-" + strings.Repeat("x", 251)
+	var s strings.Builder
+	if err := (Chart{Title: long, Span: time.Hour, Per: "hour", Panels: []Panel{{Name: long, Bars: []Bar{{Start: noon}}}}}).SVG(&s); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(s.String(), "<title>"+long+"</title>") || strings.Count(s.String(), long) != 2 { // the other is aria-label
+		t.Errorf("the name is not where it should be\n%s", &s)
+	}
+}
+
+// TestRunning: a window that may still grow is told apart, in the legend too, and only where there is one.
+func TestRunning(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		c := Chart{Title: "t", Span: time.Hour, Per: "hour", Panels: []Panel{{Name: "rpm", Bars: []Bar{{Start: noon, Tokens: 1, Text: "1", Running: running}}}}}
+		var drawn, plain strings.Builder
+		if err := errors.Join(c.SVG(&drawn), c.Text(&plain)); err != nil {
+			t.Fatal(err)
+		}
+		for _, said := range []string{`fill="url(#pale)"><title>2026-03-01 12:00: 1, still running</title>`, "hour that is still running"} {
+			if strings.Contains(drawn.String(), said) != running {
+				t.Errorf("running %v: %q\n%s", running, said, &drawn)
+			}
+		}
+		if strings.Contains(plain.String(), "█  still running\n") != running {
+			t.Errorf("running %v:\n%s", running, &plain)
 		}
 	}
 }
@@ -112,7 +159,7 @@ func TestBar(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for tokens, want := range map[float64]string{
-		0: "0", 999: "999", 0.25: "0.25", 1_000: "1k", 12_345: "12.35k", 1_500_000: "1.5M", -2_000: "-2k", 3e9: "3G", 2e12: "2T", 999_999: "1M",
+		0: "0", 999: "999", 0.25: "0.25", 1_000: "1k", 12_345: "12.35k", 1_500_000: "1.5M", -2_000: "-2k", 0.0075: "0.0075", 3e9: "3G", 2e12: "2T", 999_999: "1M",
 	} {
 		if got := short(tokens); got != want {
 			t.Errorf("short(%v) = %s, want %s", tokens, got, want)

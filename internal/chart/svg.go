@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,11 +22,18 @@ const (
 	widestBar  = 56
 )
 
+// How many letters fit, of a wide font: what is longer is shortened, and is whole in the picture's own title.
+const (
+	longestTitle = 66
+	longestName  = 78
+)
+
 // Colours, for a light background and told apart without colour vision: dark ink, mid blue, orange.
 const (
 	ink, faint = "#1f2933", "#5f6c7b"
 	grid, edge = "#e4e8ee", "#9aa5b1"
 	barColour  = "#3b73b9"
+	pale       = "url(#pale)" // stripes, of a bar that may still grow
 	lineColour = "#d1560b"
 )
 
@@ -37,8 +45,10 @@ func (c Chart) SVG(w io.Writer) error {
 		`font-family="Helvetica, Arial, 'DejaVu Sans', sans-serif" font-size="12" fill="%[3]s" role="img" aria-label="%[4]s">`,
 		width, height, ink, escape(c.Title))
 	s.add(`<title>%s</title>`, escape(c.Title))
+	s.add(`<defs><pattern id="pale" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
+		`<rect width="6" height="6" fill="#dbe6f4"/><rect width="2.5" height="6" fill="%s"/></pattern></defs>`, barColour)
 	s.add(`<rect width="%d" height="%d" fill="#ffffff"/>`, width, height)
-	s.add(`<text x="24" y="36" font-size="19" font-weight="bold">%s</text>`, escape(c.Title))
+	s.add(`<text x="24" y="36" font-size="19" font-weight="bold">%s</text>`, escape(fit(c.Title, longestTitle)))
 	from, to := c.extent()
 	const instant = "2 Jan 2006, 15:04"
 	s.add(`<text x="24" y="58" font-size="13" fill="%s">%s to %s UTC, by %s</text>`, faint, from.Format(instant), to.Format(instant), escape(c.Per))
@@ -62,6 +72,28 @@ func escape(text string) string {
 	return b.String()
 }
 
+// fit returns text with its middle left out, where it is longer than most letters; those of Asian scripts count twice.
+func fit(text string, most int) string {
+	letters := []rune(text)
+	for cut := range letters { // letters that are left out
+		from := (len(letters) - cut) / 2
+		short := letters
+		if cut > 0 {
+			short = slices.Concat(letters[:from], []rune("…"), letters[from+cut:])
+		}
+		wide := len(short)
+		for _, r := range short {
+			if r >= 0x1100 && r != '…' {
+				wide++
+			}
+		}
+		if wide <= most {
+			return string(short)
+		}
+	}
+	return "…"
+}
+
 // panel adds p, whose upper edge is at y.
 func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 	top, bottom := float64(y+panelTop), float64(y+panelTop+plotHeight)
@@ -70,7 +102,7 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 	at := func(tokens float64) float64 { return bottom - (tokens-low)/(high-low)*(bottom-top) }
 
 	s.add(`<text x="24" y="%d" font-size="14" font-weight="bold">%s<tspan dx="10" font-size="12" font-weight="normal" fill="%s">tokens per %s</tspan></text>`,
-		y+18, escape(p.Name), faint, escape(c.Per))
+		y+18, escape(fit(p.Name, longestName)), faint, escape(c.Per))
 	s.legend(c, p, y+40)
 	for i := 0; i <= int(math.Round((high-low)/step)); i++ {
 		tokens := low + float64(i)*step
@@ -81,8 +113,12 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 		from, to := x.at(b.Start), x.at(b.Start.Add(c.Span))
 		wide := min((to-from)*0.8, widestBar)
 		upper, lower := at(max(b.Tokens, 0)), at(min(b.Tokens, 0))
-		s.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %s</title></rect>`,
-			(from+to-wide)/2, upper, wide, lower-upper, barColour, b.Start.Format(c.layout()), escape(b.Text))
+		fill, running := barColour, ""
+		if b.Running {
+			fill, running = pale, ", still running"
+		}
+		s.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %s%s</title></rect>`,
+			(from+to-wide)/2, upper, wide, lower-upper, fill, b.Start.Format(c.layout()), escape(b.Text), running)
 	}
 	s.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1[3]f" stroke="%s"/>`, left, right, at(0), edge)
 	if p.shown() {
@@ -94,7 +130,7 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 
 // legend says, below the panel's name, what bars and line are. A line that is out of sight is said to be.
 func (s *svg) legend(c Chart, p Panel, y int) {
-	const second = left + 220
+	const second, third = left + 220, left + 530
 	s.add(`<rect x="%d" y="%d" width="11" height="11" fill="%s"/>`, left, y-10, barColour)
 	s.add(`<text x="%d" y="%d">consumed: %s in all</text>`, left+18, y, short(p.total()))
 	switch refills := fmt.Sprintf("refills in %s: %s", article(c.Per), short(p.Allowance)); {
@@ -103,6 +139,10 @@ func (s *svg) legend(c Chart, p Panel, y int) {
 		s.add(`<text x="%d" y="%d">%s</text>`, second+37, y, refills)
 	case p.Allowance > 0:
 		s.add(`<text x="%d" y="%d" fill="%s">%s, far above this panel</text>`, second, y, faint, refills)
+	}
+	if p.running() {
+		s.add(`<rect x="%d" y="%d" width="11" height="11" fill="%s"/>`, third, y-10, pale)
+		s.add(`<text x="%d" y="%d">%s that is still running</text>`, third+18, y, escape(c.Per))
 	}
 }
 

@@ -43,6 +43,9 @@ func (c Chart) bars(s *strings.Builder, p Panel) {
 			}
 		}
 		line := fmt.Sprintf("  %s  %*s  %s", b.Start.Format(c.layout()), widest, b.Text, p.bar(b.Tokens))
+		if b.Running {
+			line = strings.TrimRight(line, " ") + "  still running"
+		}
 		s.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 }

@@ -27,20 +27,21 @@ type Program struct {
 
 // grammar is what kong parses; each command's Run is in a file of its own.
 type grammar struct {
-	Generate generateCommand `cmd:"" help:"Write the Go package that limits.yaml describes."`
-	Breaking breakingCommand `cmd:"" help:"List what a change of limits.yaml breaks: data in the table, callers, behaviour."`
-	Init     initCommand     `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
-	Table    tableCommand    `cmd:"" help:"Create or check the DynamoDB table."`
-	Peek     peekCommand     `cmd:"" help:"Show what a bucket has left. Changes nothing."`
-	Top      topCommand      `cmd:"" help:"List a resource's buckets, nearest to their limits first. Changes nothing."`
-	Entity   entityCommand   `cmd:"" help:"Say which entity belongs to which, where calls look that up."`
-	Override overrideCommand `cmd:"" help:"Change the limits of an entity or a kind, without a deployment."`
-	Reset    resetCommand    `cmd:"" help:"Fill a bucket up."`
-	Usage    usageCommand    `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
-	Infra    infraCommand    `cmd:"" help:"Print the table, its alarms and its policies for CloudFormation, Terraform or IAM."`
-	Migrate  migrateCommand  `cmd:"" help:"Carry a table over from per-limit items, beside live acquires."`
-	Dev      devCommand      `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Generate  generateCommand  `cmd:"" help:"Write the Go package that limits.yaml describes."`
+	Breaking  breakingCommand  `cmd:"" help:"List what a change of limits.yaml breaks: data in the table, callers, behaviour."`
+	Init      initCommand      `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
+	Table     tableCommand     `cmd:"" help:"Create or check the DynamoDB table."`
+	Peek      peekCommand      `cmd:"" help:"Show what a bucket has left. Changes nothing."`
+	Top       topCommand       `cmd:"" help:"List a resource's buckets, nearest to their limits first. Changes nothing."`
+	Entity    entityCommand    `cmd:"" help:"Say which entity belongs to which, where calls look that up."`
+	Override  overrideCommand  `cmd:"" help:"Change the limits of an entity or a kind, without a deployment."`
+	Reset     resetCommand     `cmd:"" help:"Fill a bucket up."`
+	Aggregate aggregateCommand `cmd:"" help:"Add up what was consumed, from the table's stream, in windows that usage shows."`
+	Usage     usageCommand     `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
+	Infra     infraCommand     `cmd:"" help:"Print the table, its alarms and its policies for CloudFormation, Terraform or IAM."`
+	Migrate   migrateCommand   `cmd:"" help:"Carry a table over from per-limit items, beside live acquires."`
+	Dev       devCommand       `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`
+	Version   versionCommand   `cmd:"" help:"Print the version."`
 
 	PrintVersion versionFlag `name:"version" help:"Print the version."`
 }

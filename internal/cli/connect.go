@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/internal/awsclient"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -34,14 +35,44 @@ func (connection) AfterApply(command *kong.Context) error {
 
 // client makes a client. What is wrong with the flags or AWS's configuration is an error.
 func (c connection) client(ctx context.Context) (*dynamodb.Client, error) {
-	if _, ok := dynamo.TableName(c.Table); !ok {
-		return nil, usageError{fmt.Sprintf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)}
+	if err := c.checkTable(); err != nil {
+		return nil, err
 	}
 	return awsclient.New(ctx, c.Endpoint, c.Region)
 }
 
+// withStreams is client with a client of the tables' streams.
+func (c connection) withStreams(ctx context.Context) (*dynamodb.Client, *dynamodbstreams.Client, error) {
+	if err := c.checkTable(); err != nil {
+		return nil, nil, err
+	}
+	return awsclient.WithStreams(ctx, c.Endpoint, c.Region)
+}
+
+// checkTable refuses what cannot be a table's name.
+func (c connection) checkTable() error {
+	if _, ok := dynamo.TableName(c.Table); !ok {
+		return usageError{fmt.Sprintf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)}
+	}
+	return nil
+}
+
 // explain replaces an error that says at length that no connection came about by one that says what to do.
 func explain(client *dynamodb.Client, err error) error {
+	return explainAt(client.Options().BaseEndpoint, place(client), "AWS_ENDPOINT_URL_DYNAMODB", err)
+}
+
+// explainStreams is explain for a call of the streams' client, which may have an endpoint of its own.
+func explainStreams(client *dynamodb.Client, streams *dynamodbstreams.Client, err error) error {
+	base := streams.Options().BaseEndpoint
+	if base == nil || *base == place(client) {
+		return explain(client, err)
+	}
+	return explainAt(base, *base, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", err)
+}
+
+// explainAt is explain for a place that is called so; base is nil for AWS's own, variable has another endpoint.
+func explainAt(base *string, place, variable string, err error) error {
 	dial, ok := errors.AsType[*net.OpError](err)
 	switch {
 	case !ok || dial.Op != "dial" || errors.Is(err, context.Canceled):
@@ -53,9 +84,9 @@ func explain(client *dynamodb.Client, err error) error {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		why = fmt.Sprintf(" (%v)", dial.Err)
 	}
-	if client.Options().BaseEndpoint == nil {
+	if base == nil {
 		return fmt.Errorf("nothing answers at DynamoDB in %s%s: check the network and the region; "+
-			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place(client), why)
+			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place, why)
 	}
-	return fmt.Errorf("nothing answers at %s%s: is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB)", place(client), why)
+	return fmt.Errorf("nothing answers at %s%s: is `sluice dev` running? (--endpoint, %s)", place, why, variable)
 }

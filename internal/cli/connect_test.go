@@ -40,7 +40,7 @@ func TestNothingAnswers(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "dev")
 	url := closedPort(t)
 	for _, command := range []string{
-		"table check", "table create", "peek user-123 gpt-4", "top gpt-4", "reset user-123 gpt-4",
+		"table check", "table create", "peek user-123 gpt-4", "top gpt-4", "reset user-123 gpt-4", "usage user-123", "aggregate",
 		"entity put user-123 --parent project-7 --file ../../limits.yaml", "entity show user-123 --file ../../limits.yaml",
 		"entity children user-123 --file ../../limits.yaml", "entity delete user-123 --file ../../limits.yaml",
 		"override set user gpt-4 rpm=1 --file ../../limits.yaml", "override list gpt-4 --file ../../limits.yaml",

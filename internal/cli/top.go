@@ -115,8 +115,8 @@ func (c topCommand) read(ctx context.Context, p Program, client *dynamodb.Client
 		b.only = *c.Limit
 	}
 	began := p.Now()
-	progress := topProgress{w: p.Stderr, terminal: isTerminal(p.Stderr), began: began, next: began.Add(time.Second)}
-	defer progress.end()
+	progress := newTopProgress(p.Stderr, isTerminal(p.Stderr), began)
+	defer progress.wipe()
 	for page, err := range dynamo.Buckets(ctx, client, c.Table, c.Resource, kind) {
 		if err != nil {
 			return nil, explain(client, err)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -115,22 +116,43 @@ func (b *board) wrong() error {
 
 // write prints the rows and what it took to find them.
 func (b *board) write(w io.Writer, bar bar) error {
-	rows := [][]string{{"ENTITY", "LIMIT", "", "USED", "AVAILABLE", "BURST", "FULL IN"}}
-	for _, r := range b.Rows {
-		rows = append(rows, []string{
-			r.Entity, r.Limit, bar.of(r.parts(barWidth)), strconv.FormatUint(r.parts(100), 10) + "%",
-			tokens(r.Available), tokens(r.Burst), fullIn(time.Duration(r.FullIn) * time.Millisecond),
-		})
-	}
-	if err := texttable.Write(w, "", "lllrrrl", rows); err != nil {
+	var table strings.Builder
+	if err := b.table(&table, bar); err != nil {
 		return err
+	}
+	if over := widest(table.String()) - screenWidth; bar.screen && over > 0 {
+		table.Reset()
+		bar.width = max(bar.width-over, narrowestBar)
+		if err := b.table(&table, bar); err != nil {
+			return err
+		}
 	}
 	took := time.Duration(b.Seconds * float64(time.Second))
 	if took = took.Round(time.Millisecond); took > time.Second {
 		took = took.Round(100 * time.Millisecond)
 	}
-	_, err := fmt.Fprintf(w, "%s read in %s, for %s read units\n", of(b.Buckets, "bucket"), span(took), units(b.ReadUnits))
+	_, err := fmt.Fprintf(w, "%s%s read in %s, for %s read units\n", &table, of(b.Buckets, "bucket"), span(took), units(b.ReadUnits))
 	return err
+}
+
+// widest returns how long the longest line of text is.
+func widest(text string) (most int) {
+	for line := range strings.Lines(text) {
+		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return most
+}
+
+// table prints the rows.
+func (b *board) table(w io.Writer, bar bar) error {
+	rows := [][]string{{"ENTITY", "LIMIT", "", "USED", "AVAILABLE", "BURST", "FULL IN"}}
+	for _, r := range b.Rows {
+		rows = append(rows, []string{
+			r.Entity, r.Limit, bar.of(r.parts(uint64(bar.width))), strconv.FormatUint(r.parts(100), 10) + "%",
+			tokens(r.Available), tokens(r.Burst), fullIn(time.Duration(r.FullIn) * time.Millisecond),
+		})
+	}
+	return texttable.Write(w, "", "lllrrrl", rows)
 }
 
 // parts returns how many of n parts of the burst are used, rounded down: all of them are only where nothing is left.
@@ -153,21 +175,30 @@ func units(n float64) string {
 	return text
 }
 
-const barWidth = 20
+// How wide bars are. Where long names make a row wider than a terminal, bars give way: a name that is cut off can be used no more.
+const (
+	barWidth     = 20
+	narrowestBar = 8
+	screenWidth  = 80 // of a terminal, at the least
+)
 
 // bar is what bars are made of.
-type bar struct{ used, left string }
+type bar struct {
+	screen     bool
+	used, left string
+	width      int
+}
 
 // barOf returns what can be written: on a terminal blocks, elsewhere plain text.
 func barOf(screen bool) bar {
 	if screen {
-		return bar{"█", "░"}
+		return bar{true, "█", "░", barWidth}
 	}
-	return bar{"#", "-"}
+	return bar{false, "#", "-", barWidth}
 }
 
 // of returns a bar of which so many parts are used.
 func (b bar) of(parts uint64) string {
-	n := int(min(parts, barWidth))
-	return strings.Repeat(b.used, n) + strings.Repeat(b.left, barWidth-n)
+	n := int(min(parts, uint64(b.width)))
+	return strings.Repeat(b.used, n) + strings.Repeat(b.left, b.width-n)
 }

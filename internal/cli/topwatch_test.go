@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -95,6 +96,26 @@ again every 2s, until Ctrl-C
 	}
 }
 
+// TestTopNarrow: where names are long, bars give way, as far as they can, on a terminal; elsewhere lines may be of any length.
+func TestTopNarrow(t *testing.T) {
+	for extra, want := range map[int]struct{ bar, line int }{0: {20, 75}, 5: {20, 80}, 6: {19, 80}, 17: {8, 80}, 18: {8, 81}} {
+		row := topRow{Entity: "user-" + strings.Repeat("x", 8+extra), Limit: "rpm", Available: 50_000, Burst: 100_000, FullIn: 79_600}
+		for screen, wide := range map[bool]int{true: want.bar, false: barWidth} {
+			var out strings.Builder
+			if err := (&board{Rows: []topRow{row}}).write(&out, barOf(screen)); err != nil {
+				t.Fatal(err)
+			}
+			_, text, _ := strings.Cut(out.String(), "\n")
+			text, _, _ = strings.Cut(text, "\n")
+			parts := barOf(screen)
+			got := strings.Count(text, parts.used) + strings.Count(strings.ReplaceAll(text, row.Entity, ""), parts.left)
+			if long := utf8.RuneCountInString(text); got != wide || screen && long != want.line || !strings.HasPrefix(text, row.Entity+" ") {
+				t.Errorf("terminal %v, an id of %d letters: a bar of %d in a line of %d, want %d in %d\n%s", screen, len(row.Entity), got, long, wide, want.line, text)
+			}
+		}
+	}
+}
+
 // TestTopWatchFails: what is wrong ends it, and is not drawn over.
 func TestTopWatchFails(t *testing.T) {
 	w := newWatched(t)
@@ -136,22 +157,22 @@ func TestTopProgress(t *testing.T) {
 	} {
 		var out strings.Builder
 		began := time.Unix(0, 0)
-		p := topProgress{w: &out, terminal: terminal, began: began, next: began.Add(time.Second)}
+		p := newTopProgress(&out, terminal, began)
 		for _, at := range []struct {
 			ms      int
 			buckets int
 		}{{999, 100}, {1000, 200}, {1200, 300}, {1300, 400}, {119_000, 1100}, {119_900, 1200}} {
 			p.show(began.Add(time.Duration(at.ms)*time.Millisecond), at.buckets)
 		}
-		p.end()
+		p.wipe()
 		if got := strings.ReplaceAll(out.String(), "\r", "<"); got != want {
 			t.Errorf("terminal %v:\n%q\nwant\n%q", terminal, got, want)
 		}
 	}
 	var out strings.Builder
-	p := topProgress{w: &out, terminal: true, next: time.Unix(1, 0)}
+	p := newTopProgress(&out, true, time.Unix(0, 0))
 	p.show(time.Unix(0, 0), 1)
-	p.end()
+	p.wipe()
 	if out.String() != "" {
 		t.Errorf("%q of what took no time", out.String())
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/chart"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -33,13 +32,15 @@ type usageCommand struct {
 // Help says where the windows come from.
 func (usageCommand) Help() string {
 	return "Windows are added up from the table's stream, by an aggregator. What is given back later than it was taken counts in the " +
-		"window in which it is given back, which can so be negative. What refills is what the schema says, not an override.\n\n" +
+		"window in which it is given back, which can so be negative. A window " +
+		"that is not over yet is marked as running, and may still grow. What refills is what the schema says, not an override.\n\n" +
 		"Example: sluice usage user-123 --resource gpt-4 --by hour --since 12h --svg usage.svg"
 }
 
 // Run reads the windows and prints them in the form that is asked for.
 func (c usageCommand) Run(ctx context.Context, p Program) error {
-	question, err := c.question(p.Now())
+	now := p.Now()
+	question, err := c.question(now)
 	if err != nil {
 		return err
 	}
@@ -69,15 +70,15 @@ func (c usageCommand) Run(ctx context.Context, p Program) error {
 	})
 	switch {
 	case c.JSON:
-		return usageJSON(p.Stdout, all)
+		return usageJSON(p.Stdout, all, now)
 	case c.CSV:
-		return usageCSV(p.Stdout, all)
+		return usageCSV(p.Stdout, all, now)
 	case c.Plot:
-		return c.chart(s, all).Text(p.Stdout)
+		return c.chart(s, all, now).Text(p.Stdout)
 	case c.SVG != nil:
-		return c.write(p, c.chart(s, all))
+		return c.write(p, c.chart(s, all, now))
 	}
-	return usageTable(p.Stdout, all)
+	return usageTable(p.Stdout, all, now)
 }
 
 // question checks the arguments, and says what they ask for at now.
@@ -100,7 +101,7 @@ func (c usageCommand) question(now time.Time) (q usage.Question, err error) {
 		}
 		return q, nil
 	}
-	ago, why := gen.ParsePeriod(c.Since)
+	ago, why := parseAge(c.Since)
 	if why != "" {
 		return q, usageError{fmt.Sprintf("--since: period %q %s; or a date, such as 2026-11-21", c.Since, why)}
 	}

@@ -10,19 +10,18 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// chart returns what is drawn of all: a panel for each limit of each resource. s is nil where no schema is there.
-func (c usageCommand) chart(s *schema, all []usage.Usage) chart.Chart {
+// chart returns what is drawn at now of all: a panel for each limit of each resource, by name. s is nil where no schema is there.
+func (c usageCommand) chart(s *schema, all []usage.Usage, now time.Time) chart.Chart {
 	drawn := chart.Chart{Title: "What " + c.Entity + " consumed", Per: c.By, Span: usage.Span(c.By).Length()}
-	if c.Resource != nil {
-		drawn.Title += " on " + *c.Resource
-	}
 	for _, sum := range totals(all) {
 		of := slices.DeleteFunc(slices.Clone(all), func(u usage.Usage) bool { return u.Resource != sum.Resource })
 		for _, name := range limitNames(of) {
 			panel := chart.Panel{Name: sum.Resource + " " + name, Allowance: s.refills(c.Entity, sum.Resource, name, drawn.Span)}
 			for _, u := range of {
 				if milli, ok := spent(u, name); ok {
-					panel.Bars = append(panel.Bars, chart.Bar{Start: u.Start, Tokens: float64(milli) / bucket.Milli, Text: tokens(milli)})
+					panel.Bars = append(panel.Bars, chart.Bar{
+						Start: u.Start, Tokens: float64(milli) / bucket.Milli, Text: tokens(milli), Running: running(u, now),
+					})
 				}
 			}
 			drawn.Panels = append(drawn.Panels, panel)

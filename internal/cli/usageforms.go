@@ -35,8 +35,11 @@ func spent(u usage.Usage, limit string) (milli int64, ok bool) {
 	return u.Limits[i].Millitokens, true
 }
 
+// running reports that u's window is not over at now: it may still grow, and is not to be taken for a fall.
+func running(u usage.Usage, now time.Time) bool { return now.Before(u.Start.Add(u.Span.Length())) }
+
 // usageTable prints all as a table. There is a total for each resource: tokens of two resources are not the same thing.
-func usageTable(w io.Writer, all []usage.Usage) error {
+func usageTable(w io.Writer, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	layout := time.DateOnly
 	if all[0].Span == usage.Hour {
@@ -56,11 +59,14 @@ func usageTable(w io.Writer, all []usage.Usage) error {
 	}
 	for _, u := range all {
 		add(u.Start.Format(layout), u)
+		if last := len(rows) - 1; running(u, now) {
+			rows[last] = append(rows[last], "still running")
+		}
 	}
 	for _, sum := range totals(all) {
 		add("total", sum)
 	}
-	return texttable.Write(w, "", "ll"+strings.Repeat("r", len(names)+1), rows)
+	return texttable.Write(w, "", "ll"+strings.Repeat("r", len(names)+1)+"l", rows)
 }
 
 // totals adds all up, by resource, sorted.
@@ -85,7 +91,7 @@ func totals(all []usage.Usage) (sums []usage.Usage) {
 }
 
 // usageJSON prints an object per window.
-func usageJSON(w io.Writer, all []usage.Usage) error {
+func usageJSON(w io.Writer, all []usage.Usage, now time.Time) error {
 	out := json.NewEncoder(w)
 	for _, u := range all {
 		limits := make(map[string]int64, len(u.Limits)) // which is printed sorted
@@ -99,7 +105,8 @@ func usageJSON(w io.Writer, all []usage.Usage) error {
 			Start       time.Time        `json:"start"`
 			Millitokens map[string]int64 `json:"millitokens"`
 			Calls       int64            `json:"calls"`
-		}{u.Entity, u.Resource, u.Span, u.Start, limits, u.Calls}); err != nil {
+			Running     bool             `json:"running"`
+		}{u.Entity, u.Resource, u.Span, u.Start, limits, u.Calls, running(u, now)}); err != nil {
 			return err
 		}
 	}
@@ -107,10 +114,10 @@ func usageJSON(w io.Writer, all []usage.Usage) error {
 }
 
 // usageCSV prints a line per window, in tokens, exactly; a cell is empty where the window knows no such limit.
-func usageCSV(w io.Writer, all []usage.Usage) error {
+func usageCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	out := csv.NewWriter(w)
-	_ = out.Write(append(append([]string{"start", "resource"}, names...), "calls")) // Error has what goes wrong
+	_ = out.Write(append(append([]string{"start", "resource"}, names...), "calls", "running")) // Error has what goes wrong
 	for _, u := range all {
 		row := []string{u.Start.Format(time.RFC3339), u.Resource}
 		for _, name := range names {
@@ -120,7 +127,7 @@ func usageCSV(w io.Writer, all []usage.Usage) error {
 			}
 			row = append(row, text)
 		}
-		_ = out.Write(append(row, strconv.FormatInt(u.Calls, 10)))
+		_ = out.Write(append(row, strconv.FormatInt(u.Calls, 10), strconv.FormatBool(running(u, now))))
 	}
 	out.Flush()
 	return out.Error()

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
+
+	"github.com/sluice-go/sluice/internal/child"
 )
 
 // javaFlags keep the JVM small, because `go test ./...` runs one engine per package at once. The C1 compiler and the
@@ -20,9 +21,9 @@ var javaFlags = []string{
 
 // process is one running JVM.
 type process struct {
-	cmd    *exec.Cmd
+	*child.Process
+
 	output *tail
-	exited chan struct{} // closed once the process is gone and its output read
 }
 
 // launch starts the engine in dir's jars on port. It returns as soon as the process exists.
@@ -33,38 +34,23 @@ func launch(java, dir string, port int) (*process, error) {
 		"-cp", dir+string(os.PathSeparator)+"*",
 		"com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
 		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
-	p := &process{cmd: exec.Command(java, args...), output: new(tail), exited: make(chan struct{})}
-	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	p.cmd.SysProcAttr = dieWithParent()
-
-	started := make(chan error, 1)
-	go func() {
-		// Linux sends the parent-death signal when the *thread* that forked ends, not the process. Locked, this
-		// goroutine keeps that thread to itself and alive for as long as the child is.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.exited)
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait() // an engine is always ended by a signal: how it ended is told by its output
-		}
-	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", java, err)
+	cmd, output := exec.Command(java, args...), new(tail)
+	cmd.Stdout, cmd.Stderr = output, output
+	started, err := child.Start(cmd)
+	if err != nil {
+		return nil, err
 	}
-	return p, nil
+	return &process{started, output}, nil
 }
 
 // stop ends the process and waits until it is gone. The engine keeps everything in memory, so it has nothing to save.
 func (p *process) stop() error {
-	switch err := p.cmd.Process.Kill(); {
-	case errors.Is(err, os.ErrProcessDone):
-		<-p.exited
+	err := p.Kill()
+	if errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("DynamoDB Local had exited by itself; it printed:\n%s", p.output)
-	case err != nil:
-		return fmt.Errorf("stop DynamoDB Local (process %d): %w", p.cmd.Process.Pid, err)
 	}
-	<-p.exited
+	if err != nil {
+		return fmt.Errorf("stop DynamoDB Local: %w", err)
+	}
 	return nil
 }

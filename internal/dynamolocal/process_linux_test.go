@@ -30,7 +30,7 @@ func leaveOrphan(java string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(p.cmd.Process.Pid)
+	fmt.Println(p.Pid())
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
@@ -53,8 +53,8 @@ func TestStopLeavesNoProcess(t *testing.T) {
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if running(p.cmd.Process.Pid) {
-		t.Errorf("process %d is still there", p.cmd.Process.Pid)
+	if running(p.Pid()) {
+		t.Errorf("process %d is still there", p.Pid())
 	}
 }
 
@@ -85,7 +85,7 @@ func TestEngineOutlivesTheThreadOfItsCaller(t *testing.T) {
 		return errors.Is(err, os.ErrNotExist)
 	})
 	select { // the kernel has sent its signal by now, if it sends one; half a second is for it to be felt
-	case <-p.exited:
+	case <-p.Exited():
 		t.Error("the engine ended with the thread")
 	case <-time.After(500 * time.Millisecond):
 	}
@@ -114,7 +114,7 @@ func TestStopTellsThatTheEngineHadDied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-p.exited
+	<-p.Exited()
 	if err := p.stop(); err == nil || !strings.HasPrefix(err.Error(), "DynamoDB Local had exited by itself") {
 		t.Errorf("stop returned %v", err)
 	}

@@ -151,7 +151,7 @@ func (s *Server) Exited() <-chan struct{} {
 	if s.process == nil {
 		return nil
 	}
-	return s.process.exited
+	return s.process.Exited()
 }
 
 // Stop ends the engine and returns once its process is gone; an error says that it had died before, and what it printed.

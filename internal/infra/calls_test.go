@@ -97,6 +97,24 @@ func (s *service) put(before []request) {
 type action struct {
 	TableName, IndexName string
 	Key, Item            map[string]map[string]any
+
+	KeyConditionExpression    string
+	ExpressionAttributeValues map[string]map[string]any
+
+	StreamArn, ShardIterator string // which begins with the stream's ARN
+}
+
+// hashKey is the part of a key condition that is about the hash key, as ours are written.
+var hashKey = regexp.MustCompile(`#?\w+ = (:\w+)`)
+
+// queried returns the hash key of a query.
+func (a action) queried() []string {
+	value := hashKey.FindStringSubmatch(a.KeyConditionExpression)
+	if value == nil {
+		return nil
+	}
+	key, _ := a.ExpressionAttributeValues[value[1]]["S"].(string)
+	return []string{key}
 }
 
 // keys returns the hash keys of items or their keys.
@@ -134,6 +152,13 @@ func asksOf(operation string, body []byte) ([]ask, error) {
 		for table, read := range in.RequestItems {
 			asks = append(asks, ask{operation, arn(table, ""), keys(read.Keys...)})
 		}
+	case "DescribeStream", "GetShardIterator":
+		asks = append(asks, ask{operation, in.StreamArn, nil})
+	case "GetRecords":
+		stream, _, _ := strings.Cut(in.ShardIterator, "|")
+		asks = append(asks, ask{operation, stream, nil})
+	case "Query":
+		asks = append(asks, ask{operation, arn(in.TableName, in.IndexName), in.queried()})
 	default:
 		asks = append(asks, ask{operation, arn(in.TableName, in.IndexName), keys(in.Key, in.Item)})
 	}

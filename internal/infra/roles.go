@@ -39,17 +39,20 @@ type statement struct {
 	Leading []string
 }
 
-// role is a Role with what it may do. Each action is there because something calls it: roles_test.go records the calls, and
-// names the few that come only with what is not built yet. A transaction needs no action of its own but its items'.
+// role is a Role with what it may do. Each action is there because something calls it: roles_test.go records the calls. A
+// transaction needs no action of its own but its items'.
 type role struct {
 	Role       Role
 	What       string
 	Statements []statement
 }
 
-// owned are the hash keys of what acquires and usage write. Not among them is KIND#*, below which are the overrides that
-// change the limits of everybody at once.
-func owned() []string { return []string{"ENTITY#*", "SYSTEM#"} }
+// The hash keys of what acquires and usage write. Not among them is KIND#*, below which are the overrides that change the limits
+// of everybody at once.
+const (
+	entities = "ENTITY#*"
+	system   = "SYSTEM#"
+)
 
 // roles are what every role may do.
 func roles() []role {
@@ -65,7 +68,7 @@ func roles() []role {
 			},
 			{
 				Sid: "Charge", Why: "Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) are out of reach.",
-				Actions: []string{"PutItem", "UpdateItem"}, On: table, Leading: owned(),
+				Actions: []string{"PutItem", "UpdateItem"}, On: table, Leading: []string{entities, system},
 			},
 		}},
 		{Admin, "runs all commands of sluice", []statement{
@@ -88,20 +91,20 @@ func roles() []role {
 		}},
 		{Aggregator, "reads the table's stream, and writes what was used and how far it has read", []statement{
 			{
-				Sid: "Find", Why: "The description names the stream.",
-				Actions: []string{"DescribeTable"}, On: table,
-			},
-			{
 				Sid: "Stream", Why: "Each change of a bucket, with both images.",
 				Actions: []string{"DescribeStream", "GetShardIterator", "GetRecords"}, On: streams,
 			},
 			{
-				Sid: "ListStreams", Why: "For a Lambda function that the stream calls; it shows names alone, and can be allowed for all streams only.",
+				Sid: "ListStreams", Why: "The table's streams; a Lambda function on one needs it too. It shows names alone, and can be allowed for all streams only.",
 				Actions: []string{"ListStreams"}, On: everything,
 			},
 			{
-				Sid: "Usage", Why: "Windows of usage, and the stream's positions.",
-				Actions: []string{"GetItem", "PutItem", "UpdateItem"}, On: table, Leading: owned(),
+				Sid: "Windows", Why: "What was used.",
+				Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
+			},
+			{
+				Sid: "Positions", Why: "How far sluice aggregate has read; a Lambda function's are Lambda's affair.",
+				Actions: []string{"Query", "PutItem"}, On: table, Leading: []string{system},
 			},
 		}},
 		{ReadOnly, "runs the commands of sluice that change nothing", []statement{

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/internal/redisserver"
 )
 
 // masters of a cluster: with fewer there is no majority without one.
@@ -39,14 +41,14 @@ func StartCluster(t testing.TB) *Cluster {
 	var nodes []redis.UniversalClient
 	buses := make([]int, masters)
 	for i := range masters {
-		bus, err := freePort()
+		bus, err := redisserver.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := StartServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
 		addrs, nodes, buses[i] = append(addrs, s.Addr()), append(nodes, s.Client()), bus
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), startLimit, fmt.Errorf("no cluster for %v", startLimit))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), redisserver.StartLimit, fmt.Errorf("no cluster for %v", redisserver.StartLimit))
 	defer cancel()
 	for i, node := range nodes {
 		first, last := i*slots/masters, (i+1)*slots/masters-1
@@ -65,7 +67,7 @@ func StartCluster(t testing.TB) *Cluster {
 		}
 	}
 	for i, node := range nodes {
-		if err := await(ctx, func() (bool, error) { return joined(ctx, node) }); err != nil {
+		if err := redisserver.Await(ctx, func() (bool, error) { return joined(ctx, node) }); err != nil {
 			t.Fatalf("wait for node %d of the cluster: %v", i, err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/sluice-go/sluice/internal/redisserver"
 )
 
 const (
@@ -43,7 +45,7 @@ type engine struct {
 	mu      sync.Mutex
 	inMain  bool // Main will stop what is started
 	started bool
-	server  *process
+	server  *redisserver.Server
 	err     error
 }
 
@@ -80,19 +82,19 @@ func (e *engine) address(t testing.TB) string {
 	}
 	if !e.started {
 		e.started = true
-		e.server, e.err = launch(0)
+		e.server, e.err = redisserver.Start(0)
 	}
 	if e.err != nil {
 		t.Fatalf("no redis-server, which %s=server asks for: %v", engineVariable, e.err)
 	}
-	return e.server.addr
+	return e.server.Addr()
 }
 
 func (e *engine) stop() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.server != nil {
-		return e.server.stop()
+		return e.server.Stop()
 	}
 	return nil
 }

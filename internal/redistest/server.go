@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/internal/redisserver"
 )
 
 // Server is a redis-server of one test's own, which it may stop.
 type Server struct {
 	t       testing.TB
-	process *process
+	process *redisserver.Server
 }
 
 // StartServer starts a redis-server for this test alone; the test's end stops it. args are options of redis-server. Without
@@ -28,7 +30,7 @@ func StartServer(t testing.TB, args ...string) *Server {
 
 func (s *Server) launch(port int, args []string) {
 	s.t.Helper()
-	p, err := launch(port, args...)
+	p, err := redisserver.Start(port, args...)
 	if err != nil {
 		s.t.Fatalf("no redis-server, which %s=server asks for: %v", engineVariable, err)
 	}
@@ -36,7 +38,7 @@ func (s *Server) launch(port int, args []string) {
 }
 
 // Addr is where it listens, as host:port.
-func (s *Server) Addr() string { return s.process.addr }
+func (s *Server) Addr() string { return s.process.Addr() }
 
 // Client returns a client of it, which the test's end closes.
 func (s *Server) Client() redis.UniversalClient {
@@ -53,7 +55,7 @@ func (s *Server) New() *Redis {
 // Stop ends it, as a crash does: connections break, and then nobody listens.
 func (s *Server) Stop() {
 	s.t.Helper()
-	if err := s.process.stop(); err != nil {
+	if err := s.process.Stop(); err != nil {
 		s.t.Error(err)
 	}
 }

@@ -5,17 +5,17 @@
 --        is to fit, 0 if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
 -- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1 and, of each key
 --        that refused, after how many ms it would not, 0 for the others
-local n = tonumber(ARGV[1])
+local n = ARGV[1] + 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local burst, rate, stored, since, tokens, before = {}, {}, {}, {}, {}, {}
 for k = 1, n do
-  burst[k], rate[k] = tonumber(ARGV[2 * k]), tonumber(ARGV[2 * k + 1])
+  burst[k], rate[k] = ARGV[2 * k] + 0, ARGV[2 * k + 1] + 0
   local bucket = redis.call('HMGET', KEYS[k], 'tokens', 'lastRefill')
   stored[k], since[k] = burst[k], now
   if bucket[1] then
-    stored[k], since[k] = tonumber(bucket[1]), tonumber(bucket[2])
+    stored[k], since[k] = bucket[1] + 0, bucket[2] + 0
   end
   tokens[k] = math.min(burst[k], stored[k] + math.max(0, now - since[k]) * rate[k])
   before[k] = tokens[k]
@@ -25,7 +25,7 @@ local outcomes = {}
 for i = 2 * n + 2, #ARGV, n + 1 do
   local refused, lacks = false, {}
   for k = 1, n do
-    local cost = tonumber(ARGV[i + k])
+    local cost = ARGV[i + k] + 0
     lacks[k] = 0
     if ARGV[i] == '1' and cost > 0 and tokens[k] + 1e-9 < cost then
       refused, lacks[k] = true, cost
@@ -36,7 +36,7 @@ for i = 2 * n + 2, #ARGV, n + 1 do
   else
     outcomes[#outcomes + 1] = false
     for k = 1, n do
-      tokens[k] = math.min(burst[k], tokens[k] - tonumber(ARGV[i + k]))
+      tokens[k] = math.min(burst[k], tokens[k] - ARGV[i + k])
     end
   end
 end
@@ -47,7 +47,7 @@ for k = 1, n do
     stored[k], since[k] = tokens[k], math.max(now, since[k])
     redis.call('HSET', KEYS[k], 'tokens', stored[k], 'lastRefill', since[k])
     local seconds = (burst[k] - math.min(0, tokens[k])) / rate[k] / 1000
-    redis.call('EXPIRE', KEYS[k], 2 * math.max(1, math.ceil(seconds - 1e-6)))
+    redis.call('EXPIRE', KEYS[k], 2 * math.min(1e11, math.max(1, math.ceil(seconds - 1e-6)))) -- no longer than EXPIRE takes
   end
   reply[#reply + 1] = math.floor((tokens[k] + 1e-9) * 1000)
 end
@@ -56,9 +56,10 @@ for _, lacks in ipairs(outcomes) do
   for k = 1, lacks and n or 0 do
     local wait = 0
     if lacks[k] > 0 then
-      wait = math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now)
-      -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-      while stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
+      wait = math.min(1e14, math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now))
+      -- By the very sum that the next call will see, so that rounding refuses nobody who waited. Debt may take longer than 1e14 ms,
+      -- by which a float no longer counts in ones.
+      while wait < 1e14 and stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
     end
     reply[#reply + 1] = wait
   end

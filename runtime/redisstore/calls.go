@@ -19,8 +19,9 @@ func (s *session) perform(r *request) error {
 		r.show(false)
 		return err
 	}
-	s.line.submit(r.priced())
-	ended, err := s.line.await(r)
+	l := s.lineOf(r)
+	l.submit(r.priced())
+	ended, err := l.await(r)
 	r.show(ended)
 	return err
 }
@@ -87,7 +88,7 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 			r.later(err)
 			return
 		}
-		s.line.submit(r.priced())
+		s.lineOf(r).submit(r.priced())
 	})
 	return nil
 }

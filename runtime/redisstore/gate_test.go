@@ -15,8 +15,13 @@ import (
 
 // gate holds what a client sends until the test says what becomes of it: script calls alone, and each pipeline as a whole.
 type gate struct {
-	arrived chan string // the script calls of what was sent, such as evalsha evalsha
-	fates   chan fate
+	arrived chan arrival
+}
+
+// arrival is what was sent and waits for its fate.
+type arrival struct {
+	scripts string // the script calls, such as evalsha evalsha
+	fate    chan fate
 }
 
 // fate is what becomes of what was sent.
@@ -31,7 +36,7 @@ var (
 )
 
 func newGate(client *redis.Client) *gate {
-	g := &gate{arrived: make(chan string), fates: make(chan fate)}
+	g := &gate{arrived: make(chan arrival)}
 	client.AddHook(g)
 	return g
 }
@@ -59,11 +64,12 @@ func (g *gate) hold(cmds []redis.Cmder, next func() error) error {
 			scripts = append(scripts, name)
 		}
 	}
-	if len(scripts) == 0 || g.arrived == nil {
+	if len(scripts) == 0 {
 		return next()
 	}
-	g.arrived <- strings.Join(scripts, " ")
-	f := <-g.fates
+	a := arrival{strings.Join(scripts, " "), make(chan fate)}
+	g.arrived <- a
+	f := <-a.fate
 	err := f.refused
 	if err == nil {
 		err = next()
@@ -79,12 +85,36 @@ func (g *gate) hold(cmds []redis.Cmder, next func() error) error {
 	return err
 }
 
-// comes holds what arrives next.
-func (g *gate) comes(t testing.TB, want string) {
+// comes holds what arrives next, and returns what has it meet its fate.
+func (g *gate) comes(t testing.TB, want string) func(fate) {
 	t.Helper()
-	if got := <-g.arrived; got != want {
-		t.Errorf("%s arrived, want %s", got, want)
+	a := <-g.arrived
+	if a.scripts != want {
+		t.Errorf("%s arrived, want %s", a.scripts, want)
 	}
+	return func(f fate) { a.fate <- f }
+}
+
+// open lets everything pass from here on.
+func (g *gate) open(t testing.TB) {
+	t.Helper()
+	over := make(chan struct{})
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			select {
+			case a := <-g.arrived:
+				a.fate <- pass
+			case <-over:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(over)
+		<-gone
+	})
 }
 
 // held is an acquire or a settle on its way.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Bounds of what goes out together.
@@ -47,6 +49,25 @@ type laneKey struct {
 }
 
 func newLine(s *session) *line { return &line{session: s, lanes: map[laneKey]*lane{}} }
+
+// lineOf returns the line that r is to stand in: of a cluster each master has its own, so that one that is down holds up nobody
+// else. Where the client knows no master it will say so itself.
+func (s *session) lineOf(r *request) *line {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return s.line
+	}
+	master, err := cluster.MasterForKey(r.ctx, r.shares[0].keys[0].(string))
+	if err != nil {
+		return s.line
+	}
+	addr := master.Options().Addr
+	if known, ok := s.masters.Load(addr); ok {
+		return known.(*line)
+	}
+	known, _ := s.masters.LoadOrStore(addr, newLine(s))
+	return known.(*line)
+}
 
 // submit puts r in line.
 func (l *line) submit(r *request) {

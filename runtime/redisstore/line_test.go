@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,43 +30,20 @@ func gated(t *testing.T) (*server, *desk, *gate) {
 
 var alice, bob, carol, dave = who{user: "alice"}, who{user: "bob"}, who{user: "carol"}, who{user: "dave"}
 
-// open lets everything pass from here on.
-func (g *gate) open(t testing.TB) {
-	t.Helper()
-	over := make(chan struct{})
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		for {
-			select {
-			case <-g.arrived:
-				g.fates <- pass
-			case <-over:
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		close(over)
-		<-gone
-	})
-}
-
 // TestCoalesced: who comes while others are under way goes with the next script call, in the order in which they came, and
 // each has an outcome of its own.
 func TestCoalesced(t *testing.T) {
 	_, d, g := gated(t)
 	ctx := t.Context()
 	first := d.ask(ctx, alice, tokens2{10, 0})
-	g.comes(t, "evalsha")
+	under := g.comes(t, "evalsha")
 	var all []*held
 	for i, cost := range []int64{30, 25, 15, 6, 5} { // of 50
 		all = append(all, d.ask(ctx, alice, tokens2{cost, 0}))
 		d.queued(i + 1)
 	}
-	g.fates <- pass
-	g.comes(t, "evalsha")
-	g.fates <- pass
+	under(pass)
+	g.comes(t, "evalsha")(pass)
 	if err := first.end(); err != nil {
 		t.Error(err)
 	}
@@ -84,18 +64,18 @@ func TestCoalesced(t *testing.T) {
 func TestPipelined(t *testing.T) {
 	_, d, g := gated(t)
 	var all []*held
+	var under []func(fate)
 	for _, entity := range []who{alice, bob} {
 		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
-		g.comes(t, "evalsha")
+		under = append(under, g.comes(t, "evalsha"))
 	}
 	for i, entity := range []who{carol, dave} {
 		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
 		d.queued(i + 1)
 	}
-	g.fates <- pass
-	g.comes(t, "evalsha evalsha")
-	g.fates <- pass
-	g.fates <- pass
+	under[0](pass)
+	g.comes(t, "evalsha evalsha")(pass)
+	under[1](pass)
 	for _, h := range all {
 		if err := h.end(); err != nil {
 			t.Error(err)
@@ -109,22 +89,20 @@ func TestSettleInOrder(t *testing.T) {
 	_, d, g := gated(t)
 	ctx := t.Context()
 	lease := d.ask(ctx, alice, tokens2{60, 0})
-	g.comes(t, "evalsha")
-	g.fates <- pass
+	g.comes(t, "evalsha")(pass)
 	if err := lease.end(); err != nil {
 		t.Fatal(err)
 	}
 	first := d.ask(ctx, alice, tokens2{0, 1})
-	g.comes(t, "evalsha")
+	under := g.comes(t, "evalsha")
 	early := d.ask(ctx, alice, tokens2{5, 0})
 	d.queued(1)
 	settled := lease.settle(ctx, tokens2{50, 0})
 	d.queued(2)
 	late := d.ask(ctx, alice, tokens2{10, 0})
 	d.queued(3)
-	g.fates <- pass
-	g.comes(t, "evalsha")
-	g.fates <- pass
+	under(pass)
+	g.comes(t, "evalsha")(pass)
 	if err := first.end(); err != nil {
 		t.Error(err)
 	}
@@ -142,7 +120,7 @@ func TestSettleInOrder(t *testing.T) {
 func TestLeavesTheLine(t *testing.T) {
 	_, d, g := gated(t)
 	first := d.ask(t.Context(), alice, tokens2{1, 0})
-	g.comes(t, "evalsha")
+	under := g.comes(t, "evalsha")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancelled := d.ask(ctx, alice, tokens2{10, 0})
 	d.queued(1)
@@ -156,9 +134,8 @@ func TestLeavesTheLine(t *testing.T) {
 	}
 	last := d.ask(t.Context(), alice, tokens2{2, 0})
 	d.queued(1)
-	g.fates <- pass
-	g.comes(t, "evalsha")
-	g.fates <- pass
+	under(pass)
+	g.comes(t, "evalsha")(pass)
 	if err := errors.Join(first.end(), last.end()); err != nil {
 		t.Error(err)
 	}
@@ -172,30 +149,26 @@ func TestLeavesInFlight(t *testing.T) {
 	_, d, g := gated(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := d.ask(ctx, alice, tokens2{10, 0})
-	g.comes(t, "evalsha")
-	behind := d.ask(t.Context(), alice, tokens2{60, 0})
+	under := g.comes(t, "evalsha")
+	behind := d.ask(t.Context(), alice, tokens2{50, 0})
 	d.queued(1)
 	cancel()
 	if err := gone.end(); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the caller's own", err)
 	}
-	g.comes(t, "evalsha") // behind does not wait for what has no callers; either may be the first to pass
-	g.fates <- pass
-	g.fates <- pass
-	if err := behind.end(); err != nil && !isA[*runtime.DeniedError](err) {
+	next := g.comes(t, "evalsha") // behind does not wait for what has no callers
+	under(pass)
+	next(pass)
+	if err := behind.end(); err != nil {
 		t.Error(err)
 	}
-	g.comes(t, "evalsha")
-	g.fates <- pass
+	g.comes(t, "evalsha")(pass)
 	if err := d.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	left := tokens2{60, 6000}
-	if behind.err == nil {
-		left[0] = 0
-	}
 	g.open(t)
-	d.left(t, alice, left)
+	d.left(t, alice, tokens2{10, 6000})
+	d.calls(t, "acquire applied", "acquire applied", "undo applied", "peek found")
 }
 
 // TestHung: a script call that nobody answers holds up those behind it for a moment only.
@@ -205,11 +178,10 @@ func TestHung(t *testing.T) {
 	client := s.client(t)
 	d, g := s.desk(t, client, gpt4()), newGate(client)
 	hung := d.ask(t.Context(), alice, tokens2{10, 0})
-	g.comes(t, "evalsha")
+	under := g.comes(t, "evalsha")
 	behind := d.ask(t.Context(), alice, tokens2{5, 0})
-	g.comes(t, "evalsha")
-	g.fates <- pass
-	g.fates <- pass
+	g.comes(t, "evalsha")(pass)
+	under(pass)
 	if err := errors.Join(hung.end(), behind.end()); err != nil {
 		t.Error(err)
 	}
@@ -222,21 +194,18 @@ func TestLostReply(t *testing.T) {
 	_, d, g := gated(t)
 	ctx := t.Context()
 	first := d.ask(ctx, alice, tokens2{10, 0})
-	g.comes(t, "evalsha")
-	g.fates <- lose
+	g.comes(t, "evalsha")(lose)
 	down, ok := errors.AsType[*runtime.UnavailableError](first.end())
 	if !ok || down.Attempts != 1 || down.Resource != "gpt-4" || down.Throttled {
 		t.Errorf("%#v", first.err)
 	}
 	lease := d.ask(ctx, alice, tokens2{20, 0})
-	g.comes(t, "evalsha")
-	g.fates <- pass
+	g.comes(t, "evalsha")(pass)
 	if err := lease.end(); err != nil {
 		t.Fatal(err)
 	}
 	back := lease.settle(ctx, tokens2{5, 0})
-	g.comes(t, "evalsha")
-	g.fates <- lose
+	g.comes(t, "evalsha")(lose)
 	if err := back.end(); !isA[*runtime.UnavailableError](err) {
 		t.Errorf("%v", err)
 	}
@@ -261,17 +230,14 @@ func TestNotApplied(t *testing.T) {
 		t.Run(answer, func(t *testing.T) {
 			_, d, g := gated(t)
 			lease := d.ask(t.Context(), alice, tokens2{10, 0})
-			g.comes(t, "evalsha")
-			g.fates <- fate{refused: redisError(answer)}
-			g.comes(t, "evalsha")
-			g.fates <- pass
+			g.comes(t, "evalsha")(fate{refused: redisError(answer)})
+			g.comes(t, "evalsha")(pass)
 			if err := lease.end(); err != nil {
 				t.Fatal(err)
 			}
 			back := lease.settle(t.Context(), tokens2{4, 0})
 			for range mostTries {
-				g.comes(t, "evalsha")
-				g.fates <- fate{refused: redisError(answer)}
+				g.comes(t, "evalsha")(fate{refused: redisError(answer)})
 			}
 			down, ok := errors.AsType[*runtime.UnavailableError](back.end())
 			if !ok || down.Attempts != 2 || down.Throttled {
@@ -303,5 +269,81 @@ func TestSetup(t *testing.T) {
 		if err := store.client.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestLazy: a lazy settle does not keep its caller; it goes with those of its keys who come, and Close waits for it.
+func TestLazy(t *testing.T) {
+	_, d, g := gated(t)
+	lazy := d.Resource.With(runtime.LazySettle(true))
+	var lease *runtime.Lease[tokens2]
+	acquired := make(chan error)
+	go func() {
+		var err error
+		lease, err = lazy.Acquire(t.Context(), alice, tokens2{60, 0})
+		acquired <- err
+	}()
+	g.comes(t, "evalsha")(pass)
+	if err := <-acquired; err != nil {
+		t.Fatal(err)
+	}
+	first := d.ask(t.Context(), alice, tokens2{0, 1})
+	under := g.comes(t, "evalsha")
+	if err := lease.Settle(t.Context(), tokens2{50, 0}); err != nil {
+		t.Error(err)
+	}
+	d.queued(1)
+	second := d.ask(t.Context(), alice, tokens2{10, 0})
+	d.queued(2)
+	under(pass)
+	g.comes(t, "evalsha")(pass)
+	if err := errors.Join(first.end(), second.end()); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := lease.Remaining(); got != (tokens2{0, 5999}) {
+		t.Errorf("%v remain, want what the settle's script call left", got)
+	}
+	d.calls(t, "acquire applied", "acquire applied", "settle applied for 2")
+}
+
+// TestCrowd: however they meet, no more is admitted than there is, and what is given back is there.
+func TestCrowd(t *testing.T) {
+	s := newServer(t)
+	d := s.desk(t, s.client(t), slow())
+	var admitted, denied atomic.Int64
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			for j := range 25 {
+				entity := who{strconv.Itoa((i + j) % 4), "1"}
+				ctx, cancel := context.WithCancel(t.Context())
+				if (i*j)%7 == 3 {
+					go cancel() // somewhere on the way
+				}
+				lease, err := d.Acquire(ctx, entity, tokens2{1, 0})
+				cancel()
+				switch {
+				case err == nil && j%3 == 0:
+					lease.Release(t.Context())
+				case err == nil:
+					admitted.Add(1)
+				case isA[*runtime.DeniedError](err):
+					denied.Add(1)
+				case !errors.Is(err, context.Canceled):
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := d.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	d.left(t, who{"x", "1"}, tokens2{60 - admitted.Load(), 6000})
+	if denied.Load() == 0 {
+		t.Error("nobody was denied, which proves little")
 	}
 }

@@ -103,7 +103,7 @@ func (s *Store) find(ctx context.Context, resource, of string) ([]found, error) 
 	case of != "":
 		pattern += "#" + of + "-*"
 	}
-	masters, err := s.masters(ctx)
+	masters, err := s.nodes(ctx)
 	if err != nil {
 		return nil, s.told(ctx, err)
 	}
@@ -133,8 +133,8 @@ func (s *Store) find(ctx context.Context, resource, of string) ([]found, error) 
 	return all, nil
 }
 
-// masters returns what to scan: each node that has keys of its own.
-func (s *Store) masters(ctx context.Context) (all []redis.Cmdable, err error) {
+// nodes returns what to scan: each one that has keys of its own.
+func (s *Store) nodes(ctx context.Context) (all []redis.Cmdable, err error) {
 	var mu sync.Mutex
 	add := func(_ context.Context, c *redis.Client) error {
 		mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,3 +209,14 @@ func isA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
+
+// handClock is a process's time, which a test lets pass. A pause takes none of it.
+type handClock struct{ since atomic.Int64 }
+
+func (c *handClock) Now() time.Time { return time.UnixMilli(t0).Add(time.Duration(c.since.Load())) }
+func (c *handClock) After(time.Duration) <-chan time.Time {
+	over := make(chan time.Time)
+	close(over)
+	return over
+}
+func (c *handClock) pass(d time.Duration) { c.since.Add(int64(d)) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -118,6 +119,7 @@ type session struct {
 	buckets    *lru.Cache[bucketKey, *memory]
 	lookups    *lookups // entities
 	line       *line
+	masters    sync.Map // of a cluster, lines by address
 	background tasks
 }
 

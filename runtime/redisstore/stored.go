@@ -24,7 +24,7 @@ const wrongType = "WRONGTYPE"
 
 // explain says what is wrong where Redis has refused c: one of the keys, if it is no bucket, or else what the error says.
 func (f *flight) explain(c *call) error {
-	if text := c.err.Error(); strings.HasPrefix(text, wrongType) || strings.Contains(text, "user_script") {
+	if text := c.err.Error(); strings.HasPrefix(text, wrongType) || strings.Contains(text, "script") {
 		for _, sh := range c.requests[0].shares {
 			for _, key := range sh.keys {
 				reply, err := f.client.HMGet(context.Background(), key.(string), tokensField, sinceField).Result()

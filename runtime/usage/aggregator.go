@@ -20,12 +20,6 @@ type API interface {
 // Extract is what a generated package has as ExtractDeltas.
 type Extract func(runtime.Record) ([]runtime.Delta, error)
 
-// Poison is a record that cannot be read. It is put aside, so that those behind it are not kept waiting.
-type Poison struct {
-	Record runtime.Record
-	Err    error
-}
-
 // Config is what an Aggregator needs.
 type Config struct {
 	Client  API
@@ -98,7 +92,13 @@ func (f *UncountedError) Unwrap() error { return f.Err }
 // they have to be added again, as Lambda's batchItemFailures and a poller's checkpoint want it: what was counted already is
 // found out then, and not counted twice.
 func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Record) error {
-	entries, failed := a.read(ctx, records)
+	_, err := a.add(ctx, shard, records)
+	return err
+}
+
+// add is Add.
+func (a *Aggregator) add(ctx context.Context, shard string, records []runtime.Record) (Added, error) {
+	entries, aside, failed := a.read(ctx, shard, records)
 	var mu sync.Mutex
 	note := func(s *share, err error) {
 		mu.Lock()
@@ -120,10 +120,16 @@ func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Re
 		})
 	}
 	writing.Wait()
-	if failed == nil {
-		return nil
+	added := Added{PutAside: aside}
+	for _, e := range entries {
+		if len(e.deltas) > 0 && (failed == nil || e.sequence < failed.sequence) {
+			added.Counted++
+		}
 	}
-	return failed.UncountedError
+	if failed == nil {
+		return added, nil
+	}
+	return added, failed.UncountedError
 }
 
 // failing is an UncountedError with its place.
@@ -132,21 +138,22 @@ type failing struct {
 	*UncountedError
 }
 
-// read takes records apart, up to the first that can neither be read nor put aside.
-func (a *Aggregator) read(ctx context.Context, records []runtime.Record) (entries []entry, failed *failing) {
+// read takes records apart, up to the first that can neither be read nor put aside; aside is how many it has put there.
+func (a *Aggregator) read(ctx context.Context, shard string, records []runtime.Record) (entries []entry, aside int, failed *failing) {
 	for _, rec := range records {
 		sequence, err := padded(rec.Sequence)
 		if err != nil { // nothing could tell it from others
-			return entries, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
+			return entries, aside, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
 		}
 		deltas, err := a.Extract(rec)
 		if err != nil {
-			if err := a.Poisoned(ctx, Poison{rec, err}); err != nil {
-				return entries, &failing{sequence, &UncountedError{Sequence: rec.Sequence, Err: err}}
+			if err := a.putAside(ctx, Poison{shard, rec, err}); err != nil {
+				return entries, aside, &failing{sequence, &UncountedError{Sequence: rec.Sequence, Err: err}}
 			}
+			aside++
 			continue
 		}
 		entries = append(entries, entry{sequence: sequence, raw: rec.Sequence, deltas: deltas})
 	}
-	return entries, nil
+	return entries, aside, nil
 }

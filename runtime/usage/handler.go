@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/aws/aws-lambda-go/events"
-
-	"github.com/sluice-go/sluice/runtime"
 )
 
 // lambdaShard stands for whatever shard a batch is of: Lambda does not say. One name does, for a window is of one bucket, whose
@@ -19,21 +17,7 @@ const lambdaShard = "lambda"
 // in all its windows, and what of it was counted is not counted twice. A table's stream is added up by one function, or by
 // one poller, not by both: each has watermarks of its own.
 func (a *Aggregator) HandleLambda(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	records := make([]runtime.Record, 0, len(event.Records))
-	for _, r := range event.Records {
-		rec, err := FromLambda(r)
-		if err == nil {
-			records = append(records, rec)
-			continue
-		}
-		if err = a.Poisoned(ctx, Poison{rec, err}); err != nil { // what is ahead of it counts
-			if failed := a.Add(ctx, lambdaShard, records); failed != nil {
-				return failedFrom(failed)
-			}
-			return failedFrom(&UncountedError{Sequence: rec.Sequence, Err: err})
-		}
-	}
-	if err := a.Add(ctx, lambdaShard, records); err != nil {
+	if _, err := addAdapted(ctx, a, lambdaShard, event.Records, FromLambda); err != nil {
 		return failedFrom(err)
 	}
 	return events.DynamoDBEventResponse{}, nil

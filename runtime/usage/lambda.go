@@ -6,20 +6,17 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// FromLambda returns a record as Lambda hands it over. One that lacks an image is an error.
+// FromLambda returns a record as Lambda hands it over. One that lacks an image is an error, beside what it has.
 func FromLambda(r events.DynamoDBEventRecord) (runtime.Record, error) {
 	c := &r.Change
 	rec := runtime.Record{At: c.ApproximateCreationDateTime.Time, Sequence: c.SequenceNumber}
-	if err := checkImages(r.EventName, c.SequenceNumber, c.OldImage != nil, c.NewImage != nil); err != nil {
-		return rec, err
-	}
-	if r.EventName != inserted {
+	if r.EventName != inserted && c.OldImage != nil {
 		rec.Old = lambdaImage{c.OldImage}
 	}
-	if r.EventName != removed {
+	if r.EventName != removed && c.NewImage != nil {
 		rec.New = lambdaImage{c.NewImage}
 	}
-	return rec, nil
+	return rec, checkImages(r.EventName, rec)
 }
 
 // lambdaImage is an item as Lambda's event has it.

@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// FromStreams returns a record as GetRecords of DynamoDB Streams returns it. One that lacks an image is an error.
+// FromStreams returns a record as GetRecords of DynamoDB Streams returns it. One that lacks an image is an error,
+// beside what it has.
 func FromStreams(r types.Record) (runtime.Record, error) {
 	c := r.Dynamodb
 	if c == nil {
@@ -19,16 +20,13 @@ func FromStreams(r types.Record) (runtime.Record, error) {
 	}
 	rec := runtime.Record{At: aws.ToTime(c.ApproximateCreationDateTime), Sequence: aws.ToString(c.SequenceNumber)}
 	event := string(r.EventName)
-	if err := checkImages(event, rec.Sequence, c.OldImage != nil, c.NewImage != nil); err != nil {
-		return rec, err
-	}
-	if event != inserted {
+	if event != inserted && c.OldImage != nil {
 		rec.Old = streamImage{c.OldImage}
 	}
-	if event != removed {
+	if event != removed && c.NewImage != nil {
 		rec.New = streamImage{c.NewImage}
 	}
-	return rec, nil
+	return rec, checkImages(event, rec)
 }
 
 // streamImage is an item as the stream's client has it.

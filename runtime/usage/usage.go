@@ -5,7 +5,11 @@
 // The adapters keep what the service said: nothing is read again.
 package usage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/sluice-go/sluice/runtime"
+)
 
 // Names of what a write did, as streams have them.
 const (
@@ -16,20 +20,20 @@ const (
 
 // checkImages refuses a record that lacks an image: without the one before, all that a bucket ever consumed would be taken for
 // what this write did.
-func checkImages(event, sequence string, hasOld, hasNew bool) error {
+func checkImages(event string, rec runtime.Record) error {
 	var lacks string
 	switch {
 	case event != inserted && event != modified && event != removed:
-		return fmt.Errorf("sluice: stream record %s: event %q, want %s, %s or %s", sequence, event, inserted, modified, removed)
-	case event != removed && !hasNew:
+		return fmt.Errorf("sluice: stream record %s: event %q, want %s, %s or %s", rec.Sequence, event, inserted, modified, removed)
+	case event != removed && rec.New == nil:
 		lacks = "new"
-	case event != inserted && !hasOld:
+	case event != inserted && rec.Old == nil:
 		lacks = "old"
 	default:
 		return nil
 	}
 	return fmt.Errorf("sluice: stream record %s: %s without the %s image: give the table's stream NEW_AND_OLD_IMAGES, as `sluice table check` says",
-		sequence, event, lacks)
+		rec.Sequence, event, lacks)
 }
 
 // attributes are an item's, with values of any client.

@@ -14,17 +14,22 @@ import (
 // redis prints what the Redis store asks of a resource: the script for each length of chain. It imports nothing.
 func redis(f *file, r *model.Resource) {
 	var written []string
-	var choices []jen.Code
+	var names, choices []jen.Code
 	for _, s := range lua.Scripts(r) {
 		if s.Text == "" {
 			continue
 		}
 		f.decl("", jen.Const().Id(s.Name).Op("=").Add(raw(s.Text+"\n")))
 		written = append(written, strconv.Itoa(s.Chain))
+		names = append(names, jen.Id(s.Name))
 		choices = append(choices, jen.Case(jen.Lit(s.Chain)).Block(jen.Return(jen.Id(s.Name))))
 	}
 	f.decl(scriptDoc(r, written), jen.Func().Params(jen.Id(r.Definition)).Id("Script").Params(jen.Id("chain").Int()).String().BlockFunc(func(g *jen.Group) {
-		if len(choices) > 0 {
+		switch len(choices) {
+		case 0:
+		case 1:
+			g.If(jen.Id("chain").Op("==").Lit(1)).Block(jen.Return(names[0]))
+		default:
 			g.Switch(jen.Id("chain")).Block(choices...)
 		}
 		g.Return(jen.Lit(""))

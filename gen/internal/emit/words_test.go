@@ -2,6 +2,7 @@ package emit
 
 import (
 	"go/format"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,18 +75,22 @@ func TestStores(t *testing.T) {
 			Charged: []schema.Charged{{Limits: []schema.Numbers{n}, PerCall: []int64{1}}}, Cascade: "atomic", OnUnavailable: "allow",
 		}},
 	}
-	for _, stores := range [][]string{{"dynamodb"}, nil} {
+	s.Resources[0].Removed = []string{"old"}
+	for _, stores := range [][]string{{"dynamodb"}, {"redis"}, {"redis", "dynamodb"}} {
 		s.Stores = stores
 		files, err := Files(model.Of(s, "limits.yaml"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := false
-		for _, f := range files {
-			found = found || strings.Contains(string(f.Data), codecPath)
-		}
-		if found != (stores != nil) {
-			t.Errorf("stores %v: code for DynamoDB: %t", stores, found)
+		for store, signs := range map[string][]string{
+			"dynamodb": {codecPath, "Bucket struct", "ExtractDeltas", "b_rps"}, "redis": {"redis.call", ") Script("},
+		} {
+			for _, sign := range signs {
+				found := slices.ContainsFunc(files, func(f File) bool { return strings.Contains(string(f.Data), sign) })
+				if found != slices.Contains(stores, store) {
+					t.Errorf("stores %v: there is %s, of %s: %t", stores, sign, store, found)
+				}
+			}
 		}
 	}
 }

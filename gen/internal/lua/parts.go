@@ -101,7 +101,7 @@ func (w *writer) write(k key) {
 	w.folded("  ", fmt.Sprintf("call('HSET', KEYS[%d], 'tokens', %s,", k.number, stored), fmt.Sprintf("'lastRefill', %s)", since))
 	w.folded("  ", fmt.Sprintf("local seconds = ceil((%s", k.local("burst")), fmt.Sprintf("- (%s < 0 and %s or 0))", tokens, tokens),
 		fmt.Sprintf("/ %s / 1000 - 1e-6)", k.local("rate")))
-	w.line("  call('EXPIRE', KEYS[%d], seconds > 1 and 2 * seconds or 2)", k.number)
+	w.line("  call('EXPIRE', KEYS[%d], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)", k.number)
 	w.line("end")
 	w.line("reply[%d] = floor((%s + 1e-9) * 1000)", 1+k.number, tokens)
 }
@@ -114,8 +114,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do`)

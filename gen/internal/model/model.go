@@ -25,6 +25,18 @@ type Package struct {
 	Resources []*Resource // in schema order
 }
 
+// Stores returns the names of the stores that code is wanted for.
+func (p *Package) Stores() []string {
+	var names []string
+	if p.DynamoDB {
+		names = append(names, "DynamoDB")
+	}
+	if p.Redis {
+		names = append(names, "Redis")
+	}
+	return names
+}
+
 // Kind is a kind of entity.
 type Kind struct {
 	Name, Doc string

@@ -1,4 +1,5 @@
-// Package review writes what reviewers of a changed schema read: the expressions as DynamoDB runs them, and what they cost.
+// Package review writes what reviewers of a changed schema read: the expressions as DynamoDB runs them, the scripts
+// as Redis does, and what they cost.
 //
 // What it says of a resource depends on that resource alone, with one fact in a line, so that a diff shows what changed.
 package review
@@ -30,21 +31,40 @@ const typicalID = 36
 // Document returns the document of p, as Markdown.
 func Document(p *model.Package) []byte {
 	top, body := &markdown{}, &markdown{}
-	title := "What runs on DynamoDB"
+	title := "What runs on " + words.List(p.Stores(), "and")
 	top.print("%s\n<!-- source: %s -->\n", Header, p.Source)
 	top.heading(1, title)
-	top.print("\nWhat calls under the limits of `%s` write to the table, what guards it, and what it costs. Generated, for review:\n"+
-		"the diff of this file is what a change of the schema changes there.\n\n", p.Source)
+	top.print("\n%s\n\n", opening(p))
 
 	body.slug(title)
-	contents(top, "How to read this", body.heading(2, "How to read this"))
-	body.print("\n%s", reading)
-	meanings(body)
+	if p.DynamoDB {
+		contents(top, "How to read this", body.heading(2, "How to read this"))
+		body.print("\n%s", reading)
+		meanings(body)
+	}
+	if p.Redis {
+		contents(top, "How to read the scripts", body.heading(2, "How to read the scripts"))
+		body.print("\n%s", scriptsReading)
+		scriptMeanings(body)
+	}
 	for _, r := range p.Resources {
 		contents(top, "`"+r.Name+"`", body.heading(2, "`"+r.Name+"`"))
-		resource(body, r)
+		resource(body, p, r)
 	}
 	return []byte(top.text.String() + body.text.String())
+}
+
+// opening says what the document is.
+func opening(p *model.Package) string {
+	does := "write to the table"
+	switch {
+	case !p.DynamoDB:
+		does = "run on Redis"
+	case p.Redis:
+		does = "write to the table, or run on Redis"
+	}
+	return fmt.Sprintf("What calls under the limits of `%s` %s, what guards it, and what it costs. Generated, for review:\n"+
+		"the diff of this file is what a change of the schema changes there.", p.Source, does)
 }
 
 // contents prints a line of the table of contents.
@@ -66,14 +86,24 @@ more limits as large as its largest, every write of it costs a unit more. A buck
 }
 
 // resource prints what there is to say of one resource.
-func resource(m *markdown, r *model.Resource) {
+func resource(m *markdown, p *model.Package, r *model.Resource) {
 	if r.Doc != "" {
 		m.print("\n")
 		for line := range strings.Lines(r.Doc) {
 			m.print("%s\n", strings.TrimRight("> "+line, " \n"))
 		}
 	}
-	limits(m, r)
+	limits(m, p, r)
+	if p.DynamoDB {
+		dynamoDB(m, r)
+	}
+	if p.Redis {
+		redis(m, r)
+	}
+}
+
+// dynamoDB prints what calls on one resource cost on DynamoDB, and its expressions.
+func dynamoDB(m *markdown, r *model.Resource) {
 	costs(m, r)
 	sizes(m, r)
 	m.heading(3, "Expressions")
@@ -91,7 +121,7 @@ func resource(m *markdown, r *model.Resource) {
 }
 
 // limits says each limit in words, kind by kind.
-func limits(m *markdown, r *model.Resource) {
+func limits(m *markdown, p *model.Package, r *model.Resource) {
 	m.heading(3, "Limits")
 	m.table("bucket of", "limit", "allows")
 	for _, c := range r.Charged {
@@ -99,9 +129,10 @@ func limits(m *markdown, r *model.Resource) {
 			m.row(c.Kind.Name, "`"+l.Name+"`", limit(c.Numbers[i]))
 		}
 	}
-	if len(r.Removed) > 0 {
-		m.print("\n")
+	if len(r.Removed) == 0 || !p.DynamoDB {
+		return // a hash that nothing writes expires by itself
 	}
+	m.print("\n")
 	for _, a := range r.Removed {
 		m.print("- `%s` is removed: reshape drops what buckets still hold of it.\n", a.Limit)
 	}

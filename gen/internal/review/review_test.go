@@ -13,7 +13,7 @@ import (
 
 // resources is a package with resources of these names.
 func resources(names ...string) *model.Package {
-	p := &model.Package{Source: "limits.yaml"}
+	p := &model.Package{Source: "limits.yaml", DynamoDB: true}
 	for _, name := range names {
 		r, c := bucketOf(1, 3)
 		r.Name, r.Charged = name, []*model.Charged{c}

@@ -73,7 +73,7 @@ func validate(t tester, s *jsonschema.Schema, src []byte) error {
 // TestJSONSchema validates the demonstration's limits.yaml, and as a negative control what an editor should mark.
 func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
-	for _, name := range []string{"demo", "out_good", "breaking_good"} {
+	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}

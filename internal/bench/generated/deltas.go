@@ -48,6 +48,15 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 		return rec.Deltas(
 			runtime.Counter{Limit: SharedRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
+	case Swift:
+		return rec.Deltas(
+			runtime.Counter{Limit: SwiftRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+		)
+	case SwiftPair:
+		return rec.Deltas(
+			runtime.Counter{Limit: SwiftPairRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			runtime.Counter{Limit: SwiftPairTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
+		)
 	case "":
 		return nil, nil
 	}

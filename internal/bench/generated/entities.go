@@ -68,11 +68,13 @@ func (u User) Chain(dst []runtime.Link) []runtime.Link {
 func (Project) entity() {}
 func (User) entity()    {}
 
-func (Project) hot()     {}
-func (Project) scarce()  {}
-func (Project) drained() {}
-func (Project) chained() {}
-func (Project) shared()  {}
+func (Project) hot()       {}
+func (Project) scarce()    {}
+func (Project) drained()   {}
+func (Project) chained()   {}
+func (Project) shared()    {}
+func (Project) swift()     {}
+func (Project) swiftPair() {}
 
 func (User) two()     {}
 func (User) ten()     {}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -156,6 +157,15 @@ func TestShared(t *testing.T) {
 		} {
 			if n := testing.AllocsPerRun(100, p.use); n > p.most {
 				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
+			}
+		}
+	})
+
+	t.Run("scripts", func(t *testing.T) {
+		for chain, keys := range []int{0, 1, 2, 0} {
+			text := shared{}.Script(chain)
+			if n := strings.Count(text, "call('HMGET', KEYS["); n != keys {
+				t.Errorf("the script for a chain of %d reads %d hashes, want %d:\n%s", chain, n, keys, text)
 			}
 		}
 	})

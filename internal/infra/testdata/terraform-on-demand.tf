@@ -280,13 +280,6 @@ resource "aws_iam_policy" "aggregator" {
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = [
-      # The description names the stream.
-      {
-        Sid      = "Find"
-        Effect   = "Allow"
-        Action   = ["dynamodb:DescribeTable"]
-        Resource = aws_dynamodb_table.sluice.arn
-      },
       # Each change of a bucket, with both images.
       {
         Sid      = "Stream"
@@ -294,21 +287,31 @@ resource "aws_iam_policy" "aggregator" {
         Action   = ["dynamodb:DescribeStream", "dynamodb:GetShardIterator", "dynamodb:GetRecords"]
         Resource = "${aws_dynamodb_table.sluice.arn}/stream/*"
       },
-      # For a Lambda function that the stream calls; it shows names alone, and can be allowed for all streams only.
+      # The table's streams; a Lambda function on one needs it too. It shows names alone, and can be allowed for all streams only.
       {
         Sid      = "ListStreams"
         Effect   = "Allow"
         Action   = ["dynamodb:ListStreams"]
         Resource = "*"
       },
-      # Windows of usage, and the stream's positions.
+      # What was used.
       {
-        Sid      = "Usage"
+        Sid      = "Windows"
         Effect   = "Allow"
-        Action   = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+        Action   = ["dynamodb:UpdateItem"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*"] }
+        }
+      },
+      # How far sluice aggregate has read; a Lambda function's are Lambda's affair.
+      {
+        Sid      = "Positions"
+        Effect   = "Allow"
+        Action   = ["dynamodb:Query", "dynamodb:PutItem"]
+        Resource = aws_dynamodb_table.sluice.arn
+        Condition = {
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["SYSTEM#"] }
         }
       },
     ]

@@ -44,7 +44,7 @@ if rpm_tokens ~= rpm_before then
   if now > rpm_since then rpm_since = now end
   call('HSET', KEYS[1], 'tokens', rpm_stored, 'lastRefill', rpm_since)
   local seconds = ceil((rpm_burst - (rpm_tokens < 0 and rpm_tokens or 0)) / rpm_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rpm_tokens + 1e-9) * 1000)
 
@@ -53,8 +53,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do
@@ -67,8 +68,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on alone that charge so many buckets, 1, and "" for
 // others.
 func (alone) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return aloneScript1
 	}
 	return ""

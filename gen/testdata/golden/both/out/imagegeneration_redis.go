@@ -77,7 +77,7 @@ if requests_per_minute_of_everybody_tokens ~= requests_per_minute_of_everybody_b
   local seconds = ceil((requests_per_minute_of_everybody_burst
     - (requests_per_minute_of_everybody_tokens < 0 and requests_per_minute_of_everybody_tokens or 0))
     / requests_per_minute_of_everybody_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((requests_per_minute_of_everybody_tokens + 1e-9) * 1000)
 
@@ -89,7 +89,7 @@ if tokens_per_minute_of_every_model_tokens ~= tokens_per_minute_of_every_model_b
   local seconds = ceil((tokens_per_minute_of_every_model_burst
     - (tokens_per_minute_of_every_model_tokens < 0 and tokens_per_minute_of_every_model_tokens or 0))
     / tokens_per_minute_of_every_model_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[2], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tokens_per_minute_of_every_model_tokens + 1e-9) * 1000)
 
@@ -98,8 +98,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do
@@ -229,7 +230,7 @@ if requests_per_minute_of_everybody_tokens1 ~= requests_per_minute_of_everybody_
   local seconds = ceil((requests_per_minute_of_everybody_burst1
     - (requests_per_minute_of_everybody_tokens1 < 0 and requests_per_minute_of_everybody_tokens1 or 0))
     / requests_per_minute_of_everybody_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((requests_per_minute_of_everybody_tokens1 + 1e-9) * 1000)
 
@@ -241,7 +242,7 @@ if tokens_per_minute_of_every_model_tokens1 ~= tokens_per_minute_of_every_model_
   local seconds = ceil((tokens_per_minute_of_every_model_burst1
     - (tokens_per_minute_of_every_model_tokens1 < 0 and tokens_per_minute_of_every_model_tokens1 or 0))
     / tokens_per_minute_of_every_model_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[2], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tokens_per_minute_of_every_model_tokens1 + 1e-9) * 1000)
 
@@ -253,7 +254,7 @@ if requests_per_minute_of_everybody_tokens2 ~= requests_per_minute_of_everybody_
   local seconds = ceil((requests_per_minute_of_everybody_burst2
     - (requests_per_minute_of_everybody_tokens2 < 0 and requests_per_minute_of_everybody_tokens2 or 0))
     / requests_per_minute_of_everybody_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[3], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((requests_per_minute_of_everybody_tokens2 + 1e-9) * 1000)
 
@@ -265,7 +266,7 @@ if tokens_per_minute_of_every_model_tokens2 ~= tokens_per_minute_of_every_model_
   local seconds = ceil((tokens_per_minute_of_every_model_burst2
     - (tokens_per_minute_of_every_model_tokens2 < 0 and tokens_per_minute_of_every_model_tokens2 or 0))
     / tokens_per_minute_of_every_model_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[4], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((tokens_per_minute_of_every_model_tokens2 + 1e-9) * 1000)
 
@@ -274,8 +275,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do
@@ -451,7 +453,7 @@ if requests_per_minute_of_everybody_tokens1 ~= requests_per_minute_of_everybody_
   local seconds = ceil((requests_per_minute_of_everybody_burst1
     - (requests_per_minute_of_everybody_tokens1 < 0 and requests_per_minute_of_everybody_tokens1 or 0))
     / requests_per_minute_of_everybody_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((requests_per_minute_of_everybody_tokens1 + 1e-9) * 1000)
 
@@ -463,7 +465,7 @@ if tokens_per_minute_of_every_model_tokens1 ~= tokens_per_minute_of_every_model_
   local seconds = ceil((tokens_per_minute_of_every_model_burst1
     - (tokens_per_minute_of_every_model_tokens1 < 0 and tokens_per_minute_of_every_model_tokens1 or 0))
     / tokens_per_minute_of_every_model_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[2], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tokens_per_minute_of_every_model_tokens1 + 1e-9) * 1000)
 
@@ -475,7 +477,7 @@ if requests_per_minute_of_everybody_tokens2 ~= requests_per_minute_of_everybody_
   local seconds = ceil((requests_per_minute_of_everybody_burst2
     - (requests_per_minute_of_everybody_tokens2 < 0 and requests_per_minute_of_everybody_tokens2 or 0))
     / requests_per_minute_of_everybody_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[3], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((requests_per_minute_of_everybody_tokens2 + 1e-9) * 1000)
 
@@ -487,7 +489,7 @@ if tokens_per_minute_of_every_model_tokens2 ~= tokens_per_minute_of_every_model_
   local seconds = ceil((tokens_per_minute_of_every_model_burst2
     - (tokens_per_minute_of_every_model_tokens2 < 0 and tokens_per_minute_of_every_model_tokens2 or 0))
     / tokens_per_minute_of_every_model_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[4], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((tokens_per_minute_of_every_model_tokens2 + 1e-9) * 1000)
 
@@ -499,7 +501,7 @@ if requests_per_minute_of_everybody_tokens3 ~= requests_per_minute_of_everybody_
   local seconds = ceil((requests_per_minute_of_everybody_burst3
     - (requests_per_minute_of_everybody_tokens3 < 0 and requests_per_minute_of_everybody_tokens3 or 0))
     / requests_per_minute_of_everybody_rate3 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[5], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((requests_per_minute_of_everybody_tokens3 + 1e-9) * 1000)
 
@@ -511,7 +513,7 @@ if tokens_per_minute_of_every_model_tokens3 ~= tokens_per_minute_of_every_model_
   local seconds = ceil((tokens_per_minute_of_every_model_burst3
     - (tokens_per_minute_of_every_model_tokens3 < 0 and tokens_per_minute_of_every_model_tokens3 or 0))
     / tokens_per_minute_of_every_model_rate3 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[6], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[6], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[7] = floor((tokens_per_minute_of_every_model_tokens3 + 1e-9) * 1000)
 
@@ -520,8 +522,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do

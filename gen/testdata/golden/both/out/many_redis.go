@@ -188,7 +188,7 @@ if l1_tokens ~= l1_before then
   if now > l1_since then l1_since = now end
   call('HSET', KEYS[1], 'tokens', l1_stored, 'lastRefill', l1_since)
   local seconds = ceil((l1_burst - (l1_tokens < 0 and l1_tokens or 0)) / l1_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((l1_tokens + 1e-9) * 1000)
 
@@ -197,7 +197,7 @@ if l2_tokens ~= l2_before then
   if now > l2_since then l2_since = now end
   call('HSET', KEYS[2], 'tokens', l2_stored, 'lastRefill', l2_since)
   local seconds = ceil((l2_burst - (l2_tokens < 0 and l2_tokens or 0)) / l2_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[2], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((l2_tokens + 1e-9) * 1000)
 
@@ -206,7 +206,7 @@ if l3_tokens ~= l3_before then
   if now > l3_since then l3_since = now end
   call('HSET', KEYS[3], 'tokens', l3_stored, 'lastRefill', l3_since)
   local seconds = ceil((l3_burst - (l3_tokens < 0 and l3_tokens or 0)) / l3_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[3], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((l3_tokens + 1e-9) * 1000)
 
@@ -215,7 +215,7 @@ if l4_tokens ~= l4_before then
   if now > l4_since then l4_since = now end
   call('HSET', KEYS[4], 'tokens', l4_stored, 'lastRefill', l4_since)
   local seconds = ceil((l4_burst - (l4_tokens < 0 and l4_tokens or 0)) / l4_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[4], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((l4_tokens + 1e-9) * 1000)
 
@@ -224,7 +224,7 @@ if l5_tokens ~= l5_before then
   if now > l5_since then l5_since = now end
   call('HSET', KEYS[5], 'tokens', l5_stored, 'lastRefill', l5_since)
   local seconds = ceil((l5_burst - (l5_tokens < 0 and l5_tokens or 0)) / l5_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[5], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((l5_tokens + 1e-9) * 1000)
 
@@ -233,7 +233,7 @@ if l6_tokens ~= l6_before then
   if now > l6_since then l6_since = now end
   call('HSET', KEYS[6], 'tokens', l6_stored, 'lastRefill', l6_since)
   local seconds = ceil((l6_burst - (l6_tokens < 0 and l6_tokens or 0)) / l6_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[6], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[6], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[7] = floor((l6_tokens + 1e-9) * 1000)
 
@@ -242,7 +242,7 @@ if l7_tokens ~= l7_before then
   if now > l7_since then l7_since = now end
   call('HSET', KEYS[7], 'tokens', l7_stored, 'lastRefill', l7_since)
   local seconds = ceil((l7_burst - (l7_tokens < 0 and l7_tokens or 0)) / l7_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[7], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[7], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[8] = floor((l7_tokens + 1e-9) * 1000)
 
@@ -251,7 +251,7 @@ if l8_tokens ~= l8_before then
   if now > l8_since then l8_since = now end
   call('HSET', KEYS[8], 'tokens', l8_stored, 'lastRefill', l8_since)
   local seconds = ceil((l8_burst - (l8_tokens < 0 and l8_tokens or 0)) / l8_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[8], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[8], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[9] = floor((l8_tokens + 1e-9) * 1000)
 
@@ -260,7 +260,7 @@ if l9_tokens ~= l9_before then
   if now > l9_since then l9_since = now end
   call('HSET', KEYS[9], 'tokens', l9_stored, 'lastRefill', l9_since)
   local seconds = ceil((l9_burst - (l9_tokens < 0 and l9_tokens or 0)) / l9_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[9], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[9], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[10] = floor((l9_tokens + 1e-9) * 1000)
 
@@ -269,7 +269,7 @@ if l10_tokens ~= l10_before then
   if now > l10_since then l10_since = now end
   call('HSET', KEYS[10], 'tokens', l10_stored, 'lastRefill', l10_since)
   local seconds = ceil((l10_burst - (l10_tokens < 0 and l10_tokens or 0)) / l10_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[10], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[10], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[11] = floor((l10_tokens + 1e-9) * 1000)
 
@@ -278,7 +278,7 @@ if l11_tokens ~= l11_before then
   if now > l11_since then l11_since = now end
   call('HSET', KEYS[11], 'tokens', l11_stored, 'lastRefill', l11_since)
   local seconds = ceil((l11_burst - (l11_tokens < 0 and l11_tokens or 0)) / l11_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[11], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[11], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[12] = floor((l11_tokens + 1e-9) * 1000)
 
@@ -287,7 +287,7 @@ if l12_tokens ~= l12_before then
   if now > l12_since then l12_since = now end
   call('HSET', KEYS[12], 'tokens', l12_stored, 'lastRefill', l12_since)
   local seconds = ceil((l12_burst - (l12_tokens < 0 and l12_tokens or 0)) / l12_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[12], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[12], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[13] = floor((l12_tokens + 1e-9) * 1000)
 
@@ -296,7 +296,7 @@ if l13_tokens ~= l13_before then
   if now > l13_since then l13_since = now end
   call('HSET', KEYS[13], 'tokens', l13_stored, 'lastRefill', l13_since)
   local seconds = ceil((l13_burst - (l13_tokens < 0 and l13_tokens or 0)) / l13_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[13], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[13], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[14] = floor((l13_tokens + 1e-9) * 1000)
 
@@ -305,8 +305,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do
@@ -331,8 +332,7 @@ return reply
 // Script implements redisstore.Scripter: what Redis runs for calls on many that charge so many buckets, 1, and "" for
 // others: longer chains have more than the 24 keys that are written out, and the store loops over them.
 func (many) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return manyScript1
 	}
 	return ""

@@ -80,7 +80,7 @@ if end_tokens ~= end_before then
   if now > end_since then end_since = now end
   call('HSET', KEYS[1], 'tokens', end_stored, 'lastRefill', end_since)
   local seconds = ceil((end_burst - (end_tokens < 0 and end_tokens or 0)) / end_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((end_tokens + 1e-9) * 1000)
 
@@ -91,7 +91,7 @@ if end_burst_tokens ~= end_burst_before then
   local seconds = ceil((end_burst_burst
     - (end_burst_tokens < 0 and end_burst_tokens or 0))
     / end_burst_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[2], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((end_burst_tokens + 1e-9) * 1000)
 
@@ -100,7 +100,7 @@ if now_tokens ~= now_before then
   if now > now_since then now_since = now end
   call('HSET', KEYS[3], 'tokens', now_stored, 'lastRefill', now_since)
   local seconds = ceil((now_burst - (now_tokens < 0 and now_tokens or 0)) / now_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[3], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((now_tokens + 1e-9) * 1000)
 
@@ -109,7 +109,7 @@ if a__tokens ~= a__before then
   if now > a__since then a__since = now end
   call('HSET', KEYS[4], 'tokens', a__stored, 'lastRefill', a__since)
   local seconds = ceil((a__burst - (a__tokens < 0 and a__tokens or 0)) / a__rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[4], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((a__tokens + 1e-9) * 1000)
 
@@ -118,8 +118,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do
@@ -262,7 +263,7 @@ if end_tokens1 ~= end_before1 then
   if now > end_since1 then end_since1 = now end
   call('HSET', KEYS[1], 'tokens', end_stored1, 'lastRefill', end_since1)
   local seconds = ceil((end_burst1 - (end_tokens1 < 0 and end_tokens1 or 0)) / end_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((end_tokens1 + 1e-9) * 1000)
 
@@ -273,7 +274,7 @@ if end_burst_tokens1 ~= end_burst_before1 then
   local seconds = ceil((end_burst_burst1
     - (end_burst_tokens1 < 0 and end_burst_tokens1 or 0))
     / end_burst_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[2], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((end_burst_tokens1 + 1e-9) * 1000)
 
@@ -282,7 +283,7 @@ if now_tokens1 ~= now_before1 then
   if now > now_since1 then now_since1 = now end
   call('HSET', KEYS[3], 'tokens', now_stored1, 'lastRefill', now_since1)
   local seconds = ceil((now_burst1 - (now_tokens1 < 0 and now_tokens1 or 0)) / now_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[3], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((now_tokens1 + 1e-9) * 1000)
 
@@ -291,7 +292,7 @@ if a__tokens1 ~= a__before1 then
   if now > a__since1 then a__since1 = now end
   call('HSET', KEYS[4], 'tokens', a__stored1, 'lastRefill', a__since1)
   local seconds = ceil((a__burst1 - (a__tokens1 < 0 and a__tokens1 or 0)) / a__rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[4], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((a__tokens1 + 1e-9) * 1000)
 
@@ -300,7 +301,7 @@ if end_tokens2 ~= end_before2 then
   if now > end_since2 then end_since2 = now end
   call('HSET', KEYS[5], 'tokens', end_stored2, 'lastRefill', end_since2)
   local seconds = ceil((end_burst2 - (end_tokens2 < 0 and end_tokens2 or 0)) / end_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[5], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((end_tokens2 + 1e-9) * 1000)
 
@@ -311,7 +312,7 @@ if end_burst_tokens2 ~= end_burst_before2 then
   local seconds = ceil((end_burst_burst2
     - (end_burst_tokens2 < 0 and end_burst_tokens2 or 0))
     / end_burst_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[6], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[6], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[7] = floor((end_burst_tokens2 + 1e-9) * 1000)
 
@@ -320,7 +321,7 @@ if now_tokens2 ~= now_before2 then
   if now > now_since2 then now_since2 = now end
   call('HSET', KEYS[7], 'tokens', now_stored2, 'lastRefill', now_since2)
   local seconds = ceil((now_burst2 - (now_tokens2 < 0 and now_tokens2 or 0)) / now_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[7], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[7], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[8] = floor((now_tokens2 + 1e-9) * 1000)
 
@@ -329,7 +330,7 @@ if a__tokens2 ~= a__before2 then
   if now > a__since2 then a__since2 = now end
   call('HSET', KEYS[8], 'tokens', a__stored2, 'lastRefill', a__since2)
   local seconds = ceil((a__burst2 - (a__tokens2 < 0 and a__tokens2 or 0)) / a__rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[8], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[8], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[9] = floor((a__tokens2 + 1e-9) * 1000)
 
@@ -338,8 +339,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do

@@ -44,7 +44,7 @@ if rps_tokens ~= rps_before then
   if now > rps_since then rps_since = now end
   call('HSET', KEYS[1], 'tokens', rps_stored, 'lastRefill', rps_since)
   local seconds = ceil((rps_burst - (rps_tokens < 0 and rps_tokens or 0)) / rps_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rps_tokens + 1e-9) * 1000)
 
@@ -53,8 +53,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do
@@ -118,7 +119,7 @@ if rps_tokens1 ~= rps_before1 then
   if now > rps_since1 then rps_since1 = now end
   call('HSET', KEYS[1], 'tokens', rps_stored1, 'lastRefill', rps_since1)
   local seconds = ceil((rps_burst1 - (rps_tokens1 < 0 and rps_tokens1 or 0)) / rps_rate1 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rps_tokens1 + 1e-9) * 1000)
 
@@ -127,7 +128,7 @@ if rps_tokens2 ~= rps_before2 then
   if now > rps_since2 then rps_since2 = now end
   call('HSET', KEYS[2], 'tokens', rps_stored2, 'lastRefill', rps_since2)
   local seconds = ceil((rps_burst2 - (rps_tokens2 < 0 and rps_tokens2 or 0)) / rps_rate2 / 1000 - 1e-6)
-  call('EXPIRE', KEYS[2], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((rps_tokens2 + 1e-9) * 1000)
 
@@ -136,8 +137,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do

@@ -8,10 +8,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Names of resource jobs and its limits, as in DeniedError.Limit and on dashboards.
+// Names of resource jobs-that-run-in-the-background-and-are-named-as-long-as-may-be and its limits, as in
+// DeniedError.Limit and on dashboards.
 const (
-	// Jobs is resource jobs.
-	Jobs = "jobs"
+	// Jobs is resource jobs-that-run-in-the-background-and-are-named-as-long-as-may-be.
+	Jobs = "jobs-that-run-in-the-background-and-are-named-as-long-as-may-be"
 	// JobsRPD is limit rpd.
 	JobsRPD = "rpd"
 )
@@ -25,13 +26,14 @@ type (
 	JobsLease = runtime.Lease[JobsCost]
 )
 
-// JobsEntity is who may be charged for jobs: an Org.
+// JobsEntity is who may be charged for jobs-that-run-in-the-background-and-are-named-as-long-as-may-be: an Org.
 type JobsEntity interface {
 	Entity
 	jobs()
 }
 
-// JobsCost is what one call takes from each limit of jobs, in whole tokens. A bucket holds:
+// JobsCost is what one call takes from each limit of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be,
+// in whole tokens. A bucket holds:
 //
 //   - Org: rpd 100 per day, burst 150
 type JobsCost struct {
@@ -40,7 +42,8 @@ type JobsCost struct {
 	RPD int64
 }
 
-// JobsLimits overrides limits of jobs; nil fields inherit. For 200 tokens per minute:
+// JobsLimits overrides limits of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be; nil fields inherit.
+// For 200 tokens per minute:
 //
 //	redis.JobsLimits{RPD: new(bucket.Per(200, time.Minute))}
 type JobsLimits struct {

@@ -4,7 +4,7 @@
 package redis
 
 const jobsScript1 = `
--- Charges calls on jobs to one bucket, each all or none.
+-- Charges calls on jobs-that-run-in-the-background-and-are-named-as-long-as-may-be to one bucket, each all or none.
 --
 -- KEYS   a hash: tokens, which were there at lastRefill, in ms; one that is missing is full
 -- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
@@ -44,7 +44,7 @@ if rpd_tokens ~= rpd_before then
   if now > rpd_since then rpd_since = now end
   call('HSET', KEYS[1], 'tokens', rpd_stored, 'lastRefill', rpd_since)
   local seconds = ceil((rpd_burst - (rpd_tokens < 0 and rpd_tokens or 0)) / rpd_rate / 1000 - 1e-6)
-  call('EXPIRE', KEYS[1], seconds > 1 and 2 * seconds or 2)
+  call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rpd_tokens + 1e-9) * 1000)
 
@@ -53,8 +53,9 @@ if refused then
     if cost == 0 then return 0 end
     local ms = ceil((cost - 1e-9 - stored) / rate) + since - now
     if ms < 1 then ms = 1 end
+    if ms > 1e14 then ms = 1e14 end
     -- By the very sum that the next call will see, so that rounding refuses nobody who waited.
-    while stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
+    while ms < 1e14 and stored + (now + ms - since) * rate + 1e-9 < cost do ms = ms + 1 end
     return ms
   end
   for _, at in ipairs(refused) do
@@ -64,11 +65,10 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: what Redis runs for calls on jobs that charge so many buckets, 1, and "" for
-// others.
+// Script implements redisstore.Scripter: what Redis runs for calls on
+// jobs-that-run-in-the-background-and-are-named-as-long-as-may-be that charge so many buckets, 1, and "" for others.
 func (jobs) Script(chain int) string {
-	switch chain {
-	case 1:
+	if chain == 1 {
 		return jobsScript1
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// TestJobs holds the code of jobs against itself.
+// TestJobs holds the code of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be against itself.
 func TestJobs(t *testing.T) {
 
 	t.Run("vectors", func(t *testing.T) {

@@ -1,0 +1,95 @@
+package review
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen/internal/lua"
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
+)
+
+// scriptsReading explains what the scripts of all resources have in common.
+//
+//go:embed scripts.md
+var scriptsReading string
+
+// keyBytes is what Redis takes for a hash beside its key's text: measured on redis-server 7.0.15, 64 bits, as the growth of
+// used_memory over 131,072 hashes with balances of 17 digits that expire.
+const keyBytes = 160
+
+// textBytes is what Redis keeps around a text: its length, its room, what kind it is, and a zero behind.
+const textBytes = 4
+
+// scriptMeanings explains the tables that follow.
+func scriptMeanings(m *markdown) {
+	m.print(`
+Commands are those that one call makes Redis run inside its script, at most: each hash is read, and those whose balance changes
+are written and expire anew. Each call, settle and release is one `+"`EVALSHA`"+`, and one round trip. Bytes of memory are those of
+redis-server 7.0.15, measured by `+"`used_memory`"+`, for all hashes of a bucket under the default prefix, with ids of %d bytes.
+`, typicalID)
+}
+
+// redis prints what there is to say of one resource's hashes and scripts.
+func redis(m *markdown, r *model.Resource) {
+	m.heading(3, "Redis")
+	m.table("bucket of", "limit", "expires, if idle, after:")
+	for _, c := range r.Charged {
+		for i, l := range r.Limits {
+			m.row(c.Kind.Name, "`"+l.Name+"`", words.Digits(life(c.Numbers[i]), ",")+" s")
+		}
+	}
+	m.table("calls for", "keys:", "commands, if admitted:", "if denied:", "its own bucket's bytes:")
+	for _, c := range r.Charged {
+		chain := chainOf(r, c)
+		kinds := make([]string, len(chain))
+		for i, b := range chain {
+			kinds[i] = b.Kind.Name
+		}
+		keys := len(chain) * len(r.Limits)
+		number := func(n int) string { return words.Digits(int64(n), ",") }
+		m.row(words.List(kinds, "and"), number(keys), number(1+3*keys), number(1+keys), number(memory(r, c)))
+	}
+	for _, s := range lua.Scripts(r) {
+		buckets := "one bucket"
+		if s.Chain > 1 {
+			buckets = fmt.Sprintf("%d buckets", s.Chain)
+		}
+		if s.Text == "" {
+			m.print("\nFor **%s**, %d keys, there is no script: `any.lua` serves them.\n", buckets, s.Keys)
+			continue
+		}
+		m.print("\nFor **%s** (%s bytes):\n\n```lua\n%s\n```\n", buckets, words.Digits(int64(len(s.Text)), ","), strings.TrimPrefix(s.Text, "\n"))
+	}
+}
+
+// life is after how many seconds the hash of a limit expires: twice the time that fills it.
+func life(n schema.Numbers) int64 {
+	const ms = 1000
+	rate := float64(n.Refill) / float64(n.Period.Milliseconds())
+	return 2 * int64(max(1, math.Ceil(float64(n.Burst)/rate/ms-1e-6)))
+}
+
+// memory is how many bytes the hashes of the bucket that an entity of kind c has for r take.
+func memory(r *model.Resource, c *model.Charged) int {
+	chain := chainOf(r, c)
+	root, bytes := chain[len(chain)-1], 0
+	for _, l := range r.Limits {
+		key := "sluice:" + r.Name + ":" + l.Name + ":{" + root.Kind.Prefix + "}#" + c.Kind.Prefix
+		bytes += keyBytes + allocated(len(key)+2*typicalID+textBytes)
+	}
+	return bytes
+}
+
+// allocated is what jemalloc takes for so many bytes: multiples of 16 up to 128, then four steps to each power of two.
+func allocated(bytes int) int {
+	step := 16
+	if bytes > 128 {
+		step = 1 << (bits.Len(uint(bytes-1)) - 3)
+	}
+	return (bytes + step - 1) / step * step
+}

@@ -1,0 +1,88 @@
+package review
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/gen/internal/lua"
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// scripted is a resource with scripts for chains of one and two buckets.
+func scripted() *model.Resource {
+	r := resources("api").Resources[0]
+	r.Scripts = []string{"apiScript1", "apiScript2"}
+	return r
+}
+
+// TestScriptsExplained: what the document explains stands in every script, and the number of keys is that of scripts.
+func TestScriptsExplained(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(scriptsReading, -1)
+	if len(rows) < 10 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	numbered := regexp.MustCompile(`(_[a-z]+)\d\b`)
+	for _, s := range lua.Scripts(scripted()) {
+		text := numbered.ReplaceAllString(s.Text, "$1")
+		for _, row := range rows {
+			if part := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(row[1]), "…", "[a-z0-9_]+")); !part.MatchString(text) {
+				t.Errorf("there is no %s in\n%s", row[1], s.Text)
+			}
+		}
+	}
+	if !strings.Contains(scriptsReading, fmt.Sprintf("more than %d keys", lua.MaxKeys)) {
+		t.Errorf("the document does not say that %d keys are written out", lua.MaxKeys)
+	}
+}
+
+// TestScriptsShown: every script is there as it runs.
+func TestScriptsShown(t *testing.T) {
+	p := resources("api")
+	p.DynamoDB, p.Redis, p.Resources[0] = false, true, scripted()
+	doc := string(Document(p))
+	for _, s := range lua.Scripts(p.Resources[0]) {
+		if !strings.Contains(doc, "\n```lua"+s.Text+"\n```\n") {
+			t.Errorf("the document lacks\n%s", s.Text)
+		}
+	}
+	for _, other := range []string{"DynamoDB", "WCU", "b_l00"} {
+		if strings.Contains(doc, other) {
+			t.Errorf("the document of Redis has %s", other)
+		}
+	}
+}
+
+// TestLife holds how long hashes live against EXPIRE's argument in scripts, by hand.
+func TestLife(t *testing.T) {
+	for _, tc := range []struct {
+		numbers schema.Numbers
+		want    int64
+	}{
+		{schema.Numbers{Burst: 100, Refill: 100, Period: time.Minute}, 120},
+		{schema.Numbers{Burst: 15_000, Refill: 10_000, Period: time.Minute}, 180},
+		{schema.Numbers{Burst: 1000, Refill: 1000, Period: 24 * time.Hour}, 172_800},
+		{schema.Numbers{Burst: 7, Refill: 3, Period: time.Second}, 6},
+		{schema.Numbers{Burst: 1, Refill: 1, Period: time.Millisecond}, 2},
+	} {
+		if got := life(tc.numbers); got != tc.want {
+			t.Errorf("%+v lives for %d s, want %d", tc.numbers, got, tc.want)
+		}
+	}
+}
+
+// TestMemory holds the bytes against what redis-server 7.0.15 was measured to take.
+func TestMemory(t *testing.T) {
+	r, _ := modelOf(t, "../../../limits.yaml", "gpt-4", "user")
+	if got := memory(r, r.Charged[0]); got != 2*272 {
+		t.Errorf("two limits of gpt-4 take %d bytes, want twice 272", got)
+	}
+	for bytes, want := range map[int]int{7: 16, 109: 112, 128: 128, 129: 160, 160: 160, 161: 192, 256: 256, 257: 320} {
+		if got := allocated(bytes); got != want {
+			t.Errorf("%d bytes take %d, want %d", bytes, got, want)
+		}
+	}
+}

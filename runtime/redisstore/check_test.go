@@ -1,0 +1,200 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestSlot holds slots against those that Redis documents and answers CLUSTER KEYSLOT with.
+func TestSlot(t *testing.T) {
+	for key, want := range map[string]int{
+		"123456789": 12739, "foo": 12182, "{foo}bar": 12182, "a{foo}{bar}": 12182, "{}foo": 9500, "somekey": 11058,
+	} {
+		if got := slot(key); got != want {
+			t.Errorf("%s is in slot %d, want %d", key, got, want)
+		}
+	}
+}
+
+// TestCheck: a Redis that is well has nothing said about it, and nothing is written.
+func TestCheck(t *testing.T) {
+	s := newServer(t)
+	var log bytes.Buffer
+	d := s.desk(t, s.client(t), gpt4(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err := d.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log.String())
+	}
+	if keys, err := s.client(t).Keys(t.Context(), s.prefix+"*").Result(); len(keys) > 0 || err != nil {
+		t.Errorf("there are %q, %v", keys, err)
+	}
+}
+
+// TestCheckDown: a Redis that does not answer is an outage, and one that nobody may use has to be mended.
+func TestCheckDown(t *testing.T) {
+	s := simulated(t)
+	d := s.desk(t, s.client(t, func(o *redis.Options) { o.MaxRetries = -1 }), gpt4())
+	s.mini.RequireAuth("secret")
+	if err := d.Check(t.Context()); !isA[*runtime.SetupError](err) || !strings.Contains(err.Error(), "set the client's Username and Password") {
+		t.Errorf("%v, want that the password is missing", err)
+	}
+	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.SetupError](err) {
+		t.Errorf("%v, want that the password is missing", err)
+	}
+	s.mini.Close()
+	if err := d.Check(t.Context()); !isA[*runtime.UnavailableError](err) {
+		t.Errorf("%v, want an outage", err)
+	}
+	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
+		t.Errorf("%v, want an outage", err)
+	}
+}
+
+// TestSkew: a host's clock that is off is told.
+func TestSkew(t *testing.T) {
+	s := simulated(t)
+	for ahead, want := range map[time.Duration]time.Duration{
+		0: 0, time.Second: 0, 2 * time.Second: 2 * time.Second, -time.Minute: -time.Minute,
+	} {
+		clock := &handClock{}
+		clock.pass(ahead)
+		got := time.Duration(0)
+		d := s.desk(t, s.client(t), gpt4(), runtime.WithClock(clock),
+			runtime.WithObserver(&runtime.Observer{Skew: func(off time.Duration) { got = off }}))
+		if err := d.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got != want {
+			t.Errorf("%v ahead: told %v", ahead, got)
+		}
+	}
+}
+
+// TestEviction: a Redis that may forget buckets is warned of.
+func TestEviction(t *testing.T) {
+	config := func(policy, most string) redis.UniversalClient {
+		client := redis.NewClient(&redis.Options{})
+		t.Cleanup(func() { _ = client.Close() })
+		client.AddHook(answers{config: map[string]string{"maxmemory": most, "maxmemory-policy": policy}})
+		return client
+	}
+	for name, test := range map[string]struct {
+		policy, most string
+		warned       bool
+	}{
+		"it evicts": {"volatile-lru", "100", true}, "it has no bound": {"allkeys-lru", "0", false}, "it does not": {"noeviction", "100", false},
+	} {
+		var log bytes.Buffer
+		s := &session{Store: New(config(test.policy, test.most)), env: &runtime.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+		s.warnOfEviction(t.Context())
+		if warned := strings.Contains(log.String(), "level=WARN"); warned != test.warned {
+			t.Errorf("%s: logged %q", name, log.String())
+		}
+	}
+}
+
+// answers is a Redis that knows one command.
+type answers struct {
+	redis.Hook
+	config map[string]string
+}
+
+func (a answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (a answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error {
+		cmd.(*redis.MapStringStringCmd).SetVal(a.config)
+		return nil
+	}
+}
+
+// cluster returns a desk on a cluster that nobody reaches.
+func cluster(t *testing.T, prefix string) *desk {
+	t.Helper()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, MaxRedirects: -1})
+	t.Cleanup(func() { _ = client.Close() })
+	return (&server{prefix: prefix}).desk(t, client, gpt4())
+}
+
+// TestClusterPrefix: a prefix that would spread a chain's keys over slots is refused at start-up.
+func TestClusterPrefix(t *testing.T) {
+	for prefix, fits := range map[string]bool{"sluice:": true, "": true, "{shared}:": true, "a{": false, "{}": false} {
+		err := cluster(t, prefix).session.(*session).checkSlots()
+		if fits && err != nil || !fits && !isA[*runtime.SetupError](err) {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}
+
+// TestClusterClaims: claims of different roots cannot be one script call on a cluster, which is said before anything is sent.
+func TestClusterClaims(t *testing.T) {
+	d := cluster(t, "sluice:")
+	a, b := d.Claim(who{"1", "1"}, tokens2{1, 0}), d.Claim(who{"2", "2"}, tokens2{1, 0})
+	err := d.AcquireAll(t.Context(), a, b)
+	const want = `sluice: gpt-4: claim of "user-2" lies on another part of the cluster than gpt-4 for user-1: acquire them one by one, or under one root`
+	if !isA[*runtime.InvalidError](err) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	// Of one root they can: then it is the cluster that does not answer.
+	a, b = d.Claim(who{"1", "1"}, tokens2{1, 0}), d.Claim(who{"2", "1"}, tokens2{1, 0})
+	if err := d.AcquireAll(t.Context(), a, b); !isA[*runtime.UnavailableError](err) {
+		t.Errorf("%v, want an outage", err)
+	}
+}
+
+// TestClaims: parts that meet in a bucket are added up, all or none.
+func TestClaims(t *testing.T) {
+	s := newServer(t)
+	d := s.desk(t, s.client(t), slow())
+	one, two, much := d.Claim(who{"1", "1"}, tokens2{20, 0}), d.Claim(who{"2", "1"}, tokens2{30, 0}), d.Claim(who{"3", "1"}, tokens2{11, 0})
+	if err := d.AcquireAll(t.Context(), one, two); err != nil {
+		t.Fatal(err)
+	}
+	d.left(t, who{"1", "1"}, tokens2{10, 6000})
+	little := d.Claim(alice, tokens2{1, 0})
+	denied := denial(t, d.AcquireAll(t.Context(), little, much))
+	if len(denied.Refusals) != 1 || denied.Entity != "project-1" || denied.Available != 10 {
+		t.Errorf("%+v", denied)
+	}
+	d.left(t, alice, tokens2{60, 6000})
+	if err := one.Lease().Settle(t.Context(), tokens2{5, 0}); err != nil {
+		t.Error(err)
+	}
+	d.left(t, who{"1", "1"}, tokens2{25, 6000})
+	if err := d.AcquireAll(t.Context(), little, much); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOpen: what Open refuses says what to do.
+func TestOpen(t *testing.T) {
+	client := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = client.Close() })
+	for want, store := range map[string]*Store{
+		"sluice: redisstore.New: the client is nil; correct the call":         New(nil),
+		"sluice: redisstore.ImageCache(0): want at least 1; correct the call": New(client, nil, ImageCache(0)),
+		"sluice: resource gpt-4 was not generated for Redis; " +
+			"add `stores: [redis]` to limits.yaml and run `sluice generate`": New(client),
+	} {
+		_, err := store.Open(&runtime.Env{}, scriptless{gpt4()})
+		if setup, ok := errors.AsType[*runtime.SetupError](err); !ok || setup.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// scriptless is a resource that was generated for another store.
+type scriptless struct{ runtime.Definition }

@@ -1,0 +1,145 @@
+package redisstore
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	peer "github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+)
+
+// halves is a cluster of two masters, each of which has half of the slots.
+type halves struct {
+	*redis.ClusterClient
+	low, high *miniredis.Miniredis
+}
+
+func newHalves(t *testing.T) *halves {
+	t.Helper()
+	h := &halves{low: miniredis.RunT(t), high: miniredis.RunT(t)}
+	low, high := h.low.Addr(), h.high.Addr() // the client may ask once they are gone
+	h.ClusterClient = redis.NewClusterClient(&redis.ClusterOptions{
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{
+				{Start: 0, End: slots/2 - 1, Nodes: []redis.ClusterNode{{Addr: low}}},
+				{Start: slots / 2, End: slots - 1, Nodes: []redis.ClusterNode{{Addr: high}}},
+			}, nil
+		},
+	})
+	t.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+// Users whose buckets are in one half each.
+var inLow, inHigh = who{user: "2"}, who{user: "1"}
+
+// TestCluster: a call goes to the master that has its keys, and a list goes through all of them.
+func TestCluster(t *testing.T) {
+	h := newHalves(t)
+	d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, slow())
+	for entity, on := range map[who]*miniredis.Miniredis{inLow: h.low, inHigh: h.high} {
+		lease, err := d.Acquire(t.Context(), entity, tokens2{10, 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Settle(t.Context(), tokens2{5, 0}); err != nil {
+			t.Fatal(err)
+		}
+		d.left(t, entity, tokens2{55, 6000})
+		if !on.Exists("sluice:gpt-4:rpm:{user-" + entity.user + "}#user-" + entity.user) {
+			t.Errorf("%v is not where its slot is", entity)
+		}
+	}
+	found := 0
+	for page, err := range d.store.Buckets(t.Context(), "gpt-4", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found += len(page.Buckets)
+	}
+	if found != 2 {
+		t.Errorf("%d buckets listed, want 2", found)
+	}
+}
+
+// TestClusterHung: a master that does not answer holds up no calls on another.
+func TestClusterHung(t *testing.T) {
+	h := newHalves(t)
+	d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, slow())
+	d.left(t, inLow, tokens2{60, 6000})
+	d.left(t, inHigh, tokens2{60, 6000})
+	answer, hung := make(chan struct{}), make(chan struct{}, mostFlights)
+	h.low.Server().SetPreHook(func(_ *peer.Peer, cmd string, _ ...string) bool {
+		if cmd == "EVALSHA" {
+			hung <- struct{}{}
+			<-answer
+		}
+		return false
+	})
+	var all []*held
+	for range mostFlights {
+		all = append(all, d.ask(t.Context(), inLow, tokens2{1, 0}))
+		<-hung // the second once the first holds up nobody else
+	}
+	if _, err := d.Acquire(t.Context(), inHigh, tokens2{1, 0}); err != nil {
+		t.Error(err)
+	}
+	close(answer)
+	for _, h := range all {
+		if err := h.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRedirected: a script call that is sent to another master is run there, once: alone and in a pipeline.
+func TestRedirected(t *testing.T) {
+	for _, answer := range []string{"MOVED 1 ", "ASK 1 "} {
+		t.Run(answer, func(t *testing.T) {
+			h := newHalves(t)
+			d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, slow())
+			entities := []who{inLow, {user: "3"}, {user: "6"}, {user: "7"}}
+			for _, entity := range entities {
+				if at := slot("{user-" + entity.user + "}"); at >= slots/2 {
+					t.Fatalf("%v is in slot %d, want it in the lower half", entity, at)
+				}
+				d.left(t, entity, tokens2{60, 6000})
+			}
+			var redirected atomic.Int64
+			h.low.Server().SetPreHook(func(c *peer.Peer, cmd string, _ ...string) bool {
+				if cmd != "EVALSHA" && cmd != "EVAL" {
+					return false
+				}
+				redirected.Add(1)
+				c.WriteError(answer + h.high.Addr())
+				return true
+			})
+			h.high.Server().SetPreHook(func(c *peer.Peer, cmd string, _ ...string) bool {
+				if cmd == "ASKING" { // which miniredis does not know
+					c.WriteOK()
+				}
+				return cmd == "ASKING"
+			})
+			var all []*held
+			for _, entity := range entities {
+				all = append(all, d.ask(t.Context(), entity, tokens2{7, 0}))
+			}
+			for _, h := range all {
+				if err := h.end(); err != nil {
+					t.Error(err)
+				}
+			}
+			if redirected.Load() == 0 {
+				t.Error("nothing was redirected")
+			}
+			for _, entity := range entities {
+				key := "sluice:gpt-4:rpm:{user-" + entity.user + "}#user-" + entity.user
+				if h.low.Exists(key) || h.high.HGet(key, "tokens") != "53" {
+					t.Errorf("%s has %s tokens, want 53, once", key, h.high.HGet(key, "tokens"))
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,204 @@
+package redisstore
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// rpm is an override of one of slow's limits.
+func rpm(tokens int64) []*bucket.Limit {
+	l := bucket.Per(tokens, 366*24*time.Hour)
+	return []*bucket.Limit{&l, nil}
+}
+
+// TestOverrides: the entity's override wins over its kind's, at once in this process and when it is due in another; whoever has
+// read something else is told.
+func TestOverrides(t *testing.T) {
+	s := newServer(t)
+	def := slow()
+	clock := &handClock{}
+	d := s.desk(t, s.client(t), def)
+	other := s.desk(t, s.client(t), def, runtime.WithClock(clock))
+	ctx, store := t.Context(), d.session.Overrides()
+	other.left(t, alice, tokens2{60, 6000})
+	set := func(at string, limits []*bucket.Limit, revision runtime.Revision) runtime.Revision {
+		t.Helper()
+		next, err := store.Set(ctx, def.spec, runtime.Stored{At: at, Limits: limits, Revision: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	kind := set("user", rpm(90), "")
+	d.left(t, alice, tokens2{90, 6000})
+	own := set("user-alice", rpm(120), "")
+	d.left(t, alice, tokens2{120, 6000})
+	d.left(t, bob, tokens2{90, 6000})
+	other.left(t, alice, tokens2{60, 6000})
+	clock.pass(time.Minute)
+	other.left(t, alice, tokens2{120, 6000})
+	if _, err := d.Acquire(ctx, alice, tokens2{121, 0}); !isA[*runtime.CostExceedsBurstError](err) {
+		t.Errorf("%v, want that it is above the burst", err)
+	}
+	for _, stale := range []runtime.Revision{"", kind, "x"} {
+		_, err := store.Set(ctx, def.spec, runtime.Stored{At: "user-alice", Limits: rpm(1), Revision: stale})
+		if !isA[*runtime.ConflictError](err) {
+			t.Errorf("%q: %v, want a conflict", stale, err)
+		}
+	}
+	list := func() (at []string) {
+		t.Helper()
+		for stored, err := range store.List(ctx, def.spec) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			at = append(at, stored.At)
+		}
+		return at
+	}
+	if got := list(); !slices.Equal(got, []string{"user", "user-alice"}) {
+		t.Errorf("listed %q", got)
+	}
+	gone := set("user-alice", []*bucket.Limit{nil, nil}, own)
+	if gone <= own {
+		t.Errorf("revision %s after %s", gone, own)
+	}
+	d.left(t, alice, tokens2{90, 6000})
+	if got := list(); !slices.Equal(got, []string{"user"}) {
+		t.Errorf("listed %q", got)
+	}
+	if again := set("user-alice", rpm(70), ""); again <= gone {
+		t.Errorf("revision %s after %s", again, gone)
+	}
+	if all, err := store.Get(ctx, def.spec, "user-alice", "user-bob"); err != nil || *all[0].Limits[0] != *rpm(70)[0] || all[1].Revision != "" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestMalformedOverride is named, with the cure.
+func TestMalformedOverride(t *testing.T) {
+	s := newServer(t)
+	client := s.client(t)
+	d := s.desk(t, client, slow())
+	key := keys(s.prefix).config("gpt-4", "user-alice")
+	if err := client.HSet(t.Context(), key, "ver", "1", "l_rpm", "5 5 5").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.Acquire(t.Context(), alice, tokens2{1, 0})
+	want := `sluice: the override of gpt-4 at user-alice is malformed: limit rpm: "5 5 5": want capacity, burst, refill and period; ` +
+		"mend the hash " + key + " and raise its ver"
+	if !isA[*runtime.SetupError](err) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// noReads answers no HGETALL while it is down.
+type noReads struct{ down bool }
+
+func (n *noReads) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+func (n *noReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (n *noReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if n.down && strings.EqualFold(cmds[0].Name(), "hgetall") {
+			return redisError("LOADING")
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// TestOverridesUnread: where overrides that are due cannot be read, those that are remembered serve, and are read again a second
+// later.
+func TestOverridesUnread(t *testing.T) {
+	s := newServer(t)
+	def, clock, n := slow(), &handClock{}, &noReads{}
+	client := s.client(t)
+	client.AddHook(n)
+	d := s.desk(t, client, def, runtime.WithClock(clock))
+	d.left(t, alice, tokens2{60, 6000})
+	n.down = true
+	if _, err := d.Acquire(t.Context(), bob, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
+		t.Errorf("%v, want that bob's are not known", err)
+	}
+	clock.pass(time.Minute)
+	for range 2 {
+		if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); err != nil {
+			t.Error(err)
+		}
+	}
+	clock.pass(time.Second)
+	n.down = false
+	d.left(t, alice, tokens2{58, 6000})
+	d.calls(t, "levels missing", "peek missing", "levels failed", "levels failed", "acquire applied", "acquire applied",
+		"levels missing", "peek found")
+}
+
+// TestMembers: who belongs to whom is stored, looked up and remembered, and children are those who still are.
+func TestMembers(t *testing.T) {
+	s := newServer(t)
+	clock := &handClock{}
+	d := s.desk(t, s.client(t), slow())
+	other := s.desk(t, s.client(t), slow(), runtime.WithClock(clock))
+	ctx, store := t.Context(), d.session.Members()
+	put := func(entity, parent string, cascade bool) {
+		t.Helper()
+		if err := store.Put(ctx, runtime.Member{Entity: entity, Parent: parent, Cascade: cascade}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	children := func(of string, want ...string) {
+		t.Helper()
+		var got []string
+		for child, err := range store.Children(ctx, of) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, child)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("children of %s are %q, want %q", of, got, want)
+		}
+	}
+	known := who{"1", "?"}
+	if _, err := d.Acquire(ctx, known, tokens2{1, 0}); !isA[*runtime.InvalidError](err) {
+		t.Errorf("%v, want that nobody knows user-1", err)
+	}
+	put("user-1", "project-1", true)
+	put("user-2", "project-1", true)
+	put("user-3", "project-1", false)
+	if _, err := d.Acquire(ctx, known, tokens2{10, 0}); err != nil {
+		t.Fatal(err)
+	}
+	d.left(t, who{"2", "?"}, tokens2{50, 6000})
+	d.left(t, who{"3", "?"}, tokens2{60, 6000})
+	other.left(t, known, tokens2{50, 6000})
+	children("project-1", "user-1", "user-2", "user-3")
+	put("user-1", "project-2", true)
+	if err := store.Delete(ctx, "user-3"); err != nil {
+		t.Fatal(err)
+	}
+	children("project-1", "user-2")
+	children("project-2", "user-1")
+	d.left(t, known, tokens2{60, 6000})
+	other.left(t, known, tokens2{50, 6000})
+	clock.pass(time.Minute)
+	other.left(t, known, tokens2{60, 6000})
+	// One who is noted there, and has another parent, as after a crash between two writes.
+	if err := s.client(t).SAdd(ctx, keys(s.prefix).children("project-2"), "user-2").Err(); err != nil {
+		t.Fatal(err)
+	}
+	children("project-2", "user-1")
+	if m, found, err := store.Get(ctx, "user-1"); m != (runtime.Member{Entity: "user-1", Parent: "project-2", Cascade: true}) || !found || err != nil {
+		t.Errorf("%+v, %t, %v", m, found, err)
+	}
+}

@@ -1,0 +1,169 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// ttl is how long a key of the server has yet.
+func (s *server) ttl(t testing.TB, limit, root, entity string) time.Duration {
+	t.Helper()
+	ttl, err := s.client(t).TTL(t.Context(), keys(s.prefix).bucket("gpt-4", limit, root, entity)).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ttl
+}
+
+// TestExpiry: every write has a bucket last for twice the time that it needs to be full, from its debt too.
+func TestExpiry(t *testing.T) {
+	s := simulated(t)
+	d := s.desk(t, s.client(t), gpt4())
+	lease, err := d.Acquire(t.Context(), alice, tokens2{10, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.ttl(t, "rpm", "user-alice", "user-alice"); got != 2*time.Minute {
+		t.Errorf("%v, want twice what it takes from empty", got)
+	}
+	s.mini.FastForward(time.Minute)
+	if err := lease.Settle(t.Context(), tokens2{180, 0}); err != nil { // -120
+		t.Fatal(err)
+	}
+	if got := s.ttl(t, "rpm", "user-alice", "user-alice"); got != 6*time.Minute {
+		t.Errorf("%v, want twice what it takes from the debt", got)
+	}
+	s.mini.FastForward(6 * time.Minute)
+	s.at(6 * 60_000)
+	d.left(t, alice, tokens2{60, 6000})
+}
+
+// TestClockBack: where Redis's clock is behind what it was, as after a fail-over, nothing is refilled, or refilled twice.
+func TestClockBack(t *testing.T) {
+	s := simulated(t)
+	d := s.desk(t, s.client(t), gpt4())
+	s.at(10_000)
+	if _, err := d.Acquire(t.Context(), alice, tokens2{60, 0}); err != nil {
+		t.Fatal(err)
+	}
+	s.at(0)
+	_, err := d.Acquire(t.Context(), alice, tokens2{1, 0})
+	if denied := denial(t, err); denied.RetryAfter != 11*time.Second {
+		t.Errorf("%v, want when the clock is a second past what it was", denied)
+	}
+	s.at(11_000)
+	d.left(t, alice, tokens2{1, 6000})
+}
+
+// TestMalformed: a key that holds something else is named, with the cure.
+func TestMalformed(t *testing.T) {
+	s := newServer(t)
+	client := s.client(t)
+	d := s.desk(t, client, gpt4())
+	key := keys(s.prefix).bucket("gpt-4", "tpm", "user-alice", "user-alice")
+	for name, test := range map[string]struct {
+		put  func() error
+		want string
+	}{
+		"another type": {func() error { return client.Set(t.Context(), key, "x", 0).Err() },
+			"WRONGTYPE Operation against a key holding the wrong kind of value"},
+		"no number": {func() error { return client.HSet(t.Context(), key, "tokens", "many", "lastRefill", 1).Err() },
+			`tokens is "many", which is no number`},
+		"one field": {func() error { return client.HSet(t.Context(), key, "tokens", "1").Err() },
+			`lastRefill is "", which is no number`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := client.Del(t.Context(), key).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.put(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := d.Acquire(t.Context(), alice, tokens2{1, 1})
+			want := fmt.Sprintf("sluice: the key %s is no bucket: %s; delete it, as a missing bucket is a full one, or use another Prefix", key, test.want)
+			if !isA[*runtime.SetupError](err) || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// TestBuckets: what is stored is listed by entity, whatever else is there, and filled by a reset.
+func TestBuckets(t *testing.T) {
+	s := newServer(t)
+	client := s.client(t)
+	d := s.desk(t, client, slow())
+	for _, entity := range []who{{"b", "1"}, {"b*", ""}, {"a", "1"}, {"b", ""}} {
+		if _, err := d.Acquire(t.Context(), entity, tokens2{10, 100}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.Set(t.Context(), keys(s.prefix).bucket("gpt-4", "rpm", "user-x", "user-x"), "x", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	list := func(of string) (got []string, malformed int) {
+		t.Helper()
+		for page, err := range d.store.Buckets(t.Context(), "gpt-4", of) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			malformed += len(page.Malformed)
+			for _, b := range page.Buckets {
+				text := b.Entity + " of " + b.Root
+				for _, l := range b.Limits {
+					text += fmt.Sprintf(" %s %d", l.Name, l.Tokens/bucket.Milli)
+				}
+				got = append(got, text)
+			}
+		}
+		return got, malformed
+	}
+	const project = "project-1 of project-1 rpm 40 tpm 5800"
+	users := []string{
+		"user-a of project-1 rpm 50 tpm 5900", "user-b of project-1 rpm 50 tpm 5900", "user-b of user-b rpm 50 tpm 5900",
+		"user-b* of user-b* rpm 50 tpm 5900",
+	}
+	for of, want := range map[string][]string{
+		"": append([]string{project}, users...), "user": users, "project": {project}, "user-b": users[1:3], "user-b*": users[3:], "user-z": nil,
+	} {
+		if got, _ := list(of); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", of, got, want)
+		}
+	}
+	if _, malformed := list(""); malformed != 1 {
+		t.Errorf("%d malformed, want 1", malformed)
+	}
+	for _, test := range []struct{ limits, want []string }{
+		{[]string{"tpm"}, []string{"tpm"}}, {nil, []string{"rpm"}}, {nil, nil},
+	} {
+		if got, err := d.store.Reset(t.Context(), "gpt-4", "user-b", test.limits...); !slices.Equal(got, test.want) || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, test.want)
+		}
+	}
+	d.left(t, who{"b", ""}, tokens2{60, 6000})
+	d.left(t, who{"b*", ""}, tokens2{50, 5900})
+}
+
+// slow is gpt4 with limits of which nothing comes back while a test runs.
+func slow() *definition {
+	def := gpt4()
+	for i := range def.spec.Kinds {
+		def.spec.Kinds[i].Limits = []bucket.Limit{bucket.Per(60, 366*24*time.Hour), bucket.Per(6000, 366*24*time.Hour)}
+	}
+	return def
+}
+
+// denial is the *runtime.DeniedError that err has to be.
+func denial(t testing.TB, err error) *runtime.DeniedError {
+	t.Helper()
+	denied, ok := err.(*runtime.DeniedError) //nolint:errorlint // the store's own
+	if !ok {
+		t.Fatalf("%v, want a denial", err)
+	}
+	return denied
+}

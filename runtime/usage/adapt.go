@@ -1,0 +1,66 @@
+package usage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// AddStreams adds records of one shard as GetRecords of DynamoDB Streams returns them, in their order: what cannot be adapted is
+// put aside, and the rest goes the way of Add, with its errors.
+func (a *Aggregator) AddStreams(ctx context.Context, shard string, records []types.Record) (Added, error) {
+	return addAdapted(ctx, a, shard, records, FromStreams)
+}
+
+// Added says what became of records.
+type Added struct {
+	// Counted is how many consumed something and are in all their windows, now or since an earlier delivery, as far as the error lets
+	// go on: those from UncountedError.Sequence on are not among them.
+	Counted  int
+	PutAside int // how many Poisoned took
+}
+
+// addAdapted adds records of any source. Where one can neither be adapted nor put aside, what is ahead of it counts.
+func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records []R, adapt func(R) (runtime.Record, error)) (Added, error) {
+	adapted := make([]runtime.Record, 0, len(records))
+	aside := 0
+	for _, r := range records {
+		rec, err := adapt(r)
+		if err == nil {
+			adapted = append(adapted, rec)
+			continue
+		}
+		if err = a.putAside(ctx, Poison{shard, rec, err}); err != nil {
+			added, failed := a.add(ctx, shard, adapted)
+			added.PutAside += aside
+			if failed == nil {
+				failed = &UncountedError{Sequence: rec.Sequence, Err: err}
+			}
+			return added, failed
+		}
+		aside++
+	}
+	added, err := a.add(ctx, shard, adapted)
+	added.PutAside += aside
+	return added, err
+}
+
+// SinkError says that Poisoned failed: a record that cannot be read could not be put aside either.
+type SinkError struct{ Err error }
+
+// Error says what failed.
+func (e *SinkError) Error() string { return fmt.Sprintf("the record cannot be put aside: %v", e.Err) }
+
+// Unwrap returns what Poisoned returned.
+func (e *SinkError) Unwrap() error { return e.Err }
+
+// putAside gives Poisoned a record.
+func (a *Aggregator) putAside(ctx context.Context, p Poison) error {
+	if err := a.Poisoned(ctx, p); err != nil {
+		return &SinkError{err}
+	}
+	return nil
+}

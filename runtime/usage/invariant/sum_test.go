@@ -1,0 +1,254 @@
+package invariant_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+// storm is a history of callers and readers at once.
+type storm struct {
+	calls  int  // of each caller in each phase
+	lossy  bool // callers lose requests and replies too
+	lambda bool // it reads the stream, and calls a function, in place of pollers
+	broken
+}
+
+const (
+	stormPhases  = 5
+	stormCallers = 8
+)
+
+// TestSumOfWindows: what the hours hold, what the days hold, what the table's stream says, what the buckets consumed, those too
+// that expired, and what callers were granted and kept, is one and the same. Meanwhile limits change, leases are settled late,
+// shards split, and readers are killed, start again, run beside each other and lose requests and replies.
+func TestSumOfWindows(t *testing.T) {
+	seeds, calls := uint64(9), 25
+	switch {
+	case dynamotest.OnLocal(t): // the more its streams have, the slower it writes, those of tables that are gone too
+		seeds, calls = 3, 10
+	case testing.Short():
+		seeds, calls = 3, 15
+	}
+	met := map[string]int{}
+	for seed := range seeds {
+		s := storm{calls: calls, lossy: seed%2 == 1, lambda: seed%3 == 2}
+		wrong, of := s.run(t, seed)
+		for what, n := range of {
+			met[what] += n
+		}
+		if wrong != "" {
+			t.Errorf("seed %d: %s", seed, wrong)
+		}
+	}
+	t.Log(tell(met))
+	for _, what := range []string{
+		"granted", "denied", "settled up", "settled down", "released", "reshapes", "coalesced", "expired", "late",
+		"released to nothing", "settled to nothing", "kills", "redelivered", "reported", "answers lost", "splits",
+	} {
+		if met[what] == 0 && (what != "splits" || !dynamotest.OnLocal(t)) {
+			t.Errorf("%s: none: the storm is too weak", what)
+		}
+	}
+}
+
+// TestSumOfWindowsControls: a reader that counts twice, or not at all, or that counts what was not consumed, is noticed.
+func TestSumOfWindowsControls(t *testing.T) {
+	const first, last = 100, 104
+	calls, all := 6, controls()
+	if dynamotest.OnLocal(t) {
+		calls = 3
+		maps.DeleteFunc(all, func(_ string, b broken) bool { return !b.onLocal })
+	}
+	for name, control := range all {
+		noticed := false
+		for seed := uint64(first); seed <= last && !noticed; seed++ {
+			wrong, _ := storm{calls: calls, broken: control, lambda: control.goesOn}.run(t, seed)
+			noticed = wrong != ""
+		}
+		if !noticed {
+			t.Errorf("nobody noticed: %s", name)
+		}
+	}
+	for _, lambda := range []bool{false, true} {
+		if wrong, _ := (storm{calls: calls, lambda: lambda}).run(t, first); wrong != "" {
+			t.Errorf("a reader that does nothing wrong is said to: %s", wrong)
+		}
+	}
+}
+
+// run plays a storm and says how the sums differ, and what was met.
+func (s storm) run(t *testing.T, seed uint64) (wrong string, met map[string]int) {
+	t.Helper()
+	b := &books{kept: sums{}, met: map[string]int{}}
+	inWorld(t, seed, func(t testing.TB, w *world) {
+		t.Helper()
+		s.play(t, w, b, rand.New(rand.NewPCG(seed, 1)))
+		wrong = w.wrong(t, b, s.lossy)
+		b.met["expired"] = w.gone
+	})
+	return wrong, b.met
+}
+
+// play has phases of callers and readers at once; between them time passes.
+func (s storm) play(t testing.TB, w *world, b *books, dice *rand.Rand) {
+	t.Helper()
+	if w.engine != nil {
+		w.engine.Faults().Latency(memdynamo.Uniform(0, 10*time.Millisecond))
+		w.engine.Faults().HoldTransactions(2 * time.Millisecond)
+	}
+	processes := s.processes(t, w, b, dice)
+	operator := &caller{world: w, books: b, limiter: processes[0], dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lossy: s.lossy}
+	minutely := limits.EmbeddingsLimits{RPS: new(bucket.Per(60, time.Minute))} // by the second, buckets would expire within a phase
+	if _, err := processes[0].Config.Embeddings.Kind(limits.Project{}).Set(t.Context(), minutely, ""); err != nil {
+		t.Fatal(err)
+	}
+	mapping := w.mapping(b, dice, s.broken)
+	var open []*ticket
+	for phase := range stormPhases {
+		if phase > 0 {
+			w.pass(t, []time.Duration{30 * time.Second, 150 * time.Second, 25 * time.Minute, 25 * time.Minute}[dice.IntN(4)])
+		}
+		reading, stop := context.WithCancel(t.Context())
+		var readers sync.WaitGroup
+		if s.lambda {
+			readers.Go(func() { mapping.run(reading, t) })
+		}
+		for range 1 + dice.IntN(2) {
+			if own := rand.New(rand.NewPCG(dice.Uint64(), 1)); !s.lambda {
+				readers.Go(func() { w.read(reading, t, b, own, s.broken) })
+			}
+		}
+		for _, l := range open {
+			b.meet("late")
+			operator.late(t, l)
+			s.flush(t, processes)
+		}
+		open = s.call(t, w, b, dice, processes, operator, phase)
+		s.flush(t, processes)
+		stop()
+		readers.Wait()
+	}
+	if s.lambda {
+		mapping.drain(t)
+	} else {
+		w.drain(t, b, dice, s.broken)
+	}
+}
+
+// processes starts those that callers are in: the second is lazy.
+func (s storm) processes(t testing.TB, w *world, b *books, dice *rand.Rand) (all []*limits.Limiter) {
+	t.Helper()
+	for i := range 3 {
+		client := w.client
+		if s.lossy {
+			client = w.over(&line{met: func(string) {}, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02, left: -1})
+		}
+		all = append(all, w.process(t, client, b, i == 1))
+	}
+	return all
+}
+
+// flush has processes write what is lazy.
+func (s storm) flush(t testing.TB, processes []*limits.Limiter) {
+	t.Helper()
+	for _, l := range processes {
+		if err := l.Close(t.Context()); err != nil && !s.lossy {
+			t.Error(err)
+		}
+	}
+}
+
+// call has callers at work, limits changed and shards split, and returns the leases that stay open.
+func (s storm) call(
+	t testing.TB, w *world, b *books, dice *rand.Rand, processes []*limits.Limiter, operator *caller, phase int,
+) (open []*ticket) {
+	t.Helper()
+	var mu sync.Mutex
+	var calling sync.WaitGroup
+	for i := range stormCallers {
+		c := &caller{world: w, books: b, limiter: processes[i%len(processes)], dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lossy: s.lossy}
+		calling.Go(func() {
+			for n := range s.calls {
+				if l := c.call(t); l != nil {
+					mu.Lock()
+					open = append(open, l)
+					mu.Unlock()
+				}
+				if i == 0 && n == s.calls/2 && phase%2 == 0 && w.engine != nil {
+					if err := w.engine.SplitShards(w.table); err != nil {
+						t.Error(err)
+					}
+					b.meet("splits")
+				}
+			}
+		})
+	}
+	calling.Go(func() {
+		for range 8 {
+			operator.operate(t)
+		}
+	})
+	calling.Wait()
+	return open
+}
+
+// wrong says how the sums differ.
+func (w *world) wrong(t testing.TB, b *books, lossy bool) string {
+	t.Helper()
+	consumed := w.expired
+	for _, live := range w.buckets(t) {
+		consumed = consumed.plus(live)
+	}
+	var entities []string
+	for at := range consumed {
+		if !slices.Contains(entities, at.entity) {
+			entities = append(entities, at.entity)
+		}
+	}
+	streamed, hours, days := w.streamed(t), w.windows(t, usage.Hour, entities), w.windows(t, usage.Day, entities)
+	var wrong []string
+	for _, c := range []struct {
+		name      string
+		want, got sums
+	}{
+		{"hours, by the stream", streamed, hours},
+		{"days, by the stream", streamed.by(24 * time.Hour), days},
+		{"ever, by the buckets", consumed, hours.tokens().by(0)},
+		{"by callers, of buckets", b.kept.by(0), consumed},
+		{"hours, by callers", b.kept, w.dated(hours.tokens())},
+	} {
+		if diff := c.want.diff(c.got); diff != "" && (!lossy || !strings.Contains(c.name, "callers")) {
+			wrong = append(wrong, fmt.Sprintf("%s (-want +got):\n%s", c.name, diff))
+		}
+	}
+	return strings.Join(wrong, "\n")
+}
+
+// dated returns s as callers have it.
+func (w *world) dated(s sums) sums {
+	if w.engine == nil {
+		return s.by(0)
+	}
+	return s
+}
+
+func tell(met map[string]int) string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(met)) {
+		all = append(all, fmt.Sprintf("%s %d", what, met[what]))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,139 @@
+package poll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+const (
+	systemKey        = "SYSTEM#"
+	checkpointPrefix = "#CHECKPOINT#"
+	shardPrefix      = "shardId-" // of all shards' ids, which tells their checkpoints from others'
+
+	sequenceDigits = 40
+)
+
+// How long checkpoints are kept after they were written. Those of shards that are done have only to outlive the shard, the others
+// tell a Poller that was off for long that it was.
+const (
+	keepDone = 3 * 24 * time.Hour
+	keepOpen = 35 * 24 * time.Hour
+)
+
+// position is how far a shard has been read, and counted.
+type position struct {
+	after string    // the last record's sequence number, as the stream has it; empty for none
+	at    time.Time // all that was written to the shard before has been read; zero where nothing is known
+	done  bool      // there is no more
+}
+
+// sequence returns the last record's sequence number as texts compare it.
+func (p *position) sequence() string {
+	return strings.Repeat("0", max(0, sequenceDigits-len(p.after))) + p.after
+}
+
+func checkpointKey(shard string) codec.Item {
+	return codec.Item{"PK": codec.S(systemKey), "SK": codec.S(checkpointPrefix + shard)}
+}
+
+// checkpoints reads all that are kept, by shard.
+func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
+	built, err := expression.NewBuilder().WithKeyCondition(expression.Key("PK").Equal(expression.Value(systemKey)).
+		And(expression.Key("SK").BeginsWith(checkpointPrefix + shardPrefix))).Build()
+	if err != nil {
+		return nil, fmt.Errorf("expression for the checkpoints of table %s: %w", r.name, err)
+	}
+	in := &dynamodb.QueryInput{
+		TableName: &r.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: built.KeyCondition(),
+		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+	}
+	kept := map[string]position{}
+	for {
+		var out *dynamodb.QueryOutput
+		if err := r.patiently(ctx, "read the checkpoints", func() (err error) {
+			out, err = r.Client.Query(ctx, in)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		for _, item := range out.Items {
+			shard, p, err := decode(item)
+			if err != nil {
+				return nil, &runtime.SetupError{
+					What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, checkpointPrefix+shard, r.name), Err: err,
+					Do: "delete it: the shard is read again as far as it goes back, and nothing is counted twice",
+				}
+			}
+			kept[shard] = p
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			return kept, nil
+		}
+	}
+}
+
+// decode reads a checkpoint.
+func decode(item codec.Item) (shard string, p position, err error) {
+	d := codec.Decoder{Item: item}
+	shard = strings.TrimPrefix(d.Text("SK"), checkpointPrefix)
+	if item["at"] != nil {
+		p.at = time.UnixMilli(d.Int("at"))
+	}
+	if item["after"] != nil {
+		p.after = d.Text("after")
+	}
+	if item["done"] != nil {
+		p.done = d.Bool("done")
+	}
+	if sequence := d.Text("sequence"); d.Err() == nil && sequence != p.sequence() {
+		err = &codec.AttributeError{Attr: "sequence", Got: fmt.Sprintf("%q", sequence), Want: "after, in 40 digits"}
+		return shard, p, err
+	}
+	return shard, p, d.Err()
+}
+
+// put writes a checkpoint, once. One that is further on is left: it is another Poller's, and as good.
+func (r *run) put(ctx context.Context, shard string, p position) error {
+	keep := keepOpen
+	item := checkpointKey(shard)
+	item["sequence"] = codec.S(p.sequence())
+	if !p.at.IsZero() {
+		item["at"] = codec.N(p.at.UnixMilli())
+	}
+	if p.after != "" {
+		item["after"] = codec.S(p.after)
+	}
+	if p.done {
+		item["done"] = &types.AttributeValueMemberBOOL{Value: true}
+		keep = keepDone
+	}
+	item["ttl"] = codec.N(r.Clock.Now().Add(keep).Unix())
+	sequence := expression.Name("sequence")
+	built, err := expression.NewBuilder().WithCondition(sequence.AttributeNotExists().
+		Or(sequence.LessThanEqual(expression.Value(p.sequence())).And(expression.Name("done").AttributeNotExists()))).Build()
+	if err != nil {
+		return fmt.Errorf("expression for the checkpoint of shard %s: %w", shard, err)
+	}
+	_, err = r.Client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &r.Table, Item: item, ConditionExpression: built.Condition(),
+		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+	})
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
+		return nil
+	}
+	if err == nil {
+		r.tell(func(p *Progress) { p.Checkpoints++ })
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package poll
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+// A shard that has nothing to count needs few checkpoints. They are records of the table's stream themselves: one for each
+// batch of such would have the stream feed itself for ever.
+const (
+	renewAfter   = time.Hour // that at has moved on: far below the retention
+	renewRecords = 10_000    // to be read again after a kill
+)
+
+// lastTry is how long a checkpoint may take that is written when all ends.
+const lastTry = 2 * time.Second
+
+// take counts records, and notes what a reply without any says.
+func (d *reader) take(ctx context.Context, records []types.Record, asked time.Time) error {
+	if len(records) > 0 {
+		d.empty, d.horizon = 0, false
+		d.tell(func(p *Progress) { p.Records += int64(len(records)) })
+		return d.count(ctx, records)
+	}
+	if d.empty++; d.empty == quiet {
+		d.caughtUp(d.id)
+	}
+	if d.empty >= quiet && asked.After(d.at) {
+		d.at = asked
+	}
+	return nil
+}
+
+// count adds records to their windows, for as long as it takes. What failed goes again in halves: what of it is in its windows
+// costs refused writes, and a table that is throttled is to be asked less.
+func (d *reader) count(ctx context.Context, records []types.Record) error {
+	size := len(records)
+	for try := 0; len(records) > 0; {
+		batch := records[:min(size, len(records))]
+		added, err := d.Aggregator.AddStreams(ctx, d.id, batch)
+		done := through(batch, err)
+		if done > 0 {
+			d.move(batch[:done], added)
+			records, try = records[done:], 0
+		}
+		if err == nil {
+			size *= 2
+			continue
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := d.toMend(err); err != nil {
+			return err
+		}
+		if err := d.saveIfDue(ctx); err != nil {
+			return err
+		}
+		if !d.pause(ctx, try, "count records of the shard "+d.id, err) {
+			return ctx.Err()
+		}
+		size = max(1, len(batch)/2)
+		try++
+	}
+	return nil
+}
+
+// through returns how many of a batch's records AddStreams is done with, by its error.
+func through(batch []types.Record, err error) int {
+	if err == nil {
+		return len(batch)
+	}
+	failed, ok := errors.AsType[*usage.UncountedError](err)
+	if !ok {
+		return 0
+	}
+	return max(0, slices.IndexFunc(batch, func(r types.Record) bool {
+		return r.Dynamodb != nil && aws.ToString(r.Dynamodb.SequenceNumber) == failed.Sequence
+	}))
+}
+
+// move notes that records are done with.
+func (d *reader) move(records []types.Record, added usage.Added) {
+	for _, r := range records {
+		if r.Dynamodb == nil {
+			continue
+		}
+		d.after = aws.ToString(r.Dynamodb.SequenceNumber)
+		if at := aws.ToTime(r.Dynamodb.ApproximateCreationDateTime); at.After(d.at) {
+			d.at = at
+		}
+	}
+	d.fresh += added.Counted + added.PutAside
+	d.passed += len(records)
+	d.behind(d.id, d.at, added.Counted)
+}
+
+// saveIfDue writes a checkpoint if there is a reason to.
+func (d *reader) saveIfDue(ctx context.Context) error {
+	if d.fresh > 0 || d.passed >= renewRecords || d.at.Sub(d.kept) >= renewAfter {
+		return d.save(ctx)
+	}
+	return nil
+}
+
+// save writes a checkpoint.
+func (d *reader) save(ctx context.Context) error {
+	if err := d.patiently(ctx, "write the checkpoint of the shard "+d.id, func() error {
+		return d.put(ctx, d.id, d.position)
+	}); err != nil {
+		return err
+	}
+	d.fresh, d.passed, d.kept = 0, 0, d.at
+	return nil
+}
+
+// end notes that the shard has been read to its end.
+func (d *reader) end(ctx context.Context) error {
+	d.done = true
+	return d.save(ctx)
+}
+
+// last writes what was counted since the last checkpoint, if that can be done at once. Where it cannot, it is read again.
+func (d *reader) last(ctx context.Context) {
+	if d.fresh == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTry)
+	defer cancel()
+	if err := d.put(ctx, d.id, d.position); err != nil {
+		d.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not write the last checkpoint: some records will be read again, and counted once",
+			slog.String("table", d.name), slog.String("shard", d.id), slog.Any("error", err))
+	}
+}

@@ -1,0 +1,105 @@
+package poll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// shard is one of a stream.
+type shard struct {
+	id, parent, stream string
+	closed             bool // nothing will be added to it
+}
+
+// listing is what the table's streams have at present.
+type listing struct {
+	streams int
+	on      bool // one of them is on
+	shards  []shard
+}
+
+// list describes all streams of the table. One that was switched off can be read for 24 hours.
+func (r *run) list(ctx context.Context) (listing, error) {
+	var found listing
+	arns, err := r.streams(ctx)
+	for _, arn := range arns {
+		if err == nil {
+			err = r.describe(ctx, arn, &found)
+		}
+	}
+	return found, err
+}
+
+// streams returns the ARNs of the table's streams.
+func (r *run) streams(ctx context.Context) (arns []string, err error) {
+	in := &dynamodbstreams.ListStreamsInput{TableName: &r.name}
+	for {
+		var out *dynamodbstreams.ListStreamsOutput
+		if err := r.patiently(ctx, "list the streams", func() (err error) {
+			out, err = r.Streams.ListStreams(ctx, in)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		for _, s := range out.Streams {
+			arns = append(arns, aws.ToString(s.StreamArn))
+		}
+		if in.ExclusiveStartStreamArn = out.LastEvaluatedStreamArn; in.ExclusiveStartStreamArn == nil {
+			return arns, nil
+		}
+	}
+}
+
+// describe adds a stream's shards to found, page by page. A stream that has gone since it was listed has none.
+func (r *run) describe(ctx context.Context, arn string, found *listing) error {
+	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
+	for page := 0; ; page++ {
+		var out *dynamodbstreams.DescribeStreamOutput
+		err := r.patiently(ctx, "describe the stream "+arn, func() (err error) {
+			out, err = r.Streams.DescribeStream(ctx, in)
+			return err
+		})
+		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		d := out.StreamDescription
+		on := d.StreamStatus == types.StreamStatusEnabled || d.StreamStatus == types.StreamStatusEnabling
+		if d.StreamViewType != types.StreamViewTypeNewAndOldImages {
+			if on {
+				return r.wrongStream(fmt.Sprintf("the stream of table %s has %s, not %s",
+					r.name, d.StreamViewType, types.StreamViewTypeNewAndOldImages))
+			}
+			return nil // there are not both images in it, and so no deltas
+		}
+		if page == 0 {
+			found.streams++
+			found.on = found.on || on
+		}
+		for _, s := range d.Shards {
+			found.shards = append(found.shards, shard{
+				id: aws.ToString(s.ShardId), parent: aws.ToString(s.ParentShardId), stream: arn,
+				closed: s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil,
+			})
+		}
+		if in.ExclusiveStartShardId = d.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return nil
+		}
+	}
+}
+
+// wrongStream is an error about the table's stream, with its cure.
+func (r *run) wrongStream(what string) error {
+	return &runtime.SetupError{
+		What: what, Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to mend it: usage is counted from the stream", r.Table),
+	}
+}
