@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
