@@ -8,6 +8,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 // halves is a cluster of two masters, each of which has half of the slots.
@@ -99,7 +102,8 @@ func TestRedirected(t *testing.T) {
 	for _, answer := range []string{"MOVED 1 ", "ASK 1 "} {
 		t.Run(answer, func(t *testing.T) {
 			h := newHalves(t)
-			d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, slow())
+			def := slow()
+			d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, def)
 			entities := []who{inLow, {user: "3"}, {user: "6"}, {user: "7"}}
 			for _, entity := range entities {
 				if at := slot("{user-" + entity.user + "}"); at >= slots/2 {
@@ -122,17 +126,35 @@ func TestRedirected(t *testing.T) {
 				}
 				return cmd == "ASKING"
 			})
-			var all []*held
-			for _, entity := range entities {
-				all = append(all, d.ask(t.Context(), entity, tokens2{7, 0}))
+			if _, err := d.Acquire(t.Context(), inLow, tokens2{7, 0}); err != nil {
+				t.Error(err)
 			}
-			for _, h := range all {
-				if err := h.end(); err != nil {
+			alone := redirected.Load()
+			opened := d.session.(*session)
+			l := newLine(opened)
+			l.flights = mostFlights // so that they gather
+			var all []*request
+			for _, entity := range entities[1:] {
+				r := opened.request(t.Context(), &runtime.Call{Parts: []runtime.Part{{
+					Def: def, Buckets: []runtime.Bucket{{Entity: "user-" + entity.user}}, Cost: []int64{7 * bucket.Milli, 0},
+				}}}, pathAcquire, func(part *runtime.Part) []int64 { return part.Cost })
+				if err := opened.prepare(r); err != nil {
+					t.Fatal(err)
+				}
+				l.submit(r.priced())
+				all = append(all, r)
+			}
+			l.mu.Lock()
+			l.flights = 0
+			l.dispatch()
+			l.mu.Unlock()
+			for _, r := range all {
+				if _, err := l.await(r); err != nil {
 					t.Error(err)
 				}
 			}
-			if redirected.Load() == 0 {
-				t.Error("nothing was redirected")
+			if together := redirected.Load() - alone; alone != 2 || together != 3 { // the first as text too, since the other master has no script
+				t.Errorf("%d and %d were redirected, want 2 and 3", alone, together)
 			}
 			for _, entity := range entities {
 				key := "sluice:gpt-4:rpm:{user-" + entity.user + "}#user-" + entity.user

@@ -151,8 +151,9 @@ func (h *held) end() error {
 }
 
 // queued waits until so many wait for the next flight.
-func (d *desk) queued(n int) {
-	l := d.session.(*session).line
+func (d *desk) queued(n int) { d.session.(*session).line.queued(n) }
+
+func (l *line) queued(n int) {
 	for {
 		l.mu.Lock()
 		waiting := 0

@@ -312,18 +312,56 @@ func TestLazy(t *testing.T) {
 // TestCrowd: however they meet, no more is admitted than there is, and what is given back is there.
 func TestCrowd(t *testing.T) {
 	s := newServer(t)
-	d := s.desk(t, s.client(t), slow())
+	if admitted, gone := crowd(t, s, s.client(t)); admitted != gone {
+		t.Errorf("%d were admitted and stay, %d are gone", admitted, gone)
+	}
+}
+
+// TestCrowdControl: a client that sends something twice is caught.
+func TestCrowdControl(t *testing.T) {
+	s := newServer(t)
+	client := s.client(t)
+	client.AddHook(&twice{})
+	if admitted, gone := crowd(t, s, client); admitted == gone {
+		t.Errorf("%d were admitted and stay, %d are gone, though some calls were run twice", admitted, gone)
+	}
+}
+
+// twice is a client that sends its first script call twice.
+type twice struct {
+	redis.Hook
+	done atomic.Bool
+}
+
+func (w *twice) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (w *twice) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+func (w *twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && cmd.Name() == "evalsha" && w.done.CompareAndSwap(false, true) {
+			return next(ctx, cmd)
+		}
+		return err
+	}
+}
+
+// crowd has many callers acquire, release and leave, and returns how many tokens of their project those admitted hold in the
+// end, and how many are gone.
+func crowd(t *testing.T, s *server, client redis.UniversalClient) (held, gone int64) {
+	t.Helper()
+	d := s.desk(t, client, slow())
 	var admitted, denied atomic.Int64
 	var all sync.WaitGroup
 	for i := range 40 {
 		all.Go(func() {
 			for j := range 25 {
-				entity := who{strconv.Itoa((i + j) % 4), "1"}
 				ctx, cancel := context.WithCancel(t.Context())
 				if (i*j)%7 == 3 {
 					go cancel() // somewhere on the way
 				}
-				lease, err := d.Acquire(ctx, entity, tokens2{1, 0})
+				lease, err := d.Acquire(ctx, who{strconv.Itoa((i + j) % 4), "1"}, tokens2{1, 0})
 				cancel()
 				switch {
 				case err == nil && j%3 == 0:
@@ -342,8 +380,12 @@ func TestCrowd(t *testing.T) {
 	if err := d.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	d.left(t, who{"x", "1"}, tokens2{60 - admitted.Load(), 6000})
 	if denied.Load() == 0 {
 		t.Error("nobody was denied, which proves little")
 	}
+	snap, err := d.Peek(t.Context(), who{"x", "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return admitted.Load(), 60 - snap.Buckets[1].Available[0]
 }
