@@ -45,6 +45,9 @@ type Store struct {
 	// what another process has given back counts later, and images of several buckets are what they were predicted to be.
 	Remembers bool
 
+	// Rooted says that an entity has a bucket for each root that its chains end with, for the sake of a cluster's slots: what it takes
+	// under one project it has under another.
+	Rooted bool
 	// OneRoot says that claims are acquired together only where their chains have the same root, as on a Redis Cluster.
 	OneRoot bool
 	// Disturb has the service forget what it may forget without harm; nil where that is nothing.
@@ -114,6 +117,7 @@ var behaviours = []behaviour{
 	{"cascade", plain, cascade},
 	{"compensated cascade", compensated, cascade},
 	{"no cascade", none, noCascade},
+	{"one user, two projects", plain, twoProjects},
 	{"parents looked up", plain, lookups},
 	{"several resources", plain, several},
 	{"claims that meet", plain, meeting},

@@ -26,17 +26,18 @@ type crowd struct {
 
 // crowds are all: users come and go with tokens to spare, projects have few.
 var crowds = []crowd{
-	{"atomic", crowded(runtime.CascadeAtomic), 6, 40, false},
-	{"with debts", crowded(runtime.CascadeAtomic), 6, 40, true},
-	{"compensated", crowded(runtime.CascadeCompensated), 6, 40, false},
-	{"one by one", crowded(runtime.CascadeNone), 6, 40, false},
+	{"atomic", crowded(time.Second, runtime.CascadeAtomic), 6, 40, false},
+	{"odd rates", crowded(1100*time.Millisecond, runtime.CascadeAtomic), 6, 40, false},
+	{"with debts", crowded(time.Second, runtime.CascadeAtomic), 6, 40, true},
+	{"compensated", crowded(time.Second, runtime.CascadeCompensated), 6, 40, false},
+	{"one by one", crowded(time.Second, runtime.CascadeNone), 6, 40, false},
 }
 
 // crowded returns limits of which some minutes fill no bucket.
-func crowded(c runtime.Cascade) schema {
+func crowded(period time.Duration, c runtime.Cascade) schema {
 	return schema{
-		user:    []bucket.Limit{per(10_000, 20, time.Second), per(100_000, 100, time.Second)},
-		project: []bucket.Limit{per(100_000, 20, time.Second), per(1_000_000, 100, time.Second)},
+		user:    []bucket.Limit{per(10_000, 20, period), per(100_000, 100, period)},
+		project: []bucket.Limit{per(100_000, 20, period), per(1_000_000, 100, period)},
 		cascade: c,
 	}
 }

@@ -52,7 +52,7 @@ func conformant(r *redistest.Redis) conformance.Store {
 			return d.last.Load() + r.Aged().Milliseconds()
 		},
 		Level: func(b bucket.Balance, _ int64) int64 { return b.Tokens },
-		Slack: 1,
+		Slack: 1, Rooted: true,
 		Break: r.Break, Mend: r.Mend,
 		Disturb: func() { r.Client.ScriptFlush(context.Background()) }, // as a fail-over does
 	}

@@ -1,0 +1,207 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// held is a lease, and what the model knows of it.
+type held struct {
+	*limits.GPT4Lease
+	shares []share
+}
+
+// acquire has a call judged. The error is the store's.
+func (w *world) acquire(who limits.GPT4Entity, c limits.GPT4Cost) (*held, error) {
+	w.Helper()
+	return w.acquireIn(w.Limiter, who, c)
+}
+
+// acquireIn is acquire in another process.
+func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT4Cost, opts ...runtime.CallOption) (*held, error) {
+	w.Helper()
+	w.spy.seen()
+	w.shared = w.shared || w.store.Remembers && l != w.Limiter
+	shares := w.shares(who, c)
+	lease, err := l.GPT4.Acquire(w.Context(), who, c, opts...)
+	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), shares, err, w.schema.cascade == runtime.CascadeCompensated)
+	if err != nil {
+		return nil, err
+	}
+	return &held{lease, shares}, nil
+}
+
+// judged holds the outcome of a call for shares against the model, which follows it.
+func (w *world) judged(what string, shares []share, err error, oneByOne bool) {
+	w.Helper()
+	now := w.store.Decided()
+	if wrong := w.judge.acquire(shares, now, err, oneByOne); wrong != "" {
+		w.Fatalf("%s: %s", what, wrong)
+	}
+	if err == nil {
+		for _, s := range shares {
+			s.charge(s.cost, now)
+		}
+	}
+	w.levels(what, now, err)
+}
+
+// levels holds the images that the store has left in its last call, which ended with err, against the model. Of a call that was
+// refused it is those that refused it: others need not have been looked at.
+func (w *world) levels(what string, now int64, err error) {
+	w.Helper()
+	denied, _ := errors.AsType[*runtime.DeniedError](err)
+	if what != "peek" && w.shared {
+		return
+	}
+	for _, part := range w.spy.seen() {
+		early := now
+		if what == "peek" {
+			early = w.early(now, len(part.Buckets))
+		}
+		for _, b := range part.Buckets {
+			key := [2]string{part.Def.Spec().Resource, b.Entity}
+			refuses := func(r runtime.Refusal) bool { return [2]string{r.Resource, r.Entity} == key }
+			if b.After == nil || w.buckets[key] == nil || err != nil && (denied == nil || !slices.ContainsFunc(denied.Refusals, refuses)) {
+				continue
+			}
+			for i, balance := range b.After.Balances {
+				if b.After.Missing[i] {
+					continue
+				}
+				model := w.buckets[key]
+				got, want := w.store.Level(balance, b.After.Refilled), model.level(i, now)
+				if slack := w.judge.of(model.limits[i]); got < model.level(i, early)-slack || got > want+slack {
+					w.Fatalf("%s: %s has %s mt of %s, want %s, give or take %d",
+						what, b.Entity, thousands(got), part.Def.Spec().Limits[i], thousands(want), slack)
+				}
+			}
+		}
+	}
+}
+
+// early returns when, at the earliest, the first of so many buckets was read of which the last was at now.
+func (w *world) early(now int64, buckets int) int64 {
+	if w.store.Flows && buckets > 1 {
+		return now - 100
+	}
+	return now
+}
+
+// admitted is acquire that has to succeed.
+func (w *world) admitted(who limits.GPT4Entity, rpm, tpm int64) *held {
+	w.Helper()
+	lease, err := w.acquire(who, cost(rpm, tpm))
+	if err != nil {
+		w.Fatalf("%v: %v", w.chain(who), err)
+	}
+	return lease
+}
+
+// denied is acquire that has to be denied. It returns the denial as what it says, not as an error.
+func (w *world) denied(who limits.GPT4Entity, rpm, tpm int64) runtime.DeniedError {
+	w.Helper()
+	_, err := w.acquire(who, cost(rpm, tpm))
+	return *as[*runtime.DeniedError](w, fmt.Sprint(w.chain(who)), err)
+}
+
+// settle settles, and follows.
+func (w *world) settle(h *held, rpm, tpm int64) {
+	w.Helper()
+	w.spy.seen()
+	if err := h.Settle(w.Context(), cost(rpm, tpm)); err != nil {
+		w.Fatalf("settle: %v", err)
+	}
+	w.closed("settle", h, milli(cost(rpm, tpm)))
+}
+
+// release releases, and follows.
+func (w *world) release(h *held) {
+	w.Helper()
+	w.spy.seen()
+	h.Release(w.Context())
+	w.closed("release", h, make([]int64, len(names)))
+}
+
+// closed has the model turn what h took into actual, and holds what the store left against it.
+func (w *world) closed(what string, h *held, actual []int64) {
+	w.Helper()
+	now := w.store.Decided()
+	if h.follow(actual, now) { // else nothing need have been written, and images are as old as the lease
+		w.levels(what, now, nil)
+	}
+}
+
+// follow has the model turn what h took into actual, and reports whether that is a change.
+func (h *held) follow(actual []int64, now int64) (changed bool) {
+	for _, s := range h.shares {
+		change := slices.Clone(actual)
+		for i, c := range s.cost {
+			change[i] -= c
+			changed = changed || change[i] != 0
+		}
+		s.charge(change, now)
+	}
+	return changed
+}
+
+// peek holds what Peek says against the model, and returns it.
+func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
+	w.Helper()
+	w.spy.seen()
+	snap, err := w.GPT4.Peek(w.Context(), who)
+	if err != nil {
+		w.Fatalf("peek: %v", err)
+	}
+	now := w.store.Decided()
+	w.levels("peek", now, nil)
+	chain := w.chain(who)
+	if len(snap.Buckets) != len(chain) {
+		w.Fatalf("peek of %v: got %d buckets", chain, len(snap.Buckets))
+	}
+	least := []int64{1 << 62, 1 << 62}
+	for i, entity := range chain {
+		got, model := snap.Buckets[i], w.bucket(entity)
+		have := vector(got.Available, nil)
+		for j, burst := range vector(got.Burst, nil) {
+			least[j] = min(least[j], have[j])
+			l := model.limits[j]
+			level, slack := model.level(j, now), w.judge.of(l)
+			lo, hi := max(0, model.level(j, w.early(now, len(chain)))-slack)/bucket.Milli, max(0, level+slack)/bucket.Milli
+			if w.store.Flows { // Peek tells how much there is when it returns
+				hi = max(0, model.level(j, now+time.Minute.Milliseconds())) / bucket.Milli
+			}
+			if got.Entity != entity || have[j] < lo || have[j] > hi || burst != l.Burst/bucket.Milli {
+				w.Fatalf("peek: %+v\nwant %s mt of %s of %s, burst %d", got, thousands(level), names[j], entity, l.Burst/bucket.Milli)
+			}
+		}
+	}
+	if got := vector(snap.Available, nil); !slices.Equal(got, least) {
+		w.Fatalf("peek: %v are available, want the least of the chain, %v", got, least)
+	}
+	return snap
+}
+
+// nothing holds that nothing of who's chain is stored.
+func (w *world) nothing(who limits.GPT4Entity) {
+	w.Helper()
+	for _, b := range w.peek(who).Buckets {
+		if b.Exists {
+			w.Errorf("%s has a bucket: %+v", b.Entity, b)
+		}
+	}
+}
+
+// left holds what a lease says is left of its chain.
+func (w *world) left(h *held, rpm, tpm int64) {
+	w.Helper()
+	if got := h.Remaining(); !w.about(got.RPM, rpm) || !w.about(got.TPM, tpm) {
+		w.Errorf("%+v remain, want %+v", got, cost(rpm, tpm))
+	}
+}
