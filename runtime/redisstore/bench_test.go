@@ -41,7 +41,7 @@ func sixteen(b *testing.B, keys int, do func(key int)) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-// BenchmarkAcquire is the store beside the same script called directly, by 16 goroutines. It wants a real server: SLUICE_REDIS.
+// BenchmarkAcquire is the store beside the same script called directly, by 16 goroutines. It wants a real server: SLUICE_REDIS=server.
 func BenchmarkAcquire(b *testing.B) {
 	for _, limits := range []int{1, 2} {
 		for _, keys := range []int{1, 1000} {

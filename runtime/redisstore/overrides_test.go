@@ -38,7 +38,7 @@ func TestOverrides(t *testing.T) {
 		}
 		return next
 	}
-	kind := set("user", rpm(90), "")
+	set("user", rpm(90), "")
 	d.left(t, alice, tokens2{90, 6000})
 	own := set("user-alice", rpm(120), "")
 	d.left(t, alice, tokens2{120, 6000})
@@ -49,7 +49,7 @@ func TestOverrides(t *testing.T) {
 	if _, err := d.Acquire(ctx, alice, tokens2{121, 0}); !isA[*runtime.CostExceedsBurstError](err) {
 		t.Errorf("%v, want that it is above the burst", err)
 	}
-	for _, stale := range []runtime.Revision{"", kind, "x"} {
+	for _, stale := range []runtime.Revision{"", "1", "x"} {
 		_, err := store.Set(ctx, def.spec, runtime.Stored{At: "user-alice", Limits: rpm(1), Revision: stale})
 		if !isA[*runtime.ConflictError](err) {
 			t.Errorf("%q: %v, want a conflict", stale, err)
