@@ -170,7 +170,7 @@ func TestNotOnRedis(t *testing.T) {
 			path = line
 		}
 		code, out, errs := command(t.Context(), append(strings.Fields(line), "--redis", "redis://:sesame@localhost")...)
-		want := "sluice: sluice " + name + " is about DynamoDB alone, and takes no --redis: " + why + "; run `sluice " + path + " --help`\n"
+		want := "sluice: " + name + " is about DynamoDB alone, and takes no --redis: " + why + "; run `sluice " + path + " --help`\n"
 		if code != 2 || out != "" || errs != want {
 			t.Errorf("%s: exit code %d\n%s%s\nwant\n%s", line, code, out, errs, want)
 		}

@@ -203,5 +203,5 @@ func (c notRedis) AfterApply(command *kong.Context) error {
 		"migrate":   "Redis has no per-limit items",
 		"dev":       "for Redis, run redis-server",
 	}[name]
-	return fmt.Errorf("sluice %s is about DynamoDB alone, and takes no --redis: %s", name, why)
+	return fmt.Errorf("%s is about DynamoDB alone, and takes no --redis: %s", name, why)
 }

@@ -1,0 +1,49 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime/redisstore"
+)
+
+func open(ctx context.Context, addr string) (*limits.Limiter, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr}) // or NewFailoverClient for a Sentinel, NewClusterClient
+	lim, err := limits.New(redisstore.New(client))        // no I/O; redisstore.Prefix("billing:") keeps several apart
+	if err != nil {
+		return nil, err
+	}
+	return lim, lim.Check(ctx) // before serving: version, rights, a cluster's slots, eviction
+}
+
+func Example() {
+	server := miniredis.NewMiniRedis() // for a Redis of your own
+	if err := server.Start(); err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+
+	ctx := context.Background()
+	lim, err := open(ctx, server.Addr())
+	if err != nil {
+		log.Fatal(err)
+	}
+	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
+	lease, err := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 1200})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := lease.Settle(ctx, limits.GPT4Cost{TPM: 900}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("keys:", server.Keys())
+	fmt.Println("tokens:", server.HGet("sluice:gpt-4:rpm:{project-1}#user-123", "tokens"))
+	// Output:
+	// keys: [sluice:gpt-4:rpm:{project-1}#project-1 sluice:gpt-4:rpm:{project-1}#user-123 sluice:gpt-4:tpm:{project-1}#project-1 sluice:gpt-4:tpm:{project-1}#user-123]
+	// tokens: 99
+}
