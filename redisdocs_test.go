@@ -209,7 +209,7 @@ func TestDocsRedisCommands(t *testing.T) {
 	for i, block := range blocks {
 		spent[i]()
 		var now strings.Builder
-		for _, shown := range strings.Split(block[1], "\n$ ") {
+		for shown := range strings.SplitSeq(block[1], "\n$ ") {
 			line, _, _ := strings.Cut(shown, "\n")
 			fmt.Fprintf(&now, "$ %s\n", line)
 			if command, ok := strings.CutPrefix(line, "sluice "); ok {

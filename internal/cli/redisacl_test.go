@@ -3,6 +3,7 @@ package cli_test
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func documented(t *testing.T) (rights []any, ofCluster any) {
 	if found == nil {
 		t.Fatal("docs/redis.md grants nothing")
 	}
-	for _, word := range strings.Fields(found[1]) {
+	for word := range strings.FieldsSeq(found[1]) {
 		rights = append(rights, word)
 	}
 	return rights, found[2]
@@ -41,7 +42,7 @@ func TestRedisRights(t *testing.T) {
 		rights []any
 	}{
 		{node.Addr(), []string{node.Addr()}, rights},
-		{cluster.Addrs()[0] + "?addr=" + cluster.Addrs()[1], cluster.Addrs(), append(rights[:len(rights):len(rights)], ofCluster)},
+		{cluster.Addrs()[0] + "?addr=" + cluster.Addrs()[1], cluster.Addrs(), append(slices.Clip(rights), ofCluster)},
 	} {
 		for _, addr := range at.nodes {
 			admin := redis.NewClient(&redis.Options{Addr: addr})
@@ -76,7 +77,7 @@ func TestRedisRights(t *testing.T) {
 	// The control: without one, something is refused.
 	admin := node.Client()
 	for _, right := range []string{"@read", "@write", "@scripting", "time"} {
-		if err := admin.Do(t.Context(), append(rights[:len(rights):len(rights)], "-"+right)...).Err(); err != nil {
+		if err := admin.Do(t.Context(), append(slices.Clip(rights), "-"+right)...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		refused := 0

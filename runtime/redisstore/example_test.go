@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -21,29 +20,33 @@ func open(ctx context.Context, addr string) (*limits.Limiter, error) {
 	return lim, lim.Check(ctx) // before serving: version, rights, a cluster's slots, eviction
 }
 
+func serve(ctx context.Context, lim *limits.Limiter) error {
+	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
+	lease, err := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 1200})
+	if err != nil {
+		return err
+	}
+	return lease.Settle(ctx, limits.GPT4Cost{TPM: 900})
+}
+
 func Example() {
 	server := miniredis.NewMiniRedis() // for a Redis of your own
 	if err := server.Start(); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer server.Close()
 
 	ctx := context.Background()
 	lim, err := open(ctx, server.Addr())
-	if err != nil {
-		log.Fatal(err)
+	if err == nil {
+		err = serve(ctx, lim)
 	}
-	user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
-	lease, err := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 1200})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := lease.Settle(ctx, limits.GPT4Cost{TPM: 900}); err != nil {
-		log.Fatal(err)
-	}
+	fmt.Println(err)
 	fmt.Println("keys:", server.Keys())
 	fmt.Println("tokens:", server.HGet("sluice:gpt-4:rpm:{project-1}#user-123", "tokens"))
 	// Output:
+	// <nil>
 	// keys: [sluice:gpt-4:rpm:{project-1}#project-1 sluice:gpt-4:rpm:{project-1}#user-123 sluice:gpt-4:tpm:{project-1}#project-1 sluice:gpt-4:tpm:{project-1}#user-123]
 	// tokens: 99
 }

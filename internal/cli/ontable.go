@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// onTable is the connection of a command that is about DynamoDB alone.
+type onTable struct {
+	connection
+	notRedis
+}
+
+// AfterApply checks both.
+func (c onTable) AfterApply(command *kong.Context) error {
+	if err := c.notRedis.AfterApply(command); err != nil {
+		return err
+	}
+	return c.connection.AfterApply(command)
+}
+
+// notRedis is for commands that have nothing to do with Redis, to say so.
+type notRedis struct {
+	Redis *string `hidden:"" placeholder:"URL"`
+}
+
+// AfterApply refuses the flag.
+func (c notRedis) AfterApply(command *kong.Context) error {
+	if c.Redis == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(command.Selected().FullPath(), "sluice "), " ")
+	why := map[string]string{
+		"table":     "Redis needs no table, keys come with the calls that need them",
+		"infra":     "Redis needs no table, keys come with the calls that need them",
+		"aggregate": "Redis has no stream of what was consumed",
+		"usage":     "Redis has no stream of what was consumed",
+		"migrate":   "Redis has no per-limit items",
+		"dev":       "for Redis, run redis-server",
+	}[name]
+	return fmt.Errorf("%s is about DynamoDB alone, and takes no --redis: %s", name, why)
+}
