@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"net"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,6 +65,26 @@ func TestRedisAnswersNot(t *testing.T) {
 	code, out, errs := command(t.Context(), "peek", "project-1", "gpt-4", "--file", demo, "--redis", "redis://ann:sesame@"+s.Addr())
 	if code != 0 || !strings.HasPrefix(out, "project-1 on gpt-4: nothing is stored") || errs != "" {
 		t.Errorf("the control, with the right password: exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestRedisIsNone: what answers is something else.
+func TestRedisIsNone(t *testing.T) {
+	http := httptest.NewServer(nil)
+	t.Cleanup(http.Close)
+	addr := http.Listener.Addr().String()
+	code, out, errs := command(t.Context(), "peek", "project-1", "gpt-4", "--file", demo, "--redis", "redis://:sesame@"+addr+"?max_retries=-1")
+	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: redis://"+addr+": redis: can't parse ") || strings.Contains(errs, "sesame") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestRedisHelp: help says which variable there is, not what it has.
+func TestRedisHelp(t *testing.T) {
+	t.Setenv("SLUICE_REDIS_URL", "redis://:sesame@localhost")
+	code, out, errs := command(t.Context(), "peek", "--help")
+	if code != 0 || errs != "" || strings.Contains(out, "sesame") || !strings.Contains(out, "$SLUICE_REDIS_URL") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 }
 

@@ -30,7 +30,10 @@ func newRedisStore(ctx context.Context, url, prefix string, file schemaFile) (*r
 	s := &redisStore{name: redisclient.Name(url), prefix: prefix, file: file}
 	client, err := redisclient.New(ctx, url)
 	if err != nil {
-		return nil, s.explain(err)
+		if told := s.explain(err); told != err { //nolint:errorlint // that explain has nothing to say, whatever err is
+			return nil, told
+		}
+		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
 	s.client, s.buckets = client, redisstore.New(client, redisstore.Prefix(prefix))
 	return s, nil
