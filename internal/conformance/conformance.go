@@ -46,10 +46,8 @@ type Store struct {
 	Remembers bool
 
 	// Rooted says that an entity has a bucket for each root that its chains end with, for the sake of a cluster's slots: what it takes
-	// under one project it has under another.
+	// under one project it has under another; and claims are acquired together only where their chains have the same root.
 	Rooted bool
-	// OneRoot says that claims are acquired together only where their chains have the same root, as on a Redis Cluster.
-	OneRoot bool
 	// Disturb has the service forget what it may forget without harm; nil where that is nothing.
 	Disturb func()
 

@@ -139,7 +139,7 @@ func (h *history) play(w *world, n int, counts tally) {
 			who := entities[s.who%4].(limits.User)
 			others := []limits.GPT4Entity{who, two}
 			switch {
-			case !w.store.OneRoot:
+			case !w.store.Rooted:
 			case h.cascade == runtime.CascadeNone: // each is a root
 				others[1] = who
 			default:

@@ -24,7 +24,7 @@ const tolerated = time.Second
 // cluster. It changes nothing.
 func (s *session) Check(ctx context.Context) error {
 	began := s.env.Clock.Now()
-	reply, err := s.client.Eval(ctx, "return redis.call('TIME')", []string{string(s.keys) + "#check"}).StringSlice()
+	reply, err := s.client.Eval(ctx, "return redis.call('TIME')", []string{s.keys.prefix + "#check"}).StringSlice()
 	if err != nil {
 		return s.told(ctx, err)
 	}
@@ -41,9 +41,15 @@ func (s *session) Check(ctx context.Context) error {
 			return &runtime.SetupError{What: "this is Redis " + version, Do: fmt.Sprintf("use Redis %d or newer", oldest)}
 		}
 	}
-	if s.sharded() || field(info, "cluster_enabled") == "1" {
+	switch {
+	case s.keys.rooted:
 		if err := s.checkSlots(); err != nil {
 			return err
+		}
+	case field(info, "cluster_enabled") == "1":
+		return &runtime.SetupError{
+			What: fmt.Sprintf("Redis is a cluster, and the client, a %T, is not one of a cluster: keys of a call would lie in different slots", s.client),
+			Do:   "pass redisstore.New what redis.NewClusterClient returns",
 		}
 	}
 	s.warnOfEviction(ctx)
@@ -96,7 +102,7 @@ func (s *session) checkSlots() error {
 				if at != first {
 					return &runtime.SetupError{
 						What: fmt.Sprintf("Redis is a cluster, and the keys of a call of %s would lie in different slots, since the prefix %q has a '{'",
-							spec.Resource, string(s.keys)),
+							spec.Resource, s.keys.prefix),
 						Do: "use a Prefix without '{'",
 					}
 				}

@@ -27,7 +27,7 @@ func TestConformanceOnCluster(t *testing.T) {
 	conformance.Run(t, func(t testing.TB) conformance.Store {
 		t.Helper()
 		store := conformant(cluster.New(t))
-		store.OneRoot = true
+		store.Rooted = true
 		return store
 	})
 }
@@ -52,7 +52,7 @@ func conformant(r *redistest.Redis) conformance.Store {
 			return d.last.Load() + r.Aged().Milliseconds()
 		},
 		Level: func(b bucket.Balance, _ int64) int64 { return b.Tokens },
-		Slack: 1, Rooted: true,
+		Slack: 1,
 		Break: r.Break, Mend: r.Mend,
 		Disturb: func() { r.Client.ScriptFlush(context.Background()) }, // as a fail-over does
 	}

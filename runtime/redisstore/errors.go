@@ -75,7 +75,7 @@ func (s *Store) setupError(err error) error {
 		setup.What, setup.Do = "Redis does not accept the credentials", "set the client's Username and Password"
 	case redis.IsPermissionError(err):
 		setup.What = "Redis denies the user what the store needs"
-		setup.Do = fmt.Sprintf("grant it: ACL SETUSER <user> ~%s* +@read +@write +@scripting +@connection +info +time", s.keys)
+		setup.Do = fmt.Sprintf("grant it: ACL SETUSER <user> ~%s* +@read +@write +@scripting +@connection +info +time", s.keys.prefix)
 	case strings.Contains(text, "unknown command"):
 		setup.What, setup.Do = "this Redis lacks a command that the store needs", "use Redis 5 or newer, with scripts"
 	case strings.HasPrefix(text, "CROSSSLOT"):

@@ -14,9 +14,12 @@ func TestKeys(t *testing.T) {
 			rapid.StringOf(rapid.SampledFrom([]rune("{}:-ab*"))).Draw(t, "id")
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		k := keys(rapid.SampledFrom([]string{"sluice:", "", "a{b}:", "x:y:"}).Draw(t, "prefix"))
+		k := keys{rapid.SampledFrom([]string{"sluice:", "", "a{b}:", "x:y:"}).Draw(t, "prefix"), rapid.Bool().Draw(t, "rooted")}
 		root, entity := id.Draw(t, "root"), id.Draw(t, "entity")
 		key := k.bucket("gpt-4", "rpm", root, entity)
+		if !k.rooted {
+			root = entity
+		}
 		resource, limit, gotRoot, gotEntity, ok := k.parse(key)
 		if !ok || resource != "gpt-4" || limit != "rpm" || gotRoot != root || gotEntity != entity {
 			t.Fatalf("%s is %s, %s, %s, %s, %t", key, resource, limit, gotRoot, gotEntity, ok)

@@ -27,7 +27,7 @@ type BucketPage struct {
 // StoredBucket is a bucket as it is stored: without the limits' parameters, which calls bring along.
 type StoredBucket struct {
 	Entity string // as stored: user-123
-	Root   string // where the chain that it was charged in ends: the entity itself, or an ancestor
+	Root   string // the entity itself; on a cluster where the chain that it was charged in ends, which may be an ancestor
 	Limits []StoredLimit
 }
 
@@ -96,12 +96,13 @@ type found struct {
 
 // find returns the buckets of resource, as Buckets does.
 func (s *Store) find(ctx context.Context, resource, of string) ([]found, error) {
-	pattern := glob(s.keys.buckets(resource)) + "*"
-	switch {
-	case strings.Contains(of, "-"): // no kind has one, and an entity's ends its kind
-		pattern += "#" + glob(of)
-	case of != "":
-		pattern += "#" + of + "-*"
+	pattern, isOf := glob(s.keys.buckets(resource))+"*", func(entity string) bool { return of == "" || entity == of }
+	if of != "" {
+		pattern += glob(of)
+	}
+	if of != "" && !strings.Contains(of, "-") { // no kind has one, and an entity's ends its kind
+		pattern += "-*"
+		isOf = func(entity string) bool { return strings.HasPrefix(entity, of+"-") }
 	}
 	masters, err := s.nodes(ctx)
 	if err != nil {
@@ -112,8 +113,8 @@ func (s *Store) find(ctx context.Context, resource, of string) ([]found, error) 
 	for _, master := range masters {
 		scan := master.Scan(ctx, 0, pattern, scanCount).Iterator()
 		for scan.Next(ctx) {
-			of, _, root, entity, ok := s.keys.parse(scan.Val())
-			if ok && of == resource {
+			on, _, root, entity, ok := s.keys.parse(scan.Val())
+			if ok && on == resource && isOf(entity) { // a pattern also matches ids that hold or end with it
 				at := id{entity, root}
 				keys[at] = append(keys[at], scan.Val())
 			}

@@ -89,7 +89,7 @@ func TestMalformedOverride(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	d := s.desk(t, client, slow())
-	key := keys(s.prefix).config("gpt-4", "user-alice")
+	key := keys{prefix: s.prefix}.config("gpt-4", "user-alice")
 	if err := client.HSet(t.Context(), key, "ver", "1", "l_rpm", "5 5 5").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -183,18 +183,21 @@ func TestMembers(t *testing.T) {
 	d.left(t, who{"3", "?"}, tokens2{60, 6000})
 	other.left(t, known, tokens2{50, 6000})
 	children("project-1", "user-1", "user-2", "user-3")
+	if _, err := d.Acquire(ctx, who{"2", "?"}, tokens2{15, 0}); err != nil {
+		t.Fatal(err)
+	}
 	put("user-1", "project-2", true)
 	if err := store.Delete(ctx, "user-3"); err != nil {
 		t.Fatal(err)
 	}
 	children("project-1", "user-2")
 	children("project-2", "user-1")
-	d.left(t, known, tokens2{60, 6000})
-	other.left(t, known, tokens2{50, 6000})
+	d.left(t, known, tokens2{50, 6000}) // its own; the other project is full
+	other.left(t, known, tokens2{35, 6000})
 	clock.pass(time.Minute)
-	other.left(t, known, tokens2{60, 6000})
+	other.left(t, known, tokens2{50, 6000})
 	// One who is noted there, and has another parent, as after a crash between two writes.
-	if err := s.client(t).SAdd(ctx, keys(s.prefix).children("project-2"), "user-2").Err(); err != nil {
+	if err := s.client(t).SAdd(ctx, keys{prefix: s.prefix}.children("project-2"), "user-2").Err(); err != nil {
 		t.Fatal(err)
 	}
 	children("project-2", "user-1")

@@ -42,7 +42,7 @@ const (
 // bucket.
 func Prefix(prefix string) Option {
 	return func(o *options) error {
-		o.keys = keys(prefix)
+		o.keys.prefix = prefix
 		return nil
 	}
 }
@@ -64,7 +64,7 @@ func ImageCache(buckets int) Option {
 // to what charges buckets: the store knows what is safe to repeat.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, options: options{
-		keys: DefaultPrefix, buckets: DefaultImageCache, jitter: rand.Float64, hung: patience,
+		keys: keys{DefaultPrefix, sharded(client)}, buckets: DefaultImageCache, jitter: rand.Float64, hung: patience,
 	}}
 	if client == nil {
 		s.err = fmt.Errorf("redisstore.New: the client is nil")

@@ -73,7 +73,10 @@ func (s *session) request(ctx context.Context, call *runtime.Call, path string, 
 	}
 	for i := range call.Parts {
 		part := &call.Parts[i]
-		of, c, root := s.resource(part.Def), cost(part), part.Buckets[len(part.Buckets)-1].Entity
+		of, c, root := s.resource(part.Def), cost(part), ""
+		if s.keys.rooted {
+			root = part.Buckets[len(part.Buckets)-1].Entity
+		}
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			m := s.recall(of, b.Kind, root, b.Entity)

@@ -33,9 +33,9 @@ func slot(key string) int {
 	return int(crc % slots)
 }
 
-// sharded reports that the client spreads keys over nodes.
-func (s *Store) sharded() bool {
-	switch s.client.(type) {
+// sharded reports that client spreads keys over nodes.
+func sharded(client redis.UniversalClient) bool {
+	switch client.(type) {
 	case *redis.ClusterClient, *redis.Ring:
 		return true
 	}
@@ -45,7 +45,7 @@ func (s *Store) sharded() bool {
 // together says why r, of several parts, cannot be one script call: its keys lie in different slots. One part's do not, which
 // Check has seen to.
 func (s *session) together(r *request) error {
-	if r.parts < 2 || !s.sharded() {
+	if r.parts < 2 || !s.keys.rooted {
 		return nil
 	}
 	first := r.shares[0].keys[0].(string)

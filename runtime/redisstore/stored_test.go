@@ -13,7 +13,7 @@ import (
 // ttl is how long a key of the server has yet.
 func (s *server) ttl(t testing.TB, limit, root, entity string) time.Duration {
 	t.Helper()
-	ttl, err := s.client(t).TTL(t.Context(), keys(s.prefix).bucket("gpt-4", limit, root, entity)).Result()
+	ttl, err := s.client(t).TTL(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", limit, root, entity)).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestMalformed(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	d := s.desk(t, client, gpt4())
-	key := keys(s.prefix).bucket("gpt-4", "tpm", "user-alice", "user-alice")
+	key := keys{prefix: s.prefix}.bucket("gpt-4", "tpm", "user-alice", "user-alice")
 	for name, test := range map[string]struct {
 		put  func() error
 		want string
@@ -103,7 +103,7 @@ func TestBuckets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := client.Set(t.Context(), keys(s.prefix).bucket("gpt-4", "rpm", "user-x", "user-x"), "x", 0).Err(); err != nil {
+	if err := client.Set(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "user-x", "user-x"), "x", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	list := func(of string) (got []string, malformed int) {
@@ -125,11 +125,10 @@ func TestBuckets(t *testing.T) {
 	}
 	const project = "project-1 of project-1 rpm 40 tpm 5800"
 	users := []string{
-		"user-a of project-1 rpm 50 tpm 5900", "user-b of project-1 rpm 50 tpm 5900", "user-b of user-b rpm 50 tpm 5900",
-		"user-b* of user-b* rpm 50 tpm 5900",
+		"user-a of user-a rpm 50 tpm 5900", "user-b of user-b rpm 40 tpm 5800", "user-b* of user-b* rpm 50 tpm 5900",
 	}
 	for of, want := range map[string][]string{
-		"": append([]string{project}, users...), "user": users, "project": {project}, "user-b": users[1:3], "user-b*": users[3:], "user-z": nil,
+		"": append([]string{project}, users...), "user": users, "project": {project}, "user-b": users[1:2], "user-b*": users[2:], "user-z": nil,
 	} {
 		if got, _ := list(of); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", of, got, want)

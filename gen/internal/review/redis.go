@@ -30,7 +30,8 @@ func scriptMeanings(m *markdown) {
 	m.print(`
 Commands are those that one call makes Redis run inside its script, at most: each hash is read, and those whose balance changes
 are written and expire anew. Each call, settle and release is one `+"`EVALSHA`"+`, and one round trip. Bytes of memory are those of
-redis-server 7.0.15, measured by `+"`used_memory`"+`, for all hashes of a bucket under the default prefix, with ids of %d bytes.
+redis-server 7.0.15, measured by `+"`used_memory`"+`, for all hashes of a bucket under the default prefix, with ids of %d bytes. On a cluster each key also has
+the id of the chain's last entity, so that those of a call lie on one node.
 `, typicalID)
 }
 
@@ -76,11 +77,10 @@ func life(n schema.Numbers) int64 {
 
 // memory is how many bytes the hashes of the bucket that an entity of kind c has for r take.
 func memory(r *model.Resource, c *model.Charged) int {
-	chain := chainOf(r, c)
-	root, bytes := chain[len(chain)-1], 0
+	bytes := 0
 	for _, l := range r.Limits {
-		key := "sluice:" + r.Name + ":" + l.Name + ":{" + root.Kind.Prefix + "}#" + c.Kind.Prefix
-		bytes += keyBytes + allocated(len(key)+2*typicalID+textBytes)
+		key := "sluice:" + r.Name + ":" + l.Name + ":" + c.Kind.Prefix
+		bytes += keyBytes + allocated(len(key)+typicalID+textBytes)
 	}
 	return bytes
 }
