@@ -190,16 +190,26 @@ func shell(t *testing.T, line string) string {
 // TestDocsRedisCommands: what docs/redis.md shows of commands is what they print.
 func TestDocsRedisCommands(t *testing.T) {
 	server, lim, _ := redisStore(t)
-	spend := func(user, project string, cost limits.GPT4Cost) {
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+	t.Cleanup(func() { _ = cluster.Close() })
+	onCluster, err := limits.New(redisstore.New(cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spend := func(lim *limits.Limiter, user, project string, cost limits.GPT4Cost) {
 		t.Helper()
 		if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: user, Project: limits.Project{ID: project}}, cost); err != nil {
 			t.Fatal(err)
 		}
 	}
-	spend("123", "1", limits.GPT4Cost{RPM: 35, TPM: 14_000})
+	spend(lim, "123", "1", limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	spent := []func(){
 		func() {},
-		func() { spend("9", "1", limits.GPT4Cost{RPM: 10}); spend("9", "2", limits.GPT4Cost{RPM: 40}) },
+		func() {
+			spend(onCluster, "9", "1", limits.GPT4Cost{RPM: 10})
+			spend(onCluster, "9", "2", limits.GPT4Cost{RPM: 40})
+			t.Setenv("SLUICE_REDIS_URL", "redis://"+server.Addr()+"?addr="+server.Addr())
+		},
 	}
 	t.Setenv("SLUICE_REDIS_URL", "redis://"+server.Addr())
 	blocks := regexp.MustCompile("(?s)```\n\\$ (.*?)```").FindAllStringSubmatch(read(t, "docs/redis.md"), -1)

@@ -38,6 +38,16 @@ func newRedis(t *testing.T, file string) redises {
 	return redises{t, server, client, []string{"--redis", "redis://" + server.Addr(), "--file", file}}
 }
 
+// newCluster is newRedis of a cluster of one node.
+func newCluster(t *testing.T, file string) redises {
+	t.Helper()
+	r := newRedis(t, file)
+	r.client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{r.server.Addr()}})
+	t.Cleanup(func() { _ = r.client.Close() })
+	r.flags[1] += "?addr=" + r.server.Addr()
+	return r
+}
+
 // command runs a command as it is, and returns what it came to. Its own clock is far off: Redis's is what counts.
 func command(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, errs strings.Builder

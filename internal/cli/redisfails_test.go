@@ -114,8 +114,8 @@ func TestRedisWithoutSchema(t *testing.T) {
 func TestRedisTop(t *testing.T) {
 	r := newRedis(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35, TPM: 14_000})
-	r.server.HSet("sluice:gpt-4:rph:{project-7}#project-7", "tokens", "1", "lastRefill", "1")
-	r.server.HSet("sluice:gpt-4:rpm:{team-7}#team-7", "tokens", "1", "lastRefill", "1")
+	r.server.HSet("sluice:gpt-4:rph:project-7", "tokens", "1", "lastRefill", "1")
+	r.server.HSet("sluice:gpt-4:rpm:team-7", "tokens", "1", "lastRefill", "1")
 	const strange = "not listed, since " + demo + " does not have them on gpt-4: kind team, limit rph\n"
 	r.run("top gpt-4 --limit rpm --json", 0, `{
   "redis": "redis://ADDR",
@@ -126,7 +126,6 @@ func TestRedisTop(t *testing.T) {
   "rows": [
     {
       "entity": "user-1",
-      "root": "project-7",
       "limit": "rpm",
       "used": 0.35,
       "available_milli": 65000,
@@ -135,7 +134,6 @@ func TestRedisTop(t *testing.T) {
     },
     {
       "entity": "project-7",
-      "root": "project-7",
       "limit": "rpm",
       "used": 0.035,
       "available_milli": 965000,
@@ -145,17 +143,17 @@ func TestRedisTop(t *testing.T) {
   ]
 }
 `, strange)
-	r.server.Del("sluice:gpt-4:rpm:{project-7}#user-1")
-	if err := r.server.Set("sluice:gpt-4:rpm:{project-7}#user-1", "x"); err != nil {
+	r.server.Del("sluice:gpt-4:rpm:user-1")
+	if err := r.server.Set("sluice:gpt-4:rpm:user-1", "x"); err != nil {
 		t.Fatal(err)
 	}
-	const wrong = "sluice: the key sluice:gpt-4:rpm:{project-7}#user-1 is no bucket: " +
+	const wrong = "sluice: the key sluice:gpt-4:rpm:user-1 is no bucket: " +
 		"WRONGTYPE Operation against a key holding the wrong kind of value; delete it, as a missing bucket is a full one, or use another Prefix\n"
 	r.run("top gpt-4 --kind user --limit tpm", 1, `ENTITY  LIMIT                        USED  AVAILABLE   BURST  FULL IN
 user-1  tpm    ##################--   93%      1,000  15,000  1m24s
 1 bucket read in 0s
 `, wrong)
-	for _, line := range []string{"peek user-1 gpt-4", "peek user-1 gpt-4 --root project-7", "reset user-1 gpt-4", "override explain user-1 gpt-4"} {
+	for _, line := range []string{"peek user-1 gpt-4", "reset user-1 gpt-4", "override explain user-1 gpt-4"} {
 		r.run(line, 1, "", wrong)
 	}
 }

@@ -15,9 +15,11 @@ import (
 func (s *redisStore) stored(ctx context.Context, schema *schema, l level, root string) (all []redisstore.StoredBucket, err error) {
 	certain := true
 	switch {
+	case root != "" && root != l.at && !s.rooted:
+		err = usageError{"--root is about keys on a cluster, which this Redis is not: leave it out"}
 	case root != "":
 		err = schema.ends(l, root)
-	case len(l.charges()) == 0:
+	case !s.rooted || len(l.charges()) == 0:
 		root = l.at
 	default:
 		certain = false

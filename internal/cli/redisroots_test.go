@@ -6,9 +6,26 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 )
 
-// TestRedisRoots: which bucket is meant, where an entity has been charged under two parents and alone.
-func TestRedisRoots(t *testing.T) {
+// TestRedisOneBucket: on a Redis that is no cluster an entity has one bucket, whoever its parent is.
+func TestRedisOneBucket(t *testing.T) {
 	r := newRedis(t, demo)
+	for _, project := range []string{"7", "8"} {
+		r.acquire(limits.User{ID: "1", Project: limits.Project{ID: project}}, limits.GPT4Cost{RPM: 35})
+	}
+	r.run("peek user-1 gpt-4", 0, `user-1 on gpt-4
+  LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
+  rpm           30       100     100  100 every 1m     42s
+  tpm       15,000    10,000  15,000  10,000 every 1m  now
+`, "")
+	r.run("top gpt-4 --limit rpm --most 1", 0, `ENTITY  LIMIT                        USED  AVAILABLE  BURST  FULL IN
+user-1  rpm    ##############------   70%         30    100  42s
+3 buckets read in 0s
+`, "")
+}
+
+// TestRedisRoots: which bucket of a cluster is meant, where an entity has been charged under two parents and alone.
+func TestRedisRoots(t *testing.T) {
+	r := newCluster(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	const under7 = `  LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
   rpm           65       100     100  100 every 1m     21s
@@ -85,7 +102,7 @@ the bucket has the limits in force
 
 // TestRedisResetOfSeveral fills each bucket that the entity has.
 func TestRedisResetOfSeveral(t *testing.T) {
-	r := newRedis(t, demo)
+	r := newCluster(t, demo)
 	for _, project := range []string{"7", "8"} {
 		r.acquire(limits.User{ID: "1", Project: limits.Project{ID: project}}, limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	}

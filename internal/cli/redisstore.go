@@ -16,6 +16,7 @@ import (
 // redisStore is the store in a Redis. That has tokens and no numbers: those are the schema's, and overrides'.
 type redisStore struct {
 	client  redis.UniversalClient
+	rooted  bool // keys of buckets have the root of their chain: on a cluster
 	buckets *redisstore.Store
 	name    string // of the Redis, without its password
 	prefix  string
@@ -35,6 +36,7 @@ func newRedisStore(ctx context.Context, url, prefix string, file schemaFile) (*r
 		}
 		return nil, fmt.Errorf("%s: %w", s.name, err)
 	}
+	_, s.rooted = client.(*redis.ClusterClient)
 	s.client, s.buckets = client, redisstore.New(client, redisstore.Prefix(prefix))
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/redistest"
@@ -60,7 +61,8 @@ func TestRedisOrTable(t *testing.T) {
 	fails("--redis is empty: pass a URL, or leave the flag out for a table of DynamoDB", "--redis=")
 	fails("--prefix is about keys in Redis: pass --redis too", "--prefix", "x:")
 	fails("--prefix is empty: pass what keys start with, or leave the flag out", "--redis", url, "--prefix=")
-	fails("--root is about keys in Redis: pass --redis too", "--root", "project-1")
+	fails("--root is about keys on a Redis cluster: pass --redis too", "--root", "project-1")
+	fails("--root is about keys on a cluster, which this Redis is not: leave it out", "--redis", url, "--root", "project-2")
 
 	const nothing = "sluice: project-1 on gpt-4: nothing is stored under this name: "
 	t.Setenv("SLUICE_REDIS_URL", url)
@@ -134,7 +136,10 @@ project-7  tpm    --------------------    0%    150,000  150,000  now
 
 // TestRedisForms: a socket of this machine, several nodes, and what a Sentinel watches are reached as go-redis reaches them.
 func TestRedisForms(t *testing.T) {
-	r := newRedis(t, demo)
+	r := newCluster(t, demo)
+	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35})
+	r.client = redis.NewClient(&redis.Options{Addr: r.server.Addr()})
+	t.Cleanup(func() { _ = r.client.Close() })
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35})
 	host, port, err := net.SplitHostPort(r.server.Addr())
 	if err != nil {

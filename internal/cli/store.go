@@ -32,7 +32,7 @@ type store interface {
 // found is a bucket as it is now.
 type found struct {
 	entity, resource string
-	root             string // where its chain ends; empty where the store does not tell buckets apart by that
+	root             string // where its chain ends: several buckets of an entity differ in it; empty in a table
 	limits           []limitNow
 	pending          bool  // still in per-limit items
 	revision         int64 // of the numbers that it has

@@ -41,7 +41,7 @@ type board struct {
 // topRow is a limit of a bucket as it was when it was read.
 type topRow struct {
 	Entity    string  `json:"entity"`
-	Root      string  `json:"root,omitempty"` // where its chain ends, in Redis
+	Root      string  `json:"root,omitempty"` // where its chain ends on a Redis cluster, if not with the entity
 	Limit     string  `json:"limit"`
 	Used      float64 `json:"used"` // share of the burst: above 1 in debt
 	Available int64   `json:"available_milli"`
@@ -73,7 +73,10 @@ func (b *board) add(page page) {
 
 // rowOf returns the row of a limit of a bucket.
 func rowOf(b found, l limitNow) topRow {
-	r := topRow{Entity: b.entity, Root: b.root, Limit: l.name, Available: l.available, Burst: l.Burst, FullIn: l.fullIn.Milliseconds()}
+	r := topRow{Entity: b.entity, Limit: l.name, Available: l.available, Burst: l.Burst, FullIn: l.fullIn.Milliseconds()}
+	if b.root != b.entity {
+		r.Root = b.root
+	}
 	used, burst := r.share()
 	r.Used = float64(used) / float64(burst)
 	return r
@@ -170,7 +173,7 @@ func (b *board) titles() []string {
 	for i, r := range b.Rows {
 		names[i] = r.Entity
 		if slices.ContainsFunc(b.Rows, func(other topRow) bool { return other.Entity == r.Entity && other.Root != r.Root }) {
-			names[i] += " under " + r.Root
+			names[i] += " under " + cmp.Or(r.Root, r.Entity)
 		}
 	}
 	return names

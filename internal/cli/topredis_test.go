@@ -23,7 +23,7 @@ func TestTopWatchRedis(t *testing.T) {
 	named := strings.NewReplacer("ADDR", server.Addr())
 	steps := []func(){
 		func() {
-			server.HSet("sluice:embeddings:rps:{project-1}#project-1", "tokens", "5.5", "lastRefill", "1772366400000")
+			server.HSet("sluice:embeddings:rps:project-1", "tokens", "5.5", "lastRefill", "1772366400000")
 		},
 		func() { server.SetTime(now.Add(100 * time.Millisecond)) },
 		server.Close,

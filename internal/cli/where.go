@@ -72,13 +72,13 @@ type rooted struct {
 	where
 	schemaFile
 
-	Root *string `placeholder:"ENTITY" help:"With --redis: the last of those that its calls charge, as in project-7, which is part of its bucket's key."`
+	Root *string `placeholder:"ENTITY" help:"On a Redis cluster: the last of those that its calls charge, as in project-7, which is part of its bucket's key."`
 }
 
 // rootHelp says how a command finds a bucket in Redis.
-const rootHelp = "With --redis, the numbers are those of limits.yaml and of overrides. A bucket's key has the root of its chain: the last entity " +
-	"that a call on it charges. That is --root; else the entity itself, where no kind above it is charged; else where the stored parents " +
-	"lead, if there is a bucket; else all of Redis is searched, by SCAN, and each bucket found is meant: an entity whose parent " +
+const rootHelp = "With --redis, the numbers are those of limits.yaml and of overrides. On a cluster, a bucket's key has the root of its chain: the last " +
+	"entity that a call on it charges. That is --root; else the entity itself, where no kind above it is charged; else where the stored parents " +
+	"lead, if there is a bucket; else all of the cluster is searched, by SCAN, and each bucket found is meant: an entity whose parent " +
 	"has changed may have several.\n\n"
 
 // root returns the root that was given, or nothing.
@@ -87,7 +87,7 @@ func (c rooted) root() (string, error) {
 	case c.Root == nil:
 		return "", nil
 	case c.Redis == nil:
-		return "", usageError{"--root is about keys in Redis: pass --redis too"}
+		return "", usageError{"--root is about keys on a Redis cluster: pass --redis too"}
 	}
 	return *c.Root, checkEntity(*c.Root)
 }

@@ -44,9 +44,9 @@ func Example() {
 	}
 	fmt.Println(err)
 	fmt.Println("keys:", server.Keys())
-	fmt.Println("tokens:", server.HGet("sluice:gpt-4:rpm:{project-1}#user-123", "tokens"))
+	fmt.Println("tokens:", server.HGet("sluice:gpt-4:rpm:user-123", "tokens"))
 	// Output:
 	// <nil>
-	// keys: [sluice:gpt-4:rpm:{project-1}#project-1 sluice:gpt-4:rpm:{project-1}#user-123 sluice:gpt-4:tpm:{project-1}#project-1 sluice:gpt-4:tpm:{project-1}#user-123]
+	// keys: [sluice:gpt-4:rpm:project-1 sluice:gpt-4:rpm:user-123 sluice:gpt-4:tpm:project-1 sluice:gpt-4:tpm:user-123]
 	// tokens: 99
 }
