@@ -73,7 +73,7 @@ func (s *Store) setupError(err error) error {
 		setup.What, setup.Do = "the Redis client is closed", "close it after the Limiter, once no calls are made any more"
 	case redis.IsAuthError(err):
 		setup.What, setup.Do = "Redis does not accept the credentials", "set the client's Username and Password"
-	case redis.IsPermissionError(err):
+	case redis.IsPermissionError(err), strings.Contains(text, "executing the script can't"): // as Redis 7 has it of a script's own commands
 		setup.What = "Redis denies the user what the store needs"
 		setup.Do = fmt.Sprintf("grant it: ACL SETUSER <user> ~%s* +@read +@write +@scripting +@connection +info +time", s.keys.prefix)
 	case strings.Contains(text, "unknown command"):

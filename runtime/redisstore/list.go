@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -62,30 +61,6 @@ func (s *Store) Buckets(ctx context.Context, resource, of string) iter.Seq2[Buck
 			}
 		}
 	}
-}
-
-// Reset fills the buckets of entity, as stored, on resource, whatever root they were charged under: the named limits, or all. It
-// returns the limits that it filled, by name; none where there is no bucket, which is full. It fails as Buckets does. It may run
-// beside acquires.
-func (s *Store) Reset(ctx context.Context, resource, entity string, limits ...string) ([]string, error) {
-	found, err := s.find(ctx, resource, entity)
-	if err != nil {
-		return nil, err
-	}
-	filled := map[string]bool{}
-	for _, b := range found {
-		for _, key := range b.keys {
-			_, limit, _, _, _ := s.keys.parse(key)
-			if len(limits) > 0 && !slices.Contains(limits, limit) {
-				continue
-			}
-			if err := s.client.Del(ctx, key).Err(); err != nil { // a missing bucket is a full one
-				return nil, s.told(ctx, err)
-			}
-			filled[limit] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(filled)), nil
 }
 
 // found is a bucket whose keys were found.

@@ -93,7 +93,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestBuckets: what is stored is listed by entity, whatever else is there, and filled by a reset.
+// TestBuckets: what is stored is listed by entity, whatever else is there, and can be filled.
 func TestBuckets(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
@@ -137,12 +137,8 @@ func TestBuckets(t *testing.T) {
 	if _, malformed := list(""); malformed != 1 {
 		t.Errorf("%d malformed, want 1", malformed)
 	}
-	for _, test := range []struct{ limits, want []string }{
-		{[]string{"tpm"}, []string{"tpm"}}, {nil, []string{"rpm"}}, {nil, nil},
-	} {
-		if got, err := d.store.Reset(t.Context(), "gpt-4", "user-b", test.limits...); !slices.Equal(got, test.want) || err != nil {
-			t.Errorf("%q, %v, want %q", got, err, test.want)
-		}
+	if err := d.store.Fill(t.Context(), "gpt-4", "", "user-b", "rpm", "tpm"); err != nil {
+		t.Fatal(err)
 	}
 	d.left(t, who{"b", ""}, tokens2{60, 6000})
 	d.left(t, who{"b*", ""}, tokens2{50, 5900})
