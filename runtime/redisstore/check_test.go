@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -58,6 +59,37 @@ func TestCheckDown(t *testing.T) {
 	}
 	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
 		t.Errorf("%v, want an outage", err)
+	}
+}
+
+// TestCheckServer: a Redis that is too old is refused, and so is a cluster behind the client of a node. Before 7 INFO takes no
+// more than one section.
+func TestCheckServer(t *testing.T) {
+	for info, want := range map[string]string{
+		"redis_version:5.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "",
+		"redis_version:4.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "sluice: this is Redis 4.0.14; use Redis 5 or newer",
+		"redis_version:6.2.14\r\n# Cluster\r\ncluster_enabled:1\r\n": "sluice: Redis is a cluster, and the client, a *redis.Client, " +
+			"is not one of a cluster: keys of a call would lie in different slots; pass redisstore.New what redis.NewClusterClient returns",
+	} {
+		s := simulated(t)
+		s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, args ...string) bool {
+			switch {
+			case cmd != "INFO":
+				return false
+			case len(args) > 1:
+				c.WriteError("ERR syntax error")
+			default:
+				c.WriteBulk("# Server\r\n" + info)
+			}
+			return true
+		})
+		got := ""
+		if err := s.desk(t, s.client(t), gpt4()).Check(t.Context()); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", info, got, want)
+		}
 	}
 }
 
@@ -176,6 +208,29 @@ func TestClaims(t *testing.T) {
 	d.left(t, who{"1", "1"}, tokens2{25, 6000})
 	if err := d.AcquireAll(t.Context(), little, much); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestClaimsForgotten: parts meet in a bucket though the store has forgotten it between one and the other.
+func TestClaimsForgotten(t *testing.T) {
+	s := newServer(t)
+	d := s.desk(t, s.client(t), slow())
+	d.session.(*session).buckets.Resize(1)
+	for _, test := range []struct {
+		each, left int64
+		admitted   bool
+	}{{20, 20, true}, {15, 20, false}, {10, 0, true}} {
+		err := d.AcquireAll(t.Context(), d.Claim(who{"1", "1"}, tokens2{test.each, 0}), d.Claim(who{"2", "1"}, tokens2{test.each, 0}))
+		if test.admitted && err != nil || !test.admitted && !isA[*runtime.DeniedError](err) {
+			t.Errorf("%d each: %v", test.each, err)
+		}
+		snap, err := d.Peek(t.Context(), who{"1", "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := snap.Buckets[1].Available[0]; got != test.left {
+			t.Errorf("%d each: %d left, want %d", test.each, got, test.left)
+		}
 	}
 }
 
