@@ -21,6 +21,9 @@ const slots = 16384
 // Cluster is a Redis Cluster of three masters.
 type Cluster struct{ addrs []string }
 
+// Addrs is where its masters listen.
+func (c *Cluster) Addrs() []string { return c.addrs }
+
 // Client returns a client of it, which the test's end closes.
 func (c *Cluster) Client(t testing.TB) redis.UniversalClient {
 	t.Helper()

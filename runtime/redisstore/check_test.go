@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// TestSlot holds slots against those that Redis documents and answers CLUSTER KEYSLOT with.
-func TestSlot(t *testing.T) {
-	for key, want := range map[string]int{
-		"123456789": 12739, "foo": 12182, "{foo}bar": 12182, "a{foo}{bar}": 12182, "{}foo": 9500, "somekey": 11058,
+// TestTag holds tags against those that Redis documents.
+func TestTag(t *testing.T) {
+	for key, want := range map[string]string{
+		"foo": "foo", "{foo}bar": "foo", "a{foo}{bar}": "foo", "{}foo": "{}foo", "foo{{bar}}zap": "{bar", "foo{bar": "foo{bar",
 	} {
-		if got := slot(key); got != want {
-			t.Errorf("%s is in slot %d, want %d", key, got, want)
+		if got := tag(key); got != want {
+			t.Errorf("%s lies by %s, want %s", key, got, want)
 		}
 	}
 }
@@ -179,6 +179,14 @@ func TestClusterClaims(t *testing.T) {
 	const want = `sluice: gpt-4: claim of "user-2" lies on another part of the cluster than gpt-4 for user-1: acquire them one by one, or under one root`
 	if !isA[*runtime.InvalidError](err) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+	// Two roots may share a slot, but not the shard of a Ring.
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:1"}})
+	t.Cleanup(func() { _ = ring.Close() })
+	r := (&server{prefix: "sluice:"}).desk(t, ring, gpt4())
+	a, b = r.Claim(who{"1", "1772"}, tokens2{1, 0}), r.Claim(who{"2", "4000"}, tokens2{1, 0})
+	if err := r.AcquireAll(t.Context(), a, b); !isA[*runtime.InvalidError](err) {
+		t.Errorf("%v, want that they are not together", err)
 	}
 	// Of one root they can: then it is the cluster that does not answer.
 	a, b = d.Claim(who{"1", "1"}, tokens2{1, 0}), d.Claim(who{"2", "1"}, tokens2{1, 0})
