@@ -29,9 +29,9 @@ func (s *session) Check(ctx context.Context) error {
 		return s.told(ctx, err)
 	}
 	s.watchSkew(began, s.env.Clock.Now(), reply)
-	info, err := s.client.Info(ctx, "server", "cluster").Result()
+	info, err := s.client.Info(ctx).Result()         // all of it: before 7 Redis takes one section, and answers two with an error
 	if err != nil && !redis.IsPermissionError(err) { // a user may be kept from it: then it is the calls that say
-		if o, _ := classify(err); o != failed {
+		if o, _ := s.classify(err); o != failed {
 			return s.told(ctx, err)
 		}
 	}
@@ -47,10 +47,7 @@ func (s *session) Check(ctx context.Context) error {
 			return err
 		}
 	case field(info, "cluster_enabled") == "1":
-		return &runtime.SetupError{
-			What: fmt.Sprintf("Redis is a cluster, and the client, a %T, is not one of a cluster: keys of a call would lie in different slots", s.client),
-			Do:   "pass redisstore.New what redis.NewClusterClient returns",
-		}
+		return s.noCluster(nil)
 	}
 	s.warnOfEviction(ctx)
 	return nil
@@ -89,14 +86,14 @@ func (s *session) watchSkew(began, ended time.Time, clock []string) {
 func (s *session) checkSlots() error {
 	for _, r := range s.resources {
 		spec := r.spec
-		first := -1
+		first := ""
 		for _, kind := range spec.Kinds {
 			if kind.Limits == nil {
 				continue
 			}
 			for _, limit := range spec.Limits {
-				at := slot(s.keys.bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
-				if first < 0 {
+				at := tag(s.keys.bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
+				if first == "" {
 					first = at
 				}
 				if at != first {

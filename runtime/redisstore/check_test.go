@@ -9,18 +9,19 @@ import (
 	"testing"
 	"time"
 
+	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// TestSlot holds slots against those that Redis documents and answers CLUSTER KEYSLOT with.
-func TestSlot(t *testing.T) {
-	for key, want := range map[string]int{
-		"123456789": 12739, "foo": 12182, "{foo}bar": 12182, "a{foo}{bar}": 12182, "{}foo": 9500, "somekey": 11058,
+// TestTag holds tags against those that Redis documents.
+func TestTag(t *testing.T) {
+	for key, want := range map[string]string{
+		"foo": "foo", "{foo}bar": "foo", "a{foo}{bar}": "foo", "{}foo": "{}foo", "foo{{bar}}zap": "{bar", "foo{bar": "foo{bar",
 	} {
-		if got := slot(key); got != want {
-			t.Errorf("%s is in slot %d, want %d", key, got, want)
+		if got := tag(key); got != want {
+			t.Errorf("%s lies by %s, want %s", key, got, want)
 		}
 	}
 }
@@ -58,6 +59,37 @@ func TestCheckDown(t *testing.T) {
 	}
 	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
 		t.Errorf("%v, want an outage", err)
+	}
+}
+
+// TestCheckServer: a Redis that is too old is refused, and so is a cluster behind the client of a node. Before 7 INFO takes no
+// more than one section.
+func TestCheckServer(t *testing.T) {
+	for info, want := range map[string]string{
+		"redis_version:5.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "",
+		"redis_version:4.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "sluice: this is Redis 4.0.14; use Redis 5 or newer",
+		"redis_version:6.2.14\r\n# Cluster\r\ncluster_enabled:1\r\n": "sluice: Redis is a cluster, and the client, a *redis.Client, " +
+			"is not one of a cluster: keys of a call would lie in different slots; pass redisstore.New what redis.NewClusterClient returns",
+	} {
+		s := simulated(t)
+		s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, args ...string) bool {
+			switch {
+			case cmd != "INFO":
+				return false
+			case len(args) > 1:
+				c.WriteError("ERR syntax error")
+			default:
+				c.WriteBulk("# Server\r\n" + info)
+			}
+			return true
+		})
+		got := ""
+		if err := s.desk(t, s.client(t), gpt4()).Check(t.Context()); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", info, got, want)
+		}
 	}
 }
 
@@ -148,6 +180,14 @@ func TestClusterClaims(t *testing.T) {
 	if !isA[*runtime.InvalidError](err) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+	// Two roots may share a slot, but not the shard of a Ring.
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:1"}})
+	t.Cleanup(func() { _ = ring.Close() })
+	r := (&server{prefix: "sluice:"}).desk(t, ring, gpt4())
+	a, b = r.Claim(who{"1", "1772"}, tokens2{1, 0}), r.Claim(who{"2", "4000"}, tokens2{1, 0})
+	if err := r.AcquireAll(t.Context(), a, b); !isA[*runtime.InvalidError](err) {
+		t.Errorf("%v, want that they are not together", err)
+	}
 	// Of one root they can: then it is the cluster that does not answer.
 	a, b = d.Claim(who{"1", "1"}, tokens2{1, 0}), d.Claim(who{"2", "1"}, tokens2{1, 0})
 	if err := d.AcquireAll(t.Context(), a, b); !isA[*runtime.UnavailableError](err) {
@@ -176,6 +216,29 @@ func TestClaims(t *testing.T) {
 	d.left(t, who{"1", "1"}, tokens2{25, 6000})
 	if err := d.AcquireAll(t.Context(), little, much); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestClaimsForgotten: parts meet in a bucket though the store has forgotten it between one and the other.
+func TestClaimsForgotten(t *testing.T) {
+	s := newServer(t)
+	d := s.desk(t, s.client(t), slow())
+	d.session.(*session).buckets.Resize(1)
+	for _, test := range []struct {
+		each, left int64
+		admitted   bool
+	}{{20, 20, true}, {15, 20, false}, {10, 0, true}} {
+		err := d.AcquireAll(t.Context(), d.Claim(who{"1", "1"}, tokens2{test.each, 0}), d.Claim(who{"2", "1"}, tokens2{test.each, 0}))
+		if test.admitted && err != nil || !test.admitted && !isA[*runtime.DeniedError](err) {
+			t.Errorf("%d each: %v", test.each, err)
+		}
+		snap, err := d.Peek(t.Context(), who{"1", "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := snap.Buckets[1].Available[0]; got != test.left {
+			t.Errorf("%d each: %d left, want %d", test.each, got, test.left)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -9,9 +11,13 @@ import (
 	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/redistest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
+
+// slots is how many parts a cluster divides keys into.
+const slots = 16384
 
 // halves is a cluster of two masters, each of which has half of the slots.
 type halves struct {
@@ -106,9 +112,6 @@ func TestRedirected(t *testing.T) {
 			d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, def)
 			entities := []who{inLow, {user: "3"}, {user: "6"}, {user: "7"}}
 			for _, entity := range entities {
-				if at := slot("{user-" + entity.user + "}"); at >= slots/2 {
-					t.Fatalf("%v is in slot %d, want it in the lower half", entity, at)
-				}
 				d.left(t, entity, tokens2{60, 6000})
 			}
 			var redirected atomic.Int64
@@ -163,5 +166,28 @@ func TestRedirected(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNodeOfCluster: whoever has one node of a cluster for all of Redis is told so, at start-up and by a call: nothing that
+// policies decide.
+func TestNodeOfCluster(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.StartCluster(t).Addrs()[0]})
+	t.Cleanup(func() { _ = client.Close() })
+	d := (&server{prefix: "sluice:", hung: patience}).desk(t, client, slow())
+	told := 0
+	for i := range 20 { // some of which the node has
+		switch _, err := d.Acquire(t.Context(), who{user: strconv.Itoa(i)}, tokens2{1, 0}); {
+		case isA[*runtime.SetupError](err):
+			told++
+		case err != nil:
+			t.Errorf("%v, want that the client is no cluster's", err)
+		}
+	}
+	if told == 0 {
+		t.Error("nobody was told anything")
+	}
+	if err := d.Check(t.Context()); !isA[*runtime.SetupError](err) || !strings.Contains(err.Error(), "redis.NewClusterClient") {
+		t.Errorf("%v, want that the client is no cluster's", err)
 	}
 }

@@ -37,9 +37,12 @@ var passing = []string{
 }
 
 // classify sorts an error of a script call.
-func classify(err error) (outcome, error) {
+func (s *Store) classify(err error) (outcome, error) {
 	if err == nil {
 		return applied, nil
+	}
+	if s.elsewhere(err) {
+		return failed, err
 	}
 	if answer, ok := errors.AsType[redis.Error](err); ok {
 		text := strings.TrimPrefix(answer.Error(), "ERR ")
@@ -65,17 +68,36 @@ func classify(err error) (outcome, error) {
 	return unknown, err
 }
 
+// elsewhere reports that a cluster has sent the client elsewhere that knows no cluster, and so never gets there.
+func (s *Store) elsewhere(err error) bool {
+	return !s.keys.rooted && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK "))
+}
+
+// noCluster is the error for a client that knows no cluster, and is a cluster's.
+func (s *Store) noCluster(err error) *runtime.SetupError {
+	return &runtime.SetupError{
+		What: fmt.Sprintf("Redis is a cluster, and the client, a %T, is not one of a cluster: keys of a call would lie in different slots", s.client),
+		Do:   "pass redisstore.New what redis.NewClusterClient returns",
+		Err:  err,
+	}
+}
+
 // setupError is an error of Redis that somebody has to mend.
 func (s *Store) setupError(err error) error {
 	setup := &runtime.SetupError{What: "Redis refused the call", Err: err, Do: "check the client's configuration"}
 	switch text := err.Error(); {
+	case s.elsewhere(err):
+		return s.noCluster(err)
 	case errors.Is(err, redis.ErrClosed):
 		setup.What, setup.Do = "the Redis client is closed", "close it after the Limiter, once no calls are made any more"
 	case redis.IsAuthError(err):
 		setup.What, setup.Do = "Redis does not accept the credentials", "set the client's Username and Password"
-	case redis.IsPermissionError(err), strings.Contains(text, "executing the script can't"): // as Redis 7 has it of a script's own commands
-		setup.What = "Redis denies the user what the store needs"
+	case redis.IsPermissionError(err), strings.Contains(text, "executing the script can't run"), strings.Contains(text, "ACL failure in script"):
+		setup.What = "Redis denies the user what the store needs" // the others are what Redis says of a script, to 7.0 and since
 		setup.Do = fmt.Sprintf("grant it: ACL SETUSER <user> ~%s* +@read +@write +@scripting +@connection +info +time", s.keys.prefix)
+		if s.keys.rooted {
+			setup.Do += " +cluster|slots"
+		}
 	case strings.Contains(text, "unknown command"):
 		setup.What, setup.Do = "this Redis lacks a command that the store needs", "use Redis 5 or newer, with scripts"
 	case strings.HasPrefix(text, "CROSSSLOT"):
@@ -87,7 +109,7 @@ func (s *Store) setupError(err error) error {
 
 // told is what an error of a read, or of an operator's write, means to who asked for it.
 func (s *Store) told(ctx context.Context, err error) error {
-	o, _ := classify(err)
+	o, _ := s.classify(err)
 	switch {
 	case err == nil:
 		return nil

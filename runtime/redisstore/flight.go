@@ -85,7 +85,7 @@ func (f *flight) send(calls []*call) {
 	f.exec(calls)
 	var unloaded []*call
 	for _, c := range calls {
-		if c.outcome, c.err = classify(c.command.Err()); c.outcome == unloadedScript {
+		if c.outcome, c.err = f.classify(c.command.Err()); c.outcome == unloadedScript {
 			c.command = c.eval()
 			unloaded = append(unloaded, c)
 		}
@@ -93,7 +93,7 @@ func (f *flight) send(calls []*call) {
 	if len(unloaded) > 0 {
 		f.exec(unloaded)
 		for _, c := range unloaded {
-			c.outcome, c.err = classify(c.command.Err())
+			c.outcome, c.err = f.classify(c.command.Err())
 		}
 	}
 	took := f.env.Clock.Now().Sub(began)

@@ -258,11 +258,16 @@ func TestSetup(t *testing.T) {
 			"ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time",
 		"WRONGPASS invalid username-password pair": "sluice: Redis does not accept the credentials: " +
 			"WRONGPASS invalid username-password pair; set the client's Username and Password",
+		"ERR The user executing the script can't run this command or subcommand script: 104ae, on @user_script:1.": "sluice: Redis denies the user " +
+			"what the store needs: ERR The user executing the script can't run this command or subcommand script: 104ae, on @user_script:1.; " +
+			"grant it: ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time",
+		"MOVED 7 10.0.0.1:6379": "sluice: Redis is a cluster, and the client, a *redis.Client, is not one of a cluster: keys of a call would lie " +
+			"in different slots: MOVED 7 10.0.0.1:6379; pass redisstore.New what redis.NewClusterClient returns",
 		"ERR unknown command 'evalsha'": "sluice: this Redis lacks a command that the store needs: ERR unknown command 'evalsha'; " +
 			"use Redis 5 or newer, with scripts",
 	} {
 		store := New(redis.NewClient(&redis.Options{}))
-		o, err := classify(redisError(answer))
+		o, err := store.classify(redisError(answer))
 		if got := store.setupError(err).Error(); o != failed || got != want {
 			t.Errorf("%v: %s, want %s", o, got, want)
 		}

@@ -80,7 +80,8 @@ func (s *session) request(ctx context.Context, call *runtime.Call, path string, 
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
 			m := s.recall(of, b.Kind, root, b.Entity)
-			at := slices.IndexFunc(r.shares, func(sh share) bool { return sh.memory == m })
+			// By the key: what is remembered of it may have been forgotten since, and is another's memory now.
+			at := slices.IndexFunc(r.shares, func(sh share) bool { return sh.keys[0] == m.keys[0] })
 			if at >= 0 {
 				r.shares[at].join(b, c)
 				continue
