@@ -20,7 +20,7 @@ const oldest = 5
 // serves.
 const tolerated = time.Second
 
-// Check implements runtime.Session: Redis answers, runs scripts, is not too old, and a chain's keys share a slot if it is a
+// Check implements runtime.Session: Redis answers, runs scripts, is not too old, no replica, and a chain's keys share a slot if it is a
 // cluster. It changes nothing.
 func (s *session) Check(ctx context.Context) error {
 	began := s.env.Clock.Now()
@@ -48,6 +48,9 @@ func (s *session) Check(ctx context.Context) error {
 		}
 	case field(info, "cluster_enabled") == "1":
 		return s.noCluster(nil)
+	}
+	if !s.keys.rooted && field(info, "role") == "slave" { // calls would meet READONLY, which a fail-over answers too
+		return &runtime.SetupError{What: "this Redis is a replica, which takes no writes", Do: "pass redisstore.New a client of its master"}
 	}
 	s.warnOfEviction(ctx)
 	return nil

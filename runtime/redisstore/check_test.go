@@ -62,11 +62,13 @@ func TestCheckDown(t *testing.T) {
 	}
 }
 
-// TestCheckServer: a Redis that is too old is refused, and so is a cluster behind the client of a node. Before 7 INFO takes no
+// TestCheckServer: a Redis that is too old or a replica is refused, and so is a cluster behind the client of a node. Before 7 INFO takes no
 // more than one section.
 func TestCheckServer(t *testing.T) {
 	for info, want := range map[string]string{
 		"redis_version:5.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "",
+		"redis_version:7.0.15\r\n# Replication\r\nrole:slave\r\n": "sluice: this Redis is a replica, which takes no writes; " +
+			"pass redisstore.New a client of its master",
 		"redis_version:4.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "sluice: this is Redis 4.0.14; use Redis 5 or newer",
 		"redis_version:6.2.14\r\n# Cluster\r\ncluster_enabled:1\r\n": "sluice: Redis is a cluster, and the client, a *redis.Client, " +
 			"is not one of a cluster: keys of a call would lie in different slots; pass redisstore.New what redis.NewClusterClient returns",
@@ -246,7 +248,11 @@ func TestClaimsForgotten(t *testing.T) {
 func TestOpen(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { _ = client.Close() })
+	behind := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, RouteRandomly: true})
+	t.Cleanup(func() { _ = behind.Close() })
 	for want, store := range map[string]*Store{
+		"sluice: redisstore.New: the client reads from replicas, which are behind: " +
+			"want one without ReadOnly, RouteByLatency and RouteRandomly; correct the call": New(behind),
 		"sluice: redisstore.New: the client is nil; correct the call":         New(nil),
 		"sluice: redisstore.ImageCache(0): want at least 1; correct the call": New(client, nil, ImageCache(0)),
 		"sluice: resource gpt-4 was not generated for Redis; " +

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -41,7 +42,7 @@ func (s *Store) classify(err error) (outcome, error) {
 	if err == nil {
 		return applied, nil
 	}
-	if s.elsewhere(err) {
+	if s.ofNode(err) {
 		return failed, err
 	}
 	if answer, ok := errors.AsType[redis.Error](err); ok {
@@ -68,9 +69,11 @@ func (s *Store) classify(err error) (outcome, error) {
 	return unknown, err
 }
 
-// elsewhere reports that a cluster has sent the client elsewhere that knows no cluster, and so never gets there.
-func (s *Store) elsewhere(err error) bool {
-	return !s.keys.rooted && (redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK "))
+// ofNode reports that err is what a cluster answers to a client that takes it for one node, whatever it asks.
+func (s *Store) ofNode(err error) bool {
+	return !s.keys.rooted && slices.ContainsFunc([]string{"MOVED ", "ASK ", "CROSSSLOT "}, func(code string) bool {
+		return redis.HasErrorPrefix(err, code)
+	})
 }
 
 // noCluster is the error for a client that knows no cluster, and is a cluster's.
@@ -86,7 +89,7 @@ func (s *Store) noCluster(err error) *runtime.SetupError {
 func (s *Store) setupError(err error) error {
 	setup := &runtime.SetupError{What: "Redis refused the call", Err: err, Do: "check the client's configuration"}
 	switch text := err.Error(); {
-	case s.elsewhere(err):
+	case s.ofNode(err):
 		return s.noCluster(err)
 	case errors.Is(err, redis.ErrClosed):
 		setup.What, setup.Do = "the Redis client is closed", "close it after the Limiter, once no calls are made any more"

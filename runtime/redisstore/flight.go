@@ -53,6 +53,9 @@ func (f *flight) fly() {
 			}
 		}
 		if calls = again; len(calls) > 0 {
+			f.mu.Lock()
+			f.dispatch() // who waited for those that are done does not wait for these
+			f.mu.Unlock()
 			<-f.env.Clock.After(time.Duration(f.jitter() * float64(longestPause)))
 		}
 	}

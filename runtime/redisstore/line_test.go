@@ -5,11 +5,13 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -248,6 +250,66 @@ func TestNotApplied(t *testing.T) {
 			d.calls(t, "acquire unapplied", "acquire applied", "settle unapplied", "settle unapplied", "peek found")
 		})
 	}
+}
+
+// pausing is a clock whose pauses end when the test says so.
+type pausing struct {
+	runtime.Clock
+	over chan time.Time
+}
+
+func (p pausing) After(time.Duration) <-chan time.Time { return p.over }
+
+// TestNotHeldUp: whoever waits for a call that is done does not wait for another one of its pipeline, which goes again.
+func TestNotHeldUp(t *testing.T) {
+	s := simulated(t)
+	client, pause := s.client(t), make(chan time.Time)
+	d := s.desk(t, client, gpt4(), runtime.WithClock(pausing{&handClock{}, pause}))
+	for _, entity := range []who{alice, bob, carol, dave} {
+		d.left(t, entity, tokens2{60, 6000})
+	}
+	g := newGate(client)
+	var all []*held
+	var under []func(fate)
+	for _, entity := range []who{carol, dave} {
+		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
+		under = append(under, g.comes(t, "evalsha"))
+	}
+	for i, entity := range []who{alice, bob} {
+		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
+		d.queued(i + 1)
+	}
+	under[0](pass)
+	both := g.comes(t, "evalsha evalsha")
+	under[1](pass)
+	if err := all[1].end(); err != nil {
+		t.Error(err)
+	}
+	behind := d.ask(t.Context(), alice, tokens2{2, 0})
+	d.queued(1)
+	var refused atomic.Bool
+	s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, args ...string) bool {
+		if cmd != "EVALSHA" || !slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, ":user-bob") }) || refused.Swap(true) {
+			return false
+		}
+		c.WriteError("LOADING Redis is loading the dataset in memory")
+		return true
+	})
+	both(pass)
+	g.comes(t, "evalsha")(pass)
+	if err := behind.end(); err != nil {
+		t.Error(err)
+	}
+	close(pause)
+	g.comes(t, "evalsha")(pass)
+	for _, h := range all {
+		if err := h.end(); err != nil {
+			t.Error(err)
+		}
+	}
+	g.open(t)
+	d.left(t, alice, tokens2{57, 6000})
+	d.left(t, bob, tokens2{59, 6000})
 }
 
 // TestSetup: what somebody has to mend is said with the cure, and decided by no policy.

@@ -62,12 +62,19 @@ func ImageCache(buckets int) Option {
 
 // New returns a store on client. It does no I/O; a bad option is reported by the generated New. The client's retries do not apply
 // to what charges buckets: the store knows what is safe to repeat.
+//
+// Processes that share buckets have clients of the same sort. Those that spread keys over nodes, a *redis.ClusterClient or a
+// *redis.Ring, need keys of their own for that: with them an entity has a bucket for each root that its chains end with. What
+// redis.NewFailoverClusterClient returns is one of them. It may not read from replicas, which are behind.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, options: options{
 		keys: keys{DefaultPrefix, sharded(client)}, buckets: DefaultImageCache, jitter: rand.Float64, hung: patience,
 	}}
 	if client == nil {
 		s.err = fmt.Errorf("redisstore.New: the client is nil")
+	}
+	if cluster, ok := client.(*redis.ClusterClient); ok && cluster.Options().ReadOnly {
+		s.err = fmt.Errorf("redisstore.New: the client reads from replicas, which are behind: want one without ReadOnly, RouteByLatency and RouteRandomly")
 	}
 	for _, opt := range opts {
 		if opt == nil {
