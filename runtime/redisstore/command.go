@@ -14,28 +14,28 @@ type command struct{ *redis.IntSliceCmd }
 func (command) NoRetry() bool { return true }
 
 // evalsha runs c's script if Redis has it.
-func (c *call) evalsha() *command { return c.run("evalsha", c.lane.key.script.sha) }
+func (c *call) evalsha() *command { return c.run(c.lane.key.script.evalsha) }
 
 // eval runs c's script, and has Redis keep it.
-func (c *call) eval() *command { return c.run("eval", c.lane.key.script.text) }
+func (c *call) eval() *command { return c.run(c.lane.key.script.eval) }
 
-func (c *call) run(verb, script string) *command {
+func (c *call) run(head []any) *command {
 	first := c.requests[0]
-	args := evalArgs(verb, script, first.shares, c.lane.key.script.any, len(c.requests)*len(first.args))
+	args := evalArgs(head, first.shares, c.lane.key.script.any, len(c.requests)*len(first.args))
 	for _, r := range c.requests {
 		args = append(args, r.args...)
 	}
 	return &command{redis.NewIntSliceCmd(context.Background(), args...)}
 }
 
-// evalArgs returns what runs a script on the keys of shares, and calls nothing yet; there is room for so many more. A script that
-// serves any number of keys is told how many they are.
-func evalArgs(verb, script string, shares []share, anyNumber bool, more int) []any {
+// evalArgs returns what runs the script that head names on the keys of shares, and calls nothing yet; there is room for so many
+// more. A script that serves any number of keys is told how many they are.
+func evalArgs(head []any, shares []share, anyNumber bool, more int) []any {
 	keys := 0
 	for i := range shares {
 		keys += len(shares[i].keys)
 	}
-	args := append(make([]any, 0, 4+3*keys+more), verb, script, keys)
+	args := append(append(make([]any, 0, 4+3*keys+more), head...), keys)
 	for i := range shares {
 		args = append(args, shares[i].keys...)
 	}

@@ -21,7 +21,7 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 		for i := range r.shares {
 			sh := &r.shares[i]
 			// As text: a peek is rare, and another node of a cluster may not have the script.
-			levels[i] = redis.NewIntSliceCmd(ctx, evalArgs("eval", s.fallback.text, r.shares[i:i+1], true, 0)...)
+			levels[i] = redis.NewIntSliceCmd(ctx, evalArgs(s.fallback.eval, r.shares[i:i+1], true, 0)...)
 			_ = pipe.Process(ctx, levels[i])
 			there[i] = redis.NewIntCmd(ctx, append([]any{"exists"}, sh.keys...)...)
 			_ = pipe.Process(ctx, there[i])

@@ -23,11 +23,11 @@ var anyScript string
 
 // script is one that charges, as Redis is told to run it.
 type script struct {
-	text, sha string
-	any       bool // it serves any number of keys, and has to be told how many
+	eval, evalsha []any // what the command starts with
+	any           bool  // it serves any number of keys, and has to be told how many
 }
 
 func newScript(text string) *script {
 	sum := sha1.Sum([]byte(text))
-	return &script{text: text, sha: hex.EncodeToString(sum[:]), any: text == anyScript}
+	return &script{eval: []any{"eval", text}, evalsha: []any{"evalsha", hex.EncodeToString(sum[:])}, any: text == anyScript}
 }
