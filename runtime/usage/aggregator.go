@@ -146,6 +146,9 @@ func (a *Aggregator) read(ctx context.Context, shard string, records []runtime.R
 			return entries, aside, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
 		}
 		deltas, err := a.Extract(rec)
+		if err == nil && len(deltas) > 0 {
+			err = windowless(deltas[0])
+		}
 		if err != nil {
 			if err := a.putAside(ctx, Poison{shard, rec, err}); err != nil {
 				return entries, aside, &failing{sequence, &UncountedError{Sequence: rec.Sequence, Err: err}}
