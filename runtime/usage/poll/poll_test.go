@@ -169,6 +169,38 @@ func TestThrottled(t *testing.T) {
 	})
 }
 
+// TestBehind: records that are read but cannot be counted are what it is behind with.
+func TestBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.consume(1, 1)
+		later(time.Hour)
+		p := w.tap()
+		throttled := true
+		p.before = func(_ context.Context, c call) error {
+			if c.operation == "UpdateItem" && throttled {
+				return refused("DynamoDB", "UpdateItem", "ThrottlingException")
+			}
+			return nil
+		}
+		stop := w.run(p)
+		later(10 * time.Minute)
+		synctest.Wait()
+		if got := w.progress(); got.Behind < time.Hour || got.Counted != 0 || got.Waits == 0 {
+			t.Errorf("while it is throttled: %+v", got)
+		}
+		throttled = false
+		later(time.Minute)
+		synctest.Wait()
+		if got := w.progress(); got.Behind != 0 || got.Counted != 1 {
+			t.Errorf("later: %+v", got)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPoisoned: what cannot be read is put aside, and while it cannot be put aside either, it is tried again and nothing else is lost.
 func TestPoisoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
