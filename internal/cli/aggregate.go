@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -124,13 +125,14 @@ func (c aggregateCommand) check() (map[usage.Span]time.Duration, error) {
 }
 
 // answers finds out whether anybody is there. Later on a service that does not answer is waited for; one that never did is a
-// mistake in the command line.
+// mistake in the command line. What an answer means is for the poller to say, and so is what Ctrl-C does.
 func (c aggregateCommand) answers(ctx context.Context, client *dynamodb.Client, streams *dynamodbstreams.Client) error {
 	name, _ := dynamo.TableName(c.Table)
-	if _, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)}); err != nil {
-		return explainStreams(client, streams, err)
+	_, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)})
+	if _, answer := errors.AsType[smithy.APIError](err); err == nil || answer || ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	return explainStreams(client, streams, dynamo.CallError(c.Table, err))
 }
 
 // stopped is what a run's end means: Ctrl-C is how one ends that counts until then, and cuts the other short.

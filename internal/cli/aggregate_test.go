@@ -401,6 +401,26 @@ func TestAggregateFails(t *testing.T) {
 	code = cli.Program{Stdout: &told, Stderr: &told, Now: time.Now}.Run(t.Context(), []string{"aggregate", "--table", half})
 	expect(t, code, "", told.String(), 1, "", "sluice: nothing answers at "+silent.URL+": is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB_STREAMS)\n")
 
+	denying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ListStreams") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: nobody"}`)
+			return
+		}
+		pass(t, w, r)
+	}))
+	defer denying.Close()
+	s.table = half
+	const denied, policy = "sluice: DynamoDB denies access to table ", "; attach the policy that `sluice infra iam --role aggregator --table "
+	if code, out, errs = s.aggregate(t.Context(), denying.URL, ""); code != 1 || out != "" || !strings.HasPrefix(errs, denied+half) ||
+		!strings.HasSuffix(errs, policy+half+"` prints\n") {
+		t.Errorf("denied: exit code %d\n%s%s", code, out, errs)
+	}
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	code, out, errs = s.aggregate(over, dynamotest.Endpoint(t), "--once") // Ctrl-C at once
+	expect(t, code, out, errs, 1, "", "sluice: interrupted; run the same command again: it goes on where this run was\n")
+
 	folder := t.TempDir()
 	const help = "; run `sluice aggregate --help`\n"
 	for flags, test := range map[string]struct {
