@@ -24,8 +24,8 @@ type aggregateCommand struct {
 
 	Once      bool          `help:"Count what the stream has by now, and end."`
 	Poisoned  *string       `placeholder:"FILE" help:"Append records that cannot be read to this file, each as JSON on a line. The default is stderr."`
-	KeepHours string        `default:"35d" help:"How long windows of an hour are kept after they end."`
-	KeepDays  string        `default:"400d" help:"How long windows of a day are kept after they end."`
+	KeepHours string        `default:"35d" help:"How long windows of an hour are kept after they end, 24h or more."`
+	KeepDays  string        `default:"400d" help:"How long windows of a day are kept after they end, 24h or more."`
 	Idle      time.Duration `default:"1s" help:"How long to wait before a shard that had no records is asked again, 1ms or more; AWS answers 5 times a second."`
 	JSON      bool          `name:"json" help:"Print what it came to as JSON."`
 }
@@ -110,6 +110,9 @@ func (c aggregateCommand) check() (map[usage.Span]time.Duration, error) {
 		span       usage.Span
 	}{{"--keep-hours", c.KeepHours, usage.Hour}, {"--keep-days", c.KeepDays, usage.Day}} {
 		d, why := parseAge(k.text)
+		if why == "" && d < usage.LeastKeep {
+			why = "is too short: a stream goes back for 24h, and what it delivers again has to find its window"
+		}
 		if why != "" {
 			return nil, usageError{fmt.Sprintf("%s: period %q %s", k.flag, k.text, why)}
 		}

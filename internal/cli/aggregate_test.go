@@ -430,6 +430,7 @@ func TestAggregateFails(t *testing.T) {
 		"--poisoned=":          {2, "--poisoned is empty: pass a FILE" + help},
 		"--idle 0s":            {2, "--idle 0s: want 1ms or more" + help},
 		"--keep-hours=":        {2, `--keep-hours: period "" is no duration: write a number and ms, s, m, h or d, such as 1m` + help},
+		"--keep-hours 23h":     {2, `--keep-hours: period "23h" is too short: a stream goes back for 24h, and what it delivers again has to find its window` + help},
 		"--keep-days 400":      {2, `--keep-days: period "400" has no unit: write ms, s, m, h or d after it, such as 400s` + help},
 		"--table x":            {2, `table "x": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN` + help},
 		"--poisoned " + folder: {1, "--poisoned: open " + folder + ": is a directory\n"},
@@ -443,14 +444,14 @@ func TestAggregateFails(t *testing.T) {
 func TestAggregateKeeps(t *testing.T) {
 	s := newStream(t)
 	s.consume(1)
-	s.once("--keep-hours 2h --keep-days 3d")
+	s.once("--keep-hours 26h --keep-days 3d")
 	for _, item := range s.items() {
 		d := codec.Decoder{Item: item}
 		parts := strings.Split(d.Text("SK"), "#")
 		if parts[1] != "USAGE" {
 			continue
 		}
-		form, keep := "2006-01-02T15", 3*time.Hour
+		form, keep := "2006-01-02T15", 27*time.Hour
 		if parts[3] == "day" {
 			form, keep = "2006-01-02", 4*24*time.Hour
 		}

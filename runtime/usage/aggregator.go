@@ -20,12 +20,16 @@ type API interface {
 // Extract is what a generated package has as ExtractDeltas.
 type Extract func(runtime.Record) ([]runtime.Delta, error)
 
+// LeastKeep is the shortest time for which a window can be kept after it ends: as long as a stream goes back. What is delivered
+// again finds its window, with what that knows; where it was deleted, it would begin another one, with a part of the sum.
+const LeastKeep = 24 * time.Hour
+
 // Config is what an Aggregator needs.
 type Config struct {
 	Client  API
 	Table   string
 	Extract Extract
-	// Keep is for how long windows are kept after they end; 0 is the default: 35 days for hours, 400 for days.
+	// Keep is for how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for hours, 400 for days.
 	Keep map[Span]time.Duration
 	// Poisoned is told of each record that cannot be read, again if that is delivered again. Where it fails, the batch fails
 	// from that record on.
@@ -62,6 +66,9 @@ func New(c Config) (*Aggregator, error) {
 	for span, d := range c.Keep {
 		if _, known := keep[span]; !known || d < 0 {
 			return nil, fmt.Errorf("usage.New: keep %q for %v: want %s or %s, and a duration", span, d, Hour, Day)
+		}
+		if d > 0 && d < LeastKeep {
+			return nil, fmt.Errorf("usage.New: keep %q for %v: want %v or more, or 0 for the default", span, d, LeastKeep)
 		}
 		if d > 0 {
 			keep[span] = d

@@ -358,6 +358,7 @@ func TestNew(t *testing.T) {
 		"poisoned": {func(c *Config) { c.Poisoned = nil }, "usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost"},
 		"writers":  {func(c *Config) { c.Writers = -1 }, "usage.New: -1 writers, want at least 1, or 0 for the default"},
 		"keep":     {func(c *Config) { c.Keep = map[Span]time.Duration{"week": 1} }, `usage.New: keep "week" for 1ns: want hour or day, and a duration`},
+		"short":    {func(c *Config) { c.Keep = map[Span]time.Duration{Hour: LeastKeep - 1} }, `usage.New: keep "hour" for 23h59m59.999999999s: want 24h0m0s or more, or 0 for the default`},
 	} {
 		c := whole
 		test.change(&c)
