@@ -132,10 +132,10 @@ func (c aggregateCommand) check() (map[usage.Span]time.Duration, error) {
 func (c aggregateCommand) answers(ctx context.Context, client *dynamodb.Client, streams *dynamodbstreams.Client) error {
 	name, _ := dynamo.TableName(c.Table)
 	_, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)})
-	if _, answer := errors.AsType[smithy.APIError](err); err == nil || answer || ctx.Err() != nil {
-		return nil
+	if _, answer := errors.AsType[smithy.APIError](err); err != nil && !answer && ctx.Err() == nil {
+		return explainStreams(client, streams, dynamo.CallError(c.Table, err))
 	}
-	return explainStreams(client, streams, dynamo.CallError(c.Table, err))
+	return nil
 }
 
 // stopped is what a run's end means: Ctrl-C is how one ends that counts until then, and cuts the other short.

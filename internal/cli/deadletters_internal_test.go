@@ -14,8 +14,8 @@ import (
 )
 
 // poison is a record that cannot be read.
-func poison(sequence string) usage.Poison {
-	return usage.Poison{Shard: "shardId-1", Record: runtime.Record{Sequence: sequence}, Err: errors.New("unreadable")}
+func poison() usage.Poison {
+	return usage.Poison{Shard: "shardId-1", Record: runtime.Record{Sequence: "1"}, Err: errors.New("unreadable")}
 }
 
 // narrow takes so many bytes, and no more until it has room again.
@@ -36,12 +36,12 @@ func (f *narrow) Write(text []byte) (int, error) {
 func TestDeadLettersFull(t *testing.T) {
 	w := &narrow{room: 10}
 	d := &deadLetters{w: w}
-	if err := d.put(t.Context(), poison("1")); !errors.Is(err, io.ErrShortWrite) || d.n.Load() != 0 {
+	if err := d.put(t.Context(), poison()); !errors.Is(err, io.ErrShortWrite) || d.n.Load() != 0 {
 		t.Fatalf("got %v", err)
 	}
 	w.room = 1000
 	for range 2 {
-		if err := d.put(t.Context(), poison("1")); err != nil {
+		if err := d.put(t.Context(), poison()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestDeadLettersFull(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(d.put(t.Context(), poison("1")), d.close()); err != nil {
+		if err := errors.Join(d.put(t.Context(), poison()), d.close()); err != nil {
 			t.Fatal(err)
 		}
 	}

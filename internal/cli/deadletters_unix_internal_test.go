@@ -29,7 +29,7 @@ func TestDeadLettersPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.put(t.Context(), poison("1")); err != nil {
+	if err := d.put(t.Context(), poison()); err != nil {
 		t.Error(err)
 	}
 	if err := d.close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -353,6 +354,17 @@ func TestMend(t *testing.T) {
 			func(w *world, _ *tap) { w.table = "nowhere" },
 			"sluice: table TABLE does not exist: operation error DynamoDB: Query, https response error StatusCode: 400, RequestID: ID, " +
 				"ResourceNotFoundException: Requested resource not found; run `sluice table create --table TABLE`, or check region and endpoint",
+		},
+		"table gone": {
+			func(_ *world, p *tap) {
+				p.before = func(_ context.Context, c call) error {
+					if c.operation == "ListStreams" {
+						return &streamtypes.ResourceNotFoundException{Message: aws.String("not found")}
+					}
+					return nil
+				}
+			},
+			"sluice: table TABLE does not exist: ResourceNotFoundException: not found; run `sluice table create --table TABLE`, or check region and endpoint",
 		},
 		"no stream": {
 			func(_ *world, p *tap) {

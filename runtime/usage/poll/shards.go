@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 // shard is one of a stream.
@@ -46,6 +47,9 @@ func (r *run) streams(ctx context.Context) (arns []string, err error) {
 			out, err = r.Streams.ListStreams(ctx, in)
 			return err
 		}); err != nil {
+			if _, none := errors.AsType[*types.ResourceNotFoundException](err); none {
+				err = dynamo.CallError(r.Table, err) // there is no such table
+			}
 			return nil, err
 		}
 		for _, s := range out.Streams {
