@@ -46,7 +46,9 @@ type Config struct {
 // that the watermark is below the first record that it adds. Where that fails, the item says how far it has come: what is at
 // or below that is dropped, and the rest goes again. So a batch costs a write for each window that it touches, and a redelivery
 // one refused write for each.
-type Aggregator struct{ Config }
+//
+// New makes one; what it was made with does not change.
+type Aggregator struct{ config Config }
 
 // New returns an Aggregator. It does no I/O.
 func New(c Config) (*Aggregator, error) {
@@ -115,7 +117,7 @@ func (a *Aggregator) add(ctx context.Context, shard string, records []runtime.Re
 			failed = &failing{first.sequence, &UncountedError{Sequence: first.raw, Err: err}}
 		}
 	}
-	free := make(chan struct{}, a.Writers)
+	free := make(chan struct{}, a.config.Writers)
 	var writing sync.WaitGroup
 	for _, s := range shares(entries) {
 		free <- struct{}{}
@@ -152,7 +154,7 @@ func (a *Aggregator) read(ctx context.Context, shard string, records []runtime.R
 		if err != nil { // nothing could tell it from others
 			return entries, aside, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
 		}
-		deltas, err := a.Extract(rec)
+		deltas, err := a.config.Extract(rec)
 		if err == nil && len(deltas) > 0 {
 			err = windowless(deltas[0])
 		}

@@ -378,14 +378,14 @@ func TestAddFails(t *testing.T) {
 		}
 		return nil, nil
 	}})
-	a.Writers = 1
+	a.config.Writers = 1
 	records := []runtime.Record{made(11, noon, "user-1", "rpm=1"), made(12, noon, "user-2", "rpm=1"), made(13, noon, "user-1", "rpm=1")}
 	err := a.Add(t.Context(), "shardId-1", records)
 	failure, ok := errors.AsType[*UncountedError](err)
 	if !ok || failure.Sequence != "12" || !errors.Is(err, broken) {
 		t.Errorf("got %v, want a failure from 12 on", err)
 	}
-	a.Poisoned = func(context.Context, Poison) error { return broken }
+	a.config.Poisoned = func(context.Context, Poison) error { return broken }
 	err = a.Add(t.Context(), "shardId-2", []runtime.Record{made(1, noon, "user-1", "rpm=1"), made(2, noon, "user-1", "rpm=x"), made(3, noon, "user-1")})
 	if failure, ok := errors.AsType[*UncountedError](err); !ok || failure.Sequence != "1" && failure.Sequence != "2" {
 		t.Errorf("got %v, want a failure from 2 on", err)
