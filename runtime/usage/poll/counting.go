@@ -94,8 +94,12 @@ func (d *reader) move(records []types.Record, added usage.Added) {
 			continue
 		}
 		d.after = aws.ToString(r.Dynamodb.SequenceNumber)
-		if at := aws.ToTime(r.Dynamodb.ApproximateCreationDateTime); at.After(d.at) {
+		at := aws.ToTime(r.Dynamodb.ApproximateCreationDateTime)
+		if at.After(d.at) {
 			d.at = at
+		}
+		if at.After(d.newest) {
+			d.newest = at
 		}
 	}
 	d.fresh += added.Counted + added.PutAside

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -167,6 +168,31 @@ func TestThrottled(t *testing.T) {
 		if took := time.Since(began); took < 100*time.Millisecond {
 			t.Errorf("it waited %v for all of it", took)
 		}
+	})
+}
+
+// TestDrainAfterWrongClock: a checkpoint of a host whose clock was ahead does not end a Drain before it has read what there is.
+func TestDrainAfterWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.consume(1, 1)
+		w.drain(w.tap())
+		for shard, item := range w.checkpoints() {
+			item["at"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)}
+			if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: item}); err != nil {
+				t.Fatal(shard, err)
+			}
+		}
+		for n := range 30 {
+			w.consume(n, 10)
+		}
+		p := w.tap()
+		p.before = func(_ context.Context, c call) error {
+			small(c)
+			return nil
+		}
+		w.drain(p)
+		w.exact()
 	})
 }
 
