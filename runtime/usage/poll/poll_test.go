@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,9 +204,10 @@ func TestBehind(t *testing.T) {
 		w.consume(1, 1)
 		later(time.Hour)
 		p := w.tap()
-		throttled := true
+		var throttled atomic.Bool
+		throttled.Store(true)
 		p.before = func(_ context.Context, c call) error {
-			if c.operation == "UpdateItem" && throttled {
+			if c.operation == "UpdateItem" && throttled.Load() {
 				return refused("DynamoDB", "UpdateItem", "ThrottlingException")
 			}
 			return nil
@@ -216,7 +218,7 @@ func TestBehind(t *testing.T) {
 		if got := w.progress(); got.Behind < time.Hour || got.Counted != 0 || got.Waits == 0 {
 			t.Errorf("while it is throttled: %+v", got)
 		}
-		throttled = false
+		throttled.Store(false)
 		later(time.Minute)
 		synctest.Wait()
 		if got := w.progress(); got.Behind != 0 || got.Counted != 1 {
