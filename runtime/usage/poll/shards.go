@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -38,7 +39,8 @@ func (r *run) list(ctx context.Context) (listing, error) {
 	return found, err
 }
 
-// streams returns the ARNs of the table's streams.
+// streams returns the ARNs of the table's streams. They are asked for by the table's name, which another account or region may have,
+// too: where its ARN is known, theirs begin with it.
 func (r *run) streams(ctx context.Context) (arns []string, err error) {
 	in := &dynamodbstreams.ListStreamsInput{TableName: &r.name}
 	for {
@@ -53,7 +55,9 @@ func (r *run) streams(ctx context.Context) (arns []string, err error) {
 			return nil, err
 		}
 		for _, s := range out.Streams {
-			arns = append(arns, aws.ToString(s.StreamArn))
+			if arn := aws.ToString(s.StreamArn); r.Table == r.name || strings.HasPrefix(arn, r.Table+"/stream/") {
+				arns = append(arns, arn)
+			}
 		}
 		if in.ExclusiveStartStreamArn = out.LastEvaluatedStreamArn; in.ExclusiveStartStreamArn == nil {
 			return arns, nil
