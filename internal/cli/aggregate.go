@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -23,8 +24,8 @@ type aggregateCommand struct {
 
 	Once      bool          `help:"Count what the stream has by now, and end."`
 	Poisoned  *string       `placeholder:"FILE" help:"Append records that cannot be read to this file, each as JSON on a line. The default is stderr."`
-	KeepHours string        `default:"35d" help:"How long windows of an hour are kept after they end."`
-	KeepDays  string        `default:"400d" help:"How long windows of a day are kept after they end."`
+	KeepHours string        `default:"35d" help:"How long windows of an hour are kept after they end, 24h or more."`
+	KeepDays  string        `default:"400d" help:"How long windows of a day are kept after they end, 24h or more."`
 	Idle      time.Duration `default:"1s" help:"How long to wait before a shard that had no records is asked again, 1ms or more; AWS answers 5 times a second."`
 	JSON      bool          `name:"json" help:"Print what it came to as JSON."`
 }
@@ -109,6 +110,9 @@ func (c aggregateCommand) check() (map[usage.Span]time.Duration, error) {
 		span       usage.Span
 	}{{"--keep-hours", c.KeepHours, usage.Hour}, {"--keep-days", c.KeepDays, usage.Day}} {
 		d, why := parseAge(k.text)
+		if why == "" && d < usage.LeastKeep {
+			why = "is too short: a stream goes back for 24h, and what it delivers again has to find its window"
+		}
 		if why != "" {
 			return nil, usageError{fmt.Sprintf("%s: period %q %s", k.flag, k.text, why)}
 		}
@@ -124,11 +128,12 @@ func (c aggregateCommand) check() (map[usage.Span]time.Duration, error) {
 }
 
 // answers finds out whether anybody is there. Later on a service that does not answer is waited for; one that never did is a
-// mistake in the command line.
+// mistake in the command line. What an answer means is for the poller to say, and so is what Ctrl-C does.
 func (c aggregateCommand) answers(ctx context.Context, client *dynamodb.Client, streams *dynamodbstreams.Client) error {
 	name, _ := dynamo.TableName(c.Table)
-	if _, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)}); err != nil {
-		return explainStreams(client, streams, err)
+	_, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)})
+	if _, answer := errors.AsType[smithy.APIError](err); err != nil && !answer && ctx.Err() == nil {
+		return explainStreams(client, streams, dynamo.CallError(c.Table, err))
 	}
 	return nil
 }

@@ -401,6 +401,26 @@ func TestAggregateFails(t *testing.T) {
 	code = cli.Program{Stdout: &told, Stderr: &told, Now: time.Now}.Run(t.Context(), []string{"aggregate", "--table", half})
 	expect(t, code, "", told.String(), 1, "", "sluice: nothing answers at "+silent.URL+": is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB_STREAMS)\n")
 
+	denying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ListStreams") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: nobody"}`)
+			return
+		}
+		pass(t, w, r)
+	}))
+	defer denying.Close()
+	s.table = half
+	const denied, policy = "sluice: DynamoDB denies access to table ", "; attach the policy that `sluice infra iam --role aggregator --table "
+	if code, out, errs = s.aggregate(t.Context(), denying.URL, ""); code != 1 || out != "" || !strings.HasPrefix(errs, denied+half) ||
+		!strings.HasSuffix(errs, policy+half+"` prints\n") {
+		t.Errorf("denied: exit code %d\n%s%s", code, out, errs)
+	}
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	code, out, errs = s.aggregate(over, dynamotest.Endpoint(t), "--once") // Ctrl-C at once
+	expect(t, code, out, errs, 1, "", "sluice: interrupted; run the same command again: it goes on where this run was\n")
+
 	folder := t.TempDir()
 	const help = "; run `sluice aggregate --help`\n"
 	for flags, test := range map[string]struct {
@@ -410,6 +430,7 @@ func TestAggregateFails(t *testing.T) {
 		"--poisoned=":          {2, "--poisoned is empty: pass a FILE" + help},
 		"--idle 0s":            {2, "--idle 0s: want 1ms or more" + help},
 		"--keep-hours=":        {2, `--keep-hours: period "" is no duration: write a number and ms, s, m, h or d, such as 1m` + help},
+		"--keep-hours 23h":     {2, `--keep-hours: period "23h" is too short: a stream goes back for 24h, and what it delivers again has to find its window` + help},
 		"--keep-days 400":      {2, `--keep-days: period "400" has no unit: write ms, s, m, h or d after it, such as 400s` + help},
 		"--table x":            {2, `table "x": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN` + help},
 		"--poisoned " + folder: {1, "--poisoned: open " + folder + ": is a directory\n"},
@@ -423,14 +444,14 @@ func TestAggregateFails(t *testing.T) {
 func TestAggregateKeeps(t *testing.T) {
 	s := newStream(t)
 	s.consume(1)
-	s.once("--keep-hours 2h --keep-days 3d")
+	s.once("--keep-hours 26h --keep-days 3d")
 	for _, item := range s.items() {
 		d := codec.Decoder{Item: item}
 		parts := strings.Split(d.Text("SK"), "#")
 		if parts[1] != "USAGE" {
 			continue
 		}
-		form, keep := "2006-01-02T15", 3*time.Hour
+		form, keep := "2006-01-02T15", 27*time.Hour
 		if parts[3] == "day" {
 			form, keep = "2006-01-02", 4*24*time.Hour
 		}

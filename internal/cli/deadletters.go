@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -15,8 +18,12 @@ import (
 type deadLetters struct {
 	w     io.Writer
 	file  *os.File // nil where w is none
+	keeps bool     // the file can be told to make lines stay, as a pipe cannot
 	where string
 	n     atomic.Int64
+
+	mu   sync.Mutex
+	torn bool // the last line has no end: the disk was full, or who wrote it was killed
 }
 
 // openDeadLetters appends to a file, or, without one, writes to otherwise.
@@ -28,7 +35,30 @@ func openDeadLetters(name *string, otherwise io.Writer) (*deadLetters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--poisoned: %w", err)
 	}
-	return &deadLetters{w: file, file: file, where: *name}, nil
+	d := &deadLetters{w: file, file: file, where: *name}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		d.keeps = true
+		d.torn, err = endsWithin(*name, info.Size())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--poisoned: %w", err), file.Close())
+	}
+	return d, nil
+}
+
+// endsWithin reports that a file of some size ends within a line.
+func endsWithin(name string, size int64) (bool, error) {
+	if size == 0 {
+		return false, nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	last := make([]byte, 1)
+	_, err = file.ReadAt(last, size-1)
+	return last[0] != '\n', errors.Join(err, file.Close())
 }
 
 // put writes a record, in one write, and has it stay: the stream's position moves past it.
@@ -37,14 +67,22 @@ func (d *deadLetters) put(_ context.Context, p usage.Poison) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.w.Write(append(line, '\n')); err != nil {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.torn {
+		line = slices.Insert(line, 0, '\n')
+	}
+	n, err := d.w.Write(append(line, '\n'))
+	if d.torn = d.torn && n == 0 || n > 0 && err != nil; err != nil {
 		return err
 	}
-	d.n.Add(1)
-	if d.file == nil {
-		return nil
+	if d.keeps {
+		if err := d.file.Sync(); err != nil {
+			return err
+		}
 	}
-	return d.file.Sync()
+	d.n.Add(1)
+	return nil
 }
 
 // close closes the file, if there is one.

@@ -133,11 +133,7 @@ func (c usageCommand) none(q usage.Question) string {
 
 // write writes the chart's file.
 func (c usageCommand) write(p Program, drawn chart.Chart) error {
-	file, err := os.Create(*c.SVG)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(drawn.SVG(file), file.Close()); err != nil {
+	if err := replaceFile(*c.SVG, drawn.SVG); err != nil {
 		return fmt.Errorf("write %s: %w", *c.SVG, err)
 	}
 	p.say("wrote %s\n", *c.SVG)

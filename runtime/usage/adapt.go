@@ -59,7 +59,7 @@ func (e *SinkError) Unwrap() error { return e.Err }
 
 // putAside gives Poisoned a record.
 func (a *Aggregator) putAside(ctx context.Context, p Poison) error {
-	if err := a.Poisoned(ctx, p); err != nil {
+	if err := a.config.Poisoned(ctx, p); err != nil {
 		return &SinkError{err}
 	}
 	return nil

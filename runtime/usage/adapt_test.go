@@ -16,7 +16,7 @@ func TestAddStreams(t *testing.T) {
 	l := newLedger(t)
 	api := &tap{API: l.client}
 	a := l.aggregator(t, api)
-	a.Writers = 1
+	a.config.Writers = 1
 	at := noon
 	image := func(sort string, tc int) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{
@@ -38,14 +38,14 @@ func TestAddStreams(t *testing.T) {
 		record("104", bucket(1000), bucket(3000)),
 	}
 	broken := errors.New("broken")
-	sink := a.Poisoned
-	a.Poisoned = func(context.Context, Poison) error { return broken }
+	sink := a.config.Poisoned
+	a.config.Poisoned = func(context.Context, Poison) error { return broken }
 	added, err := a.AddStreams(t.Context(), "shardId-1", records)
 	failed, uncounted := errors.AsType[*UncountedError](err)
 	if _, isSink := errors.AsType[*SinkError](err); added != (Added{Counted: 1}) || !uncounted || failed.Sequence != "103" || !isSink || !errors.Is(err, broken) {
 		t.Errorf("got %+v, %v: want 1, and to go on from 103", added, err)
 	}
-	a.Poisoned = sink
+	a.config.Poisoned = sink
 	api.fails = func(int) (before, after error) { return broken, nil }
 	added, err = a.AddStreams(t.Context(), "shardId-1", records[1:])
 	if failed, uncounted = errors.AsType[*UncountedError](err); added != (Added{PutAside: 1}) || !uncounted || failed.Sequence != "104" {

@@ -20,12 +20,16 @@ type API interface {
 // Extract is what a generated package has as ExtractDeltas.
 type Extract func(runtime.Record) ([]runtime.Delta, error)
 
+// LeastKeep is the shortest time for which a window can be kept after it ends: as long as a stream goes back. What is delivered
+// again finds its window, with what that knows; where it was deleted, it would begin another one, with a part of the sum.
+const LeastKeep = 24 * time.Hour
+
 // Config is what an Aggregator needs.
 type Config struct {
 	Client  API
 	Table   string
 	Extract Extract
-	// Keep is for how long windows are kept after they end; 0 is the default: 35 days for hours, 400 for days.
+	// Keep is for how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for hours, 400 for days.
 	Keep map[Span]time.Duration
 	// Poisoned is told of each record that cannot be read, again if that is delivered again. Where it fails, the batch fails
 	// from that record on.
@@ -42,7 +46,9 @@ type Config struct {
 // that the watermark is below the first record that it adds. Where that fails, the item says how far it has come: what is at
 // or below that is dropped, and the rest goes again. So a batch costs a write for each window that it touches, and a redelivery
 // one refused write for each.
-type Aggregator struct{ Config }
+//
+// New makes one; what it was made with does not change.
+type Aggregator struct{ config Config }
 
 // New returns an Aggregator. It does no I/O.
 func New(c Config) (*Aggregator, error) {
@@ -62,6 +68,9 @@ func New(c Config) (*Aggregator, error) {
 	for span, d := range c.Keep {
 		if _, known := keep[span]; !known || d < 0 {
 			return nil, fmt.Errorf("usage.New: keep %q for %v: want %s or %s, and a duration", span, d, Hour, Day)
+		}
+		if d > 0 && d < LeastKeep {
+			return nil, fmt.Errorf("usage.New: keep %q for %v: want %v or more, or 0 for the default", span, d, LeastKeep)
 		}
 		if d > 0 {
 			keep[span] = d
@@ -108,7 +117,7 @@ func (a *Aggregator) add(ctx context.Context, shard string, records []runtime.Re
 			failed = &failing{first.sequence, &UncountedError{Sequence: first.raw, Err: err}}
 		}
 	}
-	free := make(chan struct{}, a.Writers)
+	free := make(chan struct{}, a.config.Writers)
 	var writing sync.WaitGroup
 	for _, s := range shares(entries) {
 		free <- struct{}{}
@@ -145,7 +154,10 @@ func (a *Aggregator) read(ctx context.Context, shard string, records []runtime.R
 		if err != nil { // nothing could tell it from others
 			return entries, aside, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
 		}
-		deltas, err := a.Extract(rec)
+		deltas, err := a.config.Extract(rec)
+		if err == nil && len(deltas) > 0 {
+			err = windowless(deltas[0])
+		}
 		if err != nil {
 			if err := a.putAside(ctx, Poison{shard, rec, err}); err != nil {
 				return entries, aside, &failing{sequence, &UncountedError{Sequence: rec.Sequence, Err: err}}

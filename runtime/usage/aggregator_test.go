@@ -177,6 +177,35 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// TestWindowless: a record that no window can hold is put aside, for it would be refused for ever; those behind it count.
+func TestWindowless(t *testing.T) {
+	l := newLedger(t)
+	long := made(3, noon, "user-1", "rpm=1")
+	long.New.(plain)["SK"] = "S:#BUCKET#" + strings.Repeat("r", longestResource+1)
+	fits := made(4, noon, "user-4", "rpm=4")
+	fits.New.(plain)["SK"] = "S:#BUCKET#" + strings.Repeat("r", longestResource)
+	entity := strings.Repeat("e", longestEntity)
+	if err := l.aggregator(t, l.client).Add(t.Context(), "shardId-1", []runtime.Record{
+		made(1, time.Time{}, "user-1", "rpm=1"), made(2, noon, entity+"e", "rpm=1"), long, fits, made(5, noon, entity, "rpm=5"), made(6, time.Time{}, "user-1"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{
+		"1: sluice: stream record without ApproximateCreationDateTime: no window is of its time",
+		"2: sluice: stream record of an entity of 2042 bytes: a window's key has room for 2041",
+		"3: sluice: stream record of a resource of 999 bytes: a window's key has room for 998",
+	}, l.poison); diff != "" {
+		t.Errorf("put aside (-want +got):\n%s", diff)
+	}
+	for hours, start := range map[bool]string{true: "2030-01-02T12", false: "2030-01-02"} {
+		if diff := cmp.Diff(map[string]map[string]int64{
+			"user-4 " + start: {"rpm": 4, "calls": 1}, entity + " " + start: {"rpm": 5, "calls": 1},
+		}, l.windows(t, hours)); diff != "" {
+			t.Errorf("windows (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // tap counts writes, and fails those that it is told to.
 type tap struct {
 	API
@@ -329,6 +358,7 @@ func TestNew(t *testing.T) {
 		"poisoned": {func(c *Config) { c.Poisoned = nil }, "usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost"},
 		"writers":  {func(c *Config) { c.Writers = -1 }, "usage.New: -1 writers, want at least 1, or 0 for the default"},
 		"keep":     {func(c *Config) { c.Keep = map[Span]time.Duration{"week": 1} }, `usage.New: keep "week" for 1ns: want hour or day, and a duration`},
+		"short":    {func(c *Config) { c.Keep = map[Span]time.Duration{Hour: LeastKeep - 1} }, `usage.New: keep "hour" for 23h59m59.999999999s: want 24h0m0s or more, or 0 for the default`},
 	} {
 		c := whole
 		test.change(&c)
@@ -348,14 +378,14 @@ func TestAddFails(t *testing.T) {
 		}
 		return nil, nil
 	}})
-	a.Writers = 1
+	a.config.Writers = 1
 	records := []runtime.Record{made(11, noon, "user-1", "rpm=1"), made(12, noon, "user-2", "rpm=1"), made(13, noon, "user-1", "rpm=1")}
 	err := a.Add(t.Context(), "shardId-1", records)
 	failure, ok := errors.AsType[*UncountedError](err)
 	if !ok || failure.Sequence != "12" || !errors.Is(err, broken) {
 		t.Errorf("got %v, want a failure from 12 on", err)
 	}
-	a.Poisoned = func(context.Context, Poison) error { return broken }
+	a.config.Poisoned = func(context.Context, Poison) error { return broken }
 	err = a.Add(t.Context(), "shardId-2", []runtime.Record{made(1, noon, "user-1", "rpm=1"), made(2, noon, "user-1", "rpm=x"), made(3, noon, "user-1")})
 	if failure, ok := errors.AsType[*UncountedError](err); !ok || failure.Sequence != "1" && failure.Sequence != "2" {
 		t.Errorf("got %v, want a failure from 2 on", err)

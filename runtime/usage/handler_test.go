@@ -73,7 +73,7 @@ func TestHandleLambda(t *testing.T) {
 	if len(l.poison) != 1 || !strings.HasPrefix(l.poison[0], "800: ") {
 		t.Errorf("put aside: %q", l.poison)
 	}
-	a.Poisoned = func(context.Context, Poison) error { return broken }
+	a.config.Poisoned = func(context.Context, Poison) error { return broken }
 	if got, want := handle(lambdaEvent(t, 10, 12, 11)), `{"batchItemFailures":[{"itemIdentifier":"1100"}]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -49,6 +50,10 @@ type Spent struct {
 // apart.
 func Read(ctx context.Context, client Querier, table string, q Question) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
+		if err := q.check(); err != nil {
+			yield(Usage{}, err)
+			return
+		}
 		if !q.Until.IsZero() && !q.Since.Before(q.Until) { // DynamoDB refuses what no key can be between
 			return
 		}
@@ -79,6 +84,17 @@ func Read(ctx context.Context, client Querier, table string, q Question) iter.Se
 			}
 		}
 	}
+}
+
+// check refuses what no window is like: it would be taken for no consumption.
+func (q Question) check() error {
+	switch {
+	case q.Entity == "":
+		return errors.New("usage.Read: the question names no entity, such as user-123")
+	case !slices.Contains(spans(), q.Span):
+		return fmt.Errorf("usage.Read: span %q, want %s or %s", q.Span, Hour, Day)
+	}
+	return nil
 }
 
 // keys is the condition on the keys of what q asks for, as narrow as keys can be.

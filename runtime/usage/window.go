@@ -1,10 +1,12 @@
 package usage
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
@@ -59,4 +61,24 @@ func (w Window) String() string {
 func (w Window) key() codec.Item {
 	sort := usagePrefix + strings.Join([]string{w.Resource, string(w.Span), w.Start.Format(w.Span.layout())}, "#")
 	return codec.Item{"PK": codec.S("ENTITY#" + w.Entity), "SK": codec.S(sort)}
+}
+
+// How many bytes DynamoDB lets a window's key have, less what is in all keys.
+const (
+	longestEntity   = 2048 - len("ENTITY#")
+	longestResource = 1024 - len(usagePrefix+"#hour#2006-01-02T15")
+)
+
+// windowless is the error for what no window can hold, whoever wrote such a bucket. Its write would be refused for ever, and keep
+// all waiting that is behind it.
+func windowless(d runtime.Delta) error {
+	switch {
+	case d.At.IsZero():
+		return errors.New("sluice: stream record without ApproximateCreationDateTime: no window is of its time")
+	case len(d.Entity) > longestEntity:
+		return fmt.Errorf("sluice: stream record of an entity of %d bytes: a window's key has room for %d", len(d.Entity), longestEntity)
+	case len(d.Resource) > longestResource:
+		return fmt.Errorf("sluice: stream record of a resource of %d bytes: a window's key has room for %d", len(d.Resource), longestResource)
+	}
+	return nil
 }

@@ -27,7 +27,7 @@ func (a *Aggregator) write(ctx context.Context, shard string, s *share) error {
 		if err != nil {
 			return err
 		}
-		_, err = a.Client.UpdateItem(ctx, in)
+		_, err = a.config.Client.UpdateItem(ctx, in)
 		if err == nil {
 			return nil
 		}
@@ -56,7 +56,7 @@ func (a *Aggregator) input(watermark string, s *share) (*dynamodb.UpdateItemInpu
 	update := expression.Set(expression.Name(watermark), expression.Value(last)).
 		Set(expression.Name("entity_id"), expression.Value(s.Entity)).
 		Set(expression.Name("resource"), expression.Value(s.Resource)).
-		Set(expression.Name("ttl"), expression.Value(ends.Add(a.Keep[s.Span]).Add(time.Second-1).Unix())).
+		Set(expression.Name("ttl"), expression.Value(ends.Add(a.config.Keep[s.Span]).Add(time.Second-1).Unix())).
 		Add(expression.Name("calls"), expression.Value(calls))
 	for _, l := range limits {
 		update = update.Add(expression.Name(spentPrefix+l.Limit), expression.Value(l.Millitokens))
@@ -68,7 +68,7 @@ func (a *Aggregator) input(watermark string, s *share) (*dynamodb.UpdateItemInpu
 		return nil, fmt.Errorf("expression for the window of %v: %w", s.Window, err)
 	}
 	return &dynamodb.UpdateItemInput{
-		TableName: aws.String(a.Table), Key: s.key(),
+		TableName: aws.String(a.config.Table), Key: s.key(),
 		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

@@ -27,7 +27,7 @@ const lastTry = 2 * time.Second
 func (d *reader) take(ctx context.Context, records []types.Record, asked time.Time) error {
 	if len(records) > 0 {
 		d.empty, d.horizon = 0, false
-		d.tell(func(p *Progress) { p.Records += int64(len(records)) })
+		d.arrived(d.id, len(records), records[0].Dynamodb)
 		return d.count(ctx, records)
 	}
 	if d.empty++; d.empty == quiet {
@@ -94,8 +94,12 @@ func (d *reader) move(records []types.Record, added usage.Added) {
 			continue
 		}
 		d.after = aws.ToString(r.Dynamodb.SequenceNumber)
-		if at := aws.ToTime(r.Dynamodb.ApproximateCreationDateTime); at.After(d.at) {
+		at := aws.ToTime(r.Dynamodb.ApproximateCreationDateTime)
+		if at.After(d.at) {
 			d.at = at
+		}
+		if at.After(d.newest) {
+			d.newest = at
 		}
 	}
 	d.fresh += added.Counted + added.PutAside

@@ -113,7 +113,9 @@ func (r *run) attend(ctx context.Context) error {
 	}
 }
 
-// know takes in what was listed. A shard that is not listed any more ended more than a day ago: what was not read of it is gone.
+// know takes in what was listed. A shard ended more than a day before it is not listed any more: what was not read of it is gone.
+// One of which less than that was left is missed by the list alone, which may be behind: it is kept in mind, for a shard that is
+// noted as done is never read again.
 func (r *run) know(ctx context.Context, found listing) error {
 	for _, l := range r.lanes {
 		l.listed = false
@@ -128,7 +130,7 @@ func (r *run) know(ctx context.Context, found listing) error {
 	}
 	for _, id := range r.inOrder() {
 		l := r.lanes[id]
-		if l.listed || l.done || l.reading {
+		if l.listed || l.done || l.reading || !r.trimmed(l.position) {
 			continue
 		}
 		r.lost(ctx, id, &l.position)
@@ -146,7 +148,7 @@ func (r *run) know(ctx context.Context, found listing) error {
 // inOrder returns the ids of all shards that are known: as texts, they sort by age.
 func (r *run) inOrder() []string { return slices.Sorted(maps.Keys(r.lanes)) }
 
-// start has those shards read whose parents are done, and forgets those that are not listed any more.
+// start has those shards read whose parents are done, and forgets those that are not listed any more and have no position to keep.
 func (r *run) start(ctx context.Context) {
 	for _, id := range r.inOrder() {
 		l := r.lanes[id]
@@ -168,7 +170,9 @@ func (r *run) start(ctx context.Context) {
 			}
 		})
 	}
-	maps.DeleteFunc(r.lanes, func(_ string, l *lane) bool { return !l.listed && !l.reading })
+	maps.DeleteFunc(r.lanes, func(_ string, l *lane) bool {
+		return !l.listed && !l.reading && (l.done || l.at.IsZero())
+	})
 	r.tell(func(p *Progress) {
 		p.Reading, p.Shards, p.Done = r.underWay, 0, 0
 		for _, l := range r.lanes {
@@ -201,13 +205,18 @@ func (r *run) finish(f finish) (known bool) {
 	return false
 }
 
+// trimmed reports that some of what comes after a position may be gone.
+func (r *run) trimmed(p position) bool {
+	return !p.at.IsZero() && p.at.Before(r.Clock.Now().Add(-retention))
+}
+
 // lost says so if records of a shard may be gone that were written after its position, and sets that to where there may be some
 // again.
 func (r *run) lost(ctx context.Context, shard string, p *position) {
-	oldest := r.Clock.Now().Add(-retention)
-	if p.at.IsZero() || !p.at.Before(oldest) {
+	if !r.trimmed(*p) {
 		return
 	}
+	oldest := r.Clock.Now().Add(-retention)
 	r.Logger.LogAttrs(ctx, slog.LevelError, "sluice: records may be lost: a stream keeps them for 24 hours, and this shard was not read for longer",
 		slog.String("table", r.name), slog.String("shard", shard), slog.Time("from", p.at), slog.Time("to", oldest))
 	p.at = oldest

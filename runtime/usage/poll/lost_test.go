@@ -185,3 +185,32 @@ func TestIdleForLong(t *testing.T) {
 		}
 	})
 }
+
+// TestUnlisted: a list that lacks a shard for a moment, as one that is behind does, is not the shard's end.
+func TestUnlisted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.all(1)
+		w.drain(w.tap())
+		p := w.tap()
+		p.after = func(_ context.Context, c call) error {
+			if out, ok := c.out.(*dynamodbstreams.DescribeStreamOutput); ok && p.count("DescribeStream") == 1 {
+				out.StreamDescription.Shards = nil
+			}
+			return nil
+		}
+		stop := w.run(p)
+		later(2 * time.Minute)
+		w.all(10)
+		later(10 * time.Second)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.progress(); got.Counted != 10 || got.Lost != 0 {
+			t.Errorf("once it is listed: %+v", got)
+		}
+		w.all(100)
+		w.drain(w.tap())
+		w.exact()
+	})
+}

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
@@ -169,6 +172,64 @@ func TestThrottled(t *testing.T) {
 	})
 }
 
+// TestDrainAfterWrongClock: a checkpoint of a host whose clock was ahead does not end a Drain before it has read what there is.
+func TestDrainAfterWrongClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.consume(1, 1)
+		w.drain(w.tap())
+		for shard, item := range w.checkpoints() {
+			item["at"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)}
+			if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: item}); err != nil {
+				t.Fatal(shard, err)
+			}
+		}
+		for n := range 30 {
+			w.consume(n, 10)
+		}
+		p := w.tap()
+		p.before = func(_ context.Context, c call) error {
+			small(c)
+			return nil
+		}
+		w.drain(p)
+		w.exact()
+	})
+}
+
+// TestBehind: records that are read but cannot be counted are what it is behind with.
+func TestBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.consume(1, 1)
+		later(time.Hour)
+		p := w.tap()
+		var throttled atomic.Bool
+		throttled.Store(true)
+		p.before = func(_ context.Context, c call) error {
+			if c.operation == "UpdateItem" && throttled.Load() {
+				return refused("DynamoDB", "UpdateItem", "ThrottlingException")
+			}
+			return nil
+		}
+		stop := w.run(p)
+		later(10 * time.Minute)
+		synctest.Wait()
+		if got := w.progress(); got.Behind < time.Hour || got.Counted != 0 || got.Waits == 0 {
+			t.Errorf("while it is throttled: %+v", got)
+		}
+		throttled.Store(false)
+		later(time.Minute)
+		synctest.Wait()
+		if got := w.progress(); got.Behind != 0 || got.Counted != 1 {
+			t.Errorf("later: %+v", got)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPoisoned: what cannot be read is put aside, and while it cannot be put aside either, it is tried again and nothing else is lost.
 func TestPoisoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -321,6 +382,17 @@ func TestMend(t *testing.T) {
 			func(w *world, _ *tap) { w.table = "nowhere" },
 			"sluice: table TABLE does not exist: operation error DynamoDB: Query, https response error StatusCode: 400, RequestID: ID, " +
 				"ResourceNotFoundException: Requested resource not found; run `sluice table create --table TABLE`, or check region and endpoint",
+		},
+		"table gone": {
+			func(_ *world, p *tap) {
+				p.before = func(_ context.Context, c call) error {
+					if c.operation == "ListStreams" {
+						return &streamtypes.ResourceNotFoundException{Message: aws.String("not found")}
+					}
+					return nil
+				}
+			},
+			"sluice: table TABLE does not exist: ResourceNotFoundException: not found; run `sluice table create --table TABLE`, or check region and endpoint",
 		},
 		"no stream": {
 			func(_ *world, p *tap) {

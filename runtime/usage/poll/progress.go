@@ -3,6 +3,8 @@ package poll
 import (
 	"sync"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
 // Progress is how far a Poller is, since its Run or Drain began.
@@ -31,6 +33,16 @@ type progress struct {
 // tell changes what is reported, and reports it.
 func (r *run) tell(change func(*Progress)) {
 	r.note(func(g *progress) { change(&g.now) })
+}
+
+// arrived notes that a shard has read records, of which first is what the oldest says, before they are counted: that may take long.
+func (r *run) arrived(shard string, records int, first *types.StreamRecord) {
+	r.note(func(g *progress) {
+		g.now.Records += int64(records)
+		if first != nil && first.ApproximateCreationDateTime != nil {
+			g.behind[shard] = *first.ApproximateCreationDateTime
+		}
+	})
 }
 
 // behind notes that a shard has counted records up to at.

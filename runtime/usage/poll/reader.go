@@ -38,6 +38,7 @@ type reader struct {
 	position
 
 	horizon bool      // what comes after the position is gone: read from the oldest that there is
+	newest  time.Time // of the records read; not at, which other hosts' clocks have a part in
 	empty   int       // replies without records in a row
 	fresh   int       // records counted or put aside since the last checkpoint
 	passed  int       // records read since the last checkpoint
@@ -82,7 +83,7 @@ func (d *reader) read(ctx context.Context) (ending, error) {
 			return ended, err
 		}
 		switch {
-		case d.once && !d.closed && (d.empty >= quiet || d.at.After(d.began.Add(skew))):
+		case d.once && !d.closed && (d.empty >= quiet || d.newest.After(d.began.Add(skew))):
 			return rested, nil
 		case d.once || d.closed || len(out.Records) >= few:
 		case !d.wait(ctx, d.Idle):

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 // shard is one of a stream.
@@ -37,7 +39,8 @@ func (r *run) list(ctx context.Context) (listing, error) {
 	return found, err
 }
 
-// streams returns the ARNs of the table's streams.
+// streams returns the ARNs of the table's streams. They are asked for by the table's name, which another account or region may have,
+// too: where its ARN is known, theirs begin with it.
 func (r *run) streams(ctx context.Context) (arns []string, err error) {
 	in := &dynamodbstreams.ListStreamsInput{TableName: &r.name}
 	for {
@@ -46,10 +49,15 @@ func (r *run) streams(ctx context.Context) (arns []string, err error) {
 			out, err = r.Streams.ListStreams(ctx, in)
 			return err
 		}); err != nil {
+			if _, none := errors.AsType[*types.ResourceNotFoundException](err); none {
+				err = dynamo.CallError(r.Table, err) // there is no such table
+			}
 			return nil, err
 		}
 		for _, s := range out.Streams {
-			arns = append(arns, aws.ToString(s.StreamArn))
+			if arn := aws.ToString(s.StreamArn); r.Table == r.name || strings.HasPrefix(arn, r.Table+"/stream/") {
+				arns = append(arns, arn)
+			}
 		}
 		if in.ExclusiveStartStreamArn = out.LastEvaluatedStreamArn; in.ExclusiveStartStreamArn == nil {
 			return arns, nil

@@ -3,12 +3,14 @@ package poll_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -163,6 +165,36 @@ func TestSplitMeanwhile(t *testing.T) {
 		}
 		if lists := p.count("ListStreams"); lists > 2*40 {
 			t.Errorf("%d pages of streams: shards are listed more often than they end", lists)
+		}
+	})
+}
+
+// TestOtherAccount: where the table is named by its ARN, streams of a table of the same name elsewhere are not its own.
+func TestOtherAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		described, err := w.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &w.table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.consume(1, 1)
+		w.table = aws.ToString(described.Table.TableArn)
+		w.drain(w.tap())
+		w.exact()
+
+		w.consume(1, 10)
+		p := w.tap()
+		p.after = func(_ context.Context, c call) error {
+			if out, ok := c.out.(*dynamodbstreams.ListStreamsOutput); ok {
+				for i := range out.Streams {
+					elsewhere := strings.Replace(*out.Streams[i].StreamArn, ":table/", "1:table/", 1)
+					out.Streams[i].StreamArn = &elsewhere
+				}
+			}
+			return nil
+		}
+		if err := w.poller(p).Drain(t.Context()); err == nil || !strings.Contains(err.Error(), " has no stream that is on") || p.count("DescribeStream") > 0 {
+			t.Errorf("got %v, and streams were described %d times", err, p.count("DescribeStream"))
 		}
 	})
 }
