@@ -103,6 +103,42 @@ func TestClusterHung(t *testing.T) {
 	}
 }
 
+// TestTakeover: once a master is gone, calls go to the one that has taken over, as soon as one of them has failed.
+func TestTakeover(t *testing.T) {
+	h := newHalves(t)
+	all, asked := h.high.Addr(), make(chan struct{}, 2000)
+	var taken atomic.Bool
+	slotsOf := h.Options().ClusterSlots
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		DialerRetries: 1,
+		ClusterSlots: func(ctx context.Context) ([]redis.ClusterSlot, error) {
+			if !taken.Load() {
+				return slotsOf(ctx)
+			}
+			asked <- struct{}{}
+			return []redis.ClusterSlot{{Start: 0, End: slots - 1, Nodes: []redis.ClusterNode{{Addr: all}}}}, nil
+		},
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	d := (&server{prefix: "sluice:", hung: patience}).desk(t, client, slow())
+	d.left(t, inLow, tokens2{60, 6000})
+	h.low.Close()
+	taken.Store(true)
+	for i := range 1000 { // the client takes note of it behind our back: it may be the second try that gets there, or a later call
+		_, err := d.Acquire(t.Context(), inLow, tokens2{1, 0})
+		if err == nil {
+			return
+		}
+		if !isA[*runtime.UnavailableError](err) {
+			t.Errorf("%v, want that its master is gone", err)
+		}
+		if i == 0 {
+			<-asked
+		}
+	}
+	t.Error("calls still go to the old master")
+}
+
 // TestRedirected: a script call that is sent to another master is run there, once: alone and in a pipeline.
 func TestRedirected(t *testing.T) {
 	for _, answer := range []string{"MOVED 1 ", "ASK 1 "} {

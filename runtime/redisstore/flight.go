@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -106,8 +108,18 @@ func (f *flight) send(calls []*call) {
 			c.read()
 		case failed:
 			c.err = f.explain(c)
+		case unapplied, unknown:
+			f.lookAround()
 		}
 		c.observe(took)
+	}
+}
+
+// lookAround has the client of a cluster find out who has which slots by now: another master may have taken over. By itself it
+// does so every 10 seconds, and where it is redirected.
+func (f *flight) lookAround() {
+	if cluster, ok := f.client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(context.Background())
 	}
 }
 
