@@ -81,6 +81,9 @@ func runOnce(ctx context.Context, file string, out io.Writer) error {
 	if err := json.Unmarshal(text, &event); err != nil {
 		return fmt.Errorf("%s is no event of a table's stream: %w", file, err)
 	}
+	if len(event.Records) == 0 { // as JSON of another kind has none
+		return fmt.Errorf("%s has no records: want an event of a table's stream, as event.json beside this program", file)
+	}
 	const table = "rate_limits"
 	client := memdynamo.New().Client()
 	if _, err := dynamo.CreateTable(ctx, client, table); err != nil {

@@ -28,12 +28,16 @@ user-123 gpt-4#hour#2026-11-19T15: calls 0, tpm -300000
 func TestMistakes(t *testing.T) {
 	t.Setenv("SLUICE_TABLE", "")
 	file := filepath.Join(t.TempDir(), "event.json")
-	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
+	empty := filepath.Join(t.TempDir(), "empty.json")
+	for name, text := range map[string]string{file: "{", empty: `{"version": "0"}`} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for event, want := range map[string]string{
 		"":          "SLUICE_TABLE is not set: name the table; or pass -event to try a batch here",
 		file:        file + " is no event of a table's stream: unexpected end of JSON input",
+		empty:       empty + " has no records: want an event of a table's stream, as event.json beside this program",
 		"none.json": "open none.json: no such file or directory",
 	} {
 		if err := run(t.Context(), event, new(strings.Builder)); err == nil || err.Error() != want {

@@ -26,7 +26,7 @@ type aggregateCommand struct {
 	Poisoned  *string       `placeholder:"FILE" help:"Append records that cannot be read to this file, each as JSON on a line. The default is stderr."`
 	KeepHours string        `default:"35d" help:"How long windows of an hour are kept after they end, 24h or more."`
 	KeepDays  string        `default:"400d" help:"How long windows of a day are kept after they end, 24h or more."`
-	Idle      time.Duration `default:"1s" help:"How long to wait before a shard that had no records is asked again, 1ms or more; AWS answers 5 times a second."`
+	Idle      time.Duration `default:"1s" help:"How long to wait before a shard that had few records or none is asked again, 1ms or more: what comes meanwhile is counted together, which costs less. AWS answers 5 times a second."`
 	JSON      bool          `name:"json" help:"Print what it came to as JSON."`
 }
 

@@ -21,7 +21,7 @@ type topCommand struct {
 
 	Limit *string        `placeholder:"LIMIT" help:"List this limit alone."`
 	Kind  *string        `placeholder:"KIND" help:"List entities of this kind alone, as in user; others are not read."`
-	Most  int            `default:"20" help:"How many rows to print, 1 to 1000."`
+	Most  int            `default:"20" help:"How many rows to print, 1 to 1000. 20 fit a terminal of 24 lines."`
 	JSON  bool           `name:"json" help:"Print the list as JSON, in millitokens."`
 	Watch bool           `help:"Draw the list again and again, on a terminal, until Ctrl-C."`
 	Every *time.Duration `placeholder:"2s" help:"With --watch: how long to wait before it is read again, 100ms or more. The default is 2s."`

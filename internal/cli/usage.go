@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func (usageCommand) Help() string {
 	return "Windows are added up from the table's stream, by an aggregator. What is given back later than it was taken counts in the " +
 		"window in which it is given back, which can so be negative. A window " +
 		"that is not over yet is marked as running, and may still grow. What refills is what the schema says, not an override.\n\n" +
-		"Example: sluice usage user-123 --resource gpt-4 --by hour --since 12h --svg usage.svg"
+		"Example: sluice usage user-123 --by hour --since 12h --svg usage.svg"
 }
 
 // Run reads the windows and prints them in the form that is asked for.
@@ -81,6 +82,9 @@ func (c usageCommand) Run(ctx context.Context, p Program) error {
 	return usageTable(p.Stdout, all, now)
 }
 
+// dateForm is how dates begin: what does is no period.
+var dateForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}`)
+
 // question checks the arguments, and says what they ask for at now.
 func (c usageCommand) question(now time.Time) (q usage.Question, err error) {
 	q = usage.Question{Entity: c.Entity, Span: usage.Span(c.By)}
@@ -92,14 +96,22 @@ func (c usageCommand) question(now time.Time) (q usage.Question, err error) {
 			return q, checkResource(q.Resource)
 		}
 	}
-	if c.SVG != nil && *c.SVG == "" {
+	switch drawn := c.Plot || c.SVG != nil; {
+	case c.SVG != nil && *c.SVG == "":
 		return q, usageError{"--svg is empty: pass a FILE"}
+	case c.File != nil && *c.File == "":
+		return q, usageError{"--file is empty: pass the schema's, or leave the flag out for limits.yaml"}
+	case c.File != nil && !drawn:
+		return q, usageError{"--file is about --plot and --svg: pass one of them"}
 	}
 	if day, err := time.Parse(time.DateOnly, c.Since); err == nil {
 		if q.Since = day; day.After(now) {
 			return q, usageError{fmt.Sprintf("--since %s: that day has not begun in UTC", c.Since)}
 		}
 		return q, nil
+	}
+	if dateForm.MatchString(c.Since) {
+		return q, usageError{fmt.Sprintf("--since %s: want a day that there is, alone, as in 2026-11-21", c.Since)}
 	}
 	ago, why := parseAge(c.Since)
 	if why != "" {
@@ -127,15 +139,16 @@ func (c usageCommand) none(q usage.Question) string {
 	if q.Resource != "" {
 		what += " on " + q.Resource
 	}
-	return fmt.Sprintf("%s: no usage by %s is stored since %s: nothing was consumed, or nobody wrote it down: windows are written by "+
-		"an aggregator that reads the table's stream", what, q.Span, q.Since.UTC().Format("2006-01-02 15:04 UTC"))
+	from := q.Since.UTC().Truncate(q.Span.Length()) // the window that holds the instant is looked for, too
+	return fmt.Sprintf("%s: no usage by %s is stored since %s: nothing was consumed, or it has not been counted: `sluice aggregate`, or a "+
+		"Lambda function on the table's stream, does that", what, q.Span, from.Format("2006-01-02 15:04 UTC"))
 }
 
 // write writes the chart's file.
 func (c usageCommand) write(p Program, drawn chart.Chart) error {
 	if err := replaceFile(*c.SVG, drawn.SVG); err != nil {
-		return fmt.Errorf("write %s: %w", *c.SVG, err)
+		return fmt.Errorf("--svg %s: %w", *c.SVG, err)
 	}
-	p.say("wrote %s\n", *c.SVG)
+	p.note("wrote %s\n", *c.SVG) // not beside the picture, where the file is /dev/stdout
 	return nil
 }

@@ -156,7 +156,7 @@ func TestUsageForms(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), name)
 		code, out, errs := b.usage(line + " --svg " + file)
-		expect(t, code, out, errs, 0, "wrote "+file+"\n", "")
+		expect(t, code, out, errs, 0, "", "wrote "+file+"\n") // stdout may be where the picture goes
 		drawn, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -190,8 +190,8 @@ func TestUsageOfNobody(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "none.svg")
 	for _, form := range []string{"", "--json", "--csv", "--plot", "--svg " + file} {
 		code, out, errs := b.usage("user-1 --resource gpt-4 " + form)
-		expect(t, code, out, errs, 0, "", "user-1 on gpt-4: no usage by day is stored since 2026-02-22 12:00 UTC: nothing was consumed, "+
-			"or nobody wrote it down: windows are written by an aggregator that reads the table's stream\n")
+		expect(t, code, out, errs, 0, "", "user-1 on gpt-4: no usage by day is stored since 2026-02-22 00:00 UTC: nothing was consumed, "+
+			"or it has not been counted: `sluice aggregate`, or a Lambda function on the table's stream, does that\n")
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a chart of nothing was written")
@@ -203,15 +203,19 @@ func TestUsageFails(t *testing.T) {
 	b.consume(start, "user-1", "gpt-4", map[string]int64{"rpm": 1_000})
 	const help = "; run `sluice usage --help`\n"
 	for line, want := range map[string]string{
-		"user":                      `entity "user": want kind and id as they are stored: user-123 is User{ID: "123"}` + help,
-		"user-1 --resource GPT":     `resource "GPT": want its name in limits.yaml, as in gpt-4` + help,
-		"user-1 --resource=":        `resource "": want its name in limits.yaml, as in gpt-4` + help,
-		"user-1 --since=":           `--since: period "" is no duration: write a number and ms, s, m, h or d, such as 1m; or a date, such as 2026-11-21` + help,
-		"user-1 --since 7":          `--since: period "7" has no unit: write ms, s, m, h or d after it, such as 7s; or a date, such as 2026-11-21` + help,
-		"user-1 --since 2026-03-02": `--since 2026-03-02: that day has not begun in UTC` + help,
-		"user-1 --by week":          `--by must be one of "hour","day" but got "week"` + help,
-		"user-1 --svg=":             `--svg is empty: pass a FILE` + help,
-		"user-1 --json --csv":       `--json and --csv can't be used together` + help,
+		"user":                         `entity "user": want kind and id as they are stored: user-123 is User{ID: "123"}` + help,
+		"user-1 --resource GPT":        `resource "GPT": want its name in limits.yaml, as in gpt-4` + help,
+		"user-1 --resource=":           `resource "": want its name in limits.yaml, as in gpt-4` + help,
+		"user-1 --since=":              `--since: period "" is no duration: write a number and ms, s, m, h or d, such as 1m; or a date, such as 2026-11-21` + help,
+		"user-1 --since 7":             `--since: period "7" has no unit: write ms, s, m, h or d after it, such as 7s; or a date, such as 2026-11-21` + help,
+		"user-1 --since 2026-03-02":    `--since 2026-03-02: that day has not begun in UTC` + help,
+		"user-1 --since 2026-02-30":    `--since 2026-02-30: want a day that there is, alone, as in 2026-11-21` + help,
+		"user-1 --since 2026-02-28T10": `--since 2026-02-28T10: want a day that there is, alone, as in 2026-11-21` + help,
+		"user-1 --file limits.yaml":    `--file is about --plot and --svg: pass one of them` + help,
+		"user-1 --plot --file=":        `--file is empty: pass the schema's, or leave the flag out for limits.yaml` + help,
+		"user-1 --by week":             `--by must be one of "hour","day" but got "week"` + help,
+		"user-1 --svg=":                `--svg is empty: pass a FILE` + help,
+		"user-1 --json --csv":          `--json and --csv can't be used together` + help,
 	} {
 		code, out, errs := b.usage(line)
 		expect(t, code, out, errs, 2, "", "sluice: "+want)
@@ -221,7 +225,7 @@ func TestUsageFails(t *testing.T) {
 		t.Errorf("a schema that is not there: exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = b.usage("user-1 --svg " + filepath.Join(t.TempDir(), "none", "x.svg"))
-	if code != 1 || out != "" || !strings.Contains(errs, "no such file or directory") {
+	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: --svg ") || !strings.Contains(errs, "no such file or directory") {
 		t.Errorf("a folder that is not there: exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = sluice(t, start, "usage", "user-1", "--table", "cli-test-none")
