@@ -62,9 +62,9 @@ func (s *session) settleLazily(r *request, later func(error)) {
 			continue
 		}
 		part := r.part(i, r.shares[i].cost)
-		s.background.begin() // Close waits for it, whoever writes it: that may be a caller, on no goroutine of the background's
+		s.background.Begin() // Close waits for it, whoever writes it: that may be a caller, on no goroutine of the background's
 		part.later = func(err error) {
-			defer s.background.end()
+			defer s.background.End()
 			part.show()
 			errs[i] = err
 			if left.Add(-1) == 0 {

@@ -136,7 +136,7 @@ func (c *charge) prospect(ctx context.Context, l *leg) (*bucket.Image, error) {
 // recordCarrying notes in the table, once, in the background, that buckets are being carried over: see Carrier.Begin.
 func (s *session) recordCarrying(ctx context.Context) {
 	s.carrying.Do(func() {
-		s.background.start(func() {
+		s.background.Start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 			defer cancel()
 			if err := recordLayout(ctx, s.api, s.table, layoutBuckets, layoutCarrying); err != nil {

@@ -224,7 +224,7 @@ func hasKeys(schema []types.KeySchemaElement, defs []types.AttributeDefinition, 
 // for Check; nothing else reads it, so that losing it to a failure is harmless.
 func (s *session) recordRevision(ctx context.Context) {
 	s.recorded.Do(func() {
-		s.background.start(func() {
+		s.background.Start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 			defer cancel()
 			_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{

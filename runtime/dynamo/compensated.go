@@ -107,7 +107,7 @@ func (s *session) refund(ctx context.Context, parts []*request) {
 		return
 	}
 	done := make(chan struct{})
-	s.background.start(func() {
+	s.background.Start(func() {
 		defer close(done)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 		defer cancel()

@@ -36,6 +36,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/sluice-go/sluice/internal/background"
+	"github.com/sluice-go/sluice/internal/lookups"
 	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -60,7 +62,7 @@ type Store struct {
 	table string
 	options
 	err        error
-	background tasks // of all its Limiters
+	background background.Tasks // of all its Limiters
 }
 
 // Option configures New.
@@ -130,7 +132,7 @@ func New(client API, table string, opts ...Option) *Store {
 
 // Wait returns once nothing of the store's Limiters runs in the background, such as the giving back of a lost charge, or
 // with ctx's error. A program closes its Limiters, each of which waits for its own; this is for tests, which may not know them.
-func (s *Store) Wait(ctx context.Context) error { return s.background.wait(ctx) }
+func (s *Store) Wait(ctx context.Context) error { return s.background.Wait(ctx) }
 
 // Sealed implements runtime.Store.
 func (s *Store) Sealed(seal.Sealed) {}
@@ -144,14 +146,13 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	if err != nil {
 		return nil, err
 	}
-	lookups, err := newRecent(s.images)
-	if err != nil {
-		return nil, err
-	}
 	opened := &session{
-		Store: s, env: env, images: images, recent: lookups,
-		background: tasks{within: &s.background}, retries: newRetryBudget(), closing: make(chan struct{}),
+		Store: s, env: env, images: images,
+		background: background.Tasks{Within: &s.background}, retries: newRetryBudget(), closing: make(chan struct{}),
 		envelopes: sync.Pool{New: func() any { return new(envelope) }}, once: []func(*dynamodb.Options){once},
+	}
+	if opened.lookups, err = lookups.New(s.images, env, &opened.background, opened.readMember); err != nil {
+		return nil, err
 	}
 	for _, def := range defs {
 		spec := def.Spec()
@@ -196,8 +197,8 @@ type session struct {
 	resources  []*resource
 	revision   int64 // the schema's
 	images     *lru.Cache[bucketKey, *memory]
-	recent     *recent // entity items
-	background tasks
+	lookups    *lookups.Members
+	background background.Tasks
 	retries    *retryBudget
 	envelopes  sync.Pool // of *envelope
 	once       []func(*dynamodb.Options)
@@ -214,7 +215,7 @@ func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 // Close implements runtime.Session: it has lazy settles written, and waits until lost charges are given back.
 func (s *session) Close(ctx context.Context) error {
 	s.closed.Do(func() { close(s.closing) })
-	return s.background.wait(ctx)
+	return s.background.Wait(ctx)
 }
 
 var (

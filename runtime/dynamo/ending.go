@@ -31,7 +31,7 @@ func (c *charge) end(r *request, err error) {
 		if r.givesBack() {
 			r.shares[0].memory.returned(-1)
 		}
-		c.background.start(func() { r.later(err) }) // not on this goroutine, for which others wait: observers are told
+		c.background.Start(func() { r.later(err) }) // not on this goroutine, for which others wait: observers are told
 	case gone && err == nil && !r.settle:
 		c.giveUp(r)
 	}

@@ -303,7 +303,7 @@ func TestLookUpsBounded(t *testing.T) {
 		lookUp(t, process, entity, runtime.Member{})
 	}
 	seen.calls(t, slices.Repeat([]string{"member missing"}, 4)...)
-	if n := process.recent.answers.Len(); n != 2 {
+	if n := process.lookups.Len(); n != 2 {
 		t.Errorf("%d are remembered, want 2", n)
 	}
 }

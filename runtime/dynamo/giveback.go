@@ -8,7 +8,7 @@ import (
 // giveUp gives back what r was charged, whose caller did not wait for it.
 func (c *charge) giveUp(r *request) {
 	for i := range r.shares {
-		c.background.start(func() {
+		c.background.Start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), c.env.SettleTimeout)
 			defer cancel()
 			_ = c.submit(c.giving(ctx, r, i)) // what fails is told to the observer, and comes back by refill
@@ -24,7 +24,7 @@ func (c *charge) abandon() {
 		if slices.ContainsFunc(l.sent.take, positive) {
 			own := &leg{resource: l.resource, want: want{shape: l.shape}, settling: true, entity: l.entity, kind: l.kind, memory: l.memory}
 			lost, op, ctx := l.sent, c.op, c.base
-			c.background.start(func() { c.undo(ctx, own, lost, op) })
+			c.background.Start(func() { c.undo(ctx, own, lost, op) })
 		}
 	}
 	c.reset()

@@ -64,7 +64,7 @@ func (s *session) submit(r *request) error {
 func (s *session) attend(l *lane) {
 	if !l.busy {
 		l.busy = true
-		s.background.start(func() { s.newCharge(l, nil).work() })
+		s.background.Start(func() { s.newCharge(l, nil).work() })
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *charge) handOver(r *request) bool {
 		return false
 	}
 	r.done = make(chan struct{})
-	c.background.start(c.work)
+	c.background.Start(c.work)
 	return true
 }
 

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
-	"time"
 
+	"github.com/sluice-go/sluice/internal/lookups"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -41,18 +41,11 @@ const (
 	legacy      // its per-limit items, since the bucket is missing
 )
 
-// fresh reports that what was read at an instant may still be used. A clock that was set back makes nothing last longer.
-func (s *session) fresh(read, now int64) bool {
-	age := now - read
-	return age >= 0 && age < s.env.CacheTTL.Milliseconds()
-}
+// fresh reports that what was read at an instant may still be used.
+func (s *session) fresh(read, now int64) bool { return lookups.TTL(s.env.CacheTTL).Fresh(read, now) }
 
-// spared is when what is due, but cannot be read now, is said to have been read: it is fresh for another second, in which no
-// call waits for another try.
-func (s *session) spared(now int64) int64 {
-	ttl := s.env.CacheTTL
-	return now - (ttl - min(ttl, time.Second)).Milliseconds()
-}
+// spared is when what is due, but cannot be read now, is said to have been read.
+func (s *session) spared(now int64) int64 { return lookups.TTL(s.env.CacheTTL).Spared(now) }
 
 // lacksLevels says whether l's overrides have to be read: once in a call at the most, whatever the TTL, and once more where
 // the bucket has seen newer ones. A settle works with the bucket's own parameters.

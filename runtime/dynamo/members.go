@@ -31,7 +31,7 @@ func NewMembers(client API, table string) *Members {
 // Members implements runtime.Session. What they write, this session's Member sees at once; others see it when what they
 // remember is due.
 func (s *session) Members() runtime.MemberStore {
-	return &Members{api: s.api, table: s.table, patience: s.patience(operatorTries), changed: s.recent.forget}
+	return &Members{api: s.api, table: s.table, patience: s.patience(operatorTries), changed: s.lookups.Forget}
 }
 
 // Put implements runtime.MemberStore.

@@ -23,7 +23,7 @@ func (s *session) owe(all []*request) {
 		m.owes.Store(true)
 		if !m.timed {
 			m.timed = true
-			s.background.start(func() { s.flush(m) })
+			s.background.Start(func() { s.flush(m) })
 		}
 		m.mu.Unlock()
 	}

@@ -76,14 +76,14 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 		later(nil)
 		return nil
 	}
-	s.background.begin()
+	s.background.Begin()
 	r.ctx, r.deadline = context.WithoutCancel(ctx), after(s.env.SettleTimeout)
 	r.later = func(err error) {
-		defer s.background.end()
+		defer s.background.End()
 		r.show(true)
 		later(err)
 	}
-	s.background.start(func() {
+	s.background.Start(func() {
 		if err := s.prepare(r); err != nil {
 			r.later(err)
 			return

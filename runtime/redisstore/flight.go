@@ -152,7 +152,7 @@ func (f *flight) deliver(c *call) {
 	for _, r := range c.requests {
 		switch {
 		case r.later != nil:
-			f.background.start(func() { r.later(r.result()) }) // not on this goroutine, for which others wait: observers are told
+			f.background.Start(func() { r.later(r.result()) }) // not on this goroutine, for which others wait: observers are told
 		case r.gone && r.path == pathAcquire && r.err == nil && r.waits == nil:
 			f.giveBack(r)
 		}
@@ -162,9 +162,9 @@ func (f *flight) deliver(c *call) {
 // giveBack undoes r, which was charged for a caller that has gone.
 func (f *flight) giveBack(r *request) {
 	back := r.undo()
-	f.background.begin()
+	f.background.Begin()
 	back.later = func(err error) {
-		defer f.background.end()
+		defer f.background.End()
 		if err != nil {
 			f.env.Logger.LogAttrs(back.ctx, slog.LevelWarn, "sluice: a charge for a caller that had gone was not given back",
 				slog.String("resource", r.shares[0].spec.Resource), slog.String("entity", r.shares[0].entity), slog.Any("error", err))

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/lookups"
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -19,18 +19,11 @@ type level struct {
 	changes int64 // that this session had made to the resource's overrides then
 }
 
-// fresh reports that what was read may still be used. A clock that was set back makes nothing last longer.
-func (s *session) fresh(read, now int64) bool {
-	age := now - read
-	return age >= 0 && age < s.env.CacheTTL.Milliseconds()
-}
+// fresh reports that what was read at an instant may still be used.
+func (s *session) fresh(read, now int64) bool { return lookups.TTL(s.env.CacheTTL).Fresh(read, now) }
 
-// spared is when what is due, but cannot be read now, is said to have been read: it is fresh for another second, in which no
-// call waits for another try.
-func (s *session) spared(now int64) int64 {
-	ttl := s.env.CacheTTL
-	return now - (ttl - min(ttl, time.Second)).Milliseconds()
-}
+// spared is when what is due, but cannot be read now, is said to have been read.
+func (s *session) spared(now int64) int64 { return lookups.TTL(s.env.CacheTTL).Spared(now) }
 
 // current reports that what was read of a level may still be used.
 func (s *session) current(r *resource, l *level, now int64) bool {
@@ -179,7 +172,7 @@ func (s *session) read(ctx context.Context, path, resource string, do func(conte
 		err   error
 	}
 	replied := make(chan reply, 1)
-	s.background.start(func() {
+	s.background.Start(func() {
 		found, err := do(context.WithoutCancel(ctx))
 		replied <- reply{found, err}
 	})

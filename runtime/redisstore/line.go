@@ -102,7 +102,7 @@ func (l *line) list(ln *lane) {
 func (l *line) dispatch() {
 	if l.flights < mostFlights && len(l.ready) > 0 {
 		l.flights++
-		l.background.start(l.work)
+		l.background.Start(l.work)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *Store) Members() *Members { return &Members{Store: s, changed: func(str
 // Members implements runtime.Session. What they write, this session's Member sees at once; others see it when what they
 // remember is due.
 func (s *session) Members() runtime.MemberStore {
-	return &Members{Store: s.Store, changed: s.lookups.forget}
+	return &Members{Store: s.Store, changed: s.lookups.Forget}
 }
 
 // Put implements runtime.MemberStore. An entity is noted under its parent before it has one, lest it be missing there if we do

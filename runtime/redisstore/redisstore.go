@@ -10,6 +10,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/background"
+	"github.com/sluice-go/sluice/internal/lookups"
 	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
 )
@@ -100,7 +102,7 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	if opened.buckets, err = lru.New[bucketKey, *memory](s.options.buckets); err != nil {
 		return nil, err
 	}
-	if opened.lookups, err = newLookups(s.options.buckets); err != nil {
+	if opened.lookups, err = lookups.New(s.options.buckets, env, &opened.background, opened.readMember); err != nil {
 		return nil, err
 	}
 	opened.line = newLine(opened)
@@ -124,10 +126,10 @@ type session struct {
 	resources  []*resource
 	fallback   *script
 	buckets    *lru.Cache[bucketKey, *memory]
-	lookups    *lookups // entities
+	lookups    *lookups.Members
 	line       *line
 	masters    sync.Map // of a cluster, lines by address
-	background tasks
+	background background.Tasks
 }
 
 // now is the session's clock, in milliseconds. It says when what is remembered is due, and dates images for this process;
@@ -135,6 +137,6 @@ type session struct {
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
 // Close implements runtime.Session: it waits until lazy settles are written, and what was charged in vain is given back.
-func (s *session) Close(ctx context.Context) error { return s.background.wait(ctx) }
+func (s *session) Close(ctx context.Context) error { return s.background.Wait(ctx) }
 
 var _ runtime.Store = (*Store)(nil)

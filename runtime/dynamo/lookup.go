@@ -1,0 +1,47 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// lookupTries is how often a look-up is tried: an acquire waits for it.
+const lookupTries = 3
+
+// Member implements runtime.Session.
+func (s *session) Member(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+	return s.lookups.Member(ctx, entity)
+}
+
+// readMember reads an entity's item.
+func (s *session) readMember(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+	members, p := NewMembers(s.api, s.table), s.patience(lookupTries)
+	p.budget = s.retries // an outage is not to be met by more reads than were asked for
+	var out *dynamodb.GetItemOutput
+	err = p.call(ctx, func() (err error) {
+		began := s.env.Clock.Now()
+		out, err = members.get(ctx, entity)
+		event := runtime.StoreEvent{Path: "member", Outcome: "found", Took: s.env.Clock.Now().Sub(began)}
+		switch {
+		case err != nil:
+			event.Outcome = "failed"
+		case len(out.Item) == 0:
+			event.Outcome = "missing"
+		}
+		if err == nil && out.ConsumedCapacity != nil {
+			event.Read = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
+		}
+		if f := s.env.Observer.Store; f != nil {
+			f(event)
+		}
+		return err
+	})
+	if err != nil {
+		return runtime.Member{}, false, err
+	}
+	return decodeMember(entity, out.Item)
+}

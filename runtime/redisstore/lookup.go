@@ -1,0 +1,30 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Member implements runtime.Session.
+func (s *session) Member(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+	return s.lookups.Member(ctx, entity)
+}
+
+// readMember reads an entity's hash.
+func (s *session) readMember(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+	var hash map[string]string
+	err = s.read(ctx, "member", "", func(ctx context.Context) (_ bool, err error) {
+		hash, err = s.client.HGetAll(ctx, s.keys.entity(entity)).Result()
+		return len(hash) > 0, err
+	})
+	if err != nil {
+		if down, unavailable := errors.AsType[*runtime.UnavailableError](err); unavailable {
+			down.Resource = "look-up of " + entity
+		}
+		return runtime.Member{}, false, err
+	}
+	m, found = decodeMember(entity, hash)
+	return m, found, nil
+}
