@@ -52,7 +52,7 @@ func (o *overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 	}
 	o.written++
 	s.Revision = runtime.Revision(strconv.Itoa(o.written))
-	if !slices.ContainsFunc(s.Limits, func(l *bucket.Limit) bool { return l != nil }) {
+	if !s.Overrides() {
 		s.Limits, s.Revision = nil, ""
 	}
 	o.levels = append(slices.DeleteFunc(o.levels, func(l runtime.Stored) bool { return l.At == s.At }), s)

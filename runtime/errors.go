@@ -70,19 +70,25 @@ func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost [
 		if available >= cost[i] {
 			continue
 		}
-		if e == nil {
-			e = &DeniedError{}
-		}
-		r := Refusal{
+		e = AddRefusal(e, Refusal{
 			Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
 			Requested: cost[i] / bucket.Milli, Available: max(0, available) / bucket.Milli,
 			RetryAfter: bucket.RetryAfter(b, img.Refilled, now, cost[i]),
-		}
-		e.Refusals = append(e.Refusals, r)
-		if r.RetryAfter > e.RetryAfter || e.Limit == "" {
-			e.Resource, e.Entity, e.Limit = r.Resource, r.Entity, r.Limit
-			e.Requested, e.Available, e.RetryAfter = r.Requested, r.Available, r.RetryAfter
-		}
+		})
+	}
+	return e
+}
+
+// AddRefusal adds r to e, which may be nil, and returns it: e names the refusal that lasts longest, of equals the first. Stores call
+// it.
+func AddRefusal(e *DeniedError, r Refusal) *DeniedError {
+	if e == nil {
+		e = &DeniedError{}
+	}
+	e.Refusals = append(e.Refusals, r)
+	if r.RetryAfter > e.RetryAfter || e.Limit == "" {
+		e.Resource, e.Entity, e.Limit = r.Resource, r.Entity, r.Limit
+		e.Requested, e.Available, e.RetryAfter = r.Requested, r.Available, r.RetryAfter
 	}
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/seal"
@@ -79,6 +80,11 @@ type Stored struct {
 	At       string          // an entity as stored, user-123, or a kind, user, which has no '-'
 	Limits   []*bucket.Limit // in schema order; nil inherits
 	Revision Revision        // "" where nothing ever was stored
+}
+
+// Overrides reports that s overrides some limit: a tombstone does not.
+func (s Stored) Overrides() bool {
+	return slices.ContainsFunc(s.Limits, func(l *bucket.Limit) bool { return l != nil })
 }
 
 // OverrideStore keeps overrides of limits. Its methods are safe for concurrent use; reads are consistent, List's aside.

@@ -107,7 +107,7 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 		switch {
 		case err != nil:
 			return "", err
-		case old != 0, overrides(there):
+		case old != 0, there.Overrides():
 			return "", conflict
 		case doubtful && ver >= w.ver: // it may have been applied, and deleted by somebody who saw it
 			return "", conflict
@@ -131,7 +131,7 @@ func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runt
 					return
 				}
 				for _, stored := range all {
-					if overrides(stored) && !yield(stored, nil) {
+					if stored.Overrides() && !yield(stored, nil) {
 						return
 					}
 				}
@@ -163,7 +163,7 @@ func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, old int64) (*lev
 	if old != 0 {
 		condition, values[":old"] = "ver = :old", codec.N(old)
 	}
-	if !overrides(s) {
+	if !s.Overrides() {
 		key["ver"], key["op"] = codec.N(w.ver), codec.S(w.op)
 		w.put = &dynamodb.PutItemInput{
 			TableName: &o.table, Item: key, ConditionExpression: &condition,
@@ -205,11 +205,6 @@ func (w *levelWrite) send(ctx context.Context, api API) (err error) {
 		_, err = api.UpdateItem(ctx, w.update, once)
 	}
 	return err
-}
-
-// overrides reports that s says something.
-func overrides(s runtime.Stored) bool {
-	return slices.ContainsFunc(s.Limits, func(l *bucket.Limit) bool { return l != nil })
 }
 
 // listKey is the key in GSI2 under which the overrides of resource are listed.

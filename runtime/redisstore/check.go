@@ -31,7 +31,7 @@ func (s *session) Check(ctx context.Context) error {
 	s.watchSkew(began, s.env.Clock.Now(), reply)
 	info, err := s.client.Info(ctx).Result()         // all of it: before 7 Redis takes one section, and answers two with an error
 	if err != nil && !redis.IsPermissionError(err) { // a user may be kept from it: then it is the calls that say
-		if o, _ := s.classify(err); o != failed {
+		if s.classify(err) != failed {
 			return s.told(ctx, err)
 		}
 	}
@@ -48,8 +48,7 @@ func (s *session) Check(ctx context.Context) error {
 		}
 	case field(info, "cluster_enabled") == "1":
 		return s.noCluster(nil)
-	}
-	if !s.keys.rooted && field(info, "role") == "slave" { // calls would meet READONLY, which a fail-over answers too
+	case field(info, "role") == "slave": // calls would meet READONLY, which a fail-over answers too
 		return &runtime.SetupError{What: "this Redis is a replica, which takes no writes", Do: "pass redisstore.New a client of its master"}
 	}
 	s.warnOfEviction(ctx)

@@ -38,35 +38,35 @@ var passing = []string{
 }
 
 // classify sorts an error of a script call.
-func (s *Store) classify(err error) (outcome, error) {
+func (s *Store) classify(err error) outcome {
 	if err == nil {
-		return applied, nil
+		return applied
 	}
 	if s.ofNode(err) {
-		return failed, err
+		return failed
 	}
 	if answer, ok := errors.AsType[redis.Error](err); ok {
 		text := strings.TrimPrefix(answer.Error(), "ERR ")
 		if strings.HasPrefix(text, "NOSCRIPT") {
-			return unloadedScript, err
+			return unloadedScript
 		}
 		for _, code := range passing {
 			// Redis before 7 wraps what a script's command met: "Error running script ...: -OOM command not allowed ...".
 			if strings.HasPrefix(text, code) || strings.Contains(text, ": -"+code+" ") {
-				return unapplied, err
+				return unapplied
 			}
 		}
-		return failed, err
+		return failed
 	}
 	op, isOp := errors.AsType[*net.OpError](err)
 	_, isDNS := errors.AsType[*net.DNSError](err)
 	switch {
 	case errors.Is(err, redis.ErrClosed):
-		return failed, err
+		return failed
 	case isDNS, isOp && op.Op == "dial", errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return unapplied, err
+		return unapplied
 	}
-	return unknown, err
+	return unknown
 }
 
 // ofNode reports that err is what a cluster answers to a client that takes it for one node, whatever it asks.
@@ -112,13 +112,12 @@ func (s *Store) setupError(err error) error {
 
 // told is what an error of a read, or of an operator's write, means to who asked for it.
 func (s *Store) told(ctx context.Context, err error) error {
-	o, _ := s.classify(err)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("sluice: Redis: %w", context.Canceled)
-	case o == failed:
+	case s.classify(err) == failed:
 		return s.setupError(err)
 	}
 	return &runtime.UnavailableError{Resource: "Redis", Attempts: 1, Err: err}

@@ -90,7 +90,7 @@ func (f *flight) send(calls []*call) {
 	f.exec(calls)
 	var unloaded []*call
 	for _, c := range calls {
-		if c.outcome, c.err = f.classify(c.command.Err()); c.outcome == unloadedScript {
+		if c.end(); c.outcome == unloadedScript {
 			c.command = c.eval()
 			unloaded = append(unloaded, c)
 		}
@@ -98,10 +98,11 @@ func (f *flight) send(calls []*call) {
 	if len(unloaded) > 0 {
 		f.exec(unloaded)
 		for _, c := range unloaded {
-			c.outcome, c.err = f.classify(c.command.Err())
+			c.end()
 		}
 	}
 	took := f.env.Clock.Now().Sub(began)
+	unanswered := false
 	for _, c := range calls {
 		switch c.outcome {
 		case applied:
@@ -109,10 +110,19 @@ func (f *flight) send(calls []*call) {
 		case failed:
 			c.err = f.explain(c)
 		case unapplied, unknown:
-			f.lookAround()
+			unanswered = true
 		}
 		c.observe(took)
 	}
+	if unanswered {
+		f.lookAround()
+	}
+}
+
+// end takes note of how c's command has ended.
+func (c *call) end() {
+	c.err = c.command.Err()
+	c.outcome = c.flight.classify(c.err)
 }
 
 // lookAround has the client of a cluster find out who has which slots by now: another master may have taken over. By itself it

@@ -329,8 +329,8 @@ func TestSetup(t *testing.T) {
 			"use Redis 5 or newer, with scripts",
 	} {
 		store := New(redis.NewClient(&redis.Options{}))
-		o, err := store.classify(redisError(answer))
-		if got := store.setupError(err).Error(); o != failed || got != want {
+		o := store.classify(redisError(answer))
+		if got := store.setupError(redisError(answer)).Error(); o != failed || got != want {
 			t.Errorf("%v: %s, want %s", o, got, want)
 		}
 		if err := store.client.Close(); err != nil {

@@ -107,7 +107,7 @@ func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runt
 				return
 			}
 			for _, stored := range all {
-				if overrides(stored) && !yield(stored, nil) {
+				if stored.Overrides() && !yield(stored, nil) {
 					return
 				}
 			}
@@ -123,11 +123,6 @@ func (s *Store) members(ctx context.Context, key string) ([]string, error) {
 	}
 	slices.Sort(all)
 	return all, nil
-}
-
-// overrides reports that s says something.
-func overrides(s runtime.Stored) bool {
-	return slices.ContainsFunc(s.Limits, func(l *bucket.Limit) bool { return l != nil })
 }
 
 // decodeLevel reads the hash of a level, which may be empty. Limits that spec does not know are another binary's, and skipped.

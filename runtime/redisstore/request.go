@@ -195,26 +195,21 @@ func (r *request) failure(err error) error {
 
 // denied is the error of r, which was refused, with what the script said.
 func (r *request) denied() *runtime.DeniedError {
-	e, k := &runtime.DeniedError{}, 0
+	e, waits := &runtime.DeniedError{}, r.waits
 	for i := range r.shares {
 		sh := &r.shares[i]
 		for j, limit := range sh.spec.Limits {
-			if wait := r.waits[k]; wait != 0 {
-				// A smaller call behind it in the same script call, or a settle, may have changed the level since.
-				available := min(r.images[i].Balances[j].Tokens, sh.cost[j]-1)
-				e.Refusals = append(e.Refusals, runtime.Refusal{
-					Resource: sh.spec.Resource, Entity: sh.entity, Limit: limit,
-					Requested: sh.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli, RetryAfter: milliseconds(wait),
-				})
+			if waits[j] == 0 {
+				continue
 			}
-			k++
+			// A smaller call behind it in the same script call, or a settle, may have changed the level since.
+			available := min(r.images[i].Balances[j].Tokens, sh.cost[j]-1)
+			e = runtime.AddRefusal(e, runtime.Refusal{
+				Resource: sh.spec.Resource, Entity: sh.entity, Limit: limit,
+				Requested: sh.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli, RetryAfter: milliseconds(waits[j]),
+			})
 		}
-	}
-	for _, refusal := range e.Refusals {
-		if refusal.RetryAfter > e.RetryAfter {
-			e.Resource, e.Entity, e.Limit = refusal.Resource, refusal.Entity, refusal.Limit
-			e.Requested, e.Available, e.RetryAfter = refusal.Requested, refusal.Available, refusal.RetryAfter
-		}
+		waits = waits[len(sh.spec.Limits):]
 	}
 	return e
 }
