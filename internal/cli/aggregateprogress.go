@@ -38,7 +38,7 @@ func (a *aggregateProgress) report(p poll.Progress) {
 
 // progressOf is the line.
 func progressOf(p poll.Progress) string {
-	return fmt.Sprintf("%s, %s counted, %s", of64(p.Records, "record"), texttable.Count(p.Counted), behind(p.Behind))
+	return fmt.Sprintf("%s, %s counted, %s", of(p.Records, "record"), texttable.Count(p.Counted), behind(p.Behind))
 }
 
 // behind says how old the oldest is that was read last.
@@ -47,14 +47,6 @@ func behind(d time.Duration) string {
 		return "up to date"
 	}
 	return span(max(d.Round(time.Second), time.Second)) + " behind"
-}
-
-// of64 is of for counts of records.
-func of64(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return texttable.Count(n) + " " + thing + "s"
 }
 
 // Write writes what the log says.
@@ -95,8 +87,8 @@ func (a aggregated) show(p Program, asJSON bool) error {
 		p.say("%s\n", text)
 		return nil
 	}
-	p.say("table %s: %s read, %s of them counted in %s of windows; %s\n", a.Table, of64(a.Records, "record"), texttable.Count(a.Counted),
-		of64(a.Windows, "write"), behind(time.Duration(a.Behind*float64(time.Second))))
+	p.say("table %s: %s read, %s of them counted in %s of windows; %s\n", a.Table, of(a.Records, "record"), texttable.Count(a.Counted),
+		of(a.Windows, "write"), behind(time.Duration(a.Behind*float64(time.Second))))
 	return nil
 }
 
@@ -108,7 +100,7 @@ func (a aggregated) wrong(aside string) error {
 		if a.Poisoned == 1 {
 			are = "is"
 		}
-		errs = append(errs, fmt.Errorf("sluice: %s could not be read, and %s in no window: see %s", of64(a.Poisoned, "record"), are, aside))
+		errs = append(errs, fmt.Errorf("sluice: %s could not be read, and %s in no window: see %s", of(a.Poisoned, "record"), are, aside))
 	}
 	if a.Lost > 0 {
 		errs = append(errs, fmt.Errorf("sluice: records of %s may be lost: the stream keeps them for 24 hours, and they were older when they were to be read; "+

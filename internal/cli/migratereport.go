@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -230,9 +229,9 @@ func (p Program) next(r *migrate.Report) {
 }
 
 // of counts things.
-func of(n int, thing string) string {
+func of[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%s %ss", count(n), thing)
+	return texttable.Count(int64(n)) + " " + thing + "s"
 }

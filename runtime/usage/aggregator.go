@@ -105,7 +105,7 @@ func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Re
 	return err
 }
 
-// add is Add.
+// add is Add, and says what became of the records.
 func (a *Aggregator) add(ctx context.Context, shard string, records []runtime.Record) (Added, error) {
 	entries, aside, failed := a.read(ctx, shard, records)
 	var mu sync.Mutex
