@@ -90,7 +90,7 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 			}
 			sh.buckets = append(sh.buckets, b)
 			sh.memory = s.recall(of, b.Kind, b.Entity)
-			sh.recall()
+			sh.recall(r.called)
 			r.shares = append(r.shares, sh)
 		}
 	}
@@ -102,10 +102,10 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 }
 
 // recall notes what is remembered of the bucket.
-func (sh *share) recall() {
+func (sh *share) recall(now int64) {
 	var known *shape
 	if sh.after, _, known = sh.memory.known(); known != nil {
-		sh.limits = known.limits
+		sh.limits = known.at(now)
 	}
 }
 
@@ -124,7 +124,7 @@ func (r *request) show() {
 		sh := &r.shares[i]
 		if r.gone {
 			sh = &share{memory: sh.memory, buckets: sh.buckets, dropped: sh.buckets[0].Dropped}
-			sh.recall()
+			sh.recall(r.called)
 		}
 		for _, b := range sh.buckets {
 			b.After, b.Limits, b.Dropped = sh.after, sh.limits, sh.dropped
