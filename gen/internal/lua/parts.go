@@ -40,7 +40,7 @@ func (w *writer) read(k key) {
 	w.line("")
 	w.line("bucket = call('HMGET', KEYS[%d], 'tokens', 'lastRefill') -- %s", k.number, k)
 	w.folded("", fmt.Sprintf("local %s, %s =", burst, rate), fmt.Sprintf("ARGV[%d] + 0, ARGV[%d] + 0", perKey*k.number-1, perKey*k.number))
-	w.line("local %s, %s = %s, now", stored, since, burst)
+	w.folded("", fmt.Sprintf("local %s, %s =", stored, since), burst+", now")
 	w.folded("", "if bucket[1] then", fmt.Sprintf("%s, %s = bucket[1] + 0, bucket[2] + 0 end", stored, since))
 	w.folded("", fmt.Sprintf("local %s = %s", tokens, stored), fmt.Sprintf("+ (now > %s and now - %s or 0)", since, since), "* "+rate)
 	w.cap("", k)
