@@ -35,7 +35,7 @@ func newServer(t testing.TB) *server {
 		t.Fatal(err)
 	}
 	s := &server{prefix: "lua-" + rand.Text() + ":", any: string(script)}
-	addr := ""
+	var addr string
 	if redistest.OnServer(t) {
 		addr = redistest.Addr(t)
 	} else {
