@@ -59,6 +59,9 @@ func redis(m *markdown, r *model.Resource) {
 		number := func(n int) string { return words.Digits(int64(n), ",") }
 		m.row(words.List(kinds, "and"), "`{"+chain[len(chain)-1].Kind.Prefix+"N}`", number(keys), number(1+3*keys), number(1+keys), number(memory(r, c)))
 	}
+	if cascades(r) && r.Cascade != cascadeAtomic {
+		m.print("\n- `cascade: compensated` is no other than `atomic` here: one script charges all buckets of a chain, or none.\n")
+	}
 	for _, s := range lua.Scripts(r) {
 		buckets := "one bucket"
 		if s.Chain > 1 {
