@@ -11,8 +11,9 @@ type Spec struct {
 	Kinds    []Kind
 
 	Cascade       Cascade
-	OnUnavailable Policy // 0 is Allow
-	LazySettle    bool   // settles and releases ride on the bucket's next write, or go out within 100 ms
+	OnUnavailable Policy   // 0 is Allow
+	LazySettle    bool     // settles and releases ride on the bucket's next write, or go out within 100 ms
+	Regions       *Regions // who shares the limits out; nil where this table has them for itself
 }
 
 // Cascade says what a call on an entity charges besides the entity's own bucket: those of its ancestors, of the kinds

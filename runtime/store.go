@@ -80,6 +80,7 @@ type Stored struct {
 	At       string          // an entity as stored, user-123, or a kind, user, which has no '-'
 	Limits   []*bucket.Limit // in schema order; nil inherits
 	Revision Revision        // "" where nothing ever was stored
+	Epoch    int64           // of the regional sync that has stored it; 0 where an operator has
 }
 
 // Overrides reports that s overrides some limit: a tombstone does not.

@@ -1,0 +1,41 @@
+package runtime
+
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Regions share out a resource's limits: each has a table of its own, which knows nothing of the others'. What the schema and the
+// overrides of kinds say is for all regions together. In each, a bucket has its share, which regional sync stores as the entity's
+// override, for as long as sync is alive; else what every region keeps. What an operator overrides for an entity is for the one
+// region.
+type Regions struct {
+	Names  []string      // sorted
+	Floor  int64         // what every region keeps of a limit, in percent
+	Window time.Duration // between two runs of sync; no share is used for longer after it was read
+}
+
+// Keeps returns what every region keeps of whole: nothing of it, a closed limit, where there are fewer tokens than regions.
+func (r *Regions) Keeps(whole bucket.Limit) bucket.Limit {
+	return whole.Share(bucket.Floor(whole.Capacity/bucket.Milli, len(r.Names), r.Floor))
+}
+
+// Heartbeat is what regional sync says of itself in its region's table: shares that it has stored under Epoch are in force until
+// Expires. A share that is not, and one of another epoch, counts as what every region keeps.
+type Heartbeat struct {
+	Epoch   int64 // 0 where sync has never been here
+	Since   int64 // when Epoch began, or sync came back after Expires had passed, ms
+	Expires int64 // ms
+}
+
+// Alive reports that shares of h's epoch are in force at an instant, in ms.
+func (h Heartbeat) Alive(now int64) bool { return h.Epoch > 0 && now < h.Expires }
+
+// Changed is when what is in force last changed on h's account, seen at an instant, in ms.
+func (h Heartbeat) Changed(now int64) int64 {
+	if h.Alive(now) {
+		return h.Since
+	}
+	return h.Expires
+}
