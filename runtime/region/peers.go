@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
-
-	"github.com/sluice-go/sluice/runtime"
 )
 
 // fresh is for how many windows a snapshot speaks for its region, and a heartbeat holds.
@@ -83,9 +81,20 @@ func (s *Sync) read(ctx context.Context, p *peer, now time.Time) {
 	p.read, p.snap = true, snap
 	known.Sequence, known.GeneratedAt = snap.Sequence, snap.GeneratedAt
 	s.known[p.name] = known
+	s.remember(p)
 	if now.UnixMilli()-snap.GeneratedAt <= fresh*s.window() {
 		p.state = Live
 	}
+}
+
+// remember keeps what p has published, for the time that it is silent.
+func (s *Sync) remember(p *peer) {
+	entries := make(map[key]*Entry, len(p.snap.Entries))
+	for i := range p.snap.Entries {
+		e := &p.snap.Entries[i]
+		entries[e.key()] = e
+	}
+	s.entries[p.name] = entries
 }
 
 // hear learns from a live region's snapshot who is gone.
@@ -126,14 +135,16 @@ func (s *Sync) continuous(now time.Time) bool {
 	return !s.put.IsZero() && now.Sub(s.put) <= fresh*s.regions.Window
 }
 
-// ended returns the epoch of this region that others say has ended, 0 if none does.
+// ended returns the epoch of this region that others say has ended, 0 if none does. One that they know, and in which this region
+// has put nothing yet, was begun by a table that is no longer this one.
 func (s *Sync) ended(peers []*peer) int64 {
 	epoch := int64(0)
 	for _, p := range peers {
 		if p.snap == nil {
 			continue
 		}
-		if known := p.snap.Peers[s.Region]; known.Gone && known.Epoch >= s.epoch || known.Epoch > s.epoch {
+		known := p.snap.Peers[s.Region]
+		if known.Epoch > s.epoch || known.Epoch == s.epoch && (known.Gone || s.put.IsZero()) {
 			epoch = max(epoch, known.Epoch)
 		}
 	}
@@ -209,9 +220,4 @@ func (s *Sync) told(peers []*peer, now time.Time) []Peer {
 		}
 	}
 	return told
-}
-
-// alive returns the heartbeat of a cycle that began at start.
-func (s *Sync) alive(start time.Time) runtime.Heartbeat {
-	return runtime.Heartbeat{Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
 }

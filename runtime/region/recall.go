@@ -25,6 +25,10 @@ func (s *Sync) recall(ctx context.Context, now time.Time) (next int64, err error
 		return 0, fmt.Errorf("this region's heartbeat: %w", err)
 	}
 	switch {
+	case beat.Epoch > 0 && beat.Expires <= beat.Since && (own == nil || own.Epoch < beat.Epoch): // begun, and nothing put yet
+		s.clear(beat.Epoch)
+		s.quiet = time.UnixMilli(beat.Since).Add(quietWindows * s.regions.Window)
+		return 0, nil
 	case own == nil:
 		return beat.Epoch + 1, nil
 	case own.Epoch != beat.Epoch || own.Window != s.window() || beat.Expires > own.GeneratedAt+fresh*s.window():
@@ -89,10 +93,13 @@ func (s *Sync) begin(ctx context.Context, epoch int64) error {
 		return fmt.Errorf("this region's heartbeat: %w", err)
 	}
 	if s.clear(next.Epoch); beat.Epoch != 0 {
-		s.quiet = s.Clock.Now().Add(2 * s.regions.Window)
+		s.quiet = s.Clock.Now().Add(quietWindows * s.regions.Window)
 	}
 	return nil
 }
+
+// quietWindows is for how many windows nothing is published in a new epoch: for one, processes remember the heartbeat of the old.
+const quietWindows = 2
 
 // publish puts the snapshot of a cycle that began at start.
 func (s *Sync) publish(ctx context.Context, start time.Time, r *Report) error {
