@@ -14,13 +14,13 @@ import (
 
 // forms says how URLs are written.
 const forms = "redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix:///path/to/socket, " +
-	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster"
+	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster; in a password / ? # % are %2F %3F %23 %25"
 
 // New returns a client of the Redis at text. It asks a node whether it is one of a cluster, to read all of that: a node alone
 // would leave out what the others have. Where it does not say, as where the user may not ask, it is taken for one alone.
 func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" { // what is wrong may be the password
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Fragment != "" { // what is wrong may be the password
 		return nil, &URLError{"that is no URL of a Redis"}
 	}
 	switch options := u.Query(); {
@@ -78,11 +78,15 @@ func refused(err error) error {
 	return &URLError{mistaken.ReplaceAllString(strings.TrimPrefix(err.Error(), "redis: "), "***@")}
 }
 
-// Name returns what a URL may be called where others read it: without its user, password and options.
+// Name returns what a URL may be called where others read it: without its user, password and options, and with the host that
+// go-redis takes where it has none.
 func Name(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "Redis"
+	}
+	if u.Host == "" && u.Scheme != "unix" {
+		u.Host = "localhost:6379"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -236,11 +236,26 @@ func cluster(t *testing.T, prefix string) *desk {
 
 // TestClusterPrefix: a prefix that would spread a chain's keys over slots is refused at start-up.
 func TestClusterPrefix(t *testing.T) {
-	for prefix, fits := range map[string]bool{"sluice:": true, "": true, "{shared}:": true, "a{": false, "{}": false} {
+	for prefix, fits := range map[string]bool{"sluice:": true, "{shared}:": true, "a{": false, "{}": false} {
 		err := cluster(t, prefix).session.(*session).checkSlots()
 		if fits && err != nil || !fits && !isA[*runtime.SetupError](err) {
 			t.Errorf("%q: %v", prefix, err)
 		}
+	}
+}
+
+// TestPrefix: an empty prefix, as of a variable that is not set, is refused by New.
+func TestPrefix(t *testing.T) {
+	for prefix, want := range map[string]string{"app:": "", "": `sluice: redisstore.Prefix(""): want what keys start with, as in "billing:"; correct the call`} {
+		client := redis.NewClient(&redis.Options{})
+		got := ""
+		if _, err := runtime.NewBuilder(New(client, Prefix(prefix))).Limiter(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", prefix, got, want)
+		}
+		_ = client.Close()
 	}
 }
 

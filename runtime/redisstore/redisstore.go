@@ -45,7 +45,7 @@ const (
 func Prefix(prefix string) Option {
 	return func(o *options) error {
 		if prefix == "" { // as a variable that is not set
-			return fmt.Errorf(`redisstore.Prefix(""): want what keys start with, as in billing:`)
+			return fmt.Errorf(`redisstore.Prefix(""): want what keys start with, as in "billing:"`)
 		}
 		o.keys.prefix = prefix
 		return nil
