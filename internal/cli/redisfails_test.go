@@ -83,7 +83,7 @@ func TestRedisIsNone(t *testing.T) {
 		is("redis://", plain):   {" does not answer as Redis does: redis: can't parse ", port},
 		is("rediss://", plain):  {" does not answer as Redis does: tls: first record does not look like a TLS handshake: ", port},
 		is("redis://", secure):  {" does not answer as Redis does: ", port},
-		is("rediss://", secure): {" shows a certificate that this machine does not trust: ", ": set SSL_CERT_FILE to a file with its CA's\n"},
+		is("rediss://", secure): {" shows a certificate that this machine does not trust: ", ": set SSL_CERT_FILE to a file with its CA's, or name the host that it is for\n"},
 	} {
 		given := strings.Replace(url, "://", "://:sesame@", 1) + "?max_retries=-1"
 		code, out, errs := command(t.Context(), "peek", "project-1", "gpt-4", "--file", demo, "--redis", given)

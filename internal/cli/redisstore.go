@@ -73,7 +73,7 @@ func (s *redisStore) explain(err error) error {
 		return fmt.Errorf("%s does not accept the user or the password: pass them in the URL, %s", s.name,
 			"as in redis://user:password@host:6379 (--redis, SLUICE_REDIS_URL)")
 	case untrusted:
-		return fmt.Errorf("%s shows a certificate that this machine does not trust: %w: set SSL_CERT_FILE to a file with its CA's", s.name, certificate)
+		return fmt.Errorf("%s shows a certificate that this machine does not trust: %w: set SSL_CERT_FILE to a file with its CA's, or name the host that it is for", s.name, certificate)
 	case redis.HasErrorPrefix(err, "READONLY"):
 		return fmt.Errorf("%s is a replica, which takes no writes: pass the URL of its master (--redis, SLUICE_REDIS_URL)", s.name)
 	case redis.HasErrorPrefix(err, "OOM"):

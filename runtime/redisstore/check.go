@@ -25,8 +25,19 @@ const tolerated = time.Second
 const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
 
 // Check implements runtime.Session: Redis answers, is not too old, no replica, lets the user do what calls do, and a chain's keys
-// share a slot if it is a cluster. It changes nothing.
+// share a slot if it is a cluster. It changes nothing, and ends with ctx, which the client does not look at while it waits.
 func (s *session) Check(ctx context.Context) error {
+	checked := make(chan error, 1)
+	s.background.Start(func() { checked <- s.check(ctx) })
+	select {
+	case err := <-checked:
+		return err
+	case <-ctx.Done():
+		return s.told(ctx, ctx.Err())
+	}
+}
+
+func (s *session) check(ctx context.Context) error {
 	info, err := s.client.Info(ctx).Result()         // all of it: before 7 Redis takes one section, and answers two with an error
 	if err != nil && !redis.IsPermissionError(err) { // a user may be kept from it: then it is the calls that say
 		if s.classify(err) != failed {

@@ -64,6 +64,29 @@ func TestCheckDown(t *testing.T) {
 	}
 }
 
+// TestCheckEnds: who does not want to wait for a Redis that hangs does not, though the client would.
+func TestCheckEnds(t *testing.T) {
+	s := simulated(t)
+	asked, answer := make(chan struct{}, 1), make(chan struct{})
+	defer close(answer) // before the Limiter is closed, which waits for it
+	s.mini.Server().SetPreHook(func(_ *peer.Peer, cmd string, _ ...string) bool {
+		if cmd == "INFO" {
+			asked <- struct{}{}
+			<-answer
+		}
+		return false
+	})
+	d := s.desk(t, s.client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 }), gpt4())
+	ctx, cancel := context.WithCancel(t.Context())
+	checked := make(chan error)
+	go func() { checked <- d.Check(ctx) }()
+	<-asked
+	cancel()
+	if err := <-checked; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+}
+
 // TestCheckRights: who may not do what calls do is told before any is made. The control is one who may.
 func TestCheckRights(t *testing.T) {
 	node := redistest.StartServer(t)
@@ -95,10 +118,10 @@ func TestCheckRights(t *testing.T) {
 // TestWrongClient: a client that is made for something else than it reaches is told what it is to be.
 func TestWrongClient(t *testing.T) {
 	for what, want := range map[string]string{
-		"ERR DB index is out of range":                     "sluice: Redis has no database of the client's number: %s; set the client's DB to one that it has: 0, on a cluster the only one",
-		"ERR SELECT is not allowed in cluster mode":        "sluice: Redis has no database of the client's number: %s; set the client's DB to one that it has: 0, on a cluster the only one",
-		"ERR This instance has cluster support disabled":   "sluice: the client is one of a cluster, which this Redis is not: %s; pass redisstore.New what redis.NewClient returns",
-		"ERR unknown command 'evalsha', with args of some": "sluice: this Redis lacks a command that the store needs: %s; use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's",
+		"ERR DB index is out of range":                     "sluice: Redis has no database of the client's number: %s; set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one",
+		"ERR SELECT is not allowed in cluster mode":        "sluice: Redis has no database of the client's number: %s; set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one",
+		"ERR This instance has cluster support disabled":   "sluice: the client is one of a cluster, which this Redis is not: %s; pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL",
+		"ERR unknown command 'evalsha', with args of some": "sluice: this Redis lacks a command that the store needs: %s; use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME",
 	} {
 		s := simulated(t)
 		s.mini.SetError(what)
@@ -128,7 +151,7 @@ func TestUnknownMaster(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	err = s.desk(t, client, gpt4()).Check(t.Context())
 	const want = "sluice: no Sentinel knows the master: "
-	if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; set MasterName as in their `sentinel monitor`") {
+	if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; set MasterName, in a URL ?master_name=, as in their `sentinel monitor`") {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -105,14 +105,14 @@ func (s *Store) setupError(err error) error {
 			setup.Do += " +cluster|slots"
 		}
 	case strings.Contains(text, "all sentinels specified"): // go-redis's words, ahead of what each has said
-		setup.What, setup.Do = "no Sentinel knows the master", "set MasterName as in their `sentinel monitor`, and the addresses to those of Sentinels"
+		setup.What, setup.Do = "no Sentinel knows the master", "set MasterName, in a URL ?master_name=, as in their `sentinel monitor`, and the addresses to those of Sentinels"
 	case strings.Contains(text, "unknown command"):
 		setup.What = "this Redis lacks a command that the store needs"
-		setup.Do = "use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's"
+		setup.Do = "use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME"
 	case strings.Contains(text, "cluster support disabled"):
-		setup.What, setup.Do = "the client is one of a cluster, which this Redis is not", "pass redisstore.New what redis.NewClient returns"
+		setup.What, setup.Do = "the client is one of a cluster, which this Redis is not", "pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL"
 	case strings.Contains(text, "DB index is out of range"), strings.Contains(text, "SELECT is not allowed"):
-		setup.What, setup.Do = "Redis has no database of the client's number", "set the client's DB to one that it has: 0, on a cluster the only one"
+		setup.What, setup.Do = "Redis has no database of the client's number", "set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one"
 	case strings.HasPrefix(text, "CROSSSLOT"):
 		setup.What = "the keys of the call lie in different slots of the cluster"
 		setup.Do = "acquire what has different roots one by one, and use a Prefix without '{'"
