@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"io"
 	"log"
 	"net"
@@ -90,6 +91,30 @@ func TestRedisIsNone(t *testing.T) {
 		if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: "+url+want[0]) || !strings.HasSuffix(errs, want[1]) || strings.Contains(errs, "sesame") {
 			t.Errorf("exit code %d\n%s%s", code, out, errs)
 		}
+	}
+}
+
+// TestRedisHangs: who is interrupted does not wait for a Redis that does not answer, however long the client would.
+func TestRedisHangs(t *testing.T) {
+	var config net.ListenConfig
+	silent, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	for _, options := range []string{"", "&addr=" + silent.Addr().String()} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			if _, err := silent.Accept(); err == nil {
+				cancel()
+			}
+		}()
+		url := "redis://" + silent.Addr().String() + "?max_retries=-1&dial_timeout=1h&read_timeout=1h" + options
+		code, out, errs := command(ctx, "peek", "project-1", "gpt-4", "--file", demo, "--redis", url)
+		if code != 1 || out != "" || !strings.HasSuffix(errs, "context canceled\n") {
+			t.Errorf("%q: exit code %d\n%s%s", options, code, out, errs)
+		}
+		cancel()
 	}
 }
 

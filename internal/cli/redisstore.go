@@ -31,7 +31,10 @@ func newRedisStore(ctx context.Context, url, prefix string, file schemaFile) (*r
 	}
 	s := &redisStore{name: redisclient.Name(url), prefix: prefix, file: file}
 	client, err := redisclient.New(ctx, url)
-	if err != nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return nil, err
+	case err != nil:
 		if told := s.explain(err); told != err { //nolint:errorlint // that explain has nothing to say, whatever err is
 			return nil, told
 		}

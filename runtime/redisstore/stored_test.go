@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	peer "github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -219,6 +222,28 @@ func TestBuckets(t *testing.T) {
 	}
 	d.left(t, who{"b", ""}, tokens2{60, 6000})
 	d.left(t, who{"b*", ""}, tokens2{50, 5900})
+}
+
+// TestBucketsNowhere: a cluster whose masters have no slots is not one without buckets.
+func TestBucketsNowhere(t *testing.T) {
+	s := simulated(t)
+	s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, _ ...string) bool {
+		if cmd != "CLUSTER" {
+			return false
+		}
+		c.WriteLen(0)
+		return true
+	})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	pages, failed := 0, false
+	for _, err := range New(client, Prefix(s.prefix)).Buckets(t.Context(), "gpt-4", "") {
+		pages++
+		failed = isA[*runtime.UnavailableError](err) && strings.Contains(err.Error(), "no master of the cluster has a slot")
+	}
+	if pages != 1 || !failed {
+		t.Errorf("%d pages, failed: %t", pages, failed)
+	}
 }
 
 // slow is gpt4 with limits of which nothing comes back while a test runs.
