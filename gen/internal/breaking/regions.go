@@ -2,9 +2,9 @@ package breaking
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
 func globalChanged(c *comparison) {
@@ -12,10 +12,10 @@ func globalChanged(c *comparison) {
 		switch {
 		case n.Global && !o.Global:
 			c.report(n.GlobalPos, n.Name, "limits of %s were each table's own and are what %s have together: each keeps its floor until sluice region sync "+
-				"gives it more, and a cost above that is refused; have sync run in every region first, or remove global to keep it", n.Name, list(c.new.Regions.Names))
+				"gives it more, and calls that ask for more are refused meanwhile; run sync in every region, or remove global to keep it", n.Name, words.List(c.new.Regions.Names, "and"))
 		case o.Global && !n.Global:
 			c.report(n.GlobalPos, n.Name, "limits of %s were what %s have together and are each table's own: all regions together admit up to %d times as much; "+
-				"lower the numbers, or write global: true to keep it", n.Name, list(c.old.Regions.Names), len(c.old.Regions.Names))
+				"lower the numbers, or write global: true to keep it", n.Name, words.List(c.old.Regions.Names, "and"), len(c.old.Regions.Names))
 		}
 	}
 }
@@ -30,8 +30,8 @@ func (c *comparison) regions(changed func(o, n *schema.Regions)) {
 func regionAdded(c *comparison) {
 	c.regions(func(o, n *schema.Regions) {
 		if more := beyond(n.Names, o.Names); len(more) > 0 {
-			c.report(n.NamesPos, "", "%s now shares limits out, of which it keeps its floor at once: where the others have not made room for it, all together admit more "+
-				"than the limit; deploy to the others first, and to it once their sync has run", list(more))
+			c.report(n.NamesPos, "", "regions now include %s: a new one keeps its floor at once, and until the others have made room for it, all together admit more than "+
+				"the limit; deploy to the others first, and there once their sync has run", words.List(more, "and"))
 		}
 	})
 }
@@ -39,8 +39,8 @@ func regionAdded(c *comparison) {
 func regionRemoved(c *comparison) {
 	c.regions(func(o, n *schema.Regions) {
 		if gone := beyond(o.Names, n.Names); len(gone) > 0 {
-			c.report(n.NamesPos, "", "%s no longer shares limits out: the others are given what it had, and what it still admits comes on top; stop its callers and its "+
-				"sync first, or put it back into names", list(gone))
+			c.report(n.NamesPos, "", "regions no longer include %s: what was held there is shared out to the others, and what calls there still take comes on top; stop "+
+				"callers and sync there first, or put it back into names", words.List(gone, "and"))
 		}
 	})
 }
@@ -71,6 +71,3 @@ func regionWindowChanged(c *comparison) {
 func beyond(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
-
-// list joins names.
-func list(names []string) string { return strings.Join(names, ", ") }

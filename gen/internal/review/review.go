@@ -98,7 +98,10 @@ func resource(m *markdown, p *model.Package, r *model.Resource) {
 	if p.DynamoDB {
 		dynamoDB(m, r)
 	}
-	if p.Redis {
+	switch {
+	case p.Redis && r.Regions != nil:
+		m.print("\nThe store on Redis refuses `%s`: it does not share limits out.\n", r.Name)
+	case p.Redis:
 		redis(m, r)
 	}
 }
