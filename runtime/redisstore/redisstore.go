@@ -41,9 +41,12 @@ const (
 )
 
 // Prefix sets what all the store's keys start with; the default is sluice:. Limiters of different prefixes share one Redis and no
-// bucket.
+// bucket. It may not be empty.
 func Prefix(prefix string) Option {
 	return func(o *options) error {
+		if prefix == "" { // as a variable that is not set
+			return fmt.Errorf(`redisstore.Prefix(""): want what keys start with, as in "billing:"`)
+		}
 		o.keys.prefix = prefix
 		return nil
 	}
@@ -112,6 +115,12 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 			return nil, &runtime.SetupError{
 				What: fmt.Sprintf("resource %s was not generated for Redis", def.Spec().Resource),
 				Do:   "add `stores: [redis]` to limits.yaml and run `sluice generate`",
+			}
+		}
+		if spec := def.Spec(); spec.Regions != nil { // with the whole limit in each, all together would admit a multiple
+			return nil, &runtime.SetupError{
+				What: fmt.Sprintf("resource %s is global, and the store on Redis does not share limits out by regions", spec.Resource),
+				Do:   "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
 			}
 		}
 		opened.resources = append(opened.resources, opened.newResource(generated))
