@@ -46,7 +46,7 @@ func (h Heartbeat) Changed(now int64) int64 {
 	if h.Alive(now) {
 		return h.Since
 	}
-	return h.Expires
+	return max(h.Since, h.Expires) // an epoch may begin before it is alive
 }
 
 // Holds reports that what s overrides is in force at an instant, in ms: a share while h is alive, what an operator has set always.

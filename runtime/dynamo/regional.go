@@ -19,6 +19,7 @@ import (
 type Regional struct {
 	overrides *Overrides
 	beat      atomic.Pointer[beat] // as last read or written here
+	newest    atomic.Int64         // version of the shares written here
 }
 
 // NewRegional returns the region whose table it is. now dates versions and the heartbeat. It does no I/O.
@@ -26,10 +27,9 @@ func NewRegional(client API, table string, now func() time.Time) *Regional {
 	return &Regional{overrides: NewOverrides(client, table, now)}
 }
 
-// Each calls f for every bucket of resource, of all kinds, as Buckets lists them. Malformed ones are left out, and are its error
-// once all others have been seen.
+// Each calls f for every bucket of resource, of all kinds, as Buckets lists them. Malformed ones are left out: who acquires of them is
+// told, and they are not to keep the others from their shares.
 func (r *Regional) Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error {
-	var malformed []error
 	for page, err := range Buckets(ctx, r.overrides.api, r.overrides.table, resource, "") {
 		if err != nil {
 			return err
@@ -37,9 +37,8 @@ func (r *Regional) Each(ctx context.Context, resource string, f func(entity stri
 		for _, b := range page.Buckets {
 			f(b.Entity, b.Image)
 		}
-		malformed = append(malformed, page.Malformed...)
 	}
-	return errors.Join(malformed...)
+	return nil
 }
 
 // Get returns what each level stores for spec's resource, as Overrides does.
@@ -74,6 +73,8 @@ func (r *Regional) Share(ctx context.Context, spec *runtime.Spec, s runtime.Stor
 		err = r.overrides.patience.call(ctx, func() error { return w.send(ctx, r.overrides.api) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil || ok && w.wrote(failed.Item) { // an earlier try was applied
+			for last := r.newest.Load(); last < w.ver && !r.newest.CompareAndSwap(last, w.ver); last = r.newest.Load() {
+			}
 			return revision(w.ver), nil
 		} else if !ok {
 			return "", err
@@ -134,9 +135,10 @@ func (r *Regional) read(ctx context.Context) (*beat, error) {
 // less than Check reports may have seen it expire.
 const lateBeat = 1000
 
-// Beat stores h, whose Since it sees to: that of the epoch goes on, unless the last heartbeat has expired, and is else later than all
-// that went by that. It fails with a *runtime.ConflictError where one of a higher epoch, or that expires later, is stored. It takes one
-// write unit: the write is for what r last read or wrote, and goes again if that has changed.
+// Beat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
+// all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *runtime.ConflictError where
+// one of a higher epoch is stored, or one of the same that expires later. It takes one write unit: the write is for what r last read
+// or wrote, and goes again if that has changed.
 func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 	if h.Epoch < 1 || h.Expires < 1 || h.Expires > lastVersion {
 		return &runtime.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
@@ -152,12 +154,12 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 		now := r.overrides.now().UnixMilli()
 		next := h
 		switch {
-		case old.Epoch > h.Epoch, old.Expires > h.Expires:
+		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && old.Expires > h.Expires:
 			return &runtime.ConflictError{At: "heartbeat"}
 		case now >= old.Expires-lateBeat:
-			next.Since = max(now, old.Expires+1)
+			next.Since = max(now, old.Since+1, old.Expires+1, r.newest.Load()+1)
 		case old.Epoch < h.Epoch:
-			next.Since = max(now, old.Since+1)
+			next.Since = max(now, old.Since+1, r.newest.Load()+1)
 		default:
 			next.Since = old.Since
 		}
