@@ -67,10 +67,10 @@ func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost [
 		if cost[i] <= 0 || img.Missing[i] {
 			continue
 		}
-		left, wait := available(b, img.Refilled, now), time.Duration(0)
+		left, wait := bucket.Available(b, img.Refilled, now), time.Duration(0)
 		switch {
 		case spec.Regions != nil && Beyond(b.Limit, cost[i]):
-			wait = spec.Regions.Window
+			left, wait = available(b, img.Refilled, now), spec.Regions.Window
 		case left >= cost[i]:
 			continue
 		default:

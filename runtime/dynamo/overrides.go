@@ -79,7 +79,7 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 	if !ok {
 		return "", conflict
 	}
-	after, err := o.changed(ctx, spec)
+	after, err := o.changed(ctx, spec, s.At)
 	if err != nil {
 		return "", err
 	}
@@ -117,9 +117,9 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 	}
 }
 
-// changed returns the least that a new version has to be above, for what is shared by regions: that of a share is not below it.
-func (o *Overrides) changed(ctx context.Context, spec *runtime.Spec) (int64, error) {
-	if spec.Regions == nil {
+// changed returns what the version that takes a share's place has to be above, beside the share's own.
+func (o *Overrides) changed(ctx context.Context, spec *runtime.Spec, at string) (int64, error) {
+	if spec.Regions == nil || !isEntity(at) {
 		return 0, nil
 	}
 	now := o.now().UnixMilli()
