@@ -14,7 +14,7 @@ import (
 
 // compensated charges r's buckets one by one, the scarcest first, and gives back what it has charged if one refuses.
 func (s *session) compensated(r *request) error {
-	defer r.show()
+	defer r.show(s)
 	// What is missing of all is read in one call. Where that fails for want of an answer, the charges try again.
 	r.work = nil // its parts go one by one
 	c := s.apart(r)
@@ -39,7 +39,7 @@ func (s *session) compensated(r *request) error {
 		part := r.part(i, r.shares[i].cost)
 		err := s.submit(part)
 		if part.gone {
-			r.shares[i].recall(r.called)
+			r.shares[i].recall(s)
 		} else {
 			r.shares[i] = part.shares[0]
 		}

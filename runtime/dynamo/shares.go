@@ -57,9 +57,9 @@ func (s *shape) over(spec *runtime.Spec, now int64) bool {
 	return s.shares.ends != 0 && now >= s.shares.ends || !lookups.TTL(spec.Regions.Window).Fresh(s.read, now)
 }
 
-// at returns the limits in force at now as far as s says: what a process goes by that cannot ask. No share outlives the heartbeat.
-func (s *shape) at(now int64) []bucket.Limit {
-	if s.shares != nil && s.shares.ends != 0 && now >= s.shares.ends {
+// inForce returns the limits in force as far as s says: what a process goes by that cannot ask. No share outlives the heartbeat.
+func (s *shape) inForce(of *session) []bucket.Limit {
+	if s.shares != nil && s.shares.ends != 0 && of.now() >= s.shares.ends {
 		return s.shares.floor
 	}
 	return s.limits
