@@ -15,6 +15,7 @@ func TestLoad(t *testing.T) {
 	got, err := Load(schemaAt(t, t.TempDir(), `version: 1
 revision: 7
 go: {package: limits}
+stores: [redis]
 entities: {user: {parent: org}, org: {}}
 resources:
   api:
@@ -30,6 +31,7 @@ resources:
 	rpd := Numbers{Capacity: 100, Burst: 150, Refill: 50, Period: 24 * time.Hour}
 	want := &Schema{
 		Revision: 7,
+		Stores:   []string{StoreRedis},
 		Kinds:    []Kind{{Name: "user", Parent: 1}, {Name: "org", Parent: -1}},
 		Resources: []Resource{{
 			Name: "api", Limits: []string{"rps", "rpd"}, Removed: []string{"old"}, Cascade: "atomic",
