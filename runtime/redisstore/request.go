@@ -26,8 +26,7 @@ type request struct {
 	args     []any // what it adds to ARGV: whether it is to fit, and its cost of each key in tokens
 
 	// The line's lock guards these until it has ended.
-	lane   *lane
-	flight *flight       // that it is in; nil while it waits in its lane
+	flight *flight       // that it is in; nil while it waits for one
 	tries  int           // made for it
 	gone   bool          // its caller did not wait for the end
 	ended  bool          // images, waits and err say how
