@@ -26,8 +26,8 @@ const (
 // the next flight takes them all: requests for the same keys as one script call, first come first served, each with an outcome of
 // its own, and the script calls of others in the same pipeline.
 //
-// Flights may overtake each other. So who comes less than a round trip after another may be served before it; who comes once the
-// other is answered never is.
+// Flights may carry requests for the same keys beside each other, as otherwise many would wait for two round trips, and one may
+// overtake another: who comes while somebody else has no answer yet may be served before him, who comes later never is.
 type line struct {
 	*session
 
