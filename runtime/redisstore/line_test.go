@@ -98,11 +98,18 @@ func overtakes(t *testing.T, hooks ...redis.Hook) tokens2 {
 	return snap.Available
 }
 
-// TestFull: a script call has no more requests than it may, and a pipeline no more calls; who has no room goes with the next, and
-// still in order.
+// TestFull: a script call has no more requests than it may, and a pipeline no more calls. Who has no room goes with the next call, in
+// order, or with another pipeline, at once if there is a place.
 func TestFull(t *testing.T) {
 	_, d, g := gated(t)
-	others := d.busy(t, g)
+	l := d.session.(*session).line
+	taken := func(places int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.flights = places
+		l.dispatch()
+	}
+	taken(mostFlights)
 	var all []*held
 	for i := range mostRequests + 1 { // of 60 tokens
 		all = append(all, d.ask(t.Context(), alice, tokens2{1, 0}))
@@ -112,10 +119,10 @@ func TestFull(t *testing.T) {
 		all = append(all, d.ask(t.Context(), who{user: strconv.Itoa(i)}, tokens2{1, 0}))
 		d.queued(len(all))
 	}
-	others[0]()
-	g.comes(t, strings.Repeat("evalsha ", mostCalls-1)+"evalsha")(pass)
+	taken(0)
+	full := g.comes(t, strings.Repeat("evalsha ", mostCalls-1)+"evalsha")
 	g.comes(t, "evalsha")(pass)
-	others[1]()
+	full(pass)
 	for i, h := range all {
 		err := h.end()
 		if lacks := i >= 60 && i <= mostRequests; lacks != isA[*runtime.DeniedError](err) || !lacks && err != nil {
