@@ -16,12 +16,10 @@ import (
 type flight struct {
 	*line
 	calls []*call
-	until time.Time // it has this long, whoever's time is up
-	watch *time.Timer
+	began time.Time
 
 	// The line's lock guards these.
-	aboard int  // requests whose callers still wait
-	landed bool // it has given up its place
+	aboard int // requests whose callers still wait
 }
 
 // call is one script call.
@@ -64,14 +62,20 @@ func (c *call) serves(r *request) bool {
 	return first.script == r.script && slices.EqualFunc(first.shares, r.shares, func(a, b share) bool { return a.shape == b.shape })
 }
 
-// land gives up f's place: it is over, takes long, or nobody waits for it any more. The caller holds the lock.
+// land gives up f's place to who waits: it takes long, or nobody waits for it any more. The caller holds the lock.
 func (f *flight) land() {
-	if f.landed {
-		return
+	if f.leaves() {
+		f.dispatch()
 	}
-	f.landed = true
-	f.flights--
-	f.dispatch()
+}
+
+// leaves frees f's place, and reports whether it still had one. The caller holds the lock.
+func (f *flight) leaves() bool {
+	i := slices.Index(f.flights, f)
+	if i >= 0 {
+		f.flights = slices.Delete(f.flights, i, i+1)
+	}
+	return i >= 0
 }
 
 // fly sends f's calls and has their requests end.

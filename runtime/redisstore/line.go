@@ -34,7 +34,8 @@ type line struct {
 	mu       sync.Mutex
 	queue    []*request // who waits, first come first
 	boarding bool       // a flight is about to take them
-	flights  int        // under way
+	flights  []*flight  // under way, the oldest first
+	watched  bool       // a timer will look whether one takes long
 }
 
 func newLine(s *session) *line { return &line{session: s} }
@@ -69,21 +70,28 @@ func (l *line) submit(r *request) {
 
 // dispatch starts a flight if somebody waits for one, and there is a place for it. The caller holds the lock.
 func (l *line) dispatch() {
-	if len(l.queue) > 0 && !l.boarding && l.flights < mostFlights {
+	if len(l.queue) > 0 && !l.boarding && len(l.flights) < mostFlights {
 		l.boarding = true
 		l.background.Start(l.depart)
 	}
 }
 
-// depart has those who wait fly.
+// depart has those who wait fly, and then those who have come meanwhile: on one goroutine, whose stack has grown to what it takes.
 func (l *line) depart() {
-	runtime.Gosched() // who is about to come, as those who have just been served, comes along: it fills flights by half again
-	if f := l.board(); f != nil {
+	for {
+		runtime.Gosched() // who is about to come, as those who have just been served, comes along: it fills flights by half again
+		f := l.board()
+		if f == nil {
+			return
+		}
 		f.fly()
-		f.watch.Stop()
 		l.mu.Lock()
-		f.land()
+		again := f.leaves() && !l.boarding
+		l.boarding = l.boarding || again
 		l.mu.Unlock()
+		if !again { // somebody else has its place
+			return
+		}
 	}
 }
 
@@ -92,7 +100,7 @@ func (l *line) board() *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.boarding = false
-	f, boarded := &flight{line: l, until: after(shortestTry)}, 0
+	f, boarded := &flight{line: l, began: after(0)}, 0
 	for _, r := range l.queue {
 		if !r.gone && !f.take(r) {
 			break
@@ -103,14 +111,28 @@ func (l *line) board() *flight {
 	if f.aboard == 0 {
 		return nil
 	}
-	f.watch = alarm(l.hung, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		f.land()
-	})
-	l.flights++
+	l.flights = append(l.flights, f)
+	l.watch()
 	l.dispatch()
 	return f
+}
+
+// watch has flights that take long hold up nobody else. One timer serves one flight after the other: where there is always one that
+// goes off soon, another that is set for later wakes no thread, as those of requests are. The caller holds the lock.
+func (l *line) watch() {
+	if l.watched || len(l.flights) == 0 {
+		return
+	}
+	l.watched = true
+	alarm(left(l.flights[0].began.Add(l.hung)), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.watched = false
+		for len(l.flights) > 0 && left(l.flights[0].began.Add(l.hung)) <= 0 {
+			l.flights[0].land()
+		}
+		l.watch()
+	})
 }
 
 // await returns how r has ended, or that its caller's time is over. What it is charged then, it is given back.
@@ -126,7 +148,7 @@ func (l *line) await(r *request) (ended bool, err error) {
 	defer l.mu.Unlock()
 	if f := r.flight; f != nil && !r.ended {
 		l.mu.Unlock()
-		r.waited(f.until)
+		r.waited(f.began.Add(shortestTry))
 		l.mu.Lock()
 	}
 	if r.ended {

@@ -106,7 +106,7 @@ func TestFull(t *testing.T) {
 	taken := func(places int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.flights = places
+		l.flights = make([]*flight, places)
 		l.dispatch()
 	}
 	taken(mostFlights)
