@@ -118,7 +118,7 @@ func TestWhatIsInForce(t *testing.T) {
 		"an override of the kind": {func(s sync1, o manager) {
 			o.set(s.t, "user", &bucket.Limit{Capacity: 4e5, Burst: 4e5, Refill: 1000, Period: 86_400_000})
 		}, 20},
-		"a version from the future": {func(s sync1, o manager) {
+		"a version from the future": {func(s sync1, _ manager) {
 			s.alive(3)
 			ahead := manager{s.e.operator(s.e.client, 4*window), s.spec}
 			ahead.set(s.t, "user-1", per(8))
