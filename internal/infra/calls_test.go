@@ -205,7 +205,7 @@ func parsePolicy(t *testing.T, text []byte) policy {
 // policyOf returns a role's policy for the tests' table.
 func policyOf(t *testing.T, role infra.Role) policy {
 	t.Helper()
-	text, err := infra.Policy(role, infra.Place{Table: testTable, Region: "us-east-1", Account: "000000000000"})
+	text, err := infra.Policy(role, infra.Place{Table: testTable, Region: "us-east-1", Account: "000000000000", Snapshots: snapshots})
 	if err != nil {
 		t.Fatal(err)
 	}
