@@ -235,7 +235,6 @@ resource "aws_cloudwatch_metric_alarm" "sluice" {
   alarm_actions       = var.alarm_topic_arn == "" ? [] : [var.alarm_topic_arn]
 }
 
-
 # Policies, for you to attach to roles. Each has what its role calls, and no more. Names of policies are an account's, not a
 # region's: a prefix lets tables of one name, in two regions, have their own.
 resource "aws_iam_policy" "acquire" {
