@@ -29,4 +29,6 @@ func Floor(capacity int64, regions int, percent int64) int64 {
 }
 
 // MulDiv returns floor(n * of / whole), for numbers that are not below 0 and a whole above.
-func MulDiv(n, of, whole int64) int64 { return int64(quotient(mul(uint64(n), uint64(of)), uint64(whole))) }
+func MulDiv(n, of, whole int64) int64 {
+	return int64(quotient(mul(uint64(n), uint64(of)), uint64(whole)))
+}

@@ -13,15 +13,13 @@ import (
 type book struct {
 	Entry
 
-	spec    *runtime.Spec
-	whole   []bucket.Limit // by Entry.Limits: what all regions have, as this one's configuration says
-	written []int64        // what was last written of each: not above Share, nor for long below it
-	stored  bool           // there is something to delete
-	doubt   bool           // it is not certain that what is stored is what was written
-	wrote   int64          // when that was done, ms
-	tried   int64          // when an operator's was last found there, ms; 0 if none was
-	rev     runtime.Revision
-	seen    *bucket.Image // the bucket, as it was last read; nil if there is none
+	spec   *runtime.Spec
+	whole  []bucket.Limit // by Entry.Limits: what all regions have, as this one's configuration says
+	stored bool           // there is something to delete
+	doubt  bool           // it is not certain that what is stored is what was written
+	tried  int64          // when an operator's was last found there, ms; 0 if none was
+	rev    runtime.Revision
+	seen   *bucket.Image // the bucket, as it was last read; nil if there is none
 }
 
 // books are a region's, by entry.
@@ -81,17 +79,19 @@ func (b *books) forget(region string) {
 	}
 }
 
-// restore takes up what was published, at an instant.
-func (b *books) restore(entries []Entry, specs []*runtime.Spec, now int64) {
+// restore takes up what was published. What was to be raised then may have been or not.
+func (b *books) restore(entries []Entry, specs []*runtime.Spec) {
 	for i := range entries {
 		e := &entries[i]
 		for _, spec := range specs {
 			if spec.Resource != e.Resource {
 				continue
 			}
-			bk := &book{Entry: *e, spec: spec, wrote: now, stored: true}
-			for _, h := range bk.Limits {
-				bk.written = append(bk.written, h.Share)
+			bk := &book{Entry: *e, spec: spec, stored: true, doubt: e.Raising}
+			for j := range bk.Limits {
+				if h := &bk.Limits[j]; e.Raising {
+					h.Written = h.Share
+				}
 			}
 			b.of[bk.key()], b.sorted = bk, nil
 		}
@@ -107,20 +107,17 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 	if len(bk.Limits) == len(whole) && slices.Equal(bk.whole, whole) {
 		return true
 	}
-	limits, written := make([]Holding, len(whole)), make([]int64, len(whole))
+	limits := make([]Holding, len(whole))
 	for i, name := range bk.spec.Limits {
 		keeps := bk.spec.Regions.Keeps(whole[i]).Capacity / bucket.Milli
-		limits[i] = Holding{Limit: name, Held: keeps, Share: keeps}
-		written[i] = keeps
-		for j := range bk.Limits {
-			if bk.Limits[j].Limit == name {
-				limits[i], written[i] = bk.Limits[j], bk.written[j]
-			}
+		limits[i] = Holding{Limit: name, Held: keeps, Share: keeps, Written: keeps}
+		if h := bk.holding(name); h != nil {
+			limits[i] = *h
 		}
 		limits[i].Whole = whole[i].Capacity / bucket.Milli
 		limits[i].Held = max(limits[i].Held, keeps)
 	}
-	bk.Limits, bk.written, bk.whole = limits, written, slices.Clone(whole)
+	bk.Limits, bk.whole = limits, slices.Clone(whole)
 	return true
 }
 
@@ -169,22 +166,24 @@ func (bk *book) observe(img *bucket.Image, now, ms int64) {
 	bk.Expires, bk.seen = img.TTL, img
 }
 
-// mature has Share follow what was written, once nobody in this region can still use what was there before.
+// mature has Share follow what was written, once nobody in this region can still use what was there before. What was to be raised
+// and was not even tried is not raised.
 func (bk *book) mature(now, window int64) {
-	if !bk.doubt && now-bk.wrote >= window {
+	if !bk.doubt && now-bk.Wrote >= window {
+		bk.Raising = false
 		for i := range bk.Limits {
-			bk.Limits[i].Share = bk.written[i]
+			bk.Limits[i].Share = bk.Limits[i].Written
 		}
 	}
 }
 
 // contradicts reports that the bucket, used since, is not as what was written says: something else is stored.
 func (bk *book) contradicts(window int64) bool {
-	if bk.seen == nil || bk.Used <= bk.wrote+2*window {
+	if bk.seen == nil || bk.Used <= bk.Wrote+2*window {
 		return false
 	}
 	for i := range bk.Limits {
-		h, l := &bk.Limits[i], bk.whole[i].Share(bk.written[i])
+		h, l := &bk.Limits[i], bk.whole[i].Share(bk.Limits[i].Written)
 		if h.CP != l.Capacity || h.BX != l.Burst || h.RA != l.Refill || h.RP != l.Period {
 			return true
 		}

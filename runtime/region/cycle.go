@@ -121,10 +121,10 @@ func (s *Sync) decide(bk *book, peers []*peer, presides, mayRaise bool) *item {
 	doubt := write
 	for i := range bk.Limits {
 		d := s.settle(bk, i, peers, presides)
-		if !mayRaise && d.to > bk.written[i] {
-			d = decision{to: bk.written[i]}
+		if !mayRaise && d.to > bk.Limits[i].Written {
+			d = decision{to: bk.Limits[i].Written}
 		}
-		write, lowers = write || d.why != "", lowers || d.to < bk.written[i]
+		write, lowers = write || d.why != "", lowers || d.to < bk.Limits[i].Written
 		decisions[i] = d
 	}
 	if !write || s.operated(bk) {
@@ -136,19 +136,19 @@ func (s *Sync) decide(bk *book, peers []*peer, presides, mayRaise bool) *item {
 		to, why := d.to, d.why
 		switch {
 		case lowers: // what is to be raised waits for the next cycle, for one write each
-			to = min(to, bk.written[i])
-		case why == "" && mayRaise && !doubt && d.due > h.Share && bk.written[i] == h.Share:
+			to = min(to, bk.Limits[i].Written)
+		case why == "" && mayRaise && !doubt && d.due > h.Share && bk.Limits[i].Written == h.Share:
 			to, why = d.due, Beside
 		}
 		if doubt && why == "" {
 			why = Doubt
 		}
 		if to > h.Share {
-			h.Share, it.raises = to, true
+			h.Share, it.raises, bk.Raising = to, true, true
 		}
 		it.to = append(it.to, to)
-		if to != bk.written[i] || why == Doubt || it.forget {
-			it.Limits = append(it.Limits, Moved{Limit: h.Limit, Trigger: why, Whole: h.Whole, From: bk.written[i], To: to})
+		if to != bk.Limits[i].Written || why == Doubt || it.forget {
+			it.Limits = append(it.Limits, Moved{Limit: h.Limit, Trigger: why, Whole: h.Whole, From: bk.Limits[i].Written, To: to})
 		}
 	}
 	return it

@@ -175,7 +175,7 @@ func (s *Sync) settle(bk *book, i int, peers []*peer, presides bool) decision {
 		v = s.look(bk, i, peers)
 	}
 	me := &v.places[v.self]
-	d := decision{to: bk.written[i], due: min(me.due, h.Held)}
+	d := decision{to: bk.Limits[i].Written, due: min(me.due, h.Held)}
 	switch {
 	case s.operated(bk):
 	case v.sound && v.over > 0:
@@ -200,13 +200,13 @@ func (s *Sync) trade(bk *book, i int, v *view, d *decision) {
 	for _, to := range slices.Sorted(maps.Keys(lacks)) {
 		lacking += lacks[to] - h.give(s.regions.Names[to], min(lacks[to], h.Held-max(h.Share, me.due)))
 	}
-	if to := max(me.due, h.Share-lacking); lacking > 0 && to < bk.written[i] {
+	if to := max(me.due, h.Share-lacking); lacking > 0 && to < bk.Limits[i].Written {
 		if d.to, d.why = to, me.fires; d.why == "" {
 			d.why = Given
 		}
 		return
 	}
-	if why := fires(h, d.due, s.regions.Window, s.Drift); why != "" && d.due > h.Share && bk.written[i] == h.Share {
+	if why := fires(h, d.due, s.regions.Window, s.Drift); why != "" && d.due > h.Share && bk.Limits[i].Written == h.Share {
 		d.to, d.why = d.due, why
 	}
 }
@@ -214,7 +214,7 @@ func (s *Sync) trade(bk *book, i int, v *view, d *decision) {
 // retreat gives all but the floor to the region that closes the books, and has the floor written.
 func (s *Sync) retreat(bk *book, i int, v *view, d *decision) {
 	h := &bk.Limits[i]
-	if bk.written[i] > v.floor || bk.stored {
+	if bk.Limits[i].Written > v.floor || bk.stored {
 		d.to, d.why = v.floor, Unused
 	}
 	d.due = v.floor

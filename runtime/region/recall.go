@@ -41,7 +41,7 @@ func (s *Sync) recall(ctx context.Context, now time.Time) (next int64, err error
 			s.known[name] = known
 		}
 	}
-	s.books.restore(own.Entries, s.Specs, now.UnixMilli())
+	s.books.restore(own.Entries, s.Specs)
 	return 0, nil
 }
 

@@ -42,6 +42,8 @@ type Entry struct {
 	Expires  int64     `json:"expires"`           // its ttl, in seconds
 	Gen      int64     `json:"gen"`               // of the books: shares move between those of the same alone, and none in 0
 	Closing  bool      `json:"closing,omitempty"` // they are being closed, for nobody uses them
+	Wrote    int64     `json:"wrote"`             // when its share was last written
+	Raising  bool      `json:"raising,omitempty"` // shares are about to be raised: they may have been or not
 	Limits   []Holding `json:"limits"`
 }
 
@@ -56,12 +58,13 @@ type Holding struct {
 	RA int64 `json:"ra"`
 	RP int64 `json:"rp"`
 
-	Rate  int64            `json:"rate"`            // consumed since the object before
-	Whole int64            `json:"whole"`           // of all regions, as this one's configuration says
-	Held  int64            `json:"held"`            // what this region may use
-	Share int64            `json:"share"`           // what its processes use of that, at the most
-	Given map[string]int64 `json:"given,omitempty"` // to other regions, since both are in their epoch and the entry is in its gen
-	Taken map[string]int64 `json:"taken,omitempty"` // of what they have given, already in Held
+	Rate    int64            `json:"rate"`            // consumed since the object before
+	Whole   int64            `json:"whole"`           // of all regions, as this one's configuration says
+	Held    int64            `json:"held"`            // what this region may use
+	Share   int64            `json:"share"`           // what its processes use of that, at the most
+	Written int64            `json:"written"`         // what was last written of it: below Share as long as a process may not have seen that
+	Given   map[string]int64 `json:"given,omitempty"` // to other regions, since both are in their epoch and the entry is in its gen
+	Taken   map[string]int64 `json:"taken,omitempty"` // of what they have given, already in Held
 }
 
 // encode writes s.
@@ -123,8 +126,8 @@ func (e *Entry) wrong() string {
 				return "limit " + h.Limit + " twice"
 			}
 		}
-		if h.Whole < 0 || h.Whole > most || h.Held < 0 || h.Held > most || h.Share < 0 || h.Share > most || h.Rate < 0 {
-			return fmt.Sprintf("whole %d, held %d, share %d, rate %d of limit %s: want none below 0, nor shares above %d", h.Whole, h.Held, h.Share, h.Rate, h.Limit, int64(most))
+		if h.Whole < 0 || h.Whole > most || h.Held < 0 || h.Held > most || h.Share < 0 || h.Share > most || h.Written < 0 || h.Written > most || h.Rate < 0 {
+			return fmt.Sprintf("whole %d, held %d, share %d, written %d, rate %d of limit %s: want none below 0, nor shares above %d", h.Whole, h.Held, h.Share, h.Written, h.Rate, h.Limit, int64(most))
 		}
 		for _, moved := range []map[string]int64{h.Given, h.Taken} {
 			for peer, n := range moved {

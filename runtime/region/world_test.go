@@ -41,8 +41,11 @@ type site struct {
 	writes int
 }
 
-// window is that of all tests.
-const window = 10 * time.Second
+// window is that of all tests, and user who calls in them.
+const (
+	window = 10 * time.Second
+	user   = "user-1"
+)
 
 // newWorld has regions that share out whole tokens a minute.
 func newWorld(t *testing.T, whole int64, names ...string) *world {
@@ -120,15 +123,15 @@ func (w *world) check() {
 	}
 }
 
-// want fails unless the regions' shares of entity are these.
-func (w *world) want(entity string, shares ...int64) {
+// want fails unless the regions' shares of user are these.
+func (w *world) want(shares ...int64) {
 	w.t.Helper()
 	got := make([]int64, len(w.regions))
 	for i, s := range w.regions {
-		got[i] = s.inForce(entity)
+		got[i] = s.inForce(user)
 	}
 	if !slices.Equal(got, shares) {
-		w.t.Errorf("%d are in force for %s, want %d", got, entity, shares)
+		w.t.Errorf("%d are in force, want %d", got, shares)
 	}
 }
 

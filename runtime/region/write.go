@@ -79,6 +79,9 @@ func (it *item) note(r *Report) {
 		r.Failed = append(r.Failed, fmt.Errorf("share of %s for %s: %w", it.Write.Resource, it.Write.Entity, it.err))
 	default:
 		it.Done = true
-		it.written, it.wrote, it.book.rev, it.stored, it.doubt, it.tried = it.to, it.at, it.rev, !it.forget, false, 0
+		for i, to := range it.to {
+			it.book.Limits[i].Written = to
+		}
+		it.Wrote, it.Raising, it.book.rev, it.stored, it.doubt, it.tried = it.at, false, it.rev, !it.forget, false, 0
 	}
 }
