@@ -44,7 +44,7 @@ func TestHandler(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		last = nil
 		for i, s := range w.regions {
-			s.used["user-1"] += []int64{900, 300}[i]
+			s.used[user] += []int64{900, 300}[i]
 			out, err := all[i].HandleLambda(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestHandler(t *testing.T) {
 	for range 12 {
 		minute()
 	}
-	w.want("user-1", 725, 275)
+	w.want(725, 275)
 	for i, want := range []string{
 		`{"region":"eu","sequence":11,"shares":1,"writes":0,"operated":0,"heartbeat":true}`,
 		`{"region":"us","sequence":11,"shares":1,"writes":0,"operated":0,"heartbeat":true}`,
@@ -75,7 +75,7 @@ func TestHandler(t *testing.T) {
 	}
 	all[0] = h
 	minute()
-	w.want("user-1", 725, 275)
+	w.want(725, 275)
 	if !strings.Contains(last[0], `"sequence":12`) {
 		t.Errorf("a process that starts anew came to %s", last[0])
 	}
