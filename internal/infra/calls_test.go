@@ -217,10 +217,18 @@ func like(pattern, text string) bool {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString(text)
 }
 
+// named returns an action as policies name it: one without a service is DynamoDB's.
+func named(action string) string {
+	if strings.Contains(action, ":") {
+		return action
+	}
+	return "dynamodb:" + action
+}
+
 // allows reports that the policy allows what is asked, and notes what it was allowed by.
 func (p policy) allows(a ask, used map[string]bool) bool {
 	for _, s := range p.Statement {
-		if s.Effect != "Allow" || !slices.Contains(s.Action, "dynamodb:"+a.action) || !like(s.Resource, a.resource) {
+		if s.Effect != "Allow" || !slices.Contains(s.Action, named(a.action)) || !like(s.Resource, a.resource) {
 			continue
 		}
 		patterns := s.Condition[operator][leading]
