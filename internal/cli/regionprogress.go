@@ -91,7 +91,10 @@ func awayOf(report *region.Report) string {
 			away = append(away, fmt.Sprintf("%s %s", peer.Region, peer.State))
 		}
 	}
-	if away == nil {
+	switch {
+	case report.Peers == nil:
+		return "an epoch begins"
+	case away == nil:
 		return "all regions live"
 	}
 	return strings.Join(away, ", ")

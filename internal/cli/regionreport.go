@@ -86,14 +86,22 @@ func (p Program) describeCycle(r *region.Report, planned bool) error {
 	}
 	rows := [][]string{{"REGION", "STATE", "AGE"}}
 	for _, peer := range r.Peers {
-		row := []string{peer.Region, string(peer.State), age(peer.Age)}
+		row := []string{peer.Region, string(peer.State), "-"}
+		if peer.State == region.Live || peer.Age > 0 {
+			row[2] = age(peer.Age)
+		}
 		if peer.Err != nil {
 			row = append(row, peer.Err.Error())
 		}
 		rows = append(rows, row)
 	}
-	if err := texttable.Write(p.Stdout, "  ", "llrl", rows); err != nil {
-		return err
+	if len(rows) > 1 {
+		if err := texttable.Write(p.Stdout, "  ", "llrl", rows); err != nil {
+			return err
+		}
+	}
+	if r.Sequence == 0 && !planned {
+		return nil
 	}
 	rows = [][]string{{"ENTITY", "RESOURCE", "LIMIT", "TRIGGER", "FROM", "TO", "OF"}}
 	for _, w := range r.Writes {
@@ -122,10 +130,5 @@ func (p Program) describeCycle(r *region.Report, planned bool) error {
 	return nil
 }
 
-// age writes how old something is, to the second; 0 is not known.
-func age(d time.Duration) string {
-	if d == 0 {
-		return "-"
-	}
-	return span(d.Round(time.Second))
-}
+// age writes how old something is, to the second.
+func age(d time.Duration) string { return span(d.Round(time.Second)) }

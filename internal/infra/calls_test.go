@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -27,9 +28,10 @@ const (
 
 // service is the engine in the process, whose requests are noted as AWS would see them.
 type service struct {
-	url  string
-	mu   sync.Mutex
-	seen []request
+	url   string
+	ahead time.Duration // how far the clock of commands is ahead
+	mu    sync.Mutex
+	seen  []request
 }
 
 // request is one that was sent.

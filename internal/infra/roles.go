@@ -148,8 +148,12 @@ func roles() []role {
 				Actions: []string{"GetItem", "BatchGetItem"}, On: table,
 			},
 			{
-				Sid: "Share", Why: "Shares, which are overrides of entities, and the heartbeat. Overrides of kinds (KIND#) are out of reach.",
-				Actions: []string{"PutItem"}, On: table, Leading: []string{entities, system},
+				Sid: "Share", Why: "Shares, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.",
+				Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
+			},
+			{
+				Sid: "Beat", Why: "The heartbeat.",
+				Actions: []string{"PutItem"}, On: table, Leading: []string{system},
 			},
 			{
 				Sid: "Publish", Why: "What this region holds, and what the others say.",

@@ -373,14 +373,24 @@ resource "aws_iam_policy" "region_sync" {
         Action   = ["dynamodb:GetItem", "dynamodb:BatchGetItem"]
         Resource = aws_dynamodb_table.sluice.arn
       },
-      # Shares, which are overrides of entities, and the heartbeat. Overrides of kinds (KIND#) are out of reach.
+      # Shares, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.
       {
         Sid      = "Share"
+        Effect   = "Allow"
+        Action   = ["dynamodb:UpdateItem"]
+        Resource = aws_dynamodb_table.sluice.arn
+        Condition = {
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*"] }
+        }
+      },
+      # The heartbeat.
+      {
+        Sid      = "Beat"
         Effect   = "Allow"
         Action   = ["dynamodb:PutItem"]
         Resource = aws_dynamodb_table.sluice.arn
         Condition = {
-          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ENTITY#*", "SYSTEM#"] }
+          "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["SYSTEM#"] }
         }
       },
       # What this region holds, and what the others say.
