@@ -184,10 +184,9 @@ func aggregate(sluice func(exit int, line string)) {
 func share(t *testing.T, s *service, sluice func(exit int, line string)) []request {
 	t.Helper()
 	s.publish(t)
-	const window = time.Minute
-	for range 3 {
+	for range 10 { // until it is sure of the region that has never published
 		sluice(0, "region sync --once")
-		s.ahead += window
+		s.ahead += time.Minute // a window
 	}
 	sluice(0, "region sync --dry-run")
 	sent := s.take()
