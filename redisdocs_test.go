@@ -118,6 +118,23 @@ func TestDocsRedisKeys(t *testing.T) {
 	}
 }
 
+// TestExpressionsKeys: keys are named as EXPRESSIONS.md says, and expire when it says.
+func TestExpressionsKeys(t *testing.T) {
+	server, lim, _ := redisStore(t)
+	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "N", Project: limits.Project{ID: "N"}}, limits.GPT4Cost{TPM: 10}); err != nil {
+		t.Fatal(err)
+	}
+	doc, keys := read(t, "generated/EXPRESSIONS.md"), server.Keys()
+	if len(keys) != 4 {
+		t.Errorf("%d keys, want two of two buckets: %q", len(keys), keys)
+	}
+	for _, key := range keys {
+		if row := fmt.Sprintf("| `%s` | %.0f s |\n", key, server.TTL(key).Seconds()); !strings.Contains(doc, row) {
+			t.Errorf("EXPRESSIONS.md has no %s", row)
+		}
+	}
+}
+
 // TestDocsRedisCosts holds what docs/redis.md says that calls cost against what is sent.
 func TestDocsRedisCosts(t *testing.T) {
 	server, lim, seen := redisStore(t)

@@ -18,14 +18,16 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rpm
 local rpm_burst, rpm_rate = ARGV[1] + 0, ARGV[2] + 0
-local rpm_stored, rpm_since = (bucket[1] or rpm_burst) + 0, (bucket[2] or now) + 0
+local rpm_stored, rpm_since = rpm_burst, now
+if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
 local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
 if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
 local rpm_before = rpm_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tpm
 local tpm_burst, tpm_rate = ARGV[3] + 0, ARGV[4] + 0
-local tpm_stored, tpm_since = (bucket[1] or tpm_burst) + 0, (bucket[2] or now) + 0
+local tpm_stored, tpm_since = tpm_burst, now
+if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
 local tpm_tokens = tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate
 if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
 local tpm_before = tpm_tokens
@@ -103,28 +105,32 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rpm of bucket 1
 local rpm_burst1, rpm_rate1 = ARGV[1] + 0, ARGV[2] + 0
-local rpm_stored1, rpm_since1 = (bucket[1] or rpm_burst1) + 0, (bucket[2] or now) + 0
+local rpm_stored1, rpm_since1 = rpm_burst1, now
+if bucket[1] then rpm_stored1, rpm_since1 = bucket[1] + 0, bucket[2] + 0 end
 local rpm_tokens1 = rpm_stored1 + (now > rpm_since1 and now - rpm_since1 or 0) * rpm_rate1
 if rpm_tokens1 > rpm_burst1 then rpm_tokens1 = rpm_burst1 end
 local rpm_before1 = rpm_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tpm of bucket 1
 local tpm_burst1, tpm_rate1 = ARGV[3] + 0, ARGV[4] + 0
-local tpm_stored1, tpm_since1 = (bucket[1] or tpm_burst1) + 0, (bucket[2] or now) + 0
+local tpm_stored1, tpm_since1 = tpm_burst1, now
+if bucket[1] then tpm_stored1, tpm_since1 = bucket[1] + 0, bucket[2] + 0 end
 local tpm_tokens1 = tpm_stored1 + (now > tpm_since1 and now - tpm_since1 or 0) * tpm_rate1
 if tpm_tokens1 > tpm_burst1 then tpm_tokens1 = tpm_burst1 end
 local tpm_before1 = tpm_tokens1
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- rpm of bucket 2
 local rpm_burst2, rpm_rate2 = ARGV[5] + 0, ARGV[6] + 0
-local rpm_stored2, rpm_since2 = (bucket[1] or rpm_burst2) + 0, (bucket[2] or now) + 0
+local rpm_stored2, rpm_since2 = rpm_burst2, now
+if bucket[1] then rpm_stored2, rpm_since2 = bucket[1] + 0, bucket[2] + 0 end
 local rpm_tokens2 = rpm_stored2 + (now > rpm_since2 and now - rpm_since2 or 0) * rpm_rate2
 if rpm_tokens2 > rpm_burst2 then rpm_tokens2 = rpm_burst2 end
 local rpm_before2 = rpm_tokens2
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- tpm of bucket 2
 local tpm_burst2, tpm_rate2 = ARGV[7] + 0, ARGV[8] + 0
-local tpm_stored2, tpm_since2 = (bucket[1] or tpm_burst2) + 0, (bucket[2] or now) + 0
+local tpm_stored2, tpm_since2 = tpm_burst2, now
+if bucket[1] then tpm_stored2, tpm_since2 = bucket[1] + 0, bucket[2] + 0 end
 local tpm_tokens2 = tpm_stored2 + (now > tpm_since2 and now - tpm_since2 or 0) * tpm_rate2
 if tpm_tokens2 > tpm_burst2 then tpm_tokens2 = tpm_burst2 end
 local tpm_before2 = tpm_tokens2

@@ -1,6 +1,9 @@
 package cli_test
 
 import (
+	"context"
+	"io"
+	"log"
 	"net"
 	"net/http/httptest"
 	"path/filepath"
@@ -68,14 +71,62 @@ func TestRedisAnswersNot(t *testing.T) {
 	}
 }
 
-// TestRedisIsNone: what answers is something else.
+// TestRedisIsNone: what answers is something else, or speaks TLS where none is asked for, or has a certificate that nobody knows.
 func TestRedisIsNone(t *testing.T) {
-	http := httptest.NewServer(nil)
-	t.Cleanup(http.Close)
-	addr := http.Listener.Addr().String()
-	code, out, errs := command(t.Context(), "peek", "project-1", "gpt-4", "--file", demo, "--redis", "redis://:sesame@"+addr+"?max_retries=-1")
-	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: redis://"+addr+": redis: can't parse ") || strings.Contains(errs, "sesame") {
-		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	plain, secure := httptest.NewServer(nil), httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail, as they are to
+	secure.StartTLS()
+	t.Cleanup(plain.Close)
+	t.Cleanup(secure.Close)
+	is := func(scheme string, s *httptest.Server) string { return scheme + s.Listener.Addr().String() }
+	const port = "is that its port, and is rediss:// for TLS, redis:// for none? (--redis, SLUICE_REDIS_URL)\n"
+	for url, want := range map[string][2]string{
+		is("redis://", plain):   {" does not answer as Redis does: redis: can't parse ", port},
+		is("rediss://", plain):  {" does not answer as Redis does: tls: first record does not look like a TLS handshake: ", port},
+		is("redis://", secure):  {" does not answer as Redis does: ", port},
+		is("rediss://", secure): {" shows a certificate that this machine does not trust: ", ": set SSL_CERT_FILE to a file with its CA's, or name the host that it is for\n"},
+	} {
+		given := strings.Replace(url, "://", "://:sesame@", 1) + "?max_retries=-1"
+		code, out, errs := command(t.Context(), "peek", "project-1", "gpt-4", "--file", demo, "--redis", given)
+		if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: "+url+want[0]) || !strings.HasSuffix(errs, want[1]) || strings.Contains(errs, "sesame") {
+			t.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
+	}
+}
+
+// TestRedisHangs: who is interrupted does not wait for a Redis that does not answer, however long the client would.
+func TestRedisHangs(t *testing.T) {
+	var config net.ListenConfig
+	silent, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	for _, options := range []string{"", "&addr=" + silent.Addr().String()} {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			if _, err := silent.Accept(); err == nil {
+				cancel()
+			}
+		}()
+		url := "redis://" + silent.Addr().String() + "?max_retries=-1&dial_timeout=1h&read_timeout=1h" + options
+		code, out, errs := command(ctx, "peek", "project-1", "gpt-4", "--file", demo, "--redis", url)
+		if code != 1 || out != "" || !strings.HasSuffix(errs, "context canceled\n") {
+			t.Errorf("%q: exit code %d\n%s%s", options, code, out, errs)
+		}
+		cancel()
+	}
+}
+
+// TestRedisTakesNoWrites: a replica, and a Redis that is full, are said to be that.
+func TestRedisTakesNoWrites(t *testing.T) {
+	s := miniredis.RunT(t)
+	for answer, want := range map[string]string{
+		"READONLY You can't write against a read only replica.":   "is a replica, which takes no writes: pass the URL of its master (--redis, SLUICE_REDIS_URL)",
+		"OOM command not allowed when used memory > 'maxmemory'.": "has no memory left to write to: raise its maxmemory",
+	} {
+		s.SetError(answer)
+		each(t, "sluice: redis://"+s.Addr()+" "+want+"\n", "--redis", "redis://"+s.Addr()+"?max_retries=-1")
 	}
 }
 

@@ -17,13 +17,15 @@ import (
 // TestRedisURL: what is no URL of a Redis is said without what it is, which may be a password.
 func TestRedisURL(t *testing.T) {
 	const forms = "want redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix:///path/to/socket, " +
-		"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster\n"
+		"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster; in a password / ? # % are %2F %3F %23 %25 " +
+		"(--redis, SLUICE_REDIS_URL); run `sluice peek --help`\n"
 	for url, want := range map[string]string{
 		"localhost:6379":                           "that is no URL of a Redis",
 		"http://ann:sesame@localhost":              "that is no URL of a Redis",
 		"redis://:sesame":                          "that is no URL of a Redis",
 		"redis://ann:sesame%zz@localhost":          "that is no URL of a Redis",
 		"redis://:ses/ame@localhost":               "that is no URL of a Redis",
+		"redis://:1#sesame@localhost":              "that is no URL of a Redis",
 		"redis://:sesame@h/one":                    `invalid database number: "one"`,
 		"redis://:sesame@h/1/2":                    "invalid URL path: /1/2",
 		"redis://:sesame@h?tls=1":                  "unexpected option: tls",
@@ -33,8 +35,8 @@ func TestRedisURL(t *testing.T) {
 		"redis://ses/ame@localhost":                `invalid database number: ***@localhost"`,
 	} {
 		code, out, errs := command(t.Context(), "peek", "user-1", "gpt-4", "--file", demo, "--redis", url)
-		if code != 2 || out != "" || !strings.HasPrefix(errs, "sluice: --redis: "+want) || strings.Contains(errs, "sesame") ||
-			!strings.HasSuffix(errs, forms[:len(forms)-1]+"; run `sluice peek --help`\n") {
+		if code != 2 || out != "" || !strings.HasPrefix(errs, "sluice: "+want) || strings.Contains(errs, "sesame") ||
+			!strings.HasSuffix(errs, forms) {
 			t.Errorf("%s: exit code %d\n%s%s", url, code, out, errs)
 		}
 	}

@@ -14,13 +14,14 @@ import (
 
 // forms says how URLs are written.
 const forms = "redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix:///path/to/socket, " +
-	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster"
+	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster; in a password / ? # % are %2F %3F %23 %25"
 
 // New returns a client of the Redis at text. It asks a node whether it is one of a cluster, to read all of that: a node alone
-// would leave out what the others have. Where it does not say, as where the user may not ask, it is taken for one alone.
+// would leave out what the others have. Where it does not say, as where the user may not ask, it is taken for one alone. When ctx
+// is over, the client is closed: it does not look at a context while it waits for a reply.
 func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" { // what is wrong may be the password
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Fragment != "" { // what is wrong may be the password
 		return nil, &URLError{"that is no URL of a Redis"}
 	}
 	switch options := u.Query(); {
@@ -30,19 +31,21 @@ func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 			return nil, refused(err)
 		}
 		o.DialerRetries = 1
-		return redis.NewFailoverClient(o), nil
+		return until(ctx, redis.NewFailoverClient(o)), nil
 	case options.Has("addr"):
-		return cluster(text)
+		return cluster(ctx, text)
 	}
 	o, err := redis.ParseURL(text)
 	if err != nil {
 		return nil, refused(err)
 	}
 	o.DialerRetries = 1 // go-redis repeats the command, which dials again
-	node := redis.NewClient(o)
+	node := until(ctx, redis.NewClient(o))
 	info, err := node.Info(ctx, "cluster").Result()
 	_, answered := errors.AsType[redis.Error](err)
 	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case err != nil && (!answered || redis.IsAuthError(err)):
 		return nil, errors.Join(err, node.Close())
 	case u.Scheme == "unix" || !strings.Contains(info, "cluster_enabled:1"):
@@ -51,17 +54,23 @@ func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 	if err := node.Close(); err != nil {
 		return nil, err
 	}
-	return cluster(text)
+	return cluster(ctx, text)
+}
+
+// until returns client, which is closed when ctx is over.
+func until[C redis.UniversalClient](ctx context.Context, client C) C {
+	context.AfterFunc(ctx, func() { _ = client.Close() })
+	return client
 }
 
 // cluster returns a client of a cluster.
-func cluster(text string) (redis.UniversalClient, error) {
+func cluster(ctx context.Context, text string) (redis.UniversalClient, error) {
 	o, err := redis.ParseClusterURL(text)
 	if err != nil {
 		return nil, refused(err)
 	}
 	o.DialerRetries = 1
-	return redis.NewClusterClient(o), nil
+	return until(ctx, redis.NewClusterClient(o)), nil
 }
 
 // URLError says what is wrong with a URL.
@@ -78,11 +87,15 @@ func refused(err error) error {
 	return &URLError{mistaken.ReplaceAllString(strings.TrimPrefix(err.Error(), "redis: "), "***@")}
 }
 
-// Name returns what a URL may be called where others read it: without its user, password and options.
+// Name returns what a URL may be called where others read it: without its user, password and options, and with the host that
+// go-redis takes where it has none.
 func Name(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "Redis"
+	}
+	if u.Host == "" && u.Scheme != "unix" {
+		u.Host = "localhost:6379"
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

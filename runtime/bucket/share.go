@@ -12,8 +12,8 @@ func (l Limit) Share(tokens int64) Limit {
 	}
 	part := Limit{Capacity: tokens * Milli, Period: l.Period}
 	scale := max(tokens, 1)
-	part.Burst = max(Milli, fraction(l.Burst, scale, whole))
-	if part.Refill = fraction(l.Refill, scale, whole); part.Refill == 0 {
+	part.Burst = max(Milli, MulDiv(l.Burst, scale, whole))
+	if part.Refill = MulDiv(l.Refill, scale, whole); part.Refill == 0 {
 		part.Refill, part.Period = 1, int64(ceiling(mul(uint64(l.Period), uint64(whole)), uint64(l.Refill*scale))) // the product is below whole
 	}
 	return part
@@ -25,8 +25,10 @@ func (l Limit) Closed() bool { return l.Capacity == 0 }
 // Floor is the least that each of so many regions keeps of capacity whole tokens: percent of it, at least 1, where there is enough
 // for all of them.
 func Floor(capacity int64, regions int, percent int64) int64 {
-	return min(capacity/int64(max(regions, 1)), max(1, fraction(capacity, percent, 100)))
+	return min(capacity/int64(max(regions, 1)), max(1, MulDiv(capacity, percent, 100)))
 }
 
-// fraction returns floor(n * of / whole), for numbers that are not below 0.
-func fraction(n, of, whole int64) int64 { return int64(quotient(mul(uint64(n), uint64(of)), uint64(whole))) }
+// MulDiv returns floor(n * of / whole), for numbers that are not below 0 and a whole above.
+func MulDiv(n, of, whole int64) int64 {
+	return int64(quotient(mul(uint64(n), uint64(of)), uint64(whole)))
+}

@@ -57,8 +57,8 @@ for _, lacks in ipairs(outcomes) do
     local wait = 0
     if lacks[k] > 0 then
       wait = math.min(1e14, math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now))
-      -- By the very sum that the next call will see, so that rounding refuses nobody who waited. Debt may take longer than 1e14 ms,
-      -- by which a float no longer counts in ones.
+      -- By the very sum that the next call will see, so that rounding refuses nobody who waited. No wait is told to be longer than
+      -- 1e14 ms, 3,000 years: debt may take any time, and from 2^53 on a float does not count in ones, so that this would not end.
       while wait < 1e14 and stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
     end
     reply[#reply + 1] = wait

@@ -20,15 +20,24 @@ const oldest = 5
 // serves.
 const tolerated = time.Second
 
-// Check implements runtime.Session: Redis answers, runs scripts, is not too old, no replica, and a chain's keys share a slot if it is a
-// cluster. It changes nothing.
+// probe does to a key that is not there what calls do to theirs: it reads, writes nothing, and is refused where they would be. It
+// writes ahead of TIME, as a Redis that is too old takes it.
+const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
+
+// Check implements runtime.Session: Redis answers, is not too old, no replica, lets the user do what calls do, and a chain's keys
+// share a slot if it is a cluster. It changes nothing, and ends with ctx, which the client does not look at while it waits.
 func (s *session) Check(ctx context.Context) error {
-	began := s.env.Clock.Now()
-	reply, err := s.client.Eval(ctx, "return redis.call('TIME')", []string{s.keys.prefix + "#check"}).StringSlice()
-	if err != nil {
-		return s.told(ctx, err)
+	checked := make(chan error, 1)
+	s.background.Start(func() { checked <- s.check(ctx) })
+	select {
+	case err := <-checked:
+		return err
+	case <-ctx.Done():
+		return s.told(ctx, ctx.Err())
 	}
-	s.watchSkew(began, s.env.Clock.Now(), reply)
+}
+
+func (s *session) check(ctx context.Context) error {
 	info, err := s.client.Info(ctx).Result()         // all of it: before 7 Redis takes one section, and answers two with an error
 	if err != nil && !redis.IsPermissionError(err) { // a user may be kept from it: then it is the calls that say
 		if s.classify(err) != failed {
@@ -51,6 +60,12 @@ func (s *session) Check(ctx context.Context) error {
 	case field(info, "role") == "slave": // calls would meet READONLY, which a fail-over answers too
 		return &runtime.SetupError{What: "this Redis is a replica, which takes no writes", Do: "pass redisstore.New a client of its master"}
 	}
+	began := s.env.Clock.Now()
+	clock, err := redis.NewScript(probe).Run(ctx, s.client, []string{s.keys.prefix + "#check"}).StringSlice()
+	if err != nil {
+		return s.told(ctx, err)
+	}
+	s.watchSkew(began, s.env.Clock.Now(), clock)
 	s.warnOfEviction(ctx)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/redistest"
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -59,6 +61,98 @@ func TestCheckDown(t *testing.T) {
 	}
 	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
 		t.Errorf("%v, want an outage", err)
+	}
+}
+
+// TestCheckEnds: who does not want to wait for a Redis that hangs does not, though the client would.
+func TestCheckEnds(t *testing.T) {
+	s := simulated(t)
+	asked, answer := make(chan struct{}, 1), make(chan struct{})
+	defer close(answer) // before the Limiter is closed, which waits for it
+	s.mini.Server().SetPreHook(func(_ *peer.Peer, cmd string, _ ...string) bool {
+		if cmd == "INFO" {
+			asked <- struct{}{}
+			<-answer
+		}
+		return false
+	})
+	d := s.desk(t, s.client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 }), gpt4())
+	ctx, cancel := context.WithCancel(t.Context())
+	checked := make(chan error)
+	go func() { checked <- d.Check(ctx) }()
+	<-asked
+	cancel()
+	if err := <-checked; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+}
+
+// TestCheckRights: who may not do what calls do is told before any is made. The control is one who may.
+func TestCheckRights(t *testing.T) {
+	node := redistest.StartServer(t)
+	admin := node.Client()
+	for lacks, refused := range map[string]bool{
+		"": false, "-info": false, "-scan": false,
+		"-@read": true, "-@write": true, "-@scripting": true, "-evalsha": true, "-eval": true, "-time": true, "resetkeys": true,
+	} {
+		grant := []any{"ACL", "SETUSER", "ann", "reset", "on", ">sesame", "~" + DefaultPrefix + "*"}
+		for right := range strings.FieldsSeq("+@read +@write +@scripting +@connection +info +time " + lacks) {
+			grant = append(grant, right)
+		}
+		if err := errors.Join(admin.ScriptFlush(t.Context()).Err(), admin.Do(t.Context(), grant...).Err()); err != nil {
+			t.Fatal(err)
+		}
+		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Username: "ann", Password: "sesame"})
+		d := (&server{prefix: DefaultPrefix, hung: time.Hour}).desk(t, client, gpt4())
+		err := d.Check(t.Context())
+		if isA[*runtime.SetupError](err) != refused || err != nil && !strings.Contains(err.Error(), "grant it: ACL SETUSER <user> ~sluice:*") {
+			t.Errorf("%q: %v, want that it is refused: %t", lacks, err, refused)
+		}
+		_ = client.Close()
+	}
+	if n, err := admin.DBSize(t.Context()).Result(); n != 0 || err != nil {
+		t.Errorf("there are %d keys, %v", n, err)
+	}
+}
+
+// TestWrongClient: a client that is made for something else than it reaches is told what it is to be.
+func TestWrongClient(t *testing.T) {
+	for what, want := range map[string]string{
+		"ERR DB index is out of range":                     "sluice: Redis has no database of the client's number: %s; set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one",
+		"ERR SELECT is not allowed in cluster mode":        "sluice: Redis has no database of the client's number: %s; set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one",
+		"ERR This instance has cluster support disabled":   "sluice: the client is one of a cluster, which this Redis is not: %s; pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL",
+		"ERR unknown command 'evalsha', with args of some": "sluice: this Redis lacks a command that the store needs: %s; use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME",
+	} {
+		s := simulated(t)
+		s.mini.SetError(what)
+		d := s.desk(t, s.client(t), gpt4())
+		want = fmt.Sprintf(want, what)
+		if err := d.Check(t.Context()); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if _, err := d.Acquire(t.Context(), alice, tokens2{1, 1}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestUnknownMaster: a Sentinel that watches no master of that name is no outage.
+func TestUnknownMaster(t *testing.T) {
+	sentinel, err := peer.NewServer("127.0.0.1:0")
+	if err == nil {
+		t.Cleanup(sentinel.Close)
+		err = sentinel.Register("SENTINEL", func(c *peer.Peer, _ string, _ []string) { c.WriteNull() })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := simulated(t)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "none", SentinelAddrs: []string{sentinel.Addr().String()}})
+	t.Cleanup(func() { _ = client.Close() })
+	err = s.desk(t, client, gpt4()).Check(t.Context())
+	const want = "sluice: no Sentinel knows the master: "
+	if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; set MasterName, in a URL ?master_name=, as in their `sentinel monitor`") {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 
@@ -165,11 +259,26 @@ func cluster(t *testing.T, prefix string) *desk {
 
 // TestClusterPrefix: a prefix that would spread a chain's keys over slots is refused at start-up.
 func TestClusterPrefix(t *testing.T) {
-	for prefix, fits := range map[string]bool{"sluice:": true, "": true, "{shared}:": true, "a{": false, "{}": false} {
+	for prefix, fits := range map[string]bool{"sluice:": true, "{shared}:": true, "a{": false, "{}": false} {
 		err := cluster(t, prefix).session.(*session).checkSlots()
 		if fits && err != nil || !fits && !isA[*runtime.SetupError](err) {
 			t.Errorf("%q: %v", prefix, err)
 		}
+	}
+}
+
+// TestPrefix: an empty prefix, as of a variable that is not set, is refused by New.
+func TestPrefix(t *testing.T) {
+	for prefix, want := range map[string]string{"app:": "", "": `sluice: redisstore.Prefix(""): want what keys start with, as in "billing:"; correct the call`} {
+		client := redis.NewClient(&redis.Options{})
+		got := ""
+		if _, err := runtime.NewBuilder(New(client, Prefix(prefix))).Limiter(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", prefix, got, want)
+		}
+		_ = client.Close()
 	}
 }
 

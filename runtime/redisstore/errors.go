@@ -88,9 +88,12 @@ func (s *Store) noCluster(err error) *runtime.SetupError {
 // setupError is an error of Redis that somebody has to mend.
 func (s *Store) setupError(err error) error {
 	setup := &runtime.SetupError{What: "Redis refused the call", Err: err, Do: "check the client's configuration"}
+	at, isMisplaced := errors.AsType[misplaced](err)
 	switch text := err.Error(); {
 	case s.ofNode(err):
 		return s.noCluster(err)
+	case isMisplaced:
+		setup.What, setup.Do = fmt.Sprintf("the key %s is not what the store keeps there", at.key), "delete it, or use another Prefix"
 	case errors.Is(err, redis.ErrClosed):
 		setup.What, setup.Do = "the Redis client is closed", "close it after the Limiter, once no calls are made any more"
 	case redis.IsAuthError(err):
@@ -101,13 +104,48 @@ func (s *Store) setupError(err error) error {
 		if s.keys.rooted {
 			setup.Do += " +cluster|slots"
 		}
+	case strings.Contains(text, "all sentinels specified"): // go-redis's words, ahead of what each has said
+		setup.What, setup.Do = "no Sentinel knows the master", "set MasterName, in a URL ?master_name=, as in their `sentinel monitor`, and the addresses to those of Sentinels"
 	case strings.Contains(text, "unknown command"):
-		setup.What, setup.Do = "this Redis lacks a command that the store needs", "use Redis 5 or newer, with scripts"
+		setup.What = "this Redis lacks a command that the store needs"
+		setup.Do = "use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME"
+	case strings.Contains(text, "cluster support disabled"):
+		setup.What, setup.Do = "the client is one of a cluster, which this Redis is not", "pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL"
+	case strings.Contains(text, "DB index is out of range"), strings.Contains(text, "SELECT is not allowed"):
+		setup.What, setup.Do = "Redis has no database of the client's number", "set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one"
 	case strings.HasPrefix(text, "CROSSSLOT"):
 		setup.What = "the keys of the call lie in different slots of the cluster"
 		setup.Do = "acquire what has different roots one by one, and use a Prefix without '{'"
 	}
 	return setup
+}
+
+// misplaced is what Redis says of a command on a key that holds something else than the command is for.
+type misplaced struct {
+	key string
+	error
+}
+
+// Unwrap returns what Redis says.
+func (m misplaced) Unwrap() error { return m.error }
+
+// onKey returns err, of a command on key.
+func onKey(key string, err error) error {
+	if err != nil && strings.Contains(err.Error(), wrongType) { // of a script not ahead of all, to Redis 6
+		return misplaced{key, err}
+	}
+	return err
+}
+
+// exec runs pipe, of commands on one key each.
+func exec(ctx context.Context, pipe redis.Pipeliner) error {
+	commands, err := pipe.Exec(ctx)
+	for _, c := range commands {
+		if args := c.Args(); c.Err() != nil && len(args) > 1 {
+			return onKey(fmt.Sprint(args[1]), c.Err())
+		}
+	}
+	return err
 }
 
 // told is what an error of a read, or of an operator's write, means to who asked for it.

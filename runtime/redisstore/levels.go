@@ -94,7 +94,7 @@ func (s *session) readLevels(r *request, now int64) error {
 		for _, l := range all {
 			l.command = pipe.HGetAll(ctx, s.keys.config(l.spec.Resource, l.at))
 		}
-		_, err := pipe.Exec(ctx)
+		err := exec(ctx, pipe)
 		for _, l := range all {
 			found = found || len(l.command.Val()) > 0
 		}

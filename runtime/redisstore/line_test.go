@@ -326,7 +326,7 @@ func TestSetup(t *testing.T) {
 		"MOVED 7 10.0.0.1:6379": "sluice: Redis is a cluster, and the client, a *redis.Client, is not one of a cluster: keys of a call would lie " +
 			"in different slots: MOVED 7 10.0.0.1:6379; pass redisstore.New what redis.NewClusterClient returns",
 		"ERR unknown command 'evalsha'": "sluice: this Redis lacks a command that the store needs: ERR unknown command 'evalsha'; " +
-			"use Redis 5 or newer, with scripts",
+			"use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME",
 	} {
 		store := New(redis.NewClient(&redis.Options{}))
 		o := store.classify(redisError(answer))

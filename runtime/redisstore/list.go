@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -120,7 +121,9 @@ func (s *Store) nodes(ctx context.Context) (all []redis.Cmdable, err error) {
 	}
 	switch client := s.client.(type) {
 	case *redis.ClusterClient:
-		err = client.ForEachMaster(ctx, add)
+		if err = client.ForEachMaster(ctx, add); err == nil && len(all) == 0 { // "nothing is stored" would not be true
+			err = errors.New("no master of the cluster has a slot")
+		}
 	case *redis.Ring:
 		err = client.ForEachShard(ctx, add)
 	default:

@@ -16,8 +16,9 @@ func (s *session) Member(ctx context.Context, entity string) (m runtime.Member, 
 func (s *session) readMember(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
 	var hash map[string]string
 	err = s.read(ctx, "member", "", func(ctx context.Context) (_ bool, err error) {
-		hash, err = s.client.HGetAll(ctx, s.keys.entity(entity)).Result()
-		return len(hash) > 0, err
+		key := s.keys.entity(entity)
+		hash, err = s.client.HGetAll(ctx, key).Result()
+		return len(hash) > 0, onKey(key, err)
 	})
 	if err != nil {
 		if down, unavailable := errors.AsType[*runtime.UnavailableError](err); unavailable {

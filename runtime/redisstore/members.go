@@ -47,7 +47,8 @@ func (e *Members) Put(ctx context.Context, m runtime.Member) error {
 		if m.Parent == "" {
 			return nil
 		}
-		return e.client.SAdd(ctx, e.keys.children(m.Parent), m.Entity).Err()
+		children := e.keys.children(m.Parent)
+		return onKey(children, e.client.SAdd(ctx, children, m.Entity).Err())
 	}
 	cascade := "0"
 	if m.Cascade {
@@ -77,7 +78,7 @@ func (e *Members) leave(ctx context.Context, entity, parent string) error {
 	}
 	children := e.keys.children(parent)
 	if err := e.client.SRem(ctx, children, entity).Err(); err != nil {
-		return e.told(ctx, err)
+		return e.told(ctx, onKey(children, err))
 	}
 	m, _, err := e.Get(ctx, entity)
 	if err != nil || m.Parent != parent {
@@ -88,9 +89,10 @@ func (e *Members) leave(ctx context.Context, entity, parent string) error {
 
 // Get implements runtime.MemberStore.
 func (e *Members) Get(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
-	hash, err := e.client.HGetAll(ctx, e.keys.entity(entity)).Result()
+	key := e.keys.entity(entity)
+	hash, err := e.client.HGetAll(ctx, key).Result()
 	if err != nil {
-		return runtime.Member{}, false, e.told(ctx, err)
+		return runtime.Member{}, false, e.told(ctx, onKey(key, err))
 	}
 	m, found = decodeMember(entity, hash)
 	return m, found, nil
@@ -123,7 +125,7 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 			for i, child := range chunk {
 				parents[i] = pipe.HMGet(ctx, e.keys.entity(child), parentField)
 			}
-			if _, err := pipe.Exec(ctx); err != nil {
+			if err := exec(ctx, pipe); err != nil {
 				yield("", e.told(ctx, err))
 				return
 			}

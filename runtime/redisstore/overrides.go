@@ -52,7 +52,7 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 		for i, level := range chunk {
 			replies[i] = pipe.HGetAll(ctx, o.keys.config(spec.Resource, level))
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		if err := exec(ctx, pipe); err != nil {
 			return nil, o.told(ctx, err)
 		}
 		for i, level := range chunk {
@@ -79,13 +79,15 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 		args = append(args, limitField(name), text)
 	}
 	defer o.changed(spec.Resource)
-	if err := o.client.SAdd(ctx, o.keys.configs(spec.Resource), s.At).Err(); err != nil {
-		return "", o.told(ctx, err)
+	all := o.keys.configs(spec.Resource)
+	if err := o.client.SAdd(ctx, all, s.At).Err(); err != nil {
+		return "", o.told(ctx, onKey(all, err))
 	}
-	revision, err := redis.NewScript(setScript).Run(ctx, o.client, []string{o.keys.config(spec.Resource, s.At)}, args...).Text()
+	key := o.keys.config(spec.Resource, s.At)
+	revision, err := redis.NewScript(setScript).Run(ctx, o.client, []string{key}, args...).Text()
 	switch {
 	case err != nil:
-		return "", o.told(ctx, err)
+		return "", o.told(ctx, onKey(key, err))
 	case revision == "":
 		return "", &runtime.ConflictError{Resource: spec.Resource, At: s.At}
 	}
@@ -119,7 +121,7 @@ func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runt
 func (s *Store) members(ctx context.Context, key string) ([]string, error) {
 	all, err := s.client.SMembers(ctx, key).Result()
 	if err != nil {
-		return nil, s.told(ctx, err)
+		return nil, s.told(ctx, onKey(key, err))
 	}
 	slices.Sort(all)
 	return all, nil

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,6 +34,11 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 		}
 		return found, err
 	})
+	if _, refused := errors.AsType[*runtime.SetupError](err); refused {
+		if wrong := s.noBucket(err, r.shares); wrong != nil {
+			return wrong
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,12 @@ const (
 )
 
 // Prefix sets what all the store's keys start with; the default is sluice:. Limiters of different prefixes share one Redis and no
-// bucket.
+// bucket. It may not be empty.
 func Prefix(prefix string) Option {
 	return func(o *options) error {
+		if prefix == "" { // as a variable that is not set
+			return fmt.Errorf(`redisstore.Prefix(""): want what keys start with, as in "billing:"`)
+		}
 		o.keys.prefix = prefix
 		return nil
 	}

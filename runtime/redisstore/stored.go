@@ -24,20 +24,29 @@ const wrongType = "WRONGTYPE"
 
 // explain says what is wrong where Redis has refused c: one of the keys, if it is no bucket, or else what the error says.
 func (f *flight) explain(c *call) error {
-	if text := c.err.Error(); strings.HasPrefix(text, wrongType) || strings.Contains(text, "script") {
-		for _, sh := range c.requests[0].shares {
-			for _, key := range sh.keys {
-				reply, err := f.client.HMGet(context.Background(), key.(string), tokensField, sinceField).Result()
-				if err != nil && !redis.HasErrorPrefix(err, wrongType) {
-					continue
-				}
-				if _, err := decodeBucket(reply, err); err != nil {
-					return malformed(key.(string), err)
-				}
+	if wrong := f.noBucket(c.err, c.requests[0].shares); wrong != nil {
+		return wrong
+	}
+	return f.setupError(c.err)
+}
+
+// noBucket returns which key of shares is no bucket, if that is why Redis has refused a script with err; else nil.
+func (s *session) noBucket(err error, shares []share) error {
+	if text := err.Error(); !strings.Contains(text, wrongType) && !strings.Contains(text, "script") {
+		return nil
+	}
+	for _, sh := range shares {
+		for _, key := range sh.keys {
+			reply, err := s.client.HMGet(context.Background(), key.(string), tokensField, sinceField).Result()
+			if err != nil && !redis.HasErrorPrefix(err, wrongType) {
+				continue
+			}
+			if _, err := decodeBucket(reply, err); err != nil {
+				return malformed(key.(string), err)
 			}
 		}
 	}
-	return f.setupError(c.err)
+	return nil
 }
 
 // malformed is the error for a key that holds something else than a bucket.

@@ -2,9 +2,14 @@ package redisstore
 
 import (
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	peer "github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -89,7 +94,82 @@ func TestMalformed(t *testing.T) {
 			if !isA[*runtime.SetupError](err) || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
+			if _, err := d.Peek(t.Context(), alice); !isA[*runtime.SetupError](err) || err.Error() != want {
+				t.Errorf("a peek: %v, want %s", err, want)
+			}
 		})
+	}
+}
+
+// TestMisplaced: a key of overrides or entities that holds something else is named, with the cure, by all that come upon it.
+func TestMisplaced(t *testing.T) {
+	s := newServer(t)
+	client := s.client(t)
+	def := gpt4()
+	d := s.desk(t, client, def)
+	at := keys{prefix: s.prefix}
+	overrides, members := d.session.Overrides(), d.session.Members()
+	stored := runtime.Stored{At: "user-alice", Limits: rpm(1)}
+	first := func(all iter.Seq2[string, error]) error {
+		for _, err := range all {
+			return err
+		}
+		return nil
+	}
+	listed := func(yield func(string, error) bool) {
+		for l, err := range overrides.List(t.Context(), def.spec) {
+			if !yield(l.At, err) {
+				return
+			}
+		}
+	}
+	acquire := func(entity who) error {
+		_, err := d.Acquire(t.Context(), entity, tokens2{1, 1})
+		return err
+	}
+	for key, all := range map[string]map[string]func() error{
+		at.config("gpt-4", "user-alice"): {
+			"acquire": func() error { return acquire(alice) },
+			"get":     func() error { _, err := overrides.Get(t.Context(), def.spec, "user-bob", "user-alice"); return err },
+			"set":     func() error { _, err := overrides.Set(t.Context(), def.spec, stored); return err },
+		},
+		at.configs("gpt-4"): {
+			"set":  func() error { _, err := overrides.Set(t.Context(), def.spec, stored); return err },
+			"list": func() error { return first(listed) },
+		},
+		at.entity("user-7"): {
+			"acquire": func() error { return acquire(who{"7", "?"}) },
+			"get":     func() error { _, _, err := members.Get(t.Context(), "user-7"); return err },
+			"put":     func() error { return members.Put(t.Context(), runtime.Member{Entity: "user-7"}) },
+			"delete":  func() error { return members.Delete(t.Context(), "user-7") },
+		},
+		at.children("project-7"): {
+			"put":  func() error { return members.Put(t.Context(), runtime.Member{Entity: "user-8", Parent: "project-7"}) },
+			"list": func() error { return first(members.Children(t.Context(), "project-7")) },
+		},
+	} {
+		if err := client.Set(t.Context(), key, "x", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		want := "sluice: the key " + key + " is not what the store keeps there: "
+		for name, do := range all {
+			err := do()
+			if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), wrongType) ||
+				!strings.HasSuffix(err.Error(), "; delete it, or use another Prefix") {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+		}
+		if err := client.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for name, do := range all {
+			if err := do(); isA[*runtime.SetupError](err) { // who is not stored may be missed
+				t.Errorf("%s, the control: %v", name, err)
+			}
+			if err := client.Del(t.Context(), key).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
@@ -142,6 +222,28 @@ func TestBuckets(t *testing.T) {
 	}
 	d.left(t, who{"b", ""}, tokens2{60, 6000})
 	d.left(t, who{"b*", ""}, tokens2{50, 5900})
+}
+
+// TestBucketsNowhere: a cluster whose masters have no slots is not one without buckets.
+func TestBucketsNowhere(t *testing.T) {
+	s := simulated(t)
+	s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, _ ...string) bool {
+		if cmd != "CLUSTER" {
+			return false
+		}
+		c.WriteLen(0)
+		return true
+	})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	pages, failed := 0, false
+	for _, err := range New(client, Prefix(s.prefix)).Buckets(t.Context(), "gpt-4", "") {
+		pages++
+		failed = isA[*runtime.UnavailableError](err) && strings.Contains(err.Error(), "no master of the cluster has a slot")
+	}
+	if pages != 1 || !failed {
+		t.Errorf("%d pages, failed: %t", pages, failed)
+	}
 }
 
 // slow is gpt4 with limits of which nothing comes back while a test runs.

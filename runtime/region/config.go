@@ -1,6 +1,7 @@
 package region
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -17,12 +18,13 @@ type Config struct {
 	Snapshots Snapshots
 	Specs     []*runtime.Spec // of resources whose limits are shared out: others are passed over
 
-	Evict  time.Duration // after so long a silence what a region held is shared out; 0 is 10 windows, less than 5 is refused
-	Unused time.Duration // after so long without a call a share goes back to the floor; 0 is 24 hours
-	Clock  runtime.Clock // nil is the system's
-	Logger *slog.Logger  // nil is slog's default
-	Told   func(*Report) // after each cycle; may be nil
-	Drift  int64         // percent by which a share may differ from what is configured; 0 is 15
+	Evict   time.Duration // after so long a silence what a region held is shared out; 0 is 10 windows, less than 5 is refused
+	Unused  time.Duration // after so long without a call a share goes back to the floor; 0 is 24 hours
+	Clock   runtime.Clock // nil is the system's
+	Logger  *slog.Logger  // nil is slog's default
+	Told    func(*Report) // after each cycle; may be nil
+	Drift   int64         // percent by which a share may differ from what is configured; 0 is 15
+	Writers int           // shares written at once; 0 is 16
 }
 
 // Report is what one cycle did, or would do.
@@ -113,6 +115,16 @@ func (c *Config) check() error {
 	}
 	if c.Evict < leastEvict*window {
 		return fail(fmt.Sprintf("Evict is %v, less than %d windows of %v: a region's shares may still be in force", c.Evict, leastEvict, window), "raise it")
+	}
+	if c.Unused < 0 || c.Drift < 0 || c.Writers < 0 {
+		return fail("Unused, Drift or Writers is below 0", "leave them out for the defaults")
+	}
+	c.Unused, c.Drift, c.Writers = cmp.Or(c.Unused, 24*time.Hour), cmp.Or(c.Drift, 15), cmp.Or(c.Writers, 16)
+	if c.Clock == nil {
+		c.Clock = runtime.SystemClock()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	return nil
 }

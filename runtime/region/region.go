@@ -24,7 +24,9 @@ type Table interface {
 	Share(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error)
 	// Heartbeat returns what is stored, read consistently.
 	Heartbeat(ctx context.Context) (runtime.Heartbeat, error)
-	// Beat stores h, unless one of a higher epoch, or that expires later, is stored: then it fails with a *runtime.ConflictError.
+	// Beat stores h, but for its Since, unless one of a higher epoch is stored, or one of the same that expires later: then it
+	// fails with a *runtime.ConflictError. Since stays as it is stored as long as that one's epoch is h's and it is alive; else it
+	// is now.
 	Beat(ctx context.Context, h runtime.Heartbeat) error
 }
 

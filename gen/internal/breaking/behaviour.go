@@ -75,6 +75,9 @@ func cascadeChanged(c *comparison) {
 		if o.Cascade == n.Cascade || !was || !is {
 			continue // no call had, or has, an ancestor to charge
 		}
+		if c.onRedisAlone() && o.Cascade != schema.CascadeNone && n.Cascade != schema.CascadeNone {
+			continue // all buckets of a call are one script anyway
+		}
 		does := "a bucket that refuses has the others charged and given back, and calls may briefly be refused for that"
 		switch {
 		case n.Cascade == schema.CascadeNone:
@@ -84,7 +87,8 @@ func cascadeChanged(c *comparison) {
 		case n.Cascade == "atomic":
 			does = "a chain is charged in one transaction, at two write units a bucket instead of one"
 		}
-		c.report(n.CascadePos, n.Name, "cascade of %s was %s and is %s: %s; write cascade: %s to keep it", n.Name, o.Cascade, n.Cascade, does, o.Cascade)
+		c.report(n.CascadePos, n.Name, "cascade of %s was %s and is %s: %s%s; write cascade: %s to keep it",
+			n.Name, o.Cascade, n.Cascade, does, c.retagged(n.Name), o.Cascade)
 	}
 }
 

@@ -29,8 +29,8 @@ func kindUncharged(c *comparison) {
 				numbers[i] = l.Name + " " + was.Limits[i].String()
 			}
 			c.report(n.Pos, schema.Place(n.Name, k.Name), "%s had a bucket for each %s (%s) and no longer has: these limits end, what is stored of them is "+
-				"read by nothing, and calls that pass %s do not compile; put %s back into entities of %s",
-				n.Name, k.Name, strings.Join(numbers, "; "), k.GoName, k.Name, n.Name)
+				"read by nothing, and calls that pass %s do not compile%s; put %s back into entities of %s",
+				n.Name, k.Name, strings.Join(numbers, "; "), k.GoName, c.retagged(n.Name), k.Name, n.Name)
 		}
 	}
 }
@@ -44,17 +44,17 @@ func parentChanged(c *comparison) {
 		field := c.old.Kinds[o.Parent].GoName
 		if is == "" {
 			c.report(n.ParentPos, n.Name, "kind %s had parent %s and has none: calls that pass %s no longer charge its %s, what sluice entity put has stored of "+
-				"them is read by nothing, and %sByID and field %s of %s are gone; put parent: %s back",
-				n.Name, was, n.GoName, was, n.GoName, field, n.GoName, was)
+				"them is read by nothing, and %sByID and field %s of %s are gone%s; put parent: %s back",
+				n.Name, was, n.GoName, was, n.GoName, field, n.GoName, c.retagged(""), was)
 			continue
 		}
 		gone := ""
 		if c.new.Kinds[n.Parent].GoName != field {
 			gone = fmt.Sprintf(", and field %s of %s is gone", field, n.GoName)
 		}
-		c.report(n.ParentPos, n.Name, "kind %s had parent %s and has %s: look-ups of stored parents, which are of kind %s, fail with a SetupError%s; "+
+		c.report(n.ParentPos, n.Name, "kind %s had parent %s and has %s: look-ups of stored parents, which are of kind %s, fail with a SetupError%s%s; "+
 			"pass parents in calls, or store them again as this is deployed (sluice entity put %s-<id> --parent %s-<id>)",
-			n.Name, was, is, was, gone, n.Name, is)
+			n.Name, was, is, was, gone, c.retagged(""), n.Name, is)
 	}
 }
 
@@ -74,9 +74,9 @@ func entityChain(c *comparison) {
 		}
 		is := c.new.Kinds[n.Parent]
 		c.report(n.ParentPos, n.Name, "kind %s had no parent and has %s: %s{ID: ..} without %s compiles as before, but its calls on %s fail with an "+
-			"InvalidError, and those of ParseEntity look for a parent that is not stored; pass %s, or store it (sluice entity put %s-<id> "+
+			"InvalidError, and those of ParseEntity look for a parent that is not stored%s; pass %s, or store it (sluice entity put %s-<id> "+
 			"--parent %s-<id>) and use %sByID",
-			n.Name, is.Name, n.GoName, is.GoName, strings.Join(by, ", "), is.GoName, n.Name, is.Name, n.GoName)
+			n.Name, is.Name, n.GoName, is.GoName, strings.Join(by, ", "), c.retagged(""), is.GoName, n.Name, is.Name, n.GoName)
 	}
 }
 
@@ -111,8 +111,8 @@ func ancestorCharged(c *comparison) {
 			}
 			if len(below) > 0 {
 				c.report(is.Pos, schema.Place(n.Name, above.Name), "%s had no bucket for kind %s and has one: calls that pass %s take from it too, at the price of "+
-					"its write, are denied when it is empty, and fail with an InvalidError where the %s has no ID; see that callers pass it, and "+
-					"that the numbers are enough for all below", n.Name, above.Name, strings.Join(below, " or "), above.GoName)
+					"its write, are denied when it is empty, and fail with an InvalidError where the %s has no ID%s; see that callers pass it, and "+
+					"that the numbers are enough for all below", n.Name, above.Name, strings.Join(below, " or "), above.GoName, c.retagged(n.Name))
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package breaking
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sluice-go/sluice/gen/internal/digest"
@@ -39,11 +40,16 @@ func (c *comparison) sameNumbers(o, n *schema.Resource, i, j int) bool {
 func limitRemoved(c *comparison) {
 	for o, n := range c.resources() {
 		c.gone(o, n, func(l, renamed *schema.Limit) {
-			if renamed == nil {
-				c.report(n.Pos, schema.Place(n.Name, l.Name), "limit %s of %s (%s) is gone: buckets hold its b_%s_* attributes, which generated "+
-					"expressions do not know, so that writes to a bucket build their own until one reshapes it; write %s into removed of %s",
-					l.Name, n.Name, l.Numbers, l.Name, l.Name, n.Name)
+			if renamed != nil {
+				return
 			}
+			does := fmt.Sprintf("buckets hold its b_%s_* attributes, which generated expressions do not know, so that writes to a bucket build "+
+				"their own until one reshapes it", l.Name)
+			if c.onRedisAlone() {
+				does = "nothing counts calls by it any more, its hashes expire, and its overrides stay, for a limit that gets its name"
+			}
+			c.report(n.Pos, schema.Place(n.Name, l.Name), "limit %s of %s (%s) is gone: %s; write %s into removed of %s",
+				l.Name, n.Name, l.Numbers, does, l.Name, n.Name)
 		})
 	}
 }

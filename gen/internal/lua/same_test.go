@@ -42,6 +42,7 @@ func scenes() *rapid.Generator[scene] {
 			b := bucket{key: fmt.Sprint(i), burst: burst.Draw(t, "burst"), refill: refill.Draw(t, "refill")}
 			b.refill = max(b.refill, b.burst/longest)
 			b.missing = rapid.IntRange(0, 3).Draw(t, "missing") == 0
+			b.half = b.missing && rapid.Bool().Draw(t, "half")
 			b.since = start + rapid.SampledFrom([]int64{0, 0, -1, -1000, -59_999, -600_000, -86_400_000, 5, 5000}).Draw(t, "since")
 			b.tokens = b.burst*rapid.SampledFrom([]float64{0, 0.5, 1, -1, 1.5, 1.0 / 3}).Draw(t, "share") +
 				rapid.SampledFrom([]float64{0, 0.1, -5e-10, -2e-9, -1, -3.7, -1e12}).Draw(t, "off")
@@ -68,14 +69,14 @@ func scenes() *rapid.Generator[scene] {
 // play runs a scene on a script and on that for any number of keys. It returns where they differ, "" if nowhere.
 func (s *server) play(t testing.TB, sc scene, script string) string {
 	t.Helper()
-	s.store("any:", sc.buckets)
-	s.store("own:", sc.buckets)
+	s.store(t, "any:", sc.buckets)
+	s.store(t, "own:", sc.buckets)
 	for i, now := range sc.at {
 		want, got := s.run(t, s.any, "any:", now, sc.buckets, sc.calls[i]...), s.run(t, script, "own:", now, sc.buckets, sc.calls[i]...)
 		if !slices.Equal(want, got) {
 			return fmt.Sprintf("reply %d is %d, want %d", i, got, want)
 		}
-		if want, got := s.left("any:", sc.buckets), s.left("own:", sc.buckets); want != got {
+		if want, got := s.left(t, "any:", sc.buckets), s.left(t, "own:", sc.buckets); want != got {
 			return fmt.Sprintf("reply %d leaves\n%swant\n%s", i, got, want)
 		}
 	}
@@ -110,6 +111,7 @@ func TestSpoilt(t *testing.T) {
 		{"longest life", `seconds > 1e11 and 2e11 or `, ""},
 		{"longest wait", `if ms > 1e14 then ms = 1e14 end`, ""},
 		{"life", `call\('EXPIRE'.*\)`, ""},
+		{"bucket that is missing", ` = (` + name + `), now\n`, " = $1, (bucket[2] or now) + 0\n"},
 		{"millitokens in debt", `= floor\((.*) \* 1000\)`, "= $1 * 1000"},
 		{"wait for what is stored", `ceil\(\(cost - 1e-9 - stored\)`, "ceil((cost - 1e-9)"},
 		{"wait since then", ` \+ since - now`, ""},
@@ -127,6 +129,28 @@ func TestSpoilt(t *testing.T) {
 		}
 		if !caught {
 			t.Errorf("%s: a script without is not told from any.lua", tc.what)
+		}
+	}
+}
+
+// TestHalf: a hash without lastRefill is no bucket, and refused before anything is written, or who waits would wait for good.
+func TestHalf(t *testing.T) {
+	s := newServer(t)
+	for what, script := range map[string]string{"any.lua": s.any, "script": scriptOf(2, "rpm")} {
+		args := []any{"10", "1", "10", "1", "1", "1", "1"}
+		if script == s.any {
+			args = append([]any{"2"}, args...)
+		}
+		whole, half := s.prefix+what+"whole", s.prefix+what+"half"
+		if err := s.client.HSet(t.Context(), half, "tokens", 5).Err(); err != nil {
+			t.Fatal(err)
+		}
+		err := s.client.Eval(t.Context(), script, []string{whole, half}, args...).Err()
+		if err == nil || !strings.Contains(err.Error(), "boolean") {
+			t.Errorf("%s: %v, want that lastRefill is no number", what, err)
+		}
+		if n := s.client.Exists(t.Context(), whole).Val(); n != 0 {
+			t.Errorf("%s: the other bucket is charged", what)
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package lua
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,23 +15,34 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/internal/redistest"
 )
 
-// server is a Redis whose clock the test sets.
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// server is a Redis whose clock the test sets: miniredis, or, in `make test-redis`, a redis-server, which has the Lua that users have.
 type server struct {
-	redis  *miniredis.Miniredis
+	memory *miniredis.Miniredis // nil on a redis-server
 	client *redis.Client
+	prefix string // of all keys
 	any    string // redisstore's script for any number of keys
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	t.Helper()
 	script, err := os.ReadFile("../../../runtime/redisstore/any.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{redis: miniredis.RunT(t), any: string(script)}
-	s.client = redis.NewClient(&redis.Options{Addr: s.redis.Addr()})
+	s := &server{prefix: "lua-" + rand.Text() + ":", any: string(script)}
+	var addr string
+	if redistest.OnServer(t) {
+		addr = redistest.Addr(t)
+	} else {
+		s.memory = miniredis.RunT(t)
+		addr = s.memory.Addr()
+	}
+	s.client = redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = s.client.Close() })
 	return s
 }
@@ -38,6 +51,7 @@ func newServer(t *testing.T) *server {
 type bucket struct {
 	key           string
 	missing       bool
+	half          bool // but for lastRefill
 	tokens        float64
 	since         int64
 	burst, refill float64 // refill in tokens per ms
@@ -52,24 +66,49 @@ type call struct {
 func number(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
 
 // store puts buckets as they are at a key of this prefix.
-func (s *server) store(prefix string, buckets []bucket) {
+func (s *server) store(t testing.TB, prefix string, buckets []bucket) {
+	t.Helper()
+	pipe := s.client.Pipeline()
 	for _, b := range buckets {
-		if s.redis.Del(prefix + b.key); !b.missing {
-			s.redis.HSet(prefix+b.key, "tokens", number(b.tokens), "lastRefill", strconv.FormatInt(b.since, 10))
+		key := s.prefix + prefix + b.key
+		pipe.Del(t.Context(), key)
+		if !b.missing {
+			pipe.HSet(t.Context(), key, "tokens", number(b.tokens))
+		}
+		if !b.missing || b.half {
+			pipe.HSet(t.Context(), key, "lastRefill", b.since)
 		}
 	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a redis-server does by a clock that no test can set.
+var (
+	telling  = regexp.MustCompile(`(redis\.)?call\('TIME'\)`)
+	expiring = regexp.MustCompile(`'EXPIRE', (KEYS\[\w+\]),`)
+)
+
+// at returns script as it runs at an instant. On a redis-server that stands in it, and how long a hash is to live stands in the hash.
+func (s *server) at(now int64, script string) string {
+	if s.memory != nil {
+		s.memory.SetTime(time.UnixMilli(now))
+		return script
+	}
+	script = telling.ReplaceAllString(script, fmt.Sprintf("{'%d', '%d'}", now/1000, now%1000*1000))
+	return expiring.ReplaceAllString(script, "'HSET', $1, 'expires',")
 }
 
 // run runs a script at an instant. It returns the reply.
 func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []bucket, calls ...call) []int64 {
 	t.Helper()
-	s.redis.SetTime(time.UnixMilli(now))
 	keys, args := make([]string, len(buckets)), []any(nil)
 	if script == s.any {
 		args = append(args, len(buckets))
 	}
 	for i, b := range buckets {
-		keys[i] = prefix + b.key
+		keys[i] = s.prefix + prefix + b.key
 		args = append(args, number(b.burst), number(b.refill))
 	}
 	for _, c := range calls {
@@ -82,7 +121,7 @@ func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []b
 			args = append(args, number(cost))
 		}
 	}
-	reply, err := s.client.Eval(t.Context(), script, keys, args...).Int64Slice()
+	reply, err := s.client.Eval(t.Context(), s.at(now, script), keys, args...).Int64Slice()
 	if err != nil {
 		t.Fatalf("%v of\n%s", err, script)
 	}
@@ -90,14 +129,20 @@ func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []b
 }
 
 // left is what there is at buckets' keys: hashes and how long they live.
-func (s *server) left(prefix string, buckets []bucket) string {
-	var b strings.Builder
+func (s *server) left(t testing.TB, prefix string, buckets []bucket) string {
+	t.Helper()
+	pipe := s.client.Pipeline()
 	for _, k := range buckets {
-		fields, _ := s.redis.HKeys(prefix + k.key)
-		for _, f := range fields {
-			fmt.Fprintf(&b, "%s %s=%s ", k.key, f, s.redis.HGet(prefix+k.key, f))
-		}
-		fmt.Fprintf(&b, "for %v\n", s.redis.TTL(prefix+k.key))
+		pipe.HGetAll(t.Context(), s.prefix+prefix+k.key)
+		pipe.TTL(t.Context(), s.prefix+prefix+k.key)
+	}
+	replies, err := pipe.Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i, k := range buckets {
+		fmt.Fprintln(&b, k.key, replies[2*i].(*redis.MapStringStringCmd).Val(), replies[2*i+1].(*redis.DurationCmd).Val())
 	}
 	return b.String()
 }

@@ -13,7 +13,7 @@ import (
 func (s *server) early(t testing.TB, rt *rapid.T, script string, burst, refill float64) string {
 	t.Helper()
 	buckets := []bucket{{key: "k", missing: true, burst: burst, refill: refill}}
-	s.store("", buckets)
+	s.store(t, "", buckets)
 	now := int64(1_700_000_000_000)
 	whole := func(most float64, what string) float64 {
 		return float64(rapid.Int64Range(1, int64(most*1000)).Draw(rt, what)) / 1000
@@ -95,7 +95,7 @@ func TestWaitSum(t *testing.T) {
 	s, whole := newServer(t), scriptOf(1, "rpm")
 	for script, served := range map[string]bool{whole: true, strings.ReplaceAll(whole, "do ms = ms + 1 end", "do break end"): false} {
 		b := []bucket{{key: "k", tokens: 66067270.049999997, since: now, burst: 1e9, refill: 1000 / 6e4}}
-		s.store("", b)
+		s.store(t, "", b)
 		try := call{fit: true, costs: []float64{cost}}
 		wait := s.run(t, script, "", now, b, try)[3]
 		if got := s.run(t, script, "", now+wait, b, try)[2] == 0; got != served {

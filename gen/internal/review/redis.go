@@ -28,23 +28,27 @@ const textBytes = 4
 // scriptMeanings explains the tables that follow.
 func scriptMeanings(m *markdown) {
 	m.print(`
+Keys have the default prefix, and N for an id. On a cluster each also has the last entity that the call charges as its hash tag,
+as in `+"`%s`"+`, so that those of a call lie on one node. If that becomes another kind, all these
+buckets start full there.
+
 Commands are those that one call makes Redis run inside its script, at most: each hash is read, and those whose balance changes
-are written and expire anew. Each call, settle and release is one `+"`EVALSHA`"+`, and one round trip. Bytes of memory are those of
-redis-server 7.0.15, measured by `+"`used_memory`"+`, for all hashes of a bucket under the default prefix, with ids of %d bytes. On a cluster each key also has
-the id of the chain's last entity, so that those of a call lie on one node.
-`, typicalID)
+are written and expire anew. Each call, settle and release is one `+"`EVALSHA`"+`, and one round trip; once a minute another reads the
+overrides of its buckets. Bytes of memory are those of redis-server 7.0.15, measured by `+"`used_memory`"+`, for all hashes of a
+bucket, with ids of %d bytes.
+`, "sluice:gpt-4:rpm:{project-N}#user-N", typicalID)
 }
 
 // redis prints what there is to say of one resource's hashes and scripts.
 func redis(m *markdown, r *model.Resource) {
 	m.heading(3, "Redis")
-	m.table("bucket of", "limit", "expires, if idle, after:")
+	m.table("bucket of", "limit", "key", "expires, if idle, after:")
 	for _, c := range r.Charged {
 		for i, l := range r.Limits {
-			m.row(c.Kind.Name, "`"+l.Name+"`", words.Digits(life(c.Numbers[i]), ",")+" s")
+			m.row(c.Kind.Name, "`"+l.Name+"`", "`"+key(r, l, c)+"N`", words.Digits(life(c.Numbers[i]), ",")+" s")
 		}
 	}
-	m.table("calls for", "keys:", "commands, if admitted:", "if denied:", "its own bucket's bytes:")
+	m.table("calls for", "hash tag", "keys:", "commands, if admitted:", "if denied:", "its own bucket's bytes:")
 	for _, c := range r.Charged {
 		chain := chainOf(r, c)
 		kinds := make([]string, len(chain))
@@ -53,7 +57,10 @@ func redis(m *markdown, r *model.Resource) {
 		}
 		keys := len(chain) * len(r.Limits)
 		number := func(n int) string { return words.Digits(int64(n), ",") }
-		m.row(words.List(kinds, "and"), number(keys), number(1+3*keys), number(1+keys), number(memory(r, c)))
+		m.row(words.List(kinds, "and"), "`{"+chain[len(chain)-1].Kind.Prefix+"N}`", number(keys), number(1+3*keys), number(1+keys), number(memory(r, c)))
+	}
+	if cascades(r) && r.Cascade != cascadeAtomic {
+		m.print("\n- `cascade: compensated` is no other than `atomic` here: one script charges all buckets of a chain, or none.\n")
 	}
 	for _, s := range lua.Scripts(r) {
 		buckets := "one bucket"
@@ -79,10 +86,14 @@ func life(n schema.Numbers) int64 {
 func memory(r *model.Resource, c *model.Charged) int {
 	bytes := 0
 	for _, l := range r.Limits {
-		key := "sluice:" + r.Name + ":" + l.Name + ":" + c.Kind.Prefix
-		bytes += keyBytes + allocated(len(key)+typicalID+textBytes)
+		bytes += keyBytes + allocated(len(key(r, l, c))+typicalID+textBytes)
 	}
 	return bytes
+}
+
+// key is what the key of a limit's hash starts with; the id follows.
+func key(r *model.Resource, l *model.Limit, c *model.Charged) string {
+	return "sluice:" + r.Name + ":" + l.Name + ":" + c.Kind.Prefix
 }
 
 // allocated is what jemalloc takes for so many bytes: multiples of 16 up to 128, then four steps to each power of two.

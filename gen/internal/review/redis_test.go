@@ -56,6 +56,28 @@ func TestScriptsShown(t *testing.T) {
 	}
 }
 
+// TestScriptsCompensate: on Redis compensated is atomic, and the document says so where it is asked for.
+func TestScriptsCompensate(t *testing.T) {
+	for cascade, want := range map[string]bool{"cascade: atomic": false, "cascade: compensated": true, "cascade: none": false} {
+		read, problems := schema.Read("limits.yaml", []byte(`version: 1
+revision: 1
+go: {package: limits}
+stores: [redis]
+entities: {user: {parent: org}, org: {}}
+resources:
+  api:
+    limits: {rpm: {capacity: 100, every: 1m}}
+    entities: {user: {}, org: {}}
+    `+cascade+"\n"))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		if got := strings.Contains(string(Document(model.Of(read, "limits.yaml"))), "`cascade: compensated` is no other than `atomic`"); got != want {
+			t.Errorf("%s: it says so: %v, want %v", cascade, got, want)
+		}
+	}
+}
+
 // TestLife holds how long hashes live against EXPIRE's argument in scripts, by hand.
 func TestLife(t *testing.T) {
 	for _, tc := range []struct {

@@ -18,7 +18,8 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rph
 local rph_burst, rph_rate = ARGV[1] + 0, ARGV[2] + 0
-local rph_stored, rph_since = (bucket[1] or rph_burst) + 0, (bucket[2] or now) + 0
+local rph_stored, rph_since = rph_burst, now
+if bucket[1] then rph_stored, rph_since = bucket[1] + 0, bucket[2] + 0 end
 local rph_tokens = rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate
 if rph_tokens > rph_burst then rph_tokens = rph_burst end
 local rph_before = rph_tokens
@@ -81,14 +82,16 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rph of bucket 1
 local rph_burst1, rph_rate1 = ARGV[1] + 0, ARGV[2] + 0
-local rph_stored1, rph_since1 = (bucket[1] or rph_burst1) + 0, (bucket[2] or now) + 0
+local rph_stored1, rph_since1 = rph_burst1, now
+if bucket[1] then rph_stored1, rph_since1 = bucket[1] + 0, bucket[2] + 0 end
 local rph_tokens1 = rph_stored1 + (now > rph_since1 and now - rph_since1 or 0) * rph_rate1
 if rph_tokens1 > rph_burst1 then rph_tokens1 = rph_burst1 end
 local rph_before1 = rph_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- rph of bucket 2
 local rph_burst2, rph_rate2 = ARGV[3] + 0, ARGV[4] + 0
-local rph_stored2, rph_since2 = (bucket[1] or rph_burst2) + 0, (bucket[2] or now) + 0
+local rph_stored2, rph_since2 = rph_burst2, now
+if bucket[1] then rph_stored2, rph_since2 = bucket[1] + 0, bucket[2] + 0 end
 local rph_tokens2 = rph_stored2 + (now > rph_since2 and now - rph_since2 or 0) * rph_rate2
 if rph_tokens2 > rph_burst2 then rph_tokens2 = rph_burst2 end
 local rph_before2 = rph_tokens2

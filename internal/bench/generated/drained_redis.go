@@ -18,7 +18,8 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rph
 local rph_burst, rph_rate = ARGV[1] + 0, ARGV[2] + 0
-local rph_stored, rph_since = (bucket[1] or rph_burst) + 0, (bucket[2] or now) + 0
+local rph_stored, rph_since = rph_burst, now
+if bucket[1] then rph_stored, rph_since = bucket[1] + 0, bucket[2] + 0 end
 local rph_tokens = rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate
 if rph_tokens > rph_burst then rph_tokens = rph_burst end
 local rph_before = rph_tokens

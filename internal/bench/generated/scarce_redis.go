@@ -18,7 +18,8 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rps
 local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
-local rps_stored, rps_since = (bucket[1] or rps_burst) + 0, (bucket[2] or now) + 0
+local rps_stored, rps_since = rps_burst, now
+if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
 if rps_tokens > rps_burst then rps_tokens = rps_burst end
 local rps_before = rps_tokens

@@ -18,7 +18,8 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rps
 local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
-local rps_stored, rps_since = (bucket[1] or rps_burst) + 0, (bucket[2] or now) + 0
+local rps_stored, rps_since = rps_burst, now
+if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
 if rps_tokens > rps_burst then rps_tokens = rps_burst end
 local rps_before = rps_tokens
@@ -81,14 +82,16 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rps of bucket 1
 local rps_burst1, rps_rate1 = ARGV[1] + 0, ARGV[2] + 0
-local rps_stored1, rps_since1 = (bucket[1] or rps_burst1) + 0, (bucket[2] or now) + 0
+local rps_stored1, rps_since1 = rps_burst1, now
+if bucket[1] then rps_stored1, rps_since1 = bucket[1] + 0, bucket[2] + 0 end
 local rps_tokens1 = rps_stored1 + (now > rps_since1 and now - rps_since1 or 0) * rps_rate1
 if rps_tokens1 > rps_burst1 then rps_tokens1 = rps_burst1 end
 local rps_before1 = rps_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- rps of bucket 2
 local rps_burst2, rps_rate2 = ARGV[3] + 0, ARGV[4] + 0
-local rps_stored2, rps_since2 = (bucket[1] or rps_burst2) + 0, (bucket[2] or now) + 0
+local rps_stored2, rps_since2 = rps_burst2, now
+if bucket[1] then rps_stored2, rps_since2 = bucket[1] + 0, bucket[2] + 0 end
 local rps_tokens2 = rps_stored2 + (now > rps_since2 and now - rps_since2 or 0) * rps_rate2
 if rps_tokens2 > rps_burst2 then rps_tokens2 = rps_burst2 end
 local rps_before2 = rps_tokens2

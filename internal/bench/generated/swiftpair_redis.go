@@ -18,14 +18,16 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rps
 local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
-local rps_stored, rps_since = (bucket[1] or rps_burst) + 0, (bucket[2] or now) + 0
+local rps_stored, rps_since = rps_burst, now
+if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
 if rps_tokens > rps_burst then rps_tokens = rps_burst end
 local rps_before = rps_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tps
 local tps_burst, tps_rate = ARGV[3] + 0, ARGV[4] + 0
-local tps_stored, tps_since = (bucket[1] or tps_burst) + 0, (bucket[2] or now) + 0
+local tps_stored, tps_since = tps_burst, now
+if bucket[1] then tps_stored, tps_since = bucket[1] + 0, bucket[2] + 0 end
 local tps_tokens = tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate
 if tps_tokens > tps_burst then tps_tokens = tps_burst end
 local tps_before = tps_tokens

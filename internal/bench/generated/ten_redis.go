@@ -18,70 +18,80 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rps
 local rps_burst, rps_rate = ARGV[1] + 0, ARGV[2] + 0
-local rps_stored, rps_since = (bucket[1] or rps_burst) + 0, (bucket[2] or now) + 0
+local rps_stored, rps_since = rps_burst, now
+if bucket[1] then rps_stored, rps_since = bucket[1] + 0, bucket[2] + 0 end
 local rps_tokens = rps_stored + (now > rps_since and now - rps_since or 0) * rps_rate
 if rps_tokens > rps_burst then rps_tokens = rps_burst end
 local rps_before = rps_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- rpm
 local rpm_burst, rpm_rate = ARGV[3] + 0, ARGV[4] + 0
-local rpm_stored, rpm_since = (bucket[1] or rpm_burst) + 0, (bucket[2] or now) + 0
+local rpm_stored, rpm_since = rpm_burst, now
+if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
 local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
 if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
 local rpm_before = rpm_tokens
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- rph
 local rph_burst, rph_rate = ARGV[5] + 0, ARGV[6] + 0
-local rph_stored, rph_since = (bucket[1] or rph_burst) + 0, (bucket[2] or now) + 0
+local rph_stored, rph_since = rph_burst, now
+if bucket[1] then rph_stored, rph_since = bucket[1] + 0, bucket[2] + 0 end
 local rph_tokens = rph_stored + (now > rph_since and now - rph_since or 0) * rph_rate
 if rph_tokens > rph_burst then rph_tokens = rph_burst end
 local rph_before = rph_tokens
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- rpd
 local rpd_burst, rpd_rate = ARGV[7] + 0, ARGV[8] + 0
-local rpd_stored, rpd_since = (bucket[1] or rpd_burst) + 0, (bucket[2] or now) + 0
+local rpd_stored, rpd_since = rpd_burst, now
+if bucket[1] then rpd_stored, rpd_since = bucket[1] + 0, bucket[2] + 0 end
 local rpd_tokens = rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate
 if rpd_tokens > rpd_burst then rpd_tokens = rpd_burst end
 local rpd_before = rpd_tokens
 
 bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill') -- tps
 local tps_burst, tps_rate = ARGV[9] + 0, ARGV[10] + 0
-local tps_stored, tps_since = (bucket[1] or tps_burst) + 0, (bucket[2] or now) + 0
+local tps_stored, tps_since = tps_burst, now
+if bucket[1] then tps_stored, tps_since = bucket[1] + 0, bucket[2] + 0 end
 local tps_tokens = tps_stored + (now > tps_since and now - tps_since or 0) * tps_rate
 if tps_tokens > tps_burst then tps_tokens = tps_burst end
 local tps_before = tps_tokens
 
 bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill') -- tpm
 local tpm_burst, tpm_rate = ARGV[11] + 0, ARGV[12] + 0
-local tpm_stored, tpm_since = (bucket[1] or tpm_burst) + 0, (bucket[2] or now) + 0
+local tpm_stored, tpm_since = tpm_burst, now
+if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
 local tpm_tokens = tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate
 if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
 local tpm_before = tpm_tokens
 
 bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill') -- tph
 local tph_burst, tph_rate = ARGV[13] + 0, ARGV[14] + 0
-local tph_stored, tph_since = (bucket[1] or tph_burst) + 0, (bucket[2] or now) + 0
+local tph_stored, tph_since = tph_burst, now
+if bucket[1] then tph_stored, tph_since = bucket[1] + 0, bucket[2] + 0 end
 local tph_tokens = tph_stored + (now > tph_since and now - tph_since or 0) * tph_rate
 if tph_tokens > tph_burst then tph_tokens = tph_burst end
 local tph_before = tph_tokens
 
 bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill') -- tpd
 local tpd_burst, tpd_rate = ARGV[15] + 0, ARGV[16] + 0
-local tpd_stored, tpd_since = (bucket[1] or tpd_burst) + 0, (bucket[2] or now) + 0
+local tpd_stored, tpd_since = tpd_burst, now
+if bucket[1] then tpd_stored, tpd_since = bucket[1] + 0, bucket[2] + 0 end
 local tpd_tokens = tpd_stored + (now > tpd_since and now - tpd_since or 0) * tpd_rate
 if tpd_tokens > tpd_burst then tpd_tokens = tpd_burst end
 local tpd_before = tpd_tokens
 
 bucket = call('HMGET', KEYS[9], 'tokens', 'lastRefill') -- ipm
 local ipm_burst, ipm_rate = ARGV[17] + 0, ARGV[18] + 0
-local ipm_stored, ipm_since = (bucket[1] or ipm_burst) + 0, (bucket[2] or now) + 0
+local ipm_stored, ipm_since = ipm_burst, now
+if bucket[1] then ipm_stored, ipm_since = bucket[1] + 0, bucket[2] + 0 end
 local ipm_tokens = ipm_stored + (now > ipm_since and now - ipm_since or 0) * ipm_rate
 if ipm_tokens > ipm_burst then ipm_tokens = ipm_burst end
 local ipm_before = ipm_tokens
 
 bucket = call('HMGET', KEYS[10], 'tokens', 'lastRefill') -- ipd
 local ipd_burst, ipd_rate = ARGV[19] + 0, ARGV[20] + 0
-local ipd_stored, ipd_since = (bucket[1] or ipd_burst) + 0, (bucket[2] or now) + 0
+local ipd_stored, ipd_since = ipd_burst, now
+if bucket[1] then ipd_stored, ipd_since = bucket[1] + 0, bucket[2] + 0 end
 local ipd_tokens = ipd_stored + (now > ipd_since and now - ipd_since or 0) * ipd_rate
 if ipd_tokens > ipd_burst then ipd_tokens = ipd_burst end
 local ipd_before = ipd_tokens

@@ -18,14 +18,16 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rpm
 local rpm_burst, rpm_rate = ARGV[1] + 0, ARGV[2] + 0
-local rpm_stored, rpm_since = (bucket[1] or rpm_burst) + 0, (bucket[2] or now) + 0
+local rpm_stored, rpm_since = rpm_burst, now
+if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
 local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
 if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
 local rpm_before = rpm_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tpm
 local tpm_burst, tpm_rate = ARGV[3] + 0, ARGV[4] + 0
-local tpm_stored, tpm_since = (bucket[1] or tpm_burst) + 0, (bucket[2] or now) + 0
+local tpm_stored, tpm_since = tpm_burst, now
+if bucket[1] then tpm_stored, tpm_since = bucket[1] + 0, bucket[2] + 0 end
 local tpm_tokens = tpm_stored + (now > tpm_since and now - tpm_since or 0) * tpm_rate
 if tpm_tokens > tpm_burst then tpm_tokens = tpm_burst end
 local tpm_before = tpm_tokens

@@ -18,7 +18,8 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rpm
 local rpm_burst, rpm_rate = ARGV[1] + 0, ARGV[2] + 0
-local rpm_stored, rpm_since = (bucket[1] or rpm_burst) + 0, (bucket[2] or now) + 0
+local rpm_stored, rpm_since = rpm_burst, now
+if bucket[1] then rpm_stored, rpm_since = bucket[1] + 0, bucket[2] + 0 end
 local rpm_tokens = rpm_stored + (now > rpm_since and now - rpm_since or 0) * rpm_rate
 if rpm_tokens > rpm_burst then rpm_tokens = rpm_burst end
 local rpm_before = rpm_tokens

@@ -19,7 +19,9 @@ local bucket
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody
 local requests_per_minute_of_everybody_burst, requests_per_minute_of_everybody_rate = ARGV[1] + 0, ARGV[2] + 0
 local requests_per_minute_of_everybody_stored, requests_per_minute_of_everybody_since =
-  (bucket[1] or requests_per_minute_of_everybody_burst) + 0, (bucket[2] or now) + 0
+  requests_per_minute_of_everybody_burst, now
+if bucket[1] then
+  requests_per_minute_of_everybody_stored, requests_per_minute_of_everybody_since = bucket[1] + 0, bucket[2] + 0 end
 local requests_per_minute_of_everybody_tokens = requests_per_minute_of_everybody_stored
   + (now > requests_per_minute_of_everybody_since and now - requests_per_minute_of_everybody_since or 0)
   * requests_per_minute_of_everybody_rate
@@ -30,7 +32,9 @@ local requests_per_minute_of_everybody_before = requests_per_minute_of_everybody
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model
 local tokens_per_minute_of_every_model_burst, tokens_per_minute_of_every_model_rate = ARGV[3] + 0, ARGV[4] + 0
 local tokens_per_minute_of_every_model_stored, tokens_per_minute_of_every_model_since =
-  (bucket[1] or tokens_per_minute_of_every_model_burst) + 0, (bucket[2] or now) + 0
+  tokens_per_minute_of_every_model_burst, now
+if bucket[1] then
+  tokens_per_minute_of_every_model_stored, tokens_per_minute_of_every_model_since = bucket[1] + 0, bucket[2] + 0 end
 local tokens_per_minute_of_every_model_tokens = tokens_per_minute_of_every_model_stored
   + (now > tokens_per_minute_of_every_model_since and now - tokens_per_minute_of_every_model_since or 0)
   * tokens_per_minute_of_every_model_rate
@@ -130,7 +134,9 @@ local bucket
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 1
 local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 =
-  (bucket[1] or requests_per_minute_of_everybody_burst1) + 0, (bucket[2] or now) + 0
+  requests_per_minute_of_everybody_burst1, now
+if bucket[1] then
+  requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 = bucket[1] + 0, bucket[2] + 0 end
 local requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
   * requests_per_minute_of_everybody_rate1
@@ -141,7 +147,9 @@ local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybod
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 1
 local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[3] + 0, ARGV[4] + 0
 local tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 =
-  (bucket[1] or tokens_per_minute_of_every_model_burst1) + 0, (bucket[2] or now) + 0
+  tokens_per_minute_of_every_model_burst1, now
+if bucket[1] then
+  tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 = bucket[1] + 0, bucket[2] + 0 end
 local tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
   * tokens_per_minute_of_every_model_rate1
@@ -152,7 +160,9 @@ local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_mode
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 2
 local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[5] + 0, ARGV[6] + 0
 local requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 =
-  (bucket[1] or requests_per_minute_of_everybody_burst2) + 0, (bucket[2] or now) + 0
+  requests_per_minute_of_everybody_burst2, now
+if bucket[1] then
+  requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 = bucket[1] + 0, bucket[2] + 0 end
 local requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
   * requests_per_minute_of_everybody_rate2
@@ -163,7 +173,9 @@ local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybod
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 2
 local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[7] + 0, ARGV[8] + 0
 local tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 =
-  (bucket[1] or tokens_per_minute_of_every_model_burst2) + 0, (bucket[2] or now) + 0
+  tokens_per_minute_of_every_model_burst2, now
+if bucket[1] then
+  tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 = bucket[1] + 0, bucket[2] + 0 end
 local tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
   * tokens_per_minute_of_every_model_rate2
@@ -311,7 +323,9 @@ local bucket
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 1
 local requests_per_minute_of_everybody_burst1, requests_per_minute_of_everybody_rate1 = ARGV[1] + 0, ARGV[2] + 0
 local requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 =
-  (bucket[1] or requests_per_minute_of_everybody_burst1) + 0, (bucket[2] or now) + 0
+  requests_per_minute_of_everybody_burst1, now
+if bucket[1] then
+  requests_per_minute_of_everybody_stored1, requests_per_minute_of_everybody_since1 = bucket[1] + 0, bucket[2] + 0 end
 local requests_per_minute_of_everybody_tokens1 = requests_per_minute_of_everybody_stored1
   + (now > requests_per_minute_of_everybody_since1 and now - requests_per_minute_of_everybody_since1 or 0)
   * requests_per_minute_of_everybody_rate1
@@ -322,7 +336,9 @@ local requests_per_minute_of_everybody_before1 = requests_per_minute_of_everybod
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 1
 local tokens_per_minute_of_every_model_burst1, tokens_per_minute_of_every_model_rate1 = ARGV[3] + 0, ARGV[4] + 0
 local tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 =
-  (bucket[1] or tokens_per_minute_of_every_model_burst1) + 0, (bucket[2] or now) + 0
+  tokens_per_minute_of_every_model_burst1, now
+if bucket[1] then
+  tokens_per_minute_of_every_model_stored1, tokens_per_minute_of_every_model_since1 = bucket[1] + 0, bucket[2] + 0 end
 local tokens_per_minute_of_every_model_tokens1 = tokens_per_minute_of_every_model_stored1
   + (now > tokens_per_minute_of_every_model_since1 and now - tokens_per_minute_of_every_model_since1 or 0)
   * tokens_per_minute_of_every_model_rate1
@@ -333,7 +349,9 @@ local tokens_per_minute_of_every_model_before1 = tokens_per_minute_of_every_mode
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 2
 local requests_per_minute_of_everybody_burst2, requests_per_minute_of_everybody_rate2 = ARGV[5] + 0, ARGV[6] + 0
 local requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 =
-  (bucket[1] or requests_per_minute_of_everybody_burst2) + 0, (bucket[2] or now) + 0
+  requests_per_minute_of_everybody_burst2, now
+if bucket[1] then
+  requests_per_minute_of_everybody_stored2, requests_per_minute_of_everybody_since2 = bucket[1] + 0, bucket[2] + 0 end
 local requests_per_minute_of_everybody_tokens2 = requests_per_minute_of_everybody_stored2
   + (now > requests_per_minute_of_everybody_since2 and now - requests_per_minute_of_everybody_since2 or 0)
   * requests_per_minute_of_everybody_rate2
@@ -344,7 +362,9 @@ local requests_per_minute_of_everybody_before2 = requests_per_minute_of_everybod
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 2
 local tokens_per_minute_of_every_model_burst2, tokens_per_minute_of_every_model_rate2 = ARGV[7] + 0, ARGV[8] + 0
 local tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 =
-  (bucket[1] or tokens_per_minute_of_every_model_burst2) + 0, (bucket[2] or now) + 0
+  tokens_per_minute_of_every_model_burst2, now
+if bucket[1] then
+  tokens_per_minute_of_every_model_stored2, tokens_per_minute_of_every_model_since2 = bucket[1] + 0, bucket[2] + 0 end
 local tokens_per_minute_of_every_model_tokens2 = tokens_per_minute_of_every_model_stored2
   + (now > tokens_per_minute_of_every_model_since2 and now - tokens_per_minute_of_every_model_since2 or 0)
   * tokens_per_minute_of_every_model_rate2
@@ -355,7 +375,9 @@ local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_mode
 bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill') -- requests_per_minute_of_everybody of bucket 3
 local requests_per_minute_of_everybody_burst3, requests_per_minute_of_everybody_rate3 = ARGV[9] + 0, ARGV[10] + 0
 local requests_per_minute_of_everybody_stored3, requests_per_minute_of_everybody_since3 =
-  (bucket[1] or requests_per_minute_of_everybody_burst3) + 0, (bucket[2] or now) + 0
+  requests_per_minute_of_everybody_burst3, now
+if bucket[1] then
+  requests_per_minute_of_everybody_stored3, requests_per_minute_of_everybody_since3 = bucket[1] + 0, bucket[2] + 0 end
 local requests_per_minute_of_everybody_tokens3 = requests_per_minute_of_everybody_stored3
   + (now > requests_per_minute_of_everybody_since3 and now - requests_per_minute_of_everybody_since3 or 0)
   * requests_per_minute_of_everybody_rate3
@@ -366,7 +388,9 @@ local requests_per_minute_of_everybody_before3 = requests_per_minute_of_everybod
 bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill') -- tokens_per_minute_of_every_model of bucket 3
 local tokens_per_minute_of_every_model_burst3, tokens_per_minute_of_every_model_rate3 = ARGV[11] + 0, ARGV[12] + 0
 local tokens_per_minute_of_every_model_stored3, tokens_per_minute_of_every_model_since3 =
-  (bucket[1] or tokens_per_minute_of_every_model_burst3) + 0, (bucket[2] or now) + 0
+  tokens_per_minute_of_every_model_burst3, now
+if bucket[1] then
+  tokens_per_minute_of_every_model_stored3, tokens_per_minute_of_every_model_since3 = bucket[1] + 0, bucket[2] + 0 end
 local tokens_per_minute_of_every_model_tokens3 = tokens_per_minute_of_every_model_stored3
   + (now > tokens_per_minute_of_every_model_since3 and now - tokens_per_minute_of_every_model_since3 or 0)
   * tokens_per_minute_of_every_model_rate3

@@ -18,28 +18,32 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- end
 local end_burst, end_rate = ARGV[1] + 0, ARGV[2] + 0
-local end_stored, end_since = (bucket[1] or end_burst) + 0, (bucket[2] or now) + 0
+local end_stored, end_since = end_burst, now
+if bucket[1] then end_stored, end_since = bucket[1] + 0, bucket[2] + 0 end
 local end_tokens = end_stored + (now > end_since and now - end_since or 0) * end_rate
 if end_tokens > end_burst then end_tokens = end_burst end
 local end_before = end_tokens
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- end_burst
 local end_burst_burst, end_burst_rate = ARGV[3] + 0, ARGV[4] + 0
-local end_burst_stored, end_burst_since = (bucket[1] or end_burst_burst) + 0, (bucket[2] or now) + 0
+local end_burst_stored, end_burst_since = end_burst_burst, now
+if bucket[1] then end_burst_stored, end_burst_since = bucket[1] + 0, bucket[2] + 0 end
 local end_burst_tokens = end_burst_stored + (now > end_burst_since and now - end_burst_since or 0) * end_burst_rate
 if end_burst_tokens > end_burst_burst then end_burst_tokens = end_burst_burst end
 local end_burst_before = end_burst_tokens
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- now
 local now_burst, now_rate = ARGV[5] + 0, ARGV[6] + 0
-local now_stored, now_since = (bucket[1] or now_burst) + 0, (bucket[2] or now) + 0
+local now_stored, now_since = now_burst, now
+if bucket[1] then now_stored, now_since = bucket[1] + 0, bucket[2] + 0 end
 local now_tokens = now_stored + (now > now_since and now - now_since or 0) * now_rate
 if now_tokens > now_burst then now_tokens = now_burst end
 local now_before = now_tokens
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- a_
 local a__burst, a__rate = ARGV[7] + 0, ARGV[8] + 0
-local a__stored, a__since = (bucket[1] or a__burst) + 0, (bucket[2] or now) + 0
+local a__stored, a__since = a__burst, now
+if bucket[1] then a__stored, a__since = bucket[1] + 0, bucket[2] + 0 end
 local a__tokens = a__stored + (now > a__since and now - a__since or 0) * a__rate
 if a__tokens > a__burst then a__tokens = a__burst end
 local a__before = a__tokens
@@ -149,14 +153,16 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- end of bucket 1
 local end_burst1, end_rate1 = ARGV[1] + 0, ARGV[2] + 0
-local end_stored1, end_since1 = (bucket[1] or end_burst1) + 0, (bucket[2] or now) + 0
+local end_stored1, end_since1 = end_burst1, now
+if bucket[1] then end_stored1, end_since1 = bucket[1] + 0, bucket[2] + 0 end
 local end_tokens1 = end_stored1 + (now > end_since1 and now - end_since1 or 0) * end_rate1
 if end_tokens1 > end_burst1 then end_tokens1 = end_burst1 end
 local end_before1 = end_tokens1
 
 bucket = call('HMGET', KEYS[2], 'tokens', 'lastRefill') -- end_burst of bucket 1
 local end_burst_burst1, end_burst_rate1 = ARGV[3] + 0, ARGV[4] + 0
-local end_burst_stored1, end_burst_since1 = (bucket[1] or end_burst_burst1) + 0, (bucket[2] or now) + 0
+local end_burst_stored1, end_burst_since1 = end_burst_burst1, now
+if bucket[1] then end_burst_stored1, end_burst_since1 = bucket[1] + 0, bucket[2] + 0 end
 local end_burst_tokens1 = end_burst_stored1
   + (now > end_burst_since1 and now - end_burst_since1 or 0)
   * end_burst_rate1
@@ -165,28 +171,32 @@ local end_burst_before1 = end_burst_tokens1
 
 bucket = call('HMGET', KEYS[3], 'tokens', 'lastRefill') -- now of bucket 1
 local now_burst1, now_rate1 = ARGV[5] + 0, ARGV[6] + 0
-local now_stored1, now_since1 = (bucket[1] or now_burst1) + 0, (bucket[2] or now) + 0
+local now_stored1, now_since1 = now_burst1, now
+if bucket[1] then now_stored1, now_since1 = bucket[1] + 0, bucket[2] + 0 end
 local now_tokens1 = now_stored1 + (now > now_since1 and now - now_since1 or 0) * now_rate1
 if now_tokens1 > now_burst1 then now_tokens1 = now_burst1 end
 local now_before1 = now_tokens1
 
 bucket = call('HMGET', KEYS[4], 'tokens', 'lastRefill') -- a_ of bucket 1
 local a__burst1, a__rate1 = ARGV[7] + 0, ARGV[8] + 0
-local a__stored1, a__since1 = (bucket[1] or a__burst1) + 0, (bucket[2] or now) + 0
+local a__stored1, a__since1 = a__burst1, now
+if bucket[1] then a__stored1, a__since1 = bucket[1] + 0, bucket[2] + 0 end
 local a__tokens1 = a__stored1 + (now > a__since1 and now - a__since1 or 0) * a__rate1
 if a__tokens1 > a__burst1 then a__tokens1 = a__burst1 end
 local a__before1 = a__tokens1
 
 bucket = call('HMGET', KEYS[5], 'tokens', 'lastRefill') -- end of bucket 2
 local end_burst2, end_rate2 = ARGV[9] + 0, ARGV[10] + 0
-local end_stored2, end_since2 = (bucket[1] or end_burst2) + 0, (bucket[2] or now) + 0
+local end_stored2, end_since2 = end_burst2, now
+if bucket[1] then end_stored2, end_since2 = bucket[1] + 0, bucket[2] + 0 end
 local end_tokens2 = end_stored2 + (now > end_since2 and now - end_since2 or 0) * end_rate2
 if end_tokens2 > end_burst2 then end_tokens2 = end_burst2 end
 local end_before2 = end_tokens2
 
 bucket = call('HMGET', KEYS[6], 'tokens', 'lastRefill') -- end_burst of bucket 2
 local end_burst_burst2, end_burst_rate2 = ARGV[11] + 0, ARGV[12] + 0
-local end_burst_stored2, end_burst_since2 = (bucket[1] or end_burst_burst2) + 0, (bucket[2] or now) + 0
+local end_burst_stored2, end_burst_since2 = end_burst_burst2, now
+if bucket[1] then end_burst_stored2, end_burst_since2 = bucket[1] + 0, bucket[2] + 0 end
 local end_burst_tokens2 = end_burst_stored2
   + (now > end_burst_since2 and now - end_burst_since2 or 0)
   * end_burst_rate2
@@ -195,14 +205,16 @@ local end_burst_before2 = end_burst_tokens2
 
 bucket = call('HMGET', KEYS[7], 'tokens', 'lastRefill') -- now of bucket 2
 local now_burst2, now_rate2 = ARGV[13] + 0, ARGV[14] + 0
-local now_stored2, now_since2 = (bucket[1] or now_burst2) + 0, (bucket[2] or now) + 0
+local now_stored2, now_since2 = now_burst2, now
+if bucket[1] then now_stored2, now_since2 = bucket[1] + 0, bucket[2] + 0 end
 local now_tokens2 = now_stored2 + (now > now_since2 and now - now_since2 or 0) * now_rate2
 if now_tokens2 > now_burst2 then now_tokens2 = now_burst2 end
 local now_before2 = now_tokens2
 
 bucket = call('HMGET', KEYS[8], 'tokens', 'lastRefill') -- a_ of bucket 2
 local a__burst2, a__rate2 = ARGV[15] + 0, ARGV[16] + 0
-local a__stored2, a__since2 = (bucket[1] or a__burst2) + 0, (bucket[2] or now) + 0
+local a__stored2, a__since2 = a__burst2, now
+if bucket[1] then a__stored2, a__since2 = bucket[1] + 0, bucket[2] + 0 end
 local a__tokens2 = a__stored2 + (now > a__since2 and now - a__since2 or 0) * a__rate2
 if a__tokens2 > a__burst2 then a__tokens2 = a__burst2 end
 local a__before2 = a__tokens2

@@ -18,7 +18,8 @@ local bucket
 
 bucket = call('HMGET', KEYS[1], 'tokens', 'lastRefill') -- rpd
 local rpd_burst, rpd_rate = ARGV[1] + 0, ARGV[2] + 0
-local rpd_stored, rpd_since = (bucket[1] or rpd_burst) + 0, (bucket[2] or now) + 0
+local rpd_stored, rpd_since = rpd_burst, now
+if bucket[1] then rpd_stored, rpd_since = bucket[1] + 0, bucket[2] + 0 end
 local rpd_tokens = rpd_stored + (now > rpd_since and now - rpd_since or 0) * rpd_rate
 if rpd_tokens > rpd_burst then rpd_tokens = rpd_burst end
 local rpd_before = rpd_tokens

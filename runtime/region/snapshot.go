@@ -1,0 +1,159 @@
+package region
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Version is that of Snapshot. A reader refuses any other.
+const Version = 1
+
+// Snapshot is what a region publishes as {region}/snapshot.json: what it knows of the others, and its books. Times are in ms, rates
+// in millitokens per second, tc to ra in millitokens as in the table, shares in whole tokens.
+type Snapshot struct {
+	Version     int              `json:"version"`
+	Region      string           `json:"region"`
+	Epoch       int64            `json:"epoch"`    // what it held in an earlier one counts no longer
+	Sequence    int64            `json:"sequence"` // of the object: rises by 1
+	GeneratedAt int64            `json:"generated_at"`
+	Window      int64            `json:"window"`
+	Peers       map[string]Known `json:"peers"`
+	Entries     []Entry          `json:"entries"` // by resource and entity
+}
+
+// Known is what a region knows of another.
+type Known struct {
+	Epoch       int64 `json:"epoch"`
+	Gone        bool  `json:"gone,omitempty"`      // that epoch has ended, for it was silent for too long
+	Sequence    int64 `json:"sequence"`            // of the last object seen
+	GeneratedAt int64 `json:"generated_at"`        // of that
+	AgreedAt    int64 `json:"agreed_at,omitempty"` // when all who are live were first seen to know that it is gone
+}
+
+// Entry is what a region knows of one entity's bucket of a resource.
+type Entry struct {
+	Entity   string    `json:"entity"`
+	Resource string    `json:"resource"`
+	Born     int64     `json:"born"`              // when the bucket was first seen, after it may have been deleted
+	Used     int64     `json:"used"`              // when it was last seen to have been charged
+	Expires  int64     `json:"expires"`           // its ttl, in seconds
+	Gen      int64     `json:"gen"`               // of the books: shares move between those of the same alone, and none in 0
+	Closing  bool      `json:"closing,omitempty"` // they are being closed, for nobody uses them
+	Wrote    int64     `json:"wrote"`             // when its share was last written
+	Raising  bool      `json:"raising,omitempty"` // shares are about to be raised: they may have been or not
+	Limits   []Holding `json:"limits"`
+}
+
+// Holding is what a region holds of one limit.
+type Holding struct {
+	Limit string `json:"limit"`
+
+	TC int64 `json:"tc"`
+	TK int64 `json:"tk"` // what is left at generated_at
+	CP int64 `json:"cp"`
+	BX int64 `json:"bx"`
+	RA int64 `json:"ra"`
+	RP int64 `json:"rp"`
+
+	Rate    int64            `json:"rate"`            // consumed since the object before
+	Whole   int64            `json:"whole"`           // of all regions, as this one's configuration says
+	Held    int64            `json:"held"`            // what this region may use
+	Share   int64            `json:"share"`           // what its processes use of that, at the most
+	Written int64            `json:"written"`         // what was last written of it: below Share as long as a process may not have seen that
+	Given   map[string]int64 `json:"given,omitempty"` // to other regions, since both are in their epoch and the entry is in its gen
+	Taken   map[string]int64 `json:"taken,omitempty"` // of what they have given, already in Held
+}
+
+// encode writes s.
+func (s *Snapshot) encode() ([]byte, error) { return json.Marshal(s) }
+
+// Decode reads the snapshot of a region at an instant. It fails with what is wrong with it; a window that differs, 0 for any, is
+// wrong too. One that was generated in the future beyond slack is not believed.
+func Decode(object []byte, region string, window time.Duration, now time.Time, slack time.Duration) (*Snapshot, error) {
+	var version struct{ Version int }
+	if err := json.Unmarshal(object, &version); err != nil {
+		return nil, fmt.Errorf("the snapshot of %s is not JSON: %w", region, err)
+	}
+	if version.Version != Version {
+		return nil, fmt.Errorf("the snapshot of %s has version %d, this binary reads %d: run the same sluice in all regions", region, version.Version, Version)
+	}
+	s := new(Snapshot)
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.DisallowUnknownFields()
+	if err := d.Decode(s); err != nil {
+		return nil, fmt.Errorf("the snapshot of %s: %w", region, err)
+	}
+	if wrong := s.wrong(region, window, now, slack); wrong != "" {
+		return nil, fmt.Errorf("the snapshot of %s %s", region, wrong)
+	}
+	return s, nil
+}
+
+// wrong says what is wrong with s, or "".
+func (s *Snapshot) wrong(region string, window time.Duration, now time.Time, slack time.Duration) string {
+	switch {
+	case s.Region != region:
+		return fmt.Sprintf("is that of %q: two regions write to one place, or an object was copied", s.Region)
+	case s.Epoch < 1 || s.Sequence < 1:
+		return fmt.Sprintf("has epoch %d and sequence %d: want 1 or above", s.Epoch, s.Sequence)
+	case window > 0 && s.Window != window.Milliseconds():
+		return fmt.Sprintf("has windows of %v, this region of %v: deploy the same limits.yaml", time.Duration(s.Window)*time.Millisecond, window)
+	case s.GeneratedAt > now.Add(slack).UnixMilli():
+		return fmt.Sprintf("was generated at %s, in the future: set that host's clock, or this one's, by NTP", time.UnixMilli(s.GeneratedAt).UTC().Format(time.RFC3339))
+	}
+	seen := make(map[key]bool, len(s.Entries))
+	for i := range s.Entries {
+		e := &s.Entries[i]
+		if seen[e.key()] {
+			return fmt.Sprintf("has %s of %s twice", e.Resource, e.Entity)
+		}
+		seen[e.key()] = true
+		if wrong := e.wrong(); wrong != "" {
+			return fmt.Sprintf("has for %s of %s %s", e.Resource, e.Entity, wrong)
+		}
+	}
+	return ""
+}
+
+func (e *Entry) wrong() string {
+	for i := range e.Limits {
+		h := &e.Limits[i]
+		for j := range i {
+			if e.Limits[j].Limit == h.Limit {
+				return "limit " + h.Limit + " twice"
+			}
+		}
+		if h.Whole < 0 || h.Whole > most || h.Held < 0 || h.Held > most || h.Share < 0 || h.Share > most || h.Written < 0 || h.Written > most || h.Rate < 0 {
+			return fmt.Sprintf("whole %d, held %d, share %d, written %d, rate %d of limit %s: want none below 0, nor shares above %d", h.Whole, h.Held, h.Share, h.Written, h.Rate, h.Limit, int64(most))
+		}
+		for _, moved := range []map[string]int64{h.Given, h.Taken} {
+			for peer, n := range moved {
+				if n < 0 || n > math.MaxInt64/4 {
+					return fmt.Sprintf("%d moved with %s of limit %s: want 0 or above", n, peer, h.Limit)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// most is the highest limit that a schema may have, in tokens.
+const most = 1_000_000_000_000
+
+// key names an entry.
+type key struct{ resource, entity string }
+
+func (e *Entry) key() key { return key{e.Resource, e.Entity} }
+
+// holding returns the holding of a limit, nil if e has none.
+func (e *Entry) holding(limit string) *Holding {
+	for i := range e.Limits {
+		if e.Limits[i].Limit == limit {
+			return &e.Limits[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package region
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Sync keeps one region's shares in order. All that it may not lose is in its snapshot and in its table: after a crash, another one
+// of the same Config goes on. A region has one at a time; where there are two, each finds that the other's snapshot is not its own,
+// and starts again from the floor. It is not safe for concurrent use.
+type Sync struct {
+	Config
+
+	regions *runtime.Regions
+	epoch   int64 // 0 until it is known
+	known   map[string]Known
+	books   *books
+	entries map[string]map[key]*Entry   // as last published, by region
+	limits  map[string][][]bucket.Limit // what all regions have, by resource and kind
+	listed  time.Time                   // when the buckets were last read
+	now     time.Time                   // when this cycle began
+	quiet   time.Time                   // until then nothing is published: shares of an earlier epoch may still be in force
+
+	sequence int64           // of the last snapshot that was put, or may have been
+	attempts map[int64]int64 // when those were generated, by sequence, since the last that certainly was
+	put      time.Time       // when that was generated
+}
+
+// New returns a Sync. It does no I/O. It fails with a *runtime.SetupError.
+func New(c Config) (*Sync, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return newSync(c), nil
+}
+
+func newSync(c Config) *Sync {
+	s := &Sync{Config: c, regions: c.Specs[0].Regions}
+	s.clear(0)
+	return s
+}
+
+// clear has s know nothing but its epoch.
+func (s *Sync) clear(epoch int64) {
+	*s = Sync{
+		Config: s.Config, regions: s.regions, epoch: epoch, known: map[string]Known{}, books: newBooks(),
+		entries: map[string]map[key]*Entry{}, limits: map[string][][]bucket.Limit{}, attempts: map[int64]int64{},
+	}
+	for _, name := range s.regions.Names {
+		if name != s.Region {
+			s.known[name] = Known{}
+		}
+	}
+}
+
+// Run has a cycle each window until ctx ends, and returns its error. Cycles that fail are logged, and told in their reports.
+func (s *Sync) Run(ctx context.Context) error {
+	next := s.Clock.Now()
+	for {
+		if _, err := s.Cycle(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.LogAttrs(ctx, slog.LevelError, "sluice: regional sync failed, and is tried again in a window", slog.String("region", s.Region), slog.Any("error", err))
+		}
+		now := s.Clock.Now()
+		for next = next.Add(s.regions.Window); !next.After(now); next = next.Add(s.regions.Window) {
+		}
+		select {
+		case <-s.Clock.After(next.Sub(now)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Plan returns what a cycle would write by now, and writes nothing. It knows what a Sync does that has just been started.
+func (s *Sync) Plan(ctx context.Context) (*Report, error) {
+	plan := newSync(s.Config)
+	start := plan.Clock.Now()
+	r := &Report{Region: s.Region, At: start}
+	next, err := plan.recall(ctx, start)
+	if err != nil {
+		return r, err
+	}
+	if next != 0 {
+		plan.clear(next)
+	}
+	peers := plan.meet(ctx, start)
+	r.Peers = plan.told(peers, start)
+	for _, it := range plan.plan(ctx, peers, start, r) {
+		r.Writes = append(r.Writes, it.Write)
+	}
+	r.Shares = plan.books.shares()
+	return r, nil
+}
+
+// Cycle reads the other regions' snapshots, lowers what this region is to give, publishes, renews the heartbeat, and raises what
+// it was given, in this order. An error is why nothing was published; what else failed is in the report, and is tried again by the
+// next cycle.
+func (s *Sync) Cycle(ctx context.Context) (*Report, error) {
+	start := s.Clock.Now()
+	r := &Report{Region: s.Region, At: start}
+	err := s.cycle(ctx, start, r)
+	if s.Told != nil {
+		s.Told(r)
+	}
+	return r, err
+}
+
+func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
+	next, err := s.recall(ctx, start)
+	if err != nil {
+		return err
+	}
+	if next != 0 {
+		return s.begin(ctx, next)
+	}
+	peers := s.meet(ctx, start)
+	r.Peers = s.told(peers, start)
+	if epoch := s.ended(peers); epoch != 0 {
+		s.Logger.Warn("sluice: the other regions have shared out what this one held: it starts again from the floor", "region", s.Region)
+		return s.begin(ctx, max(epoch, s.epoch)+1)
+	}
+	if start.Before(s.quiet) {
+		return nil
+	}
+	items := s.plan(ctx, peers, start, r)
+	s.write(ctx, items, false, start, r)
+	before := s.put
+	if err := s.publish(ctx, start, r); err != nil {
+		return err
+	}
+	// Others may have taken this region for silent, if it was, and shared out what it holds: then one of them says so. Who was not
+	// silent cannot have been.
+	if known(peers) || !before.IsZero() && s.Clock.Now().Sub(before) <= fresh*s.regions.Window {
+		beat := runtime.Heartbeat{Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
+		if err := s.Table.Beat(ctx, beat); err != nil {
+			r.Failed = append(r.Failed, fmt.Errorf("heartbeat: %w", err))
+		} else {
+			r.Beating = true
+			s.write(ctx, items, true, start, r)
+		}
+	}
+	for _, it := range items {
+		r.Writes = append(r.Writes, it.Write)
+	}
+	return nil
+}
+
+// known reports that all peers were read: none of them knows what this region does not.
+func known(peers []*peer) bool {
+	for _, p := range peers {
+		if !p.read {
+			return false
+		}
+	}
+	return true
+}

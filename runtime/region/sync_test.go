@@ -1,0 +1,170 @@
+package region
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// TestSharesFollowDemand begins at the floor, and ends where three quarters of the demand are.
+func TestSharesFollowDemand(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	w.run(2)
+	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
+	w.run(8)
+	w.want(725, 275)
+	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3
+	w.run(8)
+	w.want(275, 725)
+	writes := w.regions[0].writes + w.regions[1].writes
+	w.run(20)
+	if more := w.regions[0].writes + w.regions[1].writes - writes; more != 0 {
+		t.Errorf("%d writes while nothing changed", more)
+	}
+}
+
+// TestStartedAgain loses what a sync has in memory before each cycle.
+func TestStartedAgain(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b", "c")
+	for _, s := range w.regions {
+		s.rates[user] = int64(len(s.name))
+	}
+	w.regions[1].rates[user] = 8
+	for range 20 {
+		w.run(1)
+		for _, s := range w.regions {
+			s.restart()
+		}
+	}
+	w.want(135, 730, 135)
+}
+
+// TestSilentRegion keeps its share until it is gone, and then no more than the floor; when it returns it begins there.
+func TestSilentRegion(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b", "c")
+	for _, s := range w.regions {
+		s.rates[user] = 5
+	}
+	w.run(10)
+	w.want(334, 333, 333)
+	w.run(4, "a", "b")
+	w.want(334, 333, 50) // its heartbeat is stale, and what it holds reserved
+	w.run(14, "a", "b")
+	w.want(475, 475, 50)
+	w.run(12)
+	w.want(334, 333, 333)
+}
+
+// TestFirstRegionGone has the region silent that presides.
+func TestFirstRegionGone(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b", "c")
+	for _, s := range w.regions {
+		s.rates[user] = 5
+	}
+	w.run(10)
+	w.run(24, "b", "c")
+	w.want(50, 475, 475)
+	w.run(12)
+	w.want(334, 333, 333)
+}
+
+// TestOperator has what an operator sets win, and comes back when it is deleted.
+func TestOperator(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
+	w.run(8)
+	a, limit := w.regions[0], bucket.Per(5000, 60_000_000_000)
+	a.levels[user], a.ours[user] = runtime.Stored{At: user, Limits: []*bucket.Limit{&limit}, Revision: "77"}, false
+	w.run(30)
+	w.want(5000, 275)
+	a.levels[user], a.ours[user] = runtime.Stored{At: user, Revision: "78"}, true
+	w.run(10)
+	w.want(725, 275)
+}
+
+// TestLimitChanged is lowered and raised in all regions at once.
+func TestLimitChanged(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
+	w.run(8)
+	w.spec.Kinds[0].Limits[0] = bucket.Per(400, 60_000_000_000)
+	for _, s := range w.regions {
+		for range 2 {
+			if _, err := s.sync.Cycle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.run(8)
+	w.want(290, 110)
+	w.spec.Kinds[0].Limits[0] = bucket.Per(2000, 60_000_000_000)
+	w.run(8)
+	w.want(1450, 550)
+}
+
+// TestUnusedIsClosed returns what nobody uses to the floor, with tombstones, and forgets it.
+func TestUnusedIsClosed(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b", "c")
+	for _, s := range w.regions {
+		s.sync.Unused = 20 * window
+		s.rates[user] = 4
+	}
+	w.run(8)
+	w.want(334, 333, 333)
+	for _, s := range w.regions {
+		clear(s.rates)
+		clear(s.used)
+	}
+	w.run(40)
+	w.want(50, 50, 50)
+	for _, s := range w.regions {
+		if s.levels[user].Overrides() || s.levels[user].Revision == "" {
+			t.Errorf("%s has %+v stored, want a tombstone", s.name, s.levels[user])
+		}
+		if n := len(s.sync.books.of); n != 0 {
+			t.Errorf("%s has %d books", s.name, n)
+		}
+	}
+	w.regions[2].rates[user] = 4
+	w.run(8)
+	w.want(50, 50, 900)
+}
+
+// TestFewerTokensThanRegions gives one to those who want most.
+func TestFewerTokensThanRegions(t *testing.T) {
+	w := newWorld(t, 2, "a", "b", "c")
+	w.regions[1].rates[user], w.regions[2].rates[user] = 1, 5
+	w.run(10)
+	w.want(0, 1, 1)
+}
+
+// TestStoreDown raises nothing while a region does not reach the store, and its shares end with the heartbeat.
+func TestStoreDown(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
+	w.run(8)
+	w.down["b"] = true
+	w.run(5)
+	w.want(725, 50)
+	w.down["b"] = false
+	w.run(2)
+	w.want(725, 275)
+}
+
+// TestTableDown reports it, and has nothing half done.
+func TestTableDown(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
+	w.run(8)
+	w.regions[0].broken = errors.New("no table")
+	w.run(3)
+	if len(w.regions[0].report.Failed) == 0 {
+		t.Error("nothing was reported")
+	}
+	w.regions[0].broken = nil
+	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3
+	w.run(8)
+	w.want(275, 725)
+}

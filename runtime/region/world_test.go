@@ -1,0 +1,222 @@
+package region
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// world is regions on one clock, which stands still while one of them has its cycle.
+type world struct {
+	t       *testing.T
+	now     time.Time
+	spec    *runtime.Spec
+	objects map[string][]byte
+	down    map[string]bool // regions that the store does not answer
+	regions []*site
+}
+
+// site is one region.
+type site struct {
+	*world
+
+	name   string
+	sync   *Sync
+	levels map[string]runtime.Stored
+	ours   map[string]bool // levels that sync may write
+	beat   runtime.Heartbeat
+	rates  map[string]int64 // tokens a second, by entity
+	used   map[string]int64
+	report *Report
+	broken error // what the table says
+	writes int
+}
+
+// window is that of all tests, and user who calls in them.
+const (
+	window = 10 * time.Second
+	user   = "user-1"
+)
+
+// newWorld has regions that share out whole tokens a minute.
+func newWorld(t *testing.T, whole int64, names ...string) *world {
+	t.Helper()
+	w := &world{t: t, now: time.UnixMilli(1_700_000_000_000), objects: map[string][]byte{}, down: map[string]bool{}}
+	w.spec = &runtime.Spec{
+		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm"},
+		Kinds:   []runtime.Kind{{Name: "user", Prefix: "user-", Parent: runtime.NoParent, Limits: []bucket.Limit{bucket.Per(whole, time.Minute)}, PerCall: []int64{1}}},
+		Regions: &runtime.Regions{Names: names, Floor: 5, Window: window},
+	}
+	for _, name := range names {
+		s := &site{world: w, name: name, levels: map[string]runtime.Stored{}, ours: map[string]bool{}, rates: map[string]int64{}, used: map[string]int64{}}
+		w.regions = append(w.regions, s)
+		s.restart()
+	}
+	return w
+}
+
+// restart has s's sync forget what it has in memory.
+func (s *site) restart() {
+	sync, err := New(Config{
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*runtime.Spec{s.spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.sync = sync
+}
+
+// run has so many windows pass, with a cycle of each region in each.
+func (w *world) run(windows int, regions ...string) {
+	w.t.Helper()
+	for range windows {
+		w.now = w.now.Add(window)
+		for _, s := range w.regions {
+			if len(regions) > 0 && !slices.Contains(regions, s.name) {
+				continue
+			}
+			for entity, rate := range s.rates {
+				s.used[entity] += rate * int64(window/time.Second)
+			}
+			s.report, _ = s.sync.Cycle(w.t.Context())
+			w.check()
+		}
+	}
+}
+
+// inForce returns what a region's processes use of an entity's limit.
+func (s *site) inForce(entity string) int64 {
+	whole := s.spec.Kinds[0].Limits[0]
+	if level := s.levels[entity]; level.Overrides() && (!s.ours[entity] || level.Epoch == s.beat.Epoch && s.beat.Alive(s.now.UnixMilli())) {
+		return level.Limits[0].Capacity / bucket.Milli
+	}
+	return s.spec.Regions.Keeps(whole).Capacity / bucket.Milli
+}
+
+// check fails if more is in force than there is.
+func (w *world) check() {
+	w.t.Helper()
+	whole := w.spec.Kinds[0].Limits[0].Capacity / bucket.Milli
+	for _, at := range w.regions {
+		for entity := range at.levels {
+			sum, all := int64(0), []string(nil)
+			for _, s := range w.regions {
+				if s.levels[entity].Overrides() && !s.ours[entity] {
+					return // an operator's
+				}
+				sum += s.inForce(entity)
+				all = append(all, fmt.Sprint(s.name, " ", s.inForce(entity)))
+			}
+			if sum > whole {
+				w.t.Fatalf("%d of %d are in force for %s: %v", sum, whole, entity, all)
+			}
+		}
+	}
+}
+
+// want fails unless the regions' shares of user are these.
+func (w *world) want(shares ...int64) {
+	w.t.Helper()
+	got := make([]int64, len(w.regions))
+	for i, s := range w.regions {
+		got[i] = s.inForce(user)
+	}
+	if !slices.Equal(got, shares) {
+		w.t.Errorf("%d are in force, want %d", got, shares)
+	}
+}
+
+// Now implements runtime.Clock.
+func (w *world) Now() time.Time { return w.now }
+
+// After implements runtime.Clock.
+func (w *world) After(time.Duration) <-chan time.Time { panic("a cycle waits for nothing") }
+
+// objects is a region's way to the snapshots.
+type objects struct{ *site }
+
+// Get implements Snapshots.
+func (s objects) Get(_ context.Context, name string) ([]byte, error) {
+	if s.down[s.name] {
+		return nil, fmt.Errorf("no answer")
+	}
+	if object, ok := s.world.objects[name]; ok {
+		return object, nil
+	}
+	return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+}
+
+// Put implements Snapshots.
+func (s objects) Put(_ context.Context, name string, object []byte) error {
+	if s.down[s.name] {
+		return fmt.Errorf("no answer")
+	}
+	s.world.objects[name] = object
+	return nil
+}
+
+// Each implements Table.
+func (s *site) Each(_ context.Context, _ string, f func(string, *bucket.Image)) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	for entity, used := range s.used {
+		limit := s.spec.Kinds[0].Limits[0].Share(s.inForce(entity))
+		if level := s.levels[entity]; level.Overrides() {
+			limit = *level.Limits[0]
+		}
+		f(entity, &bucket.Image{Refilled: s.now.UnixMilli(), TTL: s.now.Unix() + 1000, Extra: []bucket.Named{{
+			Name: "rpm", Balance: bucket.Balance{Limit: limit, Tokens: limit.Burst, Consumed: used * bucket.Milli},
+		}}})
+	}
+	return nil
+}
+
+// Get implements Table.
+func (s *site) Get(_ context.Context, _ *runtime.Spec, at ...string) ([]runtime.Stored, error) {
+	all := make([]runtime.Stored, len(at))
+	for i, level := range at {
+		all[i] = s.levels[level]
+	}
+	return all, s.broken
+}
+
+// Share implements Table.
+func (s *site) Share(_ context.Context, spec *runtime.Spec, share runtime.Stored) (runtime.Revision, error) {
+	s.writes++
+	if s.broken != nil {
+		return "", s.broken
+	}
+	old := s.levels[share.At]
+	if old.Overrides() && !s.ours[share.At] {
+		return "", &runtime.ConflictError{Resource: spec.Resource, At: share.At}
+	}
+	rev, _ := strconv.Atoi(cmp.Or(string(old.Revision), "0"))
+	share.Revision = runtime.Revision(strconv.Itoa(rev + 1))
+	s.levels[share.At], s.ours[share.At] = share, true
+	return share.Revision, nil
+}
+
+// Heartbeat implements Table.
+func (s *site) Heartbeat(context.Context) (runtime.Heartbeat, error) { return s.beat, s.broken }
+
+// Beat implements Table.
+func (s *site) Beat(_ context.Context, h runtime.Heartbeat) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	if h.Since = s.beat.Since; h.Epoch != s.beat.Epoch || !s.beat.Alive(s.now.UnixMilli()) {
+		h.Since = s.now.UnixMilli()
+	}
+	s.beat = h
+	return nil
+}
