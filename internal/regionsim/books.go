@@ -3,7 +3,6 @@ package regionsim
 import (
 	"encoding/json"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
@@ -49,7 +48,7 @@ func (j *judge) held(s *series, limit int) (sum int64) {
 			sum += max(0, given)
 		}
 	}
-	return min(sum, j.world.Resources[s.resource].Limits[limit].Whole.Capacity/bucket.Milli)
+	return sum
 }
 
 // holding is what a region has published of a limit, and of which gen that is: nil where that is nothing.

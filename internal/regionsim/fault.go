@@ -79,7 +79,7 @@ func (w *world) arm(f Fault) {
 		w.after(f.At+f.For, func() { w.operate(h, s, nil) })
 	case Whole:
 		for i, h := range w.from(f.Region) {
-			w.after(f.At+f.For*time.Duration(i)/time.Duration(len(w.regions)), func() { w.change(h, s.resource, f.Percent) })
+			w.after(f.At+f.For*time.Duration(i)/time.Duration(len(w.regions)), func() { w.change(h, s.resource, f) })
 		}
 	}
 }
@@ -91,11 +91,15 @@ func (w *world) operate(h *home, s *series, limits []*bucket.Limit) {
 	w.judge.shared(h, s)
 }
 
-// change has an operator of h change a resource's limits for all regions together.
-func (w *world) change(h *home, resource, percent int) {
-	w.trace(h, "all regions together have %d%% of %s", percent, w.Resources[resource].Name)
-	for i, l := range w.scaled(resource, percent) {
-		if percent == 100 {
+// change has an operator of h change a resource's limits for all regions together, unless that was decided before what they are.
+func (w *world) change(h *home, resource int, f Fault) {
+	if f.At < h.table.decided[resource] {
+		return
+	}
+	h.table.decided[resource] = f.At
+	w.trace(h, "all regions together have %d%% of %s", f.Percent, w.Resources[resource].Name)
+	for i, l := range w.scaled(resource, f.Percent) {
+		if f.Percent == 100 {
 			l = nil
 		}
 		h.table.override(resource, i, l)

@@ -68,7 +68,7 @@ func (w *world) step(h *home, f *flow, step time.Duration) {
 		n := &f.sampled[i]
 		n.asked, n.unmet, n.spare = n.asked+asked, n.unmet+asked-used, n.spare+has-used-left
 		f.tokens[i], f.taken[i] = left, f.taken[i]+used
-		if used > 0 && w.rng.IntN(50) == 0 { // settled lower than was charged: what was consumed may fall
+		if used > 0 && f.at < w.Calm && w.rng.IntN(50) == 0 { // settled lower than was charged: what was consumed may fall
 			back := min(f.taken[i], 3*used*w.rng.Float64())
 			f.taken[i], f.tokens[i] = f.taken[i]-back, min(left+back, float64(l.Burst))
 		}

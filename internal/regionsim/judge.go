@@ -82,7 +82,7 @@ func (j *judge) check(h *home, s *series) {
 		if floor := j.world.keeps(bucket.Limit{Capacity: least * bucket.Milli, Burst: bucket.Milli, Refill: 1, Period: 1}); share.Capacity < floor*bucket.Milli {
 			j.wrong(h, s, fmt.Sprintf("%s: %d is less than the floor, %d", l.Name, share.Capacity/bucket.Milli, floor))
 		}
-		if !slices.ContainsFunc(h.table.tolerated(s, i), func(whole bucket.Limit) bool { return *share == whole.Share(share.Capacity / bucket.Milli) }) {
+		if !slices.ContainsFunc(h.table.tolerated(s, i), func(whole bucket.Limit) bool { return *share == whole.Share(share.Capacity/bucket.Milli) }) {
 			j.wrong(h, s, fmt.Sprintf("%s: %v is no part of %v", l.Name, *share, h.table.kinds[s.resource][i].Limit))
 		}
 	}

@@ -13,8 +13,9 @@ import (
 type table struct {
 	world   *world
 	home    *home
-	entries []entry   // by series
-	kinds   [][]whole // by resource, what its kind's override made of each limit
+	entries []entry         // by series
+	kinds   [][]whole       // by resource, what its kind's override made of each limit
+	decided []time.Duration // by resource, when
 	beat    beat
 }
 
@@ -54,7 +55,7 @@ type whole struct {
 }
 
 func newTable(w *world, h *home) *table {
-	t := &table{world: w, home: h, entries: make([]entry, len(w.series))}
+	t := &table{world: w, home: h, entries: make([]entry, len(w.series)), decided: make([]time.Duration, len(w.Resources))}
 	for _, r := range w.Resources {
 		var all []whole
 		for _, l := range r.Limits {

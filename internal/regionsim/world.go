@@ -135,7 +135,8 @@ func (w World) Run() *Result {
 		all.regions = append(all.regions, h)
 	}
 	all.judge.begin(all)
-	for _, f := range w.Faults {
+	for n, f := range w.Faults {
+		f.At += time.Duration(n) // so that no two are at one instant
 		all.arm(f)
 	}
 	for _, h := range all.regions {
