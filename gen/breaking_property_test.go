@@ -30,7 +30,14 @@ func draw(t *rapid.T, label string) drawn {
 		d.kinds = append(d.kinds, fmt.Sprintf("  %s: {%s}\n", name, parent))
 	}
 	number := func(of string) int { return rapid.SampledFrom([]int{10, 20}).Draw(t, label+of) }
-	for _, r := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"api", "gpt-4", "v1/users"}), 1, 3, rapid.ID[string]).Draw(t, label+"resources") {
+	resources := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"api", "gpt-4", "v1/users"}), 1, 3, rapid.ID[string]).Draw(t, label+"resources")
+	global := rapid.SampledFrom(append(resources, "")).Draw(t, label+"global")
+	if global != "" {
+		d.head += fmt.Sprintf("regions: {names: [%s], floor: %d, window: %s}\n",
+			strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"ap", "eu", "us"}), 2, 3, rapid.ID[string]).Draw(t, label+"regions"), ", "),
+			number("floor"), rapid.SampledFrom([]string{"10s", "1m"}).Draw(t, label+"window"))
+	}
+	for _, r := range resources {
 		d.resources = append(d.resources, "  "+r+":\n    limits:\n")
 		limits := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"rps", "rpm", "tpm"}), 1, 3, rapid.ID[string]).Draw(t, label+"limits")
 		var lines []string
@@ -54,11 +61,11 @@ func draw(t *rapid.T, label string) drawn {
 			}
 			charged = append(charged, k+": {"+restated+"}")
 		}
-		d.rest = append(d.rest, fmt.Sprintf("    removed: [%s]\n    entities: {%s}\n    cascade: %s\n    on_unavailable: %s\n    settle: %s\n",
+		d.rest = append(d.rest, fmt.Sprintf("    removed: [%s]\n    entities: {%s}\n    cascade: %s\n    on_unavailable: %s\n    settle: %s\n    global: %v\n",
 			strings.Join(removed, ", "), strings.Join(charged, ", "),
 			rapid.SampledFrom([]string{"atomic", "compensated", "none"}).Draw(t, label+"cascade"),
 			rapid.SampledFrom([]string{"allow", "deny", "local"}).Draw(t, label+"on_unavailable"),
-			rapid.SampledFrom([]string{"now", "lazy"}).Draw(t, label+"settle")))
+			rapid.SampledFrom([]string{"now", "lazy"}).Draw(t, label+"settle"), r == global))
 	}
 	return d
 }

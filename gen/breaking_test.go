@@ -168,6 +168,55 @@ resources:
 	}
 }
 
+// TestBreakingRegions changes what regions share in ways that break nothing. The last ones are controls.
+func TestBreakingRegions(t *testing.T) {
+	const old = `version: 1
+revision: 3
+go: {package: limits}
+regions: {names: [eu, us]}
+entities: {user: {}}
+resources:
+  api: {limits: {rps: {capacity: 10, every: 1s}}, global: true}
+  jobs: {limits: {rps: {capacity: 10, every: 1s}}}
+`
+	none := strings.NewReplacer("regions: {names: [eu, us]}\n", "", ", global: true", "").Replace(old)
+	for _, tc := range []struct {
+		name, old string
+		edits     []string // old, new, old, new
+		want      string   // rules that fire
+	}{
+		{"order", old, []string{"[eu, us]", "[us, eu]"}, ""},
+		{"defaults written out", old, []string{"[eu, us]", "[eu, us], floor: 5, window: 10000ms", "1s}}}\n", "1s}}, global: false}\n"}, ""},
+		{"added global resource", old, []string{"resources:\n", "resources:\n  fresh: {limits: {rps: {capacity: 1, every: 1s}}, global: true}\n"}, ""},
+		{"added regions and a global resource", none, []string{
+			"entities:", "regions: {names: [eu, us]}\nentities:", "resources:\n", "resources:\n  fresh: {limits: {rps: {capacity: 1, every: 1s}}, global: true}\n",
+		}, ""},
+
+		{"regions and global are gone", old, []string{"revision: 3", "revision: 4", "regions: {names: [eu, us]}\n", "", ", global: true", ""}, "GLOBAL_CHANGED"},
+		{"floor under the old revision", old, []string{"[eu, us]", "[eu, us], floor: 4"}, "REVISION_REUSED REGION_FLOOR_CHANGED"},
+		{"all at once", old, []string{"revision: 3", "revision: 4", "[eu, us]", "[eu, ap], floor: 4, window: 9s", "1s}}}\n", "1s}}, global: true}\n"},
+			"REGION_ADDED REGION_REMOVED REGION_FLOOR_CHANGED REGION_WINDOW_CHANGED GLOBAL_CHANGED"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			after := tc.old
+			for i := 0; i < len(tc.edits); i += 2 {
+				if !strings.Contains(after, tc.edits[i]) {
+					t.Fatalf("there is no %q to change", tc.edits[i])
+				}
+				after = strings.Replace(after, tc.edits[i], tc.edits[i+1], 1)
+			}
+			changes := breaks(t, t.TempDir(), tc.old, after)
+			var fired []string
+			for _, c := range changes {
+				fired = append(fired, c.Rule)
+			}
+			if got := strings.Join(fired, " "); got != tc.want {
+				t.Errorf("got %q, want %q:\n%s", got, tc.want, lines(changes))
+			}
+		})
+	}
+}
+
 // TestBreakingRenames tells what has another name from what is gone.
 func TestBreakingRenames(t *testing.T) {
 	const head = "version: 1\nrevision: 1\ngo: {package: limits}\nentities: {user: {}, org: {}}\nresources:\n"

@@ -87,6 +87,43 @@ func TestRevision(t *testing.T) {
 	}
 }
 
+// TestRevisionRegions: what regions keep of a limit is one of its numbers.
+func TestRevisionRegions(t *testing.T) {
+	const shared = "regions: {names: [eu, us], window: 10s}\n"
+	global := strings.NewReplacer("entities: {user: {}, org: {}}\n", shared+"entities: {user: {}, org: {}}\n", "    removed: [old]\n", "    removed: [old]\n    global: true\n").Replace(numbers)
+	const changed = "2:11: REVISION_REUSED: the numbers of revision 3 have changed (jobs for org): raise revision to 4"
+	for _, tc := range []struct{ name, old, new, want string }{
+		{"nothing", "", "", ""},
+		{"order", "[eu, us]", "[us, eu]", ""},
+		{"same in other words", "window: 10s", "window: 10000ms, floor: 5", ""},
+		{"raised", "revision: 3", "revision: 4", ""},
+
+		{"names", "[eu, us]", "[eu, us, ap]", changed},
+		{"other names", "[eu, us]", "[eu, ap]", changed},
+		{"floor", "window: 10s", "floor: 6", changed},
+		{"window", "window: 10s", "window: 11s", changed},
+		{"another is global too", "every: 1d}\n", "every: 1d}\n    global: true\n", strings.Replace(changed, "jobs for org", "api for user, api for org", 1)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			schemaAt(t, dir, global)
+			generate(t, dir)
+			cfg := schemaAt(t, dir, strings.Replace(global, tc.old, tc.new, 1))
+			want := tc.want
+			if want != "" {
+				want = cfg.Schema + ":" + want
+			}
+			got := ""
+			if _, err := Run(cfg); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("Run returned %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // TestRemovedReused gives a limit a name that was in removed: refused until the schema says why, at that place or of the rule,
 // and forgotten once that is generated.
 func TestRemovedReused(t *testing.T) {

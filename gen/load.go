@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/breaking"
 	"github.com/sluice-go/sluice/gen/internal/expr"
@@ -32,6 +33,14 @@ type Resource struct {
 	Removed []string  // names of limits that buckets may still hold
 	Charged []Charged // the kinds that have a bucket, each once
 	Cascade string    // atomic, compensated or none
+	Regions *Regions  // who shares its limits out; nil where each table has them for itself
+}
+
+// Regions share out the limits of a resource.
+type Regions struct {
+	Names  []string      // sorted
+	Floor  int64         // what every region keeps of a limit, in percent
+	Window time.Duration // between two runs of sync
 }
 
 // Charged is a kind that has a bucket of a resource, and that bucket's numbers.
@@ -57,6 +66,9 @@ func Load(path string) (*Schema, error) {
 	}
 	for _, r := range from.Resources {
 		own := Resource{Name: r.Name, Removed: r.Removed, Cascade: r.Cascade}
+		if g := from.Regions; r.Global {
+			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
+		}
 		for _, l := range r.Limits {
 			own.Limits = append(own.Limits, l.Name)
 		}

@@ -15,6 +15,7 @@ func TestLoad(t *testing.T) {
 	got, err := Load(schemaAt(t, t.TempDir(), `version: 1
 revision: 7
 go: {package: limits}
+regions: {names: [us, eu], floor: 10, window: 30s}
 entities: {user: {parent: org}, org: {}}
 resources:
   api:
@@ -23,6 +24,8 @@ resources:
       rpd: {capacity: 100, burst: 150, refill: 50, every: 1d}
     removed: [old]
     entities: {user: {}, org: {rps: {capacity: 20}}}
+    global: true
+  own: {limits: {rps: {capacity: 1, every: 1s}}, entities: {org: {}}}
 `).Schema)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +40,10 @@ resources:
 				{Kind: 0, Limits: []Numbers{{Capacity: 10, Burst: 10, Refill: 10, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
 				{Kind: 1, Limits: []Numbers{{Capacity: 20, Burst: 20, Refill: 20, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
 			},
+			Regions: &Regions{Names: []string{"eu", "us"}, Floor: 10, Window: 30 * time.Second},
+		}, {
+			Name: "own", Limits: []string{"rps"}, Cascade: "atomic",
+			Charged: []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}}, PerCall: []int64{0}}},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

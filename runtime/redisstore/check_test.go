@@ -374,5 +374,22 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestOpenGlobal: limits that regions share out are refused, whatever stands beside them, and others are not.
+func TestOpenGlobal(t *testing.T) {
+	client := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = client.Close() })
+	global := gpt4()
+	global.spec.Resource, global.spec.Regions = "batch", &runtime.Regions{Names: []string{"eu", "us"}, Floor: 5, Window: time.Second}
+	const want = "sluice: resource batch is global, and the store on Redis does not share limits out by regions; " +
+		"leave it out of the limits.yaml that is for Redis, or remove `global` from it"
+	_, err := New(client).Open(&runtime.Env{}, gpt4(), global)
+	if setup, ok := errors.AsType[*runtime.SetupError](err); !ok || setup.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, err := New(client).Open(&runtime.Env{}, gpt4()); err != nil {
+		t.Errorf("without it: %v", err)
+	}
+}
+
 // scriptless is a resource that was generated for another store.
 type scriptless struct{ runtime.Definition }

@@ -117,6 +117,12 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 				Do:   "add `stores: [redis]` to limits.yaml and run `sluice generate`",
 			}
 		}
+		if spec := def.Spec(); spec.Regions != nil { // with the whole limit in each, all together would admit a multiple
+			return nil, &runtime.SetupError{
+				What: fmt.Sprintf("resource %s is global, and the store on Redis does not share limits out by regions", spec.Resource),
+				Do:   "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
+			}
+		}
 		opened.resources = append(opened.resources, opened.newResource(generated))
 	}
 	return opened, nil

@@ -34,7 +34,7 @@ func (s *Sync) meet(ctx context.Context, now time.Time) []*peer {
 		}
 	}
 	for _, p := range peers {
-		if p.state == Live {
+		if p.state == Live && !s.known[p.name].Gone {
 			s.hear(p.snap)
 		}
 	}
@@ -100,19 +100,20 @@ func (s *Sync) remember(p *peer) {
 // hear learns from a live region's snapshot who is gone.
 func (s *Sync) hear(snap *Snapshot) {
 	for name, theirs := range snap.Peers {
-		if known, listed := s.known[name]; listed && theirs.Gone && theirs.Epoch == known.Epoch && !known.Gone {
-			s.bury(name)
+		known, listed := s.known[name]
+		if listed && theirs.Gone && (theirs.Epoch > known.Epoch || theirs.Epoch == known.Epoch && !known.Gone) {
+			s.bury(name, theirs.Epoch)
 		}
 	}
 }
 
 // bury ends the epoch of a region that was silent for too long: what it holds counts as its floor, and is no longer traded.
-func (s *Sync) bury(name string) {
+func (s *Sync) bury(name string, epoch int64) {
 	known := s.known[name]
-	known.Gone, known.AgreedAt = true, 0
+	known.Epoch, known.Gone, known.AgreedAt = epoch, true, 0
 	s.known[name] = known
 	s.books.forget(name)
-	s.Logger.Warn("sluice: a region was silent for too long: what it held is shared out, when all who are left know", "region", name, "epoch", known.Epoch)
+	s.Logger.Warn("sluice: a region was silent for too long: what it held is shared out, when all who are left know", "region", name, "epoch", epoch)
 }
 
 // evict buries who has been silent for too long. Only who is not silent itself may, and of whom the store has told: a region
@@ -123,7 +124,7 @@ func (s *Sync) evict(peers []*peer, now time.Time) {
 	}
 	for _, p := range peers {
 		if known := s.known[p.name]; p.state == Silent && p.read && now.Sub(time.UnixMilli(known.GeneratedAt)) > s.Evict {
-			s.bury(p.name)
+			s.bury(p.name, known.Epoch)
 			p.state = Gone
 		}
 	}

@@ -101,6 +101,8 @@ func (s *Sync) Plan(ctx context.Context) (*Report, error) {
 // it was given, in this order. An error is why nothing was published; what else failed is in the report, and is tried again by the
 // next cycle.
 func (s *Sync) Cycle(ctx context.Context) (*Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, fresh*s.regions.Window) // beyond that the heartbeat is stale anyway
+	defer cancel()
 	start := s.Clock.Now()
 	r := &Report{Region: s.Region, At: start}
 	err := s.cycle(ctx, start, r)

@@ -41,7 +41,7 @@ func Of(s *schema.Schema) []Entry {
 	var entries []Entry
 	for _, r := range s.Resources {
 		for _, c := range r.Charged {
-			entries = append(entries, Entry{Resource: r.Name, Kind: s.Kinds[c.Kind].Name, Sum: sum(r, c)})
+			entries = append(entries, Entry{Resource: r.Name, Kind: s.Kinds[c.Kind].Name, Sum: sum(s, r, c)})
 		}
 		for _, name := range r.Removed {
 			entries = append(entries, Entry{Resource: r.Name, Removed: name})
@@ -50,9 +50,13 @@ func Of(s *schema.Schema) []Entry {
 	return entries
 }
 
-// sum is a digest of what a bucket stores. Order does not count, nor do docs and per_call, which no bucket holds.
-func sum(r *schema.Resource, c schema.Charged) string {
+// sum is a digest of what a bucket stores, and of what makes it a part of that. Order does not count, nor do docs and per_call,
+// which no bucket holds.
+func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 	var lines []string
+	if g := s.Regions; r.Global {
+		lines = append(lines, fmt.Sprintf("regions=%s floor=%d window=%s", strings.Join(g.Names, ","), g.Floor, g.Window))
+	}
 	for i, l := range r.Limits {
 		n := c.Limits[i]
 		lines = append(lines, fmt.Sprintf("%s capacity=%d burst=%d refill=%d period=%s", l.Name, n.Capacity, n.Burst, n.Refill, n.Period))

@@ -60,7 +60,8 @@ func limiter(f *file, p *model.Package) {
 		longest = max(longest, len(r.Const))
 	}
 	for _, r := range p.Resources {
-		says := fmt.Sprintf("%s limits %s by %s, for %s.", r.Const, r.Name, words.List(limitNames(r), "and"), words.List(chargedChains(r, plain), "and"))
+		says := fmt.Sprintf("%s limits %s by %s, for %s%s.", r.Const, r.Name, words.List(limitNames(r), "and"),
+			words.List(chargedChains(r, plain), "and"), ifGlobal(r, ", in all regions together", ""))
 		fields = append(fields, field(about(says, r.Doc)), jen.Id(r.Const).Op("*").Id(r.Resource))
 		before := tab + longest + len(": runtime.Bind[]") + len(r.Entity)
 		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Add(

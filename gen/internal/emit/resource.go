@@ -42,7 +42,7 @@ func constants(f *file, r *model.Resource) {
 // aliases prints runtime's generic types, spelt out.
 func aliases(f *file, r *model.Resource) {
 	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
-	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const)
+	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const) + regionsNote(r)
 	if r.LazySettle {
 		typeOf += " Settle and Release of its leases return at once: what they write rides on the bucket's next write, or goes out" +
 			" within 100 ms; a failure goes to the observer and the log."
@@ -66,8 +66,8 @@ func cost(f *file, r *model.Resource) {
 	for i, l := range r.Limits {
 		fields = append(fields, described(jen.Id(l.Field).Int64(), costNote(r, i))...)
 	}
-	f.decl(fmt.Sprintf("%s is what one call takes from each limit of %s, in whole tokens. A bucket holds:\n%s",
-		r.Cost, r.Name, bucketNumbers(r)),
+	f.decl(fmt.Sprintf("%s is what one call takes from each limit of %s, in whole tokens. %s:\n%s",
+		r.Cost, r.Name, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"), bucketNumbers(r)),
 		jen.Type().Id(r.Cost).Struct(fields...))
 }
 
@@ -80,8 +80,8 @@ func override(f *file, p *model.Package, r *model.Resource) {
 	for _, l := range r.Limits {
 		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(bucketPath, "Limit"), apart(l.Doc))...)
 	}
-	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. For 200 tokens per minute:\n\n\t%s.%s{%s: new(bucket.Per(200, time.Minute))}",
-		r.Override, r.Name, p.Name, r.Override, r.Limits[0].Field),
+	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %sFor 200 tokens per minute:\n\n\t%s.%s{%s: new(bucket.Per(200, time.Minute))}",
+		r.Override, r.Name, ifGlobal(r, "Those of a kind are for all regions together, those of an entity for the region that they are set in. ", ""), p.Name, r.Override, r.Limits[0].Field),
 		jen.Type().Id(r.Override).Struct(fields...))
 }
 
@@ -131,6 +131,9 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 		pair("OnUnavailable", jen.Qual(runtimePath, r.OnUnavailable)))
 	if r.LazySettle {
 		fields = append(fields, pair("LazySettle", jen.True()))
+	}
+	if r.Regions != nil {
+		fields = append(fields, pair("Regions", specRegions(r.Regions)))
 	}
 	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
 	fields = append(fields, pair("Kinds", jen.Index().Qual(runtimePath, "Kind").Add(lines(kinds...))))

@@ -85,6 +85,7 @@ type Resource struct {
 	Cascade       string // runtime's constant: CascadeAtomic
 	OnUnavailable string // runtime's constant: Allow
 	LazySettle    bool
+	Regions       *schema.Regions // who shares its limits out; nil where each table has them for itself
 }
 
 // Path is the names of one write path: of its method, and of the constants that hold its text.
@@ -144,6 +145,9 @@ func Of(s *schema.Schema, source string) *Package {
 		m := ResourceOf(r)
 		m.Cascade, m.OnUnavailable = "Cascade"+titled(r.Cascade), titled(r.OnUnavailable)
 		m.LazySettle = r.Settle == schema.SettleLazy
+		if r.Global {
+			m.Regions = s.Regions
+		}
 		for _, c := range r.Charged {
 			kind := p.Kinds[c.Kind]
 			kind.Markers = append(kind.Markers, m.Definition)

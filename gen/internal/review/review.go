@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
@@ -97,7 +98,10 @@ func resource(m *markdown, p *model.Package, r *model.Resource) {
 	if p.DynamoDB {
 		dynamoDB(m, r)
 	}
-	if p.Redis {
+	switch {
+	case p.Redis && r.Regions != nil:
+		m.print("\nThe store on Redis refuses `%s`: it does not share limits out.\n", r.Name)
+	case p.Redis:
 		redis(m, r)
 	}
 }
@@ -123,10 +127,19 @@ func dynamoDB(m *markdown, r *model.Resource) {
 // limits says each limit in words, kind by kind.
 func limits(m *markdown, p *model.Package, r *model.Resource) {
 	m.heading(3, "Limits")
-	m.table("bucket of", "limit", "allows")
+	regions(m, r)
+	titles := []string{"bucket of", "limit", "allows"}
+	if r.Regions != nil {
+		titles = append(titles, "every region keeps:")
+	}
+	m.table(titles...)
 	for _, c := range r.Charged {
 		for i, l := range r.Limits {
-			m.row(c.Kind.Name, "`"+l.Name+"`", limit(c.Numbers[i]))
+			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i])}
+			if r.Regions != nil {
+				cells = append(cells, words.Digits(r.Regions.Keeps(c.Numbers[i].Capacity), ","))
+			}
+			m.row(cells...)
 		}
 	}
 	if len(r.Removed) == 0 || !p.DynamoDB {
@@ -136,6 +149,19 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	for _, a := range r.Removed {
 		m.print("- `%s` is removed: reshape drops what buckets still hold of it.\n", a.Limit)
 	}
+}
+
+// regions says what it means that limits are shared out.
+func regions(m *markdown, r *model.Resource) {
+	if r.Regions == nil {
+		return
+	}
+	names := make([]string, len(r.Regions.Names))
+	for i, name := range r.Regions.Names {
+		names[i] = "`" + name + "`"
+	}
+	m.print("\nLimits are for the regions %s together.\nEvery region keeps %s; the rest is shared out by demand, every %s.\n",
+		words.List(names, "and"), words.Kept(r.Regions), schema.Period(r.Regions.Window))
 }
 
 // costs says what each outcome costs a call for an entity of each kind.

@@ -72,3 +72,17 @@ func nearBounds(t *rapid.T) Numbers {
 	}
 	return n
 }
+
+// TestKeepsAsTheRuntime holds what reviews say that a region keeps to what the runtime leaves it.
+func TestKeepsAsTheRuntime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := &Regions{
+			Names: make([]string, rapid.IntRange(minRegions, maxRegions).Draw(t, "regions")),
+			Floor: rapid.Int64Range(0, maxFloor).Draw(t, "floor"),
+		}
+		capacity := rapid.OneOf(rapid.Int64Range(1, 100), rapid.Int64Range(1, maxTokens)).Draw(t, "capacity")
+		if is, want := r.Keeps(capacity), bucket.Floor(capacity, len(r.Names), r.Floor); is != want {
+			t.Fatalf("%d regions with a floor of %d percent keep %d of %d, want %d", len(r.Names), r.Floor, is, capacity, want)
+		}
+	})
+}

@@ -23,15 +23,15 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadMutated is FuzzRead on texts that are limits.yaml nearly: a few values and lines of the demonstration's are
+// TestReadMutated is FuzzRead on texts that are limits.yaml nearly: a few values and lines of one without mistakes are
 // changed, so that it gets past YAML nearly always, and past every rule now and then.
 func TestReadMutated(t *testing.T) {
 	js := compileSchema(t)
-	lines := strings.Split(string(cases(t)["demo"]), "\n")
+	texts := cases(t)
 	word := regexp.MustCompile(`[A-Za-z0-9_-]+`)
 	good := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		text := slices.Clone(lines)
+		text := strings.Split(string(texts[rapid.SampledFrom([]string{"demo", "regions_good"}).Draw(rt, "text")]), "\n")
 		for range rapid.IntRange(1, 4).Draw(rt, "changes") {
 			at := rapid.IntRange(0, len(text)-1).Draw(rt, "line")
 			switch rapid.IntRange(0, 8).Draw(rt, "change") {
@@ -53,7 +53,8 @@ func TestReadMutated(t *testing.T) {
 					"1ms", "1s", "366d", "1d12h", "true", "null", "~", "{}", "[]", "''", "&a", "*a", "<<", "!!str",
 					"user", "org", "project", "rpm", "tpm", "rps", "cost", "error", "ttl", "id", "gpt-4", "gpt4", "gpt-4-rpm", "embeddings",
 					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle", "now", "lazy",
-					"limits", "entities", "capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4", "User",
+					"limits", "entities", "global", "regions", "names", "floor", "window", "50", "51", "eu-central-1",
+					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4", "User",
 				}).Draw(rt, "new") + text[at][w[1]:]
 			}
 		}
@@ -110,6 +111,7 @@ func checkSchema(t tester, s *Schema) {
 		!properSubset(s.Stores) || len(s.Kinds) == 0 || len(s.Resources) == 0 {
 		t.Fatalf("incomplete: %+v", s)
 	}
+	checkRegions(t, s)
 	for i, k := range s.Kinds {
 		if k.Name == "" || k.GoName == "" || k.Parent < -1 || k.Parent >= len(s.Kinds) || k.Pos.Line < 1 {
 			t.Errorf("bad kind: %+v", k)
@@ -153,6 +155,25 @@ func checkSchema(t tester, s *Schema) {
 	slices.Sort(declared)
 	if n := len(declared); n != len(slices.Compact(declared)) {
 		t.Errorf("a Go name is declared twice: %v", declared)
+	}
+}
+
+// checkRegions fails unless there are regions where a resource is global, and only there, within their bounds.
+func checkRegions(t tester, s *Schema) {
+	t.Helper()
+	if global := slices.ContainsFunc(s.Resources, func(r *Resource) bool { return r.Global }); global != (s.Regions != nil) {
+		t.Fatalf("a resource is global: %v, regions: %+v", global, s.Regions)
+	}
+	r := s.Regions
+	if r == nil {
+		return
+	}
+	name := regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	unique := slices.Compact(slices.Sorted(slices.Values(r.Names)))
+	if len(unique) < 2 || len(unique) > 32 || !slices.Equal(unique, r.Names) || r.Floor < 0 || r.Floor > 50 ||
+		slices.ContainsFunc(r.Names, func(n string) bool { return !name.MatchString(n) }) ||
+		r.Window < time.Second || r.Window > time.Hour || r.Window%time.Second != 0 || r.Pos.Line < 1 || r.FloorPos.Line < 1 || r.WindowPos.Line < 1 {
+		t.Errorf("bad regions: %+v", r)
 	}
 }
 

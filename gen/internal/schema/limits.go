@@ -33,7 +33,7 @@ func (l limit) plain() Numbers {
 func (r *reader) baseLimit(f fields, l limit) limit {
 	l.every.own, l.every.pos = true, l.pos
 	if e, ok := r.needAt(f, l.pos, "every", "write the time in which "+l.what+" refills, such as every: 1m"); ok {
-		l.every = r.period(e, "every")
+		l.every = r.duration(e, "every", periods())
 	}
 	return r.numbers(f, l, "write how many tokens "+l.what+" has, such as capacity: 100")
 }

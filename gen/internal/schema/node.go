@@ -14,6 +14,7 @@ const (
 	tagString    = "!!str"
 	tagTimestamp = "!!timestamp" // text to YAML 1.2 and to us
 	tagNull      = "!!null"
+	tagBool      = "!!bool"
 	tagMerge     = "!!merge"
 )
 

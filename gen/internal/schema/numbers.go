@@ -113,8 +113,32 @@ func grouped(n int64) string {
 	return s
 }
 
-// period reads the duration of e.
-func (r *reader) period(e entry, what string) period {
+// span is what a duration can be: from least to most, in whole steps.
+type span struct {
+	least, most, step time.Duration
+	steps             string // what steps are called
+}
+
+// periods are what every can be.
+func periods() span {
+	return span{minPeriod, maxPeriod, time.Millisecond, "milliseconds"}
+}
+
+// outside says why d is not in s, in words that follow it, "" if it is.
+func (s span) outside(d time.Duration) string {
+	switch {
+	case d < s.least:
+		return "must be at least " + written(s.least)
+	case d > s.most:
+		return "can be at most " + written(s.most)
+	case d%s.step != 0:
+		return "must be whole " + s.steps
+	}
+	return ""
+}
+
+// duration reads the duration of e.
+func (r *reader) duration(e entry, what string, in span) period {
 	p := period{own: true, pos: r.pos(e.value)}
 	text, ok := r.scalar(e.value, what, "a duration, such as 1m")
 	if !ok {
@@ -124,12 +148,8 @@ func (r *reader) period(e entry, what string) period {
 	switch {
 	case why != "":
 		r.add(p.pos, ruleBadPeriod, "%s: %s %s", what, quote(text), why)
-	case d < minPeriod:
-		r.add(p.pos, rulePeriodRange, "%s is %s: it must be at least 1ms", what, short(text))
-	case d > maxPeriod:
-		r.add(p.pos, rulePeriodRange, "%s is %s: it can be at most %dd", what, short(text), maxPeriodDays)
-	case d%time.Millisecond != 0:
-		r.add(p.pos, rulePeriodRange, "%s is %s: it must be whole milliseconds", what, short(text))
+	case in.outside(d) != "":
+		r.add(p.pos, rulePeriodRange, "%s is %s: it %s", what, short(text), in.outside(d))
 	default:
 		p.d, p.ok = d, true
 	}

@@ -36,6 +36,8 @@ type reader struct {
 	file      string
 	problems  Problems
 	distances int // computed for hints, see maxDistances
+
+	globalUnknown bool // what some resource says of global is a mistake: it may be meant to be
 }
 
 func (r *reader) add(pos Pos, rule, format string, args ...any) {
@@ -113,7 +115,7 @@ func (r *reader) checkFeatures(n *yaml.Node) {
 }
 
 func topKeys() []string {
-	return []string{"version", "revision", "go", "stores", "entities", "resources", "breaking"}
+	return []string{"version", "revision", "go", "stores", "regions", "entities", "resources", "breaking"}
 }
 
 func goKeys() []string { return []string{"package", "out"} }
@@ -139,6 +141,9 @@ func (r *reader) schema(root *yaml.Node, s *Schema) {
 		s.StoresPos = r.pos(e.key)
 		s.Stores = r.stores(e)
 	}
+	if e, ok := f.get("regions"); ok {
+		s.Regions = r.regions(e)
+	}
 	kindsKnown := false
 	if e, ok := r.need(f, "entities", "write the kinds of entity, such as entities: {user: {}}"); ok {
 		s.KindsPos = r.pos(e.key)
@@ -148,6 +153,7 @@ func (r *reader) schema(root *yaml.Node, s *Schema) {
 		s.ResourcesPos = r.pos(e.key)
 		s.Resources = r.resources(e, s.Kinds, kindsKnown)
 	}
+	r.checkGlobal(f, s)
 	if e, ok := f.get("breaking"); ok {
 		s.Exceptions = r.breaking(e)
 	}

@@ -47,14 +47,14 @@ func TestReadDemo(t *testing.T) {
 					},
 				},
 				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
-				CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13, 3),
+				GlobalPos: pos(13, 3), CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13, 3),
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Pos: pos(24, 3),
 				Limits:  []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1, Pos: pos(27, 7)}},
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
 				Cascade: "none", OnUnavailable: "allow", Settle: "now",
-				CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24, 3),
+				GlobalPos: pos(24, 3), CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24, 3),
 			},
 		},
 	}
@@ -202,7 +202,7 @@ version: "1"
 			Limits:  []*Limit{{Name: "in_tokens", GoName: "Input", Numbers: n, Pos: pos(6, 14)}},
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
 			Cascade: "atomic", OnUnavailable: "allow", Settle: "now",
-			CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3, 3),
+			GlobalPos: pos(3, 3), CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3, 3),
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {
@@ -223,5 +223,30 @@ func TestProblems(t *testing.T) {
 	var err error = ps
 	if got := err.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestReadRegions reads regions, in any order, and what they are where they leave something out.
+func TestReadRegions(t *testing.T) {
+	got, problems := Read("limits.yaml", cases(t)["regions_good"])
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := &Regions{
+		Names: []string{"ap-south-1", "eu-central-1", "us-east-1"}, Floor: 10, Window: time.Minute,
+		Pos: pos(5, 1), NamesPos: pos(6, 3), FloorPos: pos(7, 3), WindowPos: pos(8, 3),
+	}
+	if diff := cmp.Diff(want, got.Regions); diff != "" {
+		t.Errorf("Regions differ (-want +got):\n%s", diff)
+	}
+	for i, r := range []Resource{{Global: true, GlobalPos: pos(13, 5)}, {GlobalPos: pos(16, 5)}, {GlobalPos: pos(17, 3)}} {
+		if is := got.Resources[i]; is.Global != r.Global || is.GlobalPos != r.GlobalPos {
+			t.Errorf("%s: global %v, at %v; want %v, at %v", is.Name, is.Global, is.GlobalPos, r.Global, r.GlobalPos)
+		}
+	}
+	src := strings.NewReplacer("  floor: 10\n", "", "  window: 1m\n", "").Replace(string(cases(t)["regions_good"]))
+	got, problems = Read("limits.yaml", []byte(src))
+	if len(problems) > 0 || got.Regions.Floor != 5 || got.Regions.Window != 10*time.Second || got.Regions.FloorPos != pos(5, 1) || got.Regions.WindowPos != pos(5, 1) {
+		t.Errorf("by default: %+v, %v", got.Regions, problems)
 	}
 }

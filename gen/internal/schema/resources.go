@@ -3,7 +3,7 @@ package schema
 import "slices"
 
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "entities", "cascade", "on_unavailable", "settle"}
+	return []string{"doc", "go_name", "limits", "removed", "entities", "global", "cascade", "on_unavailable", "settle"}
 }
 
 // CascadeNone is the cascade that charges the entity's own bucket alone.
@@ -54,6 +54,7 @@ func (r *resourceReader) read(e entry) {
 	nameOK := r.resourceName(r.res.Pos, r.what, e.name)
 	f, ok := r.fields(e.value, r.what, "a mapping, such as {limits: {rps: {capacity: 10, every: 1s}}}", resourceKeys(), nil)
 	if !ok {
+		r.globalUnknown = true
 		return
 	}
 	r.res.Doc = r.doc(f)
@@ -69,6 +70,7 @@ func (r *resourceReader) read(e entry) {
 	} else {
 		r.chargeOnlyKind()
 	}
+	r.readGlobal(f)
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())

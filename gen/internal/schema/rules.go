@@ -26,6 +26,10 @@ const (
 	ruleBadName     = "BAD_NAME"
 	ruleDocText     = "DOC_TEXT"
 
+	ruleRegionCount   = "REGION_COUNT"
+	ruleNoRegions     = "NO_REGIONS"
+	ruleNothingGlobal = "NOTHING_GLOBAL"
+
 	ruleUnknownParent  = "UNKNOWN_PARENT"
 	ruleParentCycle    = "PARENT_CYCLE"
 	ruleUnknownKind    = "UNKNOWN_KIND"
@@ -66,8 +70,12 @@ func Rules() []Rule {
 		{ruleVersion, "version is a file format that this sluice reads."},
 		{rulePackageName, "go.package is a name that a Go package can have."},
 		{ruleOutPath, "go.out is a relative path with forward slashes, to a folder whose package Go can import."},
-		{ruleBadName, "Names of kinds, resources and limits have the form that keys and expressions in the table need."},
+		{ruleBadName, "Names of regions, kinds, resources and limits have the form that keys and expressions in the table need."},
 		{ruleDocText, "doc is text that can stand in a Go comment."},
+
+		{ruleRegionCount, "There are 2 to 32 regions, where there are any."},
+		{ruleNoRegions, "A resource is global where there are regions to share its limits out."},
+		{ruleNothingGlobal, "Where there are regions, a resource is global."},
 
 		{ruleUnknownParent, "The parent of a kind is a kind."},
 		{ruleParentCycle, "No kind is its own ancestor."},
@@ -77,10 +85,10 @@ func Rules() []Rule {
 		{ruleRemovedCurrent, "A removed limit is not one of the resource's limits."},
 
 		{ruleBadNumber, "Numbers are digits and '_' between digits, without a leading 0."},
-		{ruleZeroNumber, "No number is 0."},
-		{ruleNumberRange, "Tokens are at most 10^12, revision is at most 90,000."},
-		{ruleBadPeriod, "every is a duration such as 1s, 1m, 12h or 1d."},
-		{rulePeriodRange, "every is whole milliseconds from 1ms to 366d."},
+		{ruleZeroNumber, "No number is 0, floor aside."},
+		{ruleNumberRange, "Tokens are at most 10^12, revision is at most 90,000, floor is at most 50."},
+		{ruleBadPeriod, "every and window are durations such as 1s, 1m, 12h or 1d."},
+		{rulePeriodRange, "every is whole milliseconds from 1ms to 366d, window whole seconds from 1s to 1h."},
 		{ruleRefillRate, "A limit refills at most 10^7 tokens per second."},
 		{ruleFillTime, "A limit is full from empty within 3,650 days."},
 		{ruleBurstCapacity, "burst is at least capacity."},

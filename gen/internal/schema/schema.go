@@ -18,12 +18,23 @@ type Schema struct {
 	Out         string // its folder: a slash-separated path, relative to the folder of limits.yaml
 
 	Stores     []string // what generated code is emitted for: StoreDynamoDB, StoreRedis or both
+	Regions    *Regions // who shares out the limits of global resources; nil where none is global
 	Kinds      []*Kind
 	Resources  []*Resource
 	Exceptions []Exception // of except and ignore_only in breaking
 
 	GoPos, KindsPos, ResourcesPos Pos // of the keys go, entities and resources
 	StoresPos                     Pos // of key stores; GoPos where that is left out
+}
+
+// Regions share out the limits of global resources: each has a table of its own.
+type Regions struct {
+	Names  []string      // sorted
+	Floor  int64         // what every region keeps of a limit, in percent; 0 to 50
+	Window time.Duration // between two runs of sync; whole seconds
+	Pos    Pos           // of key regions
+
+	NamesPos, FloorPos, WindowPos Pos // of these keys; Pos where one is left out
 }
 
 // Kind is a kind of entity, such as user.
@@ -47,11 +58,12 @@ type Resource struct {
 	Charged []Charged
 	Pos     Pos // of its key in limits.yaml
 
+	Global        bool   // its limits are what Schema.Regions have together
 	Cascade       string // atomic, compensated or none
 	OnUnavailable string // allow, deny or local
 	Settle        string // now or lazy
 
-	CascadePos, OnUnavailablePos, SettlePos Pos // of these keys; Pos where one is left out
+	GlobalPos, CascadePos, OnUnavailablePos, SettlePos Pos // of these keys; Pos where one is left out
 }
 
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.

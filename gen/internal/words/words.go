@@ -2,6 +2,7 @@
 package words
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,17 @@ func Numbers(n schema.Numbers) string {
 		s += ", burst " + Digits(n.Burst, ",")
 	}
 	return s
+}
+
+// Kept says what every region keeps of its limits: 5 % of each, at least 1 token where there are enough.
+func Kept(r *schema.Regions) string {
+	switch {
+	case r.Floor == 0:
+		return "1 token of each where there are enough"
+	case r.Floor*int64(len(r.Names)) >= 100:
+		return "an equal part of each"
+	}
+	return fmt.Sprintf("%d %% of each, at least 1 token where there are enough", r.Floor)
 }
 
 // period says how long d is: minute, 5 minutes, 1,500 milliseconds.

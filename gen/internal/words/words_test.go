@@ -26,6 +26,26 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestKept(t *testing.T) {
+	regions := func(n int, floor int64) *schema.Regions {
+		return &schema.Regions{Names: make([]string, n), Floor: floor}
+	}
+	for want, r := range map[string]*schema.Regions{
+		"1 token of each where there are enough":                regions(2, 0),
+		"5 % of each, at least 1 token where there are enough":  regions(3, 5),
+		"33 % of each, at least 1 token where there are enough": regions(3, 33),
+		"an equal part of each":                                 regions(3, 34),
+		"49 % of each, at least 1 token where there are enough": regions(2, 49),
+	} {
+		if got := Kept(r); got != want {
+			t.Errorf("%d regions with a floor of %d percent keep %q, want %q", len(r.Names), r.Floor, got, want)
+		}
+	}
+	if got := Kept(regions(2, 50)); got != "an equal part of each" {
+		t.Errorf("two with 50 percent keep %q", got)
+	}
+}
+
 func TestDigits(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0", 7: "7", 100: "100", 1_000: "1_000", 12_345: "12_345", 1_234_567: "1_234_567", -1: "-1", -100: "-100", -1_000: "-1_000",

@@ -1,0 +1,62 @@
+package emit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/sluice-go/sluice/gen/internal/model"
+	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
+)
+
+// specRegions is the Regions of a Spec.
+func specRegions(r *schema.Regions) jen.Code {
+	names := each(r.Names, func(_ int, name string) jen.Code { return jen.Lit(name) })
+	return jen.Op("&").Qual(runtimePath, "Regions").Add(lines(
+		pair("Names", jen.Index().String().Add(braces(names, few(len(names), len("\t\t\tNames:  []string{},"), len(`"", `), r.Names)))),
+		pair("Floor", num(r.Floor)),
+		pair("Window", seconds(r.Window)),
+	))
+}
+
+// seconds is a duration of whole seconds.
+func seconds(d time.Duration) jen.Code {
+	unit, name := time.Second, "Second"
+	switch {
+	case d%time.Hour == 0:
+		unit, name = time.Hour, "Hour"
+	case d%time.Minute == 0:
+		unit, name = time.Minute, "Minute"
+	}
+	if d == unit {
+		return jen.Qual("time", name)
+	}
+	return num(int64(d/unit)).Op("*").Qual("time", name)
+}
+
+// regionsNote says what it means that r's limits are shared out, "" if they are not.
+func regionsNote(r *model.Resource) string {
+	if r.Regions == nil {
+		return ""
+	}
+	return fmt.Sprintf(" Its limits are what %s have together: every region keeps %s, and has what regional sync gives it of the rest.",
+		regionNames(r.Regions), words.Kept(r.Regions))
+}
+
+// regionNames lists the regions, or says how many they are.
+func regionNames(r *schema.Regions) string {
+	if n := len(r.Names); n > manyResources {
+		return fmt.Sprintf("%d regions", n)
+	}
+	return "the regions " + words.List(r.Names, "and")
+}
+
+// ifGlobal returns text if r's limits are shared out by regions, else other.
+func ifGlobal(r *model.Resource, text, other string) string {
+	if r.Regions != nil {
+		return text
+	}
+	return other
+}

@@ -1,0 +1,131 @@
+package schema
+
+import (
+	"slices"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+func regionsKeys() []string { return []string{"names", "floor", "window"} }
+
+const (
+	minRegions    = 2
+	maxRegions    = 32
+	maxRegionName = 32
+	maxFloor      = 50 // percent
+
+	defaultFloor  = 5
+	defaultWindow = 10 * time.Second
+)
+
+// windows are what window can be.
+func windows() span { return span{time.Second, time.Hour, time.Second, "seconds"} }
+
+// Keeps returns how many tokens of a limit every region keeps: Floor percent, at least 1, where there is enough for all.
+func (s *Regions) Keeps(capacity int64) int64 {
+	return min(capacity/int64(len(s.Names)), max(1, capacity*s.Floor/100))
+}
+
+// regions reads who shares out the limits of global resources.
+func (r *reader) regions(e entry) *Regions {
+	at := r.pos(e.key)
+	s := &Regions{Floor: defaultFloor, Window: defaultWindow, Pos: at, NamesPos: at, FloorPos: at, WindowPos: at}
+	f, ok := r.fields(e.value, "regions", "a mapping, such as {names: [eu-central-1, us-east-1]}", regionsKeys(), nil)
+	if !ok {
+		return s
+	}
+	if e, ok := r.needAt(f, at, "names", "write at least two, such as names: [eu-central-1, us-east-1]"); ok {
+		s.NamesPos = r.pos(e.key)
+		s.Names = r.regionNames(e)
+	}
+	if e, ok := f.get("floor"); ok {
+		s.FloorPos = r.pos(e.key)
+		s.Floor = r.floor(e)
+	}
+	if e, ok := f.get("window"); ok {
+		s.WindowPos = r.pos(e.key)
+		s.Window = r.duration(e, "window of regions", windows()).d
+	}
+	return s
+}
+
+// regionNames returns the names of the regions, sorted: all regions compute the same from them.
+func (r *reader) regionNames(e entry) []string {
+	var names []string
+	for _, it := range r.names(e.value, "names of regions", "a list, such as [eu-central-1, us-east-1]") {
+		r.regionName(r.pos(it.value), it.name)
+		names = append(names, it.name)
+	}
+	switch n := len(e.value.Content); {
+	case e.value.Kind != yaml.SequenceNode:
+	case n < minRegions:
+		r.add(r.pos(e.value), ruleRegionCount, "names of regions has %d: write at least %d, or remove regions and global, as one region has its limits for itself",
+			n, minRegions)
+	case n > maxRegions:
+		r.add(r.pos(e.value), ruleRegionCount, "names of regions has %d: it can have at most %d", n, maxRegions)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// regionName checks the name of a region: [a-z0-9][a-z0-9-]{0,31}.
+func (r *reader) regionName(pos Pos, name string) {
+	switch what := "region " + quote(name); {
+	case !made(name, lowers+digits, lowers+digits+"-"):
+		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or -", what)
+	case len(name) > maxRegionName:
+		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name), maxRegionName)
+	}
+}
+
+// floor reads the percentage that every region keeps, which is the one number that can be 0.
+func (r *reader) floor(e entry) int64 {
+	text, ok := r.scalar(e.value, "floor of regions", "digits, such as 5")
+	if !ok {
+		return 0
+	}
+	switch n, why := parseCount(text); {
+	case why != "":
+		r.add(r.pos(e.value), ruleBadNumber, "floor of regions: %s %s", quote(text), why)
+	case n > maxFloor:
+		r.add(r.pos(e.value), ruleNumberRange, "floor of regions is %s: it can be at most %d, percent of a limit", short(text), maxFloor)
+	default:
+		return n
+	}
+	return 0
+}
+
+// readGlobal reads whether the limits are what all regions have together.
+func (r *resourceReader) readGlobal(f fields) {
+	r.res.GlobalPos = r.res.Pos
+	e, ok := f.get("global")
+	if !ok {
+		r.globalUnknown = r.globalUnknown || f.merged || slices.Contains(f.meant, "global")
+		return
+	}
+	r.res.GlobalPos = r.pos(e.key)
+	if n := e.value; n.Kind != yaml.ScalarNode || n.Tag != tagBool || n.Value != "true" && n.Value != "false" {
+		r.wrong(n, "global of "+r.what, "true or false, without quotes")
+		r.globalUnknown = true
+		return
+	}
+	r.res.Global = e.value.Value == "true"
+}
+
+// checkGlobal holds regions and global resources to each other, unless a mistake that has been reported hides what is meant.
+func (r *reader) checkGlobal(f fields, s *Schema) {
+	meant := f.merged || slices.Contains(f.meant, "regions")
+	shared := r.globalUnknown
+	for _, res := range s.Resources {
+		shared = shared || res.Global
+		if res.Global && s.Regions == nil && !meant {
+			r.add(res.GlobalPos, ruleNoRegions, "resource %s is global, and there are no regions to share its limits out: "+
+				"list them, as in regions: {names: [eu-central-1, us-east-1]}, or remove global", quote(res.Name))
+		}
+	}
+	if s.Regions != nil && len(s.Resources) > 0 && !shared {
+		r.add(s.Regions.Pos, ruleNothingGlobal, "regions have nothing to share out, as no resource is global: "+
+			"write global: true into those whose limits are for all regions together, or remove regions")
+	}
+}
