@@ -19,12 +19,15 @@ func (s *Sync) plan(ctx context.Context, peers []*peer, now time.Time, r *Report
 			r.Failed = append(r.Failed, fmt.Errorf("limits of %s: %w", spec.Resource, err))
 		}
 	}
-	s.list(ctx, now, r)
+	s.list(ctx, r)
 	s.mirror(peers, now)
 	all := known(peers) // else one may know what would forbid it to have more
 	presides := all && s.presides(peers, now)
 	var items []*item
 	for _, bk := range s.books.all() {
+		if bk.whole == nil { // what it was restored from says it all, until the limits can be read
+			continue
+		}
 		bk.mature(now.UnixMilli(), s.window())
 		if !s.tidy(bk, peers, presides, now) {
 			s.books.close(bk)
@@ -76,8 +79,8 @@ func (s *Sync) whole(spec *runtime.Spec, entity string) []bucket.Limit {
 }
 
 // list reads the buckets. Where they cannot be read, what is known of them is as it was.
-func (s *Sync) list(ctx context.Context, now time.Time, r *Report) {
-	ms := int64(0)
+func (s *Sync) list(ctx context.Context, r *Report) {
+	now, ms := s.Clock.Now(), int64(0)
 	if !s.listed.IsZero() {
 		ms = now.Sub(s.listed).Milliseconds()
 	}
@@ -99,7 +102,9 @@ func (s *Sync) list(ctx context.Context, now time.Time, r *Report) {
 		}
 	}
 	for k, bk := range s.books.of {
-		bk.observe(seen[k], now.UnixMilli(), ms)
+		if bk.whole != nil {
+			bk.observe(seen[k], now.UnixMilli(), ms)
+		}
 	}
 	s.listed = now
 }

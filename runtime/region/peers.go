@@ -168,9 +168,8 @@ func (s *Sync) presides(peers []*peer, now time.Time) bool {
 			presides = presides && p.name > s.Region && s.trades(p) && s.agrees(p)
 		case Silent:
 			presides = false
-		case Gone:
+		case Gone, Unseen:
 			presides = s.settled(p.name, peers, now) && presides
-		case Unseen:
 		}
 	}
 	return presides
@@ -188,24 +187,25 @@ func (s *Sync) agrees(p *peer) bool {
 	return true
 }
 
-// settled reports that all who are live have known for long enough that a region is gone. Its heartbeat cannot hold any longer
-// then: of what it does it stamps the beginning, and who begins later reads that it is gone.
+// settled reports that all who are live have said for long enough that a region is gone, or was never seen. Its heartbeat cannot hold
+// any longer then: it stamps the beginning of what it does, and where it began later it has read that it is gone. What was never
+// seen may have been lost: who is alive puts it again.
 func (s *Sync) settled(gone string, peers []*peer, now time.Time) bool {
 	known := s.known[gone]
+	agreed := s.said[gone].Epoch == known.Epoch && s.said[gone].Gone == known.Gone
 	for _, p := range peers {
 		if p.state == Live {
-			if theirs := p.snap.Peers[gone]; !theirs.Gone || theirs.Epoch != known.Epoch {
-				known.AgreedAt = 0
-				s.known[gone] = known
-				return false
-			}
+			theirs := p.snap.Peers[gone]
+			agreed = agreed && theirs.Epoch == known.Epoch && theirs.Gone == known.Gone
 		}
 	}
-	if known.AgreedAt == 0 {
+	if !agreed {
+		known.AgreedAt = 0
+	} else if known.AgreedAt == 0 {
 		known.AgreedAt = now.UnixMilli()
-		s.known[gone] = known
 	}
-	return now.UnixMilli()-known.AgreedAt >= leastEvict*s.window()
+	s.known[gone] = known
+	return agreed && now.UnixMilli()-known.AgreedAt >= leastEvict*s.window()
 }
 
 // window is in ms.

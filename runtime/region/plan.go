@@ -174,6 +174,7 @@ func (s *Sync) settle(bk *book, i int, peers []*peer, presides bool) decision {
 		h.Held -= v.over // nobody holds it: it was lost on its way, or who held it is gone, or there is more of it now
 		v = s.look(bk, i, peers)
 	}
+	h.Held = max(h.Held, v.floor) // as all count it
 	me := &v.places[v.self]
 	d := decision{to: bk.Limits[i].Written, due: min(me.due, h.Held)}
 	switch {

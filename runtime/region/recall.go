@@ -2,9 +2,11 @@ package region
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -36,6 +38,7 @@ func (s *Sync) recall(ctx context.Context, now time.Time) (next int64, err error
 	}
 	s.epoch, s.sequence, s.put = own.Epoch, own.Sequence, time.UnixMilli(own.GeneratedAt)
 	s.listed = s.put
+	s.said = own.Peers
 	for name, known := range own.Peers {
 		if _, listed := s.known[name]; listed {
 			s.known[name] = known
@@ -68,8 +71,7 @@ func (s *Sync) still(own *Snapshot) (next int64) {
 	switch {
 	case s.put.IsZero() && (own == nil || own.Epoch < s.epoch): // nothing of this epoch was put yet
 		return 0
-	case own != nil && own.Epoch == s.epoch && s.attempts[own.Sequence] == own.GeneratedAt:
-		s.put = time.UnixMilli(own.GeneratedAt)
+	case own != nil && own.Epoch == s.epoch && own.Sequence == s.sequence && own.GeneratedAt == s.put.UnixMilli():
 		return 0
 	}
 	s.Logger.Warn("sluice: this region's snapshot is not what was put last; does another sync run for it? It starts again from the floor", "region", s.Region)
@@ -101,27 +103,25 @@ func (s *Sync) begin(ctx context.Context, epoch int64) error {
 // quietWindows is for how many windows nothing is published in a new epoch: for one, processes remember the heartbeat of the old.
 const quietWindows = 2
 
-// publish puts the snapshot of a cycle that began at start.
+// publish puts the snapshot of a cycle that began at start. Where it is not certain that it did, s forgets what it has decided, and
+// the next cycle goes on from what is there: others may have decided differently meanwhile.
 func (s *Sync) publish(ctx context.Context, start time.Time, r *Report) error {
-	s.sequence++
-	s.attempts[s.sequence] = start.UnixMilli()
 	own := &Snapshot{
-		Version: Version, Region: s.Region, Epoch: s.epoch, Sequence: s.sequence, GeneratedAt: start.UnixMilli(), Window: s.window(),
+		Version: Version, Region: s.Region, Epoch: s.epoch, Sequence: s.sequence + 1, GeneratedAt: start.UnixMilli(), Window: s.window(),
 		Peers: s.known, Entries: make([]Entry, 0, len(s.books.of)),
 	}
 	for _, bk := range s.books.all() {
 		own.Entries = append(own.Entries, bk.Entry)
 	}
-	object, err := own.encode()
+	object, err := json.Marshal(own)
 	if err == nil {
 		err = s.Snapshots.Put(ctx, objectName(s.Region), object)
 	}
 	if err != nil {
+		s.clear(0)
 		return fmt.Errorf("this region's own snapshot: %w", err)
 	}
+	s.sequence, s.put, s.said = own.Sequence, start, maps.Clone(s.known)
 	r.Sequence, r.Shares = s.sequence, s.books.shares()
-	s.put = start
-	clear(s.attempts)
-	s.attempts[s.sequence] = start.UnixMilli()
 	return nil
 }

@@ -30,7 +30,7 @@ type Known struct {
 	Gone        bool  `json:"gone,omitempty"`      // that epoch has ended, for it was silent for too long
 	Sequence    int64 `json:"sequence"`            // of the last object seen
 	GeneratedAt int64 `json:"generated_at"`        // of that
-	AgreedAt    int64 `json:"agreed_at,omitempty"` // when all who are live were first seen to know that it is gone
+	AgreedAt    int64 `json:"agreed_at,omitempty"` // when all who are live were first seen to say the same of it, where it is gone or was never seen
 }
 
 // Entry is what a region knows of one entity's bucket of a resource.
@@ -67,24 +67,21 @@ type Holding struct {
 	Taken   map[string]int64 `json:"taken,omitempty"` // of what they have given, already in Held
 }
 
-// encode writes s.
-func (s *Snapshot) encode() ([]byte, error) { return json.Marshal(s) }
-
 // Decode reads the snapshot of a region at an instant. It fails with what is wrong with it; a window that differs, 0 for any, is
 // wrong too. One that was generated in the future beyond slack is not believed.
 func Decode(object []byte, region string, window time.Duration, now time.Time, slack time.Duration) (*Snapshot, error) {
-	var version struct{ Version int }
-	if err := json.Unmarshal(object, &version); err != nil {
-		return nil, fmt.Errorf("the snapshot of %s is not JSON: %w", region, err)
-	}
-	if version.Version != Version {
-		return nil, fmt.Errorf("the snapshot of %s has version %d, this binary reads %d: run the same sluice in all regions", region, version.Version, Version)
-	}
 	s := new(Snapshot)
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.DisallowUnknownFields()
-	if err := d.Decode(s); err != nil {
-		return nil, fmt.Errorf("the snapshot of %s: %w", region, err)
+	err := d.Decode(s)
+	if err != nil || s.Version != Version { // which may be why
+		var version struct{ Version int }
+		if json.Unmarshal(object, &version) == nil && version.Version != Version {
+			err = fmt.Errorf("it has version %d, this binary reads %d: run the same sluice in all regions", version.Version, Version)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the snapshot of %s cannot be read: %w", region, err)
 	}
 	if wrong := s.wrong(region, window, now, slack); wrong != "" {
 		return nil, fmt.Errorf("the snapshot of %s %s", region, wrong)

@@ -11,8 +11,9 @@ import (
 )
 
 // Sync keeps one region's shares in order. All that it may not lose is in its snapshot and in its table: after a crash, another one
-// of the same Config goes on. A region has one at a time; where there are two, each finds that the other's snapshot is not its own,
-// and starts again from the floor. It is not safe for concurrent use.
+// of the same Config goes on. A region has one at a time, of which none goes on after another has begun: where there are two, each
+// finds that the other's snapshot is not its own, and starts again from the floor, but until then they may share out too much. It is
+// not safe for concurrent use.
 type Sync struct {
 	Config
 
@@ -26,9 +27,9 @@ type Sync struct {
 	now     time.Time                   // when this cycle began
 	quiet   time.Time                   // until then nothing is published: shares of an earlier epoch may still be in force
 
-	sequence int64           // of the last snapshot that was put, or may have been
-	attempts map[int64]int64 // when those were generated, by sequence, since the last that certainly was
-	put      time.Time       // when that was generated
+	sequence int64            // of the last snapshot that was put
+	put      time.Time        // when that was generated
+	said     map[string]Known // what it said of the others
 }
 
 // New returns a Sync. It does no I/O. It fails with a *runtime.SetupError.
@@ -49,7 +50,7 @@ func newSync(c Config) *Sync {
 func (s *Sync) clear(epoch int64) {
 	*s = Sync{
 		Config: s.Config, regions: s.regions, epoch: epoch, known: map[string]Known{}, books: newBooks(),
-		entries: map[string]map[key]*Entry{}, limits: map[string][][]bucket.Limit{}, attempts: map[int64]int64{},
+		entries: map[string]map[key]*Entry{}, limits: map[string][][]bucket.Limit{},
 	}
 	for _, name := range s.regions.Names {
 		if name != s.Region {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,26 +32,20 @@ func (s *Sync) write(ctx context.Context, items []*item, raises bool, start time
 	if !raises {
 		until = start.Add(s.regions.Window / 2)
 	}
-	next := make(chan *item)
-	var writers sync.WaitGroup
-	for range min(s.Writers, len(items)) {
-		writers.Go(func() {
-			for it := range next {
-				it.send(ctx, s)
-			}
-		})
-	}
-	var sent []*item
-	for _, it := range items {
-		if it.raises == raises && s.Clock.Now().Before(until) {
-			sent = append(sent, it)
-			next <- it
+	items = slices.DeleteFunc(slices.Clone(items), func(it *item) bool { return it.raises != raises })
+	for chunk := range slices.Chunk(items, s.Writers) {
+		if !s.Clock.Now().Before(until) {
+			break
 		}
-	}
-	close(next)
-	writers.Wait()
-	for _, it := range sent {
-		it.note(r)
+		var writers sync.WaitGroup
+		for _, it := range chunk[1:] {
+			writers.Go(func() { it.send(ctx, s) })
+		}
+		chunk[0].send(ctx, s)
+		writers.Wait()
+		for _, it := range chunk {
+			it.note(r)
+		}
 	}
 }
 
