@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region"
 )
 
 // Sample is how a world stands, and what happened since the one before. Parts are of what all regions have together.
@@ -15,15 +16,16 @@ type Sample struct {
 	Puts     int
 	Gets     int
 	Beats    int
-	Active   int       // limits of buckets of which something is asked
-	Sum      float64   // the largest sum of shares in force, of any limit
-	Mean     float64   // the mean of those that are active
-	Unheld   float64   // of the active ones, in nobody's hands and not on its way, in the mean
-	Distance float64   // of the shares in force from what demand would have them, in the mean
-	Starved  float64   // asked and refused while it was left over elsewhere
-	Shares   []float64 // by region, the mean of what is in force
-	First    []int64   // by region, what is in force of the first bucket's first limit, in tokens
-	Demand   []float64 // by region, the mean of what is asked
+	Triggers map[region.Trigger]int // of these writes
+	Active   int                    // limits of buckets of which something is asked
+	Sum      float64                // the largest sum of shares in force, of any limit
+	Mean     float64                // the mean of those that are active
+	Unheld   float64                // of the active ones, in nobody's hands and not on its way, in the mean
+	Distance float64                // of the shares in force from what demand would have them, in the mean
+	Starved  float64                // asked and refused while it was left over elsewhere
+	Shares   []float64              // by region, the mean of what is in force
+	First    []int64                // by region, what is in force of the first bucket's first limit, in tokens
+	Demand   []float64              // by region, the mean of what is asked
 }
 
 // sample takes a Sample.
@@ -31,7 +33,7 @@ func (j *judge) sample() {
 	w := j.world
 	now := Sample{
 		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes, Puts: j.Puts - j.sampled.Puts,
-		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats,
+		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
 		Shares: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
 	}
 	for _, h := range w.regions {
@@ -52,7 +54,7 @@ func (j *judge) sample() {
 			now.Shares[r], now.Demand[r] = now.Shares[r]/n, now.Demand[r]/n
 		}
 	}
-	j.Last, j.sampled = now, j.Result
+	j.Last, j.sampled, j.triggers = now, j.Result, map[region.Trigger]int{}
 	if w.Watch != nil {
 		w.Watch(now)
 	}

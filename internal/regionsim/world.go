@@ -31,6 +31,7 @@ type World struct {
 	Calm      time.Duration // from then on, demand stays as it is
 	Skew      time.Duration // clocks are up to so much off, either way: those of syncs, and of processes
 	Faults    []Fault
+	Settles   int // percent of half windows at whose end more is given back than was charged in them
 
 	New  func(region.Config) (Sync, error)
 	Wrap func(region int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) // what a broken sync sees; nil for none
