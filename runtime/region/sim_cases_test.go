@@ -38,7 +38,7 @@ func TestSimCases(t *testing.T) {
 			{Kind: regionsim.NoPut, Region: 0, At: 155 * time.Second, For: 12500 * time.Millisecond, Percent: 100},
 			{Kind: regionsim.NoGet, Region: 1, At: 190 * time.Second, For: 170 * time.Second, Call: 1, Percent: 90},
 		}},
-		{"NEW", 0x4623, []regionsim.Fault{
+		{"a limit is lowered before accounts begin", 0x4623, []regionsim.Fault{
 			{Kind: regionsim.NoGet, Region: 2, At: 250 * time.Second, For: 5 * time.Second, Call: 10, Percent: 20},
 			{Kind: regionsim.NoTable, Region: 0, At: 25 * time.Second, For: 175 * time.Second, Call: 7, Percent: 150},
 			{Kind: regionsim.LostPut, Region: 0, At: 5 * time.Second, For: 72500 * time.Millisecond, Call: 11, Percent: 150},
