@@ -1,0 +1,100 @@
+package regionsim
+
+import (
+	"math"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+// Sample is how a world stands, and what happened since the one before, a window ago. What is not counted is a part of 1: of what
+// all regions have together of a limit.
+type Sample struct {
+	At time.Duration
+
+	Cycles     int                    // of all regions, as what follows
+	Writes     int                    // shares
+	Triggers   map[region.Trigger]int // of these, by the first of their limits
+	Beats      int
+	Gets, Puts int // of snapshots
+
+	Active   int       // limits of buckets of which something is asked now; the means below are of these
+	Sum      float64   // of the shares that processes may use, the worst taken, the largest of any limit; never above 1
+	Mean     float64   // of the sums of the shares in force
+	Unheld   float64   // what is in nobody's hands and not on its way, in the mean: 0 once all has been found again
+	Distance float64   // of a region's share in force from what demand would have it, in the mean
+	Starved  float64   // what was asked and refused while as much was left over elsewhere, in the mean, of what refills
+	Shares   []float64 // by region, what is in force, in the mean
+	Demand   []float64 // by region, what is asked, in the mean
+	First    []int64   // by region, what is in force of the first resource's first limit for user-1, in tokens
+}
+
+// sample takes a Sample.
+func (j *judge) sample() {
+	w := j.world
+	now := Sample{
+		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes, Puts: j.Puts - j.sampled.Puts,
+		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
+		Shares: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
+	}
+	for _, h := range w.regions {
+		w.pour(h)
+		now.First = append(now.First, h.table.inForce(w.series[0], 0, w.millis(0)).Capacity/bucket.Milli)
+	}
+	if w.Books {
+		j.read()
+	}
+	for _, s := range w.series {
+		for i := range w.Resources[s.resource].Limits {
+			j.sampleOf(s, i, &now)
+		}
+	}
+	if n := float64(now.Active); n > 0 {
+		now.Mean, now.Unheld, now.Distance, now.Starved = now.Mean/n, now.Unheld/n, now.Distance/n, now.Starved/n
+		for r := range w.regions {
+			now.Shares[r], now.Demand[r] = now.Shares[r]/n, now.Demand[r]/n
+		}
+	}
+	j.Last, j.sampled, j.triggers = now, j.Result, map[region.Trigger]int{}
+	if w.Watch != nil {
+		w.Watch(now)
+	}
+}
+
+// sampleOf adds what there is to say of one limit of s.
+func (j *judge) sampleOf(s *series, limit int, to *Sample) {
+	w := j.world
+	most, _ := w.wholes(s, limit)
+	whole := float64(most)
+	sum, _ := j.sum(s, limit)
+	to.Sum = max(to.Sum, float64(sum)/whole)
+	demand, all := make([]float64, len(w.regions)), 0.0
+	var unmet, spare float64
+	for r, h := range w.regions {
+		n := &h.flows[s.index].sampled[limit]
+		unmet, spare = unmet+n.unmet, spare+n.spare
+		*n = sampled{}
+		demand[r] = s.load.demand(r, min(w.now, w.Calm))
+		all += demand[r]
+	}
+	if all == 0 {
+		return
+	}
+	to.Active++
+	l := w.whole(s, limit)
+	refills := float64(l.Refill) * float64(w.Window.Milliseconds()) / float64(l.Period)
+	to.Starved += min(unmet, spare) / refills
+	floor := float64(w.keeps(bucket.Limit{Capacity: most * bucket.Milli, Burst: bucket.Milli, Refill: 1, Period: 1}))
+	for r, h := range w.regions {
+		share := float64(h.table.inForce(s, limit, w.millis(0)).Capacity / bucket.Milli)
+		to.Shares[r] += share / whole
+		to.Demand[r] += demand[r]
+		to.Mean += share / whole
+		target := floor + (whole-floor*float64(len(w.regions)))*demand[r]/all
+		to.Distance += math.Abs(share-target) / whole / float64(len(w.regions))
+	}
+	if w.Books {
+		to.Unheld += 1 - float64(j.held(s, limit))/whole
+	}
+}
