@@ -1,0 +1,88 @@
+package regionsim
+
+import (
+	"encoding/json"
+
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+// books is what a region has published.
+type books struct {
+	region.Snapshot
+	entries map[place]*region.Entry
+}
+
+// read reads all books; nil is a region that has published nothing.
+func (j *judge) read() {
+	j.books = make([]*books, len(j.put))
+	for r, data := range j.put {
+		b := &books{entries: map[place]*region.Entry{}}
+		if data == nil || json.Unmarshal(data, &b.Snapshot) != nil {
+			continue
+		}
+		for i := range b.Entries {
+			e := &b.Entries[i]
+			b.entries[place{e.Entity, e.Resource}] = e
+		}
+		j.books[r] = b
+	}
+}
+
+// held is what regions hold of a limit by what they have published, what is on its way included, in tokens.
+func (j *judge) held(s *series, limit int) (sum int64) {
+	for r, h := range j.world.regions {
+		own, gen := j.holding(r, s, limit)
+		if own == nil || j.gone(r) {
+			sum += j.world.keeps(h.table.kinds[s.resource][limit].Limit)
+			continue
+		}
+		sum += own.Held
+		for n, to := range j.world.regions {
+			if n == r || j.gone(n) || !j.knows(r, n) || !j.knows(n, r) {
+				continue
+			}
+			given := own.Given[to.name]
+			if theirs, same := j.holding(n, s, limit); theirs != nil && same == gen {
+				given -= theirs.Taken[h.name]
+			}
+			sum += max(0, given)
+		}
+	}
+	return sum
+}
+
+// holding is what a region has published of a limit, and of which gen that is: nil where that is nothing.
+func (j *judge) holding(r int, s *series, limit int) (h *region.Holding, gen int64) {
+	if j.books[r] == nil {
+		return nil, 0
+	}
+	e := j.books[r].entries[s.place]
+	if e == nil {
+		return nil, 0
+	}
+	for i := range e.Limits {
+		if e.Limits[i].Limit == j.world.Resources[s.resource].Limits[limit].Name {
+			return &e.Limits[i], e.Gen
+		}
+	}
+	return nil, 0
+}
+
+// gone reports that another region says that a region is gone.
+func (j *judge) gone(r int) bool {
+	if j.books[r] == nil {
+		return true
+	}
+	name := j.world.regions[r].name
+	for _, other := range j.books {
+		if other != nil && other.Peers[name].Gone && other.Peers[name].Epoch == j.books[r].Epoch {
+			return true
+		}
+	}
+	return false
+}
+
+// knows reports that a region knows another in the epoch that it is in.
+func (j *judge) knows(r, other int) bool {
+	return j.books[r] != nil && j.books[other] != nil && j.books[r].Peers[j.world.regions[other].name].Epoch == j.books[other].Epoch
+}

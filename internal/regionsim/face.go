@@ -1,0 +1,156 @@
+package regionsim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// tableFace is a region's table as one of its syncs calls it: a region.Table.
+type tableFace struct{ *instance }
+
+// page is how many buckets are read by one call.
+const page = 100
+
+var errRefused = errors.New("regionsim: refused")
+
+// errUnsure is what a caller is told of a write whose reply was lost.
+var errUnsure = errors.New("regionsim: no reply")
+
+// Each calls f with every bucket.
+func (t tableFace) Each(_ context.Context, resource string, f func(entity string, img *bucket.Image)) error {
+	seen := 0
+	for _, flow := range t.home.flows {
+		if flow.series.place.resource != resource {
+			continue
+		}
+		if seen%page == 0 {
+			if err := t.call(tables, "each"); err != nil {
+				return err
+			}
+		}
+		seen++
+		t.world.flow(t.home, flow)
+		if img := t.world.image(flow); img != nil {
+			f(flow.series.entity, img)
+		}
+	}
+	return nil
+}
+
+// Get returns what levels store.
+func (t tableFace) Get(_ context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
+	if err := t.call(tables, "get"); err != nil {
+		return nil, err
+	}
+	all := make([]runtime.Stored, 0, len(at))
+	for _, level := range at {
+		if level == kind {
+			r := slices.Index(t.world.specs, spec)
+			if r < 0 {
+				r = slices.IndexFunc(t.world.specs, func(s *runtime.Spec) bool { return s.Resource == spec.Resource })
+			}
+			var limits []*bucket.Limit
+			version := int64(0)
+			for _, k := range t.home.table.kinds[r] {
+				limits, version = append(limits, k.override), max(version, k.version)
+			}
+			all = append(all, stored(level, limits, len(spec.Limits), 0, version))
+			continue
+		}
+		s, err := t.world.find(level, spec.Resource)
+		if err != nil {
+			return nil, err
+		}
+		e := &t.home.table.entries[s.index]
+		all = append(all, stored(level, e.limits, len(spec.Limits), e.epoch, e.version))
+	}
+	return all, nil
+}
+
+// Share stores a share.
+func (t tableFace) Share(_ context.Context, spec *runtime.Spec, share runtime.Stored) (runtime.Revision, error) {
+	err := t.call(shares, "share")
+	if err != nil && !errors.Is(err, errUnsure) {
+		return "", err
+	}
+	s, unknown := t.world.find(share.At, spec.Resource)
+	if unknown != nil {
+		return "", unknown
+	}
+	e := &t.home.table.entries[s.index]
+	if e.operator && e.overrides() {
+		t.world.trace(t.home, "share %s on %s: an operator's", s.entity, s.place.resource)
+		return "", &runtime.ConflictError{Resource: spec.Resource, At: share.At}
+	}
+	version := max(e.version+1, t.world.millis(0))
+	if share.Revision != "" {
+		known, bad := strconv.ParseInt(string(share.Revision), 10, 64)
+		if bad != nil {
+			return "", fmt.Errorf("regionsim: revision %q is not one of this table's: %w", share.Revision, bad)
+		}
+		version = max(version, known+1)
+	}
+	t.world.trace(t.home, "share %s on %s: %s -> %s, epoch %d %s", s.entity, s.place.resource, inTokens(e.limits), inTokens(share.Limits), share.Epoch, lost(err))
+	t.home.table.put(s, terms{limits: slices.Clone(share.Limits), epoch: share.Epoch}, version)
+	t.world.judge.shared(t.home, s)
+	if err != nil {
+		return "", err
+	}
+	return runtime.Revision(strconv.FormatInt(version, 10)), nil
+}
+
+// Heartbeat returns what is stored.
+func (t tableFace) Heartbeat(context.Context) (runtime.Heartbeat, error) {
+	if err := t.call(tables, "heartbeat"); err != nil {
+		return runtime.Heartbeat{}, err
+	}
+	return t.home.table.beat.Heartbeat, nil
+}
+
+// Beat stores a heartbeat.
+func (t tableFace) Beat(_ context.Context, h runtime.Heartbeat) error {
+	err := t.call(beats, "beat")
+	if err != nil && !errors.Is(err, errUnsure) {
+		return err
+	}
+	if now := t.home.table.beat.Heartbeat; now.Epoch > h.Epoch || now.Expires > h.Expires {
+		t.world.trace(t.home, "beat: epoch %d until %s: a later one is stored", h.Epoch, until(h.Expires))
+		return &runtime.ConflictError{At: "heartbeat"}
+	}
+	t.world.trace(t.home, "beat: epoch %d until %s %s", h.Epoch, until(h.Expires), lost(err))
+	t.home.table.pulse(h)
+	t.world.judge.beaten(t.home)
+	return err
+}
+
+// until writes an instant in ms as the trace does.
+func until(ms int64) string {
+	return fmt.Sprintf("%.3fs", time.UnixMilli(ms).Sub(begin).Seconds())
+}
+
+func lost(err error) string {
+	if err != nil {
+		return "(the reply is lost)"
+	}
+	return ""
+}
+
+// inTokens writes limits in tokens.
+func inTokens(limits []*bucket.Limit) []string {
+	var all []string
+	for _, l := range limits {
+		if l == nil {
+			all = append(all, "-")
+		} else {
+			all = append(all, strconv.FormatInt(l.Capacity/bucket.Milli, 10))
+		}
+	}
+	return all
+}

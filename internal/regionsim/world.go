@@ -1,0 +1,199 @@
+// Package regionsim plays regions that share limits out: syncs, their tables, a store of snapshots, traffic, and faults, on a
+// virtual clock. A World is what is given; Run plays it, watches what processes may use at every event, and says what it saw.
+//
+// What processes may use is judged by the worst of them: one that has read each item just before it was written, keeps it for as
+// long as is allowed, and whose clock is as slow as any.
+package regionsim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+// World is what a history is made of. The same World gives the same history.
+type World struct {
+	Seed      uint64
+	Names     []string // of the regions, sorted
+	Window    time.Duration
+	Floor     int64 // percent
+	Evict     time.Duration
+	Entities  int
+	Resources []Resource
+	Load      func(entity, resource int) Load
+	Duration  time.Duration
+	Calm      time.Duration // from then on, demand stays as it is
+	Skew      time.Duration // clocks are up to so much off, either way: those of syncs, and of processes
+	Faults    []Fault
+
+	New  func(region.Config) (Sync, error)
+	Wrap func(region int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) // what a broken sync sees; nil for none
+	Keep time.Duration                                                                         // processes remember what they read for so long; 0 is Window, as it should be
+
+	Books bool         // what syncs publish is read, for Sample.Unheld
+	Watch func(Sample) // once a window; may be nil
+	Trace func(line string)
+}
+
+// Resource is one that is shared out.
+type Resource struct {
+	Name   string
+	Limits []Limit
+}
+
+// Limit is one of a resource's limits.
+type Limit struct {
+	Name  string
+	Whole bucket.Limit // what all regions have together
+}
+
+// Sync is what is played: *region.Sync, or one that does worse.
+type Sync interface {
+	Cycle(ctx context.Context) (*region.Report, error)
+}
+
+// begin is when every world begins.
+var begin = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// world is a World at play.
+type world struct {
+	World
+	schedule
+	rng     *rand.Rand
+	specs   []*runtime.Spec
+	series  []*series
+	byName  map[place]*series
+	regions []*home
+	objects *store
+	judge   judge
+}
+
+// place is a bucket, of every region's.
+type place struct{ entity, resource string }
+
+// series is a bucket of every region's, and what is asked of it.
+type series struct {
+	place
+	index    int
+	resource int
+	load     Load
+}
+
+// home is a region.
+type home struct {
+	index  int
+	name   string
+	table  *table
+	flows  []*flow // by series
+	host   *host
+	phase  time.Duration // of its cycles
+	cycles int
+}
+
+// kind is whom limits are for.
+const kind = "user"
+
+// Run plays w.
+func (w World) Run() *Result {
+	all := &world{World: w, rng: rand.New(rand.NewPCG(w.Seed, 10)), byName: map[place]*series{}}
+	if all.Keep == 0 {
+		all.Keep = w.Window
+	}
+	if all.Calm == 0 {
+		all.Calm = w.Duration
+	}
+	share := &runtime.Regions{Names: w.Names, Floor: w.Floor, Window: w.Window}
+	for r, res := range w.Resources {
+		spec := &runtime.Spec{Resource: res.Name, Revision: 1, Regions: share}
+		k := runtime.Kind{Name: kind, Prefix: kind + "-", Parent: runtime.NoParent}
+		for _, l := range res.Limits {
+			spec.Limits = append(spec.Limits, l.Name)
+			k.Limits, k.PerCall = append(k.Limits, l.Whole), append(k.PerCall, 0)
+		}
+		spec.Kinds = []runtime.Kind{k}
+		all.specs = append(all.specs, spec)
+		for e := range w.Entities {
+			s := &series{place{fmt.Sprint(kind, "-", e+1), res.Name}, len(all.series), r, w.Load(e, r)}
+			all.series = append(all.series, s)
+			all.byName[s.place] = s
+		}
+	}
+	all.objects = &store{world: all, objects: map[string][]object{}}
+	for i, name := range w.Names {
+		h := &home{index: i, name: name, phase: upTo(all.rng, w.Window)}
+		h.table = newTable(all, h)
+		for _, s := range all.series {
+			h.flows = append(h.flows, newFlow(s, len(all.specs[s.resource].Limits)))
+		}
+		h.host = &host{world: all, home: h}
+		all.regions = append(all.regions, h)
+	}
+	all.judge.begin(all)
+	for n, f := range w.Faults {
+		f.At += time.Duration(n) // so that no two are at one instant
+		all.arm(f)
+	}
+	for _, h := range all.regions {
+		h.host.start(0)
+	}
+	for at := w.Window; at <= w.Duration; at += w.Window {
+		all.after(at, all.judge.sample)
+	}
+	all.run(w.Duration, func() bool { return len(all.judge.Violations) > 0 })
+	all.end()
+	return all.judge.close()
+}
+
+// upTo is a span below most.
+func upTo(rng *rand.Rand, most time.Duration) time.Duration {
+	if most <= 0 {
+		return 0
+	}
+	return time.Duration(rng.Int64N(int64(most)))
+}
+
+// millis is an instant of the world, in ms, by a clock that is so much ahead.
+func (w *world) millis(ahead time.Duration) int64 { return begin.Add(w.now + ahead).UnixMilli() }
+
+// whole returns what the schema says of a limit.
+func (w *world) whole(s *series, limit int) bucket.Limit {
+	return w.Resources[s.resource].Limits[limit].Whole
+}
+
+// keeps returns what every region keeps of whole, in tokens.
+func (w *world) keeps(whole bucket.Limit) int64 {
+	return w.specs[0].Regions.Keeps(whole).Capacity / bucket.Milli
+}
+
+// trace adds a line to the world's trace.
+func (w *world) trace(h *home, format string, args ...any) {
+	if w.Trace == nil {
+		return
+	}
+	at := "world"
+	if h != nil {
+		at = h.name
+	}
+	w.Trace(fmt.Sprintf("%9.3fs %-5s %s", w.now.Seconds(), at, fmt.Sprintf(format, args...)))
+}
+
+// find returns the bucket that a call is about.
+func (w *world) find(entity, resource string) (*series, error) {
+	s := w.byName[place{entity, resource}]
+	if s == nil {
+		return nil, fmt.Errorf("regionsim: nobody knows %s on %s", entity, resource)
+	}
+	return s, nil
+}
+
+// from returns the regions in order, from one on.
+func (w *world) from(first int) []*home {
+	first %= len(w.regions)
+	return slices.Concat(w.regions[first:], w.regions[:first])
+}

@@ -1,0 +1,49 @@
+package region_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/regionsim"
+)
+
+// TestSimCases plays what once went wrong.
+func TestSimCases(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		seed   uint64
+		faults []regionsim.Fault
+	}{
+		{"a region returns before it was published that it is gone", 3, []regionsim.Fault{
+			{Kind: regionsim.NoPut, Region: 0, At: 165 * time.Second, For: 72 * time.Second, Percent: 100},
+			{Kind: regionsim.Stall, Region: 1, At: 90 * time.Second, For: 132 * time.Second, Call: 4},
+		}},
+		{"what was begun before a put that failed goes on", 16, []regionsim.Fault{
+			{Kind: regionsim.NoPut, Region: 0, At: 10 * time.Second, For: 35 * time.Second, Percent: 50},
+		}},
+		{"a region's snapshot is lost", 2, []regionsim.Fault{
+			{Kind: regionsim.Kill, Region: 1, At: 0, For: 20 * time.Second},
+			{Kind: regionsim.Lose, Region: 0, At: 40 * time.Second, For: 7500 * time.Millisecond},
+		}},
+		{"a sync is killed twice", 7, []regionsim.Fault{
+			{Kind: regionsim.Kill, Region: 0, At: 165 * time.Second, For: 47500 * time.Millisecond, Call: 6},
+			{Kind: regionsim.LostPut, Region: 2, At: 5 * time.Second, For: 15 * time.Second, Percent: 20},
+			{Kind: regionsim.Kill, Region: 0, At: 205 * time.Second, For: 22500 * time.Millisecond, Call: 3},
+		}},
+		{"a limit is lowered", 0xd3a0, []regionsim.Fault{
+			{Kind: regionsim.Whole, Region: 0, At: 250 * time.Second, For: 10 * time.Second, Call: 11, Percent: 50},
+			{Kind: regionsim.Whole, Region: 0, At: 0, For: 137500 * time.Millisecond, Call: 2, Percent: 20},
+		}},
+		{"two syncs at once", 2, []regionsim.Fault{
+			{Kind: regionsim.Double, Region: 0, At: 20 * time.Second, For: 30 * time.Second, Call: 6},
+			{Kind: regionsim.Double, Region: 1, At: 0, For: 2500 * time.Millisecond},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := small(test.seed, func(w *regionsim.World) { w.New, w.Faults = newSync, test.faults })
+			if r := play(t, calm(w)); len(r.Violations) > 0 {
+				t.Error(r.Violations[0])
+			}
+		})
+	}
+}
