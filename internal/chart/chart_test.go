@@ -75,7 +75,7 @@ func TestTicks(t *testing.T) {
 		{24 * time.Hour, 400, 7},
 	} {
 		from := noon.Truncate(test.span)
-		x := axis{from, from.Add(time.Duration(test.windows) * test.span), test.span}
+		x := axis{from: from, to: from.Add(time.Duration(test.windows) * test.span), span: test.span}
 		ticks := x.ticks()
 		if len(ticks) != test.want {
 			t.Errorf("%d windows of %v: %d labels %v, want %d", test.windows, test.span, len(ticks), ticks, test.want)
@@ -151,7 +151,7 @@ func TestBar(t *testing.T) {
 		{4, 41, 4, strings.Repeat("█", 40)}, // out of sight
 	} {
 		p := Panel{Allowance: test.allowance, Bars: []Bar{{Tokens: test.peak}}}
-		if got := p.bar(test.tokens); got != test.want {
+		if got := p.bar(Bar{Tokens: test.tokens}); got != test.want {
 			t.Errorf("%v of %v, allowance %v: %q, want %q", test.tokens, test.peak, test.allowance, got, test.want)
 		}
 	}
