@@ -15,10 +15,17 @@ import (
 
 // Schema is what a limits.yaml says, as commands that read and write tables need it. All is in the file's order.
 type Schema struct {
-	Revision  int64 // of the numbers
+	Revision  int64    // of the numbers
+	Stores    []string // StoreDynamoDB, StoreRedis or both
 	Kinds     []Kind
 	Resources []Resource
 }
+
+// Stores that code is generated for, as Schema.Stores names them.
+const (
+	StoreDynamoDB = schema.StoreDynamoDB
+	StoreRedis    = schema.StoreRedis
+)
 
 // Kind is a kind of entity: its ids are stored as <Name>-<id>.
 type Kind struct {
@@ -60,7 +67,7 @@ func Load(path string) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{Revision: from.Revision}
+	s := &Schema{Revision: from.Revision, Stores: from.Stores}
 	for _, k := range from.Kinds {
 		s.Kinds = append(s.Kinds, Kind{Name: k.Name, Parent: k.Parent})
 	}

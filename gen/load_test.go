@@ -16,6 +16,7 @@ func TestLoad(t *testing.T) {
 revision: 7
 go: {package: limits}
 regions: {names: [us, eu], floor: 10, window: 30s}
+stores: [redis]
 entities: {user: {parent: org}, org: {}}
 resources:
   api:
@@ -33,6 +34,7 @@ resources:
 	rpd := Numbers{Capacity: 100, Burst: 150, Refill: 50, Period: 24 * time.Hour}
 	want := &Schema{
 		Revision: 7,
+		Stores:   []string{StoreRedis},
 		Kinds:    []Kind{{Name: "user", Parent: 1}, {Name: "org", Parent: -1}},
 		Resources: []Resource{{
 			Name: "api", Limits: []string{"rps", "rpd"}, Removed: []string{"old"}, Cascade: "atomic",

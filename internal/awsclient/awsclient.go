@@ -19,6 +19,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
+// ErrNoRegion says that neither a flag nor AWS's configuration has a region.
+var ErrNoRegion = errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one")
+
 // New returns a client. A non-empty endpoint or region beats the environment's. An endpoint on this machine is an emulator
 // that takes any region and credentials, so that where none are configured, made-up ones will do.
 func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error) {
@@ -84,7 +87,7 @@ func configure(ctx context.Context, endpoint, region string) (cfg aws.Config, er
 		}
 	}
 	if cfg.Region == "" {
-		return cfg, errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one")
+		return cfg, ErrNoRegion
 	}
 	return cfg, nil
 }

@@ -3,37 +3,30 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
-	"time"
 
-	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
-	"github.com/throttled/throttled/v2"
-	"github.com/throttled/throttled/v2/store/goredisstore.v9"
-
-	"github.com/sluice-go/sluice/internal/bench/generated"
-	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 
-// perSecond is what each limit has of the Redis experiments: nobody is refused.
-const perSecond = 1_000_000
-
-// redisCallers is how many goroutines call on Redis at once.
-const redisCallers = 16
+// How many goroutines call on Redis at once: some, or as many as a busy gateway has.
+const (
+	some = 16
+	lots = 128
+)
 
 // redisExperiments hold the Redis store against limiters that others wrote, each of which calls Redis once for each limit, and
 // all against what Redis takes for nothing. redis-server runs on this machine, so that they all share its cores.
 func redisExperiments(c conditions) []experiment {
 	const few, many = 1, 1000
 	return []experiment{
-		againstPeers("redis, 1 limit, 1000 keys, callers that share nothing", lonely, one, many, 0.95, c),
-		againstPeers("redis, 2 limits, 1000 keys, callers that share nothing", lonely, two, many, 1.5, c),
-		againstPeers("redis, 1 limit, 1000 keys, pipelined", together, one, many, 2.5, c),
-		againstPeers("redis, 2 limits, 1000 keys, pipelined", together, two, many, 0, c),
-		againstPeers("redis, 1 limit, 1 hot key, coalesced", together, one, few, 5, c),
-		againstPeers("redis, 2 limits, 1 hot key, coalesced", together, two, few, 0, c),
+		race{"redis, 1 limit, 1000 keys, callers that share nothing", lonely, one, many, some, 0.95}.againstPeers(c),
+		race{"redis, 2 limits, 1000 keys, callers that share nothing", lonely, two, many, some, 1.5}.againstPeers(c),
+		race{"redis, 1 limit, 1000 keys, pipelined", together, one, many, some, 2.5}.againstPeers(c),
+		race{"redis, 2 limits, 1000 keys, pipelined", together, two, many, some, 0}.againstPeers(c),
+		race{"redis, 1 limit, 1 hot key, coalesced", together, one, few, some, 5}.againstPeers(c),
+		race{"redis, 2 limits, 1 hot key, coalesced", together, two, few, some, 0}.againstPeers(c),
+		race{"redis, 1 limit, 1000 keys, pipelined, 128 callers", together, one, many, lots, 0}.againstRate(c),
+		race{"redis, 1 limit, 1 hot key, coalesced, 128 callers", together, one, few, lots, 0}.againstRate(c),
+		mostOfCoalescing(c),
 		ceilings(c),
 	}
 }
@@ -54,43 +47,107 @@ const (
 	together company = true
 )
 
-// againstPeers has goroutines call on keys in turn, by this store and by others.
-func againstPeers(what string, who company, of limits, keys int, faster float64, c conditions) experiment {
-	want := bound{}
-	if faster > 0 {
-		want = atLeast(faster)
-	}
+// race has goroutines call on keys in turn, by this store and by others.
+type race struct {
+	what    string
+	who     company
+	of      limits
+	keys    int
+	callers int
+	faster  float64 // than redis_rate; 0 where that is only stated
+}
+
+// againstRate is the race with redis_rate.
+func (t race) againstRate(c conditions) experiment {
 	return experiment{
-		rows: []row{
-			{what + ", acquires/s vs redis_rate", []figure{
-				{name: "times faster", format: "%.2fx", want: want},
-				{name: "acquires per second", format: "%.0f/s"},
-				{name: "its acquires per second", format: "%.0f/s theirs"},
-			}},
-			{what + ", acquires/s vs throttled", []figure{
-				{name: "times faster", format: "%.2fx"},
-				{name: "its acquires per second", format: "%.0f/s theirs"},
-			}},
+		rows: []row{t.rateRow()},
+		measure: func(ctx context.Context) ([]float64, error) {
+			rates, err := t.rates(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			return []float64{rates[0] / rates[1], rates[0], rates[1]}, nil
 		},
-		measure: func(ctx context.Context) (values []float64, err error) {
-			client, end, err := redisWorld(ctx)
-			if err != nil {
-				return nil, err
-			}
-			defer func() { err = errors.Join(err, end()) }()
-			ours, err := storeCallers(client, who, of, keys)
-			if err != nil {
-				return nil, err
-			}
-			throttled, err := throttledCallers(client, of, keys)
-			if err != nil {
-				return nil, err
-			}
-			rates, _, err := alternate(ctx, c.load, ours, rateCallers(client, of, keys), throttled)
+	}
+}
+
+// againstPeers is the race with throttled too.
+func (t race) againstPeers(c conditions) experiment {
+	return experiment{
+		rows: []row{t.rateRow(), {t.what + ", acquires/s vs throttled", []figure{
+			{name: "times faster", format: "%.2fx"},
+			{name: "its acquires per second", format: "%.0f/s theirs"},
+		}}},
+		measure: func(ctx context.Context) ([]float64, error) {
+			rates, err := t.rates(ctx, c, throttledCallers)
 			if err != nil {
 				return nil, err
 			}
 			return []float64{rates[0] / rates[1], rates[0], rates[1], rates[0] / rates[2], rates[2]}, nil
+		},
+	}
+}
+
+// rateRow is the row of redis_rate.
+func (t race) rateRow() row {
+	want := bound{}
+	if t.faster > 0 {
+		want = atLeast(t.faster)
+	}
+	return row{t.what + ", acquires/s vs redis_rate", []figure{
+		{name: "times faster", format: "%.2fx", want: want},
+		{name: "acquires per second", format: "%.0f/s"},
+		{name: "its acquires per second", format: "%.0f/s theirs"},
+	}}
+}
+
+// rates measures how many calls per second this store does, redis_rate, and others.
+func (t race) rates(
+	ctx context.Context, c conditions, others ...func(redis.UniversalClient, race) ([]caller, error),
+) (rates []float64, err error) {
+	client, end, err := redisWorld(ctx, t.callers)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	ours, err := storeCallers(client, t)
+	if err != nil {
+		return nil, err
+	}
+	loops := [][]caller{ours, rateCallers(client, t)}
+	for _, other := range others {
+		theirs, err := other(client, t)
+		if err != nil {
+			return nil, err
+		}
+		loops = append(loops, theirs)
+	}
+	rates, _, err = alternate(ctx, c.load, loops...)
+	return rates, err
+}
+
+// mostOfCoalescing is what callers of one key would reach if each round trip served them all, and they took no time themselves:
+// none is done before the reply to a script is there that Redis gets after the call.
+func mostOfCoalescing(c conditions) experiment {
+	t := race{"redis, 1 hot key, each round trip for all 16 callers: the most that can be", together, one, 1, some, 0}
+	return experiment{
+		rows: []row{t.rateRow()},
+		measure: func(ctx context.Context) (values []float64, err error) {
+			client, end, err := redisWorld(ctx, t.callers)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, end()) }()
+			alone, err := returnsOne(ctx, client, 1)
+			if err != nil {
+				return nil, err
+			}
+			rates, _, err := alternate(ctx, c.load, alone, rateCallers(client, t))
+			if err != nil {
+				return nil, err
+			}
+			most := rates[0] * float64(t.callers)
+			return []float64{most / rates[1], most, rates[1]}, nil
 		},
 	}
 }
@@ -103,117 +160,18 @@ func ceilings(c conditions) experiment {
 			{name: "EVALSHA per second", format: "%.0f/s EVALSHA"},
 		}}},
 		measure: func(ctx context.Context) (values []float64, err error) {
-			client, end, err := redisWorld(ctx)
+			client, end, err := redisWorld(ctx, some)
 			if err != nil {
 				return nil, err
 			}
 			defer func() { err = errors.Join(err, end()) }()
-			sha, err := client.ScriptLoad(ctx, "return 1").Result()
+			script, err := returnsOne(ctx, client, some)
 			if err != nil {
 				return nil, err
 			}
-			ping := repeated(func(ctx context.Context, _ int) error { return client.Ping(ctx).Err() })
-			script := repeated(func(ctx context.Context, i int) error {
-				return client.EvalSha(ctx, sha, []string{keyOf(i, 1000)}).Err()
-			})
+			ping := repeated(some, func(ctx context.Context, _ int) error { return client.Ping(ctx).Err() })
 			rates, _, err := alternate(ctx, c.load, ping, script)
 			return rates, err
 		},
 	}
-}
-
-// repeated returns callers of which each has a number of its own, and after it those of all others in turn.
-func repeated(call func(ctx context.Context, i int) error) []caller {
-	callers := make([]caller, redisCallers)
-	for n := range callers {
-		i := n
-		callers[n] = func(ctx context.Context) error {
-			i += redisCallers
-			return call(ctx, i)
-		}
-	}
-	return callers
-}
-
-// keyOf spreads calls over keys.
-func keyOf(i, keys int) string { return strconv.Itoa(i % keys) }
-
-// storeCallers call on generated resources.
-func storeCallers(client redis.UniversalClient, who company, of limits, keys int) ([]caller, error) {
-	process := func() (*generated.Limiter, error) {
-		return generated.New(redisstore.New(client), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*time.Second)))
-	}
-	shared, err := process()
-	if err != nil {
-		return nil, err
-	}
-	entities := make([]generated.Project, keys)
-	for i := range entities {
-		entities[i] = generated.Project{ID: strconv.Itoa(i)}
-	}
-	callers := make([]caller, redisCallers)
-	for n := range callers {
-		own, i := shared, n
-		if who == lonely {
-			if own, err = process(); err != nil {
-				return nil, err
-			}
-		}
-		callers[n] = func(ctx context.Context) error {
-			i += redisCallers
-			var err error
-			if of == one {
-				_, err = own.Swift.Acquire(ctx, entities[i%keys], generated.SwiftCost{})
-			} else {
-				_, err = own.SwiftPair.Acquire(ctx, entities[i%keys], generated.SwiftPairCost{})
-			}
-			return err
-		}
-	}
-	return callers, nil
-}
-
-// rateCallers call on go-redis/redis_rate.
-func rateCallers(client redis.UniversalClient, of limits, keys int) []caller {
-	limiter := redis_rate.NewLimiter(client)
-	limit := redis_rate.PerSecond(perSecond)
-	return repeated(func(ctx context.Context, i int) error {
-		for n := range of {
-			result, err := limiter.Allow(ctx, "rate"+strconv.Itoa(int(n))+":"+keyOf(i, keys), limit)
-			if err != nil {
-				return err
-			}
-			if result.Allowed != 1 {
-				return fmt.Errorf("redis_rate refused: %+v", result)
-			}
-		}
-		return nil
-	})
-}
-
-// throttledCallers call on throttled. It reads, and writes on the condition that nobody has in between: where many have, it has to
-// be allowed as many tries.
-func throttledCallers(client redis.UniversalClient, of limits, keys int) ([]caller, error) {
-	store, err := goredisstore.NewCtx(client, "throttled:")
-	if err != nil {
-		return nil, err
-	}
-	// Its rates go by whole nanoseconds.
-	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerSec(perSecond), MaxBurst: perSecond})
-	if err != nil {
-		return nil, err
-	}
-	limiter.SetMaxCASAttemptsLimit(1000)
-	return repeated(func(ctx context.Context, i int) error {
-		for n := range of {
-			limited, _, err := limiter.RateLimitCtx(ctx, strconv.Itoa(int(n))+":"+keyOf(i, keys), 1)
-			if err != nil {
-				return err
-			}
-			if limited {
-				return errors.New("throttled refused")
-			}
-		}
-		return nil
-	}), nil
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/internal/awsclient"
@@ -25,9 +27,19 @@ type connection struct {
 
 // AfterApply refuses a place that is given and empty: a variable that is not set must not lead a command to another table.
 func (connection) AfterApply(command *kong.Context) error {
+	for _, name := range []string{"endpoint", "region"} {
+		if flag := given(command, name); flag != nil && flag.Target.String() == "" {
+			return fmt.Errorf("--%s is empty: pass %s, or leave the flag out for what AWS's configuration says", name, flag.PlaceHolder)
+		}
+	}
+	return nil
+}
+
+// given returns the first flag of the command line that is called so, nil for none. What a variable sets is not given.
+func given(command *kong.Context, names ...string) *kong.Flag {
 	for _, at := range command.Path {
-		if at.Flag != nil && (at.Flag.Name == "endpoint" || at.Flag.Name == "region") && at.Flag.Target.String() == "" {
-			return fmt.Errorf("--%s is empty: pass %s, or leave the flag out for what AWS's configuration says", at.Flag.Name, at.Flag.PlaceHolder)
+		if at.Flag != nil && slices.Contains(names, at.Flag.Name) {
+			return at.Flag
 		}
 	}
 	return nil
@@ -55,6 +67,12 @@ func (c connection) checkTable() error {
 		return usageError{fmt.Sprintf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)}
 	}
 	return nil
+}
+
+// nowhere reports that err is for want of a region, or of the table in it.
+func nowhere(err error) bool {
+	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
+	return missing || errors.Is(err, awsclient.ErrNoRegion)
 }
 
 // explain replaces an error that says at length that no connection came about by one that says what to do.

@@ -31,8 +31,14 @@ func (c notRedis) AfterApply(command *kong.Context) error {
 	if c.Redis == nil {
 		return nil
 	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(command.Selected().FullPath(), "sluice "), " ")
-	why := map[string]string{
+	name, why := onDynamoDB(command)
+	return fmt.Errorf("%s is about DynamoDB alone, and takes no --redis: %s", name, why)
+}
+
+// onDynamoDB returns the command's name, and why there is no such thing on Redis.
+func onDynamoDB(command *kong.Context) (name, why string) {
+	name, _, _ = strings.Cut(strings.TrimPrefix(command.Selected().FullPath(), "sluice "), " ")
+	why = map[string]string{
 		"table":     "Redis needs no table, keys come with the calls that need them",
 		"infra":     "Redis needs no table, keys come with the calls that need them",
 		"aggregate": "Redis has no stream of what was consumed",
@@ -40,5 +46,5 @@ func (c notRedis) AfterApply(command *kong.Context) error {
 		"migrate":   "Redis has no per-limit items",
 		"dev":       "for Redis, run redis-server",
 	}[name]
-	return fmt.Errorf("%s is about DynamoDB alone, and takes no --redis: %s", name, why)
+	return name, why
 }

@@ -115,7 +115,7 @@ func TestSameOnRedis(t *testing.T) {
 		settle *limits.GPT4Cost
 	}
 	story := []any{
-		"peek user-123 gpt-4", "reset user-123 gpt-4", "override get user-123 gpt-4", "override list gpt-4",
+		"peek user-123 gpt-4", "reset user-123 gpt-4", "reset user-123 gpt-4 --limit rps", "override get user-123 gpt-4", "override list gpt-4",
 		"override delete user-123 gpt-4", "override explain user-123 gpt-4", "override explain project-7 gpt-4",
 		"entity show user-123", "entity children project-7", "entity delete user-123",
 		"override set user gpt-4 tpm=20_000", "override set user-123 gpt-4 rpm=200,burst=300",

@@ -14,15 +14,11 @@ import (
 
 // inspect implements store.
 func (s *redisStore) inspect(ctx context.Context, entity, resource, root string) ([]found, error) {
-	schema, err := s.file.read()
+	l, err := s.schema.level(entity, resource)
 	if err != nil {
 		return nil, err
 	}
-	l, err := schema.level(entity, resource)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := s.stored(ctx, schema, l, root)
+	stored, err := s.stored(ctx, l, root)
 	if err != nil {
 		return nil, s.explain(err)
 	}
@@ -48,13 +44,9 @@ func (s *redisStore) list(ctx context.Context, resource, kind string) iter.Seq2[
 // pages is list, whose errors are the store's.
 func (s *redisStore) pages(ctx context.Context, resource, kind string) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
-		schema, err := s.file.read()
-		var spec *runtime.Spec
-		if err == nil {
-			spec, err = schema.resource(resource)
-		}
+		spec, err := s.schema.resource(resource)
 		if err == nil && kind != "" {
-			_, err = schema.level(kind, resource)
+			_, err = s.schema.level(kind, resource)
 		}
 		if err != nil {
 			yield(page{}, err)

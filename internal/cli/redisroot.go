@@ -12,18 +12,18 @@ import (
 )
 
 // stored returns the buckets of l's entity that are meant, as rootHelp says.
-func (s *redisStore) stored(ctx context.Context, schema *schema, l level, root string) (all []redisstore.StoredBucket, err error) {
+func (s *redisStore) stored(ctx context.Context, l level, root string) (all []redisstore.StoredBucket, err error) {
 	certain := true
 	switch {
 	case root != "" && root != l.at && !s.rooted:
 		err = usageError{"--root is about keys on a cluster, which this Redis is not: leave it out"}
 	case root != "":
-		err = schema.ends(l, root)
+		err = s.schema.ends(l, root)
 	case !s.rooted || len(l.charges()) == 0:
 		root = l.at
 	default:
 		certain = false
-		root, err = s.rootOf(ctx, schema, l)
+		root, err = s.rootOf(ctx, l)
 	}
 	if err != nil {
 		return nil, err
@@ -49,20 +49,20 @@ func (s *redisStore) stored(ctx context.Context, schema *schema, l level, root s
 }
 
 // rootOf returns where the stored parents of l's entity lead: nothing where they do not lead all the way.
-func (s *redisStore) rootOf(ctx context.Context, schema *schema, l level) (string, error) {
+func (s *redisStore) rootOf(ctx context.Context, l level) (string, error) {
 	root, at := l.at, l.at
-	for kind := l.kind; chargedAbove(l.spec, kind); kind = schema.kindOf(at) {
+	for kind := l.kind; chargedAbove(l.spec, kind); kind = s.schema.kindOf(at) {
 		m, found, err := s.members().Get(ctx, at)
 		switch {
 		case err != nil:
 			return "", err
 		case found && !m.Cascade:
 			return root, nil
-		case !found || !schema.leads(m): // look-ups fail, so that calls bring their chain along
+		case !found || !s.schema.leads(m): // look-ups fail, so that calls bring their chain along
 			return "", nil
 		}
 		at = m.Parent
-		if l.spec.Kinds[schema.kindOf(at)].Limits != nil {
+		if l.spec.Kinds[s.schema.kindOf(at)].Limits != nil {
 			root = at
 		}
 	}

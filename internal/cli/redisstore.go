@@ -21,15 +21,15 @@ type redisStore struct {
 	buckets *redisstore.Store
 	name    string // of the Redis, without its password
 	prefix  string
-	file    schemaFile
+	schema  *schema
 }
 
 // newRedisStore connects to the Redis at url. An empty prefix is the default.
-func newRedisStore(ctx context.Context, url, prefix string, file schemaFile) (*redisStore, error) {
+func newRedisStore(ctx context.Context, url, prefix string, limits *schema) (*redisStore, error) {
 	if prefix == "" {
 		prefix = redisstore.DefaultPrefix
 	}
-	s := &redisStore{name: redisclient.Name(url), prefix: prefix, file: file}
+	s := &redisStore{name: redisclient.Name(url), prefix: prefix, schema: limits}
 	client, err := redisclient.New(ctx, url)
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -49,7 +49,7 @@ func (c resetCommand) Run(ctx context.Context, p Program) error {
 	case err != nil:
 		return err
 	case len(all) == 0: // somebody expects that it did something
-		return errors.New(notStored(c.Entity, c.Resource))
+		return c.nothing()
 	case all[0].pending:
 		return fmt.Errorf("%s: %s: run this again then", all[0].title(all), becomesBucket)
 	}
@@ -59,6 +59,20 @@ func (c resetCommand) Run(ctx context.Context, p Program) error {
 		}
 	}
 	return nil
+}
+
+// nothing is the error where there is no bucket. A limit that the schema does not have either is the likelier mistake.
+func (c resetCommand) nothing() error {
+	if s, err := c.read(); err == nil { // a table needs none
+		if l, err := s.level(c.Entity, c.Resource); err == nil {
+			for _, name := range c.Limit {
+				if _, err := l.limit(name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return errors.New(notStored(c.Entity, c.Resource))
 }
 
 // fill fills b, one of all.

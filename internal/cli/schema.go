@@ -18,9 +18,10 @@ type schemaFile struct {
 
 // schema is a limits.yaml as stores see it.
 type schema struct {
-	file  string
-	kinds []runtime.Kind  // without limits
-	specs []*runtime.Spec // by resource
+	file   string
+	stores []string        // as gen.Schema has them
+	kinds  []runtime.Kind  // without limits
+	specs  []*runtime.Spec // by resource
 }
 
 // read reads the schema. Its mistakes are printed as they are, as generate does.
@@ -32,7 +33,7 @@ func (f schemaFile) read() (*schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; pass --file, or run this where the schema is", err)
 	}
-	s := &schema{file: f.File}
+	s := &schema{file: f.File, stores: from.Stores}
 	for _, k := range from.Kinds {
 		s.kinds = append(s.kinds, runtime.Kind{Name: k.Name, Prefix: k.Name + "-", Parent: k.Parent})
 	}
@@ -40,6 +41,15 @@ func (f schemaFile) read() (*schema, error) {
 		s.specs = append(s.specs, specOf(r, from.Revision, s.kinds))
 	}
 	return s, nil
+}
+
+// lists refuses a store that is not among the schema's. instead is what to do where that store is not meant.
+func (s *schema) lists(store, instead string) error {
+	if slices.Contains(s.stores, store) {
+		return nil
+	}
+	return usageError{fmt.Sprintf("%s does not list %s in its stores, so that no limiter generated from it looks there: "+
+		"add %[2]s to stores and run `sluice generate`, or %s", s.file, store, instead)}
 }
 
 // specOf describes r as generated code does.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -13,14 +14,16 @@ import (
 
 // tableStore is the store in a table of DynamoDB. It needs no schema: the items have the numbers.
 type tableStore struct {
-	client *dynamodb.Client
-	table  string
-	p      Program
+	client  *dynamodb.Client
+	table   string
+	p       Program
+	orRedis bool // it may be a Redis that is meant
 }
 
-func newTableStore(ctx context.Context, c connection, p Program) (*tableStore, error) {
+func newTableStore(ctx context.Context, c connection, p Program, orRedis bool) (*tableStore, error) {
 	client, err := c.client(ctx)
-	return &tableStore{client, c.Table, p}, err
+	s := &tableStore{client, c.Table, p, orRedis}
+	return s, s.redisToo(err)
 }
 
 // inspect implements store, consistently. What no bucket was made of yet counts: to say that an entity in per-limit items is
@@ -102,7 +105,15 @@ func (s *tableStore) overrides() runtime.OverrideStore {
 
 func (s *tableStore) members() runtime.MemberStore { return dynamo.NewMembers(s.client, s.table) }
 
-func (s *tableStore) explain(err error) error { return explain(s.client, err) }
+func (s *tableStore) explain(err error) error { return s.redisToo(explain(s.client, err)) }
+
+// redisToo adds to the error for a place that is not there how to say that a Redis is meant.
+func (s *tableStore) redisToo(err error) error {
+	if s.orRedis && nowhere(err) {
+		return fmt.Errorf("%w; if buckets in a Redis are meant, pass --redis", err)
+	}
+	return err
+}
 
 func (s *tableStore) place() (at, alternatives string) {
 	return "table " + s.table + " (" + place(s.client) + ")", "table or region"

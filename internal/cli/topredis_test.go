@@ -15,7 +15,11 @@ func TestTopWatchRedis(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	server.SetTime(now)
 	top := topCommand{Resource: "embeddings", Most: 2, Watch: true, schemaFile: schemaFile{"../../limits.yaml"}}
-	at, err := newRedisStore(t.Context(), "redis://"+server.Addr()+"?max_retries=-1", "", top.schemaFile)
+	limits, err := top.schemaFile.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := newRedisStore(t.Context(), "redis://"+server.Addr()+"?max_retries=-1", "", limits)
 	if err != nil {
 		t.Fatal(err)
 	}

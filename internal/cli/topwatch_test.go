@@ -47,7 +47,7 @@ func (w *watched) put(entity string, left int64) {
 
 // store is the table.
 func (w *watched) store() store {
-	return &tableStore{w.client, w.top.Table, Program{Now: func() time.Time { return w.now }}}
+	return &tableStore{client: w.client, table: w.top.Table, p: Program{Now: func() time.Time { return w.now }}}
 }
 
 // watch runs the command on a terminal. After each draw it takes the next of steps; the last is followed by Ctrl-C.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/sluice-go/sluice/internal/chart"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -28,6 +30,18 @@ type usageCommand struct {
 	Plot     bool    `xor:"form" help:"Print bars."`
 	SVG      *string `xor:"form" name:"svg" placeholder:"FILE" help:"Write a chart to this file, in place of what is there."`
 	File     *string `placeholder:"limits.yaml" help:"The schema, for what --plot and --svg say refills. The default is limits.yaml, where that is."`
+}
+
+// AfterApply refuses the default table, too, where the environment has a Redis: others of its commands are about that.
+func (c usageCommand) AfterApply(command *kong.Context) error {
+	if err := c.onTable.AfterApply(command); err != nil {
+		return err
+	}
+	if os.Getenv("SLUICE_REDIS_URL") == "" || os.Getenv("SLUICE_TABLE") != "" || given(command, "endpoint", "region", "table") != nil {
+		return nil
+	}
+	name, why := onDynamoDB(command)
+	return fmt.Errorf("SLUICE_REDIS_URL is set, and %s is about DynamoDB alone: %s; for a table pass --table", name, why)
 }
 
 // Help says where the windows come from.

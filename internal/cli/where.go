@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sluice-go/sluice/gen"
 )
 
 // where is where buckets, overrides and entities are: in a table, or in a Redis.
@@ -22,49 +25,56 @@ func (w *where) AfterApply(command *kong.Context) error {
 	if err := w.connection.AfterApply(command); err != nil {
 		return err
 	}
-	given := map[string]bool{}
-	table := ""
-	for _, at := range command.Path {
-		if at.Flag == nil {
-			continue
-		}
-		switch name := at.Flag.Name; name {
-		case "endpoint", "region", "table":
-			table = "--" + name
-			fallthrough
-		case "redis", "prefix":
-			given[name] = true
-		}
-	}
+	table, redis, prefix := given(command, "endpoint", "region", "table"), given(command, "redis"), given(command, "prefix")
 	switch {
-	case given["redis"] && *w.Redis == "":
+	case redis != nil && *w.Redis == "":
 		return errors.New("--redis is empty: pass a URL, or leave the flag out for a table of DynamoDB")
-	case given["redis"] && table != "":
-		return fmt.Errorf("--redis is a Redis, %s is about a table of DynamoDB: pass one", table)
-	case !given["redis"] && (table != "" || w.Redis == nil || *w.Redis == ""):
+	case redis != nil && table != nil:
+		return fmt.Errorf("--redis is a Redis, --%s is about a table of DynamoDB: pass one", table.Name)
+	case redis == nil && (table != nil || w.Redis == nil || *w.Redis == ""):
 		w.Redis = nil
-	case !given["redis"] && os.Getenv("SLUICE_TABLE") != "":
+	case redis == nil && os.Getenv("SLUICE_TABLE") != "":
 		return errors.New("SLUICE_REDIS_URL and SLUICE_TABLE are both set: pass --redis or --table")
 	}
 	switch {
-	case given["prefix"] && w.Redis == nil:
+	case prefix != nil && w.Redis == nil:
 		return errors.New("--prefix is about keys in Redis: pass --redis too")
-	case given["prefix"] && *w.Prefix == "":
+	case prefix != nil && *w.Prefix == "":
 		return errors.New("--prefix is empty: pass what keys start with, or leave the flag out")
 	}
 	return nil
 }
 
-// open returns the store that the flags say. file is the schema, which a Redis does not have the numbers without.
+// open returns the store that the flags say, unless the schema says that its limiters have another. file is the schema, which a
+// Redis does not have the numbers without.
 func (w *where) open(ctx context.Context, p Program, file schemaFile) (store, error) {
+	s, err := file.read()
 	if w.Redis == nil {
-		return newTableStore(ctx, w.connection, p)
+		return w.openTable(ctx, p, s)
+	}
+	if err == nil {
+		err = s.lists(gen.StoreRedis, "pass --table for a table of DynamoDB, or --file for another schema")
+	}
+	if err != nil {
+		return nil, err
 	}
 	prefix := ""
 	if w.Prefix != nil {
 		prefix = *w.Prefix
 	}
-	return newRedisStore(ctx, *w.Redis, prefix, file)
+	return newRedisStore(ctx, *w.Redis, prefix, s)
+}
+
+// openTable is open for a table. s is the schema, nil where there is none to go by: a table has the numbers, too.
+func (w *where) openTable(ctx context.Context, p Program, s *schema) (store, error) {
+	orRedis := os.Getenv("SLUICE_REDIS_URL") != ""
+	if s != nil {
+		if err := s.lists(gen.StoreDynamoDB, "pass --redis for a Redis, or --file for another schema"); err != nil {
+			return nil, err
+		}
+		orRedis = orRedis || slices.Contains(s.stores, gen.StoreRedis)
+	}
+	return newTableStore(ctx, w.connection, p, orRedis)
 }
 
 // rooted are the flags of commands about the bucket of one entity.

@@ -14,9 +14,9 @@ func after(d time.Duration) time.Time {
 	return time.Now().Add(d) //nolint:forbidigo // as above
 }
 
-// alarm calls f on its own goroutine once d has passed, unless it is stopped.
-func alarm(d time.Duration, f func()) *time.Timer {
-	return time.AfterFunc(d, f) //nolint:forbidigo // as above
+// alarm calls f on its own goroutine once d has passed.
+func alarm(d time.Duration, f func()) {
+	time.AfterFunc(d, f) //nolint:forbidigo // as above
 }
 
 // timerAt returns a timer that goes off at deadline.

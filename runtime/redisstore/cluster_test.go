@@ -171,7 +171,7 @@ func TestRedirected(t *testing.T) {
 			alone := redirected.Load()
 			opened := d.session.(*session)
 			l := newLine(opened)
-			l.flights = mostFlights // so that they gather
+			l.flights = make([]*flight, mostFlights) // so that they gather
 			var all []*request
 			for _, entity := range entities[1:] {
 				r := opened.request(t.Context(), &runtime.Call{Parts: []runtime.Part{{
@@ -184,7 +184,7 @@ func TestRedirected(t *testing.T) {
 				all = append(all, r)
 			}
 			l.mu.Lock()
-			l.flights = 0
+			l.flights = nil
 			l.dispatch()
 			l.mu.Unlock()
 			for _, r := range all {

@@ -14,14 +14,14 @@ type command struct{ *redis.IntSliceCmd }
 func (command) NoRetry() bool { return true }
 
 // evalsha runs c's script if Redis has it.
-func (c *call) evalsha() *command { return c.run(c.lane.key.script.evalsha) }
+func (c *call) evalsha() *command { return c.run(c.requests[0].script.evalsha) }
 
 // eval runs c's script, and has Redis keep it.
-func (c *call) eval() *command { return c.run(c.lane.key.script.eval) }
+func (c *call) eval() *command { return c.run(c.requests[0].script.eval) }
 
 func (c *call) run(head []any) *command {
 	first := c.requests[0]
-	args := evalArgs(head, first.shares, c.lane.key.script.any, len(c.requests)*len(first.args))
+	args := evalArgs(head, first.shares, c.requests[0].script.any, len(c.requests)*len(first.args))
 	for _, r := range c.requests {
 		args = append(args, r.args...)
 	}

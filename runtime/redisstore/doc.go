@@ -5,8 +5,9 @@
 // out when a call needs it, by Redis's own clock, so that those of clients do not matter. A bucket that is missing is full: a
 // hash expires when it would have been full twice over. A call takes from all its buckets, or from none.
 //
-// Who finds nobody under way goes out at once. Those who come meanwhile go together with the next pipeline (line.go), and those
-// of them who want the same keys as one script call, first come first served, each with an outcome of its own.
+// Who comes while fewer than two pipelines are under way goes out at once. Those who come meanwhile go together with the next
+// (line.go), and those of them who want the same keys as one script call, first come first served, each with an outcome of its
+// own. One pipeline may overtake another: of calls that are under way at a time either may be served first.
 //
 // What Redis says that it has not run goes again, once. What had no answer does not, be it a charge or a give-back, and the
 // client's own retries are off for it: two fields leave no room to tell whether it was applied. Such a charge stands, so that

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,20 +16,16 @@ import (
 type flight struct {
 	*line
 	calls []*call
-	until time.Time // it has this long, whoever's time is up
-	watch *time.Timer
+	began time.Time
 
 	// The line's lock guards these.
-	aboard int  // requests whose callers still wait
-	landed bool // others may go in its place
+	aboard int // requests whose callers still wait
 }
 
 // call is one script call.
 type call struct {
 	flight   *flight
-	lane     *lane
 	requests []*request
-	free     bool // its lane may go on
 
 	command *command
 	outcome outcome
@@ -40,6 +37,46 @@ const (
 	mostTries    = 2
 	longestPause = 32 * time.Millisecond
 )
+
+// take has r go with f, in the script call of those who charge the same shapes. It reports whether there was room.
+func (f *flight) take(r *request) bool {
+	i := len(f.calls) - 1
+	for i >= 0 && !f.calls[i].serves(r) {
+		i--
+	}
+	if i < 0 || len(f.calls[i].requests) == mostRequests {
+		if i = len(f.calls); i == mostCalls {
+			return false
+		}
+		f.calls = append(f.calls, &call{flight: f})
+	}
+	f.calls[i].requests = append(f.calls[i].requests, r)
+	r.flight, r.tries = f, 1
+	f.aboard++
+	return true
+}
+
+// serves reports whether r may be part of c: it has the same script, and buckets of the same parameters.
+func (c *call) serves(r *request) bool {
+	first := c.requests[0]
+	return first.script == r.script && slices.EqualFunc(first.shares, r.shares, func(a, b share) bool { return a.shape == b.shape })
+}
+
+// land gives up f's place to who waits: it takes long, or nobody waits for it any more. The caller holds the lock.
+func (f *flight) land() {
+	if f.leaves() {
+		f.dispatch()
+	}
+}
+
+// leaves frees f's place, and reports whether it still had one. The caller holds the lock.
+func (f *flight) leaves() bool {
+	i := slices.Index(f.flights, f)
+	if i >= 0 {
+		f.flights = slices.Delete(f.flights, i, i+1)
+	}
+	return i >= 0
+}
 
 // fly sends f's calls and has their requests end.
 func (f *flight) fly() {
@@ -56,7 +93,7 @@ func (f *flight) fly() {
 		}
 		if calls = again; len(calls) > 0 {
 			f.mu.Lock()
-			f.dispatch() // who waited for those that are done does not wait for these
+			f.land() // it pauses, and holds up nobody else
 			f.mu.Unlock()
 			<-f.env.Clock.After(time.Duration(f.jitter() * float64(longestPause)))
 		}
@@ -157,7 +194,6 @@ func (f *flight) deliver(c *call) {
 		}
 		close(r.done)
 	}
-	f.line.free(c)
 	f.mu.Unlock()
 	for _, r := range c.requests {
 		switch {

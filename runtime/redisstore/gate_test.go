@@ -150,6 +150,23 @@ func (h *held) end() error {
 	return h.err
 }
 
+// busy has carol and dave take every place of the line, and returns what lets each of them pass: then there is a place.
+func (d *desk) busy(t testing.TB, g *gate) (pass [mostFlights]func()) {
+	t.Helper()
+	for i, entity := range []who{carol, dave} {
+		h := d.ask(t.Context(), entity, tokens2{1, 0})
+		under := g.comes(t, "evalsha")
+		pass[i] = func() {
+			t.Helper()
+			under(fate{})
+			if err := h.end(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return pass
+}
+
 // queued waits until so many wait for the next flight.
 func (d *desk) queued(n int) { d.session.(*session).line.queued(n) }
 
@@ -157,8 +174,10 @@ func (l *line) queued(n int) {
 	for {
 		l.mu.Lock()
 		waiting := 0
-		for _, ln := range l.lanes {
-			waiting += len(ln.queue)
+		for _, r := range l.queue {
+			if !r.gone {
+				waiting++
+			}
 		}
 		l.mu.Unlock()
 		if waiting == n {

@@ -22,33 +22,23 @@ const (
 	patience    = 250 * time.Millisecond // after which a flight holds up nobody else
 )
 
-// line is where requests wait for Redis. Who finds it idle goes out at once; while flights are under way, those who come gather,
-// and the next flight takes them all: requests for the same keys as one script call, first come first served, each with an
-// outcome of its own, and the script calls of others in the same pipeline.
+// line is where requests wait for Redis. Who comes while few flights are under way goes out at once; else those who come gather, and
+// the next flight takes them all: requests for the same keys as one script call, first come first served, each with an outcome of
+// its own, and the script calls of others in the same pipeline.
+//
+// Flights may carry requests for the same keys beside each other, as otherwise many would wait for two round trips, and one may
+// overtake another: who comes while somebody else has no answer yet may be served before him, who comes later never is.
 type line struct {
 	*session
 
-	mu      sync.Mutex
-	lanes   map[laneKey]*lane
-	ready   []*lane // with somebody who waits, and nobody under way; first come first
-	flights int     // under way
+	mu       sync.Mutex
+	queue    []*request // who waits, first come first
+	boarding bool       // a flight is about to take them
+	flights  []*flight  // under way, the oldest first
+	watched  bool       // a timer will look whether one takes long
 }
 
-// lane is the line of those who want the same of the same keys.
-type lane struct {
-	key    laneKey
-	queue  []*request // who waits, first come first
-	flying bool       // others are under way
-	listed bool       // it is ready
-}
-
-// laneKey is what requests have in common that one script call serves: the script, and buckets of the same parameters.
-type laneKey struct {
-	script *script
-	shapes [4]*shape // a call of more is alone
-}
-
-func newLine(s *session) *line { return &line{session: s, lanes: map[laneKey]*lane{}} }
+func newLine(s *session) *line { return &line{session: s} }
 
 // lineOf returns the line that r is to stand in: of a cluster each master has its own, so that one that is down holds up nobody
 // else. Where the client knows no master it will say so itself.
@@ -72,42 +62,22 @@ func (s *session) lineOf(r *request) *line {
 // submit puts r in line.
 func (l *line) submit(r *request) {
 	r.done = make(chan struct{})
-	key, shared := laneKey{script: r.script}, len(r.shares) <= len(laneKey{}.shapes)
-	for i := range r.shares[:min(len(r.shares), len(key.shapes))] {
-		key.shapes[i] = r.shares[i].shape
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.lane = l.lanes[key]
-	if r.lane == nil || !shared {
-		r.lane = &lane{key: key}
-		if shared {
-			l.lanes[key] = r.lane
-		}
-	}
-	r.lane.queue = append(r.lane.queue, r)
-	l.list(r.lane)
+	l.queue = append(l.queue, r)
 	l.dispatch()
 }
 
-// list notes that somebody waits in ln, if nobody is under way for it. The caller holds the lock.
-func (l *line) list(ln *lane) {
-	if !ln.flying && !ln.listed {
-		ln.listed = true
-		l.ready = append(l.ready, ln)
-	}
-}
-
-// dispatch starts a flight if somebody waits for one. The caller holds the lock.
+// dispatch starts a flight if somebody waits for one, and there is a place for it. The caller holds the lock.
 func (l *line) dispatch() {
-	if l.flights < mostFlights && len(l.ready) > 0 {
-		l.flights++
-		l.background.Start(l.work)
+	if len(l.queue) > 0 && !l.boarding && len(l.flights) < mostFlights {
+		l.boarding = true
+		l.background.Start(l.depart)
 	}
 }
 
-// work has one flight after the other until nobody waits.
-func (l *line) work() {
+// depart has those who wait fly, and then those who have come meanwhile: on one goroutine, whose stack has grown to what it takes.
+func (l *line) depart() {
 	for {
 		runtime.Gosched() // who is about to come, as those who have just been served, comes along: it fills flights by half again
 		f := l.board()
@@ -116,81 +86,53 @@ func (l *line) work() {
 		}
 		f.fly()
 		l.mu.Lock()
-		landed := f.landed
-		f.landed = true
+		again := f.leaves() && !l.boarding
+		l.boarding = l.boarding || again
 		l.mu.Unlock()
-		f.watch.Stop()
-		if landed { // somebody else has its place
+		if !again { // somebody else has its place
 			return
 		}
 	}
 }
 
-// board returns a flight with those who wait, or nil if nobody does: then there is a place for another.
+// board returns a flight with those who wait, or nil if all have left.
 func (l *line) board() *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := &flight{line: l, until: after(shortestTry)}
-	for len(l.ready) > 0 && len(f.calls) < mostCalls {
-		next := l.ready[0]
-		l.ready = l.ready[1:]
-		next.listed = false
-		if len(next.queue) == 0 { // who waited has left
-			l.forget(next)
-			continue
+	l.boarding = false
+	f, boarded := &flight{line: l, began: after(0)}, 0
+	for _, r := range l.queue {
+		if !r.gone && !f.take(r) {
+			break
 		}
-		next.flying = true
-		n := min(len(next.queue), mostRequests)
-		c := &call{flight: f, lane: next, requests: next.queue[:n:n]}
-		next.queue = next.queue[n:]
-		for _, r := range c.requests {
-			r.flight, r.tries = f, 1
-		}
-		f.calls, f.aboard = append(f.calls, c), f.aboard+n
+		boarded++
 	}
-	if len(f.calls) == 0 {
-		l.flights--
+	l.queue = slices.Delete(l.queue, 0, boarded)
+	if f.aboard == 0 {
 		return nil
 	}
-	f.watch = alarm(l.hung, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.overtake(f)
-	})
+	l.flights = append(l.flights, f)
+	l.watch()
+	l.dispatch()
 	return f
 }
 
-// overtake has f, which takes long, or for which nobody waits any more, hold up nobody else. The caller holds the lock.
-func (l *line) overtake(f *flight) {
-	if f.landed {
+// watch has flights that take long hold up nobody else. One timer serves one flight after the other: where there is always one that
+// goes off soon, another that is set for later wakes no thread, as those of requests are. The caller holds the lock.
+func (l *line) watch() {
+	if l.watched || len(l.flights) == 0 {
 		return
 	}
-	f.landed = true
-	for _, c := range f.calls {
-		l.free(c)
-	}
-	l.flights--
-	l.dispatch()
-}
-
-// free lets the next of c's lane go. The caller holds the lock.
-func (l *line) free(c *call) {
-	if c.free {
-		return
-	}
-	c.free = true
-	if c.lane.flying = false; len(c.lane.queue) > 0 {
-		l.list(c.lane)
-		return
-	}
-	l.forget(c.lane)
-}
-
-// forget lets go of a lane that nobody is in. The caller holds the lock.
-func (l *line) forget(ln *lane) {
-	if l.lanes[ln.key] == ln {
-		delete(l.lanes, ln.key)
-	}
+	l.watched = true
+	alarm(left(l.flights[0].began.Add(l.hung)), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.watched = false
+		for len(l.flights) > 0 && left(l.flights[0].began.Add(l.hung)) <= 0 {
+			l.flights[0].land()
+		}
+		l.watch()
+	})
 }
 
 // await returns how r has ended, or that its caller's time is over. What it is charged then, it is given back.
@@ -206,7 +148,7 @@ func (l *line) await(r *request) (ended bool, err error) {
 	defer l.mu.Unlock()
 	if f := r.flight; f != nil && !r.ended {
 		l.mu.Unlock()
-		r.waited(f.until)
+		r.waited(f.began.Add(shortestTry))
 		l.mu.Lock()
 	}
 	if r.ended {
@@ -236,13 +178,9 @@ func (r *request) waited(deadline time.Time) bool {
 func (l *line) leave(r *request) error {
 	err := r.leaves()
 	r.gone = true
-	switch f := r.flight; f {
-	case nil:
-		queue := r.lane.queue
-		r.lane.queue = slices.DeleteFunc(queue, func(other *request) bool { return other == r })
-	default:
+	if f := r.flight; f != nil {
 		if f.aboard--; f.aboard == 0 {
-			l.overtake(f)
+			f.land()
 		}
 	}
 	return err

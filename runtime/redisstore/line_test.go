@@ -32,23 +32,19 @@ func gated(t *testing.T) (*server, *desk, *gate) {
 
 var alice, bob, carol, dave = who{user: "alice"}, who{user: "bob"}, who{user: "carol"}, who{user: "dave"}
 
-// TestCoalesced: who comes while others are under way goes with the next script call, in the order in which they came, and
-// each has an outcome of its own.
+// TestCoalesced: those who wait go with the next script call, in the order in which they came, and each has an outcome of its own.
 func TestCoalesced(t *testing.T) {
 	_, d, g := gated(t)
-	ctx := t.Context()
-	first := d.ask(ctx, alice, tokens2{10, 0})
-	under := g.comes(t, "evalsha")
+	others := d.busy(t, g)
 	var all []*held
-	for i, cost := range []int64{30, 25, 15, 6, 5} { // of 50
-		all = append(all, d.ask(ctx, alice, tokens2{cost, 0}))
+	for i, cost := range []int64{40, 25, 15, 6, 5} { // of 60
+		all = append(all, d.ask(t.Context(), alice, tokens2{cost, 0}))
 		d.queued(i + 1)
 	}
+	others[0]()
+	under := g.comes(t, "evalsha")
+	others[1]()
 	under(pass)
-	g.comes(t, "evalsha")(pass)
-	if err := first.end(); err != nil {
-		t.Error(err)
-	}
 	for i, admitted := range []bool{true, false, true, false, true} {
 		err := all[i].end()
 		if denied, ok := errors.AsType[*runtime.DeniedError](err); admitted && err != nil || !admitted && !ok {
@@ -59,7 +55,84 @@ func TestCoalesced(t *testing.T) {
 	}
 	g.open(t)
 	d.left(t, alice, tokens2{0, 6000})
-	d.calls(t, "acquire applied", "acquire applied for 5", "peek found")
+	d.calls(t, "acquire applied", "acquire applied", "acquire applied for 5", "peek found")
+}
+
+// TestOvertakes: two flights have calls on one bucket at a time, and whichever Redis runs first, it has what the other left.
+func TestOvertakes(t *testing.T) {
+	if left := overtakes(t); left != (tokens2{30, 6000}) {
+		t.Errorf("%v left", left)
+	}
+}
+
+// TestOvertakesControl: a client that sends what it is to send once again is caught.
+func TestOvertakesControl(t *testing.T) {
+	if left := overtakes(t, twice{}); left == (tokens2{30, 6000}) {
+		t.Errorf("%v left, though calls were run twice", left)
+	}
+}
+
+// overtakes has a call on alice that takes 30 of 60 tokens overtake one for 40, through hooks, and returns what is left.
+func overtakes(t *testing.T, hooks ...redis.Hook) tokens2 {
+	t.Helper()
+	_, d, g := gated(t)
+	for _, hook := range hooks {
+		d.store.client.AddHook(hook)
+	}
+	first := d.ask(t.Context(), alice, tokens2{40, 0})
+	slow := g.comes(t, "evalsha")
+	second := d.ask(t.Context(), alice, tokens2{30, 0})
+	g.comes(t, "evalsha")(pass)
+	if err := second.end(); err != nil && len(hooks) == 0 {
+		t.Error(err)
+	}
+	slow(pass)
+	if err := first.end(); !isA[*runtime.DeniedError](err) {
+		t.Errorf("%v, want that it was overtaken", err)
+	}
+	g.open(t)
+	snap, err := d.Peek(t.Context(), alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap.Available
+}
+
+// TestFull: a script call has no more requests than it may, and a pipeline no more calls. Who has no room goes with the next call, in
+// order, or with another pipeline, at once if there is a place.
+func TestFull(t *testing.T) {
+	_, d, g := gated(t)
+	l := d.session.(*session).line
+	taken := func(places int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.flights = make([]*flight, places)
+		l.dispatch()
+	}
+	taken(mostFlights)
+	var all []*held
+	for i := range mostRequests + 1 { // of 60 tokens
+		all = append(all, d.ask(t.Context(), alice, tokens2{1, 0}))
+		d.queued(i + 1)
+	}
+	for i := range mostCalls - 1 {
+		all = append(all, d.ask(t.Context(), who{user: strconv.Itoa(i)}, tokens2{1, 0}))
+		d.queued(len(all))
+	}
+	taken(0)
+	one, other := <-g.arrived, <-g.arrived // in either order
+	sizes := []int{strings.Count(one.scripts, "evalsha"), strings.Count(other.scripts, "evalsha")}
+	if slices.Sort(sizes); !slices.Equal(sizes, []int{1, mostCalls}) {
+		t.Errorf("pipelines of %v calls", sizes)
+	}
+	one.fate <- pass
+	other.fate <- pass
+	for i, h := range all {
+		err := h.end()
+		if lacks := i >= 60 && i <= mostRequests; lacks != isA[*runtime.DeniedError](err) || !lacks && err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
 }
 
 // TestPipelined: who wants other keys does not wait while few are under way, and else goes with the next pipeline.
@@ -95,19 +168,16 @@ func TestSettleInOrder(t *testing.T) {
 	if err := lease.end(); err != nil {
 		t.Fatal(err)
 	}
-	first := d.ask(ctx, alice, tokens2{0, 1})
-	under := g.comes(t, "evalsha")
+	others := d.busy(t, g)
 	early := d.ask(ctx, alice, tokens2{5, 0})
 	d.queued(1)
 	settled := lease.settle(ctx, tokens2{50, 0})
 	d.queued(2)
 	late := d.ask(ctx, alice, tokens2{10, 0})
 	d.queued(3)
-	under(pass)
+	others[0]()
 	g.comes(t, "evalsha")(pass)
-	if err := first.end(); err != nil {
-		t.Error(err)
-	}
+	others[1]()
 	if err := early.end(); !isA[*runtime.DeniedError](err) {
 		t.Errorf("%v, want that it came before there was room", err)
 	}
@@ -115,14 +185,13 @@ func TestSettleInOrder(t *testing.T) {
 		t.Error(err)
 	}
 	g.open(t)
-	d.left(t, alice, tokens2{0, 5999})
+	d.left(t, alice, tokens2{0, 6000})
 }
 
 // TestLeavesTheLine: whose time ends before its turn has cost nothing.
 func TestLeavesTheLine(t *testing.T) {
 	_, d, g := gated(t)
-	first := d.ask(t.Context(), alice, tokens2{1, 0})
-	under := g.comes(t, "evalsha")
+	others := d.busy(t, g)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancelled := d.ask(ctx, alice, tokens2{10, 0})
 	d.queued(1)
@@ -136,59 +205,81 @@ func TestLeavesTheLine(t *testing.T) {
 	}
 	last := d.ask(t.Context(), alice, tokens2{2, 0})
 	d.queued(1)
+	others[0]()
+	under := g.comes(t, "evalsha")
+	others[1]()
 	under(pass)
-	g.comes(t, "evalsha")(pass)
-	if err := errors.Join(first.end(), last.end()); err != nil {
+	if err := last.end(); err != nil {
 		t.Error(err)
 	}
 	g.open(t)
-	d.left(t, alice, tokens2{57, 6000})
-	d.calls(t, "acquire applied", "acquire applied", "peek found")
+	d.left(t, alice, tokens2{58, 6000})
+	d.calls(t, "acquire applied", "acquire applied", "acquire applied", "peek found")
 }
 
 // TestLeavesInFlight: who leaves while its call is under way is given back what it was charged, and holds up nobody.
 func TestLeavesInFlight(t *testing.T) {
 	_, d, g := gated(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	gone := d.ask(ctx, alice, tokens2{10, 0})
-	under := g.comes(t, "evalsha")
-	behind := d.ask(t.Context(), alice, tokens2{50, 0})
+	var gone []*held
+	var under []func(fate)
+	for range mostFlights {
+		gone = append(gone, d.ask(ctx, alice, tokens2{10, 0}))
+		under = append(under, g.comes(t, "evalsha"))
+	}
+	behind := d.ask(t.Context(), alice, tokens2{40, 0})
 	d.queued(1)
 	cancel()
-	if err := gone.end(); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want the caller's own", err)
+	for _, h := range gone {
+		if err := h.end(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want the caller's own", err)
+		}
 	}
-	next := g.comes(t, "evalsha") // behind does not wait for what has no callers
-	under(pass)
-	next(pass)
+	g.comes(t, "evalsha")(pass) // behind does not wait for what has no callers
 	if err := behind.end(); err != nil {
 		t.Error(err)
 	}
-	g.comes(t, "evalsha")(pass)
+	var undo []func(fate)
+	for _, late := range under {
+		late(pass)
+		undo = append(undo, g.comes(t, "evalsha"))
+	}
+	for _, back := range undo {
+		back(pass)
+	}
 	if err := d.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	g.open(t)
-	d.left(t, alice, tokens2{10, 6000})
-	d.calls(t, "acquire applied", "acquire applied", "undo applied", "peek found")
+	d.left(t, alice, tokens2{20, 6000})
+	d.calls(t, "acquire applied", "acquire applied", "acquire applied", "undo applied", "undo applied", "peek found")
 }
 
-// TestHung: a script call that nobody answers holds up those behind it for a moment only.
+// TestHung: script calls that nobody answers hold up those behind them for a moment only.
 func TestHung(t *testing.T) {
 	s, _, _ := gated(t)
 	s.hung = time.Millisecond
 	client := s.client(t)
 	d, g := s.desk(t, client, gpt4()), newGate(client)
-	hung := d.ask(t.Context(), alice, tokens2{10, 0})
-	under := g.comes(t, "evalsha")
+	var hung []*held
+	var under []func(fate)
+	for range mostFlights {
+		hung = append(hung, d.ask(t.Context(), alice, tokens2{10, 0}))
+		under = append(under, g.comes(t, "evalsha"))
+	}
 	behind := d.ask(t.Context(), alice, tokens2{5, 0})
 	g.comes(t, "evalsha")(pass)
-	under(pass)
-	if err := errors.Join(hung.end(), behind.end()); err != nil {
+	if err := behind.end(); err != nil {
 		t.Error(err)
 	}
+	for i, h := range hung {
+		under[i](pass)
+		if err := h.end(); err != nil {
+			t.Error(err)
+		}
+	}
 	g.open(t)
-	d.left(t, alice, tokens2{45, 6000})
+	d.left(t, alice, tokens2{35, 6000})
 }
 
 // TestLostReply: what may have been applied is not repeated, neither a charge nor a give-back.
@@ -260,7 +351,8 @@ type pausing struct {
 
 func (p pausing) After(time.Duration) <-chan time.Time { return p.over }
 
-// TestNotHeldUp: whoever waits for a call that is done does not wait for another one of its pipeline, which goes again.
+// TestNotHeldUp: nobody waits for a call that goes again after a pause, but its own callers: neither those of its pipeline nor those
+// who came after it.
 func TestNotHeldUp(t *testing.T) {
 	s := simulated(t)
 	client, pause := s.client(t), make(chan time.Time)
@@ -269,22 +361,14 @@ func TestNotHeldUp(t *testing.T) {
 		d.left(t, entity, tokens2{60, 6000})
 	}
 	g := newGate(client)
+	others := d.busy(t, g)
 	var all []*held
-	var under []func(fate)
-	for _, entity := range []who{carol, dave} {
-		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
-		under = append(under, g.comes(t, "evalsha"))
-	}
 	for i, entity := range []who{alice, bob} {
 		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
 		d.queued(i + 1)
 	}
-	under[0](pass)
+	others[0]()
 	both := g.comes(t, "evalsha evalsha")
-	under[1](pass)
-	if err := all[1].end(); err != nil {
-		t.Error(err)
-	}
 	behind := d.ask(t.Context(), alice, tokens2{2, 0})
 	d.queued(1)
 	var refused atomic.Bool
@@ -297,16 +381,15 @@ func TestNotHeldUp(t *testing.T) {
 	})
 	both(pass)
 	g.comes(t, "evalsha")(pass)
-	if err := behind.end(); err != nil {
+	if err := errors.Join(all[0].end(), behind.end()); err != nil {
 		t.Error(err)
 	}
 	close(pause)
 	g.comes(t, "evalsha")(pass)
-	for _, h := range all {
-		if err := h.end(); err != nil {
-			t.Error(err)
-		}
+	if err := all[1].end(); err != nil {
+		t.Error(err)
 	}
+	others[1]()
 	g.open(t)
 	d.left(t, alice, tokens2{57, 6000})
 	d.left(t, bob, tokens2{59, 6000})
@@ -354,26 +437,27 @@ func TestLazy(t *testing.T) {
 	if err := <-acquired; err != nil {
 		t.Fatal(err)
 	}
-	first := d.ask(t.Context(), alice, tokens2{0, 1})
-	under := g.comes(t, "evalsha")
+	others := d.busy(t, g)
 	if err := lease.Settle(t.Context(), tokens2{50, 0}); err != nil {
 		t.Error(err)
 	}
 	d.queued(1)
 	second := d.ask(t.Context(), alice, tokens2{10, 0})
 	d.queued(2)
+	others[0]()
+	under := g.comes(t, "evalsha")
+	others[1]()
 	under(pass)
-	g.comes(t, "evalsha")(pass)
-	if err := errors.Join(first.end(), second.end()); err != nil {
+	if err := second.end(); err != nil {
 		t.Error(err)
 	}
 	if err := d.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := lease.Remaining(); got != (tokens2{0, 5999}) {
+	if got := lease.Remaining(); got != (tokens2{0, 6000}) {
 		t.Errorf("%v remain, want what the settle's script call left", got)
 	}
-	d.calls(t, "acquire applied", "acquire applied", "settle applied for 2")
+	d.calls(t, "acquire applied", "acquire applied", "acquire applied", "settle applied for 2")
 }
 
 // TestCrowd: however they meet, no more is admitted than there is, and what is given back is there.

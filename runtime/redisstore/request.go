@@ -26,8 +26,7 @@ type request struct {
 	args     []any // what it adds to ARGV: whether it is to fit, and its cost of each key in tokens
 
 	// The line's lock guards these until it has ended.
-	lane   *lane
-	flight *flight       // that it is in; nil while it waits in its lane
+	flight *flight       // that it is in; nil while it waits for one
 	tries  int           // made for it
 	gone   bool          // its caller did not wait for the end
 	ended  bool          // images, waits and err say how
@@ -61,9 +60,11 @@ func (s *session) request(ctx context.Context, call *runtime.Call, path string, 
 		request
 		share  [1]share
 		bucket [1]*runtime.Bucket
+		args   [2]any
 	}{}
 	r := &lone.request
 	r.ctx, r.deadline, r.path, r.parts, r.shares = ctx, call.Deadline, path, len(call.Parts), lone.share[:0]
+	r.args = lone.args[:0]
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
 		r.deadline, r.theirs = d, true
 	}
@@ -115,11 +116,11 @@ func (r *request) any() bool {
 
 // priced writes out what r adds to ARGV.
 func (r *request) priced() *request {
-	r.args = make([]any, 1, 1+len(r.shares)*len(r.shares[0].cost))
-	r.args[0] = "0"
+	fits := "0"
 	if r.path == pathAcquire {
-		r.args[0] = "1"
+		fits = "1"
 	}
+	r.args = append(r.args, fits)
 	for i := range r.shares {
 		for _, milli := range r.shares[i].cost {
 			r.args = append(r.args, tokens(milli))
