@@ -120,9 +120,13 @@ func (t tableFace) Beat(_ context.Context, h runtime.Heartbeat) error {
 	if err != nil && !errors.Is(err, errUnsure) {
 		return err
 	}
-	if now := t.home.table.beat.Heartbeat; now.Epoch > h.Epoch || now.Expires > h.Expires {
+	stored, now := t.home.table.beat.Heartbeat, t.world.millis(t.skew)
+	if stored.Epoch > h.Epoch || stored.Epoch == h.Epoch && stored.Expires > h.Expires {
 		t.world.trace(t.home, "beat: epoch %d until %s: a later one is stored", h.Epoch, until(h.Expires))
 		return &runtime.ConflictError{At: "heartbeat"}
+	}
+	if h.Since = stored.Since; stored.Epoch != h.Epoch || !stored.Alive(now) {
+		h.Since = now
 	}
 	t.world.trace(t.home, "beat: epoch %d until %s %s", h.Epoch, until(h.Expires), lost(err))
 	t.home.table.pulse(h)

@@ -12,8 +12,8 @@ import (
 type Fault struct {
 	Kind    Kind
 	Region  int
-	At, For time.Duration // from the first cycle after At on, of Kill, Stall and Double
-	Call    int           // Kill, Stall, Double: before that call of the cycle. Operator: of that bucket
+	At, For time.Duration // from the first cycle after At on, of Kill and Stall
+	Call    int           // Kill, Stall: before that call of the cycle. Operator: of that bucket
 	Percent int           // of calls that it hits; Whole, Operator: of the limit; Lag: of a window
 }
 
@@ -24,7 +24,6 @@ type Kind string
 const (
 	Kill     Kind = "kill"     // sync is killed between two calls, and is back after For
 	Stall    Kind = "stall"    // sync stands still between two calls
-	Double   Kind = "double"   // as Stall, and another sync is started meanwhile
 	NoGet    Kind = "noget"    // snapshots cannot be read
 	NoPut    Kind = "noput"    // nor published
 	LostPut  Kind = "lostput"  // they are published, and the reply is lost
@@ -36,7 +35,7 @@ const (
 	Whole    Kind = "whole"    // the limit itself is changed, in one region after the other within For; to what it was where Percent is 100
 )
 
-// Kinds are all of them, from the gentlest on, but Double.
+// Kinds are all of them.
 func Kinds() []Kind {
 	return []Kind{Kill, Stall, NoGet, NoPut, LostPut, NoTable, LostTurn, Lag, Lose, Operator, Whole}
 }

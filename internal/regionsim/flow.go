@@ -118,7 +118,7 @@ func (w *world) image(f *flow) *bucket.Image {
 	if !f.exists {
 		return nil
 	}
-	img := &bucket.Image{Refilled: begin.Add(f.at).UnixMilli(), Version: f.version, Op: "sim"}
+	img := &bucket.Image{Refilled: begin.Add(f.at).UnixMilli(), Version: f.version, Op: "sim", TTL: begin.Add(f.full+w.expires(f)).Unix() + 1}
 	for i, l := range w.Resources[f.series.resource].Limits {
 		img.Extra = append(img.Extra, bucket.Named{Name: l.Name, Balance: bucket.Balance{
 			Limit: f.limits[i], Tokens: int64(math.Floor(f.tokens[i])), Consumed: int64(math.Floor(f.taken[i])),

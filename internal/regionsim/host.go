@@ -25,7 +25,6 @@ type instance struct {
 	skew    time.Duration
 	fault   *Fault // that happens in this cycle
 	calls   int    // of this cycle
-	last    bool   // another one has taken over: the cycle is its last
 }
 
 // clock is an instance's, as the region's hosts have them.
@@ -65,7 +64,7 @@ func (i *instance) run() {
 		w.judge.wrong(i.home, nil, err.Error())
 		return
 	}
-	for !i.last {
+	for {
 		wait := w.Window - (w.now-i.home.phase+w.Window)%w.Window // every window, a little late now and then
 		if w.rng.IntN(4) == 0 {
 			wait += upTo(w.rng, w.Window/5)
@@ -92,7 +91,7 @@ func (i *instance) run() {
 // next returns what happens to a sync in the cycle that begins.
 func (h *host) next() *Fault {
 	for n, f := range h.world.Faults {
-		if sync := f.Kind == Kill || f.Kind == Stall || f.Kind == Double; !sync || f.Region%len(h.world.regions) != h.home.index || f.At > h.world.now || h.taken[n] {
+		if sync := f.Kind == Kill || f.Kind == Stall; !sync || f.Region%len(h.world.regions) != h.home.index || f.At > h.world.now || h.taken[n] {
 			continue
 		}
 		if h.taken == nil {
@@ -109,17 +108,12 @@ func (i *instance) strike() {
 	f := i.fault
 	i.fault = nil
 	i.world.trace(i.home, "%s for %v", f.Kind, f.For)
-	switch f.Kind {
-	case Kill:
+	if f.Kind == Kill {
 		i.start(f.For)
 		i.process.killed = true
-	case Double:
-		i.start(0)
-		i.last = true
-		i.process.wait(f.For)
-	default:
-		i.process.wait(f.For)
+		return
 	}
+	i.process.wait(f.For)
 }
 
 // ways are what a call is about.

@@ -34,10 +34,6 @@ func TestSimCases(t *testing.T) {
 			{Kind: regionsim.Whole, Region: 0, At: 250 * time.Second, For: 10 * time.Second, Call: 11, Percent: 50},
 			{Kind: regionsim.Whole, Region: 0, At: 0, For: 137500 * time.Millisecond, Call: 2, Percent: 20},
 		}},
-		{"two syncs at once", 2, []regionsim.Fault{
-			{Kind: regionsim.Double, Region: 0, At: 20 * time.Second, For: 30 * time.Second, Call: 6},
-			{Kind: regionsim.Double, Region: 1, At: 0, For: 2500 * time.Millisecond},
-		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := small(test.seed, func(w *regionsim.World) { w.New, w.Faults = newSync, test.faults })
