@@ -6,6 +6,5 @@ import (
 	"io"
 )
 
-func live(context.Context, settings, io.Writer) error {
-	return errors.New("pass -simulate")
-}
+// live is where three regions will run in this process.
+func live(context.Context, io.Writer) error { return errors.New("add -simulate") }

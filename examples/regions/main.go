@@ -1,9 +1,8 @@
 // Command regions shows limits that regions share out: one limit for all of them, over tables that know nothing of each other.
 //
-//	go run ./examples/regions                        three regions in this process, with live traffic, one of whose syncs stops
 //	go run ./examples/regions -simulate -svg out.svg  many buckets on a virtual clock: writes, starvation, distance from the target
 //
-// Both end with a check: shares in force never summed to more than the limit. If it fails, so does the program.
+// It ends with a check: shares in force never summed to more than the limit. If it fails, so does the program.
 package main
 
 import (
@@ -12,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -44,7 +44,7 @@ func main() {
 	if s.simulate {
 		err = simulate(ctx, s, os.Stdout, os.Stderr)
 	} else {
-		err = live(ctx, s, os.Stdout)
+		err = live(ctx, os.Stdout)
 	}
 	stop()
 	if err != nil {
@@ -99,6 +99,11 @@ func (s settings) check() error {
 	}
 	if !slices.Contains(shapes(), string(w.shape)) {
 		return fmt.Errorf("-shape is %q: want one of %s", w.shape, strings.Join(shapes(), ", "))
+	}
+	if folder := filepath.Dir(s.svg); s.svg != "" { // now, and not when all is done
+		if _, err := os.Stat(folder); err != nil {
+			return fmt.Errorf("-svg: there is no folder %s: make it, or name a file elsewhere", folder)
+		}
 	}
 	return s.prices.check()
 }

@@ -17,7 +17,7 @@ import (
 const most = 30
 
 // group is how many of n windows are one line together.
-func group(n int) int { return (n + most - 1) / most }
+func group(n int) int { return max(1, (n+most-1)/most) }
 
 // print writes what was seen, a line per window or for some of them together.
 func (p *play) print(out io.Writer, prices prices) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/runtime/region"
 )
 
 // play is a simulated world, and what was seen of it.
@@ -26,9 +27,12 @@ var errInterrupted = errors.New("interrupted")
 
 // simulate plays what the settings say, and prints how it went. progress is told how far it is.
 func simulate(ctx context.Context, s settings, out, progress io.Writer) error {
-	p, err := run(ctx, s.world, progress)
+	p, err := run(ctx, s.world, s.world.world(), progress)
 	if err != nil {
 		return err
+	}
+	if len(p.samples) == 0 { // a violation at once
+		return p.verdict()
 	}
 	if err := p.print(out, s.prices); err != nil {
 		return err
@@ -44,9 +48,8 @@ func simulate(ctx context.Context, s settings, out, progress io.Writer) error {
 	return p.verdict()
 }
 
-// run plays a world.
-func run(ctx context.Context, s worldSettings, progress io.Writer) (*play, error) {
-	w := s.world()
+// run plays w, which s describes.
+func run(ctx context.Context, s worldSettings, w regionsim.World, progress io.Writer) (*play, error) {
 	p := &play{worldSettings: s, faults: w.Faults}
 	began, next := time.Now(), time.Now()
 	done := make(chan struct{})
@@ -72,9 +75,16 @@ func run(ctx context.Context, s worldSettings, progress io.Writer) (*play, error
 	return p, nil
 }
 
+// idle is a sync that does nothing.
+type idle struct{}
+
+// Cycle does nothing.
+func (idle) Cycle(context.Context) (*region.Report, error) { return nil, nil }
+
 // demand is what is asked of the first bucket of w: of a world that has no other, samples say it.
 func demand(w regionsim.World) (asked [][]float64) {
-	w.Entities, w.Resources, w.Faults, w.Trace = 1, w.Resources[:1], nil, nil
+	w.Entities, w.Resources, w.Faults = 1, w.Resources[:1], nil
+	w.New = func(region.Config) (regionsim.Sync, error) { return idle{}, nil }
 	w.Watch = func(now regionsim.Sample) { asked = append(asked, now.Demand) }
 	w.Run()
 	return asked
