@@ -25,7 +25,8 @@ const (
 	Kill     Kind = "kill"     // sync is killed between two calls, and is back after For
 	Stall    Kind = "stall"    // sync stands still between two calls
 	NoGet    Kind = "noget"    // snapshots cannot be read
-	NoPut    Kind = "noput"    // nor published
+	NoPeers  Kind = "nopeers"  // others' cannot be, the region's own can
+	NoPut    Kind = "noput"    // its own cannot be published
 	LostPut  Kind = "lostput"  // they are published, and the reply is lost
 	NoTable  Kind = "notable"  // the table refuses
 	LostTurn Kind = "lostturn" // the table writes, and the reply is lost
@@ -37,7 +38,7 @@ const (
 
 // Kinds are all of them.
 func Kinds() []Kind {
-	return []Kind{Kill, Stall, NoGet, NoPut, LostPut, NoTable, LostTurn, Lag, Lose, Operator, Whole}
+	return []Kind{Kill, Stall, NoGet, NoPeers, NoPut, LostPut, NoTable, LostTurn, Lag, Lose, Operator, Whole}
 }
 
 // String writes f on a line.

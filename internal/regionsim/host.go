@@ -124,6 +124,7 @@ const (
 	shares
 	beats
 	gets
+	peers // gets of others
 	puts
 )
 
@@ -138,7 +139,7 @@ func (i *instance) call(about way, what string) error {
 	i.calls++
 	w := i.world
 	takes := 2*time.Millisecond + upTo(w.rng, 8*time.Millisecond)
-	if about == gets || about == puts {
+	if about >= gets {
 		takes *= 8
 	}
 	err := i.refused(about)
@@ -162,7 +163,7 @@ func (i *instance) refused(about way) error {
 			continue
 		}
 		switch {
-		case f.Kind == NoGet && about == gets, f.Kind == NoPut && about == puts, f.Kind == NoTable && about < gets:
+		case f.Kind == NoGet && (about == gets || about == peers), f.Kind == NoPeers && about == peers, f.Kind == NoPut && about == puts, f.Kind == NoTable && about < gets:
 			return errRefused
 		case f.Kind == LostPut && about == puts, f.Kind == LostTurn && (about == shares || about == beats):
 			return errUnsure

@@ -129,7 +129,7 @@ func (j *judge) published(h *home, data []byte) {
 }
 
 func (j *judge) called(about way) {
-	if about == gets {
+	if about == gets || about == peers {
 		j.Gets++
 	}
 }

@@ -48,11 +48,15 @@ type storeFace struct{ *instance }
 
 // Get returns an object.
 func (s storeFace) Get(_ context.Context, name string) ([]byte, error) {
-	if err := s.call(gets, "read "+name); err != nil {
+	about := gets
+	if !strings.HasPrefix(name, s.home.name+"/") {
+		about = peers
+	}
+	if err := s.call(about, "read "+name); err != nil {
 		return nil, err
 	}
 	at := s.world.now
-	if !strings.HasPrefix(name, s.home.name+"/") {
+	if about == peers {
 		at -= s.host.lag()
 	}
 	data := s.world.objects.get(name, at)

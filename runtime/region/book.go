@@ -177,6 +177,12 @@ func (bk *book) mature(now, window int64) {
 	}
 }
 
+// maturing reports that less was written than processes may still use. It is not written again meanwhile: that would take as long
+// again.
+func (bk *book) maturing() bool {
+	return slices.ContainsFunc(bk.Limits, func(h Holding) bool { return h.Written < h.Share })
+}
+
 // contradicts reports that the bucket, used since, is not as what was written says: something else is stored.
 func (bk *book) contradicts(window int64) bool {
 	if bk.seen == nil || bk.Used <= bk.Wrote+2*window {

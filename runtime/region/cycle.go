@@ -132,7 +132,7 @@ func (s *Sync) decide(bk *book, peers []*peer, presides, mayRaise bool) *item {
 		write, lowers = write || d.why != "", lowers || d.to < bk.Limits[i].Written
 		decisions[i] = d
 	}
-	if !write || s.operated(bk) {
+	if !write || s.operated(bk) || bk.maturing() && !doubt {
 		return nil
 	}
 	it := &item{book: bk, Write: Write{Entity: bk.Entity, Resource: bk.Resource}, forget: bk.Closing}

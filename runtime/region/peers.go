@@ -130,10 +130,10 @@ func (s *Sync) evict(peers []*peer, now time.Time) {
 	}
 }
 
-// continuous reports that this region's snapshots have not been old for long enough for another to have taken it for silent: the
-// last that was certainly put is not older than what a heartbeat holds.
+// continuous reports that this region's snapshots have not been old for long enough for another to have taken it for silent, since
+// it last knew that none had.
 func (s *Sync) continuous(now time.Time) bool {
-	return !s.put.IsZero() && now.Sub(s.put) <= fresh*s.regions.Window
+	return !s.sure.IsZero() && now.Sub(s.sure) <= fresh*s.regions.Window
 }
 
 // ended returns the epoch of this region that others say has ended, 0 if none does. One that they know, and in which this region

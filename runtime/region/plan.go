@@ -78,8 +78,11 @@ func (v *view) count(names []string, rows []*Holding) {
 	sum := int64(0)
 	for i := range v.places {
 		pl := &v.places[i]
-		if pl.held = v.floor; rows[i] != nil {
+		switch pl.held = v.floor; {
+		case rows[i] != nil:
 			pl.held = max(rows[i].Held, v.floor)
+		case pl.known != nil: // of other accounts: nothing can be given of it, but it is in use
+			pl.held = max(pl.known.Share, v.floor)
 		}
 		for j, from := range rows {
 			if i == j || from == nil {
@@ -179,9 +182,14 @@ func (s *Sync) settle(bk *book, i int, peers []*peer, presides bool) decision {
 	d := decision{to: bk.Limits[i].Written, due: min(me.due, h.Held)}
 	switch {
 	case s.operated(bk):
+	case bk.Gen == 0: // nobody has more than the floor yet
+		if h.Written > v.floor {
+			d.to, d.why = v.floor, Lower
+		}
+		h.Held = max(v.floor, h.Share)
 	case v.sound && v.over > 0:
-		if h.Share > max(me.due, v.floor) {
-			d.to, d.why = max(me.due, v.floor), Lower
+		if to := max(me.due, v.floor); h.Written > to {
+			d.to, d.why = to, Lower
 		}
 		h.Held = max(v.floor, h.Held-max(0, min(v.over, h.Held-max(h.Share, me.due)))) // there is less of it now
 	case bk.Closing:

@@ -38,6 +38,9 @@ func (s *Sync) recall(ctx context.Context, now time.Time) (next int64, err error
 	}
 	s.epoch, s.sequence, s.put = own.Epoch, own.Sequence, time.UnixMilli(own.GeneratedAt)
 	s.listed = s.put
+	if at := beat.Expires - fresh*s.window(); at > beat.Since { // it was renewed while it held, which only who is sure does
+		s.sure = time.UnixMilli(at)
+	}
 	s.said = own.Peers
 	for name, known := range own.Peers {
 		if _, listed := s.known[name]; listed {

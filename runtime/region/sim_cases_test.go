@@ -34,6 +34,10 @@ func TestSimCases(t *testing.T) {
 			{Kind: regionsim.Whole, Region: 0, At: 250 * time.Second, For: 10 * time.Second, Call: 11, Percent: 50},
 			{Kind: regionsim.Whole, Region: 0, At: 0, For: 137500 * time.Millisecond, Call: 2, Percent: 20},
 		}},
+		{"a region that was away for too long cannot read that it is gone", 0x936, []regionsim.Fault{
+			{Kind: regionsim.NoPut, Region: 0, At: 155 * time.Second, For: 12500 * time.Millisecond, Percent: 100},
+			{Kind: regionsim.NoGet, Region: 1, At: 190 * time.Second, For: 170 * time.Second, Call: 1, Percent: 90},
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := small(test.seed, func(w *regionsim.World) { w.New, w.Faults = newSync, test.faults })

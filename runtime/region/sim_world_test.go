@@ -1,7 +1,9 @@
 package region_test
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -78,6 +80,17 @@ func play(t logger, w regionsim.World) *regionsim.Result {
 		}
 	}
 	return r
+}
+
+// judged returns what is wrong with how a world went that was left in peace at the end.
+func judged(r *regionsim.Result) error {
+	if len(r.Violations) > 0 {
+		return errors.New(r.Violations[0].String())
+	}
+	if math.Abs(r.Last.Unheld) > 1e-9 {
+		return fmt.Errorf("long after the last fault %.6f of all is in nobody's hands", r.Last.Unheld)
+	}
+	return nil
 }
 
 // logger is a *testing.T, or a *rapid.T.

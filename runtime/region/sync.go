@@ -29,6 +29,7 @@ type Sync struct {
 
 	sequence int64            // of the last snapshot that was put
 	put      time.Time        // when that was generated
+	sure     time.Time        // when the last cycle began that nobody can have taken the region for silent in; zero for none
 	said     map[string]Known // what it said of the others
 }
 
@@ -137,8 +138,13 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 		return err
 	}
 	// Others may have taken this region for silent, if it was, and shared out what it holds: then one of them says so. Who was not
-	// silent cannot have been.
-	if known(peers) || !before.IsZero() && s.Clock.Now().Sub(before) <= fresh*s.regions.Window {
+	// silent since all of them were read cannot have been.
+	now := s.Clock.Now()
+	sure := s.continuous(now) || known(peers) && (before.IsZero() || now.Sub(before) <= fresh*s.regions.Window)
+	if sure {
+		s.sure = start
+	}
+	if sure || known(peers) {
 		beat := runtime.Heartbeat{Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
 		if err := s.Table.Beat(ctx, beat); err != nil {
 			r.Failed = append(r.Failed, fmt.Errorf("heartbeat: %w", err))

@@ -70,7 +70,7 @@ func (bk *book) begin(gen int64) {
 	bk.Gen, bk.Closing = gen, false
 	for i := range bk.Limits {
 		h := &bk.Limits[i]
-		h.Given, h.Taken, h.Held = nil, nil, bk.keeps(i)
+		h.Given, h.Taken, h.Held = nil, nil, max(h.Share, bk.keeps(i)) // more where the limit was lowered
 	}
 }
 
