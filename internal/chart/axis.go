@@ -11,6 +11,7 @@ import (
 type axis struct {
 	from, to time.Time
 	span     time.Duration
+	elapsed  bool
 }
 
 // at returns where t is.
@@ -34,6 +35,8 @@ func (x axis) ticks() (ticks []time.Time) {
 	const day = 24 * time.Hour
 	step := 512 * day
 	for _, s := range []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 		day, 2 * day, 4 * day, 7 * day, 14 * day, 28 * day, 64 * day, 128 * day,
 	} {
@@ -86,4 +89,12 @@ func (c Chart) gap(before, after time.Time) string {
 	default:
 		return fmt.Sprintf("%d %ss without calls", n, c.Per)
 	}
+}
+
+// title is what the axis says it is.
+func (x axis) title() string {
+	if x.elapsed {
+		return "time"
+	}
+	return "time (UTC)"
 }

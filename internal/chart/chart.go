@@ -1,9 +1,11 @@
-// Package chart draws what was consumed over time, as SVG for reports and as bars for terminals.
+// Package chart draws what was consumed over time, or otherwise counted, as SVG for reports and as bars for terminals.
 //
-//	a Chart: one Panel per limit -> one Bar per window
+//	a Chart: one Panel per limit -> one Bar per window -> its parts, where it has any
 package chart
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -11,25 +13,33 @@ import (
 
 // Chart is what is drawn: panels below one another, on one axis of time.
 type Chart struct {
-	Title  string
-	Span   time.Duration // how long each bar's window is
-	Per    string        // that span's name: hour, day
-	Panels []Panel
+	Title   string
+	Span    time.Duration // how long each bar's window is
+	Per     string        // that span's name: hour, day
+	Elapsed bool          // times are told since Zero: it was no day of anybody's
+	Panels  []Panel
 }
 
-// Panel is one limit. It has at least one bar.
+// Zero is where time begins in a Chart whose times are Elapsed.
+func Zero() time.Time { return time.Unix(0, 0).UTC() }
+
+// Panel is one limit, or something else that is counted. It has at least one bar.
 type Panel struct {
 	Name      string
-	Allowance float64 // tokens in each window; 0 is none
-	Bars      []Bar   // by start
+	Unit      string   // of the bars; "" is tokens consumed in a window
+	Parts     []string // what bars are stacked of, beginning with different letters; nil is bars of one piece
+	Allowance float64  // tokens in each window; 0 is none
+	Line      string   // what Allowance is; "" is what refills in a window
+	Bars      []Bar    // by start
 }
 
 // Bar is one window.
 type Bar struct {
 	Start   time.Time // UTC
 	Tokens  float64
-	Text    string // Tokens, as people read it
-	Running bool   // it is not over yet: that it is small says nothing
+	Parts   []float64 // by Panel.Parts, none below 0: Tokens is their sum
+	Text    string    // Tokens, as people read it
+	Running bool      // it is not over yet: that it is small says nothing
 }
 
 // shown reports whether the allowance is drawn: bars that are tiny beside it would show nothing.
@@ -91,13 +101,32 @@ func (c Chart) extent() (from, to time.Time) {
 	return from, to
 }
 
-// layout is how a window's start is written.
-func (c Chart) layout() string {
-	if c.Span%(24*time.Hour) == 0 {
-		return "2006-01-02"
+// start writes a window's start.
+func (c Chart) start(t time.Time) string {
+	switch {
+	case c.Elapsed:
+		return elapsed(t)
+	case c.Span%(24*time.Hour) == 0:
+		return t.Format("2006-01-02")
+	default:
+		return t.Format("2006-01-02 15:04")
 	}
-	return "2006-01-02 15:04"
 }
+
+// elapsed writes how long after Zero t is: 90m0s is 1:30:00, 90s is 1:30.
+func elapsed(t time.Time) string {
+	all := int64(t.Sub(Zero()) / time.Second)
+	if all < 3600 {
+		return fmt.Sprintf("%d:%02d", all/60, all%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", all/3600, all/60%60, all%60)
+}
+
+// unit is what p's bars are of.
+func (c Chart) unit(p Panel) string { return cmp.Or(p.Unit, "tokens per "+c.Per) }
+
+// line is what p's allowance is.
+func (c Chart) line(p Panel) string { return cmp.Or(p.Line, "refills in "+article(c.Per)) }
 
 // round returns the smallest of 1, 2, 2.5 and 5 times a power of ten that is at least x.
 func round(x float64) float64 {

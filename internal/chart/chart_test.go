@@ -75,7 +75,7 @@ func TestTicks(t *testing.T) {
 		{24 * time.Hour, 400, 7},
 	} {
 		from := noon.Truncate(test.span)
-		x := axis{from, from.Add(time.Duration(test.windows) * test.span), test.span}
+		x := axis{from: from, to: from.Add(time.Duration(test.windows) * test.span), span: test.span}
 		ticks := x.ticks()
 		if len(ticks) != test.want {
 			t.Errorf("%d windows of %v: %d labels %v, want %d", test.windows, test.span, len(ticks), ticks, test.want)
@@ -151,7 +151,7 @@ func TestBar(t *testing.T) {
 		{4, 41, 4, strings.Repeat("█", 40)}, // out of sight
 	} {
 		p := Panel{Allowance: test.allowance, Bars: []Bar{{Tokens: test.peak}}}
-		if got := p.bar(test.tokens); got != test.want {
+		if got := p.bar(Bar{Tokens: test.tokens}); got != test.want {
 			t.Errorf("%v of %v, allowance %v: %q, want %q", test.tokens, test.peak, test.allowance, got, test.want)
 		}
 	}
@@ -172,5 +172,50 @@ func TestRound(t *testing.T) {
 		if got := round(x); got != want {
 			t.Errorf("round(%v) = %v, want %v", x, got, want)
 		}
+	}
+}
+
+// TestStack: parts lie on one another and are told apart, in a terminal by their letters.
+func TestStack(t *testing.T) {
+	p := Panel{Name: "shares", Unit: "tokens", Parts: []string{"ap", "eu", "us"}, Allowance: 40, Line: "G"}
+	for _, parts := range [][]float64{{10, 0, 5}, {0.4, 0.4, 0.4}, {20, 10, 10}} {
+		p.Bars = append(p.Bars, Bar{Start: Zero().Add(time.Duration(len(p.Bars)) * 10 * time.Second), Parts: parts, Tokens: parts[0] + parts[1] + parts[2], Text: "all"})
+	}
+	c := Chart{Title: "t", Span: 10 * time.Second, Per: "window", Elapsed: true, Panels: []Panel{p}}
+	var drawn, plain strings.Builder
+	if err := errors.Join(c.SVG(&drawn), c.Text(&plain)); err != nil {
+		t.Fatal(err)
+	}
+	space := func(n int) string { return strings.Repeat(" ", n) }
+	want := "t\n\nshares, tokens; | is G: 40; a is ap, e is eu, u is us\n" +
+		"  0:00  all  " + strings.Repeat("a", 10) + strings.Repeat("u", 5) + space(25) + "|\n" +
+		"  0:10  all  e" + space(39) + "|\n" + // none of them has half a cell, two together have most of one
+		"  0:20  all  " + strings.Repeat("a", 20) + strings.Repeat("e", 10) + strings.Repeat("u", 10) + "|\n"
+	if plain.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &plain, want)
+	}
+	if wrong := malformed(drawn.String()); wrong != "" {
+		t.Errorf("%s\n%s", wrong, &drawn)
+	}
+	for _, said := range []string{
+		"0:30 of simulated time, by window", ">G: 40<", ">us<", `<title>0:20: 20 of all, ap</title>`, `y="171.5" width`, `height="75.0" fill="` + barColour,
+	} {
+		if !strings.Contains(drawn.String(), said) {
+			t.Errorf("the picture has no %q\n%s", said, &drawn)
+		}
+	}
+}
+
+func TestElapsed(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0:00", 90 * time.Second: "1:30", 59*time.Minute + 59*time.Second: "59:59", 90 * time.Minute: "1:30:00", 30 * time.Hour: "30:00:00",
+	} {
+		if got := elapsed(Zero().Add(d)); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+	x := axis{from: Zero(), to: Zero().Add(10 * time.Minute), span: 10 * time.Second, elapsed: true}
+	if ticks := x.ticks(); len(ticks) != 6 || elapsed(ticks[1]) != "2:00" {
+		t.Errorf("10 minutes have labels at %v", ticks)
 	}
 }

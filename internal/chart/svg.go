@@ -51,9 +51,13 @@ func (c Chart) SVG(w io.Writer) error {
 	s.add(`<text x="24" y="36" font-size="19" font-weight="bold">%s</text>`, escape(fit(c.Title, longestTitle)))
 	from, to := c.extent()
 	const instant = "2 Jan 2006, 15:04"
-	s.add(`<text x="24" y="58" font-size="13" fill="%s">%s to %s UTC, by %s</text>`, faint, from.Format(instant), to.Format(instant), escape(c.Per))
+	when := from.Format(instant) + " to " + to.Format(instant) + " UTC"
+	if c.Elapsed {
+		when = elapsed(to) + " of simulated time"
+	}
+	s.add(`<text x="24" y="58" font-size="13" fill="%s">%s, by %s</text>`, faint, when, escape(c.Per))
 	for i, p := range c.Panels {
-		s.panel(c, p, axis{from, to, c.Span}, headHeight+i*(panelTop+plotHeight+panelSpace))
+		s.panel(c, p, axis{from, to, c.Span, c.Elapsed}, headHeight+i*(panelTop+plotHeight+panelSpace))
 	}
 	s.add(`</svg>`)
 	_, err := io.WriteString(w, s.String())
@@ -101,8 +105,8 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 	low, high := math.Floor(p.lowest()/step)*step, math.Ceil(p.top()/step)*step
 	at := func(tokens float64) float64 { return bottom - (tokens-low)/(high-low)*(bottom-top) }
 
-	s.add(`<text x="24" y="%d" font-size="14" font-weight="bold">%s<tspan dx="10" font-size="12" font-weight="normal" fill="%s">tokens per %s</tspan></text>`,
-		y+18, escape(fit(p.Name, longestName)), faint, escape(c.Per))
+	s.add(`<text x="24" y="%d" font-size="14" font-weight="bold">%s<tspan dx="10" font-size="12" font-weight="normal" fill="%s">%s</tspan></text>`,
+		y+18, escape(fit(p.Name, longestName)), faint, escape(c.unit(p)))
 	s.legend(c, p, y+40)
 	for i := 0; i <= int(math.Round((high-low)/step)); i++ {
 		tokens := low + float64(i)*step
@@ -112,13 +116,18 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 	for _, b := range p.Bars {
 		from, to := x.at(b.Start), x.at(b.Start.Add(c.Span))
 		wide := min((to-from)*0.8, widestBar)
+		from = (from + to - wide) / 2
+		if len(p.Parts) > 0 {
+			s.stack(c, p, b, from, wide, at)
+			continue
+		}
 		upper, lower := at(max(b.Tokens, 0)), at(min(b.Tokens, 0))
 		fill, running := barColour, ""
 		if b.Running {
 			fill, running = pale, ", still running"
 		}
 		s.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %s%s</title></rect>`,
-			(from+to-wide)/2, upper, wide, lower-upper, fill, b.Start.Format(c.layout()), escape(b.Text), running)
+			from, upper, wide, lower-upper, fill, c.start(b.Start), escape(b.Text), running)
 	}
 	s.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1[3]f" stroke="%s"/>`, left, right, at(0), edge)
 	if p.shown() {
@@ -128,21 +137,50 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 	s.times(x, bottom)
 }
 
+// stack adds the parts of a bar, one on the other.
+func (s *svg) stack(c Chart, p Panel, b Bar, x, wide float64, at func(tokens float64) float64) {
+	sum := 0.0
+	for i, tokens := range b.Parts {
+		s.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %s of %s, %s</title></rect>`,
+			x, at(sum+tokens), wide, at(sum)-at(sum+tokens), partColour(i), c.start(b.Start), short(tokens), escape(b.Text), escape(p.Parts[i]))
+		sum += tokens
+	}
+}
+
+// partColour is that of the i-th part: told apart in grey too, as far as that goes, and none of them is the line's.
+func partColour(i int) string {
+	colours := []string{barColour, "#e3b94f", "#2f8f83", "#a3589b", "#8fbce8", "#6b4c2f", "#9aa5b1", "#4b3a8c"}
+	return colours[i%len(colours)]
+}
+
 // legend says, below the panel's name, what bars and line are. A line that is out of sight is said to be.
 func (s *svg) legend(c Chart, p Panel, y int) {
-	const second, third = left + 220, left + 530
-	s.add(`<rect x="%d" y="%d" width="11" height="11" fill="%s"/>`, left, y-10, barColour)
-	s.add(`<text x="%d" y="%d">consumed: %s in all</text>`, left+18, y, short(p.total()))
-	switch refills := fmt.Sprintf("refills in %s: %s", article(c.Per), short(p.Allowance)); {
+	const third = left + 530
+	second := left + 220
+	square := func(x int, colour, text string) {
+		s.add(`<rect x="%d" y="%d" width="11" height="11" fill="%s"/>`, x, y-10, colour)
+		s.add(`<text x="%d" y="%d">%s</text>`, x+18, y, escape(text))
+	}
+	switch {
+	case len(p.Parts) > 0:
+		for i, part := range p.Parts {
+			square(left+70*i, partColour(i), fit(part, 6))
+		}
+		second = left + max(220, 70*len(p.Parts)+20)
+	case p.Unit != "":
+		square(left, barColour, short(p.total())+" in all")
+	default:
+		square(left, barColour, "consumed: "+short(p.total())+" in all")
+	}
+	switch refills := c.line(p) + ": " + short(p.Allowance); {
 	case p.shown():
 		s.add(`<line x1="%d" x2="%d" y1="%d" y2="%[3]d" stroke="%[4]s" stroke-width="2" stroke-dasharray="7 4"/>`, second, second+29, y-4, lineColour)
-		s.add(`<text x="%d" y="%d">%s</text>`, second+37, y, refills)
+		s.add(`<text x="%d" y="%d">%s</text>`, second+37, y, escape(refills))
 	case p.Allowance > 0:
-		s.add(`<text x="%d" y="%d" fill="%s">%s, far above this panel</text>`, second, y, faint, refills)
+		s.add(`<text x="%d" y="%d" fill="%s">%s, far above this panel</text>`, second, y, faint, escape(refills))
 	}
 	if p.running() {
-		s.add(`<rect x="%d" y="%d" width="11" height="11" fill="%s"/>`, third, y-10, pale)
-		s.add(`<text x="%d" y="%d">%s that is still running</text>`, third+18, y, escape(c.Per))
+		square(third, pale, c.Per+" that is still running")
 	}
 }
 
@@ -159,7 +197,9 @@ func (s *svg) times(x axis, bottom float64) {
 	for i, t := range x.ticks() {
 		s.add(`<line x1="%.1f" x2="%.1[1]f" y1="%.1f" y2="%.1f" stroke="%s"/>`, x.tick(t), bottom, bottom+5, edge)
 		text, colour := t.Format("15:04"), faint
-		if midnight := t.Equal(t.Truncate(24 * time.Hour)); midnight || i == 0 {
+		if x.elapsed {
+			text = elapsed(t)
+		} else if midnight := t.Equal(t.Truncate(24 * time.Hour)); midnight || i == 0 {
 			colour = ink
 			if text = t.Format("2 Jan 2006"); !midnight {
 				text = t.Format("2 Jan, 15:04")
@@ -167,5 +207,5 @@ func (s *svg) times(x axis, bottom float64) {
 		}
 		s.add(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`, x.tick(t), bottom+19, colour, text)
 	}
-	s.add(`<text x="%d" y="%.1f" text-anchor="end" font-size="11" fill="%s">time (UTC)</text>`, right, bottom+35, faint)
+	s.add(`<text x="%d" y="%.1f" text-anchor="end" font-size="11" fill="%s">%s</text>`, right, bottom+35, faint, x.title())
 }

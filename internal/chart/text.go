@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -24,12 +25,17 @@ func (c Chart) Text(w io.Writer) error {
 
 // bars adds a panel. Between windows that do not follow one another it says what lies there.
 func (c Chart) bars(s *strings.Builder, p Panel) {
-	fmt.Fprintf(s, "\n%s, tokens per %s", p.Name, c.Per)
+	fmt.Fprintf(s, "\n%s, %s", p.Name, c.unit(p))
 	switch {
 	case p.shown():
-		fmt.Fprintf(s, "; | is what refills in %s: %s", article(c.Per), short(p.Allowance))
+		fmt.Fprintf(s, "; | is %s: %s", cmp.Or(p.Line, "what "+c.line(p)), short(p.Allowance))
+	case p.Allowance > 0 && p.Line != "":
+		fmt.Fprintf(s, "; far more is %s: %s", p.Line, short(p.Allowance))
 	case p.Allowance > 0:
-		fmt.Fprintf(s, "; far more refills in %s: %s", article(c.Per), short(p.Allowance))
+		fmt.Fprintf(s, "; far more %s: %s", c.line(p), short(p.Allowance))
+	}
+	for i, part := range p.Parts {
+		fmt.Fprintf(s, "%s %c is %s", separator(i), glyph(part), part)
 	}
 	s.WriteByte('\n')
 	widest := 0
@@ -42,7 +48,7 @@ func (c Chart) bars(s *strings.Builder, p Panel) {
 				fmt.Fprintf(s, "  ... %s\n", gap)
 			}
 		}
-		line := fmt.Sprintf("  %s  %*s  %s", b.Start.Format(c.layout()), widest, b.Text, p.bar(b.Tokens))
+		line := fmt.Sprintf("  %s  %*s  %s", c.start(b.Start), widest, b.Text, p.bar(b))
 		if b.Running {
 			line = strings.TrimRight(line, " ") + "  still running"
 		}
@@ -50,15 +56,25 @@ func (c Chart) bars(s *strings.Builder, p Panel) {
 	}
 }
 
-// bar draws a bar, to an eighth of a cell, with the allowance's mark where that is in sight.
-func (p Panel) bar(tokens float64) string {
-	eighths := int(math.Round(max(tokens, 0) / p.top() * cells * 8))
-	if eighths == 0 && tokens > 0 {
-		eighths = 1 // little is not nothing
+// separator is what stands before the i-th part in the legend.
+func separator(i int) string {
+	if i == 0 {
+		return ";"
 	}
-	line := []rune(strings.Repeat("█", eighths/8))
-	if rest := eighths % 8; rest > 0 {
-		line = append(line, '█'+rune(8-rest)) // the blocks get narrower from the full one on
+	return ","
+}
+
+// glyph is what a part is drawn with.
+func glyph(part string) rune {
+	first, _ := utf8.DecodeRuneInString(part)
+	return first
+}
+
+// bar draws a bar, with the allowance's mark where that is in sight.
+func (p Panel) bar(b Bar) string {
+	line := p.piece(b.Tokens)
+	if len(p.Parts) > 0 {
+		line = p.stack(b.Parts)
 	}
 	if p.shown() {
 		mark := int(math.Round(p.Allowance / p.top() * cells))
@@ -68,4 +84,29 @@ func (p Panel) bar(tokens float64) string {
 		line[mark] = '|'
 	}
 	return string(line)
+}
+
+// piece draws a bar of one piece, to an eighth of a cell.
+func (p Panel) piece(tokens float64) []rune {
+	eighths := int(math.Round(max(tokens, 0) / p.top() * cells * 8))
+	if eighths == 0 && tokens > 0 {
+		eighths = 1 // little is not nothing
+	}
+	line := []rune(strings.Repeat("█", eighths/8))
+	if rest := eighths % 8; rest > 0 {
+		line = append(line, '█'+rune(8-rest)) // the blocks get narrower from the full one on
+	}
+	return line
+}
+
+// stack draws the parts of a bar one after the other, each with its letter.
+func (p Panel) stack(parts []float64) (line []rune) {
+	sum := 0.0
+	for i, tokens := range parts {
+		sum += tokens
+		for len(line) < int(math.Round(sum/p.top()*cells)) {
+			line = append(line, glyph(p.Parts[i]))
+		}
+	}
+	return line
 }

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/texttable"
+)
+
+// prices are dollars per million of something; 0 is what nobody has told. None is built in: they differ by region, and change.
+type prices struct{ write, read, put, get float64 }
+
+func (p *prices) flags(flags *flag.FlagSet) {
+	flags.Float64Var(&p.write, "price-write", 0, "`dollars` per million write units of DynamoDB")
+	flags.Float64Var(&p.read, "price-read", 0, "`dollars` per million read units of DynamoDB")
+	flags.Float64Var(&p.put, "price-put", 0, "`dollars` per million snapshots put")
+	flags.Float64Var(&p.get, "price-get", 0, "`dollars` per million snapshots read")
+}
+
+// named are the prices, as people read them.
+func (p *prices) named() []struct {
+	flag, of string
+	dollars  float64
+} {
+	return []struct {
+		flag, of string
+		dollars  float64
+	}{
+		{"-price-write", "write units", p.write}, {"-price-read", "read units", p.read},
+		{"-price-put", "puts", p.put}, {"-price-get", "gets", p.get},
+	}
+}
+
+// check says which price is wrong.
+func (p prices) check() error {
+	for _, n := range p.named() {
+		if !(n.dollars >= 0 && n.dollars <= 1e9) { // so that NaN fails too
+			return fmt.Errorf("%s is %v: want dollars per million %s, 0 or above", n.flag, n.dollars, n.of)
+		}
+	}
+	return nil
+}
+
+// String says what the prices were.
+func (p prices) String() string {
+	var said []string
+	for _, n := range p.named() {
+		if n.dollars > 0 {
+			said = append(said, fmt.Sprintf("%s dollars per million %s", strconv.FormatFloat(n.dollars, 'f', -1, 64), n.of))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// month is that of bills.
+const month = 30 * 24 * time.Hour
+
+// bill is what all regions' syncs do in a month.
+type bill struct{ shares, beats, reads, puts, gets float64 }
+
+// rate is how often something happens in a cycle of one region, in the mean.
+type rate struct{ writes, beats, puts, gets float64 }
+
+// bill returns what that many regions come to, of which each holds so many shares. Of a bucket's read it is half a unit, as
+// dynamo.Buckets has it; a share and a heartbeat are a write unit each.
+func (r rate) bill(regions, shares int, window time.Duration) bill {
+	cycles := float64(month/window) * float64(regions)
+	return bill{r.writes * cycles, r.beats * cycles, float64(shares) / 2 * cycles, r.puts * cycles, r.gets * cycles}
+}
+
+// dollars is what b costs, by line.
+func (b bill) dollars(p prices) (lines []float64, sum float64) {
+	for _, l := range []struct{ n, price float64 }{{b.shares, p.write}, {b.beats, p.write}, {b.reads, p.read}, {b.puts, p.put}, {b.gets, p.get}} {
+		lines = append(lines, l.n/1e6*l.price)
+		sum += l.n / 1e6 * l.price
+	}
+	return lines, sum
+}
+
+// compare prints what a month costs by trigger, and where every share is written in every cycle.
+func compare(out *strings.Builder, trigger rate, s worldSettings, p prices) error {
+	always := trigger
+	always.writes = float64(s.shares())
+	by, all := trigger.bill(s.regions, s.shares(), window), always.bill(s.regions, s.shares(), window)
+	priced := p.String() != ""
+	fmt.Fprintf(out, "A month of 30 days, %d regions, %s shares each, a cycle every %v:\n\n",
+		s.regions, texttable.Count(int64(s.shares())), window)
+	byDollars, bySum := by.dollars(p)
+	allDollars, allSum := all.dollars(p)
+	rows := [][]string{{"", "BY TRIGGER", "", "EVERY SHARE IN EVERY CYCLE", ""}}
+	for i, l := range []struct {
+		name    string
+		by, all float64
+	}{
+		{"shares, write units", by.shares, all.shares}, {"heartbeats, write units", by.beats, all.beats},
+		{"buckets, read units", by.reads, all.reads}, {"snapshots put", by.puts, all.puts}, {"snapshots read", by.gets, all.gets},
+	} {
+		row := []string{l.name, texttable.Count(int64(l.by)), "", texttable.Count(int64(l.all)), ""}
+		if priced {
+			row[2], row[4] = dollars(byDollars[i]), dollars(allDollars[i])
+		}
+		rows = append(rows, row)
+	}
+	if priced {
+		rows = append(rows, []string{"all", "", dollars(bySum), "", dollars(allSum)})
+	}
+	if err := texttable.Write(out, "", "lrrrr", rows); err != nil {
+		return err
+	}
+	if priced {
+		fmt.Fprintf(out, "\nat the prices given: %s; what has no price counts as nothing\n", p)
+		return nil
+	}
+	fmt.Fprintln(out, "\nno dollars without prices: give -price-write, -price-read, -price-put, -price-get")
+	return nil
+}
+
+// dollars writes an amount.
+func dollars(x float64) string {
+	whole := int64(x)
+	cents := int64((x-float64(whole))*100 + 0.5)
+	if cents == 100 {
+		whole, cents = whole+1, 0
+	}
+	return fmt.Sprintf("$%s.%02d", texttable.Count(whole), cents)
+}

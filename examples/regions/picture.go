@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sluice-go/sluice/internal/chart"
+	"github.com/sluice-go/sluice/internal/texttable"
+)
+
+// chart is what is drawn: the first bucket's shares and what is asked of it, by region, and the writes of all. So many windows are
+// a bar together: of shares and demand, which are states, the last one.
+func (p *play) chart(together int) chart.Chart {
+	span := window
+	for range together - 1 {
+		span += window
+	}
+	names := p.names()
+	shares := chart.Panel{
+		Name: "rpm of user-1 on model-1: shares in force", Unit: "tokens a minute", Parts: names, Allowance: whole, Line: "G",
+	}
+	asked := chart.Panel{Name: "What is asked of it", Unit: "tokens a minute", Parts: names, Allowance: whole, Line: "G"}
+	writes := chart.Panel{
+		Name: "Shares written, of all limits", Unit: "in a cycle of one region", Allowance: float64(p.shares()), Line: "every share in every cycle",
+	}
+	at := 0
+	for some := range slices.Chunk(p.samples, together) {
+		start := chart.Zero().Add(some[0].At - window)
+		last := at + len(some) - 1
+		shares.Bars = append(shares.Bars, stack(parts(names, func(r int) float64 { return float64(p.samples[last].First[r]) })))
+		asked.Bars = append(asked.Bars, stack(parts(names, func(r int) float64 { return p.asked[last][r] * whole })))
+		n := mean(some).writes
+		writes.Bars = append(writes.Bars, chart.Bar{Tokens: n, Text: tenths(n)})
+		for _, panel := range []*chart.Panel{&shares, &asked, &writes} {
+			panel.Bars[len(panel.Bars)-1].Start = start
+		}
+		at += len(some)
+	}
+	return chart.Chart{
+		Title: fmt.Sprintf("%d regions share out %s limits, demand %s", p.regions, texttable.Count(int64(p.shares())), p.shape),
+		Span:  span, Per: per(together), Elapsed: true, Panels: []chart.Panel{shares, asked, writes},
+	}
+}
+
+// parts are one for each region.
+func parts(names []string, of func(region int) float64) []float64 {
+	all := make([]float64, len(names))
+	for r := range names {
+		all[r] = of(r)
+	}
+	return all
+}
+
+// stack is a bar of parts.
+func stack(parts []float64) chart.Bar {
+	b := chart.Bar{Parts: parts}
+	for _, part := range parts {
+		b.Tokens += part
+	}
+	b.Text = texttable.Count(int64(b.Tokens + 0.5))
+	return b
+}
+
+// per names the span of a bar.
+func per(together int) string {
+	if together == 1 {
+		return "window"
+	}
+	return fmt.Sprintf("%d windows", together)
+}

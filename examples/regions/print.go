@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/texttable"
+)
+
+// most is how many lines a table or a picture has in a terminal.
+const most = 30
+
+// group is how many of n windows are one line together.
+func group(n int) int { return max(1, (n+most-1)/most) }
+
+// print writes what was seen, a line per window or for some of them together.
+func (p *play) print(out io.Writer, prices prices) error {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d regions share out %s limits of G = %s tokens a minute each; demand is %s, seed %d.\n",
+		p.regions, texttable.Count(int64(p.shares())), texttable.Count(whole), p.shape, p.seed)
+	for _, f := range p.faults {
+		fmt.Fprintf(&s, "fault: %s of %s at %v for %v\n", f.Kind, p.names()[f.Region], f.At.Round(time.Second), f.For.Round(time.Second))
+	}
+	s.WriteString("\nWRITES: of shares, in a cycle of one region. SUM: of the shares that processes may use at worst, caches and clocks\n" +
+		"included, the largest of any limit. STARVED: refused, while it was left over in another region. DISTANCE: of shares from\n" +
+		"where demand would have them. The last three are of 1000, where 1000 is G.\n\n")
+	if err := p.table(&s); err != nil {
+		return err
+	}
+	s.WriteString("\n")
+	if err := p.chart(group(len(p.samples))).Text(&s); err != nil {
+		return err
+	}
+	s.WriteString("\n")
+	if err := p.summary(&s, prices); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, s.String())
+	return err
+}
+
+// table has a line for each group of windows.
+func (p *play) table(out *strings.Builder) error {
+	rows := [][]string{{"UNTIL", "WRITES", "SUM", "STARVED", "DISTANCE"}}
+	for some := range slices.Chunk(p.samples, group(len(p.samples))) {
+		m := mean(some)
+		rows = append(rows, []string{clock(some[len(some)-1].At), tenths(m.writes), tenths(m.sum * 1000), tenths(m.starved * 1000), tenths(m.distance * 1000)})
+	}
+	return texttable.Write(out, "", "rrrrr", rows)
+}
+
+// means are of some samples: sum is their largest.
+type means struct {
+	rate
+
+	sum, starved, distance float64
+}
+
+func mean(some []regionsim.Sample) (m means) {
+	cycles := 0
+	for i := range some {
+		s := &some[i]
+		cycles += s.Cycles
+		m.writes += float64(s.Writes)
+		m.beats += float64(s.Beats)
+		m.puts += float64(s.Puts)
+		m.gets += float64(s.Gets)
+		m.sum = max(m.sum, s.Sum)
+		m.starved += s.Starved / float64(len(some))
+		m.distance += s.Distance / float64(len(some))
+	}
+	n := float64(max(cycles, 1))
+	m.writes, m.beats, m.puts, m.gets = m.writes/n, m.beats/n, m.puts/n, m.gets/n
+	return m
+}
+
+// settled are the samples of the second half: in the first, all begin at the floor.
+func (p *play) settled() []regionsim.Sample { return p.samples[len(p.samples)/2:] }
+
+// summary says what it comes to.
+func (p *play) summary(out *strings.Builder, prices prices) error {
+	all, half := mean(p.samples), mean(p.settled())
+	fmt.Fprintf(out, "In the second half %s of %s shares were written in a cycle, %s %% fewer than all; starved %s, distance %s of 1000.\n",
+		tenths(half.writes), texttable.Count(int64(p.shares())), tenths(100-100*half.writes/float64(p.shares())),
+		tenths(half.starved*1000), tenths(half.distance*1000))
+	if len(p.result.Triggers) > 0 {
+		fmt.Fprintf(out, "Triggers of all %s writes:", texttable.Count(int64(p.result.Writes)))
+		for i, trigger := range slices.Sorted(maps.Keys(p.result.Triggers)) {
+			if i > 0 {
+				out.WriteString(",")
+			}
+			fmt.Fprintf(out, " %s %s", trigger, texttable.Count(int64(p.result.Triggers[trigger])))
+		}
+		out.WriteString(".\n")
+	}
+	out.WriteString("\n")
+	if err := compare(out, half.rate, p.worldSettings, prices); err != nil {
+		return err
+	}
+	if len(p.result.Violations) == 0 {
+		fmt.Fprintf(out, "\ncheck: ok: at none of %s moments the sum of shares in force was above G, or a share below the floor; at most it was %s of 1000\n",
+			texttable.Count(int64(p.result.Events)), tenths(all.sum*1000))
+	}
+	return nil
+}
+
+// clock writes how long after its beginning something is in a world.
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// tenths writes x with one decimal.
+func tenths(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluice-go/sluice/internal/chart"
+	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+// tiny is a world that takes no time.
+func tiny(args ...string) []string {
+	return append([]string{"-simulate", "-entities", "3", "-resources", "2", "-windows", "40"}, args...)
+}
+
+func settle(t *testing.T, args ...string) settings {
+	t.Helper()
+	s, err := parse(flag.NewFlagSet("regions", flag.ContinueOnError), args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSimulate runs the program as -simulate does: for every shape, with faults too.
+func TestSimulate(t *testing.T) {
+	for _, shape := range shapes() {
+		t.Run(shape, func(t *testing.T) {
+			picture := filepath.Join(t.TempDir(), "out.svg")
+			var out, progress strings.Builder
+			s := settle(t, tiny("-shape", shape, "-faults", "3", "-svg", picture, "-price-write", "1.25")...)
+			if err := simulate(t.Context(), s, &out, &progress); err != nil {
+				t.Fatal(err)
+			}
+			for _, said := range []string{"fault: ", "\ncheck: ok: at none of ", "1.25 dollars per million write units", "demand is " + shape} {
+				if !strings.Contains(out.String(), said) {
+					t.Errorf("it did not say %q:\n%s", said, &out)
+				}
+			}
+			if !strings.Contains(progress.String(), "window ") {
+				t.Errorf("no progress: %q", &progress)
+			}
+			drawn, err := os.ReadFile(picture)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := xml.NewDecoder(strings.NewReader(string(drawn)))
+			for err == nil {
+				_, err = d.Token()
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("the picture is no XML: %v", err)
+			}
+		})
+	}
+}
+
+// played is a tiny world, played.
+func played(t *testing.T) *play {
+	t.Helper()
+	s := settle(t, tiny()...).world
+	p, err := run(t.Context(), s, s.world(), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestFigures: what is printed and drawn is what the simulator counted.
+func TestFigures(t *testing.T) {
+	p := played(t)
+	writes, cycles := 0, 0
+	for i := range p.samples {
+		writes, cycles = writes+p.samples[i].Writes, cycles+p.samples[i].Cycles
+	}
+	if got, want := mean(p.samples).writes, float64(writes)/float64(cycles); writes == 0 || got != want {
+		t.Errorf("%v writes in a cycle, want %v", got, want)
+	}
+	for _, together := range []int{1, 3} {
+		c := p.chart(together)
+		shares, asked := c.Panels[0], c.Panels[1]
+		if want := (len(p.samples) + together - 1) / together; len(shares.Bars) != want || len(asked.Bars) != want {
+			t.Fatalf("%d and %d bars of %d windows", len(shares.Bars), len(asked.Bars), len(p.samples))
+		}
+		for i, b := range shares.Bars {
+			last := min(i*together+together, len(p.samples)) - 1
+			sum := int64(0)
+			for _, n := range p.samples[last].First {
+				sum += n
+			}
+			if b.Tokens != float64(sum) || b.Tokens > whole {
+				t.Errorf("bar %d is of %v, want %d, and no more than %d", i, b.Tokens, sum, whole)
+			}
+		}
+		if slices.ContainsFunc(asked.Bars, func(b chart.Bar) bool { return b.Tokens <= 0 }) {
+			t.Error("nothing is asked of the first bucket")
+		}
+	}
+}
+
+// greedy is a sync that has its region use all of the first bucket's limit.
+type greedy struct{ region.Config }
+
+// Cycle writes that.
+func (g greedy) Cycle(ctx context.Context) (*region.Report, error) {
+	spec := g.Specs[0]
+	all := spec.Kinds[0].Limits[0]
+	_, err := g.Table.Share(ctx, spec, runtime.Stored{At: "user-1", Limits: []*bucket.Limit{&all}, Epoch: 1})
+	beat := runtime.Heartbeat{Epoch: 1, Expires: g.Clock.Now().Add(3 * window).UnixMilli()}
+	return &region.Report{Region: g.Region}, errors.Join(err, g.Table.Beat(ctx, beat))
+}
+
+// TestViolation: the control. Shares that are more than all end the world, and the program fails.
+func TestViolation(t *testing.T) {
+	s := settle(t, tiny()...).world
+	w := s.world()
+	w.New = func(c region.Config) (regionsim.Sync, error) { return greedy{c}, nil }
+	p, err := run(t.Context(), s, w, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.verdict(); err == nil || !strings.Contains(err.Error(), "user-1 on model-1: rpm: shares") {
+		t.Errorf("the verdict is %v", err)
+	}
+	var out strings.Builder
+	if err := p.print(&out, prices{}); err != nil || strings.Contains(out.String(), "check: ok") {
+		t.Errorf("%v; it said that all was well:\n%s", err, &out)
+	}
+}
+
+// TestBill: 20,000 shares, 10 s windows, a month of 30 days.
+func TestBill(t *testing.T) {
+	for _, test := range []struct {
+		writes float64
+		want   string
+	}{
+		{20_000, "$6,480.00"}, // 5,184 million
+		{600, "$194.40"},
+	} {
+		b := rate{writes: test.writes, beats: 1, puts: 1, gets: 3}.bill(1, 20_000, window)
+		lines, sum := b.dollars(prices{write: 1.25, read: 0.25, put: 5, get: 0.4})
+		if got := dollars(lines[0]); got != test.want || b.shares != test.writes*259_200 {
+			t.Errorf("%v writes in a cycle: %v a month, %s, want %s", test.writes, b.shares, got, test.want)
+		}
+		var rest []string
+		for _, l := range lines[1:] {
+			rest = append(rest, dollars(l))
+		}
+		if want := []string{"$0.32", "$648.00", "$1.30", "$0.31"}; !slices.Equal(rest, want) {
+			t.Errorf("heartbeats, reads, puts and gets are %v, want %v", rest, want)
+		}
+		if all := lines[0] + lines[1] + lines[2] + lines[3] + lines[4]; sum != all {
+			t.Errorf("all is %v, want %v", sum, all)
+		}
+	}
+	if got := dollars(0.999); got != "$1.00" {
+		t.Errorf("a dollar less a mill is %s", got)
+	}
+}
+
+// TestNoPrices: no amount without a price.
+func TestNoPrices(t *testing.T) {
+	s := settle(t, tiny()...)
+	var out strings.Builder
+	if err := compare(&out, rate{writes: 1}, s.world, s.prices); err != nil || strings.Contains(out.String(), "$") || !strings.Contains(out.String(), "give -price-write") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, test := range []struct {
+		args, want string
+	}{
+		{"-simulate -regions 9", "-regions is 9: want 2 to 8"},
+		{"-simulate -shape sun", `-shape is "sun": want one of mixed, stable, `},
+		{"-simulate -price-read -1", "-price-read is -1: want dollars per million read units, 0 or above"},
+		{"-simulate -price-get NaN", "-price-get is NaN: want dollars per million gets, 0 or above"},
+		{"-simulate -svg no/such/folder.svg", "-svg: there is no folder no/such: make it, or name a file elsewhere"},
+		{"-simulate 3", `unexpected argument "3": run with -help for the flags`},
+		{"-entities 3", "flags are for the simulation: add -simulate"},
+	} {
+		_, err := parse(flag.NewFlagSet("regions", flag.ContinueOnError), strings.Fields(test.args))
+		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", test.args, err, test.want)
+		}
+	}
+	if _, err := parse(flag.NewFlagSet("regions", flag.ContinueOnError), nil); err != nil {
+		t.Error(err)
+	}
+}
