@@ -34,9 +34,10 @@ type Override[L any] struct {
 
 // Explained is one level of Explain.
 type Explained[L any] struct {
-	At     string   // "user-123", "user" or "schema"
-	Limits L        // what it says
-	Wins   []string // the limits that are as it says
+	At      string   // "user-123", "user" or "schema"; "floor" for what a region keeps while it has no share
+	Limits  L        // what it says
+	Wins    []string // the limits that are as it says
+	Managed bool     // by regional sync: a share
 }
 
 // Overridden is one level that overrides something.
@@ -44,6 +45,7 @@ type Overridden[L any] struct {
 	At       string // user-123, or a kind: user
 	Limits   L
 	Revision Revision
+	Managed  bool // by regional sync: a share, which is in force while sync is alive
 }
 
 // Entity is the override of one entity. Its parents are not looked at. A bad id is reported by the Override's methods.
@@ -69,30 +71,58 @@ func (c *Config[E, L]) override(kind int, at string, err error) *Override[L] {
 
 // Explain says what each level has for entity and which limits it decides: the entity's level first, then its kind's, then
 // the schema's. It reads what is stored, which processes that remember something else follow within their WithCacheTTL.
+//
+// Where regions share the limits out, what the kind and the schema have is for all of them together. Then what each region keeps,
+// floor, comes after the entity's level, and decides where neither an operator nor a share that is in force does.
 func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], error) {
 	link, stored, err := nearest(c.spec.Resource, c.spec.Kinds, entity)
 	if err != nil {
 		return nil, err
 	}
 	kind := &c.spec.Kinds[link.Kind]
-	levels, err := c.core.session.Overrides().Get(ctx, c.spec, stored, kind.Name)
+	store := c.core.session.Overrides()
+	levels, err := store.Get(ctx, c.spec, stored, kind.Name)
 	if err != nil {
 		return nil, err
 	}
-	schema := Stored{At: "schema"}
-	for _, limit := range kind.Limits {
-		schema.Limits = append(schema.Limits, &limit)
+	said := append(slices.Clone(levels), level("schema", kind.Limits))
+	deciding := said
+	if c.spec.Regions != nil {
+		beat, err := store.Heartbeat(ctx)
+		if err != nil {
+			return nil, err
+		}
+		deciding = append(InRegion(c.spec, link.Kind, levels, beat, c.now()), said[1:]...)
+		said = slices.Insert(said, 1, deciding[1])
 	}
-	levels = append(levels, schema)
-	explained := make([]Explained[L], len(levels))
-	for i, level := range levels {
-		explained[i] = Explained[L]{At: level.At, Limits: c.fromLimits(level.of(c.spec))}
+	explained := make([]Explained[L], len(said))
+	for i, level := range said {
+		explained[i] = Explained[L]{At: level.At, Limits: c.fromLimits(level.of(c.spec)), Managed: level.Epoch > 0}
 	}
 	for i, name := range c.spec.Limits {
-		winner := &explained[Decides(levels, i)]
+		winner := &explained[Decides(deciding, i)]
 		winner.Wins = append(winner.Wins, name)
 	}
 	return explained, nil
+}
+
+// level is what limits, which are all there are, say as a level: in copies, which callers may change.
+func level(at string, limits []bucket.Limit) Stored {
+	s := Stored{At: at}
+	for _, limit := range limits {
+		s.Limits = append(s.Limits, &limit)
+	}
+	return s
+}
+
+// InRegion returns the levels that decide an entity's limits where regions share them out: the entity's, without a share that is not
+// in force at now (ms), and "floor", what the region keeps of all that the levels say, the entity's and its kind's.
+func InRegion(spec *Spec, kind int, levels []Stored, beat Heartbeat, now int64) []Stored {
+	own := levels[0]
+	if !beat.Holds(own, now) {
+		own.Limits = nil
+	}
+	return []Stored{own, level("floor", spec.Regions.KeepsOf(Resolve(spec.Kinds[kind].Limits, levels[1:]...)))}
 }
 
 // All yields every override of the resource, and ends with the first error. Levels of kinds that the schema no longer has
@@ -104,7 +134,7 @@ func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] 
 				yield(Overridden[L]{}, err)
 				return
 			}
-			if !yield(Overridden[L]{stored.At, c.fromLimits(stored.of(c.spec)), stored.Revision}, nil) {
+			if !yield(Overridden[L]{stored.At, c.fromLimits(stored.of(c.spec)), stored.Revision, stored.Epoch > 0}, nil) {
 				return
 			}
 		}

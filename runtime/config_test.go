@@ -27,6 +27,7 @@ type overrides struct {
 	failure error
 	levels  []runtime.Stored // as they are listed
 	written int
+	beat    runtime.Heartbeat
 }
 
 func (o *overrides) Get(_ context.Context, _ *runtime.Spec, at ...string) ([]runtime.Stored, error) {
@@ -71,6 +72,8 @@ func (o *overrides) List(context.Context, *runtime.Spec) iter.Seq2[runtime.Store
 		}
 	}
 }
+
+func (o *overrides) Heartbeat(context.Context) (runtime.Heartbeat, error) { return o.beat, o.failure }
 
 func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, limits] {
 	t.Helper()

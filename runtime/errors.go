@@ -60,23 +60,41 @@ func (e *DeniedError) Unwrap() error {
 	return nil
 }
 
-// Refuse adds to e, which may be nil, every limit of img that lacks cost at now (ms), and returns it. Stores call it.
+// Refuse adds to e, which may be nil, every limit of img that lacks cost at now (ms), and returns it. What is more than this
+// region's share will ever hold may be there once the shares are others, in a window. Stores call it.
 func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost []int64, now int64) *DeniedError {
 	for i, b := range img.Balances {
 		if cost[i] <= 0 || img.Missing[i] {
 			continue
 		}
-		available := bucket.Available(b, img.Refilled, now)
-		if available >= cost[i] {
+		left, wait := bucket.Available(b, img.Refilled, now), time.Duration(0)
+		switch {
+		case spec.Regions != nil && Beyond(b.Limit, cost[i]):
+			left, wait = available(b, img.Refilled, now), spec.Regions.Window
+		case left >= cost[i]:
 			continue
+		default:
+			wait = bucket.RetryAfter(b, img.Refilled, now, cost[i])
 		}
 		e = AddRefusal(e, Refusal{
 			Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
-			Requested: cost[i] / bucket.Milli, Available: max(0, available) / bucket.Milli,
-			RetryAfter: bucket.RetryAfter(b, img.Refilled, now, cost[i]),
+			Requested: cost[i] / bucket.Milli, Available: max(0, left) / bucket.Milli, RetryAfter: wait,
 		})
 	}
 	return e
+}
+
+// Beyond reports that waiting for share's refill is no use to who wants cost, in millitokens: it is closed, or its burst is below.
+func Beyond(share bucket.Limit, cost int64) bool {
+	return cost > 0 && (share.Closed() || cost > share.Burst)
+}
+
+// available is bucket.Available, of which a closed limit has nothing.
+func available(b bucket.Balance, refilled, now int64) int64 {
+	if b.Closed() {
+		return 0
+	}
+	return bucket.Available(b, refilled, now)
 }
 
 // AddRefusal adds r to e, which may be nil, and returns it: e names the refusal that lasts longest, of equals the first. Stores call
@@ -210,11 +228,15 @@ func (e *ContendedError) Error() string {
 		e.Resource, e.Entity, attempts(e.Attempts), conflicts)
 }
 
-// ConflictError says that somebody else has changed an override since it was read: read it again.
+// ConflictError says that somebody else has changed an override, or where Resource is empty, the heartbeat of regional sync, since
+// it was read: read it again.
 type ConflictError struct{ Resource, At string }
 
 // Error names the override and what to do.
 func (e *ConflictError) Error() string {
+	if e.Resource == "" {
+		return fmt.Sprintf("sluice: the %s of regional sync has been changed meanwhile: read it again", e.At)
+	}
 	return fmt.Sprintf("sluice: the override of %s at %s has been changed meanwhile: read it again", e.Resource, e.At)
 }
 

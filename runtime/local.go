@@ -44,6 +44,7 @@ type share struct {
 	*local
 
 	spec *Spec
+	kind int
 	cost []int64
 }
 
@@ -54,7 +55,7 @@ func (l *locals) acquire(call *Call) (*held, error) {
 	now := l.clock.Now().UnixMilli()
 	shares := l.shares(call, now)
 	for _, s := range shares {
-		if err := Exceeds(s.spec, s.entity, s.image, s.cost); err != nil {
+		if err := Exceeds(s.spec, s.entity, s.most(), s.cost); err != nil {
 			return nil, err
 		}
 	}
@@ -90,10 +91,13 @@ func (l *locals) shares(call *Call, now int64) []share {
 				continue
 			}
 			own, ok := l.buckets.Get(key)
-			if !ok {
+			switch {
+			case !ok:
 				own = &local{key, start(part.spec, b, now)}
+			case part.spec.Regions != nil: // a share ends while the store does not answer, too
+				own.reshape(b.limits(part.spec), now)
 			}
-			shares = append(shares, share{own, part.spec, part.Cost})
+			shares = append(shares, share{own, part.spec, b.Kind, part.Cost})
 		}
 	}
 	return shares
@@ -104,6 +108,19 @@ func (s *share) add(cost []int64) {
 	for i, c := range cost {
 		s.cost[i] = bucket.Add(s.cost[i], c)
 	}
+}
+
+// most is what s's bucket may hold at the most: where regions share the limits out, what is for all of them, as far as the schema says.
+func (s *share) most() *bucket.Image {
+	if s.spec.Regions == nil {
+		return s.image
+	}
+	most := *s.image
+	most.Balances = bucket.Full(s.spec.Kinds[s.kind].Limits)
+	for i, b := range s.image.Balances {
+		most.Balances[i].Burst = max(most.Balances[i].Burst, b.Burst)
+	}
+	return &most
 }
 
 // show leaves in call's buckets what is left.
@@ -140,6 +157,20 @@ func start(spec *Spec, b *Bucket, now int64) *bucket.Image {
 		balance.Tokens = bucket.Available(seen, b.After.Refilled, now)
 	}
 	return img
+}
+
+// reshape gives b other limits, if they are, as a store does it.
+func (b *local) reshape(limits []bucket.Limit, now int64) {
+	same := func(has bucket.Balance, limit bucket.Limit) bool { return has.Limit == limit }
+	if slices.EqualFunc(b.image.Balances, limits, same) {
+		return
+	}
+	img := *b.image
+	img.Refilled, img.Balances = max(now, img.Refilled), bucket.Full(limits)
+	for i := range img.Balances {
+		img.Balances[i].Tokens = min(bucket.Available(b.image.Balances[i], b.image.Refilled, now), limits[i].Burst)
+	}
+	b.image = &img
 }
 
 // charge takes cost, into debt if need be; what is negative is given back. A clock that steps back refills nothing, then

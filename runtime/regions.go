@@ -21,6 +21,15 @@ func (r *Regions) Keeps(whole bucket.Limit) bucket.Limit {
 	return whole.Share(bucket.Floor(whole.Capacity/bucket.Milli, len(r.Names), r.Floor))
 }
 
+// KeepsOf is Keeps of each limit.
+func (r *Regions) KeepsOf(whole []bucket.Limit) []bucket.Limit {
+	kept := make([]bucket.Limit, len(whole))
+	for i := range whole {
+		kept[i] = r.Keeps(whole[i])
+	}
+	return kept
+}
+
 // Heartbeat is what regional sync says of itself in its region's table: shares that it has stored under Epoch are in force until
 // Expires. A share that is not, and one of another epoch, counts as what every region keeps.
 type Heartbeat struct {
@@ -37,5 +46,10 @@ func (h Heartbeat) Changed(now int64) int64 {
 	if h.Alive(now) {
 		return h.Since
 	}
-	return h.Expires
+	return max(h.Since, h.Expires) // an epoch may begin before it is alive
+}
+
+// Holds reports that what s overrides is in force at an instant, in ms: a share while h is alive, what an operator has set always.
+func (h Heartbeat) Holds(s Stored, now int64) bool {
+	return s.Epoch == 0 || s.Epoch == h.Epoch && h.Alive(now)
 }

@@ -29,13 +29,13 @@ func (r *Resource[E, C]) snapshot(call *Call, now int64) *Snapshot[C] {
 		b := &part.Buckets[i]
 		balances, refilled := r.balances(b)
 		one := BucketSnapshot[C]{Entity: b.Entity, Exists: b.After != nil}
-		var available, capacity, burst []int64
+		var left, capacity, burst []int64
 		for _, balance := range balances {
-			available = append(available, bucket.Available(balance, refilled, now))
+			left = append(left, available(balance, refilled, now))
 			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
 			one.Full = max(one.Full, bucket.RetryAfter(balance, refilled, now, balance.Burst))
 		}
-		one.Available, one.Capacity, one.Burst = r.tokens(available), r.tokens(capacity), r.tokens(burst)
+		one.Available, one.Capacity, one.Burst = r.tokens(left), r.tokens(capacity), r.tokens(burst)
 		snap.Buckets = append(snap.Buckets, one)
 	}
 	return snap
@@ -47,7 +47,7 @@ func (r *resource) least(buckets []Bucket, now int64) []int64 {
 	for i := range buckets {
 		balances, refilled := r.balances(&buckets[i])
 		for j, balance := range balances {
-			least[j] = min(least[j], bucket.Available(balance, refilled, now))
+			least[j] = min(least[j], available(balance, refilled, now))
 		}
 	}
 	return least

@@ -97,6 +97,8 @@ type OverrideStore interface {
 	Set(ctx context.Context, spec *Spec, s Stored) (Revision, error)
 	// List yields every level that overrides a limit of spec's resource, and ends with the first error.
 	List(ctx context.Context, spec *Spec) iter.Seq2[Stored, error]
+	// Heartbeat returns what regional sync says of itself; the zero one where it never did.
+	Heartbeat(ctx context.Context) (Heartbeat, error)
 }
 
 // Env is what a Limiter lends its store. All fields are set.
@@ -143,10 +145,14 @@ type Bucket struct {
 	Dropped []bool         // limits that this bucket lacked, so that they were not charged; nil when it had all
 }
 
-// limits returns the parameters in force for b, as far as they are known: else the schema's.
+// limits returns the parameters in force for b, as far as they are known: else the schema's, of which regions that share them have
+// what each keeps.
 func (b *Bucket) limits(spec *Spec) []bucket.Limit {
-	if b.Limits != nil {
+	switch {
+	case b.Limits != nil:
 		return b.Limits
+	case spec.Regions != nil:
+		return spec.Regions.KeepsOf(spec.Kinds[b.Kind].Limits)
 	}
 	return spec.Kinds[b.Kind].Limits
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,8 +47,8 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 		return err
 	}
 	defer at.close()
-	o := overrides{l, at}
-	stored, err := o.read(ctx)
+	o := overrides{level: l, store: at}
+	stored, err := o.read(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	p.say("%s\n", o)
+	p.say("%s%s\n", o, o.sync(stored))
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.levels(stored)); err != nil {
 		return err
 	}
@@ -86,11 +87,29 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	return nil
 }
 
+// sync says how regional sync stands, where it has to do with o.
+func (o overrides) sync(stored []runtime.Stored) string {
+	switch {
+	case o.spec.Regions == nil:
+		return ""
+	case !o.beat.Alive(o.now):
+		return ": no heartbeat of regional sync is alive, so no share is in force"
+	case !o.beat.Holds(stored[0], o.now):
+		return fmt.Sprintf(": its share is of epoch %d, and not in force under epoch %d", stored[0].Epoch, o.beat.Epoch)
+	}
+	return fmt.Sprintf(": regional sync is alive, epoch %d", o.beat.Epoch)
+}
+
 // levels returns the rows of what each level says of each limit.
-func (l level) levels(stored []runtime.Stored) [][]string {
+func (o overrides) levels(stored []runtime.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
-	for i, name := range l.spec.Limits {
-		decided := decides(stored, i)
+	deciding := o.deciding(stored)
+	said := slices.Clone(stored)
+	if o.spec.Regions != nil {
+		said = slices.Insert(said, 1, deciding[1])
+	}
+	for i, name := range o.spec.Limits {
+		decided := decides(deciding, i)
 		add := func(at string, limit *bucket.Limit) {
 			row := []string{name, at, "-", "-", "-"}
 			if limit != nil {
@@ -101,17 +120,18 @@ func (l level) levels(stored []runtime.Stored) [][]string {
 			}
 			rows, name = append(rows, row), ""
 		}
-		for _, s := range stored {
+		for _, s := range said {
 			add(s.At, s.Limits[i])
 		}
-		add(schemaLevel, &l.own().Limits[i])
+		add(schemaLevel, &o.own().Limits[i])
 	}
 	return rows
 }
 
 // state says whether b has the limits that are in force, and else what will become of them.
-func (l level) state(b found, stored []runtime.Stored, file string) string {
-	differing := l.differing(b, runtime.Resolve(l.own().Limits, stored...))
+func (o overrides) state(b found, stored []runtime.Stored, file string) string {
+	l, now := o.level, o.versions(stored)
+	differing := l.differing(b, runtime.Resolve(l.own().Limits, o.deciding(stored)...))
 	other := "the bucket has other numbers for " + strings.Join(differing, ", ")
 	revision, known := b.revision, b.overrides
 	switch {
@@ -119,12 +139,12 @@ func (l level) state(b found, stored []runtime.Stored, file string) string {
 		return "the bucket has the limits in force"
 	case revision > l.spec.Revision:
 		return fmt.Sprintf("%s, of revision %d: it keeps them, as %s is revision %d", other, revision, file, l.spec.Revision)
-	case known > versions(stored):
+	case known > now:
 		return other + ", of later overrides than are stored: it keeps them until an override is set or deleted"
 	case revision < l.spec.Revision:
 		return fmt.Sprintf("%s, of revision %d: the first acquire that can be served, by a process of revision %d, "+
 			"gives it those in force", other, revision, l.spec.Revision)
-	case known == versions(stored):
+	case known == now:
 		return fmt.Sprintf("%s, of revision %d as %s is: it keeps them; the file is not what the service was generated from",
 			other, revision, file)
 	}
@@ -132,13 +152,27 @@ func (l level) state(b found, stored []runtime.Stored, file string) string {
 		other, span(runtime.DefaultCacheTTL))
 }
 
-// versions adds up the versions of levels, as a bucket's Version has them.
+// versions adds up the versions of levels, as a bucket's Version has them where no regions share its limits.
 func versions(levels []runtime.Stored) (sum int64) {
 	for _, l := range levels {
-		version, _ := strconv.ParseInt(string(l.Revision), 10, 64) // 0 for none
-		sum = bucket.Add(sum, version)
+		sum = bucket.Add(sum, version(l))
 	}
 	return sum
+}
+
+// versions adds up the versions of levels, as a bucket's Version has them: that of a share is not below the last change of the
+// heartbeat.
+func (o overrides) versions(levels []runtime.Stored) int64 {
+	sum := versions(levels)
+	if own := levels[0]; own.Epoch > 0 && own.Overrides() {
+		sum = bucket.Add(sum, max(0, o.beat.Changed(o.now)-version(own)))
+	}
+	return sum
+}
+
+func version(l runtime.Stored) int64 {
+	ver, _ := strconv.ParseInt(string(l.Revision), 10, 64) // 0 for none
+	return ver
 }
 
 // differing returns the names of the limits that b has not or not as in inForce.

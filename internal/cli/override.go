@@ -53,8 +53,8 @@ func (c overrideGet) Run(ctx context.Context, p Program) error {
 		return err
 	}
 	defer at.close()
-	o := overrides{l, at}
-	stored, err := o.read(ctx)
+	o := overrides{level: l, store: at}
+	stored, err := o.read(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c overrideGet) Run(ctx context.Context, p Program) error {
 		p.say("%s: nothing is overridden, revision %s\n", o, shown(stored[0].Revision))
 		return nil
 	}
-	p.say("%s: revision %s\n", o, shown(stored[0].Revision))
+	p.say("%s: revision %s%s\n", o, shown(stored[0].Revision), managed(stored[0]))
 	return texttable.Write(p.Stdout, "  ", "lrrl", rows)
 }
 
@@ -146,7 +146,7 @@ func (c overrideList) Run(ctx context.Context, p Program) error {
 	flush := func() error {
 		written := rows
 		rows = nil
-		return texttable.Write(p.Stdout, "", "llrrll", written)
+		return texttable.Write(p.Stdout, "", "llrrlll", written)
 	}
 	none := true
 	for stored, err := range at.overrides().List(ctx, spec) {
@@ -155,12 +155,17 @@ func (c overrideList) Run(ctx context.Context, p Program) error {
 		}
 		if none {
 			rows = append(rows, []string{"AT", "LIMIT", "CAPACITY", "BURST", "REFILL", "REVISION"})
-			none = false
+			if none = false; spec.Regions != nil {
+				rows[0] = append(rows[0], "BY")
+			}
 		}
 		for i, limit := range stored.Limits {
 			if limit != nil {
 				row := append([]string{stored.At, spec.Limits[i]}, numbers(*limit)...)
-				rows = append(rows, append(row, shown(stored.Revision)))
+				if row = append(row, shown(stored.Revision)); spec.Regions != nil {
+					row = append(row, by(stored))
+				}
+				rows = append(rows, row)
 			}
 		}
 		if len(rows) >= listed {
@@ -211,15 +216,30 @@ type overrides struct {
 	level
 
 	store store
+	beat  runtime.Heartbeat // of regional sync, where it has to do with the resource, as of read
+	now   int64             // then, ms
 }
 
 // String names the level as commands do.
 func (o overrides) String() string { return o.at + " on " + o.spec.Resource }
 
 // read returns what o and the stored levels above it say, in order of precedence.
-func (o overrides) read(ctx context.Context) ([]runtime.Stored, error) {
+func (o *overrides) read(ctx context.Context, p Program) ([]runtime.Stored, error) {
 	stored, err := o.store.overrides().Get(ctx, o.spec, o.up()...)
+	if err == nil && o.spec.Regions != nil {
+		o.now = p.Now().UnixMilli()
+		o.beat, err = o.store.overrides().Heartbeat(ctx)
+	}
 	return stored, o.store.explain(err)
+}
+
+// deciding returns the levels that decide o's limits, in order of precedence: levels, but where regions share limits out, a share that
+// is not in force says nothing, and what the region keeps comes before what all of them have.
+func (o overrides) deciding(levels []runtime.Stored) []runtime.Stored {
+	if o.spec.Regions == nil || len(levels) < 2 { // a kind's are for all regions
+		return levels
+	}
+	return append(runtime.InRegion(o.spec, o.kind, levels, o.beat, o.now), levels[1:]...)
 }
 
 // write makes the named limits of l as they are in limits, nil for none, if c.Revision, or else the one that it reads, is
@@ -233,8 +253,8 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 		return err
 	}
 	defer at.close()
-	o := overrides{l, at}
-	before, err := o.read(ctx)
+	o := overrides{level: l, store: at}
+	before, err := o.read(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -242,11 +262,15 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 		return o.lost(fmt.Sprintf("is at revision %s, not %s", shown(before[0].Revision), *c.Revision))
 	}
 	after := slices.Clone(before)
-	after[0].Limits = slices.Clone(before[0].Limits)
+	was := before[0].Limits
+	if before[0].Epoch > 0 { // a share: sync's, not the operator's
+		was = make([]*bucket.Limit, len(was))
+	}
+	after[0].Limits, after[0].Epoch = slices.Clone(was), 0
 	for _, i := range named {
 		after[0].Limits[i] = limits[i]
 	}
-	if slices.EqualFunc(before[0].Limits, after[0].Limits, sameLimit) {
+	if slices.EqualFunc(was, after[0].Limits, sameLimit) {
 		p.say("%s: nothing to change, revision %s\n", o, shown(before[0].Revision))
 		return nil
 	}
@@ -260,7 +284,7 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 	p.say("%s: revision %s, was %s\n", o, shown(after[0].Revision), shown(before[0].Revision))
 	rows := [][]string{{"LIMIT", "", "CAPACITY", "BURST", "REFILL", "FROM"}}
 	for i, name := range o.spec.Limits {
-		if !sameLimit(before[0].Limits[i], after[0].Limits[i]) {
+		if !slices.Equal(o.inForce(before, i), o.inForce(after, i)) || !sameLimit(was[i], after[0].Limits[i]) {
 			rows = append(rows,
 				append([]string{name, "was"}, o.inForce(before, i)...),
 				append([]string{"", "now"}, o.inForce(after, i)...))
@@ -286,6 +310,7 @@ func (o overrides) lost(how string) error {
 
 // inForce returns the numbers of limit i that levels give, and the level that they are from.
 func (o overrides) inForce(levels []runtime.Stored, i int) []string {
+	levels = o.deciding(levels)
 	return append(numbers(runtime.Resolve(o.own().Limits, levels...)[i]), decides(levels, i))
 }
 
@@ -298,6 +323,22 @@ func decides(levels []runtime.Stored, i int) string {
 		return levels[at].At
 	}
 	return schemaLevel
+}
+
+// by says who has stored s, of a resource that regions share.
+func by(s runtime.Stored) string {
+	if s.Epoch > 0 {
+		return fmt.Sprintf("sync, epoch %d", s.Epoch)
+	}
+	return "operator"
+}
+
+// managed is the end of a line that says what is stored: nothing for an operator's.
+func managed(s runtime.Stored) string {
+	if s.Epoch == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", by regional sync under epoch %d: an operator's override takes its place", s.Epoch)
 }
 
 func sameLimit(a, b *bucket.Limit) bool {

@@ -57,6 +57,9 @@ func specOf(r gen.Resource, revision int64, kinds []runtime.Kind) *runtime.Spec 
 	spec := &runtime.Spec{
 		Resource: r.Name, Revision: revision, Limits: r.Limits, Removed: r.Removed, Kinds: slices.Clone(kinds),
 	}
+	if g := r.Regions; g != nil {
+		spec.Regions = &runtime.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
+	}
 	switch r.Cascade {
 	case "compensated":
 		spec.Cascade = runtime.CascadeCompensated

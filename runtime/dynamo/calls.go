@@ -24,7 +24,7 @@ func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
 
 // perform submits r and tells its call what became of it.
 func (s *session) perform(r *request) error {
-	defer r.show()
+	defer r.show(s)
 	return s.submit(r)
 }
 
@@ -65,7 +65,7 @@ func (s *session) settleLazily(r *request, later func(error)) {
 		s.background.Begin() // Close waits for it, whoever writes it: that may be a caller, on no goroutine of the background's
 		part.later = func(err error) {
 			defer s.background.End()
-			part.show()
+			part.show(s)
 			errs[i] = err
 			if left.Add(-1) == 0 {
 				later(errors.Join(errs...))
@@ -120,7 +120,7 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 	if err != nil {
 		return err
 	}
-	defer r.show()
+	defer r.show(s)
 	c, err := s.readFor(ctx, r, func(l *leg) bool { return !l.view.truth })
 	if err != nil {
 		return err
@@ -176,6 +176,6 @@ func (c *charge) lacking(unread func(*leg) bool) bool {
 // Recall implements runtime.Session. Too many buckets are an error for those alone who charge them.
 func (s *session) Recall(call *runtime.Call) {
 	if r, err := s.request(context.Background(), call, asked); err == nil {
-		r.show()
+		r.show(s)
 	}
 }

@@ -173,7 +173,15 @@ func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *buc
 func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entity string) (*shape, error) {
 	at := []string{entity, spec.Kinds[kind].Name}
 	keys := []codec.Item{levelKey(spec.Resource, at[0]), levelKey(spec.Resource, at[1])}
+	if spec.Regions != nil {
+		keys = append(keys, beatKey())
+	}
+	now := c.now().UnixMilli()
 	items, err := (&Overrides{api: c.api, table: c.table, patience: c.patience}).read(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	beat, err := decodeBeat(items[beatPlace], now)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +193,7 @@ func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entit
 		}
 		both[i] = &level{Stored: stored, ver: ver}
 	}
-	return shapeOf(spec, kind, both[0], both[1]), nil
+	return shapeOf(spec, kind, both[0], both[1], beat, now), nil
 }
 
 // Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs without

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
@@ -13,7 +14,7 @@ import (
 
 // compensated charges r's buckets one by one, the scarcest first, and gives back what it has charged if one refuses.
 func (s *session) compensated(r *request) error {
-	defer r.show()
+	defer r.show(s)
 	// What is missing of all is read in one call. Where that fails for want of an answer, the charges try again.
 	r.work = nil // its parts go one by one
 	c := s.apart(r)
@@ -38,7 +39,7 @@ func (s *session) compensated(r *request) error {
 		part := r.part(i, r.shares[i].cost)
 		err := s.submit(part)
 		if part.gone {
-			r.shares[i].recall()
+			r.shares[i].recall(s)
 		} else {
 			r.shares[i] = part.shares[0]
 		}
@@ -55,6 +56,12 @@ func (s *session) compensated(r *request) error {
 // scarcity is the least share of a burst that cost would leave, as far as is known.
 func (l *leg) scarcity(cost []int64, now int64) float64 {
 	least := 1.0
+	if l.shape != nil && l.shape.shares != nil {
+		w := want{take: cost, shape: l.shape}
+		if _, ok := w.withheld(l.view, now); ok {
+			return math.Inf(-1)
+		}
+	}
 	if l.view.img == nil {
 		return least // full
 	}

@@ -32,6 +32,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -198,6 +199,7 @@ type session struct {
 	revision   int64 // the schema's
 	images     *lru.Cache[bucketKey, *memory]
 	lookups    *lookups.Members
+	beat       atomic.Pointer[beat] // as last read; nil where no resource has regions
 	background background.Tasks
 	retries    *retryBudget
 	envelopes  sync.Pool // of *envelope

@@ -24,7 +24,7 @@ type wire struct {
 
 	mu      sync.Mutex
 	mishaps []mishap
-	sent    int                              // writes of buckets that the client sent
+	sent    int                              // writes of entities' items, and of the heartbeat, that the client sent
 	late    []func() (*http.Response, error) // delayed
 }
 
@@ -51,7 +51,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 		return w.next.Do(again)
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if op != "PutItem" && op != "UpdateItem" && op != "TransactWriteItems" || !bytes.Contains(body, []byte(`"ENTITY#`)) {
+	if op != "PutItem" && op != "UpdateItem" && op != "TransactWriteItems" || !bytes.Contains(body, []byte(`"ENTITY#`)) && !bytes.Contains(body, []byte(beatPlace.sort)) {
 		return apply()
 	}
 	w.mu.Lock()

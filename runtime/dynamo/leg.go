@@ -18,6 +18,8 @@ type leg struct {
 
 	lacks    lack
 	withKind bool // its kind's overrides are read with its own
+	withBeat bool // the heartbeat is
+	unsure   bool // what was read of it goes by a newer heartbeat than is remembered
 	resolved bool // its overrides were read for this write
 	surveyed bool // it has no per-limit items that count
 

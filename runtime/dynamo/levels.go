@@ -21,6 +21,8 @@ type shape struct {
 	read  int64 // when the overrides were read, ms
 	whole bool  // all levels were read together and consistently: of two such shapes, the newer one's cv is not lower
 	again bool  // they were read a second time, because the bucket had seen newer ones
+
+	shares *shares // nil where this table has the limits for itself
 }
 
 // level is what one level says of a resource, as it was read.
@@ -41,8 +43,14 @@ const (
 	legacy      // its per-limit items, since the bucket is missing
 )
 
-// fresh reports that what was read at an instant may still be used.
-func (s *session) fresh(read, now int64) bool { return lookups.TTL(s.env.CacheTTL).Fresh(read, now) }
+// fresh reports that what was read of spec's overrides at an instant may still be used. A share is used for no longer than a window.
+func (s *session) fresh(spec *runtime.Spec, read, now int64) bool {
+	ttl := s.env.CacheTTL
+	if spec.Regions != nil {
+		ttl = min(ttl, spec.Regions.Window)
+	}
+	return lookups.TTL(ttl).Fresh(read, now)
+}
 
 // spared is when what is due, but cannot be read now, is said to have been read.
 func (s *session) spared(now int64) int64 { return lookups.TTL(s.env.CacheTTL).Spared(now) }
@@ -55,7 +63,7 @@ func (s *session) lacksLevels(l *leg, now int64) lack {
 		return levels
 	case l.settling:
 		return 0
-	case !l.resolved && !s.fresh(l.shape.read, now):
+	case !l.resolved && !s.fresh(l.spec, l.shape.read, now), l.shape.over(l.spec, now):
 		return levels
 	case l.view.img != nil && l.view.img.Version%revisionUnit > l.shape.cv%revisionUnit && !l.shape.again:
 		return newest
@@ -107,9 +115,10 @@ func (c *charge) fetch(ctx context.Context) (outcome, error) {
 }
 
 // keys returns the keys of what the legs lack, and whether they are to be read consistently. Overrides alone are not:
-// they are remembered for longer than a replica lags, and it halves the price.
+// they are remembered for longer than a replica lags, and it halves the price. Shares are: a region gives away what nobody in it can
+// have remembered any more.
 func (c *charge) keys(now int64) (keys []codec.Item, consistent bool) {
-	kinds := map[primaryKey]codec.Item{}
+	kinds := map[primaryKey]codec.Item{} // and the heartbeat
 	for _, l := range c.legs {
 		if l.lacks&image != 0 {
 			keys = append(keys, l.Key(l.entity))
@@ -117,9 +126,15 @@ func (c *charge) keys(now int64) (keys []codec.Item, consistent bool) {
 		if l.lacks&^image != 0 {
 			keys = append(keys, levelKey(l.spec.Resource, l.entity))
 			known := l.kinds[l.kind].Load()
-			if l.withKind = known == nil || l.lacks&(newest|whole) != 0 || !c.fresh(known.read, now); l.withKind {
+			if l.withKind = known == nil || l.lacks&(newest|whole) != 0 || !c.fresh(l.spec, known.read, now); l.withKind {
 				key := levelKey(l.spec.Resource, l.spec.Kinds[l.kind].Name)
 				kinds[primaryKeyOf(key)] = key
+			}
+			if l.spec.Regions != nil {
+				consistent = true
+				if l.withBeat = c.lacksBeat(l, now); l.withBeat {
+					kinds[beatPlace] = beatKey()
+				}
 			}
 		}
 		consistent = consistent || l.lacks&^levels != 0
@@ -139,6 +154,9 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 		l.lacks &^= image
 	}
 	kindName := l.spec.Kinds[l.kind].Name
+	if l.withBeat && left[beatPlace] {
+		return nil
+	}
 	if l.lacks&^image == 0 || left[primaryKeyOf(levelKey(l.spec.Resource, l.entity))] || left[primaryKeyOf(levelKey(l.spec.Resource, kindName))] {
 		return nil
 	}
@@ -153,9 +171,15 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 		}
 		l.kinds[l.kind].Store(kind)
 	}
-	next := shapeOf(l.spec, l.kind, own, kind)
-	next.whole, next.again = l.withKind && consistent, l.lacks&newest != 0
-	l.resolved, l.lacks = true, 0
+	var b *beat
+	if l.spec.Regions != nil {
+		if b, err = c.beatFor(l, own, items, now); b == nil {
+			return err
+		}
+	}
+	next := shapeOf(l.spec, l.kind, own, kind, b, now)
+	next.whole, next.again = l.withKind && consistent && (b == nil || l.withBeat), l.lacks&newest != 0
+	l.resolved, l.lacks, l.unsure = true, 0, false
 	l.memory.take(next)
 	l.shape = next
 	return nil
@@ -170,8 +194,12 @@ func (l *leg) level(at string, items map[primaryKey]codec.Item, now int64) (*lev
 	return &level{Stored: stored, ver: ver, read: now}, nil
 }
 
-// shapeOf resolves the levels of an entity of a kind, the more specific first. Design section 6: any change of one raises cv.
-func shapeOf(spec *runtime.Spec, kind int, own, ofKind *level) *shape {
+// shapeOf resolves the levels of an entity of a kind, the more specific first. Design section 6: any change of one raises cv. b is
+// there where regions share the limits out.
+func shapeOf(spec *runtime.Spec, kind int, own, ofKind *level, b *beat, now int64) *shape {
+	if spec.Regions != nil {
+		return sharedShape(spec, kind, own, ofKind, b, now)
+	}
 	return &shape{
 		limits:  runtime.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
 		removed: spec.Removed,
@@ -181,20 +209,23 @@ func shapeOf(spec *runtime.Spec, kind int, own, ofKind *level) *shape {
 }
 
 // withOld lets legs go on for a second with overrides that are due to be read, where DynamoDB does not answer but they are
-// all that is lacking: that they could not be read is no reason to refuse what could be charged.
+// all that is lacking: that they could not be read is no reason to refuse what could be charged. A share that is due is another
+// region's by now, maybe.
 func (c *charge) withOld(o outcome, now int64) outcome {
 	if o == fatal {
 		return o
 	}
 	for _, l := range c.legs {
-		if l.shape == nil || l.lacks&(image|whole) != 0 {
+		if l.shape == nil || l.lacks&(image|whole) != 0 || l.spec.Regions != nil && l.lacks&levels != 0 {
 			return o
 		}
 	}
 	for _, l := range c.legs {
 		if l.lacks != 0 {
 			old := *l.shape
-			old.read, old.again = c.spared(now), true
+			if old.again = true; old.shares == nil {
+				old.read = c.spared(now)
+			}
 			l.resolved = true
 			l.memory.take(&old)
 			l.shape = &old

@@ -75,15 +75,16 @@ func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[primaryKey
 // limit alike write the same.
 func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
 	conflict := &runtime.ConflictError{Resource: spec.Resource, At: s.At}
-	var old int64
-	if s.Revision != "" {
-		var err error
-		if old, err = strconv.ParseInt(string(s.Revision), 10, 64); err != nil || old < 1 {
-			return "", conflict // no revision of this store, so not what is stored
-		}
+	old, ok := versionOf(s.Revision)
+	if !ok {
+		return "", conflict
+	}
+	after, err := o.changed(ctx, spec, s.At)
+	if err != nil {
+		return "", err
 	}
 	for {
-		w, err := o.build(spec, s, old)
+		w, err := o.build(spec, s, max(old, after), old)
 		if err != nil {
 			return "", err
 		}
@@ -100,7 +101,7 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 		} else if !ok {
 			return "", err
 		}
-		if op, ok := failed.Item["op"].(*types.AttributeValueMemberS); ok && op.Value == w.op { // applied, by an earlier try
+		if w.wrote(failed.Item) { // an earlier try was applied
 			return revision(w.ver), nil
 		}
 		there, ver, err := decodeLevel(spec, s.At, failed.Item)
@@ -114,6 +115,28 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 		}
 		old = ver // a tombstone: nothing is overridden there, as s says
 	}
+}
+
+// changed returns what the version that takes a share's place has to be above, beside the share's own.
+func (o *Overrides) changed(ctx context.Context, spec *runtime.Spec, at string) (int64, error) {
+	if spec.Regions == nil || !isEntity(at) {
+		return 0, nil
+	}
+	now := o.now().UnixMilli()
+	b, err := readBeat(ctx, o.api, &o.patience, now)
+	if err != nil {
+		return 0, err
+	}
+	return b.Changed(now), nil
+}
+
+// Heartbeat implements runtime.OverrideStore, consistently.
+func (o *Overrides) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
+	b, err := readBeat(ctx, o.api, &o.patience, o.now().UnixMilli())
+	if err != nil {
+		return runtime.Heartbeat{}, err
+	}
+	return b.Heartbeat, nil
 }
 
 // List implements runtime.OverrideStore. The index may be behind: what it lists is read, and skipped if it is gone.
@@ -148,10 +171,26 @@ type levelWrite struct {
 	put    *dynamodb.PutItemInput
 }
 
-// build makes the write that puts s in place of what has version old, 0 for nothing. Versions rise though operators'
-// clocks differ: design section 6.
-func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, old int64) (*levelWrite, error) {
-	w := &levelWrite{ver: max(o.now().UnixMilli(), old+1), op: newOp()}
+// build makes an operator's write that puts s in place of what has version old, 0 for nothing, under a version above after. What
+// regions share is theirs no longer, and is again where s is a tombstone.
+func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, after, old int64) (*levelWrite, error) {
+	condition, values := "attribute_not_exists(PK)", codec.Item{}
+	if old != 0 {
+		condition, values[":old"] = "ver = :old", codec.N(old)
+	}
+	var managed *int64
+	if spec.Regions != nil && isEntity(s.At) && !s.Overrides() {
+		managed = new(int64)
+	}
+	return o.write(spec, s, managed, after, condition, values)
+}
+
+// write makes the write that puts s at its level if condition holds, of which values are; managed is the attribute, nil for none.
+// Versions rise though the clocks of those who write differ: design section 6.
+func (o *Overrides) write(
+	spec *runtime.Spec, s runtime.Stored, managed *int64, after int64, condition string, values codec.Item,
+) (*levelWrite, error) {
+	w := &levelWrite{ver: max(o.now().UnixMilli(), after+1), op: newOp()}
 	if w.ver > lastVersion {
 		return nil, &runtime.SetupError{
 			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 3554", spec.Resource, s.At, w.ver),
@@ -159,24 +198,31 @@ func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, old int64) (*lev
 		}
 	}
 	key := levelKey(spec.Resource, s.At)
-	condition, values := "attribute_not_exists(PK)", codec.Item{}
-	if old != 0 {
-		condition, values[":old"] = "ver = :old", codec.N(old)
+	if s.Overrides() || strings.Contains(condition, ":ver") {
+		values[":ver"] = codec.N(w.ver)
 	}
 	if !s.Overrides() {
 		key["ver"], key["op"] = codec.N(w.ver), codec.S(w.op)
+		if managed != nil {
+			key[managedAttribute] = codec.N(*managed)
+		}
 		w.put = &dynamodb.PutItemInput{
 			TableName: &o.table, Item: key, ConditionExpression: &condition,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}
-		if old != 0 {
+		if len(values) > 0 {
 			w.put.ExpressionAttributeValues = values
 		}
 		return w, nil
 	}
-	values[":ver"], values[":op"] = codec.N(w.ver), codec.S(w.op)
-	values[":list"], values[":at"] = codec.S(listKey(spec.Resource)), codec.S(s.At)
+	values[":op"], values[":list"], values[":at"] = codec.S(w.op), codec.S(listKey(spec.Resource)), codec.S(s.At)
 	set, remove := "SET ver = :ver, op = :op, GSI2PK = :list, GSI2SK = :at", ""
+	if managed != nil {
+		set += ", " + managedAttribute + " = :managed"
+		values[":managed"] = codec.N(*managed)
+	} else {
+		remove = ", " + managedAttribute
+	}
 	for i, l := range s.Limits {
 		attrs := limitAttrs(spec.Limits[i])
 		if l == nil {
@@ -207,24 +253,37 @@ func (w *levelWrite) send(ctx context.Context, api API) (err error) {
 	return err
 }
 
+// wrote reports that item is as w has left it.
+func (w *levelWrite) wrote(item codec.Item) bool {
+	op, ok := item["op"].(*types.AttributeValueMemberS)
+	return ok && op.Value == w.op
+}
+
 // listKey is the key in GSI2 under which the overrides of resource are listed.
 func listKey(resource string) string { return "CONFIG#" + resource }
 
 // levelKey is the key of the config item of resource at a level.
 func levelKey(resource, at string) codec.Item {
 	holder := "KIND#"
-	if strings.Contains(at, "-") { // no kind has one, and an entity's ends its kind
+	if isEntity(at) {
 		holder = entityPrefix
 	}
 	return codec.Item{hashKey: codec.S(holder + at), rangeKey: codec.S("#CONFIG#" + resource)}
 }
+
+// isEntity reports that a level is an entity's: no kind has a '-', and an entity's ends its kind.
+func isEntity(at string) bool { return strings.Contains(at, "-") }
+
+// managedAttribute is there where regional sync may write: the epoch of the share, 0 where an operator has given the entry back.
+const managedAttribute = "managed"
 
 // lastVersion bounds the version of a level, so that those of two levels add up to less than a revision in cv: design
 // section 6. It is in the year 3554.
 const lastVersion = revisionUnit/2 - 1
 
 // decodeLevel reads a config item, which may be empty. ver is its version in ms, 0 for none. Limits that spec does not
-// know are another binary's, and skipped. It fails with a *runtime.SetupError.
+// know are another binary's, and skipped; so is the share of a resource that has regions no longer. It fails with a
+// *runtime.SetupError.
 func decodeLevel(spec *runtime.Spec, at string, item codec.Item) (stored runtime.Stored, ver int64, err error) {
 	stored = runtime.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
 	if len(item) == 0 {
@@ -236,9 +295,16 @@ func decodeLevel(spec *runtime.Spec, at string, item codec.Item) (stored runtime
 	if err == nil && (ver < 1 || ver > lastVersion) {
 		err = &codec.AttributeError{Attr: "ver", Got: strconv.FormatInt(ver, 10), Want: "a time in ms"}
 	}
-	for i, name := range spec.Limits {
+	managed := item[managedAttribute] != nil
+	if managed {
+		stored.Epoch = d.Int(managedAttribute)
 		if err == nil {
-			stored.Limits[i], err = decodeLimit(&d, name)
+			err = d.Err()
+		}
+	}
+	for i, name := range spec.Limits {
+		if err == nil && (!managed || spec.Regions != nil) {
+			stored.Limits[i], err = decodeLimit(&d, name, managed)
 		}
 	}
 	if err != nil {
@@ -252,8 +318,8 @@ func decodeLevel(spec *runtime.Spec, at string, item codec.Item) (stored runtime
 	return stored, ver, nil
 }
 
-// decodeLimit reads one limit of a config item, nil where the item has nothing of it.
-func decodeLimit(d *codec.Decoder, name string) (*bucket.Limit, error) {
+// decodeLimit reads one limit of a config item, nil where the item has nothing of it. A share may be closed.
+func decodeLimit(d *codec.Decoder, name string, managed bool) (*bucket.Limit, error) {
 	attrs := limitAttrs(name)
 	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
 		return nil, nil
@@ -262,10 +328,18 @@ func decodeLimit(d *codec.Decoder, name string) (*bucket.Limit, error) {
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
-	if wrong := l.Check(0); wrong != "" {
+	if wrong := checkLimit(*l, managed); wrong != "" {
 		return nil, fmt.Errorf("limit %s: %s", name, wrong)
 	}
 	return l, nil
+}
+
+// checkLimit says what is wrong with l, or "". A share that is closed is otherwise what one token is.
+func checkLimit(l bucket.Limit, managed bool) string {
+	if managed && l.Closed() {
+		l.Capacity = bucket.Milli
+	}
+	return l.Check(0)
 }
 
 // limitAttrs are the attributes of one limit: capacity, burst, refill and period.
@@ -275,6 +349,15 @@ func limitAttrs(name string) [4]string {
 }
 
 func revision(ver int64) runtime.Revision { return runtime.Revision(strconv.FormatInt(ver, 10)) }
+
+// versionOf undoes revision; none is 0. ok is false for what is no revision of this store, and so of nothing that is stored.
+func versionOf(r runtime.Revision) (ver int64, ok bool) {
+	if r == "" {
+		return 0, true
+	}
+	ver, err := strconv.ParseInt(string(r), 10, 64)
+	return ver, err == nil && ver > 0
+}
 
 // itemText names an item by its key, as errors do.
 func itemText(key codec.Item) string {

@@ -34,7 +34,7 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 			return nil
 		}
 		m.mu.Lock()
-		trusted, img := s.trusts(m, now), m.img
+		trusted, img, known := s.trusts(r, m, now), m.img, m.shape
 		if i == 0 {
 			last = m.last
 		}
@@ -47,6 +47,8 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 			b := &img.Balances[j]
 			switch {
 			case cost[j] <= 0, img.Missing[j]:
+			case known.shares != nil && runtime.Beyond(b.Limit, cost[j]) && cost[j] <= known.shares.most[j].Burst:
+				refuses = true
 			case cost[j] > b.Burst: // never: another error
 				return nil
 			case !refuses:
@@ -73,7 +75,7 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 }
 
 // trusts reports whether m's image may refuse at now. The caller holds m's lock.
-func (s *session) trusts(m *memory, now int64) bool {
+func (s *session) trusts(r *resource, m *memory, now int64) bool {
 	return m.img != nil && m.shape != nil && trustworthy(m.seen, now, trusted) && m.back == 0 &&
-		s.fresh(m.shape.read, now) && !outdated(m.img, m.shape)
+		s.fresh(r.spec, m.shape.read, now) && !m.shape.over(r.spec, now) && !outdated(m.img, m.shape)
 }

@@ -90,7 +90,7 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 			}
 			sh.buckets = append(sh.buckets, b)
 			sh.memory = s.recall(of, b.Kind, b.Entity)
-			sh.recall()
+			sh.recall(s)
 			r.shares = append(r.shares, sh)
 		}
 	}
@@ -102,10 +102,10 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 }
 
 // recall notes what is remembered of the bucket.
-func (sh *share) recall() {
+func (sh *share) recall(s *session) {
 	var known *shape
 	if sh.after, _, known = sh.memory.known(); known != nil {
-		sh.limits = known.limits
+		sh.limits = known.inForce(s)
 	}
 }
 
@@ -119,12 +119,12 @@ func (sh *share) join(b *runtime.Bucket, cost []int64) {
 }
 
 // show tells the call what became of its buckets, or, if its caller did not wait for the end, what is remembered of them.
-func (r *request) show() {
+func (r *request) show(s *session) {
 	for i := range r.shares {
 		sh := &r.shares[i]
 		if r.gone {
 			sh = &share{memory: sh.memory, buckets: sh.buckets, dropped: sh.buckets[0].Dropped}
-			sh.recall()
+			sh.recall(s)
 		}
 		for _, b := range sh.buckets {
 			b.After, b.Limits, b.Dropped = sh.after, sh.limits, sh.dropped

@@ -35,6 +35,13 @@ func (l *leg) room(now int64) room {
 			}
 		}
 	}
+	if l.shape.shares != nil {
+		for i := range whole {
+			if _, none := l.shape.beyond(img, i, 1); none {
+				whole[i], most[i] = 0, 0
+			}
+		}
+	}
 	return room{whole, slices.Clone(whole), most}
 }
 

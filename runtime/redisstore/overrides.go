@@ -94,6 +94,11 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 	return runtime.Revision(revision), nil
 }
 
+// Heartbeat implements runtime.OverrideStore: no regions share what a Redis holds.
+func (o *Overrides) Heartbeat(context.Context) (runtime.Heartbeat, error) {
+	return runtime.Heartbeat{}, nil
+}
+
 // List implements runtime.OverrideStore, sorted.
 func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runtime.Stored, error] {
 	return func(yield func(runtime.Stored, error) bool) {

@@ -154,7 +154,7 @@ func TestMistakes(t *testing.T) {
 		{"b_rpm_tk", S("1"), "attribute b_rpm_tk: of type S, want an integer of 64 bits"},
 		{"b_rpm_tc", nil, "attribute b_rpm_tc: missing, want an integer of 64 bits"},
 		{"b_rpm_cp", nil, "attribute b_rpm_cp: missing, want an integer of 64 bits"},
-		{"b_rpm_cp", N(0), "attribute b_rpm_cp: 0, want a positive number"},
+		{"b_rpm_cp", N(-1), "attribute b_rpm_cp: -1, want a number that is not negative"},
 		{"b_rpm_bx", N(-1), "attribute b_rpm_bx: -1, want a positive number"},
 		{"b_rpm_ra", N(0), "attribute b_rpm_ra: 0, want a positive number"},
 		{"b_rpm_rp", N(math.MinInt64), "attribute b_rpm_rp: -9223372036854775808, want a positive number"},

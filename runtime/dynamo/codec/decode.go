@@ -124,15 +124,17 @@ func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 	}
 	d.seen++
 	b.Tokens, b.Consumed = d.integer(tk, tokens), d.Int(tc)
-	b.Capacity, b.Burst = d.Positive(cp), d.Positive(bx)
+	b.Capacity, b.Burst = d.atLeast(0, cp, "a number that is not negative"), d.Positive(bx) // a closed limit has capacity 0
 	b.Refill, b.Period = d.Positive(ra), d.Positive(rp)
 }
 
 // Positive reads an integer above 0; undefined after a mistake.
-func (d *Decoder) Positive(attr string) int64 {
+func (d *Decoder) Positive(attr string) int64 { return d.atLeast(1, attr, "a positive number") }
+
+func (d *Decoder) atLeast(least int64, attr, want string) int64 {
 	n := d.Int(attr)
-	if n < 1 && d.err == nil {
-		d.fail(attr, strconv.FormatInt(n, 10), "a positive number")
+	if n < least && d.err == nil {
+		d.fail(attr, strconv.FormatInt(n, 10), want)
 	}
 	return n
 }

@@ -1,0 +1,115 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+)
+
+// worldwide is a schema with a resource that two regions share.
+const worldwide = `version: 1
+revision: 1
+go: {package: worldwide, out: ./out}
+stores: [dynamodb]
+regions:
+  names: [eu-west-1, us-east-1]
+entities:
+  user: {}
+resources:
+  api:
+    limits:
+      rpm: {capacity: 1_000, every: 1m}
+      tpm: {capacity: 1, every: 1m}
+    entities: {user: {}}
+    global: true
+`
+
+// TestOverrideManaged is the life of an entry that is regional sync's, an operator's, and sync's again.
+func TestOverrideManaged(t *testing.T) {
+	schema := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(schema, []byte(worldwide), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, table := newSession(t, schema)
+	spec := &runtime.Spec{
+		Resource: "api", Limits: []string{"rpm", "tpm"}, Regions: &runtime.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: 10 * time.Second},
+	}
+	sync := dynamo.NewRegional(s.client, table, func() time.Time { return start })
+	share := func() {
+		t.Helper()
+		rpm, tpm := bucket.Per(1000, time.Minute).Share(300), bucket.Per(1, time.Minute).Share(0)
+		if _, err := sync.Share(t.Context(), spec, runtime.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	share()
+	s.run("override explain user-1 api", 0, `user-1 on api: no heartbeat of regional sync is alive, so no share is in force
+  LIMIT  LEVEL   CAPACITY  BURST  REFILL
+  rpm    user-1       300    300  300 every 1m
+         floor         50     50  50 every 1m     in force
+         user           -      -  -
+         schema     1,000  1,000  1,000 every 1m
+  tpm    user-1         0      1  1 every 1m
+         floor          0      1  1 every 1m      in force
+         user           -      -  -
+         schema         1      1  1 every 1m
+no bucket is stored: the next acquire makes one, full, with the limits in force
+`, "")
+	if err := sync.Beat(t.Context(), runtime.Heartbeat{Epoch: 4, Expires: start.UnixMilli() + 30_000}); err != nil {
+		t.Fatal(err)
+	}
+	s.run("override explain user-1 api", 0, `user-1 on api: regional sync is alive, epoch 4
+  LIMIT  LEVEL   CAPACITY  BURST  REFILL
+  rpm    user-1       300    300  300 every 1m    in force
+         floor         50     50  50 every 1m
+         user           -      -  -
+         schema     1,000  1,000  1,000 every 1m
+  tpm    user-1         0      1  1 every 1m      in force
+         floor          0      1  1 every 1m
+         user           -      -  -
+         schema         1      1  1 every 1m
+no bucket is stored: the next acquire makes one, full, with the limits in force
+`, "")
+	s.run("override get user-1 api", 0, `user-1 on api: revision 1772366400000, by regional sync under epoch 4: an operator's override takes its place
+  LIMIT  CAPACITY  BURST  REFILL
+  rpm         300    300  300 every 1m
+  tpm           0      1  1 every 1m
+`, "")
+	s.run("override delete user-1 api", 0, "user-1 on api: nothing to change, revision 1772366400000\n", "")
+	// What is not named is not kept as it was: it was never an operator's.
+	s.run("override set user-1 api rpm=7", 0, `user-1 on api: revision 1772366400002, was 1772366400000
+  LIMIT       CAPACITY  BURST  REFILL        FROM
+  rpm    was       300    300  300 every 1m  user-1
+         now         7      7  7 every 1m    user-1
+  tpm    was         0      1  1 every 1m    user-1
+         now         0      1  1 every 1m    floor
+running processes take it up within their cache TTL, 1m unless set otherwise
+`, "")
+	s.run("override set user api rpm=2_000", 0, `user on api: revision 1772366400000, was none
+  LIMIT       CAPACITY  BURST  REFILL          FROM
+  rpm    was     1,000  1,000  1,000 every 1m  schema
+         now     2,000  2,000  2,000 every 1m  user
+running processes take it up within their cache TTL, 1m unless set otherwise
+`, "")
+	s.run("override list api", 0, `AT      LIMIT  CAPACITY  BURST  REFILL          REVISION       BY
+user    rpm       2,000  2,000  2,000 every 1m  1772366400000  operator
+user-1  rpm           7      7  7 every 1m      1772366400002  operator
+`, "")
+	s.run("override delete user-1 api", 0, `user-1 on api: revision 1772366400003, was 1772366400002
+  LIMIT       CAPACITY  BURST  REFILL        FROM
+  rpm    was         7      7  7 every 1m    user-1
+         now       100    100  100 every 1m  floor
+running processes take it up within their cache TTL, 1m unless set otherwise
+`, "")
+	share()
+	s.run("override list api", 0, `AT      LIMIT  CAPACITY  BURST  REFILL          REVISION       BY
+user    rpm       2,000  2,000  2,000 every 1m  1772366400000  operator
+user-1  rpm         300    300  300 every 1m    1772366400004  sync, epoch 4
+user-1  tpm           0      1  1 every 1m      1772366400004  sync, epoch 4
+`, "")
+}

@@ -1,0 +1,270 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// skewed is a clock that is so many ms ahead of the tests'.
+type skewed struct {
+	*handClock
+	ahead int64
+}
+
+func (c skewed) Now() time.Time {
+	return c.handClock.Now().Add(time.Duration(c.ahead) * time.Millisecond)
+}
+
+// mostSkew is by how much the clocks of a shareStorm differ from the tests' at the most, ms. Check reports a second between two.
+const mostSkew = 400
+
+// shareStorm is processes on one bucket of a resource that regions share, whose caches expire at different times and whose clocks
+// differ, while sync and operators change what is in force.
+type shareStorm struct {
+	*engine
+	t         testing.TB
+	rng       *rand.Rand
+	def       *variant
+	processes []*desk
+	sync      sync1
+	operator  manager
+	epoch     int64
+	was       []moment // what was in force, by what was stored
+}
+
+// moment is an instant, ms since t0, and whole tokens that are in force from then on.
+type moment struct{ at, tokens int64 }
+
+func newShareStorm(t testing.TB, seed uint64, through func(API) API, opts ...Option) *shareStorm {
+	t.Helper()
+	e := newEngine(t)
+	s := &shareStorm{engine: e, t: t, rng: rand.New(rand.NewPCG(seed, 10)), def: global(t), epoch: 1}
+	s.sync = e.sync(t, s.def)
+	ahead := func() int64 { return s.rng.Int64N(2*mostSkew) - mostSkew }
+	s.sync.overrides.now = skewed{&e.clock, ahead()}.Now
+	s.operator = e.manager(s.def, ahead())
+	for _, ttl := range []time.Duration{time.Second, 7 * time.Second, time.Minute} {
+		d := &desk{events: &events{}}
+		b := runtime.NewBuilder(New(through(e.client), e.table, opts...),
+			append(e.options(d.events), runtime.WithClock(skewed{&e.clock, ahead()}), runtime.WithCacheTTL(ttl))...)
+		d.Resource = runtime.Bind[user](b, s.def,
+			func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v })
+		if _, err := b.Limiter(); err != nil {
+			t.Fatal(err)
+		}
+		s.processes = append(s.processes, d)
+	}
+	s.note()
+	return s
+}
+
+// stored is what is in force at an instant by what is stored, by the words of the issue.
+func (s *shareStorm) stored(at int64) int64 {
+	levels, err := s.operator.Get(s.t.Context(), s.def.spec, "user-1")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	beat, err := s.operator.Heartbeat(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	own := levels[0]
+	if own.Limits[0] == nil || own.Epoch > 0 && (own.Epoch != beat.Epoch || t0+at >= beat.Expires) {
+		return 50
+	}
+	return own.Limits[0].Capacity / bucket.Milli
+}
+
+// note notes what is in force now.
+func (s *shareStorm) note() {
+	now := s.clock.since.Load()
+	if is := s.stored(now); len(s.was) == 0 || s.was[len(s.was)-1].tokens != is {
+		s.was = append(s.was, moment{now, is})
+	}
+}
+
+// passes has time pass, and notes the end of the heartbeat.
+func (s *shareStorm) passes(ms int64) {
+	beat, err := s.operator.Heartbeat(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	now := s.clock.since.Load()
+	if end := beat.Expires - t0; now < end && end < now+ms {
+		s.clock.set(end)
+		s.note()
+	}
+	s.clock.set(now + ms)
+	s.note()
+}
+
+// lately reports that so many tokens were in force at some instant within the last window, by one of the clocks.
+func (s *shareStorm) lately(tokens int64) bool {
+	from := s.clock.since.Load() - window - 2*mostSkew
+	for i, m := range s.was {
+		over := i+1 < len(s.was) && s.was[i+1].at < from
+		if m.tokens == tokens && !over {
+			return true
+		}
+	}
+	// A clock that is ahead sees the heartbeat end before the tests' does.
+	return tokens == s.stored(s.clock.since.Load()+2*mostSkew)
+}
+
+// happens is something that sync, an operator or time does.
+func (s *shareStorm) happens() string {
+	rng := s.rng
+	switch rng.IntN(12) {
+	case 0, 1, 2:
+		s.sync.alive(s.epoch)
+		return "beat"
+	case 3, 4, 5:
+		share := runtime.Stored{At: "user-1", Epoch: s.epoch, Limits: []*bucket.Limit{nil}}
+		if n := rng.Int64N(400); n > 20 {
+			part := daily.Share(n)
+			share.Limits[0] = &part
+		}
+		if _, err := s.sync.Share(s.t.Context(), s.def.spec, share); err != nil && !isA[*runtime.ConflictError](err) {
+			s.t.Fatal(err)
+		}
+		return "share"
+	case 6:
+		s.epoch++
+		err := s.sync.Beat(s.t.Context(), runtime.Heartbeat{Epoch: s.epoch, Expires: s.sync.overrides.now().UnixMilli()})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return "epoch"
+	case 7:
+		limit := daily.Share(401 + rng.Int64N(100))
+		s.operator.set(s.t, "user-1", &limit)
+		return "operator"
+	case 8, 9:
+		s.operator.set(s.t, "user-1", nil)
+		return "given back"
+	}
+	s.passes([]int64{50, 500, 2000, 9000, 12_000, 31_000}[rng.IntN(6)])
+	return "time"
+}
+
+// holds is the capacity of the bucket, in whole tokens.
+func (s *shareStorm) holds() int64 {
+	return number(s.get(s.t, bucketItemKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli
+}
+
+// run returns what went wrong, and how often the bucket got other numbers.
+func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
+	for range steps {
+		what := s.happens()
+		s.note()
+		i := s.rng.IntN(len(s.processes))
+		switch _, err := s.processes[i].Acquire(s.t.Context(), "1", tokens{1}); {
+		case isA[*runtime.DeniedError](err):
+		case err != nil:
+			s.t.Fatal(err)
+		default:
+			if is := s.holds(); !s.lately(is) {
+				wrong = append(wrong, fmt.Sprintf("after %s, process %d at %d: admitted by a bucket of %d, in force were %v", what, i, s.clock.since.Load(), is, s.was[max(0, len(s.was)-4):]))
+			}
+		}
+	}
+	// Once nothing has changed for a window, everybody goes by what is stored.
+	s.sync.alive(s.epoch)
+	s.note()
+	s.passes(window + 2*mostSkew)
+	for i, d := range s.processes {
+		if _, err := d.Acquire(s.t.Context(), "1", tokens{1}); err != nil && !isA[*runtime.DeniedError](err) {
+			s.t.Fatal(err)
+		}
+		if is, want := s.holds(), s.stored(s.clock.since.Load()); is != want {
+			wrong = append(wrong, fmt.Sprintf("in the end, process %d leaves a bucket of %d, want %d", i, is, want))
+		}
+	}
+	for _, d := range s.processes {
+		reshapes += d.count("reshape applied")
+	}
+	return wrong, reshapes
+}
+
+// TestShareStorm: whatever sync and operators do, nobody is admitted by what was not in force within the last window, and no bucket is
+// left with anything else than what is stored.
+func TestShareStorm(t *testing.T) {
+	seeds, changes, reshapes := uint64(40), 0, 0
+	for seed := range seeds {
+		s := newShareStorm(t, seed, func(api API) API { return api })
+		wrong, n := s.run(80)
+		for _, w := range wrong {
+			t.Errorf("seed %d: %s", seed, w)
+		}
+		if n > len(s.was)+3*len(s.processes) { // a version may rise where the numbers do not change
+			t.Errorf("seed %d: %d reshapes for %d changes", seed, n, len(s.was))
+		}
+		changes, reshapes = changes+len(s.was), reshapes+n
+	}
+	if reshapes < int(seeds) || changes < 5*int(seeds) {
+		t.Errorf("%d reshapes for %d changes: nothing to see", reshapes, changes)
+	}
+	t.Logf("%d reshapes for %d changes", reshapes, changes)
+}
+
+// TestShareStormControl: where a share that comes back does not count in the version, or all regions' limit is in force, the storm
+// shows it.
+func TestShareStormControl(t *testing.T) {
+	whole := func(o *options) error {
+		o.choose = func(w *want, v view, now int64) plan {
+			if w.shape != nil {
+				own := *w.shape
+				own.limits = own.shares.most
+				w.shape = &own
+			}
+			return choose(w, v, now)
+		}
+		return nil
+	}
+	for name, control := range map[string]struct {
+		api  func(API) API
+		opts []Option
+	}{
+		"no version of coming back": {func(api API) API { return evergreen{api} }, nil},
+		"the whole limit":           {func(api API) API { return api }, []Option{whole}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := 0
+			for seed := range uint64(10) {
+				wrong, _ := newShareStorm(t, seed, control.api, control.opts...).run(80)
+				found += len(wrong)
+			}
+			if found == 0 {
+				t.Error("the storm shows nothing")
+			}
+			t.Logf("%d found", found)
+		})
+	}
+}
+
+// evergreen is an API whose heartbeat has always been alive.
+type evergreen struct{ API }
+
+func (f evergreen) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	out, err := f.API.BatchGetItem(ctx, in, opts...)
+	if err != nil {
+		return nil, err
+	}
+	for _, items := range out.Responses {
+		for _, item := range items {
+			if primaryKeyOf(item) == beatPlace {
+				item["since"] = codec.N(1)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,201 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// Regional is a region's table as regional sync sees it: the region.Table of one region. It is safe for concurrent use.
+type Regional struct {
+	overrides *Overrides
+	beat      atomic.Pointer[beat] // as last read or written here
+	newest    atomic.Int64         // version of the shares written here
+}
+
+// NewRegional returns the region whose table it is. now dates versions and the heartbeat. It does no I/O.
+func NewRegional(client API, table string, now func() time.Time) *Regional {
+	return &Regional{overrides: NewOverrides(client, table, now)}
+}
+
+// Each calls f for every bucket of resource, of all kinds, as Buckets lists them. Malformed ones are left out: who acquires of them is
+// told, and they are not to keep the others from their shares.
+func (r *Regional) Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error {
+	for page, err := range Buckets(ctx, r.overrides.api, r.overrides.table, resource, "") {
+		if err != nil {
+			return err
+		}
+		for _, b := range page.Buckets {
+			f(b.Entity, b.Image)
+		}
+	}
+	return nil
+}
+
+// Get returns what each level stores for spec's resource, as Overrides does.
+func (r *Regional) Get(ctx context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
+	return r.overrides.Get(ctx, spec, at...)
+}
+
+// Share stores s, an entity's share under s.Epoch, and returns its version, which is above s.Revision's, that of what it replaces and
+// the last change of the heartbeat that r knows. Without limits it leaves a tombstone. It fails with a *runtime.ConflictError where an
+// operator's override is, and with a *runtime.InvalidError for what cannot be a share.
+//
+// It takes one write unit, and one more where the index changes: for a first share, and for its tombstone. A write of unknown outcome
+// goes again, and is recognised by its op.
+func (r *Regional) Share(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
+	if err := checkShare(spec, s); err != nil {
+		return "", err
+	}
+	conflict := &runtime.ConflictError{Resource: spec.Resource, At: s.At}
+	after, ok := versionOf(s.Revision)
+	if !ok {
+		return "", conflict
+	}
+	if b := r.beat.Load(); b != nil {
+		after = max(after, b.Changed(r.overrides.now().UnixMilli()))
+	}
+	for {
+		w, err := r.overrides.write(spec, s, &s.Epoch, after,
+			"(attribute_not_exists(GSI2PK) OR attribute_exists(managed)) AND (attribute_not_exists(ver) OR ver < :ver)", codec.Item{})
+		if err != nil {
+			return "", err
+		}
+		err = r.overrides.patience.call(ctx, func() error { return w.send(ctx, r.overrides.api) })
+		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+		if err == nil || ok && w.wrote(failed.Item) { // an earlier try was applied
+			for last := r.newest.Load(); last < w.ver && !r.newest.CompareAndSwap(last, w.ver); last = r.newest.Load() {
+			}
+			return revision(w.ver), nil
+		} else if !ok {
+			return "", err
+		}
+		there, ver, err := decodeLevel(spec, s.At, failed.Item)
+		switch {
+		case err != nil:
+			return "", err
+		case failed.Item[managedAttribute] == nil && there.Overrides(), ver < w.ver:
+			return "", conflict
+		}
+		after = ver
+	}
+}
+
+// checkShare says what keeps s from being a share of spec's limits.
+func checkShare(spec *runtime.Spec, s runtime.Stored) error {
+	wrong := func(field, value, reason string) error {
+		return &runtime.InvalidError{Resource: spec.Resource, Field: field, Value: value, Reason: reason}
+	}
+	switch {
+	case spec.Regions == nil:
+		return wrong("share of", s.At, "is of a resource that no regions share: add `regions` to it in limits.yaml")
+	case !isEntity(s.At):
+		return wrong("share of", s.At, "is of a kind: regions share what entities have")
+	case s.Epoch < 1:
+		return wrong("epoch of the share of "+s.At, fmt.Sprint(s.Epoch), "is below 1: an operator's override is set by Overrides")
+	}
+	for i, l := range s.Limits {
+		if l == nil {
+			continue
+		}
+		if reason := checkLimit(*l, true); reason != "" {
+			return wrong("limit "+spec.Limits[i]+" of the share of "+s.At, "", "is not possible: "+reason)
+		}
+	}
+	return nil
+}
+
+// Heartbeat returns what is stored, read consistently.
+func (r *Regional) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
+	b, err := r.read(ctx)
+	if err != nil {
+		return runtime.Heartbeat{}, err
+	}
+	return b.Heartbeat, nil
+}
+
+func (r *Regional) read(ctx context.Context) (*beat, error) {
+	b, err := readBeat(ctx, r.overrides.api, &r.overrides.patience, r.overrides.now().UnixMilli())
+	if err == nil {
+		r.beat.Store(b)
+	}
+	return b, err
+}
+
+// lateBeat is how shortly before a heartbeat expires, in milliseconds, the next one counts as late: a process whose clock is ahead by
+// less than Check reports may have seen it expire.
+const lateBeat = 1000
+
+// Beat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
+// all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *runtime.ConflictError where
+// one of a higher epoch is stored, or one of the same that expires later. It takes one write unit: the write is for what r last read
+// or wrote, and goes again if that has changed.
+func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
+	if h.Epoch < 1 || h.Expires < 1 || h.Expires > lastVersion {
+		return &runtime.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
+	}
+	old := r.beat.Load()
+	for {
+		if old == nil {
+			var err error
+			if old, err = r.read(ctx); err != nil {
+				return err
+			}
+		}
+		now := r.overrides.now().UnixMilli()
+		next := h
+		switch {
+		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && old.Expires > h.Expires:
+			return &runtime.ConflictError{At: "heartbeat"}
+		case now >= old.Expires-lateBeat:
+			next.Since = max(now, old.Since+1, old.Expires+1, r.newest.Load()+1)
+		case old.Epoch < h.Epoch:
+			next.Since = max(now, old.Since+1, r.newest.Load()+1)
+		default:
+			next.Since = old.Since
+		}
+		err := r.overrides.patience.call(ctx, func() error { return r.put(ctx, old.Heartbeat, next) })
+		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
+		if err != nil && !ok {
+			return err
+		}
+		if ok {
+			if old, err = decodeBeat(failed.Item, now); err != nil {
+				return err
+			}
+			r.beat.Store(old)
+			if old.Heartbeat != next { // else an earlier try was applied
+				continue
+			}
+		}
+		r.beat.Store(&beat{next, now})
+		return nil
+	}
+}
+
+// put replaces old, which may be none, by next.
+func (r *Regional) put(ctx context.Context, old, next runtime.Heartbeat) error {
+	item := beatKey()
+	item["epoch"], item["since"], item["exp"] = codec.N(next.Epoch), codec.N(next.Since), codec.N(next.Expires)
+	in := &dynamodb.PutItemInput{
+		TableName: &r.overrides.table, Item: item,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	condition := "attribute_not_exists(PK)"
+	if old != (runtime.Heartbeat{}) {
+		condition = "epoch = :epoch AND since = :since AND exp = :exp"
+		in.ExpressionAttributeValues = codec.Item{":epoch": codec.N(old.Epoch), ":since": codec.N(old.Since), ":exp": codec.N(old.Expires)}
+	}
+	in.ConditionExpression = &condition
+	_, err := r.overrides.api.PutItem(ctx, in, once)
+	return err
+}

@@ -1,0 +1,94 @@
+package runtime_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// world is gpt4, shared by three regions.
+func world() definition {
+	def := gpt4()
+	def.spec.Regions = &runtime.Regions{Names: []string{"a", "b", "c"}, Floor: 10, Window: 10 * time.Second}
+	return def
+}
+
+// TestExplainRegions: without a share in force the floor decides, of what the kind and the schema have for all regions; an operator's
+// override decides in any case, for the limits that it has.
+func TestExplainRegions(t *testing.T) {
+	type level = runtime.Explained[limits]
+	now := time.Now().UnixMilli()
+	alive := runtime.Heartbeat{Epoch: 3, Since: now, Expires: now + time.Hour.Milliseconds()}
+	floor := level{At: "floor", Limits: limits{per(6), per(600)}}
+	schema := level{At: "schema", Limits: limits{per(60), per(6000)}}
+	share := runtime.Stored{At: "user-1", Epoch: 3, Limits: []*bucket.Limit{per(20), per(2000)}}
+	all := func(l level) level { l.Wins = []string{"rpm", "tpm"}; return l }
+	for name, test := range map[string]struct {
+		beat   runtime.Heartbeat
+		levels []runtime.Stored
+		want   []level
+	}{
+		"nothing": {alive, nil, []level{{At: "user-1"}, all(floor), {At: "user"}, schema}},
+		"a share": {alive, []runtime.Stored{share}, []level{
+			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor, {At: "user"}, schema}},
+		"a share that is not in force": {runtime.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1}, []runtime.Stored{share}, []level{
+			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
+		"a share of another epoch": {runtime.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires}, []runtime.Stored{share}, []level{
+			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
+		"an operator's": {runtime.Heartbeat{}, []runtime.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}}, {At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []level{
+			{At: "user-1", Limits: limits{TPM: per(7)}, Wins: []string{"tpm"}},
+			{At: "floor", Limits: limits{ptr(bucket.Per(2, time.Minute).Share(0)), per(600)}, Wins: []string{"rpm"}},
+			{At: "user", Limits: limits{RPM: per(2)}}, schema}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := runtime.NewBuilder(&fake{overrides: &overrides{levels: test.levels, beat: test.beat}})
+			def := world()
+			runtime.Bind[entity](b, def, toVector, fromVector)
+			config := runtime.BindConfig[entity](b, def, toLimits, fromLimits)
+			if _, err := b.Limiter(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := config.Explain(t.Context(), user{"1"})
+			check(t, err, "")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("explained (-want +got):\n%s", diff)
+			}
+			for o, err := range config.All(t.Context()) {
+				check(t, err, "")
+				equal(t, o.At+" is managed", o.Managed, o.At == "user-1" && test.levels[0].Epoch > 0)
+			}
+		})
+	}
+}
+
+func ptr(l bucket.Limit) *bucket.Limit { return &l }
+
+// TestRefuseBeyond: what a share will never hold is refused for a window, and so is anything of a closed one, whatever its balance.
+func TestRefuseBeyond(t *testing.T) {
+	img := &bucket.Image{Refilled: 0, Missing: make([]bool, 2), Balances: bucket.Full([]bucket.Limit{
+		bucket.Per(60, time.Minute).Share(20), bucket.Per(6000, time.Minute).Share(0),
+	})}
+	for _, test := range []struct {
+		cost []int64
+		want string
+	}{
+		{[]int64{20_000, 0}, ""},
+		{[]int64{21_000, 0}, "sluice: gpt-4 denied for user-1: rpm has 20 of 21 tokens, retry after 10s"},
+		{[]int64{1000, 1000}, "sluice: gpt-4 denied for user-1: tpm has 0 of 1 tokens, retry after 10s"},
+	} {
+		denied := runtime.Refuse(nil, world().spec, "user-1", img, test.cost, 0)
+		switch {
+		case denied == nil:
+			equal(t, "denied", "", test.want)
+		default:
+			check(t, denied, test.want)
+		}
+	}
+	if denied := runtime.Refuse(nil, gpt4().spec, "user-1", img, []int64{1000, 1000}, 0); denied != nil {
+		t.Errorf("%v, where no regions share", denied)
+	}
+}
