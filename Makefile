@@ -23,7 +23,7 @@ endif
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Programs that run until Ctrl-C are built and exec'ed: make passes signals on to them, `go run` would not.
 .PHONY: demo
@@ -54,6 +54,10 @@ test-redis: redis ## run on a redis-server the tests that ask for a Redis: redis
 	SLUICE_REDIS=server go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/redistest[] ]/ { print $$1 }')
 
+.PHONY: test-s3
+test-s3: ## run the tests of what is published in S3, a module of their own
+	cd internal/s3test && go test $(TESTFLAGS) ./...
+
 .PHONY: race
 race: ## run all tests under the race detector (TESTFLAGS=-short for the short form)
 	go test -race $(TESTFLAGS) ./...
@@ -80,6 +84,7 @@ bench-go: ## run all benchmarks of go test
 lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
 	$(LINT) run ./...
 	cd internal/bench && $(abspath $(LINT)) run ./...
+	cd internal/s3test && $(abspath $(LINT)) run ./...
 
 .PHONY: dynamodb-local
 dynamodb-local: $(LOCAL) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)

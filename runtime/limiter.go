@@ -22,7 +22,8 @@ func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close
 type core struct {
 	env      Env
 	session  Session
-	kinds    []Kind // of the schema; what they have of one resource is not looked at here
+	kinds    []Kind  // of the schema; what they have of one resource is not looked at here
+	specs    []*Spec // of the resources
 	lines    lines
 	fallback *fallback
 
@@ -80,6 +81,9 @@ func (b *Builder) Limiter() (*Limiter, error) {
 		return nil, err
 	}
 	b.core.session = session
+	for _, def := range b.defs {
+		b.core.specs = append(b.core.specs, def.Spec())
+	}
 	if len(b.defs) > 0 {
 		b.core.kinds = b.defs[0].Spec().Kinds
 	}

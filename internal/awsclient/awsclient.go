@@ -1,4 +1,4 @@
-// Package awsclient makes the DynamoDB client of our programs from what AWS's own tools read too: environment variables,
+// Package awsclient makes the clients of AWS that our programs have, from what AWS's own tools read too: environment variables,
 // profiles, roles.
 package awsclient
 
@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
 )
 
@@ -45,6 +46,18 @@ func WithStreams(ctx context.Context, endpoint, region string) (*dynamodb.Client
 		if base != nil && !ofAWS(*base) && (endpoint != "" || o.BaseEndpoint == nil) { // the flag beats what the environment says of streams
 			o.BaseEndpoint = base
 		}
+	}), nil
+}
+
+// S3 returns a client of S3. A non-empty region beats the environment's. What answers as S3 elsewhere than AWS, at AWS_ENDPOINT_URL_S3,
+// knows buckets by their path.
+func S3(ctx context.Context, region string) (*s3.Client, error) {
+	cfg, err := configure(ctx, "", region)
+	if err != nil {
+		return nil, err
+	}
+	return s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.UsePathStyle = o.BaseEndpoint != nil && !ofAWS(*o.BaseEndpoint)
 	}), nil
 }
 

@@ -40,6 +40,7 @@ type grammar struct {
 	Reset     resetCommand     `cmd:"" help:"Fill a bucket up."`
 	Aggregate aggregateCommand `cmd:"" help:"Add up what was consumed, from the table's stream, in windows that usage shows."`
 	Usage     usageCommand     `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
+	Region    regionCommand    `cmd:"" help:"Share limits out between regions whose tables know nothing of each other."`
 	Infra     infraCommand     `cmd:"" help:"Print the table, its alarms and its policies for CloudFormation, Terraform or IAM."`
 	Migrate   migrateCommand   `cmd:"" help:"Carry a table over from per-limit items, beside live acquires."`
 	Dev       devCommand       `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sluice-go/sluice/internal/infra"
@@ -20,17 +21,37 @@ type infraTable struct {
 
 	Table string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table; the template has it as a default."`
 	billed
+	Snapshots *string `placeholder:"URL" help:"Where regions publish, s3://bucket/prefix: role region-sync has a policy then, too. The bucket is not made."`
 }
 
 // definition returns the table as production wants it: what it has beyond others costs next to nothing, and is missed once.
-func (t infraTable) definition() (dynamo.Definition, error) {
+func (t infraTable) definition() (s infra.Stack, err error) {
 	if name, ok := dynamo.TableName(t.Table); !ok || name != t.Table {
-		return dynamo.Definition{}, usageError{fmt.Sprintf(
+		return s, usageError{fmt.Sprintf(
 			"table %q: want a name of 3 to 255 letters, digits, '_', '.' and '-': the template makes the table, which has no ARN yet", t.Table)}
 	}
-	d, err := t.of(t.Table)
-	d.Protected, d.Recoverable = true, true
-	return d, err
+	if s.Definition, err = t.of(t.Table); err != nil {
+		return s, err
+	}
+	s.Protected, s.Recoverable = true, true
+	if s.Snapshots, err = published(t.Snapshots); err == nil {
+		err = s.Check()
+	}
+	if err != nil {
+		return s, usageError{"--snapshots: " + err.Error()}
+	}
+	return s, nil
+}
+
+// published returns where regions publish, nothing where the flag is left out: one that is empty is a variable that is not set.
+func published(flag *string) (string, error) {
+	switch {
+	case flag == nil:
+		return "", nil
+	case *flag == "":
+		return "", errors.New("it is empty: pass s3://bucket/prefix, or leave the flag out")
+	}
+	return *flag, nil
 }
 
 // inTemplates says what both templates have.
@@ -76,23 +97,29 @@ func (c infraTerraform) Run(p Program) error {
 type infraIAM struct {
 	notRedis
 
-	Role    *string `placeholder:"ROLE" help:"acquire, admin, aggregator or read-only. Without it all four come, as one object whose keys are the roles."`
+	Role    *string `placeholder:"ROLE" help:"acquire, admin, aggregator, read-only or region-sync. Without it all come, as one object whose keys are the roles; region-sync with --snapshots alone."`
 	Table   string  `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 	Region  string  `placeholder:"REGION" help:"AWS region of the table. The default is any."`
 	Account string  `placeholder:"ACCOUNT" help:"AWS account of the table: 12 digits. The default is any."`
+
+	Snapshots *string `placeholder:"URL" help:"For region-sync: where regions publish, s3://bucket/prefix."`
 }
 
 // Help says who the roles are.
 func (infraIAM) Help() string {
 	return "acquire is for services: it charges buckets, and cannot change the limits of a kind. admin is for operators: all commands " +
 		"of sluice, and what lim.Entities() and lim.Config write. aggregator reads the table's stream and writes usage. read-only " +
-		"is for commands that change nothing. A transaction needs no right of its own but its items'.\n\n" +
+		"is for commands that change nothing. region-sync is for sluice region, or a Lambda function in its place. A transaction needs no right of its own but its items'.\n\n" +
 		"Example: sluice infra iam --role acquire --table rate_limits --region eu-west-1 --account 123456789012 > acquire.json"
 }
 
 // Run prints the policies.
 func (c infraIAM) Run(p Program) error {
 	at := infra.Place{Table: c.Table, Region: c.Region, Account: c.Account}
+	var err error
+	if at.Snapshots, err = published(c.Snapshots); err != nil {
+		return usageError{"--snapshots: " + err.Error()}
+	}
 	text, err := infra.Policies(at)
 	if c.Role != nil && err == nil { // a variable that is not set must not give all roles
 		text, err = infra.Policy(infra.Role(*c.Role), at)

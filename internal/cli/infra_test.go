@@ -11,11 +11,14 @@ import (
 func TestInfra(t *testing.T) {
 	for line, file := range map[string]string{
 		"infra cloudformation": "cloudformation-on-demand.yaml",
-		"infra cloudformation --read-units 10 --write-units 200":                                     "cloudformation-provisioned.yaml",
-		"infra terraform --table rate_limits":                                                        "terraform-on-demand.tf",
-		"infra terraform --read-units=10 --write-units=200":                                          "terraform-provisioned.tf",
-		"infra iam --role read-only --region eu-west-1 --account 123456789012":                       "iam-read-only.json",
-		"infra iam --role acquire --table arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits": "iam-acquire.json",
+		"infra cloudformation --read-units 10 --write-units 200":                                                "cloudformation-provisioned.yaml",
+		"infra terraform --table rate_limits":                                                                   "terraform-on-demand.tf",
+		"infra terraform --read-units=10 --write-units=200":                                                     "terraform-provisioned.tf",
+		"infra iam --role read-only --region eu-west-1 --account 123456789012":                                  "iam-read-only.json",
+		"infra cloudformation --snapshots s3://quotas/limits":                                                   "cloudformation-regional.yaml",
+		"infra terraform --snapshots s3://quotas/limits/":                                                       "terraform-regional.tf",
+		"infra iam --role region-sync --snapshots s3://quotas/limits --region eu-west-1 --account 123456789012": "iam-region-sync.json",
+		"infra iam --role acquire --table arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits":            "iam-acquire.json",
 	} {
 		want, err := os.ReadFile("../infra/testdata/" + file)
 		if err != nil {
@@ -39,6 +42,9 @@ func TestInfra(t *testing.T) {
 	if len(roles) != 4 {
 		t.Errorf("%d roles", len(roles))
 	}
+	if _, out, _ = run(t, "infra", "iam", "--snapshots", "s3://quotas"); !strings.Contains(out, `  "region-sync": {`) {
+		t.Errorf("all roles of a table of several regions: %s", out)
+	}
 }
 
 // TestInfraMistakes: nothing is printed where an argument is wrong.
@@ -51,8 +57,12 @@ func TestInfraMistakes(t *testing.T) {
 		{"infra terraform --table ab", `table "ab"` + noARN},
 		{"infra cloudformation --write-units 7", units},
 		{"infra terraform --write-units 7", units},
-		{"infra iam --role root", `role "root": want one of acquire, admin, aggregator, read-only`},
-		{"infra iam --role=", `role "": want one of acquire, admin, aggregator, read-only`},
+		{"infra iam --role root", `role "root": want one of acquire, admin, aggregator, read-only, region-sync`},
+		{"infra iam --role region-sync", "role region-sync needs to know where regions publish: pass --snapshots s3://bucket/prefix"},
+		{"infra iam --snapshots=", "--snapshots: it is empty: pass s3://bucket/prefix, or leave the flag out"},
+		{"infra terraform --snapshots=", "--snapshots: it is empty: pass s3://bucket/prefix, or leave the flag out"},
+		{"infra cloudformation --snapshots quotas", `--snapshots: snapshots "quotas": want s3://bucket/prefix, of letters, digits and '-', '.', '_', '=' and '/'`},
+		{"infra iam --role=", `role "": want one of acquire, admin, aggregator, read-only, region-sync`},
 		{"infra iam --table a/b", `table "a/b": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
 		{"infra iam --region europe", `region "europe": want a region of AWS, such as eu-west-1`},
 		{"infra iam --account 42", `account "42": want the 12 digits of an account of AWS`},

@@ -43,6 +43,7 @@ func onDynamoDB(command *kong.Context) (name, why string) {
 		"infra":     "Redis needs no table, keys come with the calls that need them",
 		"aggregate": "Redis has no stream of what was consumed",
 		"usage":     "Redis has no stream of what was consumed",
+		"region":    "regions share out limits that tables of DynamoDB hold",
 		"migrate":   "Redis has no per-limit items",
 		"dev":       "for Redis, run redis-server",
 	}[name]

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -27,9 +28,10 @@ const (
 
 // service is the engine in the process, whose requests are noted as AWS would see them.
 type service struct {
-	url  string
-	mu   sync.Mutex
-	seen []request
+	url   string
+	ahead time.Duration // how far the clock of commands is ahead
+	mu    sync.Mutex
+	seen  []request
 }
 
 // request is one that was sent.
@@ -205,7 +207,7 @@ func parsePolicy(t *testing.T, text []byte) policy {
 // policyOf returns a role's policy for the tests' table.
 func policyOf(t *testing.T, role infra.Role) policy {
 	t.Helper()
-	text, err := infra.Policy(role, infra.Place{Table: testTable, Region: "us-east-1", Account: "000000000000"})
+	text, err := infra.Policy(role, infra.Place{Table: testTable, Region: "us-east-1", Account: "000000000000", Snapshots: snapshots})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,10 +219,18 @@ func like(pattern, text string) bool {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString(text)
 }
 
+// named returns an action as policies name it: one without a service is DynamoDB's.
+func named(action string) string {
+	if strings.Contains(action, ":") {
+		return action
+	}
+	return "dynamodb:" + action
+}
+
 // allows reports that the policy allows what is asked, and notes what it was allowed by.
 func (p policy) allows(a ask, used map[string]bool) bool {
 	for _, s := range p.Statement {
-		if s.Effect != "Allow" || !slices.Contains(s.Action, "dynamodb:"+a.action) || !like(s.Resource, a.resource) {
+		if s.Effect != "Allow" || !slices.Contains(s.Action, named(a.action)) || !like(s.Resource, a.resource) {
 			continue
 		}
 		patterns := s.Condition[operator][leading]

@@ -104,7 +104,7 @@ func (s stack) value(n *yaml.Node) any {
 	case n.Tag == "!GetAtt" && n.Value == "Table.Arn":
 		return testARN
 	case n.Tag == "!Sub":
-		return strings.ReplaceAll(n.Value, "${Table.Arn}", testARN)
+		return strings.NewReplacer("${Table.Arn}", testARN, "${AWS::Partition}", "aws").Replace(n.Value)
 	case n.Kind == yaml.MappingNode:
 		all := map[string]any{}
 		for i := 0; i < len(n.Content); i += 2 {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/infra"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 // layout is a table with all that belongs to it, as the requests of the definition say it, or as a template that was read does.
@@ -34,14 +33,16 @@ func (l layout) text(t *testing.T) string {
 }
 
 // defined returns the layout that the definition has.
-func defined(t *testing.T, d dynamo.Definition) layout {
+func defined(t *testing.T, d infra.Stack) layout {
 	t.Helper()
 	l := layout{
 		Table: d.Create(), TTL: d.TimeToLive().TimeToLiveSpecification, Recovery: d.Recovery().PointInTimeRecoverySpecification,
 		Policies: map[infra.Role]policy{},
 	}
 	for _, role := range infra.Roles() {
-		l.Policies[role] = policyOf(t, role)
+		if role != infra.RegionSync || d.Snapshots != "" {
+			l.Policies[role] = policyOf(t, role)
+		}
 	}
 	both := func(one, other, dimension string) { l.Alarms = append(l.Alarms, one+dimension, other+dimension) }
 	both("ReadThrottleEvents", "WriteThrottleEvents", "")
@@ -57,11 +58,11 @@ func defined(t *testing.T, d dynamo.Definition) layout {
 
 // readers return the layout that a template has, when all its parameters are left as they are.
 func readers() map[string]struct {
-	write func(dynamo.Definition) ([]byte, error)
+	write func(infra.Stack) ([]byte, error)
 	read  func(*testing.T, string) layout
 } {
 	type pair = struct {
-		write func(dynamo.Definition) ([]byte, error)
+		write func(infra.Stack) ([]byte, error)
 		read  func(*testing.T, string) layout
 	}
 	return map[string]pair{"cloudformation": {infra.CloudFormation, readCloudFormation}, "terraform": {infra.Terraform, readTerraform}}
@@ -98,6 +99,8 @@ func TestDriftIsNoticed(t *testing.T) {
 			{`"dynamodb:PutItem", `, ""},
 			{"${Table.Arn}/stream/*", "${Table.Arn}/*"},
 			{`"ENTITY#*"`, `"*"`},
+			{"s3:::quotas/limits/*", "s3:::quotas/*"},
+			{`"s3:ListBucket"`, `"s3:*"`},
 			{"Value: TransactWriteItems", "Value: TransactGetItems"},
 			{"MetricName: WriteThrottleEvents", "MetricName: ThrottleEvents"},
 		},
@@ -116,11 +119,14 @@ func TestDriftIsNoticed(t *testing.T) {
 			{`"dynamodb:PutItem", `, ""},
 			{"${aws_dynamodb_table.sluice.arn}/stream/*", "${aws_dynamodb_table.sluice.arn}/*"},
 			{`"ENTITY#*"`, `"*"`},
+			{"s3:::quotas/limits/*", "s3:::quotas/*"},
+			{`"s3:ListBucket"`, `"s3:*"`},
 			{`Operation = "TransactWriteItems"`, `Operation = "TransactGetItems"`},
 			{`"WriteThrottleEvents"` + "\n", `"ThrottleEvents"` + "\n"},
 		},
 	}
 	d := definitions()["provisioned"]
+	d.Snapshots = snapshots
 	want := defined(t, d).text(t)
 	for name, of := range readers() {
 		text := string(rendered(t, of.write, d))

@@ -6,6 +6,7 @@ package infra
 import (
 	"bytes"
 	"embed"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -20,15 +21,27 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// CloudFormation returns a template, in YAML, with the table, its alarms and a managed policy per role.
-func CloudFormation(d dynamo.Definition) ([]byte, error) {
-	return render("cloudformation.yaml.tmpl", contentsOf(d))
+// Stack is what a template makes: a table, and what belongs to it.
+type Stack struct {
+	dynamo.Definition
+
+	Snapshots string // where regions publish, s3://bucket/prefix; without it, RegionSync has no policy
 }
 
-// Terraform returns a configuration, in HCL as `terraform fmt` leaves it, with the table, its alarms and a policy per role.
-func Terraform(d dynamo.Definition) ([]byte, error) {
-	return render("terraform.tf.tmpl", contentsOf(d))
+// Check returns what is wrong with where regions publish.
+func (s Stack) Check() error {
+	if s.Snapshots == "" {
+		return nil
+	}
+	_, err := placeOf(s.Snapshots)
+	return err
 }
+
+// CloudFormation returns a template, in YAML, with the table, its alarms and a managed policy per role.
+func CloudFormation(s Stack) ([]byte, error) { return render("cloudformation.yaml.tmpl", s) }
+
+// Terraform returns a configuration, in HCL as `terraform fmt` leaves it, with the table, its alarms and a policy per role.
+func Terraform(s Stack) ([]byte, error) { return render("terraform.tf.tmpl", s) }
 
 // contents are what a template is filled with.
 type contents struct {
@@ -39,19 +52,37 @@ type contents struct {
 	Units    *types.ProvisionedThroughput // nil: on demand
 	Alarms   []alarm
 	Roles    []role
+	Publish  published // nowhere, with a role less
 }
 
-func contentsOf(d dynamo.Definition) contents {
-	c := contents{Table: d.Create(), TTL: d.TimeToLive().TimeToLiveSpecification, Alarms: alarms(d.Create()), Roles: roles()}
+func contentsOf(s Stack) (c contents, err error) {
+	c = contents{Table: s.Create(), TTL: s.TimeToLive().TimeToLiveSpecification, Alarms: alarms(s.Create()), Roles: roles()}
 	c.Units = c.Table.ProvisionedThroughput
-	if recovery := d.Recovery(); recovery != nil {
+	if recovery := s.Recovery(); recovery != nil {
 		c.Recovery = aws.ToBool(recovery.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled)
 	}
-	return c
+	if s.Snapshots == "" {
+		c.Roles = slices.DeleteFunc(c.Roles, role.published)
+	} else {
+		c.Publish, err = placeOf(s.Snapshots)
+	}
+	return c, err
+}
+
+// Widest is the width of the longest role, quoted: Terraform aligns names to it.
+func (c contents) Widest() (widest int) {
+	for _, r := range c.Roles {
+		widest = max(widest, len(strconv.Quote(string(r.Role))))
+	}
+	return widest
 }
 
 // render fills a template in.
-func render(name string, c contents) ([]byte, error) {
+func render(name string, s Stack) ([]byte, error) {
+	c, err := contentsOf(s)
+	if err != nil {
+		return nil, err
+	}
 	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
 		"quote":    func(s *string) string { return strconv.Quote(aws.ToString(s)) },
 		"list":     list,
@@ -59,7 +90,7 @@ func render(name string, c contents) ([]byte, error) {
 		"key":      keyOf,
 		"title":    title,
 		"snake":    func(r Role) string { return strings.ReplaceAll(string(r), "-", "_") },
-		"resource": resource,
+		"resource": c.resource,
 		"pad":      pad,
 		"leading":  func() string { return leadingKey },
 		"operator": func() string { return leadingOperator },
@@ -101,8 +132,8 @@ func title(r Role) string {
 }
 
 // resource returns what a statement is about: alone is the expression for the table's ARN, and prefix what stands before a text
-// in which base is replaced by it.
-func resource(on where, alone, prefix, base string) string {
+// in which base is replaced by it, and partition by that of AWS.
+func (c contents) resource(on where, alone, prefix, base, partition string) string {
 	switch on {
 	case table:
 		return alone
@@ -110,6 +141,10 @@ func resource(on where, alone, prefix, base string) string {
 		return prefix + strconv.Quote(base+"/index/*")
 	case streams:
 		return prefix + strconv.Quote(base+"/stream/*")
+	case objects:
+		return prefix + strconv.Quote(c.Publish.objects(partition))
+	case bucket:
+		return prefix + strconv.Quote(c.Publish.bucket(partition))
 	}
 	return `"*"`
 }

@@ -10,11 +10,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
-// Place is where a table is.
+// Place is where a table is, and what belongs to it.
 type Place struct {
 	Table   string // its name, or its ARN, which says the rest
 	Region  string // empty for any
 	Account string // empty for any
+
+	Snapshots string // where regions publish, s3://bucket/prefix; empty for nowhere
 }
 
 // Names of regions and accounts.
@@ -94,10 +96,14 @@ func Policy(r Role, at Place) ([]byte, error) {
 	return indented(doc)
 }
 
-// Policies returns the documents of all roles, as one object whose keys are the roles.
+// Policies returns the documents of all roles, as one object whose keys are the roles. Without Snapshots, RegionSync is not among
+// them.
 func Policies(at Place) ([]byte, error) {
 	all := map[Role]document{} // written in the order of their names
 	for _, r := range Roles() {
+		if r == RegionSync && at.Snapshots == "" {
+			continue
+		}
 		doc, err := documentOf(r, at)
 		if err != nil {
 			return nil, err
@@ -117,9 +123,17 @@ func documentOf(name Role, at Place) (document, error) {
 		return document{}, err
 	}
 	resources := map[where]string{table: arn, indexes: arn + "/index/*", streams: arn + "/stream/*", everything: "*"}
+	if r.published() {
+		at, err := placeOf(at.Snapshots)
+		if err != nil {
+			return document{}, err
+		}
+		part := strings.SplitN(arn, ":", 3)[1]
+		resources[objects], resources[bucket] = at.objects(part), at.bucket(part)
+	}
 	doc := document{Version: "2012-10-17"}
 	for _, s := range r.Statements {
-		out := documentStatement{Sid: s.Sid, Effect: "Allow", Action: prefixed(s.Actions), Resource: resources[s.On]}
+		out := documentStatement{Sid: s.Sid, Effect: "Allow", Action: prefixed(s), Resource: resources[s.On]}
 		if s.Leading != nil {
 			out.Condition = map[string]map[string][]string{leadingOperator: {leadingKey: s.Leading}}
 		}
@@ -134,11 +148,11 @@ const (
 	leadingKey      = "dynamodb:LeadingKeys"
 )
 
-// prefixed returns actions as policies name them.
-func prefixed(actions []string) []string {
-	all := make([]string, len(actions))
-	for i, action := range actions {
-		all[i] = "dynamodb:" + action
+// prefixed returns s's actions as policies name them.
+func prefixed(s statement) []string {
+	all := make([]string, len(s.Actions))
+	for i, action := range s.Actions {
+		all[i] = s.On.service() + ":" + action
 	}
 	return all
 }

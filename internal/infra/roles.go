@@ -2,22 +2,24 @@ package infra
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Role is somebody who works on the table, named by what it is for.
 type Role string
 
-// The four roles.
+// The five roles.
 const (
-	Acquire    Role = "acquire"    // services: acquire, wait, settle, release, peek, look-ups, Check
-	Admin      Role = "admin"      // operators: all commands, and lim.Entities() and lim.Config in a service
-	Aggregator Role = "aggregator" // who reads the table's stream and writes what was used
-	ReadOnly   Role = "read-only"  // commands that change nothing
+	Acquire    Role = "acquire"     // services: acquire, wait, settle, release, peek, look-ups, Check
+	Admin      Role = "admin"       // operators: all commands, and lim.Entities() and lim.Config in a service
+	Aggregator Role = "aggregator"  // who reads the table's stream and writes what was used
+	ReadOnly   Role = "read-only"   // commands that change nothing
+	RegionSync Role = "region-sync" // sluice region, or a Lambda function, where regions share limits out
 )
 
 // Roles returns all roles.
-func Roles() []Role { return []Role{Acquire, Admin, Aggregator, ReadOnly} }
+func Roles() []Role { return []Role{Acquire, Admin, Aggregator, ReadOnly, RegionSync} }
 
 // where is a resource of a policy's statement.
 type where string
@@ -27,13 +29,23 @@ const (
 	indexes    where = "indexes"
 	streams    where = "streams" // all: one that is enabled anew has another name
 	everything where = "everything"
+	objects    where = "objects" // what regions publish
+	bucket     where = "bucket"  // that they publish in
 )
+
+// service is the one that is there.
+func (w where) service() string {
+	if w == objects || w == bucket {
+		return "s3"
+	}
+	return "dynamodb"
+}
 
 // statement is one of a policy: what is allowed where.
 type statement struct {
 	Sid     string
 	Why     string
-	Actions []string // without their prefix
+	Actions []string // without their service
 	On      where
 	// Leading are what the hash key of each item must be like. It is left out where it would allow all there is.
 	Leading []string
@@ -53,6 +65,11 @@ const (
 	entities = "ENTITY#*"
 	system   = "SYSTEM#"
 )
+
+// published reports that r is about what regions publish: without a place for that there is no such role.
+func (r role) published() bool {
+	return slices.ContainsFunc(r.Statements, func(s statement) bool { return s.On == objects })
+}
 
 // roles are what every role may do.
 func roles() []role {
@@ -119,6 +136,32 @@ func roles() []role {
 			{
 				Sid: "Lists", Why: "sluice entity children, sluice override list, sluice top.",
 				Actions: []string{"Query"}, On: indexes,
+			},
+		}},
+		{RegionSync, "shares limits out between regions: publishes what this one holds, and stores its shares", []statement{
+			{
+				Sid: "Buckets", Why: "Which entities there are.",
+				Actions: []string{"Query"}, On: indexes,
+			},
+			{
+				Sid: "Read", Why: "Their buckets and shares, and the heartbeat.",
+				Actions: []string{"GetItem", "BatchGetItem"}, On: table,
+			},
+			{
+				Sid: "Share", Why: "Shares, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.",
+				Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
+			},
+			{
+				Sid: "Beat", Why: "The heartbeat.",
+				Actions: []string{"PutItem"}, On: table, Leading: []string{system},
+			},
+			{
+				Sid: "Publish", Why: "What this region holds, and what the others say.",
+				Actions: []string{"GetObject", "PutObject"}, On: objects,
+			},
+			{
+				Sid: "Bucket", Why: "Without it S3 denies what is not there yet, as if it were forbidden. It shows names.",
+				Actions: []string{"ListBucket"}, On: bucket,
 			},
 		}},
 	}

@@ -53,6 +53,7 @@ func TestRoles(t *testing.T) {
 	sent[infra.ReadOnly] = s.take()
 	aggregate(command)
 	sent[infra.Aggregator] = s.take()
+	sent[infra.RegionSync] = share(t, s, command)
 
 	for _, role := range infra.Roles() {
 		p := policyOf(t, role)
@@ -98,6 +99,12 @@ func TestRoles(t *testing.T) {
 		{infra.ReadOnly, ask{"UpdateItem", testARN, []string{"ENTITY#user-1"}}},
 		{infra.ReadOnly, ask{"PutItem", testARN, []string{"ENTITY#user-1"}}},
 		{infra.Admin, ask{"DeleteTable", testARN, nil}},
+		{infra.RegionSync, ask{"PutItem", testARN, []string{"KIND#user"}}},
+		{infra.RegionSync, ask{"UpdateItem", testARN, []string{"KIND#user"}}},
+		{infra.RegionSync, ask{"PutItem", testARN, []string{"ENTITY#user-1"}}},
+		{infra.RegionSync, ask{"DeleteItem", testARN, []string{"ENTITY#user-1"}}},
+		{infra.RegionSync, ask{"s3:PutObject", bucketARN + "/other/snapshot.json", nil}},
+		{infra.RegionSync, ask{"s3:DeleteObject", objectsARN + "eu-central-1/snapshot.json", nil}},
 	} {
 		if policyOf(t, test.role).allows(test.ask, map[string]bool{}) {
 			t.Errorf("%s may %s %s %q", test.role, test.ask.action, test.ask.resource, test.ask.keys)
@@ -111,11 +118,14 @@ func commander(t *testing.T, s *service) func(exit int, line string) {
 	return func(exit int, line string) {
 		t.Helper()
 		args := append(strings.Fields(line), "--endpoint", s.url, "--table", testTable)
-		if args[0] == "entity" || args[0] == "override" || args[0] == "migrate" {
+		switch args[0] {
+		case "entity", "override", "migrate":
 			args = append(args, "--file", "../../limits.yaml")
+		case "region":
+			args = append(args, "--file", "../../examples/regionsync/limits.yaml", "--snapshots", snapshots, "--as", "eu-central-1")
 		}
 		var out strings.Builder
-		if code := (cli.Program{Stdout: &out, Stderr: &out, Now: time.Now}).Run(t.Context(), args); code != exit {
+		if code := (cli.Program{Stdout: &out, Stderr: &out, Now: func() time.Time { return time.Now().Add(s.ahead) }}).Run(t.Context(), args); code != exit {
 			t.Fatalf("sluice %s: exit code %d\n%s", line, code, &out)
 		}
 	}
@@ -168,6 +178,22 @@ func look(sluice func(exit int, line string)) {
 func aggregate(sluice func(exit int, line string)) {
 	sluice(0, "aggregate --once")
 	sluice(0, "aggregate --once")
+}
+
+// share has a region begin an epoch, begin its books, and take more than what every region keeps for who has called meanwhile.
+func share(t *testing.T, s *service, sluice func(exit int, line string)) []request {
+	t.Helper()
+	s.publish(t)
+	for range 10 { // until it is sure of the region that has never published
+		sluice(0, "region sync --once")
+		s.ahead += time.Minute // a window
+	}
+	sluice(0, "region sync --dry-run")
+	sent := s.take()
+	work(t, s, sluice)
+	s.take() // that was a service
+	sluice(0, "region sync --once")
+	return append(sent, s.take()...)
 }
 
 // work does what a service does: on new buckets and old ones, alone and in chains, and on one whose numbers have changed.

@@ -107,7 +107,7 @@ func resolved(v any) any {
 	case expression:
 		return strings.ReplaceAll(string(v), attribute, testARN)
 	case string:
-		return strings.ReplaceAll(v, "${"+attribute+"}", testARN)
+		return strings.NewReplacer("${"+attribute+"}", testARN, "${data.aws_partition.current.partition}", "aws").Replace(v)
 	case []any:
 		for i := range v {
 			v[i] = resolved(v[i])

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/internal/awsclient"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/region/filestore"
+	"github.com/sluice-go/sluice/runtime/region/s3store"
+)
+
+// regionCommand is about limits that several regions share out, each with a table of its own.
+type regionCommand struct {
+	Sync   regionSync   `cmd:"" help:"Share limits out between regions: publish what this one holds, and store its shares."`
+	Status regionStatus `cmd:"" help:"Show which regions take part, and what each holds. Changes nothing, and reads no table."`
+}
+
+// publishing is where regions publish, and the schema that names them.
+type publishing struct {
+	schemaFile
+
+	Snapshots string `required:"" env:"SLUICE_SNAPSHOTS" placeholder:"URL" help:"Where all regions publish: s3://bucket/prefix; or file:///directory, to try it on one machine."`
+}
+
+// shared reads the schema, and returns it with who shares its limits out.
+func (p publishing) shared() (*schema, *runtime.Regions, error) {
+	s, err := p.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(s.specs, func(spec *runtime.Spec) bool { return spec.Regions != nil })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("%s has no resource that regions share out: list them under regions, and mark a resource `global: true`", s.file)
+	}
+	return s, s.specs[i].Regions, nil
+}
+
+// open returns the place. An empty AWS region is the environment's.
+func (p publishing) open(ctx context.Context, awsRegion string) (region.Snapshots, error) {
+	if strings.HasPrefix(p.Snapshots, "file:") {
+		u, err := url.Parse(p.Snapshots)
+		if err != nil || u.Host != "" || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
+			return nil, usageError{fmt.Sprintf("--snapshots %s: want three slashes and a directory, as in file:///var/limits", p.Snapshots)}
+		}
+		return filestore.New(u.Path)
+	}
+	bucket, prefix, err := s3store.Parse(p.Snapshots)
+	if err != nil {
+		return nil, usageError{fmt.Sprintf("--snapshots %q: want s3://bucket/prefix or file:///directory", p.Snapshots)}
+	}
+	client, err := awsclient.S3(ctx, awsRegion)
+	if err != nil {
+		return nil, err
+	}
+	return s3store.New(client, bucket, prefix)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+// regionProgress shows what cycles come to. It is what regional sync's log goes to, too: the line is wiped off before another.
+type regionProgress struct {
+	mu     sync.Mutex
+	p      Program
+	status statusLine
+	json   bool
+
+	cycles, writes, failed int
+	peers                  map[string]region.State
+}
+
+func newRegionProgress(p Program, asJSON bool) *regionProgress {
+	return &regionProgress{
+		p: p, json: asJSON, peers: map[string]region.State{},
+		status: statusLine{w: p.Stderr, terminal: isTerminal(p.Stderr), every: time.Minute, next: p.Now()},
+	}
+}
+
+// report is told of a cycle.
+func (r *regionProgress) report(report *region.Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cycles++
+	done := doneOf(report)
+	r.writes += done
+	r.failed += len(report.Failed)
+	r.turns(report)
+	if err := report.Failures(first); err != nil {
+		r.status.wipe()
+		_, _ = fmt.Fprintf(r.status.w, "cycle %d: %v\n", r.cycles, err)
+	}
+	if r.json {
+		_ = r.p.reportJSON(report) // the Program notices
+		return
+	}
+	if now := r.p.Now(); r.status.due(now) {
+		r.status.show(now, fmt.Sprintf("cycle %s: %s, %s, %s", texttable.Count(int64(r.cycles)), of(report.Shares, "share"), of(done, "write"), awayOf(report)))
+	}
+}
+
+// turns says which regions are no longer what they were: what happens then is for somebody to look at.
+func (r *regionProgress) turns(report *region.Report) {
+	for _, peer := range report.Peers {
+		if was, known := r.peers[peer.Region]; (known || peer.State != region.Live) && was != peer.State {
+			r.status.wipe()
+			why := ""
+			if peer.Err != nil {
+				why = fmt.Sprintf(" (%v)", peer.Err)
+			}
+			_, _ = fmt.Fprintf(r.status.w, "cycle %d: %s is %s: %s%s\n", r.cycles, peer.Region, peer.State, meaning[peer.State], why)
+		}
+		r.peers[peer.Region] = peer.State
+	}
+}
+
+// meaning says what a region's state does to its shares.
+var meaning = map[region.State]string{
+	region.Live:   "it takes part",
+	region.Silent: "what it holds is reserved for it",
+	region.Gone:   "what it held is shared out, and it starts again from what every region keeps",
+	region.Unseen: "it has never published, and what every region keeps is reserved for it",
+}
+
+// doneOf returns how many writes of a cycle were done.
+func doneOf(report *region.Report) (done int) {
+	for _, w := range report.Writes {
+		if w.Done {
+			done++
+		}
+	}
+	return done
+}
+
+// awayOf says which regions do not take part.
+func awayOf(report *region.Report) string {
+	var away []string
+	for _, peer := range report.Peers {
+		if peer.State != region.Live {
+			away = append(away, fmt.Sprintf("%s %s", peer.Region, peer.State))
+		}
+	}
+	switch {
+	case report.Peers == nil:
+		return "an epoch begins"
+	case away == nil:
+		return "all regions live"
+	}
+	return strings.Join(away, ", ")
+}
+
+// Write writes what the log says.
+func (r *regionProgress) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.wipe()
+	return r.status.w.Write(text)
+}
+
+// end says what all cycles came to.
+func (r *regionProgress) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.wipe()
+	if !r.json {
+		r.p.say("%s, %s done, %s\n", of(r.cycles, "cycle"), of(r.writes, "write"), of(r.failed, "failure"))
+	}
+}

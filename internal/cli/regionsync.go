@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+type regionSync struct {
+	onTable
+	publishing
+
+	As     *string        `placeholder:"NAME" help:"Which of the regions in limits.yaml this is. The default is the AWS region, where limits.yaml lists that."`
+	Once   bool           `xor:"how" help:"Have one cycle, print what it wrote, and end."`
+	DryRun bool           `xor:"how" help:"Print what a cycle would write by now, with the trigger of each write, and change nothing."`
+	Evict  *time.Duration `placeholder:"DURATION" help:"After how long a silence of a region the others share out what it holds: 5 windows or more. The default is 10 windows."`
+	JSON   bool           `name:"json" help:"Print each cycle as a JSON object on a line."`
+}
+
+// Help says how it is run.
+func (regionSync) Help() string {
+	return `Each region has a table of its own, which knows nothing of the others'. Of each limit of a resource that is global in limits.yaml, this publishes what the region consumes and holds, reads what the others publish, and stores the region's share in its table. The shares in force never add up to more than the limit.
+
+It runs until Ctrl-C or SIGTERM, a cycle each window, may be killed at any time, and goes on where it was. Run one in each region, no more: of two beside each other, each finds that the other's snapshot is not its own, and starts again from what every region keeps.
+
+With --once or --dry-run, the exit code is 1 if something failed.
+
+Example: sluice region sync --region eu-central-1 --table rate_limits --snapshots s3://quotas/limits`
+}
+
+// Run has a cycle a window until ctx ends, or one.
+func (c regionSync) Run(ctx context.Context, p Program) error {
+	s, regions, err := c.shared()
+	if err != nil {
+		return err
+	}
+	client, err := c.client(ctx)
+	if err != nil {
+		return err
+	}
+	config := region.Config{Specs: s.specs, Clock: programClock{p.Now}}
+	if config.Region, err = c.as(s.file, regions, client.Options().Region); err != nil {
+		return err
+	}
+	if c.Evict != nil {
+		if config.Evict = *c.Evict; config.Evict <= 0 { // 0 would be the default
+			return usageError{fmt.Sprintf("--evict %v: want 5 windows or more, %v", *c.Evict, 5*regions.Window)}
+		}
+	}
+	if config.Snapshots, err = c.open(ctx, client.Options().Region); err != nil {
+		return err
+	}
+	table := dynamo.NewRegional(client, c.Table, p.Now)
+	config.Table = table
+	progress := newRegionProgress(p, c.JSON)
+	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
+	if !c.Once && !c.DryRun {
+		config.Told = progress.report
+	}
+	sync, err := region.New(config)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.DryRun:
+		return c.one(p, client, sync.Plan, ctx)
+	case c.Once:
+		return c.one(p, client, sync.Cycle, ctx)
+	}
+	if err := answers(ctx, client, table, config); err != nil {
+		return err
+	}
+	err = sync.Run(ctx)
+	progress.end()
+	if ctx.Err() != nil { // how it ends
+		return nil
+	}
+	return explain(client, err)
+}
+
+// as returns the name of the region.
+func (c regionSync) as(file string, regions *runtime.Regions, awsRegion string) (string, error) {
+	name, from := awsRegion, "the AWS region is "+awsRegion
+	if c.As != nil {
+		name, from = *c.As, fmt.Sprintf("--as is %q", *c.As)
+	}
+	if !slices.Contains(regions.Names, name) {
+		return "", usageError{fmt.Sprintf("%s, which is not among the regions of %s: pass --as with one of %s", from, file, strings.Join(regions.Names, ", "))}
+	}
+	return name, nil
+}
+
+// one has one cycle, or plans one, and prints it.
+func (c regionSync) one(p Program, client *dynamodb.Client, cycle func(context.Context) (*region.Report, error), ctx context.Context) error {
+	report, err := cycle(ctx)
+	if err != nil {
+		return explain(client, err)
+	}
+	if c.JSON {
+		err = p.reportJSON(report)
+	} else {
+		err = p.describeCycle(report, c.DryRun)
+	}
+	failed := make([]error, len(report.Failed))
+	for i, f := range report.Failed {
+		failed[i] = explain(client, f)
+	}
+	report.Failed = failed
+	return errors.Join(err, report.Failures(first))
+}
+
+// answers finds out whether anybody is there. Later on who does not answer is waited for; one that never did is a mistake in the
+// command line.
+func answers(ctx context.Context, client *dynamodb.Client, table region.Table, config region.Config) error {
+	if _, err := table.Heartbeat(ctx); err != nil {
+		return explain(client, err)
+	}
+	_, err := config.Snapshots.Get(ctx, config.Region+"/snapshot.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

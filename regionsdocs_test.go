@@ -1,0 +1,294 @@
+package sluice_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/examples/regionsync/limits"
+	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+// site is one of docs/regions.md's regions: an engine that has its table.
+type site struct {
+	name   string
+	engine *memdynamo.Engine
+	url    string
+}
+
+// twoRegions share out the limits of examples/regionsync, on a clock that moves by a window with each cycle.
+type twoRegions struct {
+	t     *testing.T
+	now   time.Time
+	sites []site
+}
+
+// regional makes the regions' tables, and has commands find where they publish, and limits.yaml.
+func regional(t *testing.T) *twoRegions {
+	t.Helper()
+	w := &twoRegions{t: t, now: redisTime}
+	for _, name := range []string{"eu-central-1", "us-east-1"} {
+		engine := memdynamo.New(memdynamo.WithClock(w))
+		if _, err := dynamo.CreateTable(t.Context(), engine.Client(), usageTable); err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(engine)
+		t.Cleanup(server.Close)
+		w.sites = append(w.sites, site{name, engine, server.URL})
+	}
+	t.Setenv("SLUICE_SNAPSHOTS", "file://"+t.TempDir())
+	t.Chdir("examples/regionsync")
+	return w
+}
+
+// Now implements runtime.Clock.
+func (w *twoRegions) Now() time.Time { return w.now }
+
+// After implements runtime.Clock: nothing waits for it.
+func (w *twoRegions) After(time.Duration) <-chan time.Time { return nil }
+
+// run runs a command line of sluice in the region that it names, and returns all that it printed.
+func (w *twoRegions) run(line string) string {
+	w.t.Helper()
+	args := strings.Fields(line)
+	for _, s := range w.sites {
+		if strings.Contains(line, "--region "+s.name) {
+			args = append(args, "--endpoint", s.url)
+		}
+	}
+	var out strings.Builder
+	cli.Program{Stdout: &out, Stderr: &out, Now: w.Now}.Run(w.t.Context(), args)
+	return out.String()
+}
+
+// spend has user-123 make so many requests in a region.
+func (w *twoRegions) spend(s site, requests int64) {
+	w.t.Helper()
+	lim, err := limits.New(dynamo.New(s.engine.Client(), usageTable), runtime.WithClock(w))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := lim.GPT4.Acquire(w.t.Context(), limits.User{ID: "123"}, limits.GPT4Cost{RPM: requests, TPM: 60 * requests}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// minute has a window pass, in which user-123 makes so many requests in each region, and then a cycle of each.
+func (w *twoRegions) minute(requests ...int64) {
+	w.t.Helper()
+	w.now = w.now.Add(50 * time.Second)
+	for i, n := range requests {
+		w.now = w.now.Add(5 * time.Second)
+		w.spend(w.sites[i], n)
+		w.sync(i)
+	}
+}
+
+// sync has one cycle of a region.
+func (w *twoRegions) sync(i int) {
+	w.t.Helper()
+	if out := w.run("region sync --once --region " + w.sites[i].name); !strings.HasPrefix(out, w.sites[i].name+": ") {
+		w.t.Fatal(out)
+	}
+}
+
+// TestDocsRegionsCommands: what docs/regions.md shows of commands is what they print.
+func TestDocsRegionsCommands(t *testing.T) {
+	docs := read(t, "docs/regions.md")
+	w := regional(t)
+	for range 10 {
+		w.minute(45, 15)
+	}
+	before := []func(){
+		func() {},
+		func() { // the demand is another
+			w.minute(40, 200)
+			w.now = w.now.Add(55 * time.Second)
+			w.spend(w.sites[0], 40)
+		},
+		func() { // the giver has lowered its own, and has given; the other one has not read that yet
+			w.sync(0)
+			w.now = w.now.Add(5 * time.Second)
+			w.spend(w.sites[1], 200)
+			w.sync(1)
+			w.now = w.now.Add(55 * time.Second)
+			w.spend(w.sites[0], 40)
+			w.sync(0)
+		},
+		func() {
+			w.now = w.now.Add(5 * time.Second)
+			w.spend(w.sites[1], 200)
+			w.sync(1)
+		},
+	}
+	blocks := regexp.MustCompile("(?s)```\n\\$ (.*?)```").FindAllStringSubmatch(docs, -1)
+	if len(blocks) != len(before) {
+		t.Fatalf("%d blocks of commands", len(blocks))
+	}
+	for i, block := range blocks {
+		before[i]()
+		var now strings.Builder
+		for shown := range strings.SplitSeq(block[1], "\n$ ") {
+			line, _, _ := strings.Cut(shown, "\n")
+			fmt.Fprintf(&now, "$ %s\n", strings.TrimSpace(line))
+			if command, ok := strings.CutPrefix(line, "sluice "); ok {
+				now.WriteString(w.run(command))
+			}
+		}
+		if diff := cmp.Diff("$ "+block[1], now.String()); diff != "" {
+			t.Errorf("docs/regions.md (-), sluice (+):\n%s", diff)
+		}
+	}
+}
+
+// TestDocsRegionsCosts holds what docs/regions.md says that a cycle costs against what the engine bills for the first region, which has
+// all, and then gives to the second.
+func TestDocsRegionsCosts(t *testing.T) {
+	want := costs(t)
+	w := regional(t)
+	const users = 300
+	spend := func(s site) {
+		t.Helper()
+		lim, err := limits.New(dynamo.New(s.engine.Client(), usageTable), runtime.WithClock(w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range users {
+			if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: fmt.Sprintf("%036d", i)}, limits.GPT4Cost{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, reads := map[string]float64{}, math.Inf(1)
+	for cycle := range 12 {
+		w.now = w.now.Add(time.Minute)
+		spend(w.sites[0])
+		before := w.sites[0].engine.Consumed()
+		w.sync(0)
+		after := w.sites[0].engine.Consumed()
+		billed := func(operation string) memdynamo.Units {
+			was, is := before.Tables[usageTable][operation].Applied, after.Tables[usageTable][operation].Applied
+			return memdynamo.Units{Read: is.Read - was.Read, Write: is.Write - was.Write}
+		}
+		if cycle > 3 { // it has books
+			reads = min(reads, billed("BatchGetItem").Read) // one that is slow is sent again
+			got["kind"] = reads - users/2
+			got["bucket"] = math.Round(100*(users/2+billed("Query").Read)/users) / 100
+			got["heartbeat"] = billed("PutItem").Write
+		}
+		if n := (after.Requests["UpdateItem"] - before.Requests["UpdateItem"]); n == users {
+			kind := "share"
+			if _, first := got["first"]; !first {
+				kind = "first"
+			}
+			got[kind] = billed("UpdateItem").Write / users
+		}
+		if cycle > 5 {
+			w.now = w.now.Add(time.Second)
+			spend(w.sites[1])
+			w.sync(1)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/regions.md (-), the engine (+):\n%s", diff)
+	}
+}
+
+// costs are the units in docs/regions.md's table, by what they are of.
+func costs(t *testing.T) map[string]float64 {
+	t.Helper()
+	_, table, _ := strings.Cut(read(t, "docs/regions.md"), "| what | units |\n|---|--:|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	all := map[string]float64{}
+	for i, name := range []string{"bucket", "kind", "share", "first", "heartbeat"} {
+		cells := strings.Split(strings.Split(table, "\n")[i], "|")
+		n, err := strconv.ParseFloat(strings.TrimSpace(cells[2]), 64)
+		if err != nil {
+			t.Fatal(cells, err)
+		}
+		all[name] = n
+	}
+	return all
+}
+
+// snapshotSize returns the bytes of a snapshot of so many entities, as it is and compressed.
+func snapshotSize(t *testing.T, entities, resources int) (plain, packed int) {
+	t.Helper()
+	dice := rand.New(rand.NewPCG(1, 2))
+	snap := &region.Snapshot{Version: region.Version, Region: "eu-central-1", Epoch: 1, Sequence: 100_000, GeneratedAt: redisTime.UnixMilli(), Window: 10_000}
+	for r := range resources {
+		for i := range entities {
+			held := dice.Int64N(1000)
+			snap.Entries = append(snap.Entries, region.Entry{
+				Entity: fmt.Sprintf("user-%08x-%04x-%012x", i, dice.Uint32N(1<<16), dice.Uint64N(1<<48)), Resource: fmt.Sprintf("model-%d", r),
+				Born: snap.GeneratedAt - dice.Int64N(1e8), Used: snap.GeneratedAt - dice.Int64N(1e5), Expires: snap.GeneratedAt/1000 + 120, Gen: snap.GeneratedAt - dice.Int64N(1e8),
+				Wrote: snap.GeneratedAt - dice.Int64N(1e7),
+				Limits: []region.Holding{{
+					Limit: "rpm", TC: dice.Int64N(1e10), TK: dice.Int64N(1e6), CP: held * 1000, BX: held * 1000, RA: held * 1000, RP: 60_000,
+					Rate: dice.Int64N(1e4), Whole: 1000, Held: held, Share: held, Written: held,
+					Given: map[string]int64{"us-east-1": dice.Int64N(1e5)}, Taken: map[string]int64{"ap-south-1": dice.Int64N(1e5)},
+				}},
+			})
+		}
+	}
+	text, err := json.Marshal(snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return len(text), out.Len()
+}
+
+// TestDocsRegionsExample recomputes docs/regions.md's example.
+func TestDocsRegionsExample(t *testing.T) {
+	const (
+		entities, resources, regions, writes = 2_000, 10, 3, 600
+		cycles                               = 30 * 24 * 60 * 6 // of 10 s
+	)
+	units := costs(t)
+	reads := entities*resources*units["bucket"] + resources*units["kind"]
+	written := writes*units["share"] + units["heartbeat"]
+	plain, packed := snapshotSize(t, entities, resources)
+	const mega = 1_000_000
+	monthly := func(packed int, n int64) string {
+		return fmt.Sprintf("%.0f GB", float64(packed)/mega*float64(n)*cycles/1000)
+	}
+	want := fmt.Sprintf(`| what | in a cycle | in 30 days |
+|---|--:|--:|
+| read units | %s | %s million |
+| write units | %s | %s million |
+| PUT to S3 | 1 | %s |
+| GET from S3 | %d | %s |
+| put: a snapshot of %.1f MB, compressed | %.1f MB | %s |
+| got from the other regions | %.1f MB | %s |
+`,
+		texttable.Count(int64(reads)), texttable.Count(int64(reads*cycles/mega)), texttable.Count(int64(written)), texttable.Count(int64(written*cycles/mega)),
+		texttable.Count(cycles), regions, texttable.Count(regions*cycles), float64(plain)/mega, float64(packed)/mega, monthly(packed, 1),
+		float64(packed)*(regions-1)/mega, monthly(packed, regions-1))
+	if docs := read(t, "docs/regions.md"); !strings.Contains(docs, want) {
+		t.Errorf("docs/regions.md does not say\n%s", want)
+	}
+}

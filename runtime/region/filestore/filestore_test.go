@@ -1,0 +1,169 @@
+package filestore_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/region/filestore"
+)
+
+var _ region.Snapshots = (*filestore.Store)(nil)
+
+const name = "eu-west-1/snapshot.json"
+
+func open(t *testing.T, dir string) *filestore.Store {
+	t.Helper()
+	s, err := filestore.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestPutAndGet: what is read is what was put last, by whichever Store, and nothing else stays in the folder.
+func TestPutAndGet(t *testing.T) {
+	dir := t.TempDir()
+	here, there := open(t, dir), open(t, dir)
+	if _, err := there.Get(t.Context(), name); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+		t.Errorf("before the first put: %v", err)
+	}
+	for _, text := range []string{"one", "another", ""} {
+		if err := here.Put(t.Context(), name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := there.Get(t.Context(), name); err != nil || string(got) != text {
+			t.Errorf("after %q: %q, %v", text, got, err)
+		}
+	}
+	files, err := os.ReadDir(filepath.Join(dir, "eu-west-1"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("left: %v, %v", files, err)
+	}
+	if info, err := files[0].Info(); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode %v, %v: the other regions may be run by others", info.Mode(), err)
+	}
+}
+
+// TestNeverHalf: whoever reads while another writes gets one object or the other, whole. The control is a writer in place.
+func TestNeverHalf(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	objects := []string{strings.Repeat("a", 1<<16), strings.Repeat("b", 1<<17)}
+	half := func() bool {
+		got, err := s.Get(t.Context(), name)
+		return err != nil || string(got) != objects[0] && string(got) != objects[1]
+	}
+	put := func(i int) {
+		if err := s.Put(t.Context(), name, []byte(objects[i%2])); err != nil {
+			t.Error(err)
+		}
+	}
+	put(0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 200 {
+			put(i)
+		}
+	}()
+	for writing := true; writing; {
+		if half() {
+			t.Error("a read was of no whole object")
+		}
+		select {
+		case <-done:
+			writing = false
+		default:
+		}
+	}
+
+	if half() {
+		t.Error("after the last put there is no whole object")
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(objects[0][1:]), 0o600); err != nil { // as one that has not written all yet
+		t.Fatal(err)
+	}
+	if !half() {
+		t.Error("nobody noticed a part of an object")
+	}
+}
+
+// TestMistakes: each names the place and what to do, and leaves what was there.
+func TestMistakes(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const cure = "; make it, or mount what the regions share"
+	for at, want := range map[string]string{
+		"":                        "sluice: filestore.New: no directory is named" + cure,
+		filepath.Join(dir, "no"):  "sluice: filestore.New: there is no directory " + filepath.Join(dir, "no") + cure,
+		file:                      "sluice: filestore.New: " + file + " is no directory" + cure,
+		filepath.Join(file, "no"): "sluice: filestore.New: directory " + filepath.Join(file, "no") + ": stat " + filepath.Join(file, "no") + ": not a directory" + cure,
+	} {
+		s, err := filestore.New(at)
+		if _, ok := errors.AsType[*runtime.SetupError](err); !ok || err.Error() != want || s != nil {
+			t.Errorf("%q: %v\nwant %s", at, err, want)
+		}
+	}
+	s := open(t, dir)
+	for _, bad := range []string{"../snapshot.json", "/etc/snapshot.json", "", "eu/../../x", "eu//x"} {
+		want := `is no name of an object: want region/name`
+		if err := s.Put(t.Context(), bad, nil); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("put %q: %v", bad, err)
+		}
+		if _, err := s.Get(t.Context(), bad); err == nil || !strings.HasSuffix(err.Error(), want) || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("get %q: %v", bad, err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Put(ended, name, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("put after the end: %v", err)
+	}
+	if _, err := s.Get(ended, name); !errors.Is(err, context.Canceled) {
+		t.Errorf("get after the end: %v", err)
+	}
+
+	gone := filepath.Join(t.TempDir(), "mounted")
+	if err := os.Mkdir(gone, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, gone)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Put(t.Context(), name, []byte("x"))
+	if want := "mkdir " + filepath.Join(gone, "eu-west-1") + ": no such file or directory; see to it that " + gone +
+		" is there, has space, and is writable for who runs this"; err == nil || err.Error() != want {
+		t.Errorf("put where the directory is gone: %v\nwant %s", err, want)
+	}
+	_, err = s.Get(t.Context(), name)
+	if want := "stat " + gone + ": no such file or directory; see to it that " + gone + " is there"; err == nil || err.Error() != want ||
+		errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("get where the directory is gone: %v\nwant %s", err, want)
+	}
+
+	// What stands in the way of the new file leaves the old one, and nothing beside it.
+	s = open(t, dir)
+	if err := os.MkdirAll(filepath.Join(dir, name, "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), name, []byte("x")); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+		t.Errorf("put over a folder: %v", err)
+	}
+	if _, err := s.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+		t.Errorf("get of a folder: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "eu-west-1")); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,61 @@
+package s3store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// MaxBytes bounds an object as it is read, before it is compressed and after: 64 MiB.
+const MaxBytes = 64 << 20
+
+// TooLargeError says that an object is larger than MaxBytes.
+type TooLargeError struct {
+	Object string // s3://bucket/key
+}
+
+// Error says which, and what to do.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%s is larger than %d MiB; it is no snapshot, or one of too many entities: share fewer resources out",
+		e.Object, MaxBytes>>20)
+}
+
+// errTooLarge is a TooLargeError that does not know its object yet.
+var errTooLarge = errors.New("too large")
+
+// pack compresses an object.
+func pack(object []byte) ([]byte, error) {
+	if len(object) > MaxBytes {
+		return nil, errTooLarge
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(object)
+	err = errors.Join(err, w.Close())
+	return packed.Bytes(), err
+}
+
+// unpack reads an object, compressed or not. The first bytes tell: who copies an object by hand loses its Content-Encoding, and
+// some clients take the compression off by themselves.
+func unpack(body io.ReadCloser) ([]byte, error) {
+	object, err := bounded(body)
+	if err = errors.Join(err, body.Close()); err != nil || !bytes.HasPrefix(object, []byte{0x1f, 0x8b}) {
+		return object, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(object))
+	if err != nil {
+		return nil, err
+	}
+	return bounded(r)
+}
+
+// bounded reads all of r, unless that is too much.
+func bounded(r io.Reader) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err == nil && len(all) > MaxBytes {
+		err = errTooLarge
+	}
+	return all, err
+}

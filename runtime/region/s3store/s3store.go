@@ -1,0 +1,105 @@
+// Package s3store has regions publish in one S3 bucket that all of them share. It may be in any region: where the client asks in
+// another, S3 says so once.
+package s3store
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// API is what Store calls. *s3.Client is one; so is whatever you put in front of it.
+type API interface {
+	GetObject(ctx context.Context, in *s3.GetObjectInput, opts ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+	PutObject(ctx context.Context, in *s3.PutObjectInput, opts ...func(*s3.Options)) (*s3.PutObjectOutput, error)
+}
+
+// Store is what lies below a prefix of a bucket. It implements region.Snapshots. Its methods are safe for concurrent use.
+type Store struct {
+	api            API
+	bucket, prefix string
+	region         atomic.Pointer[string] // the bucket's, once S3 has said that it is not the client's
+}
+
+// New returns the store below a prefix of a bucket, which may be empty; slashes around it do not count. It does no I/O.
+func New(api API, bucket, prefix string) (*Store, error) {
+	switch {
+	case api == nil:
+		return nil, &runtime.SetupError{What: "s3store.New: no client", Do: "pass s3.NewFromConfig(cfg)"}
+	case bucket == "":
+		return nil, &runtime.SetupError{What: "s3store.New: no bucket is named", Do: "name the one that all regions share"}
+	}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	return &Store{api: api, bucket: bucket, prefix: prefix}, nil
+}
+
+// Parse returns the bucket and the prefix of a URL, s3://bucket/prefix.
+func Parse(text string) (bucket, prefix string, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", "", &runtime.SetupError{What: "s3store.Parse: " + text + " is no place in S3", Do: "want s3://bucket/prefix"}
+	}
+	return u.Host, strings.Trim(u.Path, "/"), nil
+}
+
+// Get returns what was last put under a name, an error that is fs.ErrNotExist where that is nothing. It takes what is not
+// compressed, too, and fails with a *TooLargeError beyond MaxBytes.
+func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
+	var out *s3.GetObjectOutput
+	key := s.prefix + name
+	err := s.inRegion(func(opts func(*s3.Options)) (err error) {
+		out, err = s.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: &key}, opts)
+		return err
+	})
+	if err != nil {
+		return nil, s.explain("GetObject", key, err)
+	}
+	object, err := unpack(out.Body)
+	if err != nil {
+		return nil, s.explain("GetObject", key, err)
+	}
+	return object, nil
+}
+
+// Put puts object, compressed, in place of what is under a name. It fails with a *TooLargeError beyond MaxBytes: nobody would read it.
+func (s *Store) Put(ctx context.Context, name string, object []byte) error {
+	key := s.prefix + name
+	packed, err := pack(object)
+	if err != nil {
+		return s.explain("PutObject", key, err)
+	}
+	return s.explain("PutObject", key, s.inRegion(func(opts func(*s3.Options)) error {
+		_, err := s.api.PutObject(ctx, &s3.PutObjectInput{
+			Bucket: &s.bucket, Key: &key, Body: bytes.NewReader(packed),
+			ContentType: aws.String("application/json"), ContentEncoding: aws.String("gzip"),
+		}, opts)
+		return err
+	}))
+}
+
+// inRegion calls S3 in the bucket's region. All but one of the regions share a bucket that is in none of theirs: the first call
+// there is refused, with the name of the right one.
+func (s *Store) inRegion(call func(func(*s3.Options)) error) error {
+	asked := ""
+	opts := func(o *s3.Options) {
+		if known := s.region.Load(); known != nil {
+			o.Region = *known
+		}
+		asked = o.Region
+	}
+	err := call(opts)
+	if is := bucketRegion(err); is != "" && asked != "" && is != asked {
+		s.region.Store(&is)
+		return call(opts)
+	}
+	return err
+}

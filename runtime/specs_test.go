@@ -1,0 +1,27 @@
+package runtime_test
+
+import (
+	"testing"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestSpecs: the resources are there, each as generated code describes it, and who changes the list changes nobody else's.
+func TestSpecs(t *testing.T) {
+	b := runtime.NewBuilder(&fake{})
+	want := []*runtime.Spec{{Resource: "gpt-4"}, {Resource: "embeddings"}}
+	for _, spec := range want {
+		runtime.Bind[user](b, definition{spec}, nil, func([]int64) cost { return cost{} })
+	}
+	l, err := b.Limiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got := runtime.Specs(l)
+		if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+			t.Fatalf("%+v", got)
+		}
+		clear(got)
+	}
+}
