@@ -41,8 +41,11 @@ func live(ctx context.Context, s story, out io.Writer) (err error) {
 		return err
 	}
 	sees := newLookout(all)
-	if _, err := fmt.Fprintf(out, "%d regions, each with a table of its own, share out chat's rps: G = %d; each keeps %d. Snapshots are in a folder, a window is %v.\n"+
-		"GRANTED and DENIED are calls of user-1 in the last second, SHARE is what its bucket has now.\n\n", len(all), sees.whole, sees.floor, all[0].window()); err != nil {
+	if _, err := fmt.Fprintf(out, "%d regions, each with a table of its own, share out rps of chat: G = %d, of which each keeps %d. Snapshots are in a folder.\n"+
+		"%s's sync stops after %v and is back after %v; a window is %v: after three its heartbeat ends, after %v it is taken for gone,\n"+
+		"and what it held is shared out when all have known that for five. SHARE is what the bucket of user-1 has,\n"+
+		"GRANTED and DENIED are its calls in the last second.\n\n",
+		len(all), sees.whole, sees.floor, s.who, s.stops, s.backs, all[0].window(), s.evict); err != nil {
 		return err
 	}
 	err = tell(ctx, s, all, sees, out)
@@ -71,8 +74,7 @@ func tell(ctx context.Context, s story, all []*place, sees *lookout, out io.Writ
 	tick := time.NewTicker(sees.every)
 	defer tick.Stop()
 	began, lines := time.Now(), 0
-	stopped, back := false, false
-	for {
+	for left := s.steps(all); ; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -82,20 +84,11 @@ func tell(ctx context.Context, s story, all []*place, sees *lookout, out io.Writ
 		if err := sees.look(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
-		for _, p := range all {
-			if p.name != s.who {
-				continue
+		for len(left) > 0 && since >= left[0].at {
+			if err := left[0].do(ctx); err != nil {
+				return err
 			}
-			if !stopped && since >= s.stops {
-				stopped = true
-				p.stop()
-			}
-			if !back && since >= s.backs {
-				back = true
-				if err := p.sync(ctx); err != nil {
-					return err
-				}
-			}
+			left = left[1:]
 		}
 		if since < time.Duration(lines+1)*time.Second {
 			continue
@@ -105,4 +98,31 @@ func tell(ctx context.Context, s story, all []*place, sees *lookout, out io.Writ
 			return err
 		}
 	}
+}
+
+// step is something that happens.
+type step struct {
+	at time.Duration
+	do func(ctx context.Context) error
+}
+
+// steps are what happens, in order.
+func (s story) steps(all []*place) []step {
+	var steps []step
+	for _, p := range all {
+		if p.name == s.who {
+			steps = []step{
+				{s.stops, func(context.Context) error {
+					p.stop()
+					p.say(p.name + "'s sync stops")
+					return nil
+				}},
+				{s.backs, func(ctx context.Context) error {
+					p.say(p.name + "'s sync is back")
+					return p.sync(ctx)
+				}},
+			}
+		}
+	}
+	return steps
 }

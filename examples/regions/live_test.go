@@ -20,7 +20,7 @@ func TestLive(t *testing.T) {
 		if err := live(t.Context(), told(), &out); err != nil {
 			t.Error(err)
 		}
-		for _, said := range []string{"us's sync stops", "ap: us is silent", "eu: us is gone", "us's sync starts", "ap: us is live", "\ncheck: ok: in "} {
+		for _, said := range []string{"us's sync stops", "ap: us is silent", "eu: us is gone", "us's sync is back", "ap: us is live", "\ncheck: ok: in "} {
 			if !strings.Contains(out.String(), said) {
 				t.Errorf("it did not say %q", said)
 			}

@@ -84,9 +84,7 @@ func (p *place) sync(ctx context.Context) error {
 	p.stop = func() {
 		stop()
 		<-ended
-		p.say(p.name + "'s sync stops")
 	}
-	p.say(p.name + "'s sync starts")
 	return nil
 }
 
