@@ -67,7 +67,8 @@ func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost [
 		if cost[i] <= 0 || img.Missing[i] {
 			continue
 		}
-		left, wait := bucket.Available(b, img.Refilled, now), time.Duration(0)
+		left := bucket.Available(b, img.Refilled, now)
+		var wait time.Duration
 		switch {
 		case spec.Regions != nil && Beyond(b.Limit, cost[i]):
 			left, wait = available(b, img.Refilled, now), spec.Regions.Window

@@ -41,7 +41,7 @@ func TestExplainRegions(t *testing.T) {
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
 		"an operator's": {runtime.Heartbeat{}, []runtime.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}}, {At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []level{
 			{At: "user-1", Limits: limits{TPM: per(7)}, Wins: []string{"tpm"}},
-			{At: "floor", Limits: limits{ptr(bucket.Per(2, time.Minute).Share(0)), per(600)}, Wins: []string{"rpm"}},
+			{At: "floor", Limits: limits{new(bucket.Per(2, time.Minute).Share(0)), per(600)}, Wins: []string{"rpm"}},
 			{At: "user", Limits: limits{RPM: per(2)}}, schema}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +64,6 @@ func TestExplainRegions(t *testing.T) {
 		})
 	}
 }
-
-func ptr(l bucket.Limit) *bucket.Limit { return &l }
 
 // TestRefuseBeyond: what a share will never hold is refused for a window, and so is anything of a closed one, whatever its balance.
 func TestRefuseBeyond(t *testing.T) {

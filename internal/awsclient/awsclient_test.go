@@ -103,6 +103,34 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestS3: buckets are asked by their names' hosts on AWS, and by their path elsewhere.
+func TestS3(t *testing.T) {
+	bare(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	for _, test := range []struct {
+		variable, region string
+		path             bool
+	}{
+		{"", "eu-west-1", false},
+		{"https://bucket.vpce-1.s3.eu-west-1.vpce.amazonaws.com", "eu-west-1", false},
+		{"http://127.0.0.1:9000", "us-west-2", true},
+		{"https://minio.example.com", "us-west-2", true},
+	} {
+		t.Setenv("AWS_ENDPOINT_URL_S3", test.variable)
+		client, err := awsclient.S3(t.Context(), test.region)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := client.Options(); aws.ToString(o.BaseEndpoint) != test.variable || o.UsePathStyle != test.path || o.Region != test.region {
+			t.Errorf("%+v: at %q in %s, by path %v", test, aws.ToString(o.BaseEndpoint), o.Region, o.UsePathStyle)
+		}
+	}
+	if _, err := awsclient.S3(t.Context(), ""); err == nil || !strings.HasPrefix(err.Error(), "no AWS region: ") {
+		t.Errorf("without a region: %v", err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	bare(t)
 	for _, test := range []struct{ endpoint, want string }{

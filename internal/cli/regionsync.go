@@ -66,7 +66,11 @@ func (c regionSync) Run(ctx context.Context, p Program) error {
 	progress := newRegionProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {
-		config.Told = progress.report
+		config.Told = func(r *region.Report) {
+			if ctx.Err() == nil { // what Ctrl-C broke off has not failed
+				progress.report(r)
+			}
+		}
 	}
 	sync, err := region.New(config)
 	if err != nil {
@@ -74,18 +78,17 @@ func (c regionSync) Run(ctx context.Context, p Program) error {
 	}
 	switch {
 	case c.DryRun:
-		return c.one(p, client, sync.Plan, ctx)
+		return c.one(ctx, p, client, sync.Plan)
 	case c.Once:
-		return c.one(p, client, sync.Cycle, ctx)
+		return c.one(ctx, p, client, sync.Cycle)
 	}
 	if err := answers(ctx, client, table, config); err != nil {
 		return err
 	}
-	err = sync.Run(ctx)
-	progress.end()
-	if ctx.Err() != nil { // how it ends
-		return nil
+	if err = sync.Run(ctx); ctx.Err() != nil { // how it ends
+		err = nil
 	}
+	progress.end()
 	return explain(client, err)
 }
 
@@ -102,7 +105,7 @@ func (c regionSync) as(file string, regions *runtime.Regions, awsRegion string) 
 }
 
 // one has one cycle, or plans one, and prints it.
-func (c regionSync) one(p Program, client *dynamodb.Client, cycle func(context.Context) (*region.Report, error), ctx context.Context) error {
+func (c regionSync) one(ctx context.Context, p Program, client *dynamodb.Client, cycle func(context.Context) (*region.Report, error)) error {
 	report, err := cycle(ctx)
 	if err != nil {
 		return explain(client, err)

@@ -2,6 +2,7 @@ package regionsim
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -45,7 +46,7 @@ func (w *world) flow(h *home, f *flow) {
 }
 
 func (w *world) step(h *home, f *flow, step time.Duration) {
-	part := f.series.load.demand(h.index, min(f.at+step/2, w.Calm))
+	part := w.demand(h, f.series, f.at+step/2)
 	if part > 0 {
 		w.call(h, f)
 	} else if !f.exists {
@@ -68,7 +69,7 @@ func (w *world) step(h *home, f *flow, step time.Duration) {
 		n := &f.sampled[i]
 		n.asked, n.unmet, n.spare = n.asked+asked, n.unmet+asked-used, n.spare+has-used-left
 		f.tokens[i], f.taken[i] = left, f.taken[i]+used
-		if used > 0 && f.at < w.Calm && w.rng.IntN(50) == 0 { // settled lower than was charged: what was consumed may fall
+		if used > 0 && f.at < w.Calm && w.Settles > 0 && w.rng.IntN(100) < w.Settles { // settled lower than was charged: what was consumed may fall
 			back := min(f.taken[i], 3*used*w.rng.Float64())
 			f.taken[i], f.tokens[i] = f.taken[i]-back, min(left+back, float64(l.Burst))
 		}
@@ -81,6 +82,16 @@ func (w *world) step(h *home, f *flow, step time.Duration) {
 		f.exists = false
 		clear(f.taken)
 	}
+}
+
+// demand is what is asked in h at an instant, as a part of what refills in all regions together.
+func (w *world) demand(h *home, s *series, at time.Duration) float64 {
+	part := s.load.demand(h.index, min(at, w.Calm))
+	if s.load.Noise == 0 || at >= w.Calm {
+		return part
+	}
+	rng := rand.New(rand.NewPCG(w.Seed^uint64(s.index*len(w.regions)+h.index+1)*0x9e3779b97f4a7c15, uint64(at/w.Window)))
+	return part * (1 + float64(s.load.Noise)*(2*rng.Float64()-1)/1000)
 }
 
 // call has the bucket made, or brought to what a caller believes is in force, as the first of a window's does.

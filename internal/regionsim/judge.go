@@ -32,7 +32,6 @@ type Result struct {
 	Beats      int
 	Gets, Puts int // of snapshots
 	Events     int // that were judged
-	Triggers   map[region.Trigger]int
 	Last       Sample
 	Digest     uint64 // of all that was written: the same for the same World
 }
@@ -40,17 +39,18 @@ type Result struct {
 // judge watches a world.
 type judge struct {
 	Result
-	world   *world
-	digest  hash.Hash64
-	alive   []bool   // by region: its shares are in force
-	epochs  []int64  // of which
-	sampled Result   // as it was at the last sample
-	put     [][]byte // snapshots, by region, as last put
-	books   []*books // what they say, as of the last sample
+	world    *world
+	digest   hash.Hash64
+	alive    []bool                 // by region: its shares are in force
+	epochs   []int64                // of which
+	sampled  Result                 // as it was at the last sample
+	triggers map[region.Trigger]int // since then
+	put      [][]byte               // snapshots, by region, as last put
+	books    []*books               // what they say, as of the last sample
 }
 
 func (j *judge) begin(w *world) {
-	j.world, j.digest, j.Triggers = w, fnv.New64a(), map[region.Trigger]int{}
+	j.world, j.digest, j.triggers = w, fnv.New64a(), map[region.Trigger]int{}
 	j.alive, j.epochs, j.put = make([]bool, len(w.regions)), make([]int64, len(w.regions)), make([][]byte, len(w.regions))
 	for _, s := range w.series {
 		j.check(w.regions[0], s)
@@ -144,9 +144,8 @@ func (j *judge) reported(_ *home, r *region.Report, err error) {
 		return
 	}
 	for _, w := range r.Writes {
-		for _, m := range w.Limits {
-			j.Triggers[m.Trigger]++
-			break
+		if len(w.Limits) > 0 {
+			j.triggers[w.Limits[0].Trigger]++
 		}
 	}
 }

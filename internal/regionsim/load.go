@@ -27,6 +27,7 @@ type Load struct {
 	Total   int64   // per mille of what refills in all regions together
 	Weights []int64 // of the regions
 	Period  time.Duration
+	Noise   int64 // per mille by which each region's demand differs at the most, either way, anew in each window
 }
 
 // demand is what is asked in a region at an instant, as a part of what refills in all regions together.

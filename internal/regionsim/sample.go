@@ -5,25 +5,29 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region"
 )
 
-// Sample is how a world stands, and what happened since the one before. Parts are of what all regions have together.
+// Sample is how a world stands, and what happened since the one before, a window ago. What is not counted is a part of 1: of what
+// all regions have together of a limit.
 type Sample struct {
-	At       time.Duration
-	Cycles   int // of all regions
-	Writes   int // shares, by all regions
-	Puts     int
-	Gets     int
-	Beats    int
-	Active   int       // limits of buckets of which something is asked
-	Sum      float64   // the largest sum of shares in force, of any limit
-	Mean     float64   // the mean of those that are active
-	Unheld   float64   // of the active ones, in nobody's hands and not on its way, in the mean
-	Distance float64   // of the shares in force from what demand would have them, in the mean
-	Starved  float64   // asked and refused while it was left over elsewhere
-	Shares   []float64 // by region, the mean of what is in force
-	First    []int64   // by region, what is in force of the first bucket's first limit, in tokens
-	Demand   []float64 // by region, the mean of what is asked
+	At time.Duration
+
+	Cycles     int                    // of all regions, as what follows
+	Writes     int                    // shares
+	Triggers   map[region.Trigger]int // of these, by the first of their limits
+	Beats      int
+	Gets, Puts int // of snapshots
+
+	Active   int       // limits of buckets of which something is asked now; the means below are of these
+	Sum      float64   // of the shares that processes may use, the worst taken, the largest of any limit; never above 1
+	Mean     float64   // of the sums of the shares in force
+	Unheld   float64   // what is in nobody's hands and not on its way, in the mean: 0 once all has been found again
+	Distance float64   // of a region's share in force from what demand would have it, in the mean
+	Starved  float64   // what was asked and refused while as much was left over elsewhere, in the mean, of what refills
+	Shares   []float64 // by region, what is in force, in the mean
+	Demand   []float64 // by region, what is asked, in the mean
+	First    []int64   // by region, what is in force of the first resource's first limit for user-1, in tokens
 }
 
 // sample takes a Sample.
@@ -31,7 +35,7 @@ func (j *judge) sample() {
 	w := j.world
 	now := Sample{
 		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes, Puts: j.Puts - j.sampled.Puts,
-		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats,
+		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
 		Shares: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
 	}
 	for _, h := range w.regions {
@@ -52,7 +56,7 @@ func (j *judge) sample() {
 			now.Shares[r], now.Demand[r] = now.Shares[r]/n, now.Demand[r]/n
 		}
 	}
-	j.Last, j.sampled = now, j.Result
+	j.Last, j.sampled, j.triggers = now, j.Result, map[region.Trigger]int{}
 	if w.Watch != nil {
 		w.Watch(now)
 	}

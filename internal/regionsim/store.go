@@ -26,10 +26,11 @@ type object struct {
 const remember = 20
 
 func (s *store) put(name string, data []byte) {
-	all := s.objects[name]
-	if len(all) == remember {
-		all = slices.Delete(all, 0, 1)
+	all, keep := s.objects[name], 0
+	if slices.ContainsFunc(s.world.Faults, func(f Fault) bool { return f.Kind == Lag }) {
+		keep = remember - 1
 	}
+	all = slices.Delete(all, 0, max(0, len(all)-keep))
 	s.objects[name] = append(all, object{data, s.world.now})
 }
 

@@ -2,7 +2,8 @@
 // virtual clock. A World is what is given; Run plays it, watches what processes may use at every event, and says what it saw.
 //
 // What processes may use is judged by the worst of them: one that has read each item just before it was written, keeps it for as
-// long as is allowed, and whose clock is as slow as any.
+// long as is allowed, and whose clock is as slow as any. A limit that is changed counts as what it was until all regions have had
+// the time to follow.
 package regionsim
 
 import (
@@ -19,27 +20,33 @@ import (
 
 // World is what a history is made of. The same World gives the same history.
 type World struct {
-	Seed      uint64
-	Names     []string // of the regions, sorted
-	Window    time.Duration
-	Floor     int64 // percent
-	Evict     time.Duration
-	Entities  int
+	Seed     uint64        // of all that is random: when cycles begin, what calls take, clocks, settles, noise
+	Names    []string      // of the regions, sorted
+	Window   time.Duration // between two cycles of a region
+	Floor    int64         // what each region keeps of a limit, percent
+	Evict    time.Duration // as region.Config has it
+	Duration time.Duration
+	Skew     time.Duration // clocks are up to so much off, either way: those of syncs, and of processes
+
+	Entities  int // user-1 and so on: each has a bucket of each resource in each region
 	Resources []Resource
-	Load      func(entity, resource int) Load
-	Duration  time.Duration
-	Calm      time.Duration // from then on, demand stays as it is
-	Skew      time.Duration // clocks are up to so much off, either way: those of syncs, and of processes
+	Load      func(entity, resource int) Load // by index, from 0 on
+	Settles   int                             // percent of half windows at whose end more is given back than was charged in them
+	Calm      time.Duration                   // from then on, demand stays as it is; 0 is never
 	Faults    []Fault
 
-	New  func(region.Config) (Sync, error)
-	Wrap func(region int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) // what a broken sync sees; nil for none
-	Keep time.Duration                                                                         // processes remember what they read for so long; 0 is Window, as it should be
+	New  func(region.Config) (Sync, error) // as region.New
+	Wrap Wrap                              // what each sync sees; nil for all that there is
+	Keep time.Duration                     // processes remember what they read for so long; 0 is Window, as it should be
 
-	Books bool         // what syncs publish is read, for Sample.Unheld
-	Watch func(Sample) // once a window; may be nil
-	Trace func(line string)
+	Books bool              // Sample.Unheld is wanted: it takes reading what syncs publish
+	Watch func(Sample)      // is called once a window; may be nil
+	Trace func(line string) // is told all that syncs do, and that happens to them; may be nil
 }
+
+// Wrap returns what a region's sync sees in place of its table and of the store: how the test of a test breaks a sync. It is called
+// for each sync that is started.
+type Wrap func(region int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots)
 
 // Resource is one that is shared out.
 type Resource struct {
@@ -99,7 +106,7 @@ type home struct {
 // kind is whom limits are for.
 const kind = "user"
 
-// Run plays w.
+// Run plays w, until its end or until something was violated.
 func (w World) Run() *Result {
 	all := &world{World: w, rng: rand.New(rand.NewPCG(w.Seed, 10)), byName: map[place]*series{}}
 	if all.Keep == 0 {

@@ -1,13 +1,17 @@
 package dynamo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -114,7 +118,7 @@ func TestWhatIsInForce(t *testing.T) {
 		"an override of the kind": {func(s sync1, o manager) {
 			o.set(s.t, "user", &bucket.Limit{Capacity: 4e5, Burst: 4e5, Refill: 1000, Period: 86_400_000})
 		}, 20},
-		"a version from the future": {func(s sync1, o manager) {
+		"a version from the future": {func(s sync1, _ manager) {
 			s.alive(3)
 			ahead := manager{s.e.operator(s.e.client, 4*window), s.spec}
 			ahead.set(s.t, "user-1", per(8))
@@ -552,5 +556,112 @@ func TestHeartbeatMalformed(t *testing.T) {
 			wantText(t, err, "sluice: the heartbeat of regional sync is malformed: "+test.want+"; stop the region's sync and delete the item "+
 				"SYSTEM# / #HEARTBEAT: shares count as the floor until it is back")
 		})
+	}
+}
+
+// stalled is an API that throttles the next update, after a while.
+type stalled struct {
+	API
+	next func()
+}
+
+func (s *stalled) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if s.next != nil {
+		s.next()
+		s.next = nil
+		return nil, &types.ProvisionedThroughputExceededException{}
+	}
+	return s.API.UpdateItem(ctx, in, opts...)
+}
+
+// TestShareWithinACall: a call that lasts for longer than a window, or beyond the heartbeat, asks again what is in force, though it has
+// read that.
+func TestShareWithinACall(t *testing.T) {
+	for name, test := range map[string]struct{ at, want int64 }{
+		"a window":            {15_000, 200},
+		"the heartbeat's end": {25_000, 50}, // within a window
+	} {
+		t.Run(name, func(t *testing.T) {
+			def := global(t)
+			e := newEngine(t)
+			s := e.sync(t, def)
+			s.alive(1)
+			s.gives(1, "user-1", 300)
+			api := &stalled{API: e.client}
+			d := e.desk(t, api, def)
+			if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
+				t.Fatal(err)
+			}
+			d.calls(t, "read missing", "create applied")
+			e.clock.set(test.at)
+			api.next = func() {
+				s.gives(1, "user-1", 200)
+				e.clock.set(min(test.at+window, 3*window))
+			}
+			if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
+				t.Fatal(err)
+			}
+			if cp := number(e.get(t, bucketItemKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli; cp != test.want {
+				t.Errorf("the bucket has %d, want %d", cp, test.want)
+			}
+		})
+	}
+}
+
+// TestOneLimitClosed: who takes nothing of a closed limit is served beside those who do, and the bucket, which then holds a closed limit,
+// opens again.
+func TestOneLimitClosed(t *testing.T) {
+	gpt4, _ := generated(t)
+	other := bucket.Per(100, 24*time.Hour)
+	def := inRegions(withNumbers(gpt4, 1, daily, other))
+	e := newEngine(t)
+	s := e.sync(t, def)
+	give := func(rpm, tpm int64) {
+		t.Helper()
+		s.alive(1)
+		a, b := daily.Share(rpm), other.Share(tpm)
+		if _, err := s.Share(t.Context(), s.spec, runtime.Stored{At: "user-1", Epoch: 1, Limits: []*bucket.Limit{&a, &b}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	give(300, 30)
+	d := e.desk(t, e.client, def)
+	if _, err := d.Acquire(t.Context(), "1", tokens{1, 1}); err != nil {
+		t.Fatal(err)
+	}
+	e.clock.set(window)
+	give(200, 0)
+	e.clock.set(2 * window)
+	var wg sync.WaitGroup
+	var admitted, denied atomic.Int64
+	for i := range int64(20) {
+		wg.Go(func() {
+			_, err := d.Acquire(t.Context(), "1", tokens{1, i % 2})
+			refused, ok := errors.AsType[*runtime.DeniedError](err)
+			switch {
+			case err == nil && i%2 == 0:
+				admitted.Add(1)
+			case ok && i%2 == 1 && refused.Limit == "tpm" && refused.RetryAfter == window*time.Millisecond:
+				denied.Add(1)
+			default:
+				t.Errorf("%d of tpm: %v", i%2, err)
+			}
+		})
+	}
+	wg.Wait()
+	if admitted.Load() != 10 || denied.Load() != 10 {
+		t.Errorf("%d admitted and %d denied, want 10 of each", admitted.Load(), denied.Load())
+	}
+	item := e.get(t, bucketItemKey("user-1", "gpt-4"))
+	if rpm, tpm := number(item["b_rpm_cp"]), number(item["b_tpm_cp"]); rpm != 200*bucket.Milli || tpm != 0 {
+		t.Errorf("the bucket has %d and %d, want 200,000 and a closed limit", rpm, tpm)
+	}
+	if got := number(item["b_rpm_tc"]); got != 11*bucket.Milli {
+		t.Errorf("%d charged, want what was admitted", got)
+	}
+	give(200, 30)
+	e.clock.set(3 * window)
+	if _, err := d.Acquire(t.Context(), "1", tokens{1, 1}); err != nil {
+		t.Error(err)
 	}
 }

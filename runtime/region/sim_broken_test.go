@@ -3,18 +3,18 @@ package region_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
+	"github.com/sluice-go/sluice/internal/regionsim"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
 // What is broken here is what a sync sees of its table and of the store: what it does by that is what a broken sync would do.
-
-// wrap is a World's Wrap.
-type wrap func(self int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots)
 
 // lowering keeps back what lowers a share until the sync takes it for certain that nobody has seen more for a window.
 type lowering struct {
@@ -77,7 +77,7 @@ func (s loweringStore) Put(ctx context.Context, name string, object []byte) erro
 }
 
 // lowersLate has givers lower what they use right before they publish that they have given it, or after.
-func lowersLate(before bool) wrap {
+func lowersLate(before bool) regionsim.Wrap {
 	return func(_ int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) {
 		table := &lowering{t, map[string]runtime.Stored{}, map[string]func() error{}}
 		return table, loweringStore{s, table, before}
@@ -141,8 +141,11 @@ func (s editing) Get(ctx context.Context, name string) ([]byte, error) {
 		return object, err
 	}
 	own, err := s.Snapshots.Get(ctx, s.self+"/snapshot.json")
+	if errors.Is(err, fs.ErrNotExist) { // nothing is published yet
+		return object, nil
+	}
 	if err != nil {
-		return object, nil // nothing is published yet
+		return nil, err
 	}
 	other := decoded(object)
 	s.edit(other, decoded(own))
@@ -150,7 +153,7 @@ func (s editing) Get(ctx context.Context, name string) ([]byte, error) {
 }
 
 // reads has regions read something else of others.
-func reads(edit func(other, own *region.Snapshot)) wrap {
+func reads(edit func(other, own *region.Snapshot)) regionsim.Wrap {
 	return func(self int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) {
 		return t, editing{s, names(4)[self], edit}
 	}

@@ -38,6 +38,12 @@ func TestSimCases(t *testing.T) {
 			{Kind: regionsim.NoPut, Region: 0, At: 155 * time.Second, For: 12500 * time.Millisecond, Percent: 100},
 			{Kind: regionsim.NoGet, Region: 1, At: 190 * time.Second, For: 170 * time.Second, Call: 1, Percent: 90},
 		}},
+		{"a limit is lowered before accounts begin", 0x4623, []regionsim.Fault{
+			{Kind: regionsim.NoGet, Region: 2, At: 250 * time.Second, For: 5 * time.Second, Call: 10, Percent: 20},
+			{Kind: regionsim.NoTable, Region: 0, At: 25 * time.Second, For: 175 * time.Second, Call: 7, Percent: 150},
+			{Kind: regionsim.LostPut, Region: 0, At: 5 * time.Second, For: 72500 * time.Millisecond, Call: 11, Percent: 150},
+			{Kind: regionsim.Whole, Region: 0, At: 60 * time.Second, For: 7500 * time.Millisecond, Call: 11, Percent: 20},
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := small(test.seed, func(w *regionsim.World) { w.New, w.Faults = newSync, test.faults })

@@ -1,0 +1,108 @@
+package region_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+// atMost is how many of the shares of a region a cycle may write in the steady state: 600 of 20,000.
+const atMost = 0.03
+
+// busy is a world of 10 resources in three regions. Four in five of its loads are stable but for noise, 5 % either way; one in five
+// drifts from each region to the next in an hour.
+func busy(entities int, drift int64) regionsim.World {
+	w := regionsim.World{Seed: 1, Names: names(3), Window: window, Floor: 5, Entities: entities, Skew: 100 * time.Millisecond}
+	rng := rand.New(rand.NewPCG(w.Seed, 2))
+	var loads []regionsim.Load
+	for r := range 10 {
+		w.Resources = append(w.Resources, regionsim.Resource{
+			Name: fmt.Sprint("r", r), Limits: []regionsim.Limit{{Name: "rpm", Whole: bucket.Per(1000, time.Minute)}},
+		})
+		for e := range entities {
+			l := regionsim.Load{Shape: regionsim.Stable, Total: 300 + rng.Int64N(600), Period: time.Hour, Noise: 50}
+			if (e+r)%5 == 0 {
+				l.Shape = regionsim.Drift
+			}
+			for range w.Names {
+				l.Weights = append(l.Weights, 1+rng.Int64N(9))
+			}
+			loads = append(loads, l)
+		}
+	}
+	w.Load = func(entity, resource int) regionsim.Load { return loads[resource*entities+entity] }
+	w.New = func(c region.Config) (regionsim.Sync, error) {
+		c.Drift = drift
+		return region.New(c)
+	}
+	return w
+}
+
+// steady is what a world is like once shares have followed demand.
+type steady struct {
+	writes   float64 // of a cycle, as a part of all shares of its region
+	distance float64 // from what demand would have, as a part of the limit
+	triggers map[region.Trigger]int
+}
+
+// settled plays w, and measures it from then on that shares have followed demand.
+func settled(t testing.TB, w regionsim.World) steady {
+	t.Helper()
+	const from, samples = 25 * window, 30
+	var s steady
+	w.Duration = from + samples*window
+	w.Watch = func(now regionsim.Sample) {
+		if now.At <= from {
+			return
+		}
+		s.writes += float64(now.Writes) / float64(now.Cycles*w.Entities*len(w.Resources)) / samples
+		s.distance += now.Distance / samples
+		if s.triggers == nil {
+			s.triggers = map[region.Trigger]int{}
+		}
+		for trigger, n := range now.Triggers {
+			s.triggers[trigger] += n
+		}
+	}
+	if err := judged(w.Run()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestSimScale writes few of the shares of a tenth of the case that BenchmarkSim has whole.
+func TestSimScale(t *testing.T) {
+	entities := 200
+	if testing.Short() {
+		entities = 20
+	}
+	s := settled(t, busy(entities, 15))
+	t.Logf("%.2f %% of the shares are written in a cycle, %v in all; they are %.1f ‰ from where demand is", s.writes*100, s.triggers, s.distance*1000)
+	if s.writes > atMost {
+		t.Errorf("a cycle writes %.2f %% of all shares, want at most %.0f %%", s.writes*100, atMost*100)
+	}
+	if every := settled(t, busy(20, 1)); every.writes <= atMost { // the control: what writes small changes as well is caught
+		t.Errorf("with a threshold of 1 %% a cycle writes %.2f %% of all shares", every.writes*100)
+	}
+}
+
+// BenchmarkSim plays 2,000 entities x 10 resources in three regions: what a region writes in a cycle, by the threshold of drift.
+func BenchmarkSim(b *testing.B) {
+	for _, drift := range []int64{5, 15, 30} {
+		b.Run(fmt.Sprint("drift=", drift, "%"), func(b *testing.B) {
+			for b.Loop() {
+				s := settled(b, busy(2000, drift))
+				b.ReportMetric(s.writes*20_000, "writes/cycle")
+				b.ReportMetric(s.distance*1000, "‰-from-target")
+				if drift == 15 && s.writes > atMost {
+					b.Errorf("a cycle writes %.0f of 20,000 shares, want at most %.0f", s.writes*20_000, atMost*20_000)
+				}
+			}
+		})
+	}
+}
