@@ -6,6 +6,7 @@ FETCHED  := $(JARS)/.fetched
 LINT     := $(BUILD)/golangci-lint-v2.15.0/golangci-lint
 PORT     ?= 8000
 FUZZTIME ?= 200000x
+SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml)
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
@@ -33,12 +34,12 @@ demo: ## generate, and run the simulated gateway in examples/gateway
 	@exec $(BUILD)/gateway
 
 .PHONY: generate
-generate: ## write what limits.yaml says to generated/
-	go run ./cmd/sluice generate
+generate: ## write what limits.yaml says to generated/, and what those of the examples say beside them
+	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --file $$f || exit 1; done
 
 .PHONY: check
-check: ## fail, with a diff, if generated/ is not what limits.yaml gives
-	go run ./cmd/sluice generate --check
+check: ## fail, with a diff, if what is generated is not what limits.yaml and those of the examples give
+	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --check --file $$f || exit 1; done
 
 .PHONY: test
 test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…)

@@ -1,8 +1,9 @@
 // Command regions shows limits that regions share out: one limit for all of them, over tables that know nothing of each other.
 //
+//	go run ./examples/regions                        three regions in this process, with live traffic, one of whose syncs stops
 //	go run ./examples/regions -simulate -svg out.svg  many buckets on a virtual clock: writes, starvation, distance from the target
 //
-// It ends with a check: shares in force never summed to more than the limit. If it fails, so does the program.
+// Both end with a check: shares in force never summed to more than the limit. If it fails, so does the program.
 package main
 
 import (
@@ -44,7 +45,7 @@ func main() {
 	if s.simulate {
 		err = simulate(ctx, s, os.Stdout, os.Stderr)
 	} else {
-		err = live(ctx, os.Stdout)
+		err = live(ctx, told(), os.Stdout)
 	}
 	stop()
 	if err != nil {

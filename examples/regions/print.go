@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/regionsim"
 	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/runtime/region"
 )
 
 // most is how many lines a table or a picture has in a terminal.
@@ -60,10 +61,12 @@ type means struct {
 	rate
 
 	sum, starved, distance float64
+	triggers               map[region.Trigger]int // all of them
 }
 
 func mean(some []regionsim.Sample) (m means) {
 	cycles := 0
+	m.triggers = map[region.Trigger]int{}
 	for i := range some {
 		s := &some[i]
 		cycles += s.Cycles
@@ -71,6 +74,9 @@ func mean(some []regionsim.Sample) (m means) {
 		m.beats += float64(s.Beats)
 		m.puts += float64(s.Puts)
 		m.gets += float64(s.Gets)
+		for trigger, n := range s.Triggers {
+			m.triggers[trigger] += n
+		}
 		m.sum = max(m.sum, s.Sum)
 		m.starved += s.Starved / float64(len(some))
 		m.distance += s.Distance / float64(len(some))
@@ -89,16 +95,14 @@ func (p *play) summary(out *strings.Builder, prices prices) error {
 	fmt.Fprintf(out, "In the second half %s of %s shares were written in a cycle, %s %% fewer than all; starved %s, distance %s of 1000.\n",
 		tenths(half.writes), texttable.Count(int64(p.shares())), tenths(100-100*half.writes/float64(p.shares())),
 		tenths(half.starved*1000), tenths(half.distance*1000))
-	if len(p.result.Triggers) > 0 {
-		fmt.Fprintf(out, "Triggers of all %s writes:", texttable.Count(int64(p.result.Writes)))
-		for i, trigger := range slices.Sorted(maps.Keys(p.result.Triggers)) {
-			if i > 0 {
-				out.WriteString(",")
-			}
-			fmt.Fprintf(out, " %s %s", trigger, texttable.Count(int64(p.result.Triggers[trigger])))
+	fmt.Fprintf(out, "%s shares were written in all. Triggers of what cycles planned:", texttable.Count(int64(p.result.Writes)))
+	for i, trigger := range slices.Sorted(maps.Keys(all.triggers)) {
+		if i > 0 {
+			out.WriteString(",")
 		}
-		out.WriteString(".\n")
+		fmt.Fprintf(out, " %s %s", trigger, texttable.Count(int64(all.triggers[trigger])))
 	}
+	out.WriteString(".\n")
 	out.WriteString("\n")
 	if err := compare(out, half.rate, p.worldSettings, prices); err != nil {
 		return err

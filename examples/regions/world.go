@@ -28,7 +28,7 @@ const (
 	skew   = time.Second / 4 // clocks are up to so much off, either way
 )
 
-// mixed is 80 % of buckets whose demand is stable, the others' as each of the shapes by turns.
+// mixed is four in five buckets whose demand is stable, and one whose demand drifts from region to region in an hour.
 const mixed regionsim.Shape = "mixed"
 
 // allNames are of as many regions as there can be. They begin with different letters, which bars in a terminal are made of.
@@ -64,13 +64,18 @@ func (s worldSettings) world() regionsim.World {
 	return w
 }
 
-// load is what is asked of the i-th bucket: between 30 and 90 % of what refills. The first one's changes, if any does.
+// load is what is asked of the i-th bucket: between 30 and 90 % of what refills, and 5 % more or less in each window. The first one's
+// demand comes and goes as if a day took minutes, in a mixed world too, so that there is something to see.
 func (s worldSettings) load(i int, rng *rand.Rand) regionsim.Load {
-	l := regionsim.Load{Shape: s.shape, Total: 300 + rng.Int64N(601), Period: period}
+	l := regionsim.Load{Shape: s.shape, Total: 300 + rng.Int64N(601), Period: period, Noise: 50}
 	if s.shape == mixed {
-		l.Shape = regionsim.Stable
-		if moving := []regionsim.Shape{regionsim.Sinus, regionsim.Drift, regionsim.Bursts, regionsim.OnOff}; i%5 == 0 {
-			l.Shape = moving[i/5%len(moving)]
+		switch {
+		case i == 0:
+			l.Shape = regionsim.Sinus
+		case i%5 == 0:
+			l.Shape, l.Period = regionsim.Drift, time.Hour
+		default:
+			l.Shape = regionsim.Stable
 		}
 	}
 	for range s.regions {
