@@ -229,7 +229,7 @@ func TestCarryOverByChanceSees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range 60 {
+			for range 300 { // by chance: on a machine that does much else it takes longer
 				wrong := cross(t, runtime.CascadeAtomic, test.expires, test.edit)
 				if slices.ContainsFunc(test.want, func(want string) bool { return strings.Contains(wrong, want) }) {
 					return
