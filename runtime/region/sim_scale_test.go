@@ -50,10 +50,10 @@ type steady struct {
 	triggers map[region.Trigger]int
 }
 
-// settled plays w, and measures it from then on that shares have followed demand.
+// settled plays w, and measures it once shares have followed demand.
 func settled(t testing.TB, w regionsim.World) steady {
 	t.Helper()
-	const from, samples = 25 * window, 30
+	const from, samples = 40 * window, 15 // buckets that ran low while all had the floor alone are full again by then
 	var s steady
 	w.Duration = from + samples*window
 	w.Watch = func(now regionsim.Sample) {
