@@ -139,8 +139,11 @@ func (i *instance) call(about way, what string) error {
 	i.calls++
 	w := i.world
 	takes := 2*time.Millisecond + upTo(w.rng, 8*time.Millisecond)
-	if about >= gets {
+	switch {
+	case about >= gets:
 		takes *= 8
+	case about == shares:
+		takes /= time.Duration(max(w.Writers, 1))
 	}
 	err := i.refused(about)
 	if err != nil {

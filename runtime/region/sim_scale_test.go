@@ -17,7 +17,7 @@ const atMost = 0.03
 // busy is a world of 10 resources in three regions. Four in five of its loads are stable but for noise, 5 % either way; one in five
 // drifts from each region to the next in an hour.
 func busy(entities int, drift int64) regionsim.World {
-	w := regionsim.World{Seed: 1, Names: names(3), Window: window, Floor: 5, Entities: entities, Skew: 100 * time.Millisecond}
+	w := regionsim.World{Seed: 1, Names: names(3), Window: window, Floor: 5, Writers: 16, Entities: entities, Skew: 100 * time.Millisecond}
 	rng := rand.New(rand.NewPCG(w.Seed, 2))
 	var loads []regionsim.Load
 	for r := range 10 {
@@ -50,10 +50,10 @@ type steady struct {
 	triggers map[region.Trigger]int
 }
 
-// settled plays w, and measures it from then on that shares have followed demand.
+// settled plays w, and measures it once shares have followed demand.
 func settled(t testing.TB, w regionsim.World) steady {
 	t.Helper()
-	const from, samples = 25 * window, 30
+	const from, samples = 40 * window, 15 // buckets that ran low while all had the floor alone are full again by then
 	var s steady
 	w.Duration = from + samples*window
 	w.Watch = func(now regionsim.Sample) {
