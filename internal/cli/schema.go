@@ -66,9 +66,6 @@ func specOf(r gen.Resource, revision int64, kinds []runtime.Kind) *runtime.Spec 
 	case "none":
 		spec.Cascade = runtime.CascadeNone
 	}
-	if r.Regions != nil {
-		spec.Regions = &runtime.Regions{Names: r.Regions.Names, Floor: r.Regions.Floor, Window: r.Regions.Window}
-	}
 	for _, c := range r.Charged {
 		kind := &spec.Kinds[c.Kind]
 		kind.PerCall = c.PerCall

@@ -46,7 +46,8 @@ type moment struct{ at, tokens int64 }
 
 func newShareStorm(t testing.TB, seed uint64, through func(API) API, opts ...Option) *shareStorm {
 	t.Helper()
-	e := newEngine(t)
+	e, _ := newFaulty(t) // 100,000 calls
+	e.ttl = time.Minute
 	s := &shareStorm{engine: e, t: t, rng: rand.New(rand.NewPCG(seed, 10)), def: global(t), epoch: 1}
 	s.sync = e.sync(t, s.def)
 	ahead := func() int64 { return s.rng.Int64N(2*mostSkew) - mostSkew }

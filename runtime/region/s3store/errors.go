@@ -16,7 +16,7 @@ func (s *Store) explain(operation, key string, err error) error {
 	}
 	object := "s3://" + s.bucket + "/" + key
 	if errors.Is(err, errTooLarge) {
-		return &TooLargeError{object}
+		return &TooLargeError{object, s.most}
 	}
 	fail := func(do string) error { return fmt.Errorf("%s: %s: %w; %s", object, operation, err, do) }
 	answer, ok := errors.AsType[smithy.APIError](err)

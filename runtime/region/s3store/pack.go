@@ -14,20 +14,21 @@ const MaxBytes = 64 << 20
 // TooLargeError says that an object is larger than MaxBytes.
 type TooLargeError struct {
 	Object string // s3://bucket/key
+	Most   int    // bytes
 }
 
 // Error says which, and what to do.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s is larger than %d MiB; it is no snapshot, or one of too many entities: share fewer resources out",
-		e.Object, MaxBytes>>20)
+		e.Object, e.Most>>20)
 }
 
 // errTooLarge is a TooLargeError that does not know its object yet.
 var errTooLarge = errors.New("too large")
 
-// pack compresses an object.
-func pack(object []byte) ([]byte, error) {
-	if len(object) > MaxBytes {
+// pack compresses an object of so many bytes at the most.
+func pack(object []byte, most int) ([]byte, error) {
+	if len(object) > most {
 		return nil, errTooLarge
 	}
 	var packed bytes.Buffer
@@ -39,8 +40,8 @@ func pack(object []byte) ([]byte, error) {
 
 // unpack reads an object, compressed or not. The first bytes tell: who copies an object by hand loses its Content-Encoding, and
 // some clients take the compression off by themselves.
-func unpack(body io.ReadCloser) ([]byte, error) {
-	object, err := bounded(body)
+func unpack(body io.ReadCloser, most int) ([]byte, error) {
+	object, err := bounded(body, most)
 	if err = errors.Join(err, body.Close()); err != nil || !bytes.HasPrefix(object, []byte{0x1f, 0x8b}) {
 		return object, err
 	}
@@ -48,13 +49,13 @@ func unpack(body io.ReadCloser) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bounded(r)
+	return bounded(r, most)
 }
 
-// bounded reads all of r, unless that is too much.
-func bounded(r io.Reader) ([]byte, error) {
-	all, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
-	if err == nil && len(all) > MaxBytes {
+// bounded reads all of r, unless that is more than so many bytes.
+func bounded(r io.Reader, most int) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(all) > most {
 		err = errTooLarge
 	}
 	return all, err

@@ -25,6 +25,7 @@ type API interface {
 type Store struct {
 	api            API
 	bucket, prefix string
+	most           int                    // bytes of an object
 	region         atomic.Pointer[string] // the bucket's, once S3 has said that it is not the client's
 }
 
@@ -39,7 +40,7 @@ func New(api API, bucket, prefix string) (*Store, error) {
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	return &Store{api: api, bucket: bucket, prefix: prefix}, nil
+	return &Store{api: api, bucket: bucket, prefix: prefix, most: MaxBytes}, nil
 }
 
 // Parse returns the bucket and the prefix of a URL, s3://bucket/prefix.
@@ -63,7 +64,7 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, s.explain("GetObject", key, err)
 	}
-	object, err := unpack(out.Body)
+	object, err := unpack(out.Body, s.most)
 	if err != nil {
 		return nil, s.explain("GetObject", key, err)
 	}
@@ -73,7 +74,7 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 // Put puts object, compressed, in place of what is under a name. It fails with a *TooLargeError beyond MaxBytes: nobody would read it.
 func (s *Store) Put(ctx context.Context, name string, object []byte) error {
 	key := s.prefix + name
-	packed, err := pack(object)
+	packed, err := pack(object, s.most)
 	if err != nil {
 		return s.explain("PutObject", key, err)
 	}

@@ -152,7 +152,8 @@ func TestObject(t *testing.T) {
 
 // TestTooLarge: what is too large is not written, and not read, compressed or not.
 func TestTooLarge(t *testing.T) {
-	large := make([]byte, s3store.MaxBytes+1)
+	const most = 1 << 20
+	large := make([]byte, most+1)
 	var stored []byte
 	puts := 0
 	store := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +163,12 @@ func TestTooLarge(t *testing.T) {
 		}
 		_, _ = w.Write(stored)
 	})
-	const want = "s3://quotas/limits/" + name + " is larger than 64 MiB; it is no snapshot, or one of too many entities: share fewer resources out"
+	err := store.Put(t.Context(), name, make([]byte, s3store.MaxBytes+1))
+	if _, ok := errors.AsType[*s3store.TooLargeError](err); !ok || !strings.Contains(err.Error(), "larger than 64 MiB") || puts != 0 {
+		t.Errorf("put without another bound: %v", err)
+	}
+	store.Bound(most)
+	const want = "s3://quotas/limits/" + name + " is larger than 1 MiB; it is no snapshot, or one of too many entities: share fewer resources out"
 	refused := func(what string, err error) {
 		t.Helper()
 		if _, ok := errors.AsType[*s3store.TooLargeError](err); !ok || err.Error() != want {
@@ -177,7 +183,7 @@ func TestTooLarge(t *testing.T) {
 		t.Errorf("put of all that may be: %v", err)
 	}
 	stored = large
-	_, err := store.Get(t.Context(), name)
+	_, err = store.Get(t.Context(), name)
 	refused("plain", err)
 	for _, size := range []int{len(large), len(large) - 1} {
 		var packed bytes.Buffer
