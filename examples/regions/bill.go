@@ -65,7 +65,7 @@ type bill struct{ shares, beats, reads, puts, gets float64 }
 type rate struct{ writes, beats, puts, gets float64 }
 
 // bill returns what that many regions come to, of which each holds so many shares. Of a bucket's read it is half a unit, as
-// dynamo.Buckets has it; a share and a heartbeat are a write unit each.
+// dynamo.Buckets has it; a heartbeat is a write unit, and so is a share, but for the first of a bucket, which the index has too.
 func (r rate) bill(regions, shares int, window time.Duration) bill {
 	n := float64(month/window) * float64(regions)
 	return bill{r.writes * n, r.beats * n, float64(shares) / 2 * n, r.puts * n, r.gets * n}

@@ -197,3 +197,21 @@ func TestParse(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSame: the same flags print the same.
+func TestSame(t *testing.T) {
+	printed := func(seed string) string {
+		var out strings.Builder
+		if err := simulate(t.Context(), settle(t, tiny("-faults", "2", "-seed", seed)...), &out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	one := printed("1")
+	if again := printed("1"); again != one {
+		t.Errorf("once\n%s\nthen\n%s", one, again)
+	}
+	if printed("2") == one {
+		t.Error("the seed makes no difference")
+	}
+}
