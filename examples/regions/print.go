@@ -64,6 +64,14 @@ type means struct {
 	triggers               map[region.Trigger]int // all of them
 }
 
+// planned is how many writes cycles wanted.
+func (m means) planned() (n float64) {
+	for _, of := range m.triggers {
+		n += float64(of)
+	}
+	return n
+}
+
 // mean adds up what happened in some windows, by region and window: cycles that last longer than one are not counted as fewer.
 func (p *play) mean(some []regionsim.Sample) (m means) {
 	m.triggers = map[region.Trigger]int{}
@@ -94,6 +102,9 @@ func (p *play) summary(out *strings.Builder, prices prices) error {
 	fmt.Fprintf(out, "In the second half a region wrote %s of its %s shares in a window, %s %% fewer than all; starved %s, distance %s of 1000.\n",
 		tenths(half.writes), texttable.Count(int64(p.shares())), tenths(100-100*half.writes/float64(p.shares())),
 		tenths(half.starved*1000), tenths(half.distance*1000))
+	if planned, wrote := half.planned(), half.writes*float64(len(p.settled())*p.regions); wrote < 0.95*planned {
+		fmt.Fprintf(out, "It planned more: %s %% of its writes found no time in their cycle, and shares have not yet settled.\n", tenths(100-100*wrote/planned))
+	}
 	fmt.Fprintf(out, "%s shares were written in all. Triggers of what cycles planned:", texttable.Count(int64(p.result.Writes)))
 	for i, trigger := range slices.Sorted(maps.Keys(all.triggers)) {
 		if i > 0 {

@@ -215,3 +215,18 @@ func TestSame(t *testing.T) {
 		t.Error("the seed makes no difference")
 	}
 }
+
+// TestNoTime: where cycles do not get round to what they plan, nobody is told that so few writes were enough.
+func TestNoTime(t *testing.T) {
+	const said = "It planned more: 90.0 % of its writes found no time"
+	for _, planned := range []int{10, 100} {
+		p := played(t)
+		for i := range p.samples {
+			p.samples[i].Writes, p.samples[i].Triggers = 10, map[region.Trigger]int{region.Drift: planned}
+		}
+		var out strings.Builder
+		if err := p.summary(&out, prices{}); err != nil || strings.Contains(out.String(), said) != (planned > 10) {
+			t.Errorf("%d planned, 10 written: %v\n%s", planned, err, &out)
+		}
+	}
+}
