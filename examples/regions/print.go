@@ -103,7 +103,7 @@ func (p *play) summary(out *strings.Builder, prices prices) error {
 		tenths(half.writes), texttable.Count(int64(p.shares())), tenths(100-100*half.writes/float64(p.shares())),
 		tenths(half.starved*1000), tenths(half.distance*1000))
 	if planned, wrote := half.planned(), half.writes*float64(len(p.settled())*p.regions); wrote < 0.95*planned {
-		fmt.Fprintf(out, "It planned more: %s %% of its writes found no time in their cycle, and shares have not yet settled.\n", tenths(100-100*wrote/planned))
+		fmt.Fprintf(out, "It planned more: %s %% of its writes were not done in their cycle, for want of time or because the table refused.\n", tenths(100-100*wrote/planned))
 	}
 	fmt.Fprintf(out, "%s shares were written in all. Triggers of what cycles planned:", texttable.Count(int64(p.result.Writes)))
 	for i, trigger := range slices.Sorted(maps.Keys(all.triggers)) {

@@ -218,7 +218,7 @@ func TestSame(t *testing.T) {
 
 // TestNoTime: where cycles do not get round to what they plan, nobody is told that so few writes were enough.
 func TestNoTime(t *testing.T) {
-	const said = "It planned more: 90.0 % of its writes found no time"
+	const said = "It planned more: 90.0 % of its writes were not done"
 	for _, planned := range []int{10, 100} {
 		p := played(t)
 		for i := range p.samples {
