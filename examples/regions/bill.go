@@ -49,7 +49,7 @@ func (p prices) String() string {
 	var said []string
 	for _, n := range p.named() {
 		if n.dollars > 0 {
-			said = append(said, fmt.Sprintf("%s dollars per million %s", strconv.FormatFloat(n.dollars, 'f', -1, 64), n.of))
+			said = append(said, fmt.Sprintf("$%s per million %s", strconv.FormatFloat(n.dollars, 'f', -1, 64), n.of))
 		}
 	}
 	return strings.Join(said, ", ")
@@ -61,51 +61,61 @@ const month = 30 * 24 * time.Hour
 // bill is what all regions' syncs do in a month.
 type bill struct{ shares, beats, reads, puts, gets float64 }
 
-// rate is how often something happens in a cycle of one region, in the mean.
+// rate is how often something happens in a region and window, in the mean.
 type rate struct{ writes, beats, puts, gets float64 }
 
 // bill returns what that many regions come to, of which each holds so many shares. Of a bucket's read it is half a unit, as
-// dynamo.Buckets has it; a share and a heartbeat are a write unit each.
+// dynamo.Buckets has it; a heartbeat is a write unit, and so is a share, but for the first of a bucket, which the index has too.
 func (r rate) bill(regions, shares int, window time.Duration) bill {
-	cycles := float64(month/window) * float64(regions)
-	return bill{r.writes * cycles, r.beats * cycles, float64(shares) / 2 * cycles, r.puts * cycles, r.gets * cycles}
+	n := float64(month/window) * float64(regions)
+	return bill{r.writes * n, r.beats * n, float64(shares) / 2 * n, r.puts * n, r.gets * n}
 }
 
-// dollars is what b costs, by line.
-func (b bill) dollars(p prices) (lines []float64, sum float64) {
-	for _, l := range []struct{ n, price float64 }{{b.shares, p.write}, {b.beats, p.write}, {b.reads, p.read}, {b.puts, p.put}, {b.gets, p.get}} {
-		lines = append(lines, l.n/1e6*l.price)
-		sum += l.n / 1e6 * l.price
+// line is one of a bill.
+type line struct {
+	name     string
+	n, price float64
+}
+
+func (b bill) lines(p prices) []line {
+	return []line{
+		{"shares, write units", b.shares, p.write}, {"heartbeats, write units", b.beats, p.write},
+		{"buckets, read units", b.reads, p.read}, {"snapshots put", b.puts, p.put}, {"snapshots read", b.gets, p.get},
 	}
-	return lines, sum
+}
+
+// cost writes what l costs: nothing where nobody has told the price.
+func (l line) cost() string {
+	if l.price == 0 {
+		return ""
+	}
+	return dollars(l.n / 1e6 * l.price)
+}
+
+// sum is what lines cost together, in dollars.
+func sum(lines []line) (all float64) {
+	for _, l := range lines {
+		all += l.n / 1e6 * l.price
+	}
+	return all
 }
 
 // compare prints what a month costs by trigger, and where every share is written in every cycle.
 func compare(out *strings.Builder, trigger rate, s worldSettings, p prices) error {
 	always := trigger
 	always.writes = float64(s.shares())
-	by, all := trigger.bill(s.regions, s.shares(), window), always.bill(s.regions, s.shares(), window)
-	priced := p.String() != ""
-	fmt.Fprintf(out, "A month of 30 days, %d regions, %s shares each, a cycle every %v:\n\n",
+	by, all := trigger.bill(s.regions, s.shares(), window).lines(p), always.bill(s.regions, s.shares(), window).lines(p)
+	fmt.Fprintf(out, "A month of 30 days of all syncs, as the second half was: %d regions, %s shares each, a cycle every %v.\n\n",
 		s.regions, texttable.Count(int64(s.shares())), window)
-	byDollars, bySum := by.dollars(p)
-	allDollars, allSum := all.dollars(p)
 	rows := [][]string{{"", "BY TRIGGER", "", "EVERY SHARE IN EVERY CYCLE", ""}}
-	for i, l := range []struct {
-		name    string
-		by, all float64
-	}{
-		{"shares, write units", by.shares, all.shares}, {"heartbeats, write units", by.beats, all.beats},
-		{"buckets, read units", by.reads, all.reads}, {"snapshots put", by.puts, all.puts}, {"snapshots read", by.gets, all.gets},
-	} {
-		row := []string{l.name, texttable.Count(int64(l.by)), "", texttable.Count(int64(l.all)), ""}
-		if priced {
-			row[2], row[4] = dollars(byDollars[i]), dollars(allDollars[i])
-		}
-		rows = append(rows, row)
+	for i := range by {
+		rows = append(rows, []string{
+			by[i].name, texttable.Count(int64(by[i].n)), by[i].cost(), texttable.Count(int64(all[i].n)), all[i].cost(),
+		})
 	}
+	priced := p.String() != ""
 	if priced {
-		rows = append(rows, []string{"all", "", dollars(bySum), "", dollars(allSum)})
+		rows = append(rows, []string{"all", "", dollars(sum(by)), "", dollars(sum(all))})
 	}
 	if err := texttable.Write(out, "", "lrrrr", rows); err != nil {
 		return err

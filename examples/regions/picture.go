@@ -21,7 +21,7 @@ func (p *play) chart(together int) chart.Chart {
 	}
 	asked := chart.Panel{Name: "What is asked of it", Unit: "tokens a minute", Parts: names, Allowance: whole, Line: "G"}
 	writes := chart.Panel{
-		Name: "Shares written, of all limits", Unit: "in a cycle of one region", Allowance: float64(p.shares()), Line: "every share in every cycle",
+		Name: "Shares written, of all limits", Unit: "in one region and window", Allowance: float64(p.shares()), Line: "every share in every window",
 	}
 	at := 0
 	for some := range slices.Chunk(p.samples, together) {
@@ -29,7 +29,7 @@ func (p *play) chart(together int) chart.Chart {
 		last := at + len(some) - 1
 		shares.Bars = append(shares.Bars, stack(parts(names, func(r int) float64 { return float64(p.samples[last].First[r]) })))
 		asked.Bars = append(asked.Bars, stack(parts(names, func(r int) float64 { return p.asked[last][r] * whole })))
-		n := mean(some).writes
+		n := p.mean(some).writes
 		writes.Bars = append(writes.Bars, chart.Bar{Tokens: n, Text: tenths(n)})
 		for _, panel := range []*chart.Panel{&shares, &asked, &writes} {
 			panel.Bars[len(panel.Bars)-1].Start = start

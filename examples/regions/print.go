@@ -28,7 +28,7 @@ func (p *play) print(out io.Writer, prices prices) error {
 	for _, f := range p.faults {
 		fmt.Fprintf(&s, "fault: %s of %s at %v for %v\n", f.Kind, p.names()[f.Region], f.At.Round(time.Second), f.For.Round(time.Second))
 	}
-	s.WriteString("\nWRITES: of shares, in a cycle of one region. SUM: of the shares that processes may use at worst, caches and clocks\n" +
+	s.WriteString("\nWRITES: of shares, in one region and window. SUM: of the shares that processes may use at worst, caches and clocks\n" +
 		"included, the largest of any limit. STARVED: refused, while it was left over in another region. DISTANCE: of shares from\n" +
 		"where demand would have them. The last three are of 1000, where 1000 is G.\n\n")
 	if err := p.table(&s); err != nil {
@@ -50,7 +50,7 @@ func (p *play) print(out io.Writer, prices prices) error {
 func (p *play) table(out *strings.Builder) error {
 	rows := [][]string{{"UNTIL", "WRITES", "SUM", "STARVED", "DISTANCE"}}
 	for some := range slices.Chunk(p.samples, group(len(p.samples))) {
-		m := mean(some)
+		m := p.mean(some)
 		rows = append(rows, []string{clock(some[len(some)-1].At), tenths(m.writes), tenths(m.sum * 1000), tenths(m.starved * 1000), tenths(m.distance * 1000)})
 	}
 	return texttable.Write(out, "", "rrrrr", rows)
@@ -64,12 +64,19 @@ type means struct {
 	triggers               map[region.Trigger]int // all of them
 }
 
-func mean(some []regionsim.Sample) (m means) {
-	cycles := 0
+// planned is how many writes cycles wanted.
+func (m means) planned() (n float64) {
+	for _, of := range m.triggers {
+		n += float64(of)
+	}
+	return n
+}
+
+// mean adds up what happened in some windows, by region and window: cycles that last longer than one are not counted as fewer.
+func (p *play) mean(some []regionsim.Sample) (m means) {
 	m.triggers = map[region.Trigger]int{}
 	for i := range some {
 		s := &some[i]
-		cycles += s.Cycles
 		m.writes += float64(s.Writes)
 		m.beats += float64(s.Beats)
 		m.puts += float64(s.Puts)
@@ -81,7 +88,7 @@ func mean(some []regionsim.Sample) (m means) {
 		m.starved += s.Starved / float64(len(some))
 		m.distance += s.Distance / float64(len(some))
 	}
-	n := float64(max(cycles, 1))
+	n := float64(max(len(some)*p.regions, 1))
 	m.writes, m.beats, m.puts, m.gets = m.writes/n, m.beats/n, m.puts/n, m.gets/n
 	return m
 }
@@ -91,10 +98,13 @@ func (p *play) settled() []regionsim.Sample { return p.samples[len(p.samples)/2:
 
 // summary says what it comes to.
 func (p *play) summary(out *strings.Builder, prices prices) error {
-	all, half := mean(p.samples), mean(p.settled())
-	fmt.Fprintf(out, "In the second half %s of %s shares were written in a cycle, %s %% fewer than all; starved %s, distance %s of 1000.\n",
+	all, half := p.mean(p.samples), p.mean(p.settled())
+	fmt.Fprintf(out, "In the second half a region wrote %s of its %s shares in a window, %s %% fewer than all; starved %s, distance %s of 1000.\n",
 		tenths(half.writes), texttable.Count(int64(p.shares())), tenths(100-100*half.writes/float64(p.shares())),
 		tenths(half.starved*1000), tenths(half.distance*1000))
+	if planned, wrote := half.planned(), half.writes*float64(len(p.settled())*p.regions); wrote < 0.95*planned {
+		fmt.Fprintf(out, "It planned more: %s %% of its writes were not done in their cycle, for want of time or because the table refused.\n", tenths(100-100*wrote/planned))
+	}
 	fmt.Fprintf(out, "%s shares were written in all. Triggers of what cycles planned:", texttable.Count(int64(p.result.Writes)))
 	for i, trigger := range slices.Sorted(maps.Keys(all.triggers)) {
 		if i > 0 {

@@ -167,8 +167,8 @@ func (s *svg) legend(c Chart, p Panel, y int) {
 			square(left+70*i, partColour(i), fit(part, 6))
 		}
 		second = left + max(220, 70*len(p.Parts)+20)
-	case p.Unit != "":
-		square(left, barColour, short(p.total())+" in all")
+	case p.Unit != "": // what bars are is said above, and their sum may be of nothing
+		second = left
 	default:
 		square(left, barColour, "consumed: "+short(p.total())+" in all")
 	}
