@@ -119,11 +119,28 @@ func (v *view) share(s *Sync) {
 		}
 		live, demand = append(live, i), append(demand, rate)
 	}
-	wanted := slices.ContainsFunc(demand, func(rate int64) bool { return rate > 0 })
+	v.wish(live, demand)
+	// Where nobody wants anything, equal shares would help nobody; but who has nothing cannot show that it wants some.
+	wanted := v.floor == 0 || slices.ContainsFunc(demand, func(rate int64) bool { return rate > 0 })
 	for j, due := range Targets(pool, v.floor, demand) {
 		pl := &v.places[live[j]]
-		if pl.due = due; pl.known != nil && wanted { // where nobody wants anything, equal shares would help nobody
+		if pl.due = due; pl.known != nil && wanted {
 			pl.fires = fires(pl.known, due, s.regions.Window, s.Drift)
+		}
+	}
+}
+
+// wish adds to the demand of those whose bucket is all but empty. They want more than they consume, which is their share: where all
+// are short of tokens, shares by consumption alone would stay as they once were. Nobody knows how much more: so each adds the same,
+// and those who are short come to have the same, those who are not what they want.
+func (v *view) wish(live []int, demand []int64) {
+	sum := int64(0)
+	for _, rate := range demand {
+		sum = bucket.Add(sum, rate)
+	}
+	for j, i := range live {
+		if h := v.places[i].known; h != nil && h.Rate > 0 && h.TK < h.BX/50 {
+			demand[j] = bucket.Add(demand[j], sum/int64(8*len(live)))
 		}
 	}
 }

@@ -13,15 +13,30 @@ func TestSharesFollowDemand(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.run(2)
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
-	w.run(8)
+	w.run(16)
 	w.want(725, 275)
 	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3
-	w.run(8)
+	w.run(16)
 	w.want(275, 725)
 	writes := w.regions[0].writes + w.regions[1].writes
 	w.run(20)
 	if more := w.regions[0].writes + w.regions[1].writes - writes; more != 0 {
 		t.Errorf("%d writes while nothing changed", more)
+	}
+}
+
+// TestAllShort has two regions want more than there is, one of which came late, and a third little: it has what it wants, and they
+// the same.
+func TestAllShort(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b", "c")
+	w.regions[0].rates[user] = 20
+	w.run(16)
+	w.want(900, 50, 50)
+	w.regions[1].rates[user], w.regions[2].rates[user] = 30, 2
+	w.run(40)
+	a, b, c := w.regions[0].inForce(user), w.regions[1].inForce(user), w.regions[2].inForce(user)
+	if a < 360 || b < 360 || c < 120 {
+		t.Errorf("%d, %d and %d are in force for demands of 1200, 1800 and 120: want the third served, and the others alike", a, b, c)
 	}
 }
 
@@ -47,13 +62,13 @@ func TestSilentRegion(t *testing.T) {
 	for _, s := range w.regions {
 		s.rates[user] = 5
 	}
-	w.run(10)
+	w.run(20)
 	w.want(334, 333, 333)
 	w.run(4, "a", "b")
 	w.want(334, 333, 50) // its heartbeat is stale, and what it holds reserved
 	w.run(14, "a", "b")
 	w.want(475, 475, 50)
-	w.run(12)
+	w.run(24)
 	w.want(334, 333, 333)
 }
 
@@ -63,10 +78,10 @@ func TestFirstRegionGone(t *testing.T) {
 	for _, s := range w.regions {
 		s.rates[user] = 5
 	}
-	w.run(10)
+	w.run(20)
 	w.run(24, "b", "c")
 	w.want(50, 475, 475)
-	w.run(12)
+	w.run(24)
 	w.want(334, 333, 333)
 }
 
@@ -74,13 +89,13 @@ func TestFirstRegionGone(t *testing.T) {
 func TestOperator(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
-	w.run(8)
+	w.run(16)
 	a, limit := w.regions[0], bucket.Per(5000, 60_000_000_000)
 	a.levels[user], a.ours[user] = runtime.Stored{At: user, Limits: []*bucket.Limit{&limit}, Revision: "77"}, false
 	w.run(30)
 	w.want(5000, 275)
 	a.levels[user], a.ours[user] = runtime.Stored{At: user, Revision: "78"}, true
-	w.run(10)
+	w.run(20)
 	w.want(725, 275)
 }
 
@@ -88,7 +103,7 @@ func TestOperator(t *testing.T) {
 func TestLimitChanged(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
-	w.run(8)
+	w.run(16)
 	w.spec.Kinds[0].Limits[0] = bucket.Per(400, 60_000_000_000)
 	for _, s := range w.regions {
 		for range 2 {
@@ -97,10 +112,10 @@ func TestLimitChanged(t *testing.T) {
 			}
 		}
 	}
-	w.run(8)
+	w.run(16)
 	w.want(290, 110)
 	w.spec.Kinds[0].Limits[0] = bucket.Per(2000, 60_000_000_000)
-	w.run(8)
+	w.run(16)
 	w.want(1450, 550)
 }
 
@@ -111,7 +126,7 @@ func TestUnusedIsClosed(t *testing.T) {
 		s.sync.Unused = 20 * window
 		s.rates[user] = 4
 	}
-	w.run(8)
+	w.run(16)
 	w.want(334, 333, 333)
 	for _, s := range w.regions {
 		clear(s.rates)
@@ -128,23 +143,23 @@ func TestUnusedIsClosed(t *testing.T) {
 		}
 	}
 	w.regions[2].rates[user] = 4
-	w.run(8)
+	w.run(16)
 	w.want(50, 50, 900)
 }
 
-// TestFewerTokensThanRegions gives one to those who want most.
+// TestFewerTokensThanRegions gives one to each of as many as there are, though who has nothing cannot show that it wants some.
 func TestFewerTokensThanRegions(t *testing.T) {
 	w := newWorld(t, 2, "a", "b", "c")
 	w.regions[1].rates[user], w.regions[2].rates[user] = 1, 5
-	w.run(10)
-	w.want(0, 1, 1)
+	w.run(20)
+	w.want(1, 1, 0)
 }
 
 // TestStoreDown raises nothing while a region does not reach the store, and its shares end with the heartbeat.
 func TestStoreDown(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
-	w.run(8)
+	w.run(16)
 	w.down["b"] = true
 	w.run(5)
 	w.want(725, 50)
@@ -157,7 +172,7 @@ func TestStoreDown(t *testing.T) {
 func TestTableDown(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
-	w.run(8)
+	w.run(16)
 	w.regions[0].broken = errors.New("no table")
 	w.run(3)
 	if len(w.regions[0].report.Failed) == 0 {
@@ -165,6 +180,6 @@ func TestTableDown(t *testing.T) {
 	}
 	w.regions[0].broken = nil
 	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3
-	w.run(8)
+	w.run(16)
 	w.want(275, 725)
 }
