@@ -47,7 +47,7 @@ func calm(w regionsim.World) regionsim.World {
 }
 
 // histories is how many TestSim plays on each of two processors, unless -rapid.checks says something else than rapid does by itself.
-// 25,000 of them were once played by hand.
+// 12,000 of them were once played by hand.
 const histories = 600
 
 // TestSim: in random worlds with faults, shares in force never sum to more than the limit, and nobody has less than the floor; some
