@@ -29,7 +29,7 @@ func TestStand(t *testing.T) {
 	before := w.snapshots()
 	for i := range 40 {
 		if i == 10 {
-			w.regions[0].rates[user], w.regions[1].rates[user] = 50, 1
+			w.regions[0].rates[user], w.regions[1].rates[user], w.regions[2].rates[user] = 50, 1, 1
 		}
 		w.run(1)
 		now := w.snapshots()
