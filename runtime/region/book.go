@@ -18,6 +18,7 @@ type book struct {
 	stored bool           // there is something to delete
 	doubt  bool           // it is not certain that what is stored is what was written
 	tried  int64          // when an operator's was last found there, ms; 0 if none was
+	lacked []string       // limits that are new here, but maybe not to others: they may have accounts of them
 	rev    runtime.Revision
 	seen   *bucket.Image // the bucket, as it was last read; nil if there is none
 }
@@ -113,6 +114,8 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 		limits[i] = Holding{Limit: name, Held: keeps, Share: keeps, Written: keeps}
 		if h := bk.holding(name); h != nil {
 			limits[i] = *h
+		} else {
+			bk.lacked = append(bk.lacked, name)
 		}
 		limits[i].Whole = whole[i].Capacity / bucket.Milli
 		limits[i].Held = max(limits[i].Held, keeps)

@@ -1,0 +1,87 @@
+package region
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestReopened has books begun again right after they were closed in the region that closes them, and before they are in the other:
+// what has moved in them does not move again, and is not missed.
+func TestReopened(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	a, b := w.regions[0], w.regions[1]
+	for _, s := range w.regions {
+		s.sync.Unused = 20 * window
+	}
+	for range 4 { // much is given and taken
+		a.rates[user], b.rates[user] = 3, 1
+		w.run(8)
+		a.rates[user], b.rates[user] = 1, 3
+		w.run(8)
+	}
+	for _, s := range w.regions {
+		clear(s.rates)
+		clear(s.used)
+	}
+	for range 60 {
+		w.run(1, "b")
+		if w.run(1, "a"); len(a.sync.books.of) == 0 {
+			break
+		}
+	}
+	if len(a.sync.books.of) != 0 || len(b.sync.books.of) != 1 {
+		t.Fatalf("%d and %d books, want those of b alone", len(a.sync.books.of), len(b.sync.books.of))
+	}
+	a.rates[user] = 3
+	w.run(1, "a")
+	for range 3 {
+		a.rates[user], b.rates[user] = 3, 1
+		w.run(12)
+		w.want(725, 275)
+		a.rates[user], b.rates[user] = 1, 3
+		w.run(12)
+		w.want(275, 725)
+	}
+}
+
+// TestLimitIsBack has a region run without a limit for a while, by a limits.yaml that was put back: what was given to it before it
+// does not take again.
+func TestLimitIsBack(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	a, b := w.regions[0], w.regions[1]
+	for range 4 {
+		a.rates[user], b.rates[user] = 3, 1
+		w.run(8)
+		a.rates[user], b.rates[user] = 1, 3
+		w.run(8)
+	}
+	whole := *w.spec
+	kinds := append(whole.Kinds[:0:0], whole.Kinds...)
+	bare := whole
+	bare.Limits = []string{"tpm"}
+	b.deploy(&bare)
+	w.run(1)
+	whole.Kinds = kinds
+	b.deploy(&whole)
+	for range 3 {
+		a.rates[user], b.rates[user] = 3, 1
+		w.run(12)
+		w.want(725, 275)
+		a.rates[user], b.rates[user] = 1, 3
+		w.run(12)
+		w.want(275, 725)
+	}
+}
+
+// deploy starts s's sync again with another schema.
+func (s *site) deploy(spec *runtime.Spec) {
+	sync, err := New(Config{
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*runtime.Spec{spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.sync = sync
+}
