@@ -144,6 +144,7 @@ func (bk *book) observe(img *bucket.Image, now, ms int64) {
 	if reborn {
 		bk.Born = now
 	}
+	denied := !slices.ContainsFunc(img.Extra, func(n bucket.Named) bool { return n.Balance.Consumed != 0 })
 	for i := range bk.Limits {
 		h := &bk.Limits[i]
 		at := slices.IndexFunc(img.Extra, func(n bucket.Named) bool { return n.Name == h.Limit })
@@ -162,6 +163,8 @@ func (bk *book) observe(img *bucket.Image, now, ms int64) {
 		h.Rate = 0
 		if ms > 0 && balance.Consumed > before { // settles may give back more than was charged
 			h.Rate = bucket.MulDiv(balance.Consumed-before, 1000, ms)
+		} else if denied { // somebody has called, and nobody ever had enough of a share to be served: the least demand that there is
+			h.Rate = 1
 		}
 		h.TC, h.TK = balance.Consumed, bucket.Available(balance, img.Refilled, now)
 		h.CP, h.BX, h.RA, h.RP = balance.Capacity, balance.Burst, balance.Refill, balance.Period

@@ -85,3 +85,17 @@ func (s *site) deploy(spec *runtime.Spec) {
 	}
 	s.sync = sync
 }
+
+// TestNobodyServed has a region called that cannot serve anybody with the floor: it is given what nobody else asks for.
+func TestNobodyServed(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b", "c")
+	w.regions[1].used[user] = 0
+	w.run(8)
+	w.want(50, 900, 50)
+	w = newWorld(t, 2, "a", "b", "c") // the floor is nothing
+	w.regions[2].used[user] = 0
+	w.run(8)
+	if w.regions[2].inForce(user) == 0 {
+		t.Error("the only region that is called has nothing")
+	}
+}
