@@ -3,6 +3,7 @@ package region
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime"
 )
@@ -97,5 +98,23 @@ func TestNobodyServed(t *testing.T) {
 	w.run(8)
 	if w.regions[2].inForce(user) == 0 {
 		t.Error("the only region that is called has nothing")
+	}
+}
+
+// TestOldBucket has a bucket in one region that was used long ago, when another begins to use its own: what was consumed of it then is
+// no demand, and takes nothing away.
+func TestOldBucket(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	a, b := w.regions[0], w.regions[1]
+	b.used[user], b.last[user] = 1_000_000, w.now.Add(-25*time.Hour)
+	w.run(3)
+	a.rates[user] = 4
+	w.run(1)
+	for range 8 {
+		w.want(950, 50)
+		w.run(1)
+	}
+	if a.writes != 1 || b.writes != 0 {
+		t.Errorf("%d and %d writes, want one of a", a.writes, b.writes)
 	}
 }
