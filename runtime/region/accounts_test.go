@@ -59,12 +59,10 @@ func TestLimitIsBack(t *testing.T) {
 		w.run(8)
 	}
 	whole := *w.spec
-	kinds := append(whole.Kinds[:0:0], whole.Kinds...)
 	bare := whole
 	bare.Limits = []string{"tpm"}
 	b.deploy(&bare)
 	w.run(1)
-	whole.Kinds = kinds
 	b.deploy(&whole)
 	for range 3 {
 		a.rates[user], b.rates[user] = 3, 1
