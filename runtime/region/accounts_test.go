@@ -116,3 +116,24 @@ func TestOldBucket(t *testing.T) {
 		t.Errorf("%d and %d writes, want one of a", a.writes, b.writes)
 	}
 }
+
+// TestHeartbeatDeleted has a region's heartbeat deleted while processes remember it: nothing is published until they have forgotten,
+// however soon the next cycles are.
+func TestHeartbeatDeleted(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3
+	w.run(8)
+	b, published := w.regions[1], string(w.objects["b/snapshot.json"])
+	b.beat = runtime.Heartbeat{}
+	b.restart()
+	for range 3 {
+		if _, err := b.sync.Cycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(w.objects["b/snapshot.json"]) != published {
+		t.Error("a new epoch is published at once")
+	}
+	w.run(12)
+	w.want(275, 725)
+}
