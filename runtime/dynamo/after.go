@@ -6,14 +6,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// refusing returns the bucket that lacks the tokens, nil where p admits. A bare reshape has not been written where another
+// refusing returns the bucket that lacks the tokens, nil where p admits. A bare write has not been made where another
 // bucket refuses too; what it would leave lacks them.
 func (p *plan) refusing() *bucket.Image {
 	switch {
 	case p.verdict == refuse:
 		return p.img
 	case p.bare:
-		return p.predict(p.img.Op)
+		return p.predict("")
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (h *house) acquire(t testing.TB, m member, cost ...int64) *runtime.Lease[to
 func (e *engine) held(t testing.TB, entity string) (tk, tc int64) {
 	t.Helper()
 	item := e.get(t, bucketItemKey(entity, "embeddings"))
-	if item == nil {
+	if item["b_rps_tk"] == nil {
 		return 0, 0
 	}
 	return number(item["b_rps_tk"]) / bucket.Milli, number(item["b_rps_tc"]) / bucket.Milli

@@ -305,8 +305,8 @@ func TestSharesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestDeniedByShare: more than the share will ever hold is denied for a window, before anything is written; more than all regions have
-// is refused for good.
+// TestDeniedByShare: more than the share will ever hold is denied for a window, and nothing is taken; more than all regions have is
+// refused for good. Regional sync sees by the bucket that somebody has called.
 func TestDeniedByShare(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
@@ -339,17 +339,22 @@ func TestDeniedByShare(t *testing.T) {
 	never("2", 1001)
 	denied("2", 1, 0)
 	for _, id := range []string{"user-1", "user-2"} {
-		if e.get(t, bucketItemKey(id, "embeddings")) != nil {
-			t.Errorf("%s has a bucket", id)
+		if item := e.get(t, bucketItemKey(id, "embeddings")); item == nil || item["b_rps_cp"] != nil {
+			t.Errorf("%s has %v, want a bucket without limits", id, plain(item))
 		}
 	}
-	d.calls(t, "read missing", "read missing")
+	d.calls(t, "read missing", "create applied", "read missing", "create applied")
+	var listed []string
+	err := s.Each(t.Context(), "embeddings", func(entity string, _ *bucket.Image) { listed = append(listed, entity) })
+	if slices.Sort(listed); err != nil || !slices.Equal(listed, []string{"user-1", "user-2"}) {
+		t.Errorf("sync sees %v, %v; want both", listed, err)
+	}
 
 	// Of one that is: by memory, and by a read where that is old.
 	if _, err := d.Acquire(t.Context(), "1", tokens{100}); err != nil {
 		t.Fatal(err)
 	}
-	d.calls(t, "read missing", "create applied")
+	d.calls(t, "reshape applied")
 	denied("1", 301, 200)
 	never("1", 1001)
 	d.calls(t)
@@ -408,7 +413,7 @@ func TestClosedBucket(t *testing.T) {
 	}
 }
 
-// TestClosedParent: a chain is denied before any of it is written, whatever its cascade, also where its nearest bucket has plenty.
+// TestClosedParent: a chain is denied before any of it is charged, whatever its cascade, also where its nearest bucket has plenty.
 func TestClosedParent(t *testing.T) {
 	_, embeddings := generated(t)
 	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
@@ -427,7 +432,7 @@ func TestClosedParent(t *testing.T) {
 				}
 			}
 			e.holding(t, "user-1 0 0", "project-1 0 0")
-			for _, what := range []string{"create applied", "transact applied", "adjust applied"} {
+			for _, what := range []string{"reshape applied", "transact applied", "adjust applied"} {
 				if n := h.count(what); n > 0 {
 					t.Errorf("%d times %s", n, what)
 				}

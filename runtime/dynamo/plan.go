@@ -28,7 +28,7 @@ type plan struct {
 	verdict verdict
 	path    path
 	generic bool // built from the image: the generated text does not fit it
-	bare    bool // a reshape that charges nothing, since the call is to be denied
+	bare    bool // a reshape or a create that charges nothing, since the call is to be denied
 
 	img         *bucket.Image // what the condition is computed from
 	limits      []bucket.Limit

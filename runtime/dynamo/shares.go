@@ -80,8 +80,9 @@ func (s *shape) beyond(img *bucket.Image, i int, cost int64) (by bucket.Limit, o
 }
 
 // withheld decides on an acquire that wants more of some limit than this region's share will ever hold. ok is false where none does.
-// There may be enough once the share is another: that is a denial, made without a write, and without a read where nothing is known
-// of the bucket. What no share can come to is an error of its own.
+// There may be enough once the share is another: that is a denial, made without a write where there is a bucket. Where there is none, one
+// is made without limits, older than any shape: regional sync sees by it that somebody calls, and who can be served adds the limits, full.
+// What no share can come to is an error of its own.
 func (w *want) withheld(v view, now int64) (p plan, ok bool) {
 	held, never := false, false
 	for i, take := range w.take {
@@ -100,8 +101,14 @@ func (w *want) withheld(v view, now int64) (p plan, ok bool) {
 		return plan{verdict: look, img: v.img}, true
 	case never:
 		return plan{verdict: exceed, img: full(w.shape.shares.most)}, true
+	case v.img == nil && v.truth:
+		n := len(w.take)
+		return plan{
+			path: create, bare: true, cost: make([]int64, n), limits: make([]bucket.Limit, n), rf: now,
+			ttl: expiry(bucket.Full(w.shape.limits), now),
+		}, true
 	case v.img == nil:
-		return plan{verdict: refuse, img: full(w.shape.limits)}, true
+		return plan{verdict: look}, true
 	case outdated(v.img, w.shape):
 		bare := planReshape(make([]int64, len(w.take)), v.img, w.shape, now)
 		return plan{verdict: refuse, img: bare.predict(v.img.Op)}, true

@@ -18,6 +18,7 @@ type book struct {
 	stored bool           // there is something to delete
 	doubt  bool           // it is not certain that what is stored is what was written
 	tried  int64          // when an operator's was last found there, ms; 0 if none was
+	lacked []string       // limits that are new here, but maybe not to others: they may have accounts of them
 	rev    runtime.Revision
 	seen   *bucket.Image // the bucket, as it was last read; nil if there is none
 }
@@ -113,6 +114,8 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 		limits[i] = Holding{Limit: name, Held: keeps, Share: keeps, Written: keeps}
 		if h := bk.holding(name); h != nil {
 			limits[i] = *h
+		} else {
+			bk.lacked = append(bk.lacked, name)
 		}
 		limits[i].Whole = whole[i].Capacity / bucket.Milli
 		limits[i].Held = max(limits[i].Held, keeps)
@@ -141,6 +144,7 @@ func (bk *book) observe(img *bucket.Image, now, ms int64) {
 	if reborn {
 		bk.Born = now
 	}
+	denied := !slices.ContainsFunc(img.Extra, func(n bucket.Named) bool { return n.Balance.Consumed != 0 })
 	for i := range bk.Limits {
 		h := &bk.Limits[i]
 		at := slices.IndexFunc(img.Extra, func(n bucket.Named) bool { return n.Name == h.Limit })
@@ -159,6 +163,8 @@ func (bk *book) observe(img *bucket.Image, now, ms int64) {
 		h.Rate = 0
 		if ms > 0 && balance.Consumed > before { // settles may give back more than was charged
 			h.Rate = bucket.MulDiv(balance.Consumed-before, 1000, ms)
+		} else if denied { // somebody has called, and nobody ever had enough of a share to be served: the least demand that there is
+			h.Rate = 1
 		}
 		h.TC, h.TK = balance.Consumed, bucket.Available(balance, img.Refilled, now)
 		h.CP, h.BX, h.RA, h.RP = balance.Capacity, balance.Burst, balance.Refill, balance.Period

@@ -97,7 +97,9 @@ func (s *Sync) list(ctx context.Context, r *Report) {
 	for k, img := range seen {
 		if s.books.of[k] == nil && now.Sub(time.UnixMilli(img.Refilled)) <= s.Unused {
 			if spec := s.spec(k.resource); s.whole(spec, k.entity) != nil {
-				s.books.open(spec, k.entity, now.UnixMilli()).configure(s.whole(spec, k.entity))
+				bk := s.books.open(spec, k.entity, now.UnixMilli())
+				bk.configure(s.whole(spec, k.entity))
+				bk.observe(s.buckets[k], now.UnixMilli(), 0)
 			}
 		}
 	}
@@ -106,7 +108,7 @@ func (s *Sync) list(ctx context.Context, r *Report) {
 			bk.observe(seen[k], now.UnixMilli(), ms)
 		}
 	}
-	s.listed = now
+	s.listed, s.buckets = now, seen
 }
 
 // spec returns the spec of a resource, nil if it is not shared out.

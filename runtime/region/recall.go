@@ -97,7 +97,7 @@ func (s *Sync) begin(ctx context.Context, epoch int64) error {
 	if err := s.Table.Beat(ctx, next); err != nil {
 		return fmt.Errorf("this region's heartbeat: %w", err)
 	}
-	if s.clear(next.Epoch); beat.Epoch != 0 {
+	if s.clear(next.Epoch); next.Epoch > 1 { // also where the heartbeat was deleted
 		s.quiet = s.Clock.Now().Add(quietWindows * s.regions.Window)
 	}
 	return nil

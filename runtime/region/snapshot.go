@@ -3,7 +3,9 @@ package region
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 )
@@ -74,6 +76,9 @@ func Decode(object []byte, region string, window time.Duration, now time.Time, s
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.DisallowUnknownFields()
 	err := d.Decode(s)
+	if _, end := d.Token(); err == nil && !errors.Is(end, io.EOF) {
+		err = errors.New("it is more than one JSON object")
+	}
 	if err != nil || s.Version != Version { // which may be why
 		var version struct{ Version int }
 		if json.Unmarshal(object, &version) == nil && version.Version != Version {

@@ -24,6 +24,7 @@ func TestDecode(t *testing.T) {
 	for name, test := range map[string]struct{ object, region, want string }{
 		"not JSON":         {"}", "a", "cannot be read"},
 		"cut off":          {object[:len(object)/2], "a", "cannot be read"},
+		"two in one":       {object + object, "a", "more than one"},
 		"unknown version":  {strings.Replace(object, `"version":1`, `"version":2`, 1), "a", "version 2, this binary reads 1"},
 		"unknown field":    {strings.Replace(object, `"epoch"`, `"era":1,"epoch"`, 1), "a", "era"},
 		"wrong region":     {object, "b", `that of "a"`},

@@ -24,6 +24,7 @@ type Sync struct {
 	entries map[string]map[key]*Entry   // as last published, by region
 	limits  map[string][][]bucket.Limit // what all regions have, by resource and kind
 	listed  time.Time                   // when the buckets were last read
+	buckets map[key]*bucket.Image       // as they were then
 	now     time.Time                   // when this cycle began
 	quiet   time.Time                   // until then nothing is published: shares of an earlier epoch may still be in force
 

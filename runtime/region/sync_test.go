@@ -147,12 +147,12 @@ func TestUnusedIsClosed(t *testing.T) {
 	w.want(50, 50, 900)
 }
 
-// TestFewerTokensThanRegions gives one to each of as many as there are, though who has nothing cannot show that it wants some.
+// TestFewerTokensThanRegions gives one to each of those who are called, though who has nothing consumes nothing.
 func TestFewerTokensThanRegions(t *testing.T) {
 	w := newWorld(t, 2, "a", "b", "c")
 	w.regions[1].rates[user], w.regions[2].rates[user] = 1, 5
 	w.run(20)
-	w.want(1, 1, 0)
+	w.want(0, 1, 1)
 }
 
 // TestStoreDown raises nothing while a region does not reach the store, and its shares end with the heartbeat.

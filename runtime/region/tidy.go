@@ -19,7 +19,7 @@ func (s *Sync) mirror(peers []*peer, now time.Time) {
 			if spec := s.spec(e.Resource); spec != nil && s.whole(spec, e.Entity) != nil {
 				bk := s.books.open(spec, e.Entity, now.UnixMilli())
 				bk.configure(s.whole(spec, e.Entity))
-				bk.observe(nil, now.UnixMilli(), 0)
+				bk.observe(s.buckets[e.key()], now.UnixMilli(), 0)
 			}
 		}
 	}
@@ -43,14 +43,17 @@ func (s *Sync) tidy(bk *book, peers []*peer, presides bool, now time.Time) bool 
 		}
 	}
 	switch {
+	case gen > bk.Gen && !known(peers): // who cannot be read may have accounts of it with this region
 	case gen > bk.Gen && (bk.Gen == 0 || bk.floored()):
 		bk.begin(gen)
+		bk.lacked = bk.spec.Limits
 	case gen > bk.Gen: // the others have closed books in which this region still holds something
 		bk.Closing = true
 		return true
 	case bk.Gen == 0 && gen == 0 && presides:
 		bk.begin(now.UnixMilli())
 	}
+	s.resume(bk, peers)
 	if first != nil {
 		e := s.published(first, bk.key())
 		if e != nil && e.Gen == bk.Gen {
@@ -72,6 +75,35 @@ func (bk *book) begin(gen int64) {
 		h := &bk.Limits[i]
 		h.Given, h.Taken, h.Held = nil, nil, max(h.Share, bk.keeps(i)) // more where the limit was lowered
 	}
+}
+
+// resume takes up accounts that this region may have had before, and has lost with its books or with the limit, by what the others
+// say of them: what was given then has been taken, or is to be found again.
+func (s *Sync) resume(bk *book, peers []*peer) {
+	for _, p := range peers {
+		e := s.published(p, bk.key())
+		if e == nil || e.Gen != bk.Gen || bk.Gen == 0 || p.snap == nil || p.snap.Peers[s.Region].Epoch != s.epoch {
+			continue
+		}
+		for _, limit := range bk.lacked {
+			if h, theirs := bk.holding(limit), e.holding(limit); theirs != nil {
+				h.Given, h.Taken = noted(h.Given, p.name, theirs.Taken[s.Region]), noted(h.Taken, p.name, theirs.Given[s.Region])
+			}
+		}
+	}
+	bk.lacked = nil
+}
+
+// noted returns account with n noted for a region.
+func noted(account map[string]int64, region string, n int64) map[string]int64 {
+	if n == 0 {
+		return account
+	}
+	if account == nil {
+		account = map[string]int64{}
+	}
+	account[region] = n
+	return account
 }
 
 // floored reports that this region uses no more than the floor, and has nothing stored.

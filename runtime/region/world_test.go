@@ -36,6 +36,7 @@ type site struct {
 	beat   runtime.Heartbeat
 	rates  map[string]int64 // asked for, in tokens a second, by entity: it is given what its share refills
 	used   map[string]int64
+	last   map[string]time.Time // when that was; now where it is not said
 	report *Report
 	broken error // what the table says
 	writes int
@@ -57,7 +58,7 @@ func newWorld(t *testing.T, whole int64, names ...string) *world {
 		Regions: &runtime.Regions{Names: names, Floor: 5, Window: window},
 	}
 	for _, name := range names {
-		s := &site{world: w, name: name, levels: map[string]runtime.Stored{}, ours: map[string]bool{}, rates: map[string]int64{}, used: map[string]int64{}}
+		s := &site{world: w, name: name, levels: map[string]runtime.Stored{}, ours: map[string]bool{}, rates: map[string]int64{}, used: map[string]int64{}, last: map[string]time.Time{}}
 		w.regions = append(w.regions, s)
 		s.restart()
 	}
@@ -178,7 +179,11 @@ func (s *site) Each(_ context.Context, _ string, f func(string, *bucket.Image)) 
 		if s.rates[entity]*60*bucket.Milli > limit.Capacity {
 			tokens = 0
 		}
-		f(entity, &bucket.Image{Refilled: s.now.UnixMilli(), TTL: s.now.Unix() + 1000, Extra: []bucket.Named{{
+		last, ok := s.last[entity]
+		if !ok {
+			last = s.now
+		}
+		f(entity, &bucket.Image{Refilled: last.UnixMilli(), TTL: s.now.Unix() + 1000, Extra: []bucket.Named{{
 			Name: "rpm", Balance: bucket.Balance{Limit: limit, Tokens: tokens, Consumed: used},
 		}}})
 	}

@@ -49,10 +49,10 @@ func N(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}
 }
 
-// PutBalance puts the six attributes of one limit into item, as Decoder.Balance reads them. A limit whose Capacity is 0 is
-// one that its item lacked, and is left out.
+// PutBalance puts the six attributes of one limit into item, as Decoder.Balance reads them. A limit that its item
+// lacked, which refills nothing, is left out; one that is closed, of capacity 0, is not.
 func PutBalance(item Item, b *bucket.Balance, tk, cp, bx, ra, rp, tc string) {
-	if b.Capacity == 0 {
+	if b.Refill == 0 {
 		return
 	}
 	item[tk], item[tc] = N(b.Tokens), N(b.Consumed)

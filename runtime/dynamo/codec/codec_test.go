@@ -59,12 +59,14 @@ func TestBound(t *testing.T) {
 
 func TestPutBalance(t *testing.T) {
 	const tk, cp, bx, ra, rp, tc = "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc"
-	want := bucket.Balance{Limit: bucket.Limit{Capacity: 5, Burst: 6, Refill: 7, Period: 8}, Tokens: -4, Consumed: -9}
-	put := Item{}
-	PutBalance(put, &want, tk, cp, bx, ra, rp, tc)
-	d := Decoder{Item: put}
-	if b, missing := rpm(&d); b != want || missing || d.Err() != nil {
-		t.Errorf("put %v, read %+v, missing %t, %v", put, b, missing, d.Err())
+	for _, capacity := range []int64{5, 0} { // 0 is a closed limit
+		want := bucket.Balance{Limit: bucket.Limit{Capacity: capacity, Burst: 6, Refill: 7, Period: 8}, Tokens: -4, Consumed: -9}
+		put := Item{}
+		PutBalance(put, &want, tk, cp, bx, ra, rp, tc)
+		d := Decoder{Item: put}
+		if b, missing := rpm(&d); b != want || missing || d.Err() != nil {
+			t.Errorf("put %v, read %+v, missing %t, %v", put, b, missing, d.Err())
+		}
 	}
 	none := Item{}
 	PutBalance(none, &bucket.Balance{}, tk, cp, bx, ra, rp, tc)
