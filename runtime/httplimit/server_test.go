@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -109,7 +110,7 @@ func ask(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
 // open returns a limiter on a table of its own.
 func open(t testing.TB, store runtime.Store) *limits.Limiter {
 	t.Helper()
-	lim, err := limits.New(store)
+	lim, err := limits.New(store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
