@@ -81,7 +81,7 @@ func TestHeaders(t *testing.T) {
 			"x-ratelimit-limit-tokens": "10000", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m30s",
 		})
 		// The store refuses by the table, not by what it remembers.
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
 		see("denied by the table", "user=1&tpm=15000", 429, map[string]string{
 			"RateLimit-Policy": policy, "RateLimit": `"rpm";r=100;t=0, "tpm";r=333;t=88`, "Retry-After": "88",
 			"X-RateLimit-Limit": "10000", "X-RateLimit-Remaining": "333", "X-RateLimit-Reset": "88",
@@ -103,7 +103,7 @@ func TestHeaders(t *testing.T) {
 		see("down", "user=2&tpm=600", 503, map[string]string{"Retry-After": "1"})
 		client = limited(t, lim.GPT4, nothing)
 		engine.Faults().Clear()
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
 		see("not asked for", "user=2&tpm=600", 200, map[string]string{})
 	})
 }
@@ -179,7 +179,7 @@ func TestFields(t *testing.T) {
 				limitOf[name] = level.Params
 			}
 			if i == 0 || rapid.Bool().Draw(t, "refuses") {
-				runtime.AddRefusal(l.denied, runtime.Refusal{
+				l.denied = runtime.AddRefusal(l.denied, runtime.Refusal{
 					Limit: name, Available: numbers.Draw(t, "left"), RetryAfter: time.Duration(numbers.Draw(t, "retry after")),
 				})
 			}

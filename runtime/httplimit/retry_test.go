@@ -15,6 +15,7 @@ import (
 // refusedAgain sends calls of random cost, and where one is denied comes back after Retry-After, less sooner. It returns how many
 // denials there were, and how many callers were denied again.
 func refusedAgain(t *testing.T, sooner time.Duration) (denials, again int) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		client := limited(t, open(t, limittest.Store(t)).GPT4, nothing, httplimit.Headers())
 		dice := rand.New(rand.NewPCG(1, 2))
@@ -29,7 +30,7 @@ func refusedAgain(t *testing.T, sooner time.Duration) (denials, again int) {
 			if err != nil || r.StatusCode != http.StatusTooManyRequests {
 				t.Fatalf("%d %v", r.StatusCode, r.Header)
 			}
-			time.Sleep(time.Duration(after)*time.Second - sooner)
+			time.Sleep(time.Duration(after)*time.Second - sooner) //nolint:forbidigo // in a bubble
 			if get(t, client, query).StatusCode != http.StatusOK {
 				again++
 			}
