@@ -17,11 +17,13 @@ import (
 	"pgregory.net/rapid"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/redistest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 
 var all = []httplimit.Option{httplimit.Headers(), httplimit.XHeaders(), httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM)}
@@ -106,6 +108,34 @@ func TestHeaders(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
 		see("not asked for", "user=2&tpm=600", 200, map[string]string{})
 	})
+}
+
+// TestHeadersOnRedis: what Redis refuses shows the same as what DynamoDB does, though its time is not the process's.
+func TestHeadersOnRedis(t *testing.T) {
+	redis := redistest.New(t)
+	lim := open(t, redisstore.New(redis.Client, redisstore.Prefix(redis.Prefix)))
+	client := limited(t, lim.GPT4, nothing, httplimit.Headers())
+	for _, status := range []int{http.StatusOK, http.StatusTooManyRequests} {
+		r := get(t, client, "user=1&tpm=15000")
+		policies, err := httpsfv.UnmarshalList(r.Header.Values("RateLimit-Policy"))
+		if err != nil || len(policies) != 2 || r.StatusCode != status {
+			t.Fatalf("%d %v", r.StatusCode, r.Header)
+		}
+		levels, err := httpsfv.UnmarshalList(r.Header.Values("RateLimit"))
+		if err != nil || len(levels) != 2 {
+			t.Fatal(err)
+		}
+		for i, within := range [][2]int64{{99, 100}, {0, 1500}} { // some comes back while the test runs
+			item := levels[i].(httpsfv.Item)
+			if r, _ := item.Params.Get("r"); r.(int64) < within[0] || r.(int64) > within[1] {
+				t.Errorf("%v has %v left, want %v", item.Value, r, within)
+			}
+		}
+		tpm, _ := levels[1].(httpsfv.Item).Params.Get("t")
+		if after := r.Header.Get("Retry-After"); status != http.StatusOK && fmt.Sprint(tpm) != after {
+			t.Errorf("t=%v, Retry-After %s", tpm, after)
+		}
+	}
 }
 
 // TestLeastRoom: of a cascade's buckets the one is shown that has least, limit by limit.

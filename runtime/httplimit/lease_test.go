@@ -20,7 +20,7 @@ func settle(r *http.Request) {
 // TestLease says what becomes of a lease, by how its handler ends.
 func TestLease(t *testing.T) {
 	failed := httplimit.ReleaseOn(func(status int) bool { return status >= 500 })
-	type end struct{ settled, released bool }
+	type end struct{ settled, released, broken bool }
 	for _, test := range []struct {
 		name string
 		next http.HandlerFunc
@@ -30,15 +30,15 @@ func TestLease(t *testing.T) {
 		{"returns", nothing, nil, end{}},
 		{"settles", func(_ http.ResponseWriter, r *http.Request) { settle(r) }, nil, end{settled: true}},
 		{"fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil, end{}},
-		{"panics", func(http.ResponseWriter, *http.Request) { panic("bug") }, nil, end{released: true}},
+		{"panics", func(http.ResponseWriter, *http.Request) { panic("bug") }, nil, end{released: true, broken: true}},
 		{"settles and panics", func(_ http.ResponseWriter, r *http.Request) {
 			settle(r)
 			panic("bug")
-		}, nil, end{settled: true}},
+		}, nil, end{settled: true, broken: true}},
 		{"aborts", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "half")
 			panic(http.ErrAbortHandler)
-		}, nil, end{}},
+		}, nil, end{broken: true}},
 		{"ReleaseOn: fails", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusEarlyHints)
 			w.WriteHeader(502)
@@ -66,13 +66,13 @@ func TestLease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fake := newFake()
 				client := limited(t, fake, test.next, test.opts...)
-				_, _ = tryGet(t.Context(), client, "user=1&tpm=700") // some have no answer
+				_, err := tryGet(t.Context(), client, "user=1&tpm=700")
 				synctest.Wait()
 				calls := fake.Calls()
 				if len(calls) != 1 || calls[0].Cost.TPM != 700 {
 					t.Fatalf("%+v", calls)
 				}
-				if got := (end{calls[0].Settled.TPM == 3, calls[0].Released}); got != test.want {
+				if got := (end{calls[0].Settled.TPM == 3, calls[0].Released, err != nil}); got != test.want {
 					t.Errorf("%+v, want %+v", got, test.want)
 				}
 			})
