@@ -10,7 +10,7 @@ import (
 )
 
 // WriteError answers r with what an acquire, a wait or a settle failed with, and reports whether err was such an error: if not,
-// nothing is written.
+// nothing is written. Of the answer nothing is to be written before, headers aside.
 //
 //   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early.
 //   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400, without Retry-After, as repeating does not help.

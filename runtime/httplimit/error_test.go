@@ -137,6 +137,11 @@ func TestErrorsAreAnswered(t *testing.T) {
 			t.Errorf("%d acquires, want none where ask has failed", n)
 		}
 
+		client = limited(t, fake, never, httplimit.OnError(nil), httplimit.ReleaseOn(nil))
+		if r := get(t, client, "user=1&tpm=700"); r.StatusCode != 500 || r.body != setupBody {
+			t.Errorf("OnError(nil): %d %s", r.StatusCode, r.body)
+		}
+
 		var told error
 		client = limited(t, fake, never, httplimit.OnError(func(w http.ResponseWriter, _ *http.Request, err error) {
 			told = err

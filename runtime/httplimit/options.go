@@ -26,13 +26,17 @@ func answer(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// OnError sets what answers where next is not called: f gets ask's error or that of the acquire, and may pass it to WriteError.
+// OnError sets what answers where next is not called: f gets ask's error or that of the acquire, and may pass it to WriteError. A nil f leaves it at that.
 func OnError(f func(http.ResponseWriter, *http.Request, error)) Option {
-	return func(o *options) { o.onError = f }
+	return func(o *options) {
+		if f != nil {
+			o.onError = f
+		}
+	}
 }
 
 // ReleaseOn gives the lease back, if next has not settled it, after an answer with a status for which f is true: where failed
-// requests cost nothing. It asks nothing of a connection that was hijacked. Behind it, next has an http.ResponseWriter that
+// requests cost nothing. A nil f does so never. It asks nothing of a connection that was hijacked. Behind it, next has an http.ResponseWriter that
 // flushes, is hijacked and reads from files as the server's, which http.ResponseController finds beneath it.
 func ReleaseOn(f func(status int) bool) Option {
 	return func(o *options) { o.releaseOn = f }
