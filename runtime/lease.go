@@ -35,6 +35,7 @@ type leaser[C any] interface {
 	release(ctx context.Context, l *lease)
 	tokens(milli []int64) C
 	least(buckets []Bucket, now int64) []int64
+	levels(buckets []Bucket, now int64) []Level
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The difference is

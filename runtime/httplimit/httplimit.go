@@ -1,0 +1,92 @@
+// Package httplimit puts limits in front of net/http handlers.
+//
+// Middleware acquires before a handler, and answers for it where it may not be called. A handler that acquires by itself leaves the
+// error to WriteError.
+package httplimit
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Middleware acquires before next, and answers as WriteError does where it may not. ask says who is charged and how much; its error
+// is answered in the same way, one that is none of sluice's by 500. A resource's With sets how long an acquire may take, and what
+// happens in an outage.
+//
+// Once next has returned, the lease stands as charged, or as next has settled it: exact costs need nothing. It is given back, unless
+// next has settled it, if next panics, or answers with a status that ReleaseOn names. http.ErrAbortHandler is no such panic, as it
+// says that an answer broke off half way, maybe because the client hung up: what was done for it was done.
+//
+// A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's context. So does
+// whoever has hijacked the connection, after next has returned too. A streamed answer settles when its stream ends; its headers show
+// what was left when it began.
+func Middleware[E runtime.Entity, C any](
+	r runtime.Acquirer[E, C], ask func(*http.Request) (E, C, error), opts ...Option,
+) func(http.Handler) http.Handler {
+	o := newOptions(opts)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			entity, cost, err := ask(req)
+			if err != nil {
+				o.onError(w, req, err)
+				return
+			}
+			lease, err := r.Acquire(req.Context(), entity, cost)
+			if err != nil {
+				if len(o.styles) > 0 {
+					o.show(w.Header(), refused(err, recall(r, entity)))
+				}
+				o.onError(w, req, err)
+				return
+			}
+			if len(o.styles) > 0 && !lease.Degraded() {
+				o.show(w.Header(), admitted(lease.Levels()))
+			}
+			serve(next, w, req, lease, o.releaseOn)
+		})
+	}
+}
+
+// Lease returns the request's lease, to settle it: nil outside Middleware, and where C is not its resource's cost.
+func Lease[C any](ctx context.Context) *runtime.Lease[C] {
+	lease, _ := ctx.Value(leaseKey[C]{}).(*runtime.Lease[C])
+	return lease
+}
+
+// leaseKey is one for each cost, so that a handler behind two Middlewares has both leases.
+type leaseKey[C any] struct{}
+
+// serve calls next, and sees to what becomes of lease.
+func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, lease *runtime.Lease[C], releaseOn func(int) bool) {
+	ctx := context.WithValue(req.Context(), leaseKey[C]{}, lease)
+	var seen *statusWriter
+	if releaseOn != nil { // else the handler has the server's own writer, with all that it can do
+		seen = &statusWriter{ResponseWriter: w}
+		w = seen
+	}
+	returned := false
+	defer func() {
+		failure := recover()
+		if !returned && failure != any(http.ErrAbortHandler) {
+			lease.Release(ctx)
+		}
+		if failure != nil {
+			panic(failure) // the server logs it, with the stack that led to it
+		}
+	}()
+	next.ServeHTTP(w, req.WithContext(ctx))
+	returned = true
+	if seen != nil && !seen.hijacked && releaseOn(seen.code()) {
+		lease.Release(ctx)
+	}
+}
+
+// recall returns what r remembers of entity's buckets: nothing if it is a fake.
+func recall[E runtime.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Level {
+	if known, ok := r.(interface{ Recall(E) []runtime.Level }); ok {
+		return known.Recall(entity)
+	}
+	return nil
+}

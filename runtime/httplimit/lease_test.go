@@ -1,0 +1,186 @@
+package httplimit_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime/httplimit"
+)
+
+// settle settles r's lease for 3: the fake says whether it did.
+func settle(r *http.Request) {
+	_ = httplimit.Lease[limits.GPT4Cost](r.Context()).Settle(r.Context(), limits.GPT4Cost{TPM: 3})
+}
+
+// TestLease says what becomes of a lease, by how its handler ends.
+func TestLease(t *testing.T) {
+	failed := httplimit.ReleaseOn(func(status int) bool { return status >= 500 })
+	type end struct{ settled, released, broken bool }
+	for _, test := range []struct {
+		name string
+		next http.HandlerFunc
+		opts []httplimit.Option
+		want end
+	}{
+		{"returns", nothing, nil, end{}},
+		{"settles", func(_ http.ResponseWriter, r *http.Request) { settle(r) }, nil, end{settled: true}},
+		{"fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil, end{}},
+		{"panics", func(http.ResponseWriter, *http.Request) { panic("bug") }, nil, end{released: true, broken: true}},
+		{"settles and panics", func(_ http.ResponseWriter, r *http.Request) {
+			settle(r)
+			panic("bug")
+		}, nil, end{settled: true, broken: true}},
+		{"aborts", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "half")
+			panic(http.ErrAbortHandler)
+		}, nil, end{broken: true}},
+		{"ReleaseOn: fails", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(502)
+		}, []httplimit.Option{failed}, end{released: true}},
+		{"ReleaseOn: settles and fails", func(w http.ResponseWriter, r *http.Request) {
+			settle(r)
+			w.WriteHeader(502)
+		}, []httplimit.Option{failed}, end{settled: true}},
+		{"ReleaseOn: writes nothing", nothing,
+			[]httplimit.Option{httplimit.ReleaseOn(func(status int) bool { return status == 200 })}, end{released: true}},
+		{"ReleaseOn: fails too late", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "half")
+			w.WriteHeader(502)
+		}, []httplimit.Option{failed}, end{}},
+		{"ReleaseOn: flushes, then fails", func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			w.WriteHeader(502)
+		}, []httplimit.Option{failed}, end{}},
+		{"ReleaseOn: copies", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("all"))
+			w.WriteHeader(502)
+		}, []httplimit.Option{failed}, end{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				fake := newFake()
+				client := limited(t, fake, test.next, test.opts...)
+				_, err := tryGet(t.Context(), client, "user=1&tpm=700")
+				synctest.Wait()
+				calls := fake.Calls()
+				if len(calls) != 1 || calls[0].Cost.TPM != 700 {
+					t.Fatalf("%+v", calls)
+				}
+				if got := (end{calls[0].Settled.TPM == 3, calls[0].Released, err != nil}); got != test.want {
+					t.Errorf("%+v, want %+v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestClientGoesAway: the handler of a stream notices, and what it settles then counts.
+func TestClientGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		ctx, hangUp := context.WithCancel(t.Context())
+		client := limited(t, fake, func(w http.ResponseWriter, r *http.Request) {
+			defer settle(r)
+			w.(http.Flusher).Flush()
+			hangUp()
+			<-r.Context().Done()
+		}, httplimit.ReleaseOn(func(int) bool { return true }))
+		_, _ = tryGet(ctx, client, "user=1&tpm=700")
+		synctest.Wait()
+		if calls := fake.Calls(); len(calls) != 1 || calls[0].Settled.TPM != 3 || calls[0].Released {
+			t.Errorf("%+v", calls)
+		}
+	})
+}
+
+// TestHijack: whoever took the connection settles when it is done with it, which may be after the handler.
+func TestHijack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		var taken io.WriteCloser
+		var of *http.Request
+		client := limited(t, fake, func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			taken, of = conn, r
+		}, httplimit.ReleaseOn(func(int) bool { return true }))
+		answered := make(chan string)
+		go func() {
+			r, _ := tryGet(t.Context(), client, "user=1&tpm=700")
+			answered <- r.body
+		}()
+		synctest.Wait()
+		if calls := fake.Calls(); len(calls) != 1 || calls[0].Done {
+			t.Fatalf("%+v, want an open lease", calls)
+		}
+		_, _ = io.WriteString(taken, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nmine")
+		settle(of)
+		_ = taken.Close()
+		if body := <-answered; body != "mine" {
+			t.Errorf("%q", body)
+		}
+		if calls := fake.Calls(); calls[0].Settled.TPM != 3 || calls[0].Released {
+			t.Errorf("%+v", calls)
+		}
+	})
+}
+
+// TestWriterIsTheServers: without ReleaseOn nothing stands between a handler and the server, and with it ResponseController finds it.
+func TestWriterIsTheServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at http.ResponseWriter
+		note := func(next http.Handler) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				at = w
+				next.ServeHTTP(w, r)
+			}
+		}
+		for name, opts := range map[string][]httplimit.Option{
+			"without": {httplimit.Headers()}, "with ReleaseOn": {httplimit.ReleaseOn(func(int) bool { return false })},
+		} {
+			fake := newFake()
+			client := serve(t, note(httplimit.Middleware(fake, ask, opts...)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
+					w = wrapper.Unwrap()
+				}
+				if w != at {
+					t.Errorf("%s: %T, want the server's", name, w)
+				}
+			}))))
+			get(t, client, "user=1&tpm=1")
+			if len(fake.Calls()) != 1 {
+				t.Error("the handler was not reached")
+			}
+		}
+	})
+}
+
+// TestTwoLeases: a handler behind two limits settles each.
+func TestTwoLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chat, batches := newFake(), newEmbeddings()
+		project := func(*http.Request) (limits.EmbeddingsEntity, limits.EmbeddingsCost, error) {
+			return limits.Project{ID: "1"}, limits.EmbeddingsCost{RPS: 2}, nil
+		}
+		inner := httplimit.Middleware(chat, ask)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			settle(r)
+			httplimit.Lease[limits.EmbeddingsCost](r.Context()).Release(r.Context())
+			if httplimit.Lease[int](r.Context()) != nil {
+				t.Error("a lease of no limit's")
+			}
+		}))
+		get(t, serve(t, httplimit.Middleware(batches, project)(inner)), "user=1&tpm=700")
+		if a, b := chat.Calls(), batches.Calls(); len(a) != 1 || len(b) != 1 || a[0].Settled.TPM != 3 || !b[0].Released {
+			t.Errorf("%+v %+v", a, b)
+		}
+	})
+}

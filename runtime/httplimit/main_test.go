@@ -1,0 +1,10 @@
+package httplimit_test
+
+import (
+	"testing"
+
+	"github.com/sluice-go/sluice/internal/redistest"
+)
+
+// TestMain fails where goroutines are left.
+func TestMain(m *testing.M) { redistest.Main(m) }

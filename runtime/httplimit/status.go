@@ -1,0 +1,60 @@
+package httplimit
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+)
+
+// statusWriter notes the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+
+	status   int
+	hijacked bool
+}
+
+// code is the answer's status: where the handler wrote nothing, the server says 200.
+func (w *statusWriter) code() int {
+	if w.status == 0 {
+		return http.StatusOK
+	}
+	return w.status
+}
+
+// WriteHeader implements http.ResponseWriter. What is informational is no answer yet.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *statusWriter) Write(p []byte) (int, error) {
+	w.status = w.code()
+	return w.ResponseWriter.Write(p)
+}
+
+// ReadFrom implements io.ReaderFrom, by which the server sends files without copying them.
+func (w *statusWriter) ReadFrom(r io.Reader) (int64, error) {
+	w.status = w.code()
+	return io.Copy(w.ResponseWriter, r)
+}
+
+// Unwrap lets http.ResponseController find what else the server's writer can do.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush implements http.Flusher, which handlers that stream still ask for. It does nothing if the server cannot.
+func (w *statusWriter) Flush() {
+	w.status = w.code()
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Hijack implements http.Hijacker, as Flush does http.Flusher. It fails if the server cannot.
+func (w *statusWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.hijacked = w.hijacked || err == nil
+	return conn, buffered, err
+}
