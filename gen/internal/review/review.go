@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/expr"
 	"github.com/sluice-go/sluice/gen/internal/model"
@@ -191,6 +192,9 @@ func costs(m *markdown, r *model.Resource) {
 	}
 }
 
+// remembered is for how long a process remembers overrides unless it is told otherwise.
+const remembered = time.Minute
+
 // manner says what there is to know of how calls on r charge and settle.
 func manner(r *model.Resource) string {
 	var s string
@@ -199,6 +203,10 @@ func manner(r *model.Resource) string {
 		s = "- `cascade: atomic`: the buckets of a chain are charged in one transaction, for which DynamoDB bills twice.\n"
 	case cascades(r):
 		s = "- `cascade: compensated`: the buckets of a chain are charged one by one, and given back if one of them refuses.\n"
+	}
+	if r.Regions != nil {
+		s += fmt.Sprintf("- Overrides hold the region's shares, and are due every %s: read at a whole unit each, and the region's heartbeat with them, once for all\n"+
+			"  buckets of a process. What is read again before a reshape is read with the heartbeat, too.\n", schema.Period(min(remembered, r.Regions.Window)))
 	}
 	if r.LazySettle {
 		s += "- `settle: lazy`: settles and releases go along with the bucket's next acquire for nothing, if one comes in time.\n"

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	regionsync "github.com/sluice-go/sluice/examples/regionsync/limits"
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
 	chains "github.com/sluice-go/sluice/gen/testdata/golden/chains/out"
@@ -105,9 +106,11 @@ type subject struct {
 	process                func(*testing.T, runtime.Store, ...runtime.Option) calls
 }
 
-// subjects are resources of every cascade, with chains of one, two and three buckets, and one whose items pass 1 KB.
+// subjects are resources of every cascade, with chains of one, two and three buckets, one that regions share out, and last one whose
+// items pass 1 KB.
 func subjects() []subject {
 	const demo, nested, wide = "../../../limits.yaml", "../../testdata/golden/chains/limits.yaml", "../../testdata/golden/many/limits.yaml"
+	const shared = "../../../examples/regionsync/limits.yaml"
 	opened := func(t *testing.T, err error) {
 		t.Helper()
 		if err != nil {
@@ -159,6 +162,15 @@ func subjects() []subject {
 				chains.JobsEntity(chains.UserByID(uuid)), chains.JobsEntity(org),
 				func(n int64) chains.JobsCost { return chains.JobsCost{RPD: n} },
 				chains.JobsLimits{RPD: new(bucket.Per(200, 24*time.Hour))})
+		}},
+		{shared, "gpt-4", "user", 50, time.Minute, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+			t.Helper()
+			l, err := regionsync.New(store, opts...)
+			opened(t, err)
+			user := regionsync.GPT4Entity(regionsync.User{ID: uuid})
+			return callsFor(t, l.GPT4, l.Config.GPT4, l.Entities(), user, user, user,
+				func(n int64) regionsync.GPT4Cost { return regionsync.GPT4Cost{RPM: n} },
+				regionsync.GPT4Limits{RPM: new(bucket.Per(2000, time.Minute))})
 		}},
 		{wide, "api", "user", 24, time.Minute, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
 			t.Helper()

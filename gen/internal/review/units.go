@@ -142,8 +142,10 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 		return units{Write: twice * together}
 	case denySeen:
 		return units{}
-	case deny, overrides:
+	case deny:
 		return units{Read: len(chain)}
+	case overrides:
+		return units{Read: len(chain) + besides(r, len(chain))}
 	case undo:
 		if len(chain) == 1 || twice == 2 {
 			return units{}
@@ -157,13 +159,22 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 		}
 		return units{Write: twice * together}
 	case cold:
-		return units{Read: 3 * len(chain)}
+		return units{Read: 3*len(chain) + besides(r, 0)}
 	case parents:
 		return units{Read: links(c)}
 	case expired: // a write that finds no item takes a unit, whatever it was to write
 		return units{Write: 2 * twice * len(chain)}
 	}
 	return units{Write: twice * len(chain)}
+}
+
+// besides is what reading overrides costs more where regions share r's limits out: the heartbeat, and so many half units, since what is
+// read must not be older than a window.
+func besides(r *model.Resource, halves int) int {
+	if r.Regions == nil {
+		return 0
+	}
+	return 1 + halves
 }
 
 // cascadeAtomic is runtime's name of the cascade that needs a transaction.

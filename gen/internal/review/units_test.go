@@ -56,6 +56,7 @@ type act struct {
 	with    []outcome       // what is billed besides
 	more    memdynamo.Units // the same, in units
 	skip    func(subject) bool
+	passes  bool // so much time that shares are due
 }
 
 // acts has one of each outcome.
@@ -69,7 +70,7 @@ func acts() []act {
 	holding := func(s *scene) { held = s.take(s.here.acquire, 10) }
 	return []act{
 		{outcome: admit, before: warm, do: warm},
-		{outcome: admit, before: func(s *scene) { warm(s); pass(s.full) }, do: warm}, // claims refill
+		{outcome: admit, before: func(s *scene) { warm(s); pass(s.full) }, do: warm, passes: true}, // claims refill
 		{outcome: denySeen, before: func(s *scene) { drained(s); refused(s) }, do: refused, skip: quick},
 		{outcome: deny, before: drained, do: refused, skip: quick},
 		{outcome: undo, before: func(s *scene) { warm(s); s.take(s.there.top, s.most-5) }, do: refused, skip: alone},
@@ -95,11 +96,11 @@ func acts() []act {
 			pass(cached + time.Millisecond)
 		}, do: func(s *scene) { warm(s); synctest.Wait() }, with: []outcome{overrides}, more: memdynamo.Units{Read: 2, Write: 1}},
 		{outcome: contended, before: func(s *scene) { warm(s); pass(s.full); s.take(s.there.top, 1) }, do: warm,
-			with: []outcome{admit}},
+			with: []outcome{admit}, passes: true},
 		{outcome: cold, before: func(s *scene) { s.take(s.there.acquire, 1) }, do: warm, with: []outcome{admit}},
 		{outcome: fresh, do: warm, with: []outcome{cold, admit}},
 		{outcome: expired, before: func(s *scene) { warm(s); pass(3*s.full + time.Second) }, do: warm,
-			with: []outcome{admit}},
+			with: []outcome{admit}, passes: true},
 		{outcome: overrides, before: func(s *scene) { warm(s); pass(cached + time.Millisecond) }, do: warm, with: []outcome{admit}},
 		{outcome: parents, before: func(s *scene) {
 			warm(s)
@@ -135,7 +136,14 @@ func billed(t *testing.T, s subject, a act) (units memdynamo.Units) {
 // off says how r's costs for a c differ from what the engine billed for an act: "" if they do not.
 func off(a act, r *model.Resource, c *model.Charged, got memdynamo.Units) string {
 	want := a.more
-	for _, o := range append([]outcome{a.outcome}, a.with...) {
+	with := append([]outcome{a.outcome}, a.with...)
+	if r.Regions != nil && a.passes {
+		with = append(with, overrides)
+	}
+	if r.Regions != nil && a.outcome == reshape {
+		want.Read -= 2 // a share that is due is read together with all that it depends on
+	}
+	for _, o := range with {
 		said := cost(o, r, c)
 		want.Read += float64(said.Read)
 		want.Write += float64(said.Write)
