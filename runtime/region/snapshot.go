@@ -60,7 +60,7 @@ type Holding struct {
 	RA int64 `json:"ra"`
 	RP int64 `json:"rp"`
 
-	Rate    int64            `json:"rate"`            // consumed since the object before
+	Rate    int64            `json:"rate"`            // consumed over the last window
 	Whole   int64            `json:"whole"`           // of all regions, as this one's configuration says
 	Held    int64            `json:"held"`            // what this region may use
 	Share   int64            `json:"share"`           // what its processes use of that, at the most
