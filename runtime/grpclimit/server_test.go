@@ -119,8 +119,11 @@ func messages(gpt4 limits.GPT4Acquirer, opts ...grpclimit.Option) []grpc.ServerO
 	return []grpc.ServerOption{grpc.ChainStreamInterceptor(recoveredStream, grpclimit.StreamMessages(gpt4, askMessage, opts...))}
 }
 
-// message is one that costs so many tokens.
+// message is one that costs so many tokens, or with 0 nothing.
 func message(tpm int32) *pb.StreamingOutputCallRequest {
+	if tpm == 0 {
+		return &pb.StreamingOutputCallRequest{}
+	}
 	return &pb.StreamingOutputCallRequest{ResponseParameters: []*pb.ResponseParameters{{Size: tpm}}}
 }
 
@@ -146,4 +149,55 @@ func denied(after time.Duration) *runtime.DeniedError {
 	return runtime.AddRefusal(nil, runtime.Refusal{
 		Resource: limits.GPT4, Entity: "user-secret", Limit: limits.GPT4TPM, Requested: 700, Available: 20, RetryAfter: after,
 	})
+}
+
+type replies = grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]
+
+func lease(ctx context.Context) *limits.GPT4Lease { return grpclimit.Lease[limits.GPT4Cost](ctx) }
+
+// interceptors are a server's.
+type interceptors struct {
+	unary  grpc.UnaryServerInterceptor
+	stream grpc.StreamServerInterceptor
+}
+
+// failingAsk limits all methods, and streams that go both ways by message; an err is ask's.
+func failingAsk(gpt4 limits.GPT4Acquirer, err error) interceptors {
+	whole := grpclimit.Stream(gpt4, func(ctx context.Context, i *grpc.StreamServerInfo) (limits.GPT4Entity, limits.GPT4Cost, error) {
+		user, cost, _ := askStream(ctx, i)
+		return user, cost, err
+	})
+	each := grpclimit.StreamMessages(gpt4, func(
+		ctx context.Context, msg any, i *grpc.StreamServerInfo,
+	) (limits.GPT4Entity, limits.GPT4Cost, error) {
+		user, cost, _ := askMessage(ctx, msg, i)
+		return user, cost, err
+	})
+	return interceptors{
+		unary: grpclimit.Unary(gpt4, func(
+			ctx context.Context, req any, i *grpc.UnaryServerInfo,
+		) (limits.GPT4Entity, limits.GPT4Cost, error) {
+			user, cost, _ := ask(ctx, req, i)
+			return user, cost, err
+		}),
+		stream: func(srv any, s grpc.ServerStream, i *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			if i.IsClientStream {
+				return each(srv, s, i, handler)
+			}
+			return whole(srv, s, i, handler)
+		},
+	}
+}
+
+// noting are interceptors that note with what errors calls end.
+func noting(errs *[]error) (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			reply, err := handler(ctx, req)
+			*errs = append(*errs, err)
+			return reply, err
+		}, func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+			err := handler(srv, s)
+			*errs = append(*errs, err)
+			return err
+		}
 }
