@@ -72,8 +72,8 @@ func (c *call[C]) state() (lease *runtime.Lease[C], gone bool) {
 	return c.lease, c.broken || c.from.Err() != nil
 }
 
-// show tells the client once what is left, as far as that is known: in the header, or where this would be the first of it and is not
-// to be, or is on its way, in the trailer.
+// show tells the client once what is left, as far as that is known: in the header if it may, unless that is on its way, else in the
+// trailer.
 func (c *call[C]) show(header bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,13 +85,6 @@ func (c *call[C]) show(header bool) {
 	if !header || grpc.SetHeader(c.from, md) != nil {
 		_ = grpc.SetTrailer(c.from, md)
 	}
-}
-
-// refused notes that the trailer says of a message's limits what there is to say.
-func (c *call[C]) refused() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shown = true
 }
 
 // fields returns what Metadata shows.

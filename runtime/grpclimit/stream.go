@@ -51,10 +51,9 @@ func StreamMessages[E runtime.Entity, C any](
 			entity, cost, err := ask(ctx, msg, info)
 			lease, err := l.admit(ctx, entity, cost, err)
 			s.call.took(lease)
-			if err == nil || errors.Is(err, ErrUnlimited) {
+			if errors.Is(err, ErrUnlimited) {
 				return nil
 			}
-			s.call.refused()
 			return err
 		}
 		return s.serve(srv, handler)
