@@ -203,3 +203,30 @@ func TestRetries(t *testing.T) {
 		})
 	}
 }
+
+// TestFailuresAreRepeated: what callers see of their limits does not keep a client from repeating what a handler has failed with.
+func TestFailuresAreRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gpt4 := open(t, limittest.Store(t)).GPT4
+		attempts := 0
+		once := func(context.Context) error {
+			if attempts == 1 {
+				return status.Error(codes.Unavailable, "busy")
+			}
+			return nil
+		}
+		limited := append(counting(&attempts), append(unary(gpt4, grpclimit.Metadata()), stream(gpt4, grpclimit.Metadata())...)...)
+		client := serve(t, &service{unary: once, replies: func(s replies) error { return once(s.Context()) }}, limited, retries)
+		if _, err := client.UnaryCall(t.Context(), request(700)); err != nil || attempts != 2 {
+			t.Errorf("unary: %d attempts: %v", attempts, err)
+		}
+		attempts = 0
+		s, err := client.StreamingOutputCall(t.Context(), message(700))
+		if err == nil {
+			_, err = s.Recv()
+		}
+		if !errors.Is(err, io.EOF) || attempts != 2 {
+			t.Errorf("stream: %d attempts: %v", attempts, err)
+		}
+	})
+}
