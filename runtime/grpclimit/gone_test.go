@@ -92,7 +92,7 @@ func TestStreamBreaks(t *testing.T) {
 	for name, handler := range map[string]grpc.StreamHandler{
 		"sending":   func(_ any, s grpc.ServerStream) error { return s.SendMsg(nil) },
 		"receiving": func(_ any, s grpc.ServerStream) error { return s.RecvMsg(nil) },
-		"control": func(_ any, s grpc.ServerStream) error {
+		"control": func(any, grpc.ServerStream) error {
 			return status.Error(codes.Unavailable, "not the stream's fault")
 		},
 	} {

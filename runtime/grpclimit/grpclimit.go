@@ -24,9 +24,9 @@ import (
 // ErrUnlimited is what ask returns of a call, or a message, that costs nothing: nobody is charged, and there is no lease.
 var ErrUnlimited = errors.New("grpclimit: not limited")
 
-// Unary acquires before a handler of unary calls. ask says, by the request, who is charged and how much. Its error is answered as
-// Error does; another's is answered with the status that it has, or with INTERNAL and not a word of what it says. A resource's With
-// sets how long an acquire may take, and what happens in an outage.
+// Unary acquires before a handler of unary calls. ask says, by the request, who is charged and how much; it may fail with a
+// status, or with what Error knows; any other error is answered with INTERNAL and not a word of it. A resource's With sets how long
+// an acquire may take, and what happens in an outage.
 func Unary[E runtime.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error), opts ...Option,
 ) grpc.UnaryServerInterceptor {

@@ -129,6 +129,7 @@ func TestRetryPolicy(t *testing.T) {
 // TestRetries says what clients with a retry policy repeat, and what they have in the end.
 func TestRetries(t *testing.T) {
 	const after = 90 * time.Second
+	denied := &runtime.DeniedError{Resource: "gpt-4", Limit: "tpm", Requested: 700, Available: 20, RetryAfter: after}
 	overBurst := &runtime.CostExceedsBurstError{Resource: "gpt-4", Limit: "tpm", Requested: 20_000, Burst: 15_000}
 	for _, test := range []struct {
 		name     string
@@ -139,18 +140,18 @@ func TestRetries(t *testing.T) {
 		took     time.Duration // 0: no longer than the policy's own pauses
 		code     codes.Code
 	}{
-		{"denied each time", denied(after), 0, nil, 4, 3 * after, codes.ResourceExhausted},
-		{"denied, with time for one more", denied(after), 2 * after, nil, 2, after, codes.ResourceExhausted},
-		{"denied, with no time for that", denied(after), after, nil, 1, 0, codes.ResourceExhausted},
+		{"denied each time", denied, 0, nil, 4, 3 * after, codes.ResourceExhausted},
+		{"denied, with time for one more", denied, 2 * after, nil, 2, after, codes.ResourceExhausted},
+		{"denied, with no time for that", denied, after, nil, 1, 0, codes.ResourceExhausted},
 		{"unavailable", &runtime.UnavailableError{Err: errors.New("down")}, 0, nil, 4, 3 * time.Second, codes.Unavailable},
 		{"over burst", overBurst, 0, nil, 1, 0, codes.InvalidArgument},
 		{"setup", &runtime.SetupError{}, 0, nil, 1, 0, codes.Internal},
 		{"a handler fails", nil, 0, func(context.Context) error { return status.Error(codes.Unavailable, "busy") }, 4, 0, codes.Unavailable},
 		{"a handler acquires by itself", nil, 0, func(ctx context.Context) error {
-			return grpclimit.Error(ctx, denied(after))
+			return grpclimit.Error(ctx, denied)
 		}, 4, 3 * after, codes.ResourceExhausted},
 		{"control: without being pushed back", nil, 0, func(ctx context.Context) error {
-			st, _ := grpclimit.Status(ctx, denied(after))
+			st, _ := grpclimit.Status(ctx, denied)
 			return st.Err()
 		}, 4, 0, codes.ResourceExhausted},
 		{"control: pushed back beyond the deadline", nil, time.Second, func(ctx context.Context) error {
@@ -159,7 +160,7 @@ func TestRetries(t *testing.T) {
 		}, 1, time.Second, codes.DeadlineExceeded},
 		{"control: with a header", nil, 0, func(ctx context.Context) error {
 			return errors.Join(grpc.SetHeader(ctx, metadata.Pairs("ratelimit", `"rpm";r=99;t=1`)),
-				grpclimit.Error(ctx, denied(after)))
+				grpclimit.Error(ctx, denied))
 		}, 1, 0, codes.ResourceExhausted},
 	} {
 		t.Run(test.name, func(t *testing.T) {

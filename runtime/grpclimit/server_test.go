@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -142,13 +141,6 @@ func open(t testing.TB, store runtime.Store) *limits.Limiter {
 
 func newFake() *limittest.Fake[limits.GPT4Entity, limits.GPT4Cost] {
 	return limittest.NewFake((*limits.GPT4Resource)(nil))
-}
-
-// denied is what callers are refused with who need more than there is.
-func denied(after time.Duration) *runtime.DeniedError {
-	return runtime.AddRefusal(nil, runtime.Refusal{
-		Resource: limits.GPT4, Entity: "user-secret", Limit: limits.GPT4TPM, Requested: 700, Available: 20, RetryAfter: after,
-	})
 }
 
 type replies = grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]
