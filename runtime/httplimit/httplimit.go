@@ -8,6 +8,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/sluice-go/sluice/internal/edge"
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -36,13 +37,13 @@ func Middleware[E runtime.Entity, C any](
 			lease, err := r.Acquire(req.Context(), entity, cost)
 			if err != nil {
 				if len(o.styles) > 0 {
-					o.show(w.Header(), refused(err, recall(r, entity)))
+					o.show(w.Header(), edge.Refused(err, edge.Recall(r, entity)))
 				}
 				o.onError(w, req, err)
 				return
 			}
 			if len(o.styles) > 0 && !lease.Degraded() {
-				o.show(w.Header(), admitted(lease.Levels()))
+				o.show(w.Header(), edge.Admitted(lease.Levels()))
 			}
 			serve(next, w, req, lease, o.releaseOn)
 		})
@@ -81,12 +82,4 @@ func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, l
 	if seen != nil && !seen.hijacked && releaseOn(seen.code()) {
 		lease.Release(ctx)
 	}
-}
-
-// recall returns what r remembers of entity's buckets: nothing if it is a fake.
-func recall[E runtime.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Level {
-	if known, ok := r.(interface{ Recall(E) []runtime.Level }); ok {
-		return known.Recall(entity)
-	}
-	return nil
 }
