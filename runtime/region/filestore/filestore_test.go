@@ -78,7 +78,7 @@ func TestProbe(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for what, err := range map[string]error{
-		"writable for who runs this":               s.Probe(t.Context(), "us-east-1/snapshot.json"),
+		"writable for who runs this":                s.Probe(t.Context(), "us-east-1/snapshot.json"),
 		"is no name of an object: want region/name": s.Probe(t.Context(), "../snapshot.json"),
 		"context canceled":                          s.Probe(ended, name),
 	} {
