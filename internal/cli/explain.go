@@ -87,31 +87,6 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	return nil
 }
 
-// sync says how regional sync stands, where it has to do with o.
-func (o overrides) sync(stored []runtime.Stored) string {
-	if o.spec.Regions == nil {
-		return ""
-	}
-	sync := "regional sync"
-	if o.beat.Region != "" {
-		sync += " for " + o.beat.Region
-	}
-	own := stored[0]
-	switch {
-	case own.Overrides() && own.Epoch == 0:
-		return fmt.Sprintf(": what an operator has set is for this region alone, and %s leaves it; `sluice override delete %s %s` gives it back to sync", sync, o.at, o.spec.Resource)
-	case own.Overrides() && !o.beat.Alive(o.now):
-		return fmt.Sprintf(": its share is managed by %s, whose heartbeat is not alive, so that the share is not in force", sync)
-	case !o.beat.Alive(o.now):
-		return fmt.Sprintf(": no heartbeat of %s is alive, so no share is in force", sync)
-	case !own.Overrides():
-		return fmt.Sprintf(": %s, in epoch %d, has stored no share", sync, o.beat.Epoch)
-	case !o.beat.Holds(own, o.now):
-		return fmt.Sprintf(": its share is managed by %s, of epoch %d, and not in force under epoch %d", sync, own.Epoch, o.beat.Epoch)
-	}
-	return fmt.Sprintf(": its share is managed by %s, in epoch %d", sync, o.beat.Epoch)
-}
-
 // levels returns the rows of what each level says of each limit.
 func (o overrides) levels(stored []runtime.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}

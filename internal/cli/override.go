@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime"
@@ -298,34 +297,9 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 	return nil
 }
 
-// toRegions says what a write means where regions share the limits out, and else nothing.
-func (o overrides) toRegions(before, after runtime.Stored) string {
-	switch {
-	case o.spec.Regions == nil:
-		return ""
-	case !strings.Contains(o.at, "-"):
-		return fmt.Sprintf("what a kind has is for all regions together: do the same in the table of each, %s\n", strings.Join(o.spec.Regions.Names, ", "))
-	case !after.Overrides():
-		return "regional sync manages its share again, in one of its next cycles; until then it is what every region keeps\n"
-	case before.Epoch > 0:
-		return fmt.Sprintf("it takes the place of the share that regional sync managed, and is for this region alone, on top of what regions share out: "+
-			"`sluice override delete %s %s` gives it back to sync\n", o.at, o.spec.Resource)
-	}
-	return fmt.Sprintf("it is for this region alone, on top of what regions share out; regional sync leaves it: `sluice override delete %s %s` gives it back to sync\n",
-		o.at, o.spec.Resource)
-}
-
 // takenUp says when a change reaches those who remember what was there.
 func takenUp() string {
 	return fmt.Sprintf("running processes take it up within their cache TTL, %s unless set otherwise", span(runtime.DefaultCacheTTL))
-}
-
-// takenUp is takenUp of o: where regions share the limits out, nobody remembers them for longer than a window.
-func (o overrides) takenUp() string {
-	if o.spec.Regions == nil || o.spec.Regions.Window >= runtime.DefaultCacheTTL {
-		return takenUp()
-	}
-	return fmt.Sprintf("running processes take it up within a window of regional sync, %s", span(o.spec.Regions.Window))
 }
 
 // lost is the error of a write that somebody else came before, and what to do.
@@ -349,22 +323,6 @@ func decides(levels []runtime.Stored, i int) string {
 		return levels[at].At
 	}
 	return schemaLevel
-}
-
-// by says who has stored s, of a resource that regions share.
-func by(s runtime.Stored) string {
-	if s.Epoch > 0 {
-		return fmt.Sprintf("sync, epoch %d", s.Epoch)
-	}
-	return "operator"
-}
-
-// managed is the end of a line that says what is stored: nothing for an operator's.
-func managed(s runtime.Stored) string {
-	if s.Epoch == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", a share that regional sync manages, of epoch %d: set takes its place, delete changes nothing", s.Epoch)
 }
 
 func sameLimit(a, b *bucket.Limit) bool {

@@ -32,7 +32,7 @@ type regionSync struct {
 func (regionSync) Help() string {
 	return `Each region has a table of its own, which knows nothing of the others'. Of each limit of a resource that is global in limits.yaml, this publishes what the region consumes and holds, reads what the others publish, and stores the region's share in its table. The shares in force never add up to more than the limit.
 
-It runs until Ctrl-C or SIGTERM, a cycle each window, may be killed at any time, and goes on where it was. Run one in each region, no more: of two beside each other, each finds that the other's snapshot is not its own, and starts again from what every region keeps.
+It runs until Ctrl-C or SIGTERM, a cycle each window, may be killed at any time, and goes on where it was. Run one in each region, no more: of two beside each other, each finds that the other's snapshot is not its own, and starts again from what every region keeps. A table is refused while its heartbeat is that of another region.
 
 With --once or --dry-run, the exit code is 1 if something failed.
 

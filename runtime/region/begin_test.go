@@ -24,7 +24,7 @@ func TestBegins(t *testing.T) {
 			"see to it that nobody but the sync of a writes there: its next cycle puts a new one"},
 		"a table that is made anew": {func(_ *world, a *site) { a.beat = runtime.Heartbeat{} }, 2, "its snapshot is of epoch 1 and its table's heartbeat of epoch 0: one of them is not what was there last"},
 		"another window":            {func(w *world, _ *site) { w.spec.Regions.Window = time.Minute }, 2, "the window was 10s and is 1m0s"},
-		"an older snapshot":         {func(_ *world, a *site) { a.beat.Expires += 1 }, 2, "its snapshot is older than its table's heartbeat: it is not what was put last"},
+		"an older snapshot":         {func(_ *world, a *site) { a.beat.Expires++ }, 2, "its snapshot is older than its table's heartbeat: it is not what was put last"},
 		"too long a silence":        {func(w *world, _ *site) { w.run(20, "b") }, 2, "the other regions have shared out what it held, for it was silent for too long"},
 		"another's table":           {func(w *world, a *site) { a.beat.Region, a.beat.Epoch, w.now = "b", 7, w.now.Add(3*window) }, 8, "its table was that of b"},
 	} {
