@@ -408,3 +408,23 @@ func TestBreakingErrors(t *testing.T) {
 		t.Errorf("a mistake in the new file: %v", err)
 	}
 }
+
+// TestBreakingWindow: who may use a share for longer is rolled out to last where the window is longer, and first where it is shorter.
+func TestBreakingWindow(t *testing.T) {
+	dir := filepath.Join(breakingFolder, "region_window_changed")
+	var texts []string
+	for _, name := range []string{"old.yaml", "new.yaml"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, strings.Replace(string(text), "revision: 2", "revision: 1", 1))
+	}
+	const sync, services = "regional sync and its schedule", "the services"
+	for i, order := range [][2]string{{sync, services}, {services, sync}} {
+		got := lines(breaks(t, t.TempDir(), texts[i], texts[1-i]))
+		if want := "roll it out to " + order[0] + " in all regions first, and to " + order[1] + " once that is done, or "; !strings.Contains(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}

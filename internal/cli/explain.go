@@ -87,19 +87,6 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	return nil
 }
 
-// sync says how regional sync stands, where it has to do with o.
-func (o overrides) sync(stored []runtime.Stored) string {
-	switch {
-	case o.spec.Regions == nil:
-		return ""
-	case !o.beat.Alive(o.now):
-		return ": no heartbeat of regional sync is alive, so no share is in force"
-	case !o.beat.Holds(stored[0], o.now):
-		return fmt.Sprintf(": its share is of epoch %d, and not in force under epoch %d", stored[0].Epoch, o.beat.Epoch)
-	}
-	return fmt.Sprintf(": regional sync is alive, epoch %d", o.beat.Epoch)
-}
-
 // levels returns the rows of what each level says of each limit.
 func (o overrides) levels(stored []runtime.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}

@@ -116,9 +116,16 @@ func (r *resourceReader) readGlobal(f fields) {
 // checkGlobal holds regions and global resources to each other, unless a mistake that has been reported hides what is meant.
 func (r *reader) checkGlobal(f fields, s *Schema) {
 	meant := f.merged || slices.Contains(f.meant, "regions")
-	shared := r.globalUnknown
+	shared, redisAlone := r.globalUnknown, false
+	if e, ok := f.get("stores"); ok {
+		redisAlone = slices.Equal(s.Stores, []string{StoreRedis}) && len(e.value.Content) == 1 // else another is misspelt
+	}
 	for _, res := range s.Resources {
 		shared = shared || res.Global
+		if res.Global && redisAlone {
+			r.add(res.GlobalPos, ruleGlobalStore, "resource %s is global, and stores has redis alone, which does not share limits out: "+
+				"add dynamodb to stores, or remove global", quote(res.Name))
+		}
 		if res.Global && s.Regions == nil && !meant {
 			r.add(res.GlobalPos, ruleNoRegions, "resource %s is global, and there are no regions to share its limits out: "+
 				"list them, as in regions: {names: [eu-central-1, us-east-1]}, or remove global", quote(res.Name))
