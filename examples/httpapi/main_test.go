@@ -67,7 +67,7 @@ func TestInterrupt(t *testing.T) {
 		if err := run(ctx, l, l.Transport(), io.Discard); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it returned %v", err)
 		}
-		if took := time.Since(began); took != time.Second {
+		if took := time.Since(began); took > 2*time.Second { // of the nine
 			t.Errorf("it took %v", took)
 		}
 	})
