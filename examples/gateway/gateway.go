@@ -61,7 +61,7 @@ func (g *gateway) complete(w http.ResponseWriter, r *http.Request) {
 	lease := httplimit.Lease[limits.GPT4Cost](ctx)
 	defer lease.Release(ctx) // does nothing once settled; works though the client has gone
 
-	reply := stream{w: w, model: chat.Model}
+	reply := newStream(w, chat.Model)
 	var failure error
 	for text, err := range g.model(ctx, chat) {
 		if failure = err; err != nil || !reply.send(text) {

@@ -54,14 +54,17 @@ func (l *ledger) completed(t *tenant, status int, degraded bool, reserved, used 
 
 // embedded books a call of embeddings.
 func (l *ledger) embedded(t *tenant, status int, degraded bool) {
-	l.asked(t, 1)
-	switch {
-	case status != http.StatusOK:
-	case degraded:
-		l.degrade(t, limits.EmbeddingsRPS, 1)
-	default:
-		l.admit(t, limits.EmbeddingsRPS, 1, 1)
+	if status != http.StatusOK {
+		return
 	}
+	l.change(textsOn(t.user.Project), limits.EmbeddingsRPS, func(a *account) {
+		if degraded {
+			a.degraded++
+			return
+		}
+		a.admitted++
+		a.settled++
+	})
 }
 
 // observe adds to what an observer does: it books a denial to every limit that refused, of whichever bucket, and what fails as

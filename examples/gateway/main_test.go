@@ -115,19 +115,28 @@ func TestServe(t *testing.T) {
 		go func() { ended <- run(ctx, settings{table: "rate_limits", serve: "pipe", seed: 1}, on, out) }()
 		synctest.Wait()
 		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
-		body := `{"model": "gpt-4", "stream": true, "messages": [{"role": "user", "content": "say something"}]}`
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://pipe/v1/chat/completions", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
+		post := func(path, body string) *http.Response {
+			t.Helper()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://pipe"+path, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer sk-alice")
+			resp, err := (&http.Client{Transport: transport}).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp
 		}
-		r.Header.Set("Authorization", "Bearer sk-alice")
-		resp, err := (&http.Client{Transport: transport}).Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		const body = `{"model": "gpt-4", "stream": true, "messages": [{"role": "user", "content": "say something"}]}`
+		resp := post("/v1/chat/completions", body)
 		read, err := read(resp.Body, 0)
 		if err := errors.Join(err, resp.Body.Close()); err != nil || read == 0 {
 			t.Errorf("read %d tokens: %v", read, err)
+		}
+		resp = post("/v1/embeddings", `{"model": "embeddings", "input": "something"}`)
+		if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("X-Ratelimit-Remaining-Requests") != "19" {
+			t.Errorf("embeddings: %d, %v, %v", resp.StatusCode, resp.Header, err)
 		}
 		interrupt()
 		if err := <-ended; err != nil {

@@ -1,23 +1,33 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // stream is a reply as server-sent events, one for each piece of text that the model gives.
 type stream struct {
-	w     http.ResponseWriter
-	model string
-	sent  int64 // tokens that have left, as far as this end can tell
-	begun bool  // the answer's header has been written
-	gone  bool  // the client has hung up
+	w       http.ResponseWriter
+	id      string
+	created time.Time
+	model   string
+	sent    int64 // tokens that have left, as far as this end can tell
+	begun   bool  // the answer's header has been written
+	gone    bool  // the client has hung up
+}
+
+func newStream(w http.ResponseWriter, model string) *stream {
+	return &stream{w: w, id: "chatcmpl-" + rand.Text(), created: time.Now(), model: model}
 }
 
 // chunk is the data of an event.
 type chunk struct {
+	ID      string      `json:"id"`
 	Object  string      `json:"object"`
+	Created int64       `json:"created"`
 	Model   string      `json:"model"`
 	Choices []choice    `json:"choices"`
 	Usage   *tokenUsage `json:"usage,omitempty"` // of the last
@@ -68,7 +78,7 @@ func (s *stream) end(used int64, failure error) {
 }
 
 func (s *stream) event(c chunk) {
-	c.Object, c.Model = "chat.completion.chunk", s.model
+	c.ID, c.Object, c.Created, c.Model = s.id, "chat.completion.chunk", s.created.Unix(), s.model
 	data, _ := json.Marshal(c) // there is nothing in it that could not be written
 	s.write(data)
 }

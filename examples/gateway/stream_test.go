@@ -3,13 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -176,7 +174,7 @@ func TestForgetful(t *testing.T) {
 				for i, g := range sim.gateways {
 					sim.fronts[i].server.Handler = sim.audit.watch(g.handler(func(w http.ResponseWriter, r *http.Request) {
 						lease := httplimit.Lease[limits.GPT4Cost](r.Context())
-						reply := stream{w: w, model: chatOf(r).Model}
+						reply := newStream(w, chatOf(r).Model)
 						for text, err := range g.model(r.Context(), chatOf(r)) {
 							if err != nil || !reply.send(text) {
 								broken(lease, r)
@@ -218,107 +216,6 @@ func TestForgetful(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestDenied: who is denied learns when to come back, in the headers that clients of OpenAI read, is served then, and is charged for
-// what was served alone. Of tier flex it waits.
-func TestDenied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := bench(t)
-		g, at := sim.gateways[0], sim.fronts[0]
-		g.model = script(1, nil)
-		const left = 100 // of 15,000
-		if _, err := g.gpt4.Acquire(t.Context(), sim.tenants[0].user, limits.GPT4Cost{TPM: 15_000 - left}); err != nil {
-			t.Fatal(err)
-		}
-		ask := func(tier string) *http.Response {
-			t.Helper()
-			r := request(t.Context(), t, at, fmt.Sprintf(
-				`{"model": "gpt-4", "stream": true, "service_tier": %q, "messages": [{"role": "user", "content": "say something"}]}`, tier))
-			r.Header.Set("Authorization", "Bearer sk-alice")
-			resp, err := at.client.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = new(bytes.Buffer).ReadFrom(resp.Body)
-			if err := errors.Join(err, resp.Body.Close()); err != nil {
-				t.Fatal(err)
-			}
-			return resp
-		}
-		denied := ask("default")
-		for header, want := range map[string]string{
-			"Retry-After":                    "2", // 203 tokens of 10,000 a minute
-			"X-Ratelimit-Limit-Requests":     "100",
-			"X-Ratelimit-Remaining-Requests": "99",
-			"X-Ratelimit-Limit-Tokens":       "10000",
-			"X-Ratelimit-Remaining-Tokens":   "100",
-			"X-Ratelimit-Reset-Tokens":       "2s",
-		} {
-			if got := denied.Header.Get(header); got != want || denied.StatusCode != http.StatusTooManyRequests {
-				t.Errorf("%d with %s: %q, want %q", denied.StatusCode, header, got, want)
-			}
-		}
-		wait, err := strconv.Atoi(denied.Header.Get("Retry-After"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Duration(wait) * time.Second) //nolint:forbidigo // in a bubble
-		if served := ask("default"); served.StatusCode != http.StatusOK || served.Header.Get("X-Ratelimit-Limit-Tokens") != "10000" {
-			t.Errorf("%d with %v after %d s", served.StatusCode, served.Header, wait)
-		}
-		if _, err := g.gpt4.Acquire(t.Context(), sim.tenants[0].user, limits.GPT4Cost{TPM: 400}); err != nil {
-			t.Fatal(err)
-		}
-		before := time.Now()
-		if waited := ask("flex"); waited.StatusCode != http.StatusOK || time.Since(before) < time.Second {
-			t.Errorf("flex: %d after %v", waited.StatusCode, time.Since(before))
-		}
-		if err := sim.close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if rpm, tpm := consumedBy(t, sim); rpm != 4 || tpm != 15_000-left+400+2*3 {
-			t.Errorf("consumed %d requests and %d tokens", rpm, tpm)
-		}
-	})
-}
-
-// TestRefusedAtTheDoor: what is no request for a completion is charged to nobody.
-func TestRefusedAtTheDoor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sim := bench(t)
-		for _, test := range []struct {
-			key, body string
-			status    int
-			want      string
-		}{
-			{"sk-nobody", `{}`, 401, "The API key is not known."},
-			{"sk-alice", `{"model": 4`, 400, "The body cannot be read: unexpected end of JSON input."},
-			{"sk-alice", `{"model": "gpt-5", "stream": true}`, 404, `There is no model "gpt-5": ask for gpt-4.`},
-			{"sk-alice", `{"model": "gpt-4"}`, 400, "This gateway streams: set stream to true."},
-			{"sk-alice", `{"model": "gpt-4", "stream": true, "max_completion_tokens": 301}`, 400, "max_completion_tokens is 301: it can be 1 to 300."},
-			{"sk-alice", `{"model": "gpt-4", "stream": true, "max_completion_tokens": -1}`, 400, "max_completion_tokens is -1: it can be 1 to 300."},
-			{"sk-alice", strings.Repeat(" ", longest+1), 400, "The body cannot be read: http: request body too large."},
-		} {
-			r := request(t.Context(), t, sim.fronts[0], test.body)
-			r.Header.Set("Authorization", "Bearer "+test.key)
-			resp, err := sim.fronts[0].client.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var body errorBody
-			err = errors.Join(json.NewDecoder(resp.Body).Decode(&body), resp.Body.Close())
-			if err != nil || resp.StatusCode != test.status || body.Error.Message != test.want {
-				t.Errorf("%.40s: %d %q, %v; want %d %q", test.body, resp.StatusCode, body.Error.Message, err, test.status, test.want)
-			}
-		}
-		if err := sim.close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if rpm, tpm := consumedBy(t, sim); rpm != 0 || tpm != 0 {
-			t.Errorf("consumed %d requests and %d tokens", rpm, tpm)
-		}
-	})
 }
 
 // TestSettleFails: the client has its reply all the same, the log has the error, and the check leaves open what was charged.

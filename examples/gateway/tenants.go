@@ -61,10 +61,13 @@ func (p place) limits() []string {
 func userOn(u limits.User) place       { return place{"user-" + u.ID, limits.GPT4} }
 func projectOn(p limits.Project) place { return place{"project-" + p.ID, limits.GPT4} }
 
+// textsOn is the bucket that embeddings for whomever of the project charge.
+func textsOn(p limits.Project) place { return place{"project-" + p.ID, limits.Embeddings} }
+
 // charged returns the buckets that the tenant's calls charge, its own first.
 func (t *tenant) charged() []place {
 	if t.embeds {
-		return []place{{"project-" + t.user.Project.ID, limits.Embeddings}}
+		return []place{textsOn(t.user.Project)}
 	}
 	return []place{userOn(t.user), projectOn(t.user.Project)}
 }
