@@ -60,10 +60,11 @@ func TestDemo(t *testing.T) {
 		interrupt time.Duration
 		lines     []string
 	}{
-		"to its end": {time.Hour, []string{"\ndegraded "}},
+		"to its end": {time.Hour, []string{"\ndenied ", "\ndegraded "}},
 		"Ctrl-C":     {3 * time.Second, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 				if err != nil {
@@ -73,6 +74,9 @@ func TestDemo(t *testing.T) {
 				s, err := parse(flag.NewFlagSet("gateway", flag.ContinueOnError), nil)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if testing.Short() {
+					s.duration = 6 * time.Second
 				}
 				ctx, interrupt := context.WithCancel(t.Context())
 				defer time.AfterFunc(test.interrupt, interrupt).Stop()
@@ -106,15 +110,11 @@ func TestServe(t *testing.T) {
 		}
 		defer func() { _ = out.Close() }()
 		ctx, interrupt := context.WithCancel(t.Context())
-		var transport *http.Transport
-		on := func(ctx context.Context) (l net.Listener, of *http.Transport, err error) {
-			l, transport, err = pipes(ctx)
-			return l, transport, err
-		}
+		l := pipenet.Listen()
+		transport := l.Transport()
+		on := func(context.Context) (net.Listener, *http.Transport, error) { return l, transport, nil } //nolint:unparam // a network can fail
 		ended := make(chan error, 1)
 		go func() { ended <- run(ctx, settings{table: "rate_limits", serve: "pipe", seed: 1}, on, out) }()
-		synctest.Wait()
-		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 		post := func(path, body string) *http.Response {
 			t.Helper()
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://pipe"+path, strings.NewReader(body))

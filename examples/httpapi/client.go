@@ -47,16 +47,16 @@ func (c *client) get(ctx context.Context, path string, need map[string]int64) er
 				return err
 			}
 		}
-		resp, err := c.send(ctx, path)
+		status, header, err := c.send(ctx, path)
 		if err != nil {
 			return err
 		}
-		wait, later := retryAfter(resp.Header)
+		wait, later := retryAfter(header)
 		switch {
-		case resp.StatusCode == http.StatusOK:
+		case status == http.StatusOK:
 			return nil
 		case !later: // a 400, say: asking again does not help
-			return fmt.Errorf("GET %s: %s", path, resp.Status)
+			return fmt.Errorf("GET %s: %d %s", path, status, http.StatusText(status))
 		case c.manner == heedless:
 			wait = impatience
 		}
@@ -66,28 +66,28 @@ func (c *client) get(ctx context.Context, path string, need map[string]int64) er
 	}
 }
 
-// send sends one request, and notes what comes back, whose body it has read.
-func (c *client) send(ctx context.Context, path string) (*http.Response, error) {
+// send sends one request, and notes what comes back.
+func (c *client) send(ctx context.Context, path string) (status int, header http.Header, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+path, nil)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.key)
 	at := time.Now()
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // to its end, so that the connection serves again
-		return nil, err
+		return 0, nil, err
 	}
 	c.answered = time.Now()
 	if c.seen, err = parseRateLimit(resp.Header); err != nil {
-		return nil, fmt.Errorf("GET %s: %w", path, err)
+		return 0, nil, fmt.Errorf("GET %s: %w", path, err)
 	}
 	c.log = append(c.log, exchange{at, path, resp.StatusCode, resp.Header.Get("RateLimit"), resp.Header.Get("Retry-After")})
-	return resp, nil
+	return resp.StatusCode, resp.Header, nil
 }
 
 // sleep waits, unless ctx ends before.

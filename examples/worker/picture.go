@@ -30,11 +30,11 @@ func (s *shift) draw(out *strings.Builder) {
 	}
 	fmt.Fprint(out, "A column is 100 ms.  .: waits for its turn  █: runs  x: failed, its units are given back  !: would come too late\n",
 		"|: the workers stopped while it waited\n\n")
-	scale := fmt.Sprintf("%10s", "")
-	for second := 0; second*10 < width; second++ {
-		scale += fmt.Sprintf("%-10s", fmt.Sprintf("%d s", second))
+	out.WriteString(strings.Repeat(" ", 10) + "0 s")
+	for second := 1; second*10 < width; second++ {
+		fmt.Fprintf(out, "%10s", fmt.Sprintf("%d s", second))
 	}
-	fmt.Fprintln(out, strings.TrimRight(scale, " "))
+	out.WriteByte('\n')
 	for i, line := range lines {
 		fmt.Fprintf(out, "%-10s%s\n", fmt.Sprintf("%s/%d", s.tenants[i/each].ID, i%each+1), strings.TrimRight(string(line), " "))
 	}

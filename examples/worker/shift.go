@@ -63,11 +63,12 @@ var errJob = errors.New("the job failed")
 // newShift runs the tenants' jobs until ctx ends, and returns when the last that has begun is at its end.
 func newShift(ctx context.Context, jobs *limits.JobsResource, cast []tenant) *shift {
 	s := &shift{began: time.Now(), tenants: cast, used: make([]int64, len(cast)), left: make([]int, len(cast))}
+	for range cast {
+		s.counts, s.taken = append(s.counts, map[phase]int{}), append(s.taken, map[int64]int64{})
+	}
 	var working sync.WaitGroup
 	for i := range cast {
 		t := &cast[i]
-		s.counts = append(s.counts, map[phase]int{})
-		s.taken = append(s.taken, map[int64]int64{})
 		patient := jobs.With(runtime.MaxWait(t.patience))
 		queue := make(chan job, 1000)
 		working.Go(func() { s.feed(ctx, i, queue) })
