@@ -114,6 +114,9 @@ func (t *tap) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Unwrap lets http.ResponseController find what else the server's writer can do.
+func (t *tap) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
 // FlushError is what http.ResponseController calls. What was flushed has left.
 func (t *tap) FlushError() error {
 	err := http.NewResponseController(t.ResponseWriter).Flush()

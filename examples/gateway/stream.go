@@ -83,6 +83,9 @@ func (s *stream) event(c chunk) {
 	s.write(data)
 }
 
+// stalled is how long an event may take to leave: a client that has stopped to read is as good as gone.
+const stalled = 10 * time.Second
+
 // write writes an event, and has it leave at once.
 func (s *stream) write(data []byte) {
 	if s.gone {
@@ -93,9 +96,13 @@ func (s *stream) write(data []byte) {
 		s.w.Header().Set("Content-Type", "text/event-stream")
 		s.w.Header().Set("Cache-Control", "no-store")
 	}
-	_, err := fmt.Fprintf(s.w, "data: %s\n\n", data)
+	control := http.NewResponseController(s.w)
+	err := control.SetWriteDeadline(time.Now().Add(stalled))
 	if err == nil {
-		err = http.NewResponseController(s.w).Flush()
+		_, err = fmt.Fprintf(s.w, "data: %s\n\n", data)
+	}
+	if err == nil {
+		err = control.Flush()
 	}
 	s.gone = err != nil
 }

@@ -161,6 +161,26 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestStalled: a client that stays but stops to read does not hold its reservation for ever.
+func TestStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := bench(t)
+		sim.gateways[0].model = script(100, nil)
+		resp, err := sim.fronts[0].client.Do(chatting(t.Context(), t, sim.fronts[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sim.close(t.Context()); err != nil { // the handler is done: its client has read nothing, and not hung up
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		seen := sim.audit.streams()
+		if _, tpm := consumedBy(t, sim); seen.hungUp != 1 || seen.sent >= 100 || tpm != 2+seen.sent {
+			t.Errorf("consumed %d tokens; the audit saw %+v", tpm, seen)
+		}
+	})
+}
+
 // TestForgetful is the control: handlers that do with a broken stream what they should not are caught, each by what was streamed.
 func TestForgetful(t *testing.T) {
 	for name, broken := range map[string]func(*limits.GPT4Lease, *http.Request){
