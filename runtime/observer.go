@@ -10,6 +10,7 @@ type Observer struct {
 	Acquired func(Event)
 	Denied   func(Event)
 	Degraded func(Event) // in place of Acquired: the failure policy has admitted, for Err, without a record in the store
+	Shadowed func(Event) // in place of Denied or Failed: shadow mode has admitted what Err would have refused
 	Failed   func(Event) // neither: invalid input, store down, contended, a settle or release that did not get through
 	Settled  func(Event)
 	Released func(Event)
@@ -27,6 +28,7 @@ type Event struct {
 	Resource, Kind, Limit, Entity string // Limit is set where one refused
 	Took                          time.Duration
 	Local                         bool // decided in this process by the failure policy, the store having not answered
+	Shadow                        bool // of what shadow mode let through, which took nothing: Shadowed, and Settled or Released after it
 	Err                           error
 }
 

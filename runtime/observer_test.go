@@ -33,7 +33,7 @@ func watch(into *[]told) *runtime.Observer {
 		}
 	}
 	return &runtime.Observer{
-		Acquired: note("acquired"), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+		Acquired: note("acquired"), Denied: note("denied"), Shadowed: note("shadowed"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
 	}
 }
 
