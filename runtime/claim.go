@@ -18,9 +18,9 @@ type claim struct {
 	resource *resource // nil if Resource.Claim did not make it
 	defaults callOptions
 	call     func() (*Call, error)
-	made     *Call                     // by call, for the newest AcquireAll
-	end      func(ending)              // of what call has made
-	undo     func(ctx context.Context) // what end has done
+	made     *Call                         // by call, for the newest AcquireAll
+	end      func(context.Context, ending) // of what call has made
+	undo     func(context.Context)         // what end has done
 	admitted bool
 }
 
@@ -45,7 +45,9 @@ func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 		a, err = r.call(r.core.env.Clock.Now(), entity, cost)
 		return &a.call, err
 	}
-	c.end = func(how ending) { c.lease, _ = r.lease(a, &r.defaults, how) }
+	c.end = func(ctx context.Context, how ending) {
+		c.lease, _ = r.lease(ctx, OperationAcquire, a, &r.defaults, how)
+	}
 	c.undo = func(ctx context.Context) {
 		c.lease.Release(ctx)
 		c.lease, c.admitted = nil, false
@@ -86,7 +88,7 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 			err = how.err
 		}
 		for _, c := range group {
-			c.end(how)
+			c.end(ctx, how)
 			c.admitted = err == nil
 		}
 	}

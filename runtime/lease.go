@@ -32,7 +32,7 @@ type lease struct {
 
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
-	stated(l *lease, actual C) (*Call, error)
+	stated(ctx context.Context, l *lease, actual C) (*Call, error)
 	settle(ctx context.Context, l *lease, call *Call) error
 	release(ctx context.Context, l *lease)
 	tokens(milli []int64) C
@@ -56,7 +56,7 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 		l.spend()
 		return nil
 	}
-	call, err := l.resource.stated(&l.lease, actual)
+	call, err := l.resource.stated(ctx, &l.lease, actual)
 	if err != nil {
 		return err
 	}
@@ -137,13 +137,13 @@ func (l *lease) wrote(buckets []Bucket, at int64) {
 }
 
 // stated makes a Call that turns l's cost into actual, or says what is wrong with actual.
-func (r *Resource[E, C]) stated(l *lease, actual C) (*Call, error) {
+func (r *Resource[E, C]) stated(ctx context.Context, l *lease, actual C) (*Call, error) {
 	call := r.closing(l)
 	part := &call.Parts[0]
 	part.Actual = r.toVector(actual, part.Actual)
 	_, err := scale(r.spec, part.Buckets[0].Kind, part.Actual)
 	if f := r.core.env.Observer.Failed; f != nil && err != nil {
-		f(r.event(call, r.core.env.Clock.Now(), err))
+		f(ctx, r.event(OperationSettle, call, r.core.env.Clock.Now(), err))
 	}
 	return call, err
 }
@@ -178,11 +178,12 @@ func (r *resource) closing(l *lease) *Call {
 
 // finish has call, a release or else a settle, close l. It outlives ctx's cancellation and is bounded by the settle time-out.
 func (r *resource) finish(ctx context.Context, l *lease, call *Call, release bool) error {
+	ctx = context.WithoutCancel(ctx)
 	if l.shadowed != nil { // there is nothing to write
-		r.tellClosed(l, call, release, r.core.env.Clock.Now(), nil)
+		r.tellClosed(ctx, l, call, release, r.core.env.Clock.Now(), nil)
 		return nil
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
+	bounded, cancel := context.WithTimeout(ctx, r.core.env.SettleTimeout)
 	taken := false // by the store, which is not done with bounded then
 	defer func() {
 		if !taken {
@@ -211,7 +212,7 @@ func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, la
 	if err == nil {
 		r.noticeGiveBack(l.part.Buckets, part)
 	}
-	r.tellClosed(l, call, release, ended, err)
+	r.tellClosed(ctx, l, call, release, ended, err)
 	lost := "sluice: release did not get through; the tokens come back by refill"
 	switch {
 	case err == nil, !release && !late:
@@ -224,21 +225,21 @@ func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, la
 }
 
 // tellClosed tells the observer how call, a release or else a settle, has ended.
-func (r *resource) tellClosed(l *lease, call *Call, release bool, ended time.Time, err error) {
+func (r *resource) tellClosed(ctx context.Context, l *lease, call *Call, release bool, ended time.Time, err error) {
 	obs := r.core.env.Observer
-	f := obs.Settled
-	switch {
-	case err != nil:
+	f, operation := obs.Settled, OperationSettle
+	if release {
+		f, operation = obs.Released, OperationRelease
+	}
+	if err != nil {
 		f = obs.Failed
-	case release:
-		f = obs.Released
 	}
 	if f == nil {
 		return
 	}
-	event := r.event(call, ended, err)
+	event := r.event(operation, call, ended, err)
 	event.Local, event.Shadow = degraded(l.by), l.shadowed != nil
-	f(event)
+	f(ctx, event)
 }
 
 // noticeGiveBack tells those who wait at part's buckets if tokens came back to them. One that is as it was before was not

@@ -67,9 +67,12 @@ func TestShadow(t *testing.T) {
 					equal(t, "a second settle", lease.Settle(t.Context(), cost{}), runtime.ErrSettled)
 					equal(t, "calls to the store", store.count(), calls)
 					event := runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: test.limit, Shadow: true, Local: test.degraded}
-					settled, failed := event, event
+					settled := event
 					settled.Limit = ""
-					failed.Limit, failed.Shadow, failed.Local = "", false, false
+					failed := runtime.Event{Operation: runtime.OperationSettle, Resource: "gpt-4", Kind: "user", Entity: "user-1"}
+					if verb == "wait" {
+						event.Operation = runtime.OperationWait
+					}
 					want := []told{
 						{"shadowed", event, test.err.Error()},
 						{"failed", failed, `sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`},

@@ -29,7 +29,7 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 			by, err = wait(ctx, &a.call, o)
 		}
 	}
-	return r.lease(a, o, endOf(&a.call, shadow, by, err))
+	return r.lease(ctx, OperationWait, a, o, endOf(&a.call, shadow, by, err))
 }
 
 // contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
