@@ -3,8 +3,8 @@ package sluice_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,10 +38,10 @@ const ended = `breaking:
 `
 
 // tryOut is quoted in docs/shadow.md.
-func tryOut(ctx context.Context, w io.Writer, store runtime.Store, user limits.User) error {
+func tryOut(ctx context.Context, log *log.Logger, store runtime.Store, user limits.User) error {
 	lim, err := limits.New(store, runtime.WithObserver(&runtime.Observer{
-		Acquired: func(context.Context, runtime.Event) { fmt.Fprintln(w, "admitted") },
-		Shadowed: func(_ context.Context, e runtime.Event) { fmt.Fprintf(w, "%s of %s would refuse\n", e.Limit, e.Entity) },
+		Acquired: func(context.Context, runtime.Event) { log.Print("admitted") },
+		Shadowed: func(_ context.Context, e runtime.Event) { log.Printf("%s of %s would refuse", e.Limit, e.Entity) },
 	}))
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func tryOut(ctx context.Context, w io.Writer, store runtime.Store, user limits.U
 			return err // bad input, or the installation: no limit
 		}
 		if refused := lease.Shadowed(); refused != nil {
-			fmt.Fprintln(w, refused) // as Acquire would have returned it
+			log.Print(refused) // as Acquire would have returned it
 		}
 		if err := lease.Settle(ctx, limits.GPT4Cost{TPM: 8_000}); err != nil { // writes nothing where Shadowed is set
 			return err
@@ -67,7 +67,7 @@ func TestDocsShadowRuns(t *testing.T) {
 	docs := read(t, "docs/shadow.md")
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		if err := tryOut(t.Context(), &out, limittest.Store(t), limits.User{ID: "123", Project: limits.Project{ID: "1"}}); err != nil {
+		if err := tryOut(t.Context(), log.New(&out, "", 0), limittest.Store(t), limits.User{ID: "123", Project: limits.Project{ID: "1"}}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(docs, "```\n"+out.String()+"```\n") {

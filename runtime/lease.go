@@ -76,7 +76,7 @@ func (l *Lease[C]) Release(ctx context.Context) {
 }
 
 // Cost returns what the lease stands for, as acquired: in whole tokens with per_call filled in. Where Allow admitted, nothing
-// was taken of it.
+// was taken of it, nor where the lease is Shadowed.
 func (l *Lease[C]) Cost() (cost C) {
 	if l == nil || l.resource == nil {
 		return cost
@@ -99,14 +99,14 @@ func (l *Lease[C]) Remaining() (left C) {
 	return l.resource.tokens(l.resource.least(l.buckets, l.at))
 }
 
-// Degraded reports that the store did not answer and the failure policy admitted the call, of which the store has no
-// record. The lease took nothing by Allow, or it took from a bucket in this process by Local; its other methods work
+// Degraded reports that the store did not answer and the failure policy, or shadow mode in its place, admitted the call, of which
+// the store has no record. The lease took nothing by Allow, or it took from a bucket in this process by Local; its other methods work
 // accordingly, and never fail for want of the store.
 func (l *Lease[C]) Degraded() bool { return l != nil && degraded(l.by) }
 
-// Shadowed returns what would have refused the call, which went through in shadow: as Acquire or Wait would have returned it. It is nil
-// where nothing would have. The lease took nothing then, Settle and Release of it write nothing, and what the call consumes is
-// in no bucket, as it would not be if it had been refused.
+// Shadowed returns what would have refused the call, which went through in shadow: the error of Acquire or Wait. It is nil where
+// nothing would have. Where it is not, the lease took nothing, Settle and Release of it write nothing, and what the call consumes is in
+// no bucket, as it would not be if it had been refused.
 func (l *Lease[C]) Shadowed() error {
 	if l == nil {
 		return nil

@@ -80,6 +80,7 @@ type twin struct {
 
 // newTwin opens one; wrap makes of its store what is to be tested.
 func newTwin(t testing.TB, wrap func(runtime.Store) runtime.Store, opts ...runtime.CallOption) *twin {
+	t.Helper()
 	w := &twin{clock: &hand{now: time.Unix(1_800_000_000, 0)}}
 	lim, err := limits.New(wrap(limittest.Store(t, memdynamo.WithClock(w.clock))), runtime.WithClock(w.clock), runtime.CallDefaults(opts...))
 	if err != nil {
@@ -140,6 +141,7 @@ func (w *twin) do(ctx context.Context, d deed) string {
 
 // differ plays history on a twin in shadow, of wrap's store, and on one that enforces, and returns the first step that they differ in.
 func differ(t testing.TB, history []deed, wrap func(runtime.Store) runtime.Store) (difference string, spared int) {
+	t.Helper()
 	enforced := newTwin(t, func(s runtime.Store) runtime.Store { return s })
 	shadow := newTwin(t, wrap, runtime.Shadow())
 	for i, d := range history {
