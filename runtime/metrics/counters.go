@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/internal/fewkeys"
 )
 
 // Counters is a Sink that keeps sums in this process, for health pages, expvar and tests. The zero Counters is at nothing, and safe
 // for concurrent use; it must not be copied.
-type Counters struct {
-	mu    sync.Mutex                      // held by who adds a series
-	known atomic.Pointer[map[series]*sum] // never written to: there is a new one with each series, of which there are few
-}
+type Counters struct{ sums fewkeys.Map[series, *sum] }
 
 type series struct {
 	metric *Metric
@@ -30,7 +27,7 @@ type sum struct {
 
 // Measure implements Sink. It allocates nothing for a series that there is.
 func (c *Counters) Measure(_ context.Context, m *Metric, value float64, values Values) {
-	s := c.series(series{m, values})
+	s := c.sums.Get(series{m, values}, func(series) *sum { return &sum{} })
 	s.count.Add(1)
 	for {
 		old := s.bits.Load()
@@ -38,26 +35,6 @@ func (c *Counters) Measure(_ context.Context, m *Metric, value float64, values V
 			return
 		}
 	}
-}
-
-func (c *Counters) series(of series) *sum {
-	if known := c.known.Load(); known != nil {
-		if s := (*known)[of]; s != nil {
-			return s
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	more := map[series]*sum{}
-	if known := c.known.Load(); known != nil {
-		if s := (*known)[of]; s != nil {
-			return s
-		}
-		more = maps.Clone(*known)
-	}
-	more[of] = &sum{}
-	c.known.Store(&more)
-	return more[of]
 }
 
 // Snapshot is what was measured up to some instant, by metric in the order of All, and then by labels.
@@ -73,12 +50,9 @@ type Series struct {
 
 // Snapshot returns what was measured so far. A measurement that is under way may be in Count and not yet in Sum.
 func (c *Counters) Snapshot() Snapshot {
-	known := c.known.Load()
-	if known == nil {
-		return nil
-	}
-	all := make(Snapshot, 0, len(*known))
-	for of, s := range *known {
+	known := c.sums.All()
+	all := make(Snapshot, 0, len(known))
+	for of, s := range known {
 		all = append(all, Series{of.metric, of.values, s.count.Load(), math.Float64frombits(s.bits.Load())})
 	}
 	slices.SortFunc(all, func(a, b Series) int {

@@ -33,18 +33,18 @@ type Metric struct {
 
 // Labels. Outcomes and operations are those of runtime.Observer, in lower case.
 const (
-	Resource   = "sluice.resource"    // gpt-4; "" for calls about none
-	EntityKind = "sluice.entity.kind" // user
-	LimitName  = "sluice.limit.name"  // rpm: the limit that refused; "" where none did
-	LimitKind  = "sluice.limit.kind"  // project: the kind whose limit that was
-	Operation  = "sluice.operation"   // acquire, wait, settle, release
-	Outcome    = "sluice.outcome"     // acquired, denied, degraded, shadowed, failed; of a call to the store: applied, refused, ...
-	ErrorType  = "error.type"         // see TypeOf; "" where nothing is wrong
-	System     = "db.system.name"     // aws.dynamodb, redis
-	Call       = "db.operation.name"  // UpdateItem, EVALSHA
-	Path       = "sluice.store.path"  // normal, retry, settle: see runtime.StoreEvent
-	Capacity   = "sluice.capacity"    // read, write
-	Clock      = "sluice.clock"       // ahead, behind: this host's
+	Resource   = "sluice.resource"      // gpt-4; "" for calls about none
+	EntityKind = "sluice.entity.kind"   // user
+	LimitName  = "sluice.limit.name"    // rpm: the limit that refused; "" where none did
+	LimitKind  = "sluice.limit.kind"    // project: the kind whose limit that was
+	Operation  = "sluice.operation"     // acquire, wait, settle, release
+	Outcome    = "sluice.outcome"       // acquired, denied, degraded, shadowed, failed; of a call to the store: applied, refused, ...
+	ErrorType  = "error.type"           // see TypeOf; "" where nothing is wrong
+	System     = "db.system.name"       // aws.dynamodb, redis
+	Call       = "db.operation.name"    // UpdateItem, EVALSHA
+	Path       = "sluice.store.path"    // normal, retry, settle: see runtime.StoreEvent
+	Capacity   = "sluice.capacity.type" // read, write
+	Clock      = "sluice.clock"         // ahead, behind: this host's
 )
 
 // Values are the values of a metric's labels, in their order.
