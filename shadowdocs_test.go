@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/metrics"
 )
 
 // shadowed is a limits.yaml, of which docs/shadow.md quotes the end.
@@ -74,6 +75,26 @@ func TestDocsShadowRuns(t *testing.T) {
 			t.Errorf("docs/shadow.md does not show this:\n%s", &out)
 		}
 	})
+}
+
+// TestDocsShadowMetric: shadowed is an outcome of the metric that docs/shadow.md names.
+func TestDocsShadowMetric(t *testing.T) {
+	counters := &metrics.Counters{}
+	lim, err := limits.New(limittest.Store(t), runtime.WithObserver(metrics.Observer(counters)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tpm := range []int64{15_000, 15_001} {
+		user := limits.User{ID: "123", Project: limits.Project{ID: "1"}}
+		if _, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: tpm}, runtime.Shadow()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counted := counters.Snapshot()
+	spared, all := counted.Sum(metrics.Decisions, metrics.Outcome, "shadowed"), counted.Sum(metrics.Decisions)
+	if spared != 1 || all != 2 || !strings.Contains(read(t, "docs/shadow.md"), "outcome `shadowed` of\n  `"+metrics.Decisions.Name+"`") {
+		t.Errorf("%v of %v decisions are shadowed", spared, all)
+	}
 }
 
 // TestDocsShadowGenerates: the resource in docs/shadow.md is one, whose revision stays, and turning shadow off is told as it says.
