@@ -8,11 +8,12 @@ import (
 // Shadow has limits tried out on real calls: what would be refused goes through, and its lease and the observer say what would
 // have refused it (Lease.Shadowed, Observer.Shadowed). It is the same as shadow: true in limits.yaml.
 //
-// A call in shadow is written exactly as without: if it is admitted it is charged, and if it would be refused nothing is, as nothing
-// would be. So the rate of would-be refusals is that of enforced limits, of callers who do not come back sooner for having been
-// refused. What is spared is a *DeniedError, a *CostExceedsBurstError, a *ContendedError and an *UnavailableError. Bad
-// input, a *SetupError and a context that has ended fail as ever: they are no limits. A Wait does not sleep: its one try says what it would have
-// waited for.
+// A call in shadow is the same write as without: it is charged if it is admitted, and not if it would be refused, as it would not be
+// then. So the rate of would-be refusals is what enforced limits would have, of the same calls.
+//
+// It lets through a *DeniedError, a *CostExceedsBurstError, a *ContendedError and, as a lease that is Degraded whatever the policy, an
+// *UnavailableError. Bad input, a *SetupError and a context that has ended fail as ever: they are no limits. A Wait does not sleep: its one
+// try says what it would have waited for.
 func Shadow() CallOption {
 	return func(o *callOptions) { o.shadow = true }
 }

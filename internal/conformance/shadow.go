@@ -32,17 +32,21 @@ func shadowLeases(w *world) {
 	if err := lease.Settle(w.Context(), cost(1, 1)); !errors.Is(err, runtime.ErrSettled) {
 		w.Errorf("a second settle: %v", err)
 	}
-	for range 2 { // the second is from memory, where a store has one
+	asked := w.spy.calls()
+	for range 2 {
 		lease, err = w.acquire(alice, cost(1, 31))
 		failed[*runtime.DeniedError](w, "once more", err)
 		w.left(lease, 9, 30)
 		w.release(lease)
 	}
+	if w.store.Remembers && w.spy.calls() != asked {
+		w.Errorf("the store was asked for what it remembers")
+	}
 	lease, err = w.acquire(bob, cost(11, 1))
 	failed[*runtime.CostExceedsBurstError](w, "above the burst", err)
 	w.release(lease)
 	w.nothing(limits.User{ID: bob.ID, Project: limits.Project{ID: "other"}})
-	asked := w.spy.calls()
+	asked = w.spy.calls()
 	waited, err := w.GPT4.Wait(w.Context(), alice, cost(1, 31), runtime.Shadow())
 	if err != nil {
 		w.Fatalf("wait: %v", err)
