@@ -123,7 +123,7 @@ resources:
 		}, ""},
 		{"defaults written out", []string{
 			"go: {package: limits}", "go: {package: limits, out: limits/}\nstores: [dynamodb]",
-			"    entities: {org: {}}", "    entities: {org: {rpm: {capacity: 5}}}\n    cascade: atomic\n    on_unavailable: allow\n    settle: now",
+			"    entities: {org: {}}", "    entities: {org: {rpm: {capacity: 5}}}\n    cascade: atomic\n    on_unavailable: allow\n    settle: now\n    shadow: false",
 			"capacity: 10, every: 1s", "capacity: 10, every: 1000ms, refill: 10, burst: 10, go_name: RPS",
 		}, ""},
 		{"added store", []string{"go: {package: limits}", "go: {package: limits}\nstores: [redis, dynamodb]"}, ""},

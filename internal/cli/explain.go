@@ -60,6 +60,9 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.levels(stored)); err != nil {
 		return err
 	}
+	if l.spec.Shadow {
+		p.say("in shadow: calls are charged by these limits, and never refused\n")
+	}
 	if len(all) == 0 {
 		p.say("no bucket is stored: the next acquire makes one, full, with the limits in force\n")
 	}

@@ -56,6 +56,7 @@ func (s *schema) lists(store, instead string) error {
 func specOf(r gen.Resource, revision int64, kinds []runtime.Kind) *runtime.Spec {
 	spec := &runtime.Spec{
 		Resource: r.Name, Revision: revision, Limits: r.Limits, Removed: r.Removed, Kinds: slices.Clone(kinds),
+		Shadow: r.Shadow,
 	}
 	if g := r.Regions; g != nil {
 		spec.Regions = &runtime.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}

@@ -16,6 +16,9 @@ import (
 // is answered in the same way, one that is none of sluice's by 500. A resource's With sets how long an acquire may take, and what
 // happens in an outage.
 //
+// In shadow, next is called whatever the limits say, with a lease that is Shadowed where they would have refused: no answer is a 429 then, and
+// headers show what the limits have, as ever. Whose callers are not to slow down for that yet leaves them out.
+//
 // Once next has returned, the lease stands as charged, or as next has settled it: exact costs need nothing. It is given back, unless
 // next has settled it, if next panics, or answers with a status that ReleaseOn names. http.ErrAbortHandler is no such panic, as it
 // says that an answer broke off half way, maybe because the client hung up: what was done for it was done.

@@ -98,19 +98,12 @@ func (r *reader) floor(e entry) int64 {
 
 // readGlobal reads whether the limits are what all regions have together.
 func (r *resourceReader) readGlobal(f fields) {
-	r.res.GlobalPos = r.res.Pos
-	e, ok := f.get("global")
-	if !ok {
-		r.globalUnknown = r.globalUnknown || f.merged || slices.Contains(f.meant, "global")
-		return
+	on, pos, ok := r.flag(f, "global")
+	r.res.Global, r.res.GlobalPos = on, pos
+	if _, written := f.get("global"); !written {
+		ok = !f.merged && !slices.Contains(f.meant, "global")
 	}
-	r.res.GlobalPos = r.pos(e.key)
-	if n := e.value; n.Kind != yaml.ScalarNode || n.Tag != tagBool || n.Value != "true" && n.Value != "false" {
-		r.wrong(n, "global of "+r.what, "true or false, without quotes")
-		r.globalUnknown = true
-		return
-	}
-	r.res.Global = e.value.Value == "true"
+	r.globalUnknown = r.globalUnknown || !ok
 }
 
 // checkGlobal holds regions and global resources to each other, unless a mistake that has been reported hides what is meant.
