@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -71,16 +72,16 @@ func (l *ledger) embedded(t *tenant, status int, degraded bool) {
 // unclear, unless it was contended, and so not charged.
 func (l *ledger) observe(o *runtime.Observer) *runtime.Observer {
 	then := *o
-	o.Denied = func(e runtime.Event) {
-		then.Denied(e)
+	o.Denied = func(ctx context.Context, e runtime.Event) {
+		then.Denied(ctx, e)
 		if denied, ok := errors.AsType[*limits.DeniedError](e.Err); ok {
 			for _, r := range denied.Refusals {
 				l.change(place{r.Entity, r.Resource}, r.Limit, func(a *account) { a.denied += r.Requested })
 			}
 		}
 	}
-	o.Failed = func(e runtime.Event) {
-		then.Failed(e)
+	o.Failed = func(ctx context.Context, e runtime.Event) {
+		then.Failed(ctx, e)
 		if _, contended := errors.AsType[*limits.ContendedError](e.Err); !contended {
 			l.mu.Lock()
 			defer l.mu.Unlock()
