@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/chart"
+	"github.com/sluice-go/sluice/internal/load"
+	"github.com/sluice-go/sluice/internal/texttable"
+)
+
+// loadReport is what a load came to, and how it was.
+type loadReport struct {
+	Place    string  `json:"place"`
+	Schema   string  `json:"schema"`
+	Callers  int     `json:"concurrency"`
+	Limiters int     `json:"limiters"`
+	Rate     float64 `json:"rate"` // calls a second; 0 is as fast as they were answered
+	Seed     uint64  `json:"seed"`
+	*load.Result
+	Cost    *loadCost `json:"cost,omitempty"`
+	Cleanup *int      `json:"buckets_deleted,omitempty"`
+
+	inProcess bool
+	trip      time.Duration
+	redis     bool
+}
+
+// loadCost is what units cost, in dollars.
+type loadCost struct {
+	PriceRead  float64 `json:"price_read"` // per million units
+	PriceWrite float64 `json:"price_write"`
+	Dollars    float64 `json:"dollars"`
+	PerMillion float64 `json:"per_million_acquires"`
+}
+
+// show prints it.
+func (r loadReport) show(p Program, asJSON bool) error {
+	if asJSON {
+		return r.reportJSON(p)
+	}
+	var s strings.Builder
+	r.head(&s)
+	for _, part := range []func(*strings.Builder) error{r.latencies, r.picture, r.mix, r.denials, r.failures, r.store} {
+		if err := part(&s); err != nil {
+			return err
+		}
+	}
+	r.sums(&s)
+	p.say("%s", s.String())
+	return nil
+}
+
+// head says what was done, and why it ended.
+func (r loadReport) head(s *strings.Builder) {
+	pace := "as fast as they were answered"
+	if r.Rate > 0 {
+		pace = fmt.Sprintf("%v a second", r.Rate)
+	}
+	fmt.Fprintf(s, "%s in %.1fs, %s, by %s", of(r.Made, "call"), r.Seconds, pace, of(r.Callers, "caller"))
+	if r.Limiters > 1 {
+		fmt.Fprintf(s, " with %s", of(r.Limiters, "limiter"))
+	}
+	fmt.Fprintf(s, ", on %s\n", r.Place)
+	switch r.Ended {
+	case load.EndedUnits:
+		s.WriteString("ended by --units\n")
+	case load.EndedEarly:
+		s.WriteString("ended early\n")
+	case load.EndedSetup:
+		s.WriteString("ended since no call can succeed\n")
+	}
+	if missed := r.Due - r.Made; missed > 0 {
+		fmt.Fprintf(s, "%s of %s that came due found no caller, and latencies lack them: raise --concurrency, or lower --rate\n",
+			texttable.Count(missed), texttable.Count(r.Due))
+	}
+	if r.inProcess {
+		s.WriteString("no network: what sluice and the engine take on this machine, together")
+		if r.trip > 0 {
+			fmt.Fprintf(s, ", and %v for each round trip", r.trip)
+		}
+		s.WriteString("\n")
+	}
+}
+
+// latencies writes how long calls took, by how they ended.
+func (r loadReport) latencies(s *strings.Builder) error {
+	rows := [][]string{{"", "CALLS", "SHARE", "PER SECOND", "P50", "P90", "P99", "P99.9", "MAX"}}
+	add := func(name string, l load.Latency, share string) {
+		row := []string{name, texttable.Count(l.Calls), share, texttable.Count(int64(l.PerSecond + 0.5))}
+		for _, ms := range []float64{l.P50, l.P90, l.P99, l.P999, l.Max} {
+			row = append(row, latencyOf(ms))
+		}
+		rows = append(rows, row)
+	}
+	for _, l := range r.Outcomes {
+		if l.Calls > 0 {
+			add(l.What, l, percentOf(l.Calls, r.All.Calls))
+		}
+	}
+	if r.All.Calls > 0 {
+		add("all acquires", r.All, "")
+	}
+	if r.Settles.Calls > 0 {
+		add("settles", r.Settles, "")
+	}
+	if r.Waited.Calls > 0 {
+		add("late by", r.Waited, "")
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	s.WriteByte('\n')
+	return texttable.Write(s, "", "lrrrrrrrr", rows)
+}
+
+// picture draws how long acquires took, a panel for each outcome.
+func (r loadReport) picture(s *strings.Builder) error {
+	since := "since they began"
+	if r.Rate > 0 {
+		since = "since they were due"
+	}
+	drawn := chart.Chart{Title: "How long acquires took, " + since}
+	for _, l := range r.Outcomes {
+		panel := chart.Panel{Name: l.What, Unit: "calls that took up to so long, and the share of all that took no longer"}
+		var sum int64
+		for _, b := range l.Bars {
+			sum += b.Calls
+			panel.Bars = append(panel.Bars, chart.Bar{
+				Name: boundOf(b.UpTo), Tokens: float64(b.Calls),
+				Text: fmt.Sprintf("%*s  %6s", len(texttable.Count(l.Calls)), texttable.Count(b.Calls), percentOf(sum, l.Calls)),
+			})
+		}
+		if l.Calls > 0 {
+			drawn.Panels = append(drawn.Panels, panel)
+		}
+	}
+	if drawn.Panels == nil {
+		return nil
+	}
+	s.WriteByte('\n')
+	return drawn.Text(s)
+}
+
+// mix writes what became of each share of the calls.
+func (r loadReport) mix(s *strings.Builder) error {
+	rows := [][]string{{"CALLS OF", "ON", "ENTITIES", "ADMITTED", "DENIED", "DEGRADED", "FAILED"}}
+	for _, d := range r.Mix {
+		row := []string{d.Kind, d.Resource}
+		for _, n := range []int64{int64(d.Entities), d.Admitted, d.Denied, d.Degraded, d.Failed} {
+			row = append(row, texttable.Count(n))
+		}
+		rows = append(rows, row)
+	}
+	s.WriteByte('\n')
+	return texttable.Write(s, "", "llrrrrr", rows)
+}
+
+// denials writes which limits refused.
+func (r loadReport) denials(s *strings.Builder) error {
+	if len(r.Denials) == 0 {
+		return nil
+	}
+	rows := [][]string{{"DENIED BY", "OF", "ON", "CALLS", "SHARE"}}
+	for _, d := range r.Denials {
+		rows = append(rows, []string{d.Limit, d.Kind, d.Resource, texttable.Count(d.Calls), percentOf(d.Calls, r.All.Calls)})
+	}
+	s.WriteByte('\n')
+	return texttable.Write(s, "", "lllrr", rows)
+}
+
+// failures writes what calls failed with.
+func (r loadReport) failures(s *strings.Builder) error {
+	if len(r.Failures) == 0 {
+		return nil
+	}
+	rows := [][]string{{"FAILED", "CALLS", "THE FIRST"}}
+	for _, f := range r.Failures {
+		rows = append(rows, []string{f.What, texttable.Count(f.Calls), f.First})
+	}
+	s.WriteByte('\n')
+	return texttable.Write(s, "", "lrl", rows)
+}
+
+// store writes what the store was asked for.
+func (r loadReport) store(s *strings.Builder) error {
+	heading, align := []string{"CALLS TO THE STORE", "CALLS", "REFUSED", "CONFLICT", "NO ANSWER"}, "lrrrr"
+	if !r.redis {
+		heading, align = append(heading, "READ UNITS", "WRITE UNITS"), align+"rr"
+	}
+	rows := [][]string{heading}
+	for _, path := range r.Paths {
+		row := []string{path.Path, texttable.Count(path.Calls)}
+		for _, n := range []int64{path.Outcomes["refused"], path.Outcomes["conflict"], unanswered(path)} {
+			row = append(row, texttable.Count(n))
+		}
+		if !r.redis {
+			row = append(row, unitsOf(path.Read), unitsOf(path.Write))
+		}
+		rows = append(rows, row)
+	}
+	s.WriteByte('\n')
+	return texttable.Write(s, "", align, rows)
+}
+
+// unanswered returns how many calls to the store came to nothing that it decided.
+func unanswered(p load.Path) (n int64) {
+	for _, outcome := range []string{"throttled", "unapplied", "unknown", "failed"} {
+		n += p.Outcomes[outcome]
+	}
+	return n
+}
+
+// sums writes what an acquire comes to, and whether all of them were counted.
+func (r loadReport) sums(s *strings.Builder) {
+	s.WriteByte('\n')
+	if r.Carrying > 0 {
+		fmt.Fprintf(s, "%s, %s served by %s: %.2f each\n", of(r.Made, "acquire"), of(r.Carried, "charge"), of(r.Carrying, "write"),
+			float64(r.Carried)/float64(r.Carrying))
+	}
+	if !r.redis && r.All.Calls > 0 {
+		n := float64(r.All.Calls)
+		fmt.Fprintf(s, "%.3f capacity units per acquire: %.3f read, %.3f written\n", (r.Units.Read+r.Units.Write)/n, r.Units.Read/n, r.Units.Write/n)
+		var unknown int64
+		for _, p := range r.Paths {
+			unknown += p.Outcomes["unknown"]
+		}
+		if unknown > 0 {
+			fmt.Fprintf(s, "%s may have been billed besides: no answer came\n", of(unknown, "call"))
+		}
+		if c := r.Cost; c != nil {
+			fmt.Fprintf(s, "%s per million acquires, %s in all, at $%s per million read units and $%s per million write units\n",
+				dollars(c.PerMillion), dollars(c.Dollars), number(c.PriceRead), number(c.PriceWrite))
+		} else {
+			s.WriteString("no dollars without prices: pass --price-read and --price-write\n")
+		}
+	}
+	if r.Unsettled+r.Late > 0 {
+		fmt.Fprintf(s, "%s failed, %s of them after Settle had returned\n", of(r.Unsettled+r.Late, "settle"), texttable.Count(r.Late))
+	}
+	if r.Cleanup != nil {
+		fmt.Fprintf(s, "%s deleted\n", of(*r.Cleanup, "bucket"))
+	}
+	if r.Lost == 0 {
+		fmt.Fprintf(s, "check: ok: each of %s ended one way, and the observer was told of it\n", of(r.Made, "call"))
+	}
+}
+
+// wrong is the error for what somebody has to do something about.
+func (r loadReport) wrong() error {
+	var lost error
+	if r.Lost != 0 {
+		lost = fmt.Errorf("%s are missing in the counts: the report is wrong", of(r.Lost, "call"))
+	}
+	var unclosed error
+	if r.Unclosed != nil {
+		unclosed = fmt.Errorf("not all was written in the end: %w", r.Unclosed)
+	}
+	return errors.Join(r.Setup, lost, unclosed)
+}
+
+// latencyOf writes milliseconds with three digits, or nothing behind the point where there are more.
+func latencyOf(ms float64) string {
+	switch {
+	case ms < 1:
+		return fmt.Sprintf("%.3f ms", ms)
+	case ms < 10:
+		return fmt.Sprintf("%.2f ms", ms)
+	case ms < 100:
+		return fmt.Sprintf("%.1f ms", ms)
+	}
+	return texttable.Count(int64(ms+0.5)) + " ms"
+}
+
+// boundOf writes the bound of a bar, which is a round number.
+func boundOf(ms float64) string {
+	switch {
+	case ms < 1:
+		return number(ms*1000) + " µs"
+	case ms < 1000:
+		return number(ms) + " ms"
+	}
+	return number(ms/1000) + " s"
+}
+
+// number writes x as it is, to six digits.
+func number(x float64) string {
+	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// percentOf writes n as a share of all, never rounded up to all of it.
+func percentOf(n, all int64) string {
+	percent := 100 * float64(n) / float64(all)
+	if n < all {
+		percent = min(percent, 99.9)
+	}
+	return fmt.Sprintf("%.1f%%", percent)
+}
+
+// unitsOf writes capacity units.
+func unitsOf(units float64) string {
+	if units == float64(int64(units)) {
+		return texttable.Count(int64(units))
+	}
+	return texttable.Count(int64(units)) + strings.TrimPrefix(strconv.FormatFloat(units-float64(int64(units)), 'f', 1, 64), "0")
+}
+
+// dollars writes an amount, to the cent where it has one.
+func dollars(x float64) string {
+	if x > 0 && x < 0.01 {
+		return "$" + strconv.FormatFloat(x, 'f', 6, 64)
+	}
+	cents := int64(x*100 + 0.5)
+	return fmt.Sprintf("$%s.%02d", texttable.Count(cents/100), cents%100)
+}
