@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,7 +109,7 @@ func (r loadReport) latencies(s *strings.Builder) error {
 		add("settles", r.Settles, "")
 	}
 	if r.Waited.Calls > 0 {
-		add("late by", r.Waited, "")
+		add("began late by", r.Waited, "")
 	}
 	if len(rows) == 1 {
 		return nil
@@ -127,8 +128,11 @@ func (r loadReport) picture(s *strings.Builder) error {
 	for _, l := range r.Outcomes {
 		panel := chart.Panel{Name: l.What, Unit: "calls that took up to so long, and the share of all that took no longer"}
 		var sum int64
-		for _, b := range l.Bars {
+		for i, b := range l.Bars {
 			sum += b.Calls
+			if amidNothing(l.Bars, i) {
+				continue
+			}
 			panel.Bars = append(panel.Bars, chart.Bar{
 				Name: boundOf(b.UpTo), Tokens: float64(b.Calls),
 				Text: fmt.Sprintf("%*s  %6s", len(texttable.Count(l.Calls)), texttable.Count(b.Calls), percentOf(sum, l.Calls)),
@@ -143,6 +147,11 @@ func (r loadReport) picture(s *strings.Builder) error {
 	}
 	s.WriteByte('\n')
 	return drawn.Text(s)
+}
+
+// amidNothing reports that nothing is in the i-th bar, nor in those beside it: the next that is drawn begins where it does.
+func amidNothing(bars []load.Bar, i int) bool {
+	return slices.IndexFunc(bars[max(0, i-1):min(len(bars), i+2)], func(b load.Bar) bool { return b.Calls > 0 }) < 0
 }
 
 // mix writes what became of each share of the calls.
@@ -218,7 +227,7 @@ func unanswered(p load.Path) (n int64) {
 func (r loadReport) sums(s *strings.Builder) {
 	s.WriteByte('\n')
 	if r.Carrying > 0 {
-		fmt.Fprintf(s, "%s, %s served by %s: %.2f each\n", of(r.Made, "acquire"), of(r.Carried, "charge"), of(r.Carrying, "write"),
+		fmt.Fprintf(s, "%s, of acquires and of settles, went out with %s: %.2f each\n", of(r.Carried, "charge"), of(r.Carrying, "write"),
 			float64(r.Carried)/float64(r.Carrying))
 	}
 	if !r.redis && r.All.Calls > 0 {

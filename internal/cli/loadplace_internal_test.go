@@ -1,0 +1,27 @@
+package cli
+
+import "testing"
+
+// TestForTests: a word counts where it stands alone.
+func TestForTests(t *testing.T) {
+	for name, want := range map[string]bool{
+		"load_limits": true, "rate-limits-test": true, "Dev.limits": true, "sluice:bench:": true, "TEST": true, "limits_load_2": true,
+		"rate_limits": false, "latest_limits": false, "payload": false, "sluice:": false, "devices": false, "localised": false, "": false,
+	} {
+		if got := forTests(name); got != want {
+			t.Errorf("forTests(%q) is %v", name, got)
+		}
+	}
+}
+
+// TestOnThisMachine: what cannot be anybody else's.
+func TestOnThisMachine(t *testing.T) {
+	for url, want := range map[string]bool{
+		"http://127.0.0.1:8000": true, "http://localhost:8000": true, "redis://:secret@[::1]:6379/0": true, "unix:///run/redis.sock": true,
+		"https://dynamodb.eu-west-1.amazonaws.com": false, "redis://10.0.0.7:6379": false, "http://localhost.example": false, "%": false, "": false,
+	} {
+		if got := onThisMachine(url); got != want {
+			t.Errorf("onThisMachine(%q) is %v", url, got)
+		}
+	}
+}
