@@ -18,7 +18,7 @@ type claim struct {
 	resource *resource // nil if Resource.Claim did not make it
 	defaults callOptions
 	call     func() (*Call, error)
-	end      func(by settler, err error) // of what call has made
+	end      func(ctx context.Context, by settler, err error) // of what call has made
 	admitted bool
 }
 
@@ -43,7 +43,9 @@ func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 		a, err = r.call(r.core.env.Clock.Now(), entity, cost)
 		return &a.call, err
 	}
-	c.end = func(by settler, err error) { c.lease, _ = r.lease(a, by, &r.defaults, err) }
+	c.end = func(ctx context.Context, by settler, err error) {
+		c.lease, _ = r.lease(ctx, OperationAcquire, a, by, &r.defaults, err)
+	}
 	return c
 }
 
@@ -80,7 +82,7 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 	}
 	for i, c := range all {
 		own[i].Parts[0], own[i].outage = whole.Parts[i], whole.outage
-		c.end(by, err)
+		c.end(ctx, by, err)
 		c.admitted = err == nil
 	}
 	return err

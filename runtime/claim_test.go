@@ -254,7 +254,7 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 		t.Run(fmt.Sprint(test.gpt, " and ", test.emb), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var degraded []string
-				observer := &runtime.Observer{Degraded: func(e runtime.Event) {
+				observer := &runtime.Observer{Degraded: func(_ context.Context, e runtime.Event) {
 					degraded = append(degraded, fmt.Sprint(e.Entity, " ", e.Local, ": ", e.Err))
 				}}
 				const down = "sluice: gpt-4: store unavailable after 1 attempt: reset"

@@ -88,12 +88,12 @@ func TestLazySettle(t *testing.T) {
 		lost.Release(t.Context())
 		elapse(time.Second)
 		store.flush(errors.New("down"))
-		of := func(took time.Duration) runtime.Event {
-			return runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: took}
+		of := func(operation string, took time.Duration) runtime.Event {
+			return runtime.Event{Operation: operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: took}
 		}
 		want := []told{
-			{"settled", of(50 * time.Millisecond), ""}, {"released", of(50 * time.Millisecond), ""},
-			{"failed", of(time.Second), "down"}, {"failed", of(time.Second), "down"},
+			{"settled", of("", 50*time.Millisecond), ""}, {"released", of("", 50*time.Millisecond), ""},
+			{"failed", of("settle", time.Second), "down"}, {"failed", of("release", time.Second), "down"},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)

@@ -30,7 +30,7 @@ type lease struct {
 
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
-	stated(l *lease, actual C) (*Call, error)
+	stated(ctx context.Context, l *lease, actual C) (*Call, error)
 	settle(ctx context.Context, l *lease, call *Call) error
 	release(ctx context.Context, l *lease)
 	tokens(milli []int64) C
@@ -54,7 +54,7 @@ func (l *Lease[C]) Settle(ctx context.Context, actual C) error {
 		l.spend()
 		return nil
 	}
-	call, err := l.resource.stated(&l.lease, actual)
+	call, err := l.resource.stated(ctx, &l.lease, actual)
 	if err != nil {
 		return err
 	}
@@ -121,13 +121,13 @@ func (l *lease) wrote(buckets []Bucket, at int64) {
 }
 
 // stated makes a Call that turns l's cost into actual, or says what is wrong with actual.
-func (r *Resource[E, C]) stated(l *lease, actual C) (*Call, error) {
+func (r *Resource[E, C]) stated(ctx context.Context, l *lease, actual C) (*Call, error) {
 	call := r.closing(l)
 	part := &call.Parts[0]
 	part.Actual = r.toVector(actual, part.Actual)
 	_, err := scale(r.spec, part.Buckets[0].Kind, part.Actual)
 	if f := r.core.env.Observer.Failed; f != nil && err != nil {
-		f(r.event(call, r.core.env.Clock.Now(), err))
+		f(ctx, r.event(OperationSettle, call, r.core.env.Clock.Now(), err))
 	}
 	return call, err
 }
@@ -162,7 +162,8 @@ func (r *resource) closing(l *lease) *Call {
 
 // finish has call, a release or else a settle, close l. It outlives ctx's cancellation and is bounded by the settle time-out.
 func (r *resource) finish(ctx context.Context, l *lease, call *Call, release bool) error {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.core.env.SettleTimeout)
+	ctx = context.WithoutCancel(ctx)
+	bounded, cancel := context.WithTimeout(ctx, r.core.env.SettleTimeout)
 	taken := false // by the store, which is not done with bounded then
 	defer func() {
 		if !taken {
@@ -192,17 +193,17 @@ func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, la
 		r.noticeGiveBack(l.part.Buckets, part)
 	}
 	obs := r.core.env.Observer
-	f := obs.Settled
-	switch {
-	case err != nil:
+	f, operation := obs.Settled, OperationSettle
+	if release {
+		f, operation = obs.Released, OperationRelease
+	}
+	if err != nil {
 		f = obs.Failed
-	case release:
-		f = obs.Released
 	}
 	if f != nil {
-		event := r.event(call, ended, err)
+		event := r.event(operation, call, ended, err)
 		event.Local = degraded(l.by)
-		f(event)
+		f(ctx, event)
 	}
 	lost := "sluice: release did not get through; the tokens come back by refill"
 	switch {

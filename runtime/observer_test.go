@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,14 +23,23 @@ type told struct {
 	Err   string
 }
 
+// watch notes what is told. An Operation that goes without saying, and a LimitKind that is the entity's own, are left out.
 func watch(into *[]told) *runtime.Observer {
-	note := func(which string) func(runtime.Event) {
-		return func(e runtime.Event) {
+	usual := map[string]string{"acquired": runtime.OperationAcquire, "denied": runtime.OperationAcquire, "degraded": runtime.OperationAcquire,
+		"failed": runtime.OperationAcquire, "settled": runtime.OperationSettle, "released": runtime.OperationRelease}
+	note := func(which string) func(_ context.Context, _ runtime.Event) {
+		return func(_ context.Context, e runtime.Event) {
 			text := ""
 			if e.Err != nil {
 				text = fmt.Sprint(e.Err)
 			}
 			e.Err = nil
+			if e.Operation == usual[which] {
+				e.Operation = ""
+			}
+			if e.LimitKind == e.Kind {
+				e.LimitKind = ""
+			}
 			*into = append(*into, told{which, e, text})
 		}
 	}
@@ -51,6 +62,10 @@ func TestObserver(t *testing.T) {
 		of := func(took time.Duration, limit string) runtime.Event {
 			return runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: limit, Took: took}
 		}
+		as := func(operation string, e runtime.Event) runtime.Event {
+			e.Operation = operation
+			return e
+		}
 		const denied = "sluice: gpt-4 denied for user-1: tpm has 3 of 100 tokens, retry after "
 		for _, step := range []struct {
 			name string
@@ -66,11 +81,11 @@ func TestObserver(t *testing.T) {
 			{"wait, served", func() {
 				store.put(0, 60, 0)
 				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100})
-			}, []told{{"acquired", of(1000*time.Millisecond+trip, ""), ""}}},
+			}, []told{{"acquired", as("wait", of(1000*time.Millisecond+trip, "")), ""}}},
 			{"wait, no time", func() {
 				store.put(0, 60, 0)
 				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100}, runtime.MaxWait(500*time.Millisecond))
-			}, []told{{"denied", of(trip, "tpm"), denied + "970ms, beyond the deadline"}}},
+			}, []told{{"denied", as("wait", of(trip, "tpm")), denied + "970ms, beyond the deadline"}}},
 			{"released by Do", func() {
 				store.put(0, 60, 6000)
 				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error { return errors.New("failed") })
@@ -87,7 +102,7 @@ func TestObserver(t *testing.T) {
 			{"no entity", func() { _, _ = r.Acquire(ctx, nil, cost{}) },
 				[]told{{"failed", runtime.Event{Resource: "gpt-4"}, "sluice: gpt-4: entity is nil"}}},
 			{"invalid settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 5}).Settle(ctx, cost{RPM: -1}) },
-				[]told{{"acquired", of(trip, ""), ""}, {"failed", of(0, ""),
+				[]told{{"acquired", of(trip, ""), ""}, {"failed", as("settle", of(0, "")),
 					`sluice: gpt-4: cost of rpm "-1" is negative: to give tokens back, settle for less or release the lease`}}},
 			{"settle and release that do not get through", func() {
 				one, two := acquire(t, r, user{"1"}, cost{TPM: 5}), acquire(t, r, user{"1"}, cost{TPM: 5})
@@ -96,7 +111,7 @@ func TestObserver(t *testing.T) {
 				one.Release(ctx)
 				two.Release(ctx)
 			}, []told{{"acquired", of(trip, ""), ""}, {"acquired", of(trip, ""), ""},
-				{"failed", of(trip, ""), "down"}, {"failed", of(trip, ""), "down"}}},
+				{"failed", as("settle", of(trip, "")), "down"}, {"failed", as("release", of(trip, "")), "down"}}},
 			{"store down", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 5}) }, []told{{"failed", of(trip, ""), "down"}}},
 			{"peek is nobody's outcome", func() { _, _ = r.Peek(ctx, user{"1"}) }, nil},
 		} {
@@ -114,9 +129,85 @@ func TestObserverGetsTheError(t *testing.T) {
 	down := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
 	var got error
 	_, r := open(t, &fake{before: func(context.Context, string, *runtime.Call) error { return down }},
-		runtime.WithObserver(&runtime.Observer{Failed: func(e runtime.Event) { got = e.Err }}))
+		runtime.WithObserver(&runtime.Observer{Failed: func(_ context.Context, e runtime.Event) { got = e.Err }}))
 	_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.OnUnavailable(runtime.Deny))
 	if !errors.Is(got, down) || !errors.Is(err, down) {
 		t.Errorf("observer got %v, caller %v", got, err)
+	}
+}
+
+type contextKey struct{}
+
+// TestObserverContext: an acquire is told with its caller's context; what may outlive that, with its values and without its end.
+func TestObserverContext(t *testing.T) {
+	var got []string
+	note := func(which string) func(context.Context, runtime.Event) {
+		return func(ctx context.Context, _ runtime.Event) {
+			got = append(got, fmt.Sprint(which, " ", ctx.Value(contextKey{}), " ", ctx.Err()))
+		}
+	}
+	all := &runtime.Observer{
+		Acquired: note("acquired"), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+	}
+	lim, r := open(t, &fake{}, runtime.WithObserver(all), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), contextKey{}, "caller"))
+	one, _ := r.Acquire(ctx, user{"1"}, cost{TPM: 1})
+	two, _ := r.Wait(ctx, user{"1"}, cost{TPM: 1})
+	_, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 6000})
+	claim := r.Claim(user{"1"}, cost{TPM: 1})
+	_ = lim.AcquireAll(ctx, claim)
+	cancel()
+	_ = one.Settle(ctx, cost{TPM: 2})
+	two.Release(ctx)
+	_, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 1})
+	want := []string{
+		"acquired caller <nil>", "acquired caller <nil>", "denied caller <nil>", "acquired caller <nil>",
+		"settled caller <nil>", "released caller <nil>", "failed caller context canceled",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// TestObservers: each is told, in order; what none of them listens to is nil, so that nobody makes it up.
+func TestObservers(t *testing.T) {
+	var got []string
+	one := func(name string) *runtime.Observer {
+		note := func(what string) func(context.Context, runtime.Event) {
+			return func(context.Context, runtime.Event) { got = append(got, name+" "+what) }
+		}
+		return &runtime.Observer{
+			Acquired: note("acquired"), Denied: note("denied"), Degraded: note("degraded"), Shadowed: note("shadowed"),
+			Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+			Store:   func(context.Context, runtime.StoreEvent) { got = append(got, name+" store") },
+			Breaker: func(bool, error) { got = append(got, name+" breaker") },
+			Skew:    func(time.Duration) { got = append(got, name+" skew") },
+		}
+	}
+	b := one("b")
+	b.Settled = nil
+	all := reflect.ValueOf(runtime.Observers(one("a"), nil, &runtime.Observer{}, b)).Elem()
+	for i := range all.NumField() {
+		in := make([]reflect.Value, all.Field(i).Type().NumIn())
+		for j := range in {
+			in[j] = reflect.Zero(all.Field(i).Type().In(j))
+		}
+		all.Field(i).Call(in)
+	}
+	var want []string
+	for i := range all.NumField() {
+		name := strings.ToLower(all.Type().Field(i).Name)
+		if want = append(want, "a "+name); name != "settled" {
+			want = append(want, "b "+name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	none := reflect.ValueOf(runtime.Observers(nil, &runtime.Observer{})).Elem()
+	for i := range none.NumField() {
+		if !none.Field(i).IsNil() {
+			t.Errorf("%s is made up", none.Type().Field(i).Name)
+		}
 	}
 }

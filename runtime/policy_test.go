@@ -115,7 +115,9 @@ func TestPolicies(t *testing.T) {
 					var events []told
 					store := &outages{fake: &fake{}}
 					observer := watch(&events)
-					observer.Degraded = func(e runtime.Event) { events = append(events, told{"degraded", e, fmt.Sprint(e.Err)}) }
+					observer.Degraded = func(_ context.Context, e runtime.Event) {
+						events = append(events, told{"degraded", e, fmt.Sprint(e.Err)})
+					}
 					_, r := openOn(t, store, policy, runtime.WithObserver(observer))
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 					defer cancel()

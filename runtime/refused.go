@@ -1,5 +1,7 @@
 package runtime
 
+import "context"
+
 // scratch is where a chain and its cost are written out that nobody keeps, so that a denial from memory allocates nothing.
 type scratch struct {
 	links [8]Link // both have room for most
@@ -9,7 +11,7 @@ type scratch struct {
 // refused returns the denial of an acquire at now (ms) by what the store remembers, of which it tells the observer. It is nil
 // where there is none, where the store has to say how the chain goes on, and where the call is a mistake: the long way
 // finds out which.
-func (r *Resource[E, C]) refused(entity E, cost C, now int64) *DeniedError {
+func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int64) *DeniedError {
 	s := r.core.scratches.Get().(*scratch)
 	defer r.core.scratches.Put(s)
 	links, ok := r.spec.charged(entity.Chain(s.links[:0]))
@@ -22,10 +24,17 @@ func (r *Resource[E, C]) refused(entity E, cost C, now int64) *DeniedError {
 	}
 	denied := r.core.session.Refused(r.def, links, vector, now)
 	if f := r.core.env.Observer.Denied; f != nil && denied != nil {
-		kind := &r.spec.Kinds[links[0].Kind]
-		f(Event{
-			Resource: r.spec.Resource, Kind: kind.Name, Limit: denied.Limit, Entity: kind.Prefix + links[0].ID, Err: denied,
-		})
+		own := &r.spec.Kinds[links[0].Kind]
+		event := Event{
+			Operation: OperationAcquire, Resource: r.spec.Resource, Kind: own.Name, Entity: own.Prefix + links[0].ID,
+			Limit: denied.Limit, Err: denied,
+		}
+		for _, l := range links {
+			if kind := &r.spec.Kinds[l.Kind]; denied.Entity == kind.Prefix+l.ID {
+				event.LimitKind = kind.Name
+			}
+		}
+		f(ctx, event)
 	}
 	return denied
 }

@@ -57,7 +57,7 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	called, o := r.core.env.Clock.Now(), r.defaults.with(opts)
 	if o.bad == "" && ctx.Err() == nil && any(entity) != nil {
-		if denied := r.refused(entity, cost, called.UnixMilli()); denied != nil {
+		if denied := r.refused(ctx, entity, cost, called.UnixMilli()); denied != nil {
 			return nil, denied
 		}
 	}
@@ -68,7 +68,7 @@ func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...
 			by, err = r.admit(ctx, &a.call, r.core.charge, o)
 		}
 	}
-	return r.lease(a, by, o, err)
+	return r.lease(ctx, OperationAcquire, a, by, o, err)
 }
 
 // Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as charged.
@@ -179,10 +179,12 @@ func (r *resource) admit(
 	return by, err
 }
 
-// lease tells the observer how a has ended and returns its lease or its error.
-func (r *Resource[E, C]) lease(a *acquisition[C], by settler, o *callOptions, err error) (*Lease[C], error) {
+// lease tells the observer how a has ended, by an acquire or a wait, and returns its lease or its error.
+func (r *Resource[E, C]) lease(
+	ctx context.Context, operation string, a *acquisition[C], by settler, o *callOptions, err error,
+) (*Lease[C], error) {
 	ended := r.core.env.Clock.Now()
-	r.tell(&a.call, ended, err)
+	r.tell(ctx, operation, &a.call, ended, err)
 	if err != nil {
 		return nil, err
 	}
@@ -192,8 +194,8 @@ func (r *Resource[E, C]) lease(a *acquisition[C], by settler, o *callOptions, er
 	return l, nil
 }
 
-// tell tells the observer how an acquire, call, has ended.
-func (r *resource) tell(call *Call, ended time.Time, err error) {
+// tell tells the observer how call, an acquire or a wait, has ended.
+func (r *resource) tell(ctx context.Context, operation string, call *Call, ended time.Time, err error) {
 	obs := r.core.env.Observer
 	f := obs.Acquired
 	if err != nil {
@@ -207,38 +209,43 @@ func (r *resource) tell(call *Call, ended time.Time, err error) {
 	if f == nil {
 		return
 	}
-	event := r.event(call, ended, err)
-	event.Limit = r.refusing(&call.Parts[0], err)
+	event := r.event(operation, call, ended, err)
+	event.Limit, event.LimitKind = r.refusing(&call.Parts[0], err)
 	if err == nil {
 		event.Err = call.outage
 	}
-	f(event)
+	f(ctx, event)
 }
 
-// refusing returns the limit of part that refuses longest, by err, or "" if none of it does: of several claims it may be
-// another's that refused.
-func (r *resource) refusing(part *Part, err error) (limit string) {
-	of := func(resource, entity string) bool {
-		return resource == r.spec.Resource &&
-			slices.ContainsFunc(part.Buckets, func(b Bucket) bool { return b.Entity == entity })
+// refusing returns the limit of part that refuses longest, by err, and the kind of whose bucket that is, or "" if none of it
+// does: of several claims it may be another's that refused.
+func (r *resource) refusing(part *Part, err error) (limit, kind string) {
+	of := func(resource, entity string) (kind string, ok bool) {
+		i := slices.IndexFunc(part.Buckets, func(b Bucket) bool { return b.Entity == entity })
+		if resource != r.spec.Resource || i < 0 {
+			return "", false
+		}
+		return r.spec.Kinds[part.Buckets[i].Kind].Name, true
 	}
-	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok && of(exceeds.Resource, exceeds.Entity) {
-		return exceeds.Limit
+	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok {
+		if kind, ok := of(exceeds.Resource, exceeds.Entity); ok {
+			return exceeds.Limit, kind
+		}
 	}
 	if denied, ok := errors.AsType[*DeniedError](err); ok {
 		var longest time.Duration
 		for _, refusal := range denied.Refusals {
-			if of(refusal.Resource, refusal.Entity) && (limit == "" || refusal.RetryAfter > longest) {
-				limit, longest = refusal.Limit, refusal.RetryAfter
+			if at, ok := of(refusal.Resource, refusal.Entity); ok && (limit == "" || refusal.RetryAfter > longest) {
+				limit, kind, longest = refusal.Limit, at, refusal.RetryAfter
 			}
 		}
 	}
-	return limit
+	return limit, kind
 }
 
-// event describes call as it has ended.
-func (r *resource) event(call *Call, ended time.Time, err error) Event {
-	e := Event{Resource: r.spec.Resource, Took: ended.Sub(call.Called), Local: call.outage != nil, Err: err}
+// event describes call, the operation, as it has ended.
+func (r *resource) event(operation string, call *Call, ended time.Time, err error) Event {
+	e := Event{Operation: operation, Resource: r.spec.Resource, Took: ended.Sub(call.Called), Local: call.outage != nil, Err: err}
 	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
 		e.Entity, e.Kind = buckets[0].Entity, r.spec.Kinds[buckets[0].Kind].Name
 	}

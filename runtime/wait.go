@@ -25,7 +25,7 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 			by, err = r.wait(ctx, &a.call, o)
 		}
 	}
-	return r.lease(a, by, o, err)
+	return r.lease(ctx, OperationWait, a, by, o, err)
 }
 
 // contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.

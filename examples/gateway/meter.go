@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -54,14 +55,14 @@ const waiting = "waiting"
 
 // observer returns what the runtime tells.
 func (m *meter) observer() *runtime.Observer {
-	locked := func(note func(runtime.Event)) func(runtime.Event) {
-		return func(e runtime.Event) {
+	locked := func(note func(runtime.Event)) func(context.Context, runtime.Event) {
+		return func(_ context.Context, e runtime.Event) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			note(e)
 		}
 	}
-	acquired := func(count *int, way string) func(runtime.Event) {
+	acquired := func(count *int, way string) func(context.Context, runtime.Event) {
 		return locked(func(e runtime.Event) {
 			*count++
 			if !e.Local {
@@ -74,7 +75,7 @@ func (m *meter) observer() *runtime.Observer {
 			m.took[ended] = append(m.took[ended], e.Took)
 		})
 	}
-	closed := func(count *int) func(runtime.Event) {
+	closed := func(count *int) func(context.Context, runtime.Event) {
 		return locked(func(e runtime.Event) {
 			if !e.Local { // else there was nothing to write to the table
 				*count++
@@ -88,7 +89,7 @@ func (m *meter) observer() *runtime.Observer {
 		Settled:  closed(&m.count.settled),
 		Released: closed(&m.count.released),
 		Failed:   locked(func(runtime.Event) { m.count.failed++ }),
-		Store: func(e runtime.StoreEvent) {
+		Store: func(_ context.Context, e runtime.StoreEvent) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			one := usage{calls: 1, read: e.Read, write: e.Write}

@@ -48,7 +48,7 @@ func broken(w *world, policy runtime.Policy) (logged *warnings, degraded func() 
 	var mu sync.Mutex
 	n := 0
 	w.Limiter = w.process(runtime.WithLogger(slog.New(logged)), runtime.CallDefaults(runtime.OnUnavailable(policy)),
-		runtime.WithObserver(&runtime.Observer{Degraded: func(runtime.Event) {
+		runtime.WithObserver(&runtime.Observer{Degraded: func(_ context.Context, _ runtime.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			n++

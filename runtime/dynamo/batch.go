@@ -97,7 +97,7 @@ var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
 func (c *charge) batch(ctx context.Context, keys []codec.Item, consistent bool, items map[primaryKey]codec.Item) (outcome, []codec.Item, error) {
 	began := c.env.Clock.Now()
 	got, err := batchGet(ctx, c.api, c.table, keys, consistent)
-	event := runtime.StoreEvent{Path: "levels", Outcome: "found", Took: c.env.Clock.Now().Sub(began), Read: got.units}
+	event := runtime.StoreEvent{Call: "BatchGetItem", Path: "levels", Outcome: "found", Read: got.units, Began: began}
 	if len(got.items) == 0 {
 		event.Outcome = "missing"
 	}
@@ -114,11 +114,11 @@ func (c *charge) batch(ctx context.Context, keys []codec.Item, consistent bool, 
 	if err != nil {
 		o, _ := classify(err)
 		event.Outcome = "failed"
-		c.observe(c.legs[0], event)
+		c.observe(ctx, c.legs[0], event)
 		return o, nil, explain(c.table, o, err)
 	}
 	c.retries.answered(applied)
-	c.observe(c.legs[0], event)
+	c.observe(ctx, c.legs[0], event)
 	c.skew.watch(c.env, began, got.metadata)
 	maps.Copy(items, got.items)
 	return applied, got.left, nil

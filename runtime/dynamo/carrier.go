@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -95,7 +96,7 @@ func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) 
 // fails as Look does.
 func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []perlimit.Item, err error) {
 	err = c.patience.call(ctx, func() error {
-		items, _, err = perLimitItems(ctx, c.api, c.table, entity, resource)
+		items, err = perLimitItems(ctx, c.api, c.table, entity, resource, func(*dynamodb.QueryOutput, error) {})
 		return err
 	})
 	return items, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -57,21 +58,28 @@ func (c *charge) carryOver(ctx context.Context, l *leg) (outcome, error) {
 // survey reads l's per-limit items.
 func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, outcome, error) {
 	began := c.env.Clock.Now()
-	items, units, err := perLimitItems(ctx, c.api, c.table, l.entity, l.spec.Resource)
-	event := runtime.StoreEvent{Path: "perlimit", Outcome: "found", Read: units, Took: c.env.Clock.Now().Sub(began)}
+	items, err := perLimitItems(ctx, c.api, c.table, l.entity, l.spec.Resource, func(out *dynamodb.QueryOutput, err error) {
+		event := runtime.StoreEvent{Call: "Query", Path: "perlimit", Outcome: "found", Began: began}
+		switch {
+		case err != nil:
+			event.Outcome = "failed"
+		case len(out.Items) == 0:
+			event.Outcome = "missing"
+		}
+		if err == nil && out.ConsumedCapacity != nil {
+			event.Read = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
+		}
+		c.observe(ctx, l, event)
+		began = c.env.Clock.Now()
+	})
 	switch _, bad := errors.AsType[*runtime.SetupError](err); {
 	case bad:
 		return nil, fatal, err
 	case err != nil:
 		o, _ := classify(err)
-		event.Outcome = "failed"
-		c.observe(l, event)
 		return nil, o, explain(c.table, o, err)
-	case len(items) == 0:
-		event.Outcome = "missing"
 	}
 	c.retries.answered(applied)
-	c.observe(l, event)
 	return items, applied, nil
 }
 
@@ -82,7 +90,7 @@ func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (out
 	in := b.Transaction(c.table, img)
 	began := c.env.Clock.Now()
 	out, err := c.api.TransactWriteItems(ctx, in, once)
-	event := runtime.StoreEvent{Path: "carry"}
+	event := runtime.StoreEvent{Call: "TransactWriteItems", Path: "carry", Began: began}
 	o, seen := applied, began.UnixMilli()
 	if err == nil {
 		for _, used := range out.ConsumedCapacity {
@@ -99,8 +107,8 @@ func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (out
 	}
 	l.learn(img, seen)
 	c.retries.answered(o)
-	event.Outcome, event.Took = o.String(), c.env.Clock.Now().Sub(began)
-	c.observe(l, event)
+	event.Outcome = o.String()
+	c.observe(ctx, l, event)
 	return o, err
 }
 
@@ -139,7 +147,7 @@ func (s *session) recordCarrying(ctx context.Context) {
 		s.background.Start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 			defer cancel()
-			if err := recordLayout(ctx, s.api, s.table, layoutBuckets, layoutCarrying); err != nil {
+			if err := s.note(ctx, layoutUpdate(s.table, layoutBuckets, layoutCarrying)); err != nil {
 				s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note in the table that per-limit items are carried over",
 					slog.String("table", s.table), slog.Any("error", err))
 			}
@@ -147,28 +155,28 @@ func (s *session) recordCarrying(ctx context.Context) {
 	})
 }
 
-// perLimitItems reads the per-limit items of entity on resource, by limit, and what that cost.
-func perLimitItems(ctx context.Context, api API, table, entity, resource string) (items []perlimit.Item, units float64, err error) {
+// perLimitItems reads the per-limit items of entity on resource, by limit. It tells each of its queries.
+func perLimitItems(
+	ctx context.Context, api API, table, entity, resource string, tell func(*dynamodb.QueryOutput, error),
+) (items []perlimit.Item, err error) {
 	in := perlimit.Query(table, entity, resource)
 	for {
 		out, err := api.Query(ctx, in, once)
+		tell(out, err)
 		if err != nil {
-			return nil, units, err
-		}
-		if used := out.ConsumedCapacity; used != nil {
-			units += aws.ToFloat64(used.CapacityUnits)
+			return nil, err
 		}
 		for _, raw := range out.Items {
 			item, err := perlimit.Decode(raw)
 			if err != nil {
-				return nil, units, &runtime.SetupError{
+				return nil, &runtime.SetupError{
 					What: fmt.Sprintf("the per-limit item %s is malformed", itemText(raw)), Err: err, Do: "mend or delete it",
 				}
 			}
 			items = append(items, item)
 		}
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
-			return items, units, nil
+			return items, nil
 		}
 	}
 }

@@ -227,14 +227,14 @@ func (s *session) recordRevision(ctx context.Context) {
 		s.background.Start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 			defer cancel()
-			_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			err := s.note(ctx, &dynamodb.UpdateItemInput{
 				TableName:                 &s.table,
 				Key:                       versionKey(),
 				UpdateExpression:          aws.String("SET revision = :revision, layout = if_not_exists(layout, :layout)"),
 				ConditionExpression:       aws.String("attribute_not_exists(revision) OR revision < :revision"),
 				ExpressionAttributeValues: codec.Item{":revision": codec.N(s.revision), ":layout": codec.N(layoutBuckets)},
 			})
-			if o, _ := classify(err); err != nil && o != refused {
+			if err != nil {
 				s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note the revision in the table",
 					slog.String("table", s.table), slog.Any("error", err))
 			}

@@ -42,7 +42,7 @@ func (e *engine) putOld(t testing.TB) {
 // marked holds the per-limit items of user-1 that are marked, and when, ms since t0: "rpm 0".
 func (e *engine) marked(t testing.TB, want ...string) {
 	t.Helper()
-	items, _, err := perLimitItems(t.Context(), e.client, e.table, "user-1", "gpt-4")
+	items, err := perLimitItems(t.Context(), e.client, e.table, "user-1", "gpt-4", func(*dynamodb.QueryOutput, error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -136,8 +137,8 @@ type events struct {
 }
 
 func (e *events) observer() *runtime.Observer {
-	note := func(what string) func(runtime.Event) {
-		return func(runtime.Event) {
+	note := func(what string) func(_ context.Context, _ runtime.Event) {
+		return func(_ context.Context, _ runtime.Event) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.other = append(e.other, what)
@@ -145,14 +146,17 @@ func (e *events) observer() *runtime.Observer {
 	}
 	return &runtime.Observer{
 		Acquired: note("acquired"), Denied: note("denied"), Settled: note("settled"), Released: note("released"),
-		Failed: func(v runtime.Event) {
+		Failed: func(_ context.Context, v runtime.Event) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.failed = append(e.failed, v.Err)
 		},
-		Store: func(v runtime.StoreEvent) {
+		Store: func(_ context.Context, v runtime.StoreEvent) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
+			if v.Path == "system" { // in the background
+				return
+			}
 			what := v.Path + " " + v.Outcome
 			if v.Generic {
 				what = "generic " + what

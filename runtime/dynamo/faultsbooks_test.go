@@ -191,7 +191,7 @@ func (b *books) befell(what string) {
 }
 
 // answer counts what the script does not know of: writes that met a transaction.
-func (b *books) answer(e runtime.StoreEvent) {
+func (b *books) answer(_ context.Context, e runtime.StoreEvent) {
 	if e.Outcome == conflict.String() {
 		b.befell("conflicts")
 	}

@@ -197,13 +197,5 @@ func (c *charge) awaited() bool {
 	return slices.ContainsFunc(c.party, func(r *request) bool { return !r.gone && (len(c.legs) == 1 || !r.rides()) })
 }
 
-// context is that of work for several callers, none of whom can end it. Its values are those of the caller who came last.
-func (c *charge) context() context.Context {
-	last := c.members[0]
-	for _, r := range c.members {
-		if r.called >= last.called {
-			last = r
-		}
-	}
-	return context.WithoutCancel(last.ctx)
-}
+// context is that of work for several callers, none of whom can end it. Its values are those of the caller who came first.
+func (c *charge) context() context.Context { return context.WithoutCancel(c.members[0].ctx) }

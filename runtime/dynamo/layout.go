@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
@@ -21,14 +22,38 @@ const (
 
 // recordLayout replaces layout from, or none, by to. Where there is another, it leaves it.
 func recordLayout(ctx context.Context, api API, table string, from, to int64) error {
-	_, err := api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := api.UpdateItem(ctx, layoutUpdate(table, from, to))
+	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
+		return nil
+	}
+	return err
+}
+
+func layoutUpdate(table string, from, to int64) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
 		TableName:                 &table,
 		Key:                       versionKey(),
 		UpdateExpression:          aws.String("SET layout = :to, revision = if_not_exists(revision, :none)"),
 		ConditionExpression:       aws.String("attribute_not_exists(layout) OR layout = :from"),
 		ExpressionAttributeValues: codec.Item{":from": codec.N(from), ":to": codec.N(to), ":none": codec.N(0)},
-	})
-	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
+	}
+}
+
+// note writes to the table's own item, whose condition may say that there is nothing to be noted.
+func (s *session) note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	event := runtime.StoreEvent{Call: "UpdateItem", Path: "system", Began: s.env.Clock.Now()}
+	out, err := s.api.UpdateItem(ctx, in)
+	o := applied
+	if err != nil {
+		o, _ = classify(err)
+		event.Write = writeUnits(o, nil)
+	} else {
+		event.Write = writeUnits(o, out.ConsumedCapacity)
+	}
+	event.Outcome = o.String()
+	s.tell(ctx, event)
+	if o == refused {
 		return nil
 	}
 	return err

@@ -25,7 +25,7 @@ func (s *session) readMember(ctx context.Context, entity string) (m runtime.Memb
 	err = p.call(ctx, func() (err error) {
 		began := s.env.Clock.Now()
 		out, err = members.get(ctx, entity)
-		event := runtime.StoreEvent{Path: "member", Outcome: "found", Took: s.env.Clock.Now().Sub(began)}
+		event := runtime.StoreEvent{Call: "GetItem", Path: "member", Outcome: "found", Began: began}
 		switch {
 		case err != nil:
 			event.Outcome = "failed"
@@ -35,9 +35,7 @@ func (s *session) readMember(ctx context.Context, entity string) (m runtime.Memb
 		if err == nil && out.ConsumedCapacity != nil {
 			event.Read = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
 		}
-		if f := s.env.Observer.Store; f != nil {
-			f(event)
-		}
+		s.tell(ctx, event)
 		return err
 	})
 	if err != nil {

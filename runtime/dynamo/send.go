@@ -61,9 +61,13 @@ func (s *session) send(ctx context.Context, l *leg, p *plan, op string) reply {
 		if p.repair || p.bare {
 			served = 0
 		}
-		s.observe(l, runtime.StoreEvent{
-			Path: p.name(l.settles()), Generic: p.generic, Outcome: r.outcome.String(), Coalesced: served,
-			Write: writeUnits(r.outcome, consumed), Took: s.env.Clock.Now().Sub(began),
+		call := "UpdateItem"
+		if p.path == create {
+			call = "PutItem"
+		}
+		s.observe(ctx, l, runtime.StoreEvent{
+			Call: call, Path: p.name(l.settles()), Generic: p.generic, Outcome: r.outcome.String(), Coalesced: served,
+			Write: writeUnits(r.outcome, consumed), Began: began,
 		})
 	}
 	s.skew.watch(s.env, began, metadata)
@@ -136,11 +140,11 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}, s.once...)
-	event := runtime.StoreEvent{Path: "read", Outcome: "found", Took: s.env.Clock.Now().Sub(began)}
+	event := runtime.StoreEvent{Call: "GetItem", Path: "read", Outcome: "found", Began: began}
 	if err != nil {
 		o, _ := classify(err)
 		event.Outcome = "failed"
-		s.observe(l, event)
+		s.observe(ctx, l, event)
 		return o, explain(s.table, o, err)
 	}
 	if len(out.Item) == 0 {
@@ -150,7 +154,7 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 		event.Read = aws.ToFloat64(c.CapacityUnits)
 	}
 	s.retries.answered(applied)
-	s.observe(l, event)
+	s.observe(ctx, l, event)
 	s.skew.watch(s.env, began, out.ResultMetadata)
 	img, err := l.decode(out.Item)
 	if err != nil {
@@ -229,9 +233,16 @@ func writeUnits(o outcome, consumed *types.ConsumedCapacity) float64 {
 	return 0
 }
 
-func (s *session) observe(l *leg, e runtime.StoreEvent) {
+// observe tells of a call for l.
+func (s *session) observe(ctx context.Context, l *leg, e runtime.StoreEvent) {
+	e.Resource = l.spec.Resource
+	s.tell(ctx, e)
+}
+
+// tell tells of e, which has ended just now. The context of the call may be over, or bound it more tightly than its caller did.
+func (s *session) tell(ctx context.Context, e runtime.StoreEvent) {
 	if f := s.env.Observer.Store; f != nil {
-		e.Resource = l.spec.Resource
-		f(e)
+		e.System, e.Took = "dynamodb", s.env.Clock.Now().Sub(e.Began)
+		f(context.WithoutCancel(ctx), e)
 	}
 }

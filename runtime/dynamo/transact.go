@@ -162,7 +162,10 @@ func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (outcome,
 	began := c.env.Clock.Now()
 	out, err := c.api.TransactWriteItems(ctx, tx.input, once)
 	o := applied
-	event := runtime.StoreEvent{Path: "transact", Buckets: len(c.legs), Coalesced: len(c.aboard), Generic: slices.ContainsFunc(tx.plans, func(p plan) bool { return p.generic })}
+	event := runtime.StoreEvent{
+		Call: "TransactWriteItems", Path: "transact", Buckets: len(c.legs), Coalesced: len(c.aboard), Began: began,
+		Generic: slices.ContainsFunc(tx.plans, func(p plan) bool { return p.generic }),
+	}
 	var metadata middleware.Metadata
 	switch {
 	case err == nil:
@@ -177,8 +180,8 @@ func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (outcome,
 		err = explain(c.table, o, err)
 	}
 	c.retries.answered(o)
-	event.Outcome, event.Took = o.String(), c.env.Clock.Now().Sub(began)
-	c.observe(c.legs[0], event)
+	event.Outcome = o.String()
+	c.observe(ctx, c.legs[0], event)
 	c.skew.watch(c.env, began, metadata)
 	return o, err
 }

@@ -60,7 +60,7 @@ func (s *session[E, C]) cost(v []int64) (cost C) {
 
 // observer notes how the call ended, and how its lease did where the failure policy admitted it: then Settle is not asked.
 func (s *session[E, C]) observer() *runtime.Observer {
-	refused := func(e runtime.Event) {
+	refused := func(_ context.Context, e runtime.Event) {
 		s.fake.mu.Lock()
 		defer s.fake.mu.Unlock()
 		if !s.admitted { // otherwise it is the settle that failed
@@ -69,14 +69,14 @@ func (s *session[E, C]) observer() *runtime.Observer {
 	}
 	return &runtime.Observer{
 		Denied: refused, Failed: refused,
-		Settled: func(e runtime.Event) {
+		Settled: func(_ context.Context, e runtime.Event) {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
 			if e.Local {
 				s.call.Done, s.call.Settled = true, s.said[len(s.said)-1]
 			}
 		},
-		Released: func(e runtime.Event) {
+		Released: func(_ context.Context, e runtime.Event) {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
 			if e.Local {

@@ -27,7 +27,7 @@ const (
 
 // String returns the outcome as observers see it.
 func (o outcome) String() string {
-	return [...]string{"applied", "refused", "unapplied", "unknown", "failed", "unapplied"}[o]
+	return [...]string{"applied", "refused", "unapplied", "unknown", "failed", "unloaded"}[o]
 }
 
 // passing are the codes of errors with which Redis has run nothing, or nothing that writes: all of them mend by themselves, or

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -120,46 +121,36 @@ func (f *flight) stays(c *call) bool {
 
 // send runs calls in Redis, each once. A script that Redis does not have was not run, and goes along with the second try.
 func (f *flight) send(calls []*call) {
-	began := f.env.Clock.Now()
 	for _, c := range calls {
 		c.command = c.evalsha()
 	}
 	f.exec(calls)
 	var unloaded []*call
 	for _, c := range calls {
-		if c.end(); c.outcome == unloadedScript {
+		if c.outcome == unloadedScript {
 			c.command = c.eval()
 			unloaded = append(unloaded, c)
 		}
 	}
 	if len(unloaded) > 0 {
 		f.exec(unloaded)
-		for _, c := range unloaded {
-			c.end()
-		}
 	}
-	took := f.env.Clock.Now().Sub(began)
-	unanswered := false
-	for _, c := range calls {
-		switch c.outcome {
-		case applied:
-			c.read()
-		case failed:
-			c.err = f.explain(c)
-		case unapplied, unknown:
-			unanswered = true
-		}
-		c.observe(took)
-	}
-	if unanswered {
+	if slices.ContainsFunc(calls, func(c *call) bool { return c.outcome == unapplied || c.outcome == unknown }) {
 		f.lookAround()
 	}
 }
 
-// end takes note of how c's command has ended.
-func (c *call) end() {
+// end takes note of how c's command, sent at began, has ended.
+func (c *call) end(began time.Time) {
 	c.err = c.command.Err()
 	c.outcome = c.flight.classify(c.err)
+	if c.outcome == applied {
+		c.read()
+	}
+	c.observe(began)
+	if c.outcome == failed {
+		c.err = c.flight.explain(c)
+	}
 }
 
 // lookAround has the client of a cluster find out who has which slots by now: another master may have taken over. By itself it
@@ -170,18 +161,21 @@ func (f *flight) lookAround() {
 	}
 }
 
-// exec sends the calls' commands, in one pipeline where they are several.
+// exec sends the calls' commands, in one pipeline where they are several, and has the calls end.
 func (f *flight) exec(calls []*call) {
-	ctx := context.Background()
+	ctx, began := context.Background(), f.env.Clock.Now()
 	if len(calls) == 1 {
 		_ = f.client.Process(ctx, calls[0].command) // the command has the error
-		return
+	} else {
+		pipe := f.client.Pipeline()
+		for _, c := range calls {
+			_ = pipe.Process(ctx, c.command)
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own
 	}
-	pipe := f.client.Pipeline()
 	for _, c := range calls {
-		_ = pipe.Process(ctx, c.command)
+		c.end(began)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own
 }
 
 // deliver has c's requests end as its reply says.
@@ -254,15 +248,18 @@ func (s *shape) image(levels []int64, now int64) *bucket.Image {
 }
 
 // observe tells of c.
-func (c *call) observe(took time.Duration) {
-	f := c.flight.env.Observer.Store
-	if f == nil {
-		return
-	}
+func (c *call) observe(began time.Time) {
 	first := c.requests[0]
-	event := runtime.StoreEvent{
-		Resource: first.shares[0].spec.Resource, Path: first.path, Buckets: len(first.shares),
-		Outcome: c.outcome.String(), Coalesced: len(c.requests), Took: took,
+	c.flight.tell(first.ctx, runtime.StoreEvent{
+		Call: strings.ToUpper(c.command.Name()), Resource: first.shares[0].spec.Resource, Path: first.path, Buckets: len(first.shares),
+		Outcome: c.outcome.String(), Coalesced: len(c.requests), Began: began,
+	})
+}
+
+// tell tells of e, which has ended just now. The context of the call may be over.
+func (s *session) tell(ctx context.Context, e runtime.StoreEvent) {
+	if f := s.env.Observer.Store; f != nil {
+		e.System, e.Took = "redis", s.env.Clock.Now().Sub(e.Began)
+		f(context.WithoutCancel(ctx), e)
 	}
-	f(event)
 }

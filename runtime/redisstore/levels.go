@@ -89,7 +89,8 @@ func (s *session) readLevels(r *request, now int64) error {
 			ofKind[i] = read(sh.resource, sh.spec.Kinds[sh.kind].Name)
 		}
 	}
-	err := s.read(ctx, "levels", r.shares[0].spec.Resource, func(ctx context.Context) (bool, error) {
+	event := runtime.StoreEvent{Call: pipeline, Path: "levels", Resource: r.shares[0].spec.Resource}
+	err := s.read(ctx, event, func(ctx context.Context) (bool, error) {
 		found, pipe := false, s.client.Pipeline()
 		for _, l := range all {
 			l.command = pipe.HGetAll(ctx, s.keys.config(l.spec.Resource, l.at))
@@ -163,10 +164,13 @@ func (s *session) withOld(r *request, now int64, err error) error {
 	return nil
 }
 
-// read has do read from Redis for as long as ctx lasts, which the client does not look at while it waits for a reply. Path and
-// resource are for the observer; do says whether it has found anything.
-func (s *session) read(ctx context.Context, path, resource string, do func(context.Context) (bool, error)) error {
-	began := s.env.Clock.Now()
+// pipeline is the Call of reads that go together.
+const pipeline = "PIPELINE"
+
+// read has do read from Redis for as long as ctx lasts, which the client does not look at while it waits for a reply. It completes
+// event; do says whether it has found anything.
+func (s *session) read(ctx context.Context, event runtime.StoreEvent, do func(context.Context) (bool, error)) error {
+	event.Began = s.env.Clock.Now()
 	type reply struct {
 		found bool
 		err   error
@@ -182,27 +186,26 @@ func (s *session) read(ctx context.Context, path, resource string, do func(conte
 	case <-ctx.Done():
 		r.err = ctx.Err()
 	}
-	event := runtime.StoreEvent{Resource: resource, Path: path, Outcome: "missing", Took: s.env.Clock.Now().Sub(began)}
 	switch {
 	case r.err != nil:
 		event.Outcome = "failed"
 	case r.found:
 		event.Outcome = "found"
+	default:
+		event.Outcome = "missing"
 	}
-	if f := s.env.Observer.Store; f != nil {
-		f(event)
-	}
+	s.tell(ctx, event)
 	switch {
 	case r.err == nil:
 		return nil
 	case errors.Is(r.err, context.Canceled):
-		return fmt.Errorf("sluice: %s: %w", path, r.err)
+		return fmt.Errorf("sluice: %s: %w", event.Path, r.err)
 	case errors.Is(r.err, context.DeadlineExceeded):
-		return &runtime.UnavailableError{Resource: resource, Attempts: 1, Err: r.err}
+		return &runtime.UnavailableError{Resource: event.Resource, Attempts: 1, Err: r.err}
 	}
 	err := s.told(ctx, r.err)
 	if down, ok := errors.AsType[*runtime.UnavailableError](err); ok {
-		down.Resource, down.Attempts = resource, 1
+		down.Resource, down.Attempts = event.Resource, 1
 	}
 	return err
 }

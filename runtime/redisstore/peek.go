@@ -17,7 +17,8 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 		return err
 	}
 	levels, there := make([]*redis.IntSliceCmd, len(r.shares)), make([]*redis.IntCmd, len(r.shares))
-	err := s.read(ctx, pathPeek, r.shares[0].spec.Resource, func(ctx context.Context) (bool, error) {
+	event := runtime.StoreEvent{Call: pipeline, Path: pathPeek, Resource: r.shares[0].spec.Resource, Buckets: len(r.shares)}
+	err := s.read(ctx, event, func(ctx context.Context) (bool, error) {
 		pipe := s.client.Pipeline()
 		for i := range r.shares {
 			sh := &r.shares[i]
@@ -35,7 +36,7 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 		return found, err
 	})
 	if _, refused := errors.AsType[*runtime.SetupError](err); refused {
-		if wrong := s.noBucket(err, r.shares); wrong != nil {
+		if wrong := s.noBucket(context.WithoutCancel(ctx), err, r.shares); wrong != nil {
 			return wrong
 		}
 	}

@@ -24,20 +24,28 @@ const wrongType = "WRONGTYPE"
 
 // explain says what is wrong where Redis has refused c: one of the keys, if it is no bucket, or else what the error says.
 func (f *flight) explain(c *call) error {
-	if wrong := f.noBucket(c.err, c.requests[0].shares); wrong != nil {
+	if wrong := f.noBucket(context.WithoutCancel(c.requests[0].ctx), c.err, c.requests[0].shares); wrong != nil {
 		return wrong
 	}
 	return f.setupError(c.err)
 }
 
 // noBucket returns which key of shares is no bucket, if that is why Redis has refused a script with err; else nil.
-func (s *session) noBucket(err error, shares []share) error {
+func (s *session) noBucket(ctx context.Context, err error, shares []share) error {
 	if text := err.Error(); !strings.Contains(text, wrongType) && !strings.Contains(text, "script") {
 		return nil
 	}
 	for _, sh := range shares {
 		for _, key := range sh.keys {
-			reply, err := s.client.HMGet(context.Background(), key.(string), tokensField, sinceField).Result()
+			event := runtime.StoreEvent{Call: "HMGET", Path: "read", Resource: sh.spec.Resource, Outcome: "found", Began: s.env.Clock.Now()}
+			reply, err := s.client.HMGet(ctx, key.(string), tokensField, sinceField).Result()
+			switch {
+			case err != nil:
+				event.Outcome = "failed"
+			case reply[0] == nil:
+				event.Outcome = "missing"
+			}
+			s.tell(ctx, event)
 			if err != nil && !redis.HasErrorPrefix(err, wrongType) {
 				continue
 			}

@@ -66,7 +66,7 @@ func (w *world) process(t testing.TB, api dynamo.API, b *books, lazy bool) *limi
 		runtime.WithClock(w), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.SettleTimeout(20*time.Second), runtime.WithCacheTTL(20*time.Millisecond),
 		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny), runtime.LazySettle(lazy)),
-		runtime.WithObserver(&runtime.Observer{Store: func(e runtime.StoreEvent) {
+		runtime.WithObserver(&runtime.Observer{Store: func(_ context.Context, e runtime.StoreEvent) {
 			if e.Outcome == "applied" && e.Path == "reshape" {
 				b.meet("reshapes")
 			}
