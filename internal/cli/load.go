@@ -186,6 +186,9 @@ func (c *loadCommand) cost(s *load.Result) *loadCost {
 	if s.All.Calls > 0 {
 		cost.PerMillion = cost.Dollars / float64(s.All.Calls) * 1e6
 	}
+	if n := s.Outcomes[load.Admitted].Calls; n > 0 {
+		cost.PerServed = cost.Dollars / float64(n) * 1e6
+	}
 	return cost
 }
 

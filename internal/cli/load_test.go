@@ -56,8 +56,8 @@ func reported(t *testing.T, args ...string) (r report, stderr string) {
 func TestLoadReport(t *testing.T) {
 	for name, args := range map[string]string{
 		"closed.txt": "--trip 4ms --mix user:gpt-4=3 --mix project:embeddings --cost tpm=100..2000 --settle tpm=50..1500 " +
-			"--hot 2=80% --entities 20 --price-read 0.125 --price-write 0.625 --cleanup",
-		"open.txt":  "--trip 4ms --mix user:gpt-4 --zipf 1.5 --rate 200 --entities 100 --duration 12s",
+			"--hot 2=80% --entities 20 --price-read 0.125 --price-write 0.625 --duration 4s --cleanup",
+		"open.txt":  "--trip 4ms --mix user:gpt-4 --zipf 1.5 --rate 200 --entities 100 --duration 6s",
 		"calls.txt": "--mix project:embeddings --entities 1 --calls 30",
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,6 +210,7 @@ func TestLoadInterrupted(t *testing.T) {
 
 // TestLoadFails: what keeps a load from its place is said before anything is written.
 func TestLoadFails(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	_, url := loaded(t, "other")
 	gone := httptest.NewServer(nil)
 	gone.Close()

@@ -1,6 +1,11 @@
 package cli
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/sluice-go/sluice/internal/load"
+)
 
 // TestForTests: a word counts where it stands alone.
 func TestForTests(t *testing.T) {
@@ -23,5 +28,20 @@ func TestOnThisMachine(t *testing.T) {
 		if got := onThisMachine(url); got != want {
 			t.Errorf("onThisMachine(%q) is %v", url, got)
 		}
+	}
+}
+
+// TestLoadThatLost: a count that does not come out is no report to go by.
+func TestLoadThatLost(t *testing.T) {
+	r := loadReport{Result: &load.Result{Made: 3, Lost: 1}}
+	if err := r.wrong(); err == nil || err.Error() != "1 call is missing in the counts: the report is wrong" {
+		t.Error(err)
+	}
+	var s strings.Builder
+	if r.sums(&s); strings.Contains(s.String(), "check: ok") {
+		t.Error(s.String())
+	}
+	if err := (loadReport{Result: &load.Result{Made: 3}}).wrong(); err != nil {
+		t.Error(err)
 	}
 }

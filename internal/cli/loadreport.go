@@ -36,6 +36,7 @@ type loadCost struct {
 	PriceWrite float64 `json:"price_write"`
 	Dollars    float64 `json:"dollars"`
 	PerMillion float64 `json:"per_million_acquires"`
+	PerServed  float64 `json:"per_million_admitted"` // whom all others are paid for, too
 }
 
 // show prints it.
@@ -154,18 +155,35 @@ func amidNothing(bars []load.Bar, i int) bool {
 	return slices.IndexFunc(bars[max(0, i-1):min(len(bars), i+2)], func(b load.Bar) bool { return b.Calls > 0 }) < 0
 }
 
-// mix writes what became of each share of the calls.
+// mix writes what became of each share of the calls. Of what hardly ever happens there is a column where it did.
 func (r loadReport) mix(s *strings.Builder) error {
-	rows := [][]string{{"CALLS OF", "ON", "ENTITIES", "ADMITTED", "DENIED", "DEGRADED", "FAILED"}}
+	rows, align := [][]string{{"CALLS OF", "ON"}}, "ll"
 	for _, d := range r.Mix {
-		row := []string{d.Kind, d.Resource}
-		for _, n := range []int64{int64(d.Entities), d.Admitted, d.Denied, d.Degraded, d.Failed} {
-			row = append(row, texttable.Count(n))
+		rows = append(rows, []string{d.Kind, d.Resource})
+	}
+	for _, column := range []struct {
+		name   string
+		always bool
+		of     func(load.Drawn) int64
+	}{
+		{"ENTITIES", true, func(d load.Drawn) int64 { return int64(d.Entities) }},
+		{"ADMITTED", true, func(d load.Drawn) int64 { return d.Admitted }},
+		{"DENIED", true, func(d load.Drawn) int64 { return d.Denied }},
+		{"DEGRADED", false, func(d load.Drawn) int64 { return d.Degraded }},
+		{"SHADOWED", false, func(d load.Drawn) int64 { return d.Shadowed }},
+		{"FAILED", true, func(d load.Drawn) int64 { return d.Failed }},
+	} {
+		if !column.always && !slices.ContainsFunc(r.Mix, func(d load.Drawn) bool { return column.of(d) > 0 }) {
+			continue
 		}
-		rows = append(rows, row)
+		align += "r"
+		rows[0] = append(rows[0], column.name)
+		for i, d := range r.Mix {
+			rows[i+1] = append(rows[i+1], texttable.Count(column.of(d)))
+		}
 	}
 	s.WriteByte('\n')
-	return texttable.Write(s, "", "llrrrrr", rows)
+	return texttable.Write(s, "", align, rows)
 }
 
 // denials writes which limits refused.
@@ -241,8 +259,8 @@ func (r loadReport) sums(s *strings.Builder) {
 			fmt.Fprintf(s, "%s may have been billed besides: no answer came\n", of(unknown, "call"))
 		}
 		if c := r.Cost; c != nil {
-			fmt.Fprintf(s, "%s per million acquires, %s in all, at $%s per million read units and $%s per million write units\n",
-				dollars(c.PerMillion), dollars(c.Dollars), number(c.PriceRead), number(c.PriceWrite))
+			fmt.Fprintf(s, "%s per million acquires, %s per million admitted, %s in all, at $%s per million read units and $%s per million write units\n",
+				dollars(c.PerMillion), dollars(c.PerServed), dollars(c.Dollars), number(c.PriceRead), number(c.PriceWrite))
 		} else {
 			s.WriteString("no dollars without prices: pass --price-read and --price-write\n")
 		}
@@ -262,7 +280,11 @@ func (r loadReport) sums(s *strings.Builder) {
 func (r loadReport) wrong() error {
 	var lost error
 	if r.Lost != 0 {
-		lost = fmt.Errorf("%s are missing in the counts: the report is wrong", of(r.Lost, "call"))
+		is := "are"
+		if r.Lost == 1 {
+			is = "is"
+		}
+		lost = fmt.Errorf("%s %s missing in the counts: the report is wrong", of(r.Lost, "call"), is)
 	}
 	var unclosed error
 	if r.Unclosed != nil {

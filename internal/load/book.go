@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"errors"
 	"math"
 	"sync"
@@ -19,12 +20,15 @@ const (
 	Admitted Outcome = iota
 	Denied
 	Degraded // admitted by the failure policy, without a record in the store
+	Shadowed // admitted by shadow mode, which reports what would have been refused
 	Failed
 	outcomes
 )
 
 // String returns o as reports have it.
-func (o Outcome) String() string { return [...]string{"admitted", "denied", "degraded", "failed"}[o] }
+func (o Outcome) String() string {
+	return [...]string{"admitted", "denied", "degraded", "shadowed", "failed"}[o]
+}
 
 // book is where all calls of a run are entered.
 type book struct {
@@ -36,19 +40,26 @@ type book struct {
 	unsettle int64                   // settles that failed
 	shares   [][outcomes]int64
 	drawn    []map[int]struct{} // by share, the entities that called
-	denials  map[Denial]int64
+	denials  map[refusal]int64
 	failures map[string]*Failure
 	setup    error // the first
 
-	told  [outcomes]int64 // by the observer, of settles too where they failed
-	paths map[string]*Path
-	units Units
+	told      [outcomes]int64 // by the observer, of acquires
+	toldLater int64           // by the observer, of settles that failed
+	paths     map[string]*Path
+	units     Units
+}
+
+// refusal is what refused calls on a resource.
+type refusal struct {
+	resource    int
+	limit, kind string
 }
 
 func newBook(shares int) *book {
 	b := &book{
 		all: histogram(), settle: histogram(), waited: histogram(), shares: make([][outcomes]int64, shares),
-		denials: map[Denial]int64{}, failures: map[string]*Failure{}, paths: map[string]*Path{},
+		denials: map[refusal]int64{}, failures: map[string]*Failure{}, paths: map[string]*Path{},
 	}
 	for o := range b.latency {
 		b.latency[o] = histogram()
@@ -62,24 +73,35 @@ func newBook(shares int) *book {
 // longest is the longest that a histogram tells from longer.
 const longest = 10 * time.Minute
 
-// histogram holds durations of 100 ns and more to a thousandth of them.
+// histogram holds durations in nanoseconds, to a thousandth of them: 250 KB.
 func histogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(100, longest.Nanoseconds(), 3)
+	return hdrhistogram.New(1, longest.Nanoseconds(), 3)
 }
 
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(max(0, min(d, longest)).Nanoseconds()) // which is in its range
 }
 
-// acquired enters an acquire that took so long, and returns how it ended.
-func (b *book) acquired(call Call, took time.Duration, degraded bool, err error) Outcome {
+// seenKey is what a call's context has its *seen under.
+type seenKey struct{}
+
+// seen is what the observer was told of one acquire.
+type seen struct {
+	shadowed    bool
+	limit, kind string // which refused
+}
+
+// acquired enters an acquire that took so long, and of which that was seen.
+func (b *book) acquired(call Call, took time.Duration, degraded bool, s *seen, err error) {
 	outcome := Admitted
-	denied, refused := errors.AsType[*runtime.DeniedError](err)
+	_, refused := errors.AsType[*runtime.DeniedError](err)
 	switch {
 	case refused:
 		outcome = Denied
 	case err != nil:
 		outcome = Failed
+	case s.shadowed:
+		outcome = Shadowed
 	case degraded:
 		outcome = Degraded
 	}
@@ -90,12 +112,11 @@ func (b *book) acquired(call Call, took time.Duration, degraded bool, err error)
 	b.shares[call.Share][outcome]++
 	b.drawn[call.Share][call.Index] = struct{}{}
 	switch outcome {
-	case Denied:
-		b.denials[Denial{Resource: denied.Resource, Kind: kindOf(denied.Entity), Limit: denied.Limit}]++
+	case Denied, Shadowed:
+		b.denials[refusal{call.Resource, s.limit, s.kind}]++
 	case Failed:
 		b.fail("acquire", err)
 	}
-	return outcome
 }
 
 // waiting enters how long a call that was due had to wait for a caller.
@@ -152,21 +173,28 @@ func kindOfError(err error) string {
 
 // observer enters what a limiter tells.
 func (b *book) observer() *runtime.Observer {
-	count := func(o Outcome) func(runtime.Event) {
-		return func(runtime.Event) {
+	tell := func(o Outcome) func(context.Context, runtime.Event) {
+		return func(ctx context.Context, e runtime.Event) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
+			if e.Operation != runtime.OperationAcquire {
+				b.toldLater++
+				return
+			}
 			b.told[o]++
+			if s, ok := ctx.Value(seenKey{}).(*seen); ok {
+				*s = seen{o == Shadowed, e.Limit, e.LimitKind}
+			}
 		}
 	}
 	return &runtime.Observer{
-		Acquired: count(Admitted), Denied: count(Denied), Degraded: count(Degraded),
-		Failed: count(Failed), Store: b.stored,
+		Acquired: tell(Admitted), Denied: tell(Denied), Degraded: tell(Degraded), Shadowed: tell(Shadowed), Failed: tell(Failed),
+		Store: b.stored,
 	}
 }
 
 // stored enters a call to the store.
-func (b *book) stored(e runtime.StoreEvent) {
+func (b *book) stored(_ context.Context, e runtime.StoreEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.paths[e.Path]

@@ -46,11 +46,12 @@ type Keys struct {
 
 // Call is one call.
 type Call struct {
-	Share  int
-	Index  int // of the entity
-	Entity *Entity
-	Cost   []int64
-	Settle []int64 // nil where it is not settled
+	Share    int
+	Resource int // of the share
+	Index    int // of the entity
+	Entity   *Entity
+	Cost     []int64
+	Settle   []int64 // nil where it is not settled
 }
 
 // Entity is who calls, and above it whom its parents are.
@@ -117,7 +118,7 @@ func (d *Drawer) Draw(n int64) Call {
 	at := d.random.Float64() * d.upTo[len(d.upTo)-1]
 	share := slices.IndexFunc(d.upTo, func(upTo float64) bool { return at < upTo })
 	s := &d.plan.Mix[share]
-	c := Call{Share: share, Index: d.index(), Cost: make([]int64, len(s.Cost))}
+	c := Call{Share: share, Resource: s.Resource, Index: d.index(), Cost: make([]int64, len(s.Cost))}
 	c.Entity = d.plan.entity(d.plan.spec(share).Kinds, s.Kind, c.Index)
 	for i, r := range s.Cost {
 		c.Cost[i] = d.within(r)

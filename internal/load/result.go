@@ -3,7 +3,6 @@ package load
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -70,10 +69,11 @@ type Drawn struct {
 	Admitted int64  `json:"admitted"`
 	Denied   int64  `json:"denied"`
 	Degraded int64  `json:"degraded"`
+	Shadowed int64  `json:"shadowed"`
 	Failed   int64  `json:"failed"`
 }
 
-// Denial is how often a limit refused longest, of buckets of a kind.
+// Denial is how often a limit refused longest, of buckets of a kind: in shadow mode, would have.
 type Denial struct {
 	Resource string `json:"resource"`
 	Kind     string `json:"kind"`
@@ -137,13 +137,13 @@ func (r *Run) result(took time.Duration) *Result {
 	}
 	s.Made = r.begun.Load()
 	s.Due = max(s.Made, r.dueWithin(took, s.Ended))
-	s.Late = b.told[Failed] - b.latency[Failed].TotalCount() - b.unsettle
-	s.Lost = max(s.Made-s.All.Calls, s.Made-(told-b.unsettle-s.Late))
+	s.Late = b.toldLater - b.unsettle
+	s.Lost = max(s.Made-s.All.Calls, s.Made-told)
 	for i, share := range r.Plan.Mix {
 		spec, n := r.Plan.spec(i), b.shares[i]
 		s.Mix = append(s.Mix, Drawn{
 			Resource: spec.Resource, Kind: spec.Kinds[share.Kind].Name, Entities: len(b.drawn[i]),
-			Admitted: n[Admitted], Denied: n[Denied], Degraded: n[Degraded], Failed: n[Failed],
+			Admitted: n[Admitted], Denied: n[Denied], Degraded: n[Degraded], Shadowed: n[Shadowed], Failed: n[Failed],
 		})
 		touched := make([]int, 0, len(b.drawn[i]))
 		for index := range b.drawn[i] {
@@ -153,8 +153,7 @@ func (r *Run) result(took time.Duration) *Result {
 		s.Touched = append(s.Touched, touched)
 	}
 	for d, n := range b.denials {
-		d.Calls = n
-		s.Denials = append(s.Denials, d)
+		s.Denials = append(s.Denials, Denial{Resource: r.Plan.Specs[d.resource].Resource, Kind: d.kind, Limit: d.limit, Calls: n})
 	}
 	slices.SortFunc(s.Denials, func(a, b Denial) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
@@ -192,12 +191,6 @@ func (r *Run) dueWithin(took time.Duration, ended string) int64 {
 		n = min(n, r.Calls)
 	}
 	return n
-}
-
-// kindOf returns the kind of an entity as stored.
-func kindOf(entity string) string {
-	kind, _, _ := strings.Cut(entity, "-")
-	return kind
 }
 
 // latency sums up a histogram of calls made within took.

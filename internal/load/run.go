@@ -201,9 +201,10 @@ func (r *Run) end(why string) (int64, time.Time, bool) {
 // a user's, too.
 func (r *Run) acquire(ctx context.Context, l *limiter, call Call, due time.Time) {
 	r.begun.Add(1)
-	on := l.resources[r.Plan.Mix[call.Share].Resource]
-	lease, err := on.Acquire(ctx, call.Entity, call.Cost)
-	r.book.acquired(call, r.Clock.Now().Sub(due), lease.Degraded(), err)
+	on := l.resources[call.Resource]
+	told := &seen{}
+	lease, err := on.Acquire(context.WithValue(ctx, seenKey{}, told), call.Entity, call.Cost)
+	r.book.acquired(call, r.Clock.Now().Sub(due), lease.Degraded(), told, err)
 	if err != nil || call.Settle == nil {
 		return
 	}
