@@ -81,6 +81,9 @@ func TestLoadReport(t *testing.T) {
 	}
 }
 
+// usual is the table that commands go to where none is named.
+const usual = "rate_limits"
+
 // loaded is an engine that is reached as a DynamoDB is, and has a table.
 func loaded(t *testing.T, table string) (engine *memdynamo.Engine, url string) {
 	t.Helper()
@@ -94,9 +97,9 @@ func loaded(t *testing.T, table string) (engine *memdynamo.Engine, url string) {
 }
 
 // taken returns what stored buckets say was taken of a limit, in tokens, and whose they are.
-func taken(t *testing.T, engine *memdynamo.Engine, table, resource, limit, kind string) (tokens int64, entities []string) {
+func taken(t *testing.T, engine *memdynamo.Engine, resource, limit, kind string) (tokens int64, entities []string) {
 	t.Helper()
-	for page, err := range dynamo.Buckets(t.Context(), engine.Client(), table, resource, kind) {
+	for page, err := range dynamo.Buckets(t.Context(), engine.Client(), usual, resource, kind) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +118,7 @@ func taken(t *testing.T, engine *memdynamo.Engine, table, resource, limit, kind 
 // TestLoadCounts holds the report of a load of many callers against what the engine billed and against what is stored: no call is
 // lost, no token, no unit.
 func TestLoadCounts(t *testing.T) {
-	engine, url := loaded(t, "rate_limits")
+	engine, url := loaded(t, usual)
 	r, errs := reported(t, "--endpoint", url, "--calls", "1500", "--concurrency", "8", "--limiters", "2", "--entities", "20", "--hot", "3=60%",
 		"--mix", "user:gpt-4", "--mix", "project:embeddings=0.5", "--cost", "tpm=5..15", "--settle", "gpt-4:tpm=4..20", "--duration", "1m",
 		"--price-write", "1")
@@ -136,7 +139,7 @@ func TestLoadCounts(t *testing.T) {
 		t.Errorf("outcomes of %d calls, %d in the histograms", ended, bars)
 	}
 
-	bill := engine.Consumed().Table("rate_limits").Total()
+	bill := engine.Consumed().Table(usual).Total()
 	const check = 2 // units of table create's, and of Check, at most
 	if math.Abs(bill.Write-r.Units.Write) > check || math.Abs(bill.Read-r.Units.Read) > check {
 		t.Errorf("the engine billed %+v, the report has %+v", bill, r.Units)
@@ -154,18 +157,18 @@ func TestLoadCounts(t *testing.T) {
 		t.Errorf("%d transactions came, the report has %d", n, transactions)
 	}
 
-	requests, users := taken(t, engine, "rate_limits", "gpt-4", "rpm", "user")
+	requests, users := taken(t, engine, "gpt-4", "rpm", "user")
 	if onGPT4 := r.Mix[0].Admitted; requests != onGPT4 || r.Settles.Calls != onGPT4 || len(users) == 0 {
 		t.Errorf("users' buckets have %d requests, %d were admitted and %d settled", requests, onGPT4, r.Settles.Calls)
 	}
-	if requests, _ := taken(t, engine, "rate_limits", "gpt-4", "rpm", "project"); requests != r.Mix[0].Admitted {
+	if requests, _ := taken(t, engine, "gpt-4", "rpm", "project"); requests != r.Mix[0].Admitted {
 		t.Errorf("projects' buckets have %d requests, %d of their users' were admitted", requests, r.Mix[0].Admitted)
 	}
-	users1, _ := taken(t, engine, "rate_limits", "gpt-4", "tpm", "user")
-	if projects, _ := taken(t, engine, "rate_limits", "gpt-4", "tpm", "project"); users1 != projects || users1 < 4*requests || users1 > 20*requests {
+	users1, _ := taken(t, engine, "gpt-4", "tpm", "user")
+	if projects, _ := taken(t, engine, "gpt-4", "tpm", "project"); users1 != projects || users1 < 4*requests || users1 > 20*requests {
 		t.Errorf("users consumed %d tokens, their projects %d, by %d requests", users1, projects, requests)
 	}
-	if seconds, _ := taken(t, engine, "rate_limits", "embeddings", "rps", ""); seconds != r.Mix[1].Admitted {
+	if seconds, _ := taken(t, engine, "embeddings", "rps", ""); seconds != r.Mix[1].Admitted {
 		t.Errorf("%d taken of rps, %d admitted", seconds, r.Mix[1].Admitted)
 	}
 	for _, user := range users {
@@ -177,8 +180,8 @@ func TestLoadCounts(t *testing.T) {
 
 // TestLoadCleanup: the load's own buckets go, and nobody else's.
 func TestLoadCleanup(t *testing.T) {
-	engine, url := loaded(t, "rate_limits")
-	lim, err := limits.New(dynamo.New(engine.Client(), "rate_limits"))
+	engine, url := loaded(t, usual)
+	lim, err := limits.New(dynamo.New(engine.Client(), usual))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +189,7 @@ func TestLoadCleanup(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := reported(t, "--endpoint", url, "--calls", "200", "--concurrency", "4", "--mix", "user:gpt-4", "--cleanup")
-	_, left := taken(t, engine, "rate_limits", "gpt-4", "rpm", "")
+	_, left := taken(t, engine, "gpt-4", "rpm", "")
 	if strings.Join(left, " ") != "project-7 user-123" || *r.Deleted < 100 {
 		t.Errorf("left are the buckets of %s; %d deleted", left, *r.Deleted)
 	}

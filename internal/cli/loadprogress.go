@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/load"
@@ -30,15 +31,16 @@ func (l *loadProgress) show(s load.Progress) {
 	if !l.due(now) {
 		return
 	}
-	line := fmt.Sprintf("%v of %v: %s", s.Elapsed.Round(time.Second), l.duration, of(s.Began, "call"))
+	parts := []string{of(s.Began, "call")}
 	for o, n := range s.Ended {
 		if n > 0 {
-			line += fmt.Sprintf(", %s %s", texttable.Count(n), load.Outcome(o))
+			parts = append(parts, texttable.Count(n)+" "+load.Outcome(o).String())
 		}
 	}
-	line += ", 99% within " + latencyOf(float64(s.P99)/1e6)
+	parts = append(parts, "99% within "+latencyOf(float64(s.P99)/1e6))
 	if l.units {
-		line += fmt.Sprintf(", %s", of(int64(s.Units.Read+s.Units.Write), "unit"))
+		parts = append(parts, of(int64(s.Units.Read+s.Units.Write), "unit"))
 	}
+	line := fmt.Sprintf("%v of %v: %s", s.Elapsed.Round(time.Second), l.duration, strings.Join(parts, ", "))
 	l.statusLine.show(now, line)
 }

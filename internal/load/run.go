@@ -75,7 +75,7 @@ func New(c Config) (*Run, error) {
 		for _, d := range definitions {
 			l.resources = append(l.resources, runtime.Bind[*Entity](b, d,
 				func(cost []int64, dst []int64) []int64 { return append(dst, cost...) },
-				func(v []int64) []int64 { return slices.Clone(v) }))
+				slices.Clone[[]int64]))
 		}
 		var err error
 		if l.Limiter, err = b.Limiter(); err != nil {

@@ -119,6 +119,7 @@ func TestClosedLoop(t *testing.T) {
 // the calls due meanwhile show it, which callers who wait for their answers would have hidden.
 func TestOpenLoop(t *testing.T) {
 	stall := func(t *testing.T, rate float64) *load.Result {
+		t.Helper()
 		w := newWorld(t, 1_000_000)
 		w.config.Rate, w.config.Plan.Entities = rate, 1
 		w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
