@@ -34,7 +34,7 @@ type loadCommand struct {
 	Rate        *float64      `placeholder:"N" help:"Calls that come due in a second, whatever others take. The default is as fast as callers are answered."`
 	Duration    time.Duration `default:"10s" help:"How long calls begin."`
 	Calls       *int64        `placeholder:"N" help:"End after so many calls, if that is sooner."`
-	Units       int64         `default:"1000000" help:"End once so many capacity units are consumed, if that is sooner; what is under way is finished."`
+	Units       int64         `default:"1000000" help:"End once so many capacity units of a table are consumed, if that is sooner; what is under way is finished."`
 	Seed        uint64        `default:"1" help:"What calls are drawn from: the nth call of a seed is always the same."`
 
 	PriceRead  float64 `placeholder:"DOLLARS" help:"Dollars per million read units, for what it costs."`
@@ -47,7 +47,7 @@ type loadCommand struct {
 
 // Help says how it is done.
 func (loadCommand) Help() string {
-	return `Callers acquire through limiters as programs have them: what DynamoDB or Redis is sent is word for word what the package generated from the schema sends. What differs is on this side: operands are looped over that generated code has written out, which takes some hundred nanoseconds more of a call. on_unavailable and settle are as in the schema, options as they are without any. All callers are in this process: where it has no CPU left, latency is its own.
+	return `Callers acquire through limiters as programs have them: what DynamoDB or Redis is sent is word for word what the package generated from the schema sends. What differs is on this side: operands are looped over that generated code has written out, which takes about as long, a third of a microsecond. on_unavailable and settle are as in the schema, options as they are without any. All callers are in this process: where it has no CPU left, latency is its own.
 
 With --rate, latency counts from the moment when a call was due, so that a store which stands still for a second is seen by all calls of that second. A call that is due while all callers wait begins late; one that is still due in the end is not made, and is told. Without --rate, each caller calls again once it is answered: that finds out how much a place takes, and hides how long others would wait.
 
@@ -97,13 +97,13 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 		return err
 	}
 	defer at.close()
-	if !c.Yes && at.alien != "" {
-		return usageError{at.alien}
+	progress, units := newLoadProgress(p, c), float64(c.Units)
+	if c.InProcess { // which bills nobody
+		units = 0
 	}
-	progress := newLoadProgress(p, c)
 	run, err := load.New(load.Config{
 		Plan: plan, Statements: statements, Store: at.store, Limiters: c.Limiters, Callers: c.Concurrency,
-		Rate: value(c.Rate), Duration: c.Duration, Calls: value(c.Calls), Units: float64(c.Units),
+		Rate: value(c.Rate), Duration: c.Duration, Calls: value(c.Calls), Units: units,
 		Clock: runtime.SystemClock(), Told: progress.show,
 	})
 	if err == nil {

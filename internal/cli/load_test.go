@@ -190,6 +190,9 @@ func TestLoadCleanup(t *testing.T) {
 	}
 	r, _ := reported(t, "--endpoint", url, "--calls", "200", "--concurrency", "4", "--mix", "user:gpt-4", "--cleanup")
 	_, left := taken(t, engine, "gpt-4", "rpm", "")
+	if bill := engine.Consumed().Tables[usual]["BatchWriteItem"].Total().Write; bill != 2*float64(*r.Deleted) { // as docs/load.md says
+		t.Errorf("%v units for %d buckets", bill, *r.Deleted)
+	}
 	if strings.Join(left, " ") != "project-7 user-123" || *r.Deleted < 100 {
 		t.Errorf("left are the buckets of %s; %d deleted", left, *r.Deleted)
 	}

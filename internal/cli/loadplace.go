@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/load"
+	"github.com/sluice-go/sluice/internal/redisclient"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -27,7 +28,6 @@ import (
 // loadPlace is what a load is put on.
 type loadPlace struct {
 	name    string
-	alien   string // why it may not be for tests; empty where it is
 	store   func() runtime.Store
 	explain func(error) error
 	delete  func(ctx context.Context, buckets []loadedBucket) error
@@ -40,7 +40,7 @@ type loadedBucket struct {
 	entity, root string // as stored; root is where the chain of a call that charged it ends
 }
 
-// place opens what the flags say, if the schema has limiters there.
+// place opens what the flags say, if the schema has limiters there, and if it is for tests, or --yes says that it may be written to.
 func (c *loadCommand) place(ctx context.Context, s *schema) (*loadPlace, error) {
 	if c.InProcess {
 		return c.inProcess(ctx, s)
@@ -55,13 +55,21 @@ func (c *loadCommand) place(ctx context.Context, s *schema) (*loadPlace, error) 
 	if c.Prefix != nil {
 		prefix = *c.Prefix
 	}
+	if prefix == "" {
+		prefix = redisstore.DefaultPrefix
+	}
+	name := redisclient.Name(*c.Redis) + ", prefix " + prefix
+	if !c.Yes && !forTests(prefix) && !onThisMachine(*c.Redis) {
+		return nil, usageError{fmt.Sprintf("%s is not known to be for tests: it is on another machine, and its prefix has none of %s in it: "+
+			"pass a --prefix that has, or --yes to write there all the same", name, testWords())}
+	}
 	r, err := newRedisStore(ctx, *c.Redis, prefix, s)
 	if err != nil {
 		return nil, err
 	}
-	at := &loadPlace{
-		name: r.name + ", prefix " + r.prefix, explain: r.explain, close: r.close,
-		store: func() runtime.Store { return redisstore.New(r.client, redisstore.Prefix(r.prefix)) },
+	return &loadPlace{
+		name: name, explain: r.explain, close: r.close,
+		store: func() runtime.Store { return redisstore.New(r.client, redisstore.Prefix(prefix)) },
 		delete: func(ctx context.Context, buckets []loadedBucket) error {
 			for _, b := range buckets {
 				if err := r.buckets.Fill(ctx, b.spec.Resource, b.root, b.entity, b.spec.Limits...); err != nil { // a full bucket is a missing one
@@ -70,12 +78,7 @@ func (c *loadCommand) place(ctx context.Context, s *schema) (*loadPlace, error) 
 			}
 			return nil
 		},
-	}
-	if !forTests(r.prefix) && !onThisMachine(*c.Redis) {
-		at.alien = fmt.Sprintf("%s is not known to be for tests: it is on another machine, and its prefix has none of %s in it: "+
-			"pass a --prefix that has, or --yes to write there all the same", at.name, testWords())
-	}
-	return at, nil
+	}, nil
 }
 
 // onTable is place for a table of DynamoDB.
@@ -93,12 +96,12 @@ func (c *loadCommand) onTable(ctx context.Context, s *schema) (*loadPlace, error
 		})
 	})
 	at := &loadPlace{name: fmt.Sprintf("table %s (%s)", t.table, place(client)), explain: t.explain, close: func() {}}
-	at.on(client, t.table)
 	name, _ := dynamo.TableName(t.table)
-	if base := client.Options().BaseEndpoint; !forTests(name) && (base == nil || !onThisMachine(*base)) {
-		at.alien = fmt.Sprintf("%s is not known to be for tests: it is on another machine, and its name has none of %s in it: "+
-			"pass a --table that has, as `sluice table create --table load_limits` makes, or --yes to write there all the same", at.name, testWords())
+	if base := client.Options().BaseEndpoint; !c.Yes && !forTests(name) && (base == nil || !onThisMachine(*base)) {
+		return nil, usageError{fmt.Sprintf("%s is not known to be for tests: it is on another machine, and its name has none of %s in it: "+
+			"pass a --table that has, as `sluice table create --table load_limits` makes, or --yes to write there all the same", at.name, testWords())}
 	}
+	at.on(client, t.table)
 	return at, nil
 }
 

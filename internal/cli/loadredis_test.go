@@ -1,14 +1,13 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/cli"
 	"github.com/sluice-go/sluice/internal/load"
-	"time"
 )
 
 // TestLoadRedis: on Redis, of one node and of a cluster, as many tokens are gone as the report says were admitted, in buckets under
@@ -53,12 +52,23 @@ func TestLoadRedis(t *testing.T) {
 	}
 }
 
-// TestLoadRedisElsewhere: a Redis of somebody else's is left alone.
+// TestLoadRedisElsewhere: nothing is asked of a Redis on another machine unless its prefix is for tests, or --yes is there. Its
+// password is not shown.
 func TestLoadRedisElsewhere(t *testing.T) {
-	var out, errs strings.Builder
-	program := cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}
-	code := program.Run(t.Context(), []string{"load", "--in-process", "--redis", "redis://127.0.0.1:1"})
-	if want := "sluice: --in-process is a place of its own, --redis is about another: pass one; run `sluice load --help`\n"; code != 2 || errs.String() != want {
-		t.Errorf("exit code %d, %s", code, errs.String())
+	gone, cancel := context.WithCancel(t.Context())
+	cancel() // nobody is to be looked for
+	refused := func(prefix string) string {
+		return "sluice: redis://redis.example:6379, prefix " + prefix + " is not known to be for tests: it is on another machine, and its prefix has none of test, "
+	}
+	for flags, want := range map[string]string{
+		"": refused("sluice:"), "--prefix payload:": refused("payload:"),
+		"--prefix load:": "sluice: context canceled", "--yes": "sluice: context canceled",
+		"--in-process": "sluice: --in-process is a place of its own, --redis is about another: pass one; ",
+	} {
+		args := append(strings.Fields("load --redis redis://:secret@redis.example:6379 --file "+demo), strings.Fields(flags)...)
+		code, _, errs := command(gone, args...)
+		if code == 0 || !strings.HasPrefix(errs, want) || strings.Contains(errs, "secret") {
+			t.Errorf("%s: exit code %d\n%s\nwant %s", flags, code, errs, want)
+		}
 	}
 }

@@ -41,7 +41,7 @@ type pair struct {
 	ours *load.Definition
 }
 
-func pairs(t *testing.T) (all []pair) {
+func pairs(t testing.TB) (all []pair) {
 	t.Helper()
 	var c catcher
 	if _, err := limits.New(&c); err != nil {
