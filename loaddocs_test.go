@@ -34,12 +34,12 @@ func shape(report string) (words []string) {
 	return slices.Compact(words)
 }
 
-// TestDocsLoad: the command of docs/load.md comes to a report of the form that is shown there. Its times are virtual here.
+// TestDocsLoad: the command of docs/load.md comes to a report of the form that is shown there. Its times are virtual here, and it is shorter.
 func TestDocsLoad(t *testing.T) {
 	command, shown, _ := strings.Cut(loadBlocks(t)[0], "\n")
 	synctest.Test(t, func(t *testing.T) {
 		var out, errs strings.Builder
-		args := strings.Fields(strings.TrimPrefix(command, "$ sluice "))
+		args := append(strings.Fields(strings.TrimPrefix(command, "$ sluice ")), "--duration", "4s")
 		if code := (cli.Program{Stdout: &out, Stderr: &errs, Now: time.Now}).Run(t.Context(), args); code != 0 {
 			t.Fatal(code, errs.String())
 		}
