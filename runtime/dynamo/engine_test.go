@@ -134,6 +134,7 @@ type events struct {
 	store  []string
 	failed []error
 	other  []string // acquired, denied, settled, released
+	all    []runtime.StoreEvent
 }
 
 func (e *events) observer() *runtime.Observer {
@@ -154,6 +155,7 @@ func (e *events) observer() *runtime.Observer {
 		Store: func(_ context.Context, v runtime.StoreEvent) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
+			e.all = append(e.all, v)
 			if v.Path == "system" { // in the background
 				return
 			}

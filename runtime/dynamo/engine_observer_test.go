@@ -1,0 +1,291 @@
+package dynamo
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+)
+
+// account is what calls of one operation cost.
+type account struct {
+	Calls       int
+	Read, Write float64
+}
+
+// toldOf adds up what an observer was told, by operation.
+func toldOf(all []runtime.StoreEvent) map[string]account {
+	sums := map[string]account{}
+	for _, e := range all {
+		sum := sums[e.Call]
+		sums[e.Call] = account{sum.Calls + 1, sum.Read + e.Read, sum.Write + e.Write}
+	}
+	return sums
+}
+
+// billedOf is what the engine would have billed, by operation.
+func billedOf(c memdynamo.Consumption, table string) map[string]account {
+	sums := map[string]account{}
+	for operation, n := range c.Requests {
+		units := c.Tables[table][operation].Total()
+		sums[operation] = account{n, units.Read, units.Write}
+	}
+	return sums
+}
+
+// observed is an engine in the process, of which it is known what it bills.
+type observed struct {
+	*engine
+	db   *memdynamo.Engine
+	seen []*events
+}
+
+func newObserved(t testing.TB) *observed {
+	db := memdynamo.New()
+	client := db.Client()
+	return &observed{engine: &engine{client: client, table: dynamotest.Table(t, client, Table), ttl: time.Minute}, db: db}
+}
+
+// gateway is a process of the demonstration's, with its chains and its look-ups.
+func (o *observed) gateway(t testing.TB, opts ...runtime.Option) *limits.Limiter {
+	t.Helper()
+	seen := &events{}
+	o.seen = append(o.seen, seen)
+	l, err := limits.New(New(o.client, o.table), append(o.options(seen), opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (o *observed) desk(t testing.TB, def runtime.Definition, opts ...Option) *desk {
+	t.Helper()
+	d := o.engine.desk(t, o.client, def, opts...)
+	o.seen = append(o.seen, d.events)
+	return d
+}
+
+func (o *observed) told(keep func(runtime.StoreEvent) bool) map[string]account {
+	var all []runtime.StoreEvent
+	for _, seen := range o.seen {
+		all = append(all, seen.all...)
+	}
+	return toldOf(slices.DeleteFunc(all, func(e runtime.StoreEvent) bool { return !keep(e) }))
+}
+
+func everything(runtime.StoreEvent) bool { return true }
+
+// scenes are ways to have the store make every kind of call. Each ends with its processes closed, so that nothing is under way.
+var scenes = []struct {
+	name  string
+	paths []string // that have to be met
+	play  func(t *testing.T, o *observed)
+}{
+	{"a chain: created, charged by transactions, settled, released, denied", []string{"read missing", "transact applied", "settle applied", "adjust applied"},
+		func(t *testing.T, o *observed) {
+			l := o.gateway(t)
+			for range 3 {
+				lease := must(l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100}))
+				o.clock.set(o.clock.since.Load() + 1000)
+				if err := lease.Settle(t.Context(), limits.GPT4Cost{TPM: 150}); err != nil {
+					t.Error(err)
+				}
+			}
+			must(l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})).Release(t.Context())
+			_, err := l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 15_000})
+			if !isA[*runtime.DeniedError](err) {
+				t.Error(err)
+			}
+			closeAll(t, l.Limiter)
+		}},
+	{"a stranger's writes: refused conditions, alone and in transactions", []string{"transact refused", "retry refused"},
+		func(t *testing.T, o *observed) {
+			a, b := o.gateway(t), o.gateway(t)
+			for _, l := range []*limits.Limiter{a, b, a, b} { // the last of each kind is denied
+				_, _ = l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 4000})
+				_, _ = l.Embeddings.Acquire(t.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 6})
+			}
+			closeAll(t, a.Limiter, b.Limiter)
+		}},
+	{"look-ups and peeks", []string{"member found", "member missing", "read found"},
+		func(t *testing.T, o *observed) {
+			members := NewMembers(o.client, o.table)
+			if err := members.Put(t.Context(), runtime.Member{Entity: "user-1", Parent: "project-2", Cascade: true}); err != nil {
+				t.Fatal(err)
+			}
+			o.db.ResetConsumed()
+			l := o.gateway(t)
+			must(l.GPT4.Acquire(t.Context(), limits.UserByID("1"), limits.GPT4Cost{TPM: 100}))
+			if _, err := l.GPT4.Acquire(t.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*runtime.InvalidError](err) {
+				t.Error(err)
+			}
+			o.clock.set(120_000) // nothing that is remembered serves
+			must(l.GPT4.Peek(t.Context(), limits.UserByID("1")))
+			must(l.Embeddings.Peek(t.Context(), limits.Project{ID: "2"}))
+			closeAll(t, l.Limiter)
+		}},
+	{"many at once, served together; leases that close lazily", []string{"create applied"},
+		func(t *testing.T, o *observed) {
+			l := o.gateway(t, runtime.CallDefaults(runtime.LazySettle(true)))
+			var calls sync.WaitGroup
+			for range 15 {
+				calls.Go(func() {
+					lease, err := l.Embeddings.Acquire(t.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := lease.Settle(t.Context(), limits.EmbeddingsCost{RPS: 1}); err != nil {
+						t.Error(err)
+					}
+					lease.Release(t.Context())
+				})
+			}
+			calls.Wait()
+			closeAll(t, l.Limiter)
+		}},
+	{"several resources, and buckets charged one by one", []string{"transact applied", "adjust applied"},
+		func(t *testing.T, o *observed) {
+			l := o.gateway(t)
+			all := []runtime.AnyClaim{
+				l.GPT4.Claim(limits.Project{ID: "2"}, limits.GPT4Cost{TPM: 1}), l.Embeddings.Claim(limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1}),
+			}
+			if err := l.AcquireAll(t.Context(), all...); err != nil {
+				t.Error(err)
+			}
+			gpt4, _ := generated(t)
+			each := []bucket.Limit{userRPM, userTPM}
+			apart := family(gpt4, runtime.CascadeCompensated, each, each)
+			h, other := o.house(t, o.client, apart), o.house(t, o.client, apart)
+			o.seen = append(o.seen, h.events, other.events)
+			h.acquire(t, member{"1", "3"}, 50, 1)
+			other.acquire(t, member{"4", "3"}, 40, 1)
+			_, err := h.at[0].Acquire(t.Context(), member{"1", "3"}, tokens{20, 1}) // the user is charged, and given back
+			if !isA[*runtime.DeniedError](err) {
+				t.Error(err)
+			}
+			closeAll(t, l.Limiter, h.Limiter, other.Limiter)
+		}},
+	{"new numbers, and overrides that change", []string{"reshape applied", "levels found", "system applied"},
+		func(t *testing.T, o *observed) {
+			gpt4, _ := generated(t)
+			stored := runtime.Stored{At: "user-1", Limits: []*bucket.Limit{per(1000), nil}}
+			if _, err := o.operator(o.client, 0).Set(t.Context(), withNumbers(gpt4, 1, userRPM, userTPM).Spec(), stored); err != nil {
+				t.Fatal(err)
+			}
+			o.db.ResetConsumed()
+			of := func(revision int64, rpm bucket.Limit) *desk { return o.desk(t, withNumbers(gpt4, revision, rpm, userTPM)) }
+			before, after := of(1, userRPM), of(2, bucket.Per(200, time.Minute))
+			for _, d := range []*desk{before, after, before, after} {
+				must(d.Acquire(t.Context(), "1", tokens{1, 1}))
+			}
+			for range 3 {
+				o.clock.set(o.clock.since.Load() + 61_000)
+				must(after.Acquire(t.Context(), "1", tokens{1, 1}))
+			}
+			closeAll(t, before.Limiter, after.Limiter)
+		}},
+	{"items of the old layout", []string{"perlimit found", "perlimit missing", "carry applied", "system applied"},
+		func(t *testing.T, o *observed) {
+			o.putOld(t)
+			o.db.ResetConsumed()
+			gpt4, _ := generated(t)
+			d := o.desk(t, withNumbers(gpt4, 1, userRPM, userTPM), PerLimitItems())
+			must(d.Peek(t.Context(), "1"))
+			must(d.Acquire(t.Context(), "1", tokens{1, 1}))
+			must(d.Acquire(t.Context(), "2", tokens{1, 1}))
+			closeAll(t, d.Limiter)
+		}},
+	{"a table that throttles, and meets transactions", []string{"transact throttled", "member failed"},
+		func(t *testing.T, o *observed) {
+			l := o.gateway(t)
+			n := 0
+			o.db.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
+				if n++; n%3 == 1 {
+					return memdynamo.Throttle
+				}
+				return memdynamo.None
+			})
+			for range 4 {
+				_, _ = l.GPT4.Acquire(t.Context(), limits.UserByID("9"), limits.GPT4Cost{TPM: 100})
+				_, _ = l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})
+				_, _ = l.Embeddings.Acquire(t.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1})
+			}
+			closeAll(t, l.Limiter)
+		}},
+}
+
+// must returns v, or panics: scenes end where they cannot go on.
+func must[V any](v V, err error) V {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func closeAll(t *testing.T, all ...*runtime.Limiter) {
+	t.Helper()
+	for _, l := range all {
+		if err := l.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestObserverIsToldOfEveryCall: once each, with the capacity that it is billed.
+func TestObserverIsToldOfEveryCall(t *testing.T) {
+	for _, scene := range scenes {
+		t.Run(scene.name, func(t *testing.T) {
+			o := newObserved(t)
+			o.db.ResetConsumed()
+			scene.play(t, o)
+			if diff := cmp.Diff(billedOf(o.db.Consumed(), o.table), o.told(everything)); diff != "" {
+				t.Errorf("by operation, - as billed, + as told:\n%s", diff)
+			}
+			met := map[string]bool{}
+			for _, seen := range o.seen {
+				for _, e := range seen.all {
+					met[e.Path+" "+e.Outcome] = true
+					if e.System != "dynamodb" || e.Began.IsZero() {
+						t.Errorf("told %+v", e)
+					}
+				}
+			}
+			for _, path := range scene.paths {
+				if !met[path] {
+					t.Errorf("no call was %q: %v", path, met)
+				}
+			}
+		})
+	}
+}
+
+// TestAccountsSee: the check above sees what is not told, told twice, or told with another capacity.
+func TestAccountsSee(t *testing.T) {
+	o := newObserved(t)
+	o.db.ResetConsumed()
+	scenes[0].play(t, o)
+	billed, all := billedOf(o.db.Consumed(), o.table), o.seen[0].all
+	last := len(all) - 1
+	for name, wrong := range map[string][]runtime.StoreEvent{
+		"not told":   all[:last],
+		"told twice": append(slices.Clone(all), all[last]),
+		"no capacity": append(slices.Clone(all[:last]), func(e runtime.StoreEvent) runtime.StoreEvent {
+			e.Write = 0
+			return e
+		}(all[last])),
+	} {
+		if cmp.Equal(billed, toldOf(wrong)) {
+			t.Errorf("%s goes unseen", name)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package metrics_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"expvar"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/metrics"
+)
+
+var _ expvar.Var = (*metrics.Counters)(nil)
+
+// TestCounters: what a service's calls come to, on the engine in the process.
+func TestCounters(t *testing.T) {
+	engine := memdynamo.New()
+	client := engine.Client()
+	if _, err := dynamo.CreateTable(t.Context(), client, "rate_limits"); err != nil {
+		t.Fatal(err)
+	}
+	engine.ResetConsumed()
+	c := &metrics.Counters{}
+	lim, err := limits.New(dynamo.New(client, "rate_limits"),
+		runtime.WithObserver(metrics.Observer(c)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, alice := t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}
+	lease, err := lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000})
+	if err == nil {
+		err = lease.Settle(ctx, limits.GPT4Cost{TPM: 14_000})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000})
+	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 20_000})
+	_ = lim.AcquireAll(ctx, lim.GPT4.Claim(alice, limits.GPT4Cost{TPM: 10_000}), lim.Embeddings.Claim(alice.Project, limits.EmbeddingsCost{RPS: 1}))
+	engine.Faults().Down(true)
+	_, _ = lim.Embeddings.Acquire(ctx, alice.Project, limits.EmbeddingsCost{RPS: 1}, runtime.Budget(10*time.Millisecond))
+	engine.Faults().Down(false)
+	if err := lim.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	got := c.Snapshot()
+	for _, want := range []struct {
+		of     *metrics.Metric
+		labels []string
+		sum    float64
+	}{
+		{metrics.Decisions, nil, 6},
+		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "acquired"}, 1},
+		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "denied", metrics.LimitName, "tpm", metrics.LimitKind, "user"}, 2},
+		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "denied", metrics.LimitName, ""}, 1},
+		{metrics.Decisions, []string{metrics.ErrorType, "exceeds_burst"}, 1},
+		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "degraded", metrics.ErrorType, "unavailable"}, 1},
+		{metrics.Decisions, []string{metrics.Path, "normal"}, 0}, // no label of it
+		{metrics.Settlements, []string{metrics.Outcome, "settled", metrics.EntityKind, "user"}, 1},
+		{metrics.StoreCapacity, []string{metrics.Capacity, "write"}, engine.Consumed().Total().Total().Write},
+		{metrics.StoreCapacity, []string{metrics.Capacity, "read"}, engine.Consumed().Total().Total().Read},
+		{metrics.BreakersOpen, nil, 0},
+	} {
+		if sum := got.Sum(want.of, want.labels...); sum != want.sum {
+			t.Errorf("%s %q: %v, want %v", want.of.Name, want.labels, sum, want.sum)
+		}
+	}
+
+	var parsed map[string][]struct {
+		Labels map[string]string
+		Value  *float64
+		Count  uint64
+	}
+	if err := json.Unmarshal([]byte(c.String()), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if n := parsed["sluice.decision.duration"][0].Count; n == 0 {
+		t.Errorf("%s", c)
+	}
+	if open := parsed["sluice.breakers.open"]; len(open) != 1 || *open[0].Value != 0 || len(open[0].Labels) != 0 {
+		t.Errorf("%s", c)
+	}
+}
+
+// TestText: the whole text of little.
+func TestText(t *testing.T) {
+	c := &metrics.Counters{}
+	if text := c.String(); text != "{}" {
+		t.Errorf("nothing is %s", text)
+	}
+	for range 2 {
+		c.Measure(t.Context(), metrics.Settlements, 1, metrics.Values{"gpt-4", "user", "settle", "settled"})
+		c.Measure(t.Context(), metrics.ClockSkew, 1.5, metrics.Values{"ahead"})
+	}
+	const want = `{"sluice.clock.skew":[{"labels":{"sluice.clock":"ahead"},"count":2,"sum":3}],"sluice.settlements":` +
+		`[{"labels":{"sluice.entity.kind":"user","sluice.operation":"settle","sluice.outcome":"settled","sluice.resource":"gpt-4"},"value":2}]}`
+	if diff := cmp.Diff(want, c.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestCountersTogether: nothing is lost among many, who add new series meanwhile.
+func TestCountersTogether(t *testing.T) {
+	c := &metrics.Counters{}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 1000 {
+				c.Measure(t.Context(), metrics.Decisions, 1, metrics.Values{fmt.Sprint("r", (n+i)%10)})
+				if n%100 == 0 {
+					_ = c.Snapshot()
+				}
+			}
+		})
+	}
+	all.Wait()
+	snapshot := c.Snapshot()
+	if n := snapshot.Sum(metrics.Decisions); n != 8000 || len(snapshot) != 10 {
+		t.Errorf("%v in %d series", n, len(snapshot))
+	}
+	for _, s := range snapshot {
+		if s.Count != 800 || s.Sum != 800 {
+			t.Errorf("%s: %d and %v", s.Values[0], s.Count, s.Sum)
+		}
+	}
+}
+
+// TestEveryMetricIsMeasured: what is defined comes from some event.
+func TestEveryMetricIsMeasured(t *testing.T) {
+	c := &metrics.Counters{}
+	o := metrics.Observer(c)
+	ctx := t.Context()
+	o.Acquired(ctx, runtime.Event{Operation: runtime.OperationAcquire})
+	o.Shadowed(ctx, runtime.Event{Operation: runtime.OperationAcquire})
+	o.Failed(ctx, runtime.Event{Operation: runtime.OperationRelease, Err: context.Canceled})
+	o.Failed(ctx, runtime.Event{Operation: runtime.OperationWait, Err: context.Canceled})
+	o.Store(ctx, runtime.StoreEvent{System: "dynamodb", Read: 0.5, Write: 1, Coalesced: 3})
+	o.Skew(-2 * time.Second)
+	o.Breaker(true, errors.New("down"))
+	o.Breaker(true, errors.New("down"))
+	o.Breaker(false, nil)
+	got := c.Snapshot()
+	met := map[*metrics.Metric]bool{}
+	for _, s := range got {
+		met[s.Metric] = true
+	}
+	for _, m := range metrics.All() {
+		if !met[m] {
+			t.Errorf("%s comes from nothing", m.Name)
+		}
+	}
+	if open, behind := got.Sum(metrics.BreakersOpen), got.Sum(metrics.ClockSkew, metrics.Clock, "behind"); open != 1 || behind != 2 {
+		t.Errorf("%v open, %v behind", open, behind)
+	}
+	for outcome, want := range map[string]float64{"acquired": 1, "shadowed": 1, "failed": 1} {
+		if n := got.Sum(metrics.Decisions, metrics.Outcome, outcome); n != want {
+			t.Errorf("%v %s", n, outcome)
+		}
+	}
+	if n := got.Sum(metrics.Settlements, metrics.Outcome, "failed", metrics.Operation, "release"); n != 1 {
+		t.Errorf("%v releases failed", n)
+	}
+}
+
+func TestTypeOf(t *testing.T) {
+	down := &runtime.UnavailableError{Err: errors.New("reset")}
+	for want, err := range map[string]error{
+		"": nil, "denied": &runtime.DeniedError{}, "exceeds_burst": &runtime.CostExceedsBurstError{}, "invalid": &runtime.InvalidError{},
+		"contended": &runtime.ContendedError{}, "unavailable": fmt.Errorf("settle: %w", down),
+		"throttled":    &runtime.UnavailableError{Throttled: true, Err: errors.New("throttled")},
+		"breaker_open": &runtime.UnavailableError{Err: fmt.Errorf("%w; last: %w", runtime.ErrBreakerOpen, down)},
+		"setup":        &runtime.SetupError{Err: down}, "cancelled": context.Canceled, "deadline": context.DeadlineExceeded,
+		"_OTHER": errors.New("else"),
+	} {
+		if got := metrics.TypeOf(err); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+	}
+}
+
+// observed is an acquire and the call that it made, as the store tells them.
+func observed(o *runtime.Observer) {
+	ctx := context.Background()
+	o.Store(ctx, runtime.StoreEvent{
+		System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "retry", Outcome: "applied", Write: 1, Coalesced: 1, Took: time.Millisecond,
+	})
+	o.Acquired(ctx, runtime.Event{Operation: runtime.OperationAcquire, Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: time.Millisecond})
+}
+
+// TestCountersAllocateNothing once they know a series.
+func TestCountersAllocateNothing(t *testing.T) {
+	o := metrics.Observer(&metrics.Counters{})
+	if n := testing.AllocsPerRun(100, func() { observed(o) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkCounters(b *testing.B) {
+	o := metrics.Observer(&metrics.Counters{})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			observed(o)
+		}
+	})
+}

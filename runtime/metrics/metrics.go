@@ -1,0 +1,109 @@
+// Package metrics defines what sluice measures: names, units, labels and buckets, by OpenTelemetry's naming conventions. Package
+// otellimit records it, `sluice metrics` makes a dashboard and alarms of it, and Counters keeps it in this process:
+//
+//	counters := &metrics.Counters{}
+//	lim, err := limits.New(store, runtime.WithObserver(metrics.Observer(counters)))
+//	expvar.Publish("sluice", counters)
+//
+// No metric has an entity for a label: there are as many as a service has users.
+package metrics
+
+// Kind is how measurements of a metric add up.
+type Kind uint8
+
+// Kinds, as OpenTelemetry calls them.
+const (
+	Counter       Kind = iota // what is measured is added up, and never below 0
+	UpDownCounter             // it is added up, and may be below 0
+	Histogram                 // it is counted by size
+)
+
+// String returns k's name.
+func (k Kind) String() string { return [...]string{"counter", "up-down counter", "histogram"}[k] }
+
+// Metric is one thing that is measured.
+type Metric struct {
+	Name        string // sluice.decisions
+	Unit        string // in UCUM: s, {decision}
+	Kind        Kind
+	Description string
+	Labels      []string  // at most as many as Values has room for
+	Buckets     []float64 // upper bounds, of a Histogram
+}
+
+// Labels. Outcomes and operations are those of runtime.Observer, in lower case.
+const (
+	Resource   = "sluice.resource"      // gpt-4; "" for calls about none
+	EntityKind = "sluice.entity.kind"   // user
+	LimitName  = "sluice.limit.name"    // rpm: the limit that refused; "" where none did
+	LimitKind  = "sluice.limit.kind"    // project: the kind whose limit that was
+	Operation  = "sluice.operation"     // acquire, wait, settle, release
+	Outcome    = "sluice.outcome"       // acquired, denied, degraded, shadowed, failed; of a call to the store: applied, refused, ...
+	ErrorType  = "error.type"           // see TypeOf; "" where nothing is wrong
+	System     = "db.system.name"       // aws.dynamodb, redis
+	Call       = "db.operation.name"    // UpdateItem, EVALSHA
+	Path       = "sluice.store.path"    // normal, retry, settle: see runtime.StoreEvent
+	Capacity   = "sluice.capacity.type" // read, write
+	Clock      = "sluice.clock"         // ahead, behind: this host's
+)
+
+// Values are the values of a metric's labels, in their order.
+type Values [7]string
+
+// What is measured.
+var (
+	Decisions = &Metric{
+		Name: "sluice.decisions", Unit: "{decision}", Kind: Counter,
+		Description: "Acquires and waits that have ended; an acquire of several resources is one for each.",
+		Labels:      []string{Resource, EntityKind, Operation, Outcome, LimitName, LimitKind, ErrorType},
+	}
+	DecisionDuration = &Metric{
+		Name: "sluice.decision.duration", Unit: "s", Kind: Histogram,
+		Description: "How long acquires and waits took, the waiting included.",
+		Labels:      []string{Resource, Operation, Outcome}, Buckets: seconds,
+	}
+	Settlements = &Metric{
+		Name: "sluice.settlements", Unit: "{settlement}", Kind: Counter,
+		Description: "Leases settled or released, and those of which the store could not be told.",
+		Labels:      []string{Resource, EntityKind, Operation, Outcome, ErrorType},
+	}
+	StoreCalls = &Metric{
+		Name: "sluice.store.calls", Unit: "{call}", Kind: Counter,
+		Description: "Calls to the store, by what they were for and how they ended.",
+		Labels:      []string{Resource, System, Call, Path, Outcome},
+	}
+	StoreCallDuration = &Metric{
+		Name: "sluice.store.call.duration", Unit: "s", Kind: Histogram,
+		Description: "How long calls to the store took.",
+		Labels:      []string{System, Call, Outcome}, Buckets: seconds,
+	}
+	StoreCapacity = &Metric{
+		Name: "sluice.store.capacity", Unit: "{capacity_unit}", Kind: Counter,
+		Description: "Capacity units that DynamoDB bills, those of failed conditions included.",
+		Labels:      []string{Resource, Path, Capacity},
+	}
+	StoreCoalesced = &Metric{
+		Name: "sluice.store.coalesced", Unit: "{request}", Kind: Histogram,
+		Description: "How many acquires and settles a write served together.",
+		Labels:      []string{Resource, System}, Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128},
+	}
+	BreakersOpen = &Metric{
+		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: UpDownCounter,
+		Description: "Circuit breakers that are open: the failure policy decides, and the store is asked once a second.",
+	}
+	ClockSkew = &Metric{
+		Name: "sluice.clock.skew", Unit: "s", Kind: Histogram,
+		Description: "How far this host's clock was off the store's, where that was more than a second; told once a minute.",
+		Labels:      []string{Clock}, Buckets: []float64{2, 5, 10, 30, 60, 300, 3600},
+	}
+)
+
+// seconds are the buckets of durations: from a call in the same zone to a wait.
+var seconds = []float64{0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+
+// All returns every metric.
+func All() []*Metric {
+	return []*Metric{
+		Decisions, DecisionDuration, Settlements, StoreCalls, StoreCallDuration, StoreCapacity, StoreCoalesced, BreakersOpen, ClockSkew,
+	}
+}

@@ -1,0 +1,121 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Sink takes measurements, concurrently.
+type Sink interface {
+	// Measure adds value to what m has for values. The context is as runtime.Observer says.
+	Measure(ctx context.Context, m *Metric, value float64, values Values)
+}
+
+// Observer returns an observer that has sink measure all that this package defines. runtime.Observers joins it with others.
+func Observer(sink Sink) *runtime.Observer {
+	sink.Measure(context.Background(), BreakersOpen, 0, Values{}) // so that there is something to see of what is well
+	decided := func(outcome string) func(context.Context, runtime.Event) {
+		return func(ctx context.Context, e runtime.Event) { decision(ctx, sink, outcome, e) }
+	}
+	closed := func(outcome string) func(context.Context, runtime.Event) {
+		return func(ctx context.Context, e runtime.Event) { settlement(ctx, sink, outcome, e) }
+	}
+	return &runtime.Observer{
+		Acquired: decided("acquired"), Denied: decided("denied"), Degraded: decided("degraded"), Shadowed: decided("shadowed"),
+		Settled: closed("settled"), Released: closed("released"),
+		Failed: func(ctx context.Context, e runtime.Event) {
+			if e.Operation == runtime.OperationSettle || e.Operation == runtime.OperationRelease {
+				settlement(ctx, sink, "failed", e)
+			} else {
+				decision(ctx, sink, "failed", e)
+			}
+		},
+		Store: func(ctx context.Context, e runtime.StoreEvent) { call(ctx, sink, e) },
+		Breaker: func(open bool, _ error) {
+			by := -1.0
+			if open {
+				by = 1
+			}
+			sink.Measure(context.Background(), BreakersOpen, by, Values{})
+		},
+		Skew: func(ahead time.Duration) {
+			clock := "ahead"
+			if ahead < 0 {
+				clock = "behind"
+			}
+			sink.Measure(context.Background(), ClockSkew, ahead.Abs().Seconds(), Values{clock})
+		},
+	}
+}
+
+func decision(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
+	sink.Measure(ctx, Decisions, 1, Values{e.Resource, e.Kind, e.Operation, outcome, e.Limit, e.LimitKind, TypeOf(e.Err)})
+	sink.Measure(ctx, DecisionDuration, e.Took.Seconds(), Values{e.Resource, e.Operation, outcome})
+}
+
+func settlement(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
+	sink.Measure(ctx, Settlements, 1, Values{e.Resource, e.Kind, e.Operation, outcome, TypeOf(e.Err)})
+}
+
+func call(ctx context.Context, sink Sink, e runtime.StoreEvent) {
+	system := SystemOf(e)
+	sink.Measure(ctx, StoreCalls, 1, Values{e.Resource, system, e.Call, e.Path, e.Outcome})
+	sink.Measure(ctx, StoreCallDuration, e.Took.Seconds(), Values{system, e.Call, e.Outcome})
+	if e.Read > 0 {
+		sink.Measure(ctx, StoreCapacity, e.Read, Values{e.Resource, e.Path, "read"})
+	}
+	if e.Write > 0 {
+		sink.Measure(ctx, StoreCapacity, e.Write, Values{e.Resource, e.Path, "write"})
+	}
+	if e.Coalesced > 0 {
+		sink.Measure(ctx, StoreCoalesced, float64(e.Coalesced), Values{e.Resource, system})
+	}
+}
+
+// SystemOf returns the store of e as OpenTelemetry names it.
+func SystemOf(e runtime.StoreEvent) string {
+	if e.System == "dynamodb" {
+		return "aws.dynamodb"
+	}
+	return e.System
+}
+
+// TypeOf returns what kind of error err is, which is one of few: denied, exceeds_burst, invalid, setup, contended, breaker_open,
+// throttled, unavailable, cancelled, deadline or _OTHER. It is "" for nil.
+func TypeOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	down, _ := errors.AsType[*runtime.UnavailableError](err)
+	switch {
+	case isA[*runtime.DeniedError](err):
+		return "denied"
+	case isA[*runtime.CostExceedsBurstError](err):
+		return "exceeds_burst"
+	case isA[*runtime.InvalidError](err):
+		return "invalid"
+	case isA[*runtime.SetupError](err): // an outage may be a symptom of it
+		return "setup"
+	case isA[*runtime.ContendedError](err):
+		return "contended"
+	case errors.Is(err, runtime.ErrBreakerOpen):
+		return "breaker_open"
+	case down != nil && down.Throttled:
+		return "throttled"
+	case down != nil:
+		return "unavailable"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "deadline"
+	}
+	return "_OTHER" // OpenTelemetry's word
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}

@@ -1,0 +1,87 @@
+package otellimit_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/otellimit"
+)
+
+const table = "rate_limits"
+
+// service has limits on the engine in the process, and what it records.
+type service struct {
+	*limits.Limiter
+	engine *memdynamo.Engine
+	spans  *tracetest.InMemoryExporter
+	tracer *sdktrace.TracerProvider
+}
+
+// newService records to reader. Others are told as well.
+func newService(t *testing.T, reader sdkmetric.Reader, others ...*runtime.Observer) *service {
+	t.Helper()
+	s := &service{engine: memdynamo.New(), spans: tracetest.NewInMemoryExporter()}
+	s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
+	observer, err := otellimit.New(
+		otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))), otellimit.WithTracerProvider(s.tracer),
+		otellimit.WithAttributes(attribute.String("db.collection.name", table)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := s.engine.Client()
+	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil {
+		t.Fatal(err)
+	}
+	s.engine.ResetConsumed()
+	all := runtime.Observers(append([]*runtime.Observer{observer}, others...)...)
+	if s.Limiter, err = limits.New(dynamo.New(client, table), runtime.WithObserver(all)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close(t.Context()) })
+	return s
+}
+
+var alice = limits.User{ID: "1", Project: limits.Project{ID: "2"}}
+
+// play makes a call of each kind that this package is told of: the last is what no service should see.
+func play(t *testing.T, o *runtime.Observer) {
+	t.Helper()
+	ctx := t.Context()
+	for _, f := range []struct {
+		tell      func(e runtime.Event)
+		operation string
+		err       error
+	}{
+		{func(e runtime.Event) { o.Acquired(ctx, e) }, runtime.OperationAcquire, nil},
+		{func(e runtime.Event) { o.Denied(ctx, e) }, runtime.OperationWait, &runtime.DeniedError{}},
+		{func(e runtime.Event) { o.Degraded(ctx, e) }, runtime.OperationAcquire, &runtime.UnavailableError{Err: errors.New("down")}},
+		{func(e runtime.Event) { o.Shadowed(ctx, e) }, runtime.OperationAcquire, &runtime.DeniedError{}},
+		{func(e runtime.Event) { o.Failed(ctx, e) }, runtime.OperationAcquire, &runtime.ContendedError{}},
+		{func(e runtime.Event) { o.Failed(ctx, e) }, runtime.OperationSettle, &runtime.SetupError{}},
+		{func(e runtime.Event) { o.Settled(ctx, e) }, runtime.OperationSettle, nil},
+		{func(e runtime.Event) { o.Released(ctx, e) }, runtime.OperationRelease, nil},
+	} {
+		f.tell(runtime.Event{
+			Operation: f.operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm", LimitKind: "project",
+			Took: 3 * time.Millisecond, Err: f.err,
+		})
+	}
+	began := time.Unix(1_800_000_000, 0)
+	o.Store(ctx, runtime.StoreEvent{
+		System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "normal", Outcome: "applied", Coalesced: 3,
+		Read: 0.5, Write: 1, Began: began, Took: 2 * time.Millisecond,
+	})
+	o.Store(ctx, runtime.StoreEvent{System: "redis", Call: "EVALSHA", Path: "acquire", Outcome: "unknown", Began: began, Took: time.Second})
+	o.Breaker(true, errors.New("down"))
+	o.Skew(-2 * time.Second)
+}

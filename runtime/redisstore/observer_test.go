@@ -1,0 +1,176 @@
+package redisstore
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	miniserver "github.com/alicebob/miniredis/v2/server"
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// tally counts calls by what Redis knows them as.
+type tally struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (c *tally) add(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	c.n[name] += n
+}
+
+// reads counts those that a client sends: one by one, or a pipeline of them. The scripts in that, as a peek's, are told with it,
+// and were counted by the server.
+type reads struct{ *tally }
+
+func (reads) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (r reads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		if name := strings.ToUpper(c.Name()); name == "HGETALL" || name == "HMGET" {
+			r.add(name, 1)
+		}
+		return next(ctx, c)
+	}
+}
+
+func (r reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		if last := all[len(all)-1].Name(); last == "hgetall" || last == "exists" { // of overrides, and of a peek
+			r.add(pipeline, 1)
+			for _, c := range all {
+				if c.Name() == "eval" {
+					r.add("EVAL", -1)
+				}
+			}
+		}
+		return next(ctx, all)
+	}
+}
+
+// TestObserverIsToldOfEveryCall: what Redis was sent is what observers were told, script by script, the reads that go together as
+// one; scripts that Redis did not know, keys that are no bucket, and members included.
+func TestObserverIsToldOfEveryCall(t *testing.T) {
+	sent, told, served := sentAndTold(t, func(runtime.StoreEvent) bool { return true })
+	if diff := cmp.Diff(sent, told); diff != "" {
+		t.Errorf("- sent, + told:\n%s", diff)
+	}
+	for _, name := range []string{"EVALSHA", "EVAL", "HGETALL", "HMGET", pipeline} {
+		if sent[name] == 0 {
+			t.Errorf("no %s was sent, and so none held", name)
+		}
+	}
+	if want := 20 + 20 + 2 + 2 + 1; served != want {
+		t.Errorf("calls served %d acquires and settles, want %d", served, want)
+	}
+}
+
+// TestSentAndToldDiffer: where somebody is not told of everything.
+func TestSentAndToldDiffer(t *testing.T) {
+	for _, lost := range []string{"unloaded", "failed", "found"} {
+		sent, told, _ := sentAndTold(t, func(e runtime.StoreEvent) bool { return e.Outcome != lost })
+		if cmp.Equal(sent, told) {
+			t.Errorf("without events that are %s, nothing is missed", lost)
+		}
+	}
+}
+
+// sentAndTold has the store make every kind of call, and counts them on both sides: of those that are told, what keep says.
+func sentAndTold(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[string]int, served int) {
+	s := simulated(t)
+	sent, told := &tally{}, &tally{}
+	client := s.client(t)
+	client.AddHook(reads{sent})
+	s.mini.Server().SetPreHook(func(_ *miniserver.Peer, name string, _ ...string) bool {
+		if name = strings.ToUpper(name); strings.HasPrefix(name, "EVAL") { // others may be a script's
+			sent.add(name, 1)
+		}
+		return false
+	})
+	observer := &runtime.Observer{Store: func(_ context.Context, e runtime.StoreEvent) {
+		if !keep(e) {
+			return
+		}
+		told.add(e.Call, 1)
+		if e.System != "redis" || e.Began.IsZero() {
+			t.Errorf("told %+v", e)
+		}
+		if e.Outcome == "applied" {
+			told.mu.Lock()
+			defer told.mu.Unlock()
+			served += e.Coalesced
+		}
+	}}
+	d := s.desk(t, client, gpt4(), runtime.WithObserver(observer), runtime.CallDefaults(runtime.LazySettle(true)))
+	members := d.store.Members()
+	if err := members.Put(t.Context(), runtime.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
+		t.Fatal(err)
+	}
+	overrides := d.store.Overrides()
+	limit := bucket.Per(100, time.Minute)
+	if _, err := overrides.Set(t.Context(), gpt4().Spec(), runtime.Stored{At: "user-2", Limits: []*bucket.Limit{&limit, nil}}); err != nil {
+		t.Fatal(err)
+	}
+	sent.n = nil
+
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() {
+			lease, err := d.Acquire(t.Context(), who{"1", "?"}, tokens2{1, 10})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			lease.Release(t.Context())
+		})
+	}
+	calls.Wait()
+	for _, entity := range []who{{"2", "1"}, {"3", ""}} {
+		lease, err := d.Acquire(t.Context(), entity, tokens2{2, 10})
+		if err == nil {
+			err = lease.Settle(t.Context(), tokens2{1, 20})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if _, err := d.Peek(t.Context(), entity); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := d.Acquire(t.Context(), who{"3", ""}, tokens2{60, 1}); !isA[*runtime.DeniedError](err) {
+		t.Error(err)
+	}
+	if err := s.client(t).ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Acquire(t.Context(), who{"3", ""}, tokens2{1, 1}); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Acquire(t.Context(), who{"4", "?"}, tokens2{1, 1}); !isA[*runtime.InvalidError](err) {
+		t.Error(err)
+	}
+	if err := s.mini.Set(d.store.keys.bucket("gpt-4", "rpm", "", "user-5"), "no bucket"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Acquire(t.Context(), who{"5", ""}, tokens2{1, 1}); !isA[*runtime.SetupError](err) {
+		t.Error(err)
+	}
+	if err := d.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return sent.n, told.n, served
+}
