@@ -113,11 +113,12 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 		return at.explain(err)
 	}
 	p.note("%s", c.announcement(at, plan))
+	before := at.billed(load.Units{})
 	result := run.Do(ctx)
 	progress.wipe()
 	report := loadReport{
 		Place: at.name, Schema: c.File, Callers: c.Concurrency, Limiters: c.Limiters, Rate: value(c.Rate), Seed: c.Seed,
-		Result: result, Cost: c.cost(result), inProcess: c.InProcess, trip: value(c.Trip), redis: c.Redis != nil,
+		Result: result, Cost: c.cost(result), Billed: at.billed(value(before)), inProcess: c.InProcess, trip: value(c.Trip), redis: c.Redis != nil,
 	}
 	if c.Cleanup {
 		if report.Cleanup, err = c.cleanUp(ctx, at, plan, result); err != nil {

@@ -34,7 +34,7 @@ func loading(ctx context.Context, args ...string) (code int, stdout, stderr stri
 type report struct {
 	load.Result
 
-	Place   string                                 `json:"place"`
+	Billed  *load.Units                            `json:"billed"`
 	Cost    *struct{ Dollars, PerMillion float64 } `json:"cost"`
 	Deleted *int                                   `json:"buckets_deleted"`
 }
@@ -115,38 +115,61 @@ func taken(t *testing.T, engine *memdynamo.Engine, resource, limit, kind string)
 	return tokens, entities
 }
 
-// TestLoadCounts holds the report of a load of many callers against what the engine billed and against what is stored: no call is
-// lost, no token, no unit.
+// TestLoadCounts holds the report of a load of many callers, in virtual time, against what the engine billed: no call is lost, no
+// unit.
 func TestLoadCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := reported(t, "--in-process", "--trip", "2ms", "--calls", "1500", "--concurrency", "8", "--limiters", "2", "--entities", "20",
+			"--hot", "3=60%", "--mix", "user:gpt-4", "--mix", "project:embeddings=0.5", "--cost", "tpm=5..15", "--settle", "gpt-4:tpm=4..20",
+			"--duration", "1m", "--price-write", "1")
+		if r.Made != 1500 || r.Lost != 0 || r.All.Calls != 1500 || r.Ended != load.EndedCalls || r.Outcomes[load.Failed].Calls != 0 || r.Unsettled+r.Late != 0 {
+			t.Errorf("%+v", r)
+		}
+		var ended, bars int64
+		for _, o := range r.Outcomes {
+			ended += o.Calls
+			for _, b := range o.Bars {
+				bars += b.Calls
+			}
+		}
+		if ended != 1500 || bars != 1500 {
+			t.Errorf("outcomes of %d calls, %d in the histograms", ended, bars)
+		}
+		if r.Billed == nil || r.Units.Write == 0 || math.Abs(r.Billed.Write-r.Units.Write) > 1e-6 || math.Abs(r.Billed.Read-r.Units.Read) > 1e-6 {
+			t.Errorf("the engine billed %+v, the report has %+v", r.Billed, r.Units)
+		}
+		if r.Cost == nil || math.Abs(r.Cost.Dollars-r.Units.Write/1e6) > 1e-9 {
+			t.Errorf("cost %+v of %+v", r.Cost, r.Units)
+		}
+		if r.Settles.Calls != r.Mix[0].Admitted || r.Carrying == 0 || r.Carried < r.Carrying {
+			t.Errorf("%d settles of %d admitted, %d charges with %d writes", r.Settles.Calls, r.Mix[0].Admitted, r.Carried, r.Carrying)
+		}
+	})
+}
+
+// TestLoadStored holds the report of a load against what is stored: what was admitted, settled and sent in transactions.
+func TestLoadStored(t *testing.T) {
 	engine, url := loaded(t, usual)
 	engine.Faults().TTLLag(time.Hour) // what expires takes its count along
-	r, errs := reported(t, "--endpoint", url, "--calls", "800", "--concurrency", "8", "--limiters", "2", "--entities", "20", "--hot", "3=60%",
-		"--mix", "user:gpt-4", "--mix", "project:embeddings=0.5", "--cost", "tpm=5..15", "--settle", "gpt-4:tpm=4..20", "--duration", "1m",
-		"--price-write", "1")
-	if !strings.HasPrefix(errs, "loading table rate_limits ("+url+"), 8 callers with 2 limiters, as fast as they are answered\n") {
-		t.Errorf("announced\n%s", errs)
-	}
-	if r.Made != 800 || r.Lost != 0 || r.All.Calls != 800 || r.Ended != load.EndedCalls || r.Outcomes[load.Failed].Calls != 0 || r.Unsettled+r.Late != 0 {
-		t.Errorf("%+v", r)
-	}
-	var ended, bars int64
-	for _, o := range r.Outcomes {
-		ended += o.Calls
-		for _, b := range o.Bars {
-			bars += b.Calls
+	var r report
+	for range 5 { // on a machine that is too slow calls are not answered in time, and nobody knows what of them is stored
+		var errs string
+		r, errs = reported(t, "--endpoint", url, "--calls", "200", "--concurrency", "4", "--entities", "20", "--mix", "user:gpt-4", "--mix", "project:embeddings=0.5",
+			"--cost", "tpm=5..15", "--settle", "gpt-4:tpm=4..20", "--duration", "10m")
+		if !strings.HasPrefix(errs, "loading table rate_limits ("+url+"), 4 callers, as fast as they are answered\n") {
+			t.Errorf("announced\n%s", errs)
 		}
+		if r.Billed != nil {
+			t.Errorf("billed by a table: %+v", r.Billed)
+		}
+		if answered(r) {
+			break
+		}
+		engine, url = loaded(t, usual)
+		engine.Faults().TTLLag(time.Hour)
 	}
-	if ended != 800 || bars != 800 {
-		t.Errorf("outcomes of %d calls, %d in the histograms", ended, bars)
-	}
-
-	bill := engine.Consumed().Table(usual).Total()
-	const check = 2 // units of table create's, and of Check, at most
-	if math.Abs(bill.Write-r.Units.Write) > check || math.Abs(bill.Read-r.Units.Read) > check {
-		t.Errorf("the engine billed %+v, the report has %+v", bill, r.Units)
-	}
-	if r.Cost == nil || math.Abs(r.Cost.Dollars-r.Units.Write/1e6) > 1e-9 {
-		t.Errorf("cost %+v of %+v", r.Cost, r.Units)
+	if !answered(r) {
+		t.Skip("this machine is too slow for any load to be answered")
 	}
 	var transactions int64
 	for _, p := range r.Paths {
@@ -157,26 +180,35 @@ func TestLoadCounts(t *testing.T) {
 	if n := engine.Consumed().Requests["TransactWriteItems"]; int64(n) != transactions || n == 0 {
 		t.Errorf("%d transactions came, the report has %d", n, transactions)
 	}
-
 	requests, users := taken(t, engine, "gpt-4", "rpm", "user")
-	if onGPT4 := r.Mix[0].Admitted; requests != onGPT4 || r.Settles.Calls != onGPT4 || len(users) == 0 {
-		t.Errorf("users' buckets have %d requests, %d were admitted and %d settled", requests, onGPT4, r.Settles.Calls)
+	if admitted := r.Mix[0].Admitted; requests != admitted || r.Settles.Calls != admitted || len(users) == 0 {
+		t.Errorf("users' buckets have %d requests, %d were admitted and %d settled", requests, admitted, r.Settles.Calls)
 	}
-	if requests, _ := taken(t, engine, "gpt-4", "rpm", "project"); requests != r.Mix[0].Admitted {
-		t.Errorf("projects' buckets have %d requests, %d of their users' were admitted", requests, r.Mix[0].Admitted)
+	if n, _ := taken(t, engine, "gpt-4", "rpm", "project"); n != requests {
+		t.Errorf("projects' buckets have %d requests, %d of their users' were admitted", n, requests)
 	}
-	users1, _ := taken(t, engine, "gpt-4", "tpm", "user")
-	if projects, _ := taken(t, engine, "gpt-4", "tpm", "project"); users1 != projects || users1 < 4*requests || users1 > 20*requests {
-		t.Errorf("users consumed %d tokens, their projects %d, by %d requests", users1, projects, requests)
+	tokens, _ := taken(t, engine, "gpt-4", "tpm", "user")
+	if n, _ := taken(t, engine, "gpt-4", "tpm", "project"); n != tokens || n < 4*requests || n > 20*requests {
+		t.Errorf("users consumed %d tokens, their projects %d, by %d requests", tokens, n, requests)
 	}
-	if seconds, _ := taken(t, engine, "embeddings", "rps", ""); seconds != r.Mix[1].Admitted {
-		t.Errorf("%d taken of rps, %d admitted", seconds, r.Mix[1].Admitted)
+	if n, _ := taken(t, engine, "embeddings", "rps", ""); n != r.Mix[1].Admitted {
+		t.Errorf("%d taken of rps, %d admitted", n, r.Mix[1].Admitted)
 	}
 	for _, user := range users {
 		if !strings.HasPrefix(user, "user-load-") {
 			t.Errorf("%s was charged", user)
 		}
 	}
+}
+
+// answered reports that all calls to the store of a load were.
+func answered(r report) bool {
+	for _, p := range r.Paths {
+		if p.Outcomes["unknown"]+p.Outcomes["failed"] > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // TestLoadCleanup: the load's own buckets go, and nobody else's.
@@ -191,7 +223,7 @@ func TestLoadCleanup(t *testing.T) {
 	}
 	r, _ := reported(t, "--endpoint", url, "--calls", "200", "--concurrency", "4", "--mix", "user:gpt-4", "--cleanup")
 	_, left := taken(t, engine, "gpt-4", "rpm", "")
-	if bill := engine.Consumed().Tables[usual]["BatchWriteItem"].Total().Write; bill != 2*float64(*r.Deleted) { // as docs/load.md says
+	if bill := engine.Consumed().Tables[usual]["BatchWriteItem"].Total().Write; answered(r) && bill != 2*float64(*r.Deleted) { // as docs/load.md says
 		t.Errorf("%v units for %d buckets", bill, *r.Deleted)
 	}
 	if strings.Join(left, " ") != "project-7 user-123" || *r.Deleted < 100 {

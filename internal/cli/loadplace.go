@@ -31,6 +31,7 @@ type loadPlace struct {
 	store   func() runtime.Store
 	explain func(error) error
 	delete  func(ctx context.Context, buckets []loadedBucket) error
+	bill    func() load.Units // what the engine in this process has billed; nil elsewhere
 	close   func()
 }
 
@@ -121,8 +122,21 @@ func (c *loadCommand) inProcess(ctx context.Context, s *schema) (*loadPlace, err
 		name = fmt.Sprintf("the engine in this process, a round trip of %v away", *c.Trip)
 	}
 	at := &loadPlace{name: name, explain: func(err error) error { return err }, close: func() {}}
+	at.bill = func() load.Units {
+		sum := engine.Consumed().Table(table).Total()
+		return load.Units{Read: sum.Read, Write: sum.Write}
+	}
 	at.on(engine.Client(), table)
 	return at, nil
+}
+
+// billed returns what was billed since before, nil where nobody says that.
+func (at *loadPlace) billed(before load.Units) *load.Units {
+	if at.bill == nil {
+		return nil
+	}
+	now := at.bill()
+	return &load.Units{Read: now.Read - before.Read, Write: now.Write - before.Write}
 }
 
 // on puts the load on a table.

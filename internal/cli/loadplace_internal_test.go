@@ -44,4 +44,12 @@ func TestLoadThatLost(t *testing.T) {
 	if err := (loadReport{Result: &load.Result{Made: 3}}).wrong(); err != nil {
 		t.Error(err)
 	}
+	r = loadReport{Result: &load.Result{Units: load.Units{Read: 1, Write: 2}}, Billed: &load.Units{Read: 1, Write: 3}}
+	if err := r.wrong(); err == nil || !strings.HasPrefix(err.Error(), "the engine billed 1 read units and 3 write units, ") {
+		t.Error(err)
+	}
+	r.Paths = []load.Path{{Outcomes: map[string]int64{"unknown": 1}}} // which may be what was billed
+	if err := r.wrong(); err != nil {
+		t.Error(err)
+	}
 }

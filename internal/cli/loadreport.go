@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,9 @@ type loadReport struct {
 	Rate     float64 `json:"rate"` // calls a second; 0 is as fast as they were answered
 	Seed     uint64  `json:"seed"`
 	*load.Result
-	Cost    *loadCost `json:"cost,omitempty"`
-	Cleanup *int      `json:"buckets_deleted,omitempty"`
+	Cost    *loadCost   `json:"cost,omitempty"`
+	Billed  *load.Units `json:"billed,omitempty"` // by the engine in this process
+	Cleanup *int        `json:"buckets_deleted,omitempty"`
 
 	inProcess bool
 	trip      time.Duration
@@ -251,12 +253,8 @@ func (r loadReport) sums(s *strings.Builder) {
 	if !r.redis && r.All.Calls > 0 {
 		n := float64(r.All.Calls)
 		fmt.Fprintf(s, "%.3f capacity units per acquire: %.3f read, %.3f written\n", (r.Units.Read+r.Units.Write)/n, r.Units.Read/n, r.Units.Write/n)
-		var unknown int64
-		for _, p := range r.Paths {
-			unknown += p.Outcomes["unknown"]
-		}
-		if unknown > 0 {
-			fmt.Fprintf(s, "%s may have been billed besides: no answer came\n", of(unknown, "call"))
+		if n := r.untold(); n > 0 {
+			fmt.Fprintf(s, "%s may have been billed besides: no answer came\n", of(n, "call"))
 		}
 		if c := r.Cost; c != nil {
 			fmt.Fprintf(s, "%s per million acquires, %s per million admitted, %s in all, at $%s per million read units and $%s per million write units\n",
@@ -274,6 +272,27 @@ func (r loadReport) sums(s *strings.Builder) {
 	if r.Lost == 0 {
 		fmt.Fprintf(s, "check: ok: each of %s ended one way, and the observer was told of it\n", of(r.Made, "call"))
 	}
+	if r.Billed != nil && r.misbilled() == 0 {
+		s.WriteString("check: ok: the engine billed as many units as were counted\n")
+	}
+}
+
+// untold returns how many calls to the store may have been billed, and nobody told how much.
+func (r loadReport) untold() (n int64) {
+	for _, p := range r.Paths {
+		n += p.Outcomes["unknown"] + p.Outcomes["failed"]
+	}
+	return n
+}
+
+// misbilled returns how many units more or less the engine billed than were counted.
+func (r loadReport) misbilled() float64 {
+	const rounding = 1e-6
+	off := math.Abs(r.Billed.Read-r.Units.Read) + math.Abs(r.Billed.Write-r.Units.Write)
+	if off < rounding {
+		return 0
+	}
+	return off
 }
 
 // wrong is the error for what somebody has to do something about.
@@ -290,7 +309,11 @@ func (r loadReport) wrong() error {
 	if r.Unclosed != nil {
 		unclosed = fmt.Errorf("not all was written in the end: %w", r.Unclosed)
 	}
-	return errors.Join(r.Setup, lost, unclosed)
+	var misbilled error
+	if r.Billed != nil && r.misbilled() > 0 && r.untold() == 0 {
+		misbilled = fmt.Errorf("the engine billed %v read units and %v write units, which are not those of the report: it is wrong", r.Billed.Read, r.Billed.Write)
+	}
+	return errors.Join(r.Setup, lost, unclosed, misbilled)
 }
 
 // latencyOf writes milliseconds with three digits, or nothing behind the point where there are more.
