@@ -146,7 +146,7 @@ func TestDefinitionReadsAsTheGeneratedCode(t *testing.T) {
 	}
 }
 
-// TestComparisonSees: an operand that is another's is seen, and a script that is another's.
+// TestComparisonSees: an operand that is another's is seen.
 func TestComparisonSees(t *testing.T) {
 	statements, err := gen.LoadStatements("../../limits.yaml")
 	if err != nil {
