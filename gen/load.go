@@ -42,6 +42,9 @@ type Resource struct {
 	Cascade string    // atomic, compensated or none
 	Shadow  bool      // its calls are never refused
 	Regions *Regions  // who shares its limits out; nil where each table has them for itself
+
+	OnUnavailable string // allow, deny or local
+	LazySettle    bool
 }
 
 // Regions share out the limits of a resource.
@@ -73,7 +76,10 @@ func Load(path string) (*Schema, error) {
 		s.Kinds = append(s.Kinds, Kind{Name: k.Name, Parent: k.Parent})
 	}
 	for _, r := range from.Resources {
-		own := Resource{Name: r.Name, Removed: r.Removed, Cascade: r.Cascade, Shadow: r.Shadow}
+		own := Resource{
+			Name: r.Name, Removed: r.Removed, Cascade: r.Cascade, Shadow: r.Shadow,
+			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy,
+		}
 		if g := from.Regions; r.Global {
 			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
 		}

@@ -43,6 +43,7 @@ type grammar struct {
 	Region    regionCommand    `cmd:"" help:"Share limits out between regions whose tables know nothing of each other."`
 	Infra     infraCommand     `cmd:"" help:"Print the table, its alarms and its policies for CloudFormation, Terraform or IAM."`
 	Migrate   migrateCommand   `cmd:"" help:"Carry a table over from per-limit items, beside live acquires."`
+	Load      loadCommand      `cmd:"" help:"Drive the limits with calls, and report latencies, denials and capacity units."`
 	Dev       devCommand       `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 
