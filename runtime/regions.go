@@ -43,10 +43,13 @@ type Heartbeat struct {
 // Alive reports that shares of h's epoch are in force at an instant, in ms.
 func (h Heartbeat) Alive(now int64) bool { return h.Epoch > 0 && now < h.Expires }
 
+// OfAnother reports that h is another region's than own. It is not where h or own names none.
+func (h Heartbeat) OfAnother(own string) bool { return own != "" && h.Region != "" && h.Region != own }
+
 // Another returns a *SetupError where h is alive at an instant, in ms, and another region's than own: the table is not own's. It is nil
 // where h or own names none.
 func (h Heartbeat) Another(own string, now int64) error {
-	if own == "" || h.Region == "" || h.Region == own || !h.Alive(now) {
+	if !h.OfAnother(own) || !h.Alive(now) {
 		return nil
 	}
 	return &SetupError{

@@ -137,8 +137,8 @@ const lateBeat = 1000
 
 // Beat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
 // all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *runtime.ConflictError where
-// one of a higher epoch is stored, or one of the same that expires later, and with a *runtime.SetupError where that of another region is
-// alive. It takes one write unit: the write is for what r last read or wrote, and goes again if that has changed.
+// one of a higher epoch is stored, or one of the same that expires later or is another region's, and with a *runtime.SetupError where
+// that of another region is alive. It takes one write unit: the write is for what r last read or wrote, and goes again if that has changed.
 func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 	if h.Epoch < 1 || h.Expires < 1 || h.Expires > lastVersion {
 		return &runtime.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
@@ -157,7 +157,7 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 			return err
 		}
 		switch {
-		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && old.Expires > h.Expires:
+		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && (old.Expires > h.Expires || old.OfAnother(h.Region)):
 			return &runtime.ConflictError{At: "heartbeat"}
 		case now >= old.Expires-lateBeat:
 			next.Since = max(now, old.Since+1, old.Expires+1, r.newest.Load()+1)

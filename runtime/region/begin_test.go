@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 // TestBegins: where an epoch is to begin, a plan says so, and why, and writes nothing; the next cycle begins it, and what follows waits.
@@ -110,6 +111,55 @@ func TestAnothersTable(t *testing.T) {
 	a.beat.Region = "b" // of a sync that has run on this table since
 	w.run(1)
 	if n := len(a.report.Failed); n != 1 || !strings.Contains(a.report.Failed[0].Error(), "heartbeat: "+want) || a.report.Beating {
+		t.Errorf("%+v", a.report)
+	}
+}
+
+// TestTableTaken: a sync that finds another region's heartbeat in its table writes nothing there while that is alive, and has its table
+// back once it is not, from the floor and without having to be started again: also where the other has begun with an epoch that is its own.
+func TestTableTaken(t *testing.T) {
+	for what, epoch := range map[string]int64{"a higher epoch": 5, "the same, as its heartbeat was deleted": 1} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, 1000, "a", "b")
+			a, b := w.regions[0], w.regions[1]
+			a.rates[user], b.rates[user] = 12, 1
+			w.run(20)
+			if a.report.Begins != "" || !a.report.Beating || a.inForce(user) < 600 {
+				t.Fatalf("%+v; %d in force", a.report, a.inForce(user))
+			}
+			taken := runtime.Heartbeat{Region: "b", Epoch: epoch, Since: w.now.UnixMilli(), Expires: w.now.Add(5 * window).UnixMilli()}
+			a.beat = taken
+			a.levels[user] = runtime.Stored{At: user, Epoch: epoch, Limits: []*bucket.Limit{new(w.spec.Kinds[0].Limits[0].Share(100))}, Revision: "99"}
+			w.run(1)
+			if n := len(a.report.Failed); n != 1 || a.report.Beating {
+				t.Errorf("the first cycle: %+v", a.report)
+			}
+			writes, object := a.writes, string(w.objects["a/snapshot.json"])
+			w.now = w.now.Add(window)
+			_, err := a.sync.Cycle(t.Context())
+			if _, ok := errors.AsType[*runtime.SetupError](err); !ok || a.writes != writes || string(w.objects["a/snapshot.json"]) != object || a.beat != taken {
+				t.Errorf("the second cycle: %v; %d writes; %+v", err, a.writes-writes, a.beat)
+			}
+			w.run(20)
+			if a.beat.Region != "a" || a.beat.Epoch <= epoch || !a.report.Beating || len(a.report.Failed) != 0 || a.inForce(user) < 600 {
+				t.Errorf("later: %+v, %+v; %d in force", a.beat, a.report, a.inForce(user))
+			}
+		})
+	}
+}
+
+// TestClockBack: a heartbeat that expires later than the next one would, as after a clock that was set back, ends no epoch: there is
+// nothing that the region has lost.
+func TestClockBack(t *testing.T) {
+	w := newWorld(t, 1000, "a", "b")
+	a := w.regions[0]
+	w.run(12)
+	w.now = w.now.Add(-window)
+	if r, err := a.sync.Cycle(t.Context()); err != nil || len(r.Failed) != 1 || r.Beating {
+		t.Errorf("%+v, %v", r, err)
+	}
+	w.run(3)
+	if a.report.Epoch != 1 || !a.report.Beating {
 		t.Errorf("%+v", a.report)
 	}
 }

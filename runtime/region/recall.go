@@ -33,7 +33,7 @@ func (s *Sync) recall(ctx context.Context, now time.Time) (*beginning, error) {
 	if err != nil {
 		return nil, err
 	}
-	anothers := beat.Region != "" && beat.Region != s.Region
+	anothers := beat.OfAnother(s.Region)
 	if !anothers && beat.Epoch > 0 && beat.Expires <= beat.Since && (own == nil || own.Epoch < beat.Epoch) { // begun, and nothing put yet
 		s.clear(beat.Epoch)
 		s.quiet = time.UnixMilli(beat.Since).Add(quietWindows * s.regions.Window)
@@ -101,6 +101,13 @@ func (s *Sync) heartbeat(ctx context.Context, now time.Time) (runtime.Heartbeat,
 	holds := beat // one that has begun is not alive before it has published
 	holds.Expires = max(beat.Expires, beat.Since+fresh*s.window())
 	return beat, holds.Another(s.Region, now.UnixMilli())
+}
+
+// taken reports that another sync has begun an epoch in this region's table since this one did: what this one holds is not in force
+// there.
+func (s *Sync) taken(ctx context.Context) bool {
+	beat, err := s.Table.Heartbeat(ctx)
+	return err == nil && (beat.Epoch > s.epoch || beat.OfAnother(s.Region))
 }
 
 // own returns this region's snapshot, nil where there is none that can be used, and what is wrong with that one.

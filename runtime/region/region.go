@@ -24,9 +24,9 @@ type Table interface {
 	Share(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error)
 	// Heartbeat returns what is stored, read consistently.
 	Heartbeat(ctx context.Context) (runtime.Heartbeat, error)
-	// Beat stores h, but for its Since, unless one of a higher epoch is stored, or one of the same that expires later: then it
-	// fails with a *runtime.ConflictError, and with a *runtime.SetupError if another region's is alive. Since stays as it is stored as long as that one's epoch is h's and it is alive; else it
-	// is now.
+	// Beat stores h, but for its Since, unless one of a higher epoch is stored, or one of the same that expires later or is another
+	// region's: then it fails with a *runtime.ConflictError, and with a *runtime.SetupError if another region's is alive. Since stays as
+	// it is stored as long as that one's epoch is h's and it is alive; else it is now.
 	Beat(ctx context.Context, h runtime.Heartbeat) error
 }
 

@@ -158,6 +158,9 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 		beat := runtime.Heartbeat{Region: s.Region, Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
 		if err := s.Table.Beat(ctx, beat); err != nil {
 			r.Failed = append(r.Failed, fmt.Errorf("heartbeat: %w", err))
+			if s.taken(ctx) { // nothing more is written there, until the next cycle has found out whose it is
+				s.clear(0)
+			}
 		} else {
 			r.Beating = true
 			s.write(ctx, items, true, start, r)

@@ -226,6 +226,9 @@ func (s *site) Beat(_ context.Context, h runtime.Heartbeat) error {
 	if err := s.beat.Another(h.Region, s.now.UnixMilli()); err != nil {
 		return err
 	}
+	if s.beat.Epoch > h.Epoch || s.beat.Epoch == h.Epoch && (s.beat.Expires > h.Expires || s.beat.OfAnother(h.Region)) {
+		return &runtime.ConflictError{At: "heartbeat"}
+	}
 	if h.Since = s.beat.Since; h.Epoch != s.beat.Epoch || !s.beat.Alive(s.now.UnixMilli()) {
 		h.Since = s.now.UnixMilli()
 	}
