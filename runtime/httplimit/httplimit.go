@@ -6,6 +6,7 @@ package httplimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/sluice-go/sluice/internal/edge"
@@ -82,7 +83,10 @@ func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, l
 	}()
 	next.ServeHTTP(w, req.WithContext(ctx))
 	returned = true
-	if seen != nil && !seen.hijacked && releaseOn(seen.code()) {
+	if seen == nil || seen.hijacked || errors.Is(ctx.Err(), context.Canceled) { // of the last, nobody hears the answer
+		return
+	}
+	if releaseOn(seen.code()) {
 		lease.Release(ctx)
 	}
 }

@@ -2,8 +2,10 @@ package httplimit_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +59,15 @@ func TestLease(t *testing.T) {
 			w.(http.Flusher).Flush()
 			w.WriteHeader(502)
 		}, []httplimit.Option{failed}, end{}},
+		{"ReleaseOn: copies nothing, then fails", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader(""))
+			w.WriteHeader(502)
+		}, []httplimit.Option{failed}, end{released: true}},
+		{"ReleaseOn: its own time is up", func(w http.ResponseWriter, r *http.Request) {
+			ctx, cancel := context.WithTimeout(r.Context(), 0)
+			defer cancel()
+			httplimit.WriteError(w, r.WithContext(ctx), ctx.Err())
+		}, []httplimit.Option{failed}, end{released: true}},
 		{"ReleaseOn: copies", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.(io.ReaderFrom).ReadFrom(strings.NewReader("all"))
 			w.WriteHeader(502)
@@ -97,6 +108,59 @@ func TestClientGoesAway(t *testing.T) {
 			t.Errorf("%+v", calls)
 		}
 	})
+}
+
+// TestClientThatHangsUp in the last moment has had its answer's work done: an answer that nobody hears gives
+// nothing back.
+func TestClientThatHangsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		ctx, hangUp := context.WithCancel(t.Context())
+		client := limited(t, fake, func(w http.ResponseWriter, r *http.Request) {
+			hangUp()
+			<-r.Context().Done()
+			if !httplimit.WriteError(w, r, r.Context().Err()) {
+				t.Error("not answered")
+			}
+		}, httplimit.ReleaseOn(func(status int) bool { return status >= 500 }))
+		_, _ = tryGet(ctx, client, "user=1&tpm=700")
+		synctest.Wait()
+		if calls := fake.Calls(); len(calls) != 1 || calls[0].Done {
+			t.Errorf("%+v, want it to stand as charged", calls)
+		}
+	})
+}
+
+// broken is a writer whose client has gone.
+type broken struct {
+	http.ResponseWriter
+
+	err error
+}
+
+// FlushError is what http.ResponseController asks for.
+func (w broken) FlushError() error { return w.err }
+
+// TestFlushFails: a handler that streams is told why its answer does not get through, as it is by the server's own writer.
+func TestFlushFails(t *testing.T) {
+	gone := errors.New("the client has gone")
+	for _, test := range []struct {
+		at   http.ResponseWriter
+		want error
+	}{
+		{broken{httptest.NewRecorder(), gone}, gone},
+		{struct{ http.ResponseWriter }{httptest.NewRecorder()}, http.ErrNotSupported},
+		{httptest.NewRecorder(), nil},
+	} {
+		var err error
+		handler := httplimit.Middleware(newFake(), ask, httplimit.ReleaseOn(func(int) bool { return false }))(http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() },
+		))
+		handler.ServeHTTP(test.at, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?user=1&tpm=1", nil))
+		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			t.Errorf("%T: %v, want %v", test.at, err, test.want)
+		}
+	}
 }
 
 // TestHijack: whoever took the connection settles when it is done with it, which may be after the handler.

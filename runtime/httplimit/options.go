@@ -36,8 +36,9 @@ func OnError(f func(http.ResponseWriter, *http.Request, error)) Option {
 }
 
 // ReleaseOn gives the lease back, if next has not settled it, after an answer with a status for which f is true: where failed
-// requests cost nothing. A nil f does so never. It asks nothing of a connection that was hijacked. Behind it, next has an http.ResponseWriter that
-// flushes, is hijacked and reads from files as the server's, which http.ResponseController finds beneath it.
+// requests cost nothing. A nil f does so never. It asks nothing of a connection that was hijacked, nor of a request whose client has
+// gone: or who hangs up in the last moment would use the service for nothing. Behind it, next has an http.ResponseWriter that flushes,
+// is hijacked and reads from files as the server's, which http.ResponseController finds beneath it.
 func ReleaseOn(f func(status int) bool) Option {
 	return func(o *options) { o.releaseOn = f }
 }

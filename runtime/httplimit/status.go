@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -39,17 +40,26 @@ func (w *statusWriter) Write(p []byte) (int, error) {
 
 // ReadFrom implements io.ReaderFrom, by which the server sends files without copying them.
 func (w *statusWriter) ReadFrom(r io.Reader) (int64, error) {
-	w.status = w.code()
-	return io.Copy(w.ResponseWriter, r)
+	n, err := io.Copy(w.ResponseWriter, r)
+	if n > 0 { // else nothing was written yet
+		w.status = w.code()
+	}
+	return n, err
 }
 
 // Unwrap lets http.ResponseController find what else the server's writer can do.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Flush implements http.Flusher, which handlers that stream still ask for. It does nothing if the server cannot.
-func (w *statusWriter) Flush() {
-	w.status = w.code()
-	_ = http.NewResponseController(w.ResponseWriter).Flush()
+func (w *statusWriter) Flush() { _ = w.FlushError() }
+
+// FlushError is what http.ResponseController asks for, whose callers want to know that an answer does not get through.
+func (w *statusWriter) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.status = w.code()
+	}
+	return err
 }
 
 // Hijack implements http.Hijacker, as Flush does http.Flusher. It fails if the server cannot.
