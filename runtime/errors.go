@@ -164,6 +164,24 @@ var ErrBreakerOpen = errors.New("circuit breaker is open")
 // write to the same bucket. Nothing was charged.
 var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")
 
+// ErrMaxWait is, beside context.DeadlineExceeded, what a Wait fails with whose MaxWait ended before anything was known of the tokens:
+// behind others in its line, who have no answer yet either, or where every attempt was contended. Nothing was charged.
+var ErrMaxWait = errors.New("MaxWait is over")
+
+// maxWaitError is ErrMaxWait for a call.
+type maxWaitError struct {
+	resource, entity string
+	maxWait          time.Duration
+}
+
+// Error names resource, entity and the MaxWait.
+func (e *maxWaitError) Error() string {
+	return fmt.Sprintf("sluice: %s for %s: MaxWait(%v) is over: %v", e.resource, e.entity, e.maxWait, context.DeadlineExceeded)
+}
+
+// Unwrap returns ErrMaxWait and context.DeadlineExceeded.
+func (*maxWaitError) Unwrap() []error { return []error{ErrMaxWait, context.DeadlineExceeded} }
+
 // UnavailableError says that the store did not answer in time or is down; an acquire fails with it where its policy is
 // Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen, ErrNotSent); what was charged is given back if
 // nobody has written since.

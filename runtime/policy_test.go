@@ -195,6 +195,25 @@ func TestTimeOutMeetsThePolicy(t *testing.T) {
 	})
 }
 
+// TestMaxWaitInTheLine: whose MaxWait ends while the first in line still waits for the store's first answer is told that, so that it can be
+// told from a time-out of its own.
+func TestMaxWaitInTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := queue(t, &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+			<-ctx.Done()
+			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: ctx.Err()}
+		}})
+		w.join(t.Context(), "a", 1, runtime.OnUnavailable(runtime.Deny))
+		elapse(time.Millisecond)
+		w.join(t.Context(), "b", 1, runtime.MaxWait(500*time.Millisecond))
+		w.next("b", 501*time.Millisecond, "sluice: gpt-4 for user-1: MaxWait(500ms) is over: context deadline exceeded")
+		if !errors.Is(w.last, runtime.ErrMaxWait) || !errors.Is(w.last, context.DeadlineExceeded) {
+			t.Errorf("%#v", w.last)
+		}
+		w.next("a", time.Second, "sluice: gpt-4: store unavailable after 1 attempt: context deadline exceeded")
+	})
+}
+
 // TestPolicyPrecedence: a call's option beats With's, With's beats CallDefaults', that beats limits.yaml's.
 func TestPolicyPrecedence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

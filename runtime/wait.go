@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +14,8 @@ import (
 // come first served, and what the process gives back, to the entity or to an ancestor, is noticed at once. It fails at
 // once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be there before ctx's deadline
 // or the end of MaxWait; where one of these comes first after all, with the last denial or, before any, an error that is
-// context.DeadlineExceeded; and with ctx's error where it is cancelled. In shadow it does not sleep.
+// context.DeadlineExceeded, and ErrMaxWait where it is MaxWait that has ended; and with ctx's error where it is cancelled. In shadow it
+// does not sleep.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	o := r.defaults.with(opts)
 	a, err := r.call(r.core.env.Clock.Now(), entity, cost)
@@ -131,8 +131,7 @@ func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError, o *
 	case last != nil && !errors.Is(err, context.Canceled):
 		return last.late()
 	case err == nil:
-		return fmt.Errorf("sluice: %s for %s: MaxWait(%v) is over: %w",
-			r.spec.Resource, call.Parts[0].Buckets[0].Entity, o.maxWait, context.DeadlineExceeded)
+		return &maxWaitError{r.spec.Resource, call.Parts[0].Buckets[0].Entity, o.maxWait}
 	}
 	return r.gone(ctx, call)
 }

@@ -96,6 +96,9 @@ func of(err error) (Answer, bool) {
 	if contended, ok := errors.AsType[*runtime.ContendedError](err); ok {
 		return unavailable(contended.Resource), true
 	}
+	if errors.Is(err, runtime.ErrMaxWait) {
+		return unavailable(""), true
+	}
 	return Answer{}, false
 }
 

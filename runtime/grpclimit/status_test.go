@@ -106,6 +106,7 @@ func TestStatus(t *testing.T) {
 			codes.Unavailable, failedText, pause, "1000"},
 		{"contended", nil, &runtime.ContendedError{Resource: "gpt-4", Entity: "user-secret", Attempts: 8},
 			codes.Unavailable, failedText, pause, "1000"},
+		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), codes.Unavailable, failedText, pause, "1000"},
 		{"setup", nil, setup, codes.Internal, setupText, nil, "-1"},
 		{"an outage for want of rights", nil, &runtime.UnavailableError{Resource: "gpt-4", Err: setup},
 			codes.Internal, setupText, nil, "-1"},

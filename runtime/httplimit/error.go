@@ -11,7 +11,7 @@ import (
 //
 //   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early.
 //   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400, without Retry-After, as repeating does not help.
-//   - A *runtime.UnavailableError or *runtime.ContendedError: 503 with Retry-After.
+//   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: 503 with Retry-After.
 //   - A *runtime.SetupError: 500.
 //   - The end of r's own context: 503 with Retry-After if its deadline has passed. If it was canceled, there is nobody to tell: 503
 //     without a word, for the server would say 200 by itself, and a shutdown cancels requests whose callers still wait.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +59,7 @@ func TestWriteError(t *testing.T) {
 		{"denied", nil, denied, 429, "5", deniedBody},
 		{"wrapped", nil, fmt.Errorf("chat: %w", denied), 429, "5", deniedBody},
 		{"denied, time up", late, denied, 429, "5", deniedBody},
+		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), 503, "1", strings.Replace(failedBody, `"resource":"gpt-4",`, "", 1)},
 		{"denied for ever", nil, &runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64}, 429, "9223372037",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
 				`"detail":"l has 0 of the 0 that the request needs: retry after 9223372037 s.","resource":"r",` +
