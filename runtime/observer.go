@@ -7,7 +7,8 @@ import (
 
 // Observer is told of outcomes; nil fields are skipped, as in net/http/httptrace. Functions are called on the caller's
 // goroutine, or on one of the store's: Store where a write serves several, the others where a lazy settle or release has ended.
-// They are called concurrently, and should be quick. Observers joins several.
+// They are called concurrently, and should be quick: while Store is at work, those who wait for the same bucket wait for it. They are
+// not to panic: on a goroutine of the store's that ends the process, as nobody can recover from it. Observers joins several.
 //
 // Their context is the caller's, so that what is recorded finds the trace that it belongs to. For what outlives its caller, as
 // settles, releases and all calls to the store may, it has the caller's values and no end. A call to the store that serves

@@ -71,12 +71,24 @@ func (s *session) attend(l *lane) {
 // alone works for r until it has ended, or others have come who are not to wait for the whole of it.
 func (s *session) alone(l *lane, r *request) error {
 	c := s.newCharge(l, r)
+	mine := true
+	defer func() {
+		if mine { // also if an observer panics: the caller may recover from that, and those who come next are not to wait for ever
+			s.free(l)
+		}
+	}()
 	for !r.ended {
 		c.step(r.ctx)
 		if !r.ended && c.handOver(r) {
+			mine = false
 			return l.await(r)
 		}
 	}
+	return r.err
+}
+
+// free has somebody work for those who have come to l meanwhile, if there are any.
+func (s *session) free(l *lane) {
 	l.memory.mu.Lock()
 	defer l.memory.mu.Unlock()
 	l.busy = false
@@ -85,7 +97,6 @@ func (s *session) alone(l *lane, r *request) error {
 	} else {
 		l.retire()
 	}
-	return r.err
 }
 
 // retire lets go of a chain's lane that has nothing to do. The caller holds the lock.

@@ -1,0 +1,53 @@
+package dynamo
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// TestObserverPanics: of a call whose observer panics, on the caller's goroutine, the caller hears, and nobody else: the next one to the
+// same buckets is served, alone or with others who wait behind it.
+func TestObserverPanics(t *testing.T) {
+	o := newObserved(t)
+	broken := false
+	gateway := o.gateway(t, runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*time.Second)),
+		runtime.WithObserver(&runtime.Observer{Store: func(context.Context, runtime.StoreEvent) {
+			if broken {
+				broken = false
+				panic("an observer's bug")
+			}
+		}}))
+	project := limits.Project{ID: "1"}
+	for name, acquire := range map[string]func(context.Context) error{
+		"one bucket": func(ctx context.Context) error {
+			_, err := gateway.Embeddings.Acquire(ctx, project, limits.EmbeddingsCost{RPS: 1})
+			return err
+		},
+		"a chain": func(ctx context.Context) error {
+			_, err := gateway.GPT4.Acquire(ctx, limits.User{ID: "1", Project: project}, limits.GPT4Cost{TPM: 1})
+			return err
+		},
+	} {
+		if err := acquire(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		broken = true
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: nobody hears of the panic", name)
+				}
+			}()
+			_ = acquire(t.Context())
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		if err := acquire(ctx); err != nil {
+			t.Errorf("%s: the next call: %v", name, err)
+		}
+		cancel()
+	}
+}
