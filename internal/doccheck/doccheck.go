@@ -16,7 +16,7 @@ type World struct {
 	Root   string // the folder of the module, to which names of files are relative
 	Schema string // the limits.yaml that a part of one is written into, relative to Root
 
-	// Sluice runs a command line of sluice and returns its exit code.
+	// Sluice runs a command line of sluice and returns its exit code. What the shell has exported is in the environment.
 	Sluice func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	// Given brings about the states that a document names.
 	Given map[string]func()
@@ -130,7 +130,7 @@ func (d *document) findTest(b block) {
 	}
 }
 
-var testFunc = regexp.MustCompile(`(?m)^func (Test\w*)\(`)
+var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
 
 // listTests notes the tests of a file. It is called for each file of the module.
 func (d *document) listTests(path string, entry os.DirEntry, err error) error {
