@@ -10,18 +10,18 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
-// readYAML reads b as a limits.yaml, or as the part of one: what it says is written over what d.Schema says.
+// readYAML reads b as a limits.yaml or, where it says no version, as the part of one: that is written over what d.Schema says.
 func (d *document) readYAML(b block) {
 	base, err := os.ReadFile(filepath.Join(d.Root, d.Schema))
 	if err == nil {
 		err = readPart([]byte(b.text), base)
 	}
 	if err != nil {
-		d.add(b, "written over %s, this is no limits.yaml: %v", d.Schema, err)
+		d.add(b, "this is no limits.yaml, nor a part that fits into %s: %v", d.Schema, err)
 	}
 }
 
-// readPart says what is wrong with a limits.yaml that says what part does and, besides, what base does.
+// readPart says what is wrong with a limits.yaml, or with one that says what part does and, besides, what base does.
 func readPart(part, base []byte) error {
 	var over, under yaml.Node
 	if err := yaml.Unmarshal(part, &over); err != nil {
@@ -33,10 +33,13 @@ func readPart(part, base []byte) error {
 	if len(over.Content) == 0 || over.Content[0].Kind != yaml.MappingNode {
 		return fmt.Errorf("it has no keys")
 	}
-	merge(under.Content[0], over.Content[0])
-	text, err := yaml.Marshal(&under)
-	if err != nil {
-		return err
+	text := part
+	if valueOf(over.Content[0], "version") == nil {
+		merge(under.Content[0], over.Content[0])
+		var err error
+		if text, err = yaml.Marshal(&under); err != nil {
+			return err
+		}
 	}
 	dir, err := os.MkdirTemp("", "doccheck")
 	if err != nil {
