@@ -2,6 +2,7 @@ package sluice_test
 
 import (
 	"context"
+	"flag"
 	"io"
 	"net/http/httptest"
 	"os"
@@ -22,6 +23,7 @@ var worlds = map[string]func(*testing.T) doccheck.World{
 	"docs/changing.md": changingDocs,
 	"docs/redis.md":    redisDocs,
 	"docs/regions.md":  regionsDocs,
+	"docs/runbook.md":  runbookDocs,
 }
 
 // notRun is how many blocks of each document nothing holds: one more is for whoever reviews it, who reads its reason.
@@ -29,7 +31,10 @@ var notRun = map[string]int{
 	"README.md":         8,
 	"CONTRIBUTING.md":   1,
 	"docs/migration.md": 1,
+	"docs/runbook.md":   1,
 }
+
+var update = flag.Bool("update", false, "write what commands print into docs: read the diff")
 
 // TestDocs holds every block of README and docs to what it shows: see package doccheck.
 func TestDocs(t *testing.T) {
@@ -53,6 +58,11 @@ func TestDocs(t *testing.T) {
 			}
 			w.Root, w.Schema = root, "limits.yaml"
 			r := doccheck.Check(t.Context(), w, file, text)
+			if *update && file != "README.md" {
+				if err := os.WriteFile(filepath.Join(root, file), []byte(r.Mended), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for _, wrong := range r.Wrong {
 				t.Error(wrong)
 			}

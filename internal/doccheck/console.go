@@ -80,6 +80,7 @@ func (d *document) run(ctx context.Context, b block) {
 	if wrong != "" {
 		d.add(b, "%s", wrong)
 	}
+	var now strings.Builder // what b would show if it showed all
 	for _, s := range all {
 		printed, failed := d.execute(ctx, s.command)
 		if b.lang == "sh" {
@@ -88,8 +89,10 @@ func (d *document) run(ctx context.Context, b block) {
 			}
 			continue
 		}
+		now.WriteString(prompt + s.command + printed)
 		if want, got := leftOut(d.masked(s.shown), d.masked(printed)); want != got {
 			d.add(b, "$ %s(- the document, + what is printed):\n%s", s.command, cmp.Diff(want, got))
+			d.printed[b.line] = &now
 		}
 	}
 }

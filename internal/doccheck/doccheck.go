@@ -32,6 +32,7 @@ type Report struct {
 	Wrong  []string       // what does not hold: file:line: what and how to mend it
 	Kinds  map[string]int // how many blocks were held in which way
 	NotRun []string       // file:line: the reason, for each block that is not held
+	Mended string         // the document with what commands print now where it shows something else
 }
 
 // The ways in which blocks are held, as Report counts them.
@@ -51,11 +52,13 @@ type document struct {
 	shell *shell
 	given map[string]bool // states that were brought about
 	tests map[string]bool // of the module; nil until it is asked for
+
+	printed map[int]*strings.Builder // by a block's line, what it would show
 }
 
 // Check holds the text of a document, which is in file, against w.
 func Check(ctx context.Context, w World, file, text string) Report {
-	d := &document{World: w, given: map[string]bool{}}
+	d := &document{World: w, given: map[string]bool{}, printed: map[int]*strings.Builder{}}
 	d.Kinds = map[string]int{}
 	blocks, wrong := parse(file, text)
 	d.Wrong = wrong
@@ -87,7 +90,27 @@ func Check(ctx context.Context, w World, file, text string) Report {
 		}
 	}
 	slices.Sort(d.Wrong)
+	d.Mended = d.mend(text)
 	return d.Report
+}
+
+// mend writes what commands print into text. Blocks in lists are left to whoever reads this.
+func (d *document) mend(text string) string {
+	var mended strings.Builder
+	skip := false
+	for i, line := range strings.SplitAfter(text, "\n") {
+		if skip && strings.HasPrefix(line, "```") {
+			skip = false
+		}
+		if !skip {
+			mended.WriteString(line)
+		}
+		if now := d.printed[i+1]; now != nil && strings.HasPrefix(line, "```") {
+			mended.WriteString(now.String())
+			skip = true
+		}
+	}
+	return mended.String()
 }
 
 // kind says how b is held; "" if by nothing.

@@ -108,6 +108,24 @@ func TestFinds(t *testing.T) {
 	}
 }
 
+// TestMends: what is shown wrongly can be written anew, and is right then.
+func TestMends(t *testing.T) {
+	text := "Before.\n" + fenced("", "console", "$ sluice one\nfirst\n$ sluice fail\n") + "Between.\n" + fenced("", "console", "$ sluice fail\nsluice: no\n") + "After.\n"
+	w := world()
+	w.Sluice = func(_ context.Context, args []string, stdout, _ io.Writer) int {
+		_, _ = fmt.Fprintln(stdout, "sluice: no")
+		return 0
+	}
+	r := doccheck.Check(t.Context(), w, "x.md", text)
+	want := strings.Replace(text, "first\n$ sluice fail\n", "sluice: no\n$ sluice fail\nsluice: no\n", 1)
+	if diff := cmp.Diff(want, r.Mended); diff != "" || len(r.Wrong) != 2 {
+		t.Errorf("%d wrong; (-want +got)\n%s", len(r.Wrong), diff)
+	}
+	if r = doccheck.Check(t.Context(), w, "x.md", r.Mended); len(r.Wrong) != 0 {
+		t.Error(r.Wrong)
+	}
+}
+
 // TestBuilds: Go that is right is built, and its tests run.
 func TestBuilds(t *testing.T) {
 	text := fenced("", "go", "package x\n\nvar N = 1\n") + fenced("", "go", "package x\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) {}\n")
