@@ -9,7 +9,8 @@
 //   - held by a test: `<!-- held by TestName -->` names a test that compares the block with what it shows.
 //   - not run: `<!-- not run: REASON -->` says why. These are counted.
 //
-// A block that is none of these is a mistake, as is all else that does not hold.
+// A block that is none of these is a mistake, as is all else that does not hold. Tests that the text names as code, as in
+// `TestName`, have to be there.
 package doccheck
 
 import (

@@ -76,7 +76,8 @@ func Check(ctx context.Context, w World, file, text string) Report {
 		case valid:
 			d.readYAML(b)
 		case tested:
-			d.findTest(b)
+			name, _ := b.marked(heldBy)
+			d.findTest(b, name)
 		case unrun:
 			d.NotRun = append(d.NotRun, b.at()+": "+reason)
 		default:
@@ -84,6 +85,11 @@ func Check(ctx context.Context, w World, file, text string) Report {
 		}
 	}
 	d.build(ctx, programs)
+	for i, line := range strings.Split(text, "\n") {
+		for _, m := range namedTest.FindAllStringSubmatch(line, -1) {
+			d.findTest(block{file: file, line: i + 1}, m[1])
+		}
+	}
 	for state := range w.Given {
 		if !d.given[state] {
 			d.Wrong = append(d.Wrong, fmt.Sprintf("%s: no block is given %q: delete what brings it about", file, state))
@@ -139,9 +145,8 @@ func (d *document) add(b block, format string, args ...any) {
 	d.Wrong = append(d.Wrong, b.at()+": "+fmt.Sprintf(format, args...))
 }
 
-// findTest looks for the test that b is said to be held by.
-func (d *document) findTest(b block) {
-	name, _ := b.marked(heldBy)
+// findTest looks for a test that b names.
+func (d *document) findTest(b block, name string) {
 	if d.tests == nil {
 		d.tests = map[string]bool{}
 		if err := filepath.WalkDir(d.Root, d.listTests); err != nil {
@@ -152,6 +157,9 @@ func (d *document) findTest(b block) {
 		d.add(b, "there is no test %s: name the one that holds this", name)
 	}
 }
+
+// namedTest is a test in a document's text.
+var namedTest = regexp.MustCompile("`(Test[A-Z]\\w*)")
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Example)\w*)\(`)
 

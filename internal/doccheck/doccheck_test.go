@@ -41,7 +41,7 @@ func TestHolds(t *testing.T) {
 	came := 0
 	w.Given = map[string]func(){"a full bucket": func() { came++ }}
 	w.Masked = []*regexp.Regexp{regexp.MustCompile(`in \d+ms`)}
-	text := "# Words\n\n" +
+	text := "# Words: `TestHolds/one`, `TestBuilds`.\n\n" +
 		fenced("<!-- given: a full bucket -->", "console", "$ export SLUICE_TABLE=mine\n$ sluice peek \"a b\" --at http://127.0.0.1:8000\n"+
 			"[\"peek\" \"a b\" \"--at\" \"http://127.0.0.1:8000\"] on mine in 7ms\nlast\n$ sluice peek | grep last\nlast\n") +
 		fenced("", "", "$ go tool sluice a \\\n    b\n[\"a\" \"b\"] on mine in 7ms\n...\n") +
@@ -85,6 +85,7 @@ func TestFinds(t *testing.T) {
 		"no YAML":                {fenced("", "yaml", "a: b: c\n"), "this is no limits.yaml, nor a part"},
 		"a list":                 {fenced("", "yaml", "- a\n"), "it has no keys"},
 		"no such test":           {fenced("<!-- held by TestNothing -->", "", "x\n"), "there is no test TestNothing"},
+		"a test in the text":     {"As `TestNothing` shows.\n", "x.md:1: there is no test TestNothing"},
 		"held by nothing":        {fenced("", "", "x\n"), "x.md:2: this block is held by nothing"},
 		"another language":       {fenced("", "json", "{}\n"), "this block is held by nothing"},
 		"no reason":              {fenced("<!-- not run: -->", "json", "{}\n"), "this block is held by nothing"},
