@@ -33,8 +33,7 @@ func steps(b block) (all []step, wrong string) {
 		case continued:
 			all[len(all)-1].command += line
 		case b.lang == "sh":
-			prompted, command = true, line
-			fallthrough
+			all = append(all, step{command: line})
 		case prompted:
 			all = append(all, step{command: command})
 		case len(all) == 0:
@@ -99,9 +98,9 @@ func (d *document) run(ctx context.Context, b block) {
 
 // execute runs a command line, and returns what it printed and, unless it succeeded, why.
 func (d *document) execute(ctx context.Context, command string) (printed, failed string) {
-	real := make([]string, 0, len(d.Real))
+	shown := make([]string, 0, len(d.Real)) // what stands for what is real here
 	for i := 0; i+1 < len(d.Real); i += 2 {
-		real = append(real, d.Real[i+1], d.Real[i])
+		shown = append(shown, d.Real[i+1], d.Real[i])
 	}
 	file, err := syntax.NewParser().Parse(strings.NewReader(strings.NewReplacer(d.Real...).Replace(command)), "")
 	if err != nil {
@@ -114,7 +113,7 @@ func (d *document) execute(ctx context.Context, command string) (printed, failed
 	if err != nil {
 		failed = err.Error() + "\n"
 	}
-	return strings.NewReplacer(real...).Replace(d.shell.out.String()), failed
+	return strings.NewReplacer(shown...).Replace(d.shell.out.String()), failed
 }
 
 // program runs sluice, in this process, and of other programs those that are on every machine.
@@ -148,7 +147,7 @@ func export(env expand.Environ) (restore func()) {
 	for name, v := range env.Each {
 		if old, ok := os.LookupEnv(name); v.Exported && (!ok || old != v.Str) {
 			before[name] = old
-			_ = os.Setenv(name, v.Str) //nolint:usetesting // restored below, for the next command
+			_ = os.Setenv(name, v.Str)
 			if !ok {
 				before[name] = unset
 			}
@@ -160,7 +159,7 @@ func export(env expand.Environ) (restore func()) {
 				_ = os.Unsetenv(name)
 				continue
 			}
-			_ = os.Setenv(name, old) //nolint:usetesting // see above
+			_ = os.Setenv(name, old)
 		}
 	}
 }

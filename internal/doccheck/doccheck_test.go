@@ -113,7 +113,7 @@ func TestFinds(t *testing.T) {
 func TestMends(t *testing.T) {
 	text := "Before.\n" + fenced("", "console", "$ sluice one\nfirst\n$ sluice fail\n") + "Between.\n" + fenced("", "console", "$ sluice fail\nsluice: no\n") + "After.\n"
 	w := world()
-	w.Sluice = func(_ context.Context, args []string, stdout, _ io.Writer) int {
+	w.Sluice = func(_ context.Context, _ []string, stdout, _ io.Writer) int {
 		_, _ = fmt.Fprintln(stdout, "sluice: no")
 		return 0
 	}

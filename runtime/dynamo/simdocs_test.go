@@ -58,7 +58,7 @@ func TestProtocolNames(t *testing.T) {
 	_, guards, _ := strings.Cut(string(text), "| guard | without it | broken as |\n|---|---|---|\n")
 	guards, _, _ = strings.Cut(guards, "\n\n")
 	all, broken := controls(), regexp.MustCompile("\\| `([^`]*)` \\|$")
-	for _, line := range strings.Split(guards, "\n") {
+	for line := range strings.SplitSeq(guards, "\n") {
 		m := broken.FindStringSubmatch(line)
 		if m == nil || all[m[1]] == nil {
 			t.Errorf("nothing is broken as %s says: %s", protocol, line)

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -66,7 +67,7 @@ func (d definition) inside(path []string, def *yaml.Node) ([]section, error) {
 	case get(def, "properties") != nil:
 		return d.below(path, nil, def)
 	case list != nil && get(list, "properties") != nil:
-		return d.below(append(path[:len(path)-1:len(path)-1], path[len(path)-1]+"[]"), nil, list)
+		return d.below(sub(path[:len(path)-1], path[len(path)-1]+"[]"), nil, list)
 	}
 	return d.named(path, def)
 }
@@ -143,7 +144,7 @@ func items(n *yaml.Node) []*yaml.Node {
 }
 
 // sub returns the path of what is in path.
-func sub(path []string, name string) []string { return append(path[:len(path):len(path)], name) }
+func sub(path []string, name string) []string { return append(slices.Clip(path), name) }
 
 // dotted returns a path as one text.
 func dotted(path []string) string { return strings.Join(path, ".") }

@@ -103,7 +103,7 @@ func anchor(heading string) string {
 func (w *writer) section(s section) {
 	w.line("## %s\n", title(s))
 	if said := text(s.def, "description"); said != "" && len(s.path) > 0 {
-		w.line("%s\n", said)
+		w.line("%s\n", prose(said))
 	}
 	if s.names != nil {
 		w.line("Its name: %s.\n", valueOf(s.names))
@@ -118,7 +118,7 @@ func (w *writer) section(s section) {
 func (w *writer) key(k key) {
 	w.line("### %s\n", k.name())
 	if said := text(k.def, "description"); said != "" {
-		w.line("%s\n", said)
+		w.line("%s\n", prose(said))
 	}
 	standing := "optional"
 	if k.required {
@@ -178,6 +178,11 @@ func short(written string) string {
 	return code(written)
 }
 
+// prose keeps Markdown from taking a text for its own.
+func prose(text string) string {
+	return strings.NewReplacer("<", "&lt;", "'_'", "`_`", "|", `\|`).Replace(text)
+}
+
 // rules writes all rules.
 func (w *writer) rules() {
 	w.line("## Errors\n")
@@ -195,6 +200,6 @@ func (w *writer) rules() {
 		case len(at) > most:
 			list += fmt.Sprintf(" and %d more", len(at)-most)
 		}
-		w.line("| `%s` | %s | %s |", r.ID, strings.ReplaceAll(r.Purpose, "_", `\_`), list)
+		w.line("| `%s` | %s | %s |", r.ID, prose(r.Purpose), list)
 	}
 }

@@ -135,7 +135,7 @@ func pathOf(n *yaml.Node, all []section, path []string, pos schema.Pos) string {
 			continue
 		}
 		if value.Kind == yaml.SequenceNode && len(value.Content) > 0 && value.Content[0].Kind == yaml.MappingNode {
-			list := append(path[:len(path):len(path)], name.Value+"[]")
+			list := sub(path, name.Value+"[]")
 			for _, item := range value.Content {
 				if found := pathOf(item, all, list, pos); found != "" {
 					return found
