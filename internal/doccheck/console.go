@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/expand"
@@ -50,7 +51,28 @@ func steps(b block) (all []step, wrong string) {
 // shell runs the commands of a document, one after the other, as one of a user's would: what is exported stays so.
 type shell struct {
 	runner *interp.Runner
-	out    bytes.Buffer
+	out    output
+}
+
+// output is what commands print. Those of a pipe run side by side.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(text)
+}
+
+// take returns what was printed, and begins anew.
+func (o *output) take() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.text.Reset()
+	return o.text.String()
 }
 
 // run runs b's commands, and compares what they print.
@@ -106,14 +128,14 @@ func (d *document) execute(ctx context.Context, command string) (printed, failed
 	if err != nil {
 		return "no shell reads this: " + err.Error() + "\n", "no command"
 	}
-	d.shell.out.Reset()
+	d.shell.out.take()
 	for _, stmt := range file.Stmts {
 		err = d.shell.runner.Run(ctx, stmt)
 	}
 	if err != nil {
 		failed = err.Error() + "\n"
 	}
-	return strings.NewReplacer(shown...).Replace(d.shell.out.String()), failed
+	return strings.NewReplacer(shown...).Replace(d.shell.out.take()), failed
 }
 
 // program runs sluice, in this process, and of other programs those that are on every machine.
