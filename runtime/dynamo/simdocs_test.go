@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -15,7 +16,8 @@ import (
 // protocol is where the figures of these tests are shown.
 const protocol = "docs/protocol.md"
 
-// documented holds what docs/protocol.md says of so many histories to what came of them.
+// documented holds what docs/protocol.md says of so many histories to what came of them: how many calls were admitted is stated in
+// round numbers, as each change of the runtime makes it others.
 func documented(t *testing.T, histories uint64, r result) {
 	t.Helper()
 	row := docrow.Find(t, protocol, t.Name())
@@ -26,7 +28,7 @@ func documented(t *testing.T, histories uint64, r result) {
 	if err != nil {
 		t.Fatalf("%s: %q: %v", protocol, row, err)
 	}
-	if r.admitted < least || r.admitted > least*11/10 || row[2] != fmt.Sprint(r.verdict.forged) || row[3] != fmt.Sprint(r.verdict.lost) {
+	if r.admitted < least || r.admitted > least*3/2 || row[2] != fmt.Sprint(r.verdict.forged) || row[3] != fmt.Sprint(r.verdict.lost) {
 		t.Errorf("%s says %q of these %d histories: %v", protocol, row, histories, r)
 	}
 }
@@ -40,12 +42,13 @@ func documentedKinds(t *testing.T, kinds int, of uint64) {
 	}
 }
 
-// documentedCost holds what docs/protocol.md says that so many writers cost each other, at a rate.
+// documentedCost holds what docs/protocol.md says that so many writers cost each other, at a rate, to 0.05.
 func documentedCost(t *testing.T, writers int, rate int64, perAdmitted float64) {
 	t.Helper()
 	row := docrow.Find(t, protocol, fmt.Sprintf("TestContention/%d_per_second,_%d_writers", rate, writers))
-	if want := []string{fmt.Sprintf("%.2f", perAdmitted)}; !slices.Equal(row, want) {
-		t.Errorf("%s says %q, want %q", protocol, row, want)
+	shown, err := strconv.ParseFloat(strings.Join(row, ""), 64)
+	if err != nil || math.Abs(shown-perAdmitted) > 0.05 {
+		t.Errorf("%s says %q, want %.2f", protocol, row, perAdmitted)
 	}
 }
 
