@@ -34,12 +34,14 @@ demo: ## generate, and run the simulated gateway in examples/gateway
 	@exec $(BUILD)/gateway
 
 .PHONY: generate
-generate: ## write what limits.yaml says to generated/, and what those of the examples say beside them
+generate: ## write what limits.yaml says to generated/, what those of the examples say beside them, and docs/schema.md
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --file $$f || exit 1; done
+	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && cp $(BUILD)/schema.md docs/schema.md
 
 .PHONY: check
-check: ## fail, with a diff, if what is generated is not what limits.yaml and those of the examples give
+check: ## fail, with a diff, if what is generated is not what limits.yaml, those of the examples and the tool give
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --check --file $$f || exit 1; done
+	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && diff docs/schema.md $(BUILD)/schema.md
 
 .PHONY: test
 test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…)

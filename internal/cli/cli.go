@@ -31,6 +31,7 @@ type Program struct {
 type grammar struct {
 	Generate  generateCommand  `cmd:"" help:"Write the Go package that limits.yaml describes."`
 	Breaking  breakingCommand  `cmd:"" help:"List what a change of limits.yaml breaks: data in the table, callers, behaviour."`
+	Schema    schemaCommand    `cmd:"" help:"Print the reference of limits.yaml: every key, and the errors it can give."`
 	Init      initCommand      `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
 	Table     tableCommand     `cmd:"" help:"Create or check the DynamoDB table."`
 	Peek      peekCommand      `cmd:"" help:"Show what a bucket has left. Changes nothing."`
