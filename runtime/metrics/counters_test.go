@@ -101,10 +101,12 @@ func TestText(t *testing.T) {
 	}
 	for range 2 {
 		c.Measure(t.Context(), metrics.Settlements, 1, metrics.Values{"gpt-4", "user", "settle", "settled"})
-		c.Measure(t.Context(), metrics.ClockSkew, 1.5, metrics.Values{"ahead"})
+		c.Measure(t.Context(), metrics.StoreCoalesced, 1.5, metrics.Values{"gpt-4", "redis"})
+		c.Measure(t.Context(), metrics.BreakersOpen, 2, metrics.Values{})
 	}
-	const want = `{"sluice.clock.skew":[{"labels":{"sluice.clock":"ahead"},"count":2,"sum":3}],"sluice.settlements":` +
-		`[{"labels":{"sluice.entity.kind":"user","sluice.operation":"settle","sluice.outcome":"settled","sluice.resource":"gpt-4"},"value":2}]}`
+	const want = `{"sluice.breakers.open":[{"labels":{},"value":2}],"sluice.settlements":[{"labels":{"sluice.entity.kind":"user",` +
+		`"sluice.operation":"settle","sluice.outcome":"settled","sluice.resource":"gpt-4"},"value":2}],` +
+		`"sluice.store.coalesced":[{"labels":{"db.system.name":"redis","sluice.resource":"gpt-4"},"count":2,"sum":3}]}`
 	if diff := cmp.Diff(want, c.String()); diff != "" {
 		t.Error(diff)
 	}

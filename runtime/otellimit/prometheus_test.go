@@ -70,7 +70,7 @@ func TestPrometheusNames(t *testing.T) {
 	want := map[string]exported{}
 	for _, m := range metrics.All() {
 		e := exported{Type: map[metrics.Kind]dto.MetricType{
-			metrics.Counter: dto.MetricType_COUNTER, metrics.UpDownCounter: dto.MetricType_GAUGE, metrics.Histogram: dto.MetricType_HISTOGRAM,
+			metrics.Counter: dto.MetricType_COUNTER, metrics.Gauge: dto.MetricType_GAUGE, metrics.Histogram: dto.MetricType_HISTOGRAM,
 		}[m.Kind], Buckets: m.Buckets}
 		for _, label := range m.Labels {
 			e.Labels = append(e.Labels, metrics.PrometheusLabel(label))
