@@ -183,7 +183,9 @@ var scenes = []struct {
 				t.Fatal(err)
 			}
 			o.db.ResetConsumed()
-			of := func(revision int64, rpm bucket.Limit) *desk { return o.desk(t, withNumbers(gpt4, revision, rpm, userTPM)) }
+			of := func(revision int64, rpm bucket.Limit) *desk {
+				return o.desk(t, withNumbers(gpt4, revision, rpm, userTPM))
+			}
 			before, after := of(1, userRPM), of(2, bucket.Per(200, time.Minute))
 			for _, d := range []*desk{before, after, before, after} {
 				must(d.Acquire(t.Context(), "1", tokens{1, 1}))

@@ -7,6 +7,8 @@ import (
 	"expvar"
 	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -175,7 +177,12 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	}
 }
 
+// TestTypeOf: each kind of error, and that docs/observability.md says what to do about it.
 func TestTypeOf(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	down := &runtime.UnavailableError{Err: errors.New("reset")}
 	for want, err := range map[string]error{
 		"": nil, "denied": &runtime.DeniedError{}, "exceeds_burst": &runtime.CostExceedsBurstError{}, "invalid": &runtime.InvalidError{},
@@ -187,6 +194,9 @@ func TestTypeOf(t *testing.T) {
 	} {
 		if got := metrics.TypeOf(err); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+		if !regexp.MustCompile("(?m)^\\| [^|]*`"+want+"`").Match(docs) && want != "" {
+			t.Errorf("docs/observability.md has no %s", want)
 		}
 	}
 }
