@@ -37,8 +37,8 @@ func TestDocsObservability(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n\n")
 	for _, a := range regexp.MustCompile(`alarm_name += "sluice-([a-z-]+)"|(?m)^ {4}"([A-Za-z-]+)" = \{`).FindAllStringSubmatch(printed(t, "metrics terraform"), -1) {
 		name := a[1] + a[2]
-		if first := name[:1]; first == strings.ToUpper(first) { // of an operation
-			name = name[strings.Index(name, "-"):]
+		if operation, rest, _ := strings.Cut(name, "-"); operation != strings.ToLower(operation) {
+			name = "-" + rest
 		}
 		if !strings.Contains(table, name+"`") {
 			t.Errorf("the table of alarms has no %s", name)
