@@ -2,9 +2,12 @@ package dynamo
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -291,5 +294,78 @@ func TestAccountsSee(t *testing.T) {
 		if cmp.Equal(billed, toldOf(wrong)) {
 			t.Errorf("%s goes unseen", name)
 		}
+	}
+}
+
+type callerKey struct{}
+
+// TestStoreContext: a call to the store is told with the values of its caller, one that serves several with those of the first, and
+// with no end, whatever became of whom it was for.
+func TestStoreContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObserved(t)
+		var mu sync.Mutex
+		var got []string
+		observer := &runtime.Observer{Store: func(ctx context.Context, e runtime.StoreEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprint(e.Path, " for ", e.Coalesced, " by ", ctx.Value(callerKey{}), ": ", ctx.Err()))
+		}}
+		l, err := limits.New(New(o.client, o.table), runtime.WithObserver(observer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold := make(chan struct{})
+		o.db.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
+			if r.Operation == "UpdateItem" && r.Number == 1 {
+				<-hold
+			}
+			return memdynamo.None
+		})
+		var calls sync.WaitGroup
+		acquire := func(caller string) context.CancelFunc {
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), callerKey{}, caller))
+			calls.Go(func() {
+				_, _ = l.Embeddings.Acquire(ctx, limits.Project{ID: "1"}, limits.EmbeddingsCost{RPS: 1})
+			})
+			synctest.Wait()
+			return cancel
+		}
+		defer acquire("a")()
+		defer acquire("b")() // is held up, and c and d gather behind it
+		defer acquire("c")()
+		defer acquire("d")()
+		close(hold)
+		calls.Wait()
+		closeAll(t, l.Limiter)
+		want := []string{"read for 0 by a: <nil>", "create for 1 by a: <nil>", "retry for 1 by b: <nil>", "retry for 2 by c: <nil>"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestStoreContextOfTheGone: whoever has left is not who ends it.
+func TestStoreContextOfTheGone(t *testing.T) {
+	o := newObserved(t)
+	var told []error
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := limits.New(New(o.client, o.table), runtime.WithObserver(&runtime.Observer{
+		Store: func(ctx context.Context, _ runtime.StoreEvent) { told = append(told, ctx.Err()) },
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.db.Faults().Script(func(memdynamo.Request) memdynamo.Fault {
+		cancel()
+		return memdynamo.LoseRequest
+	})
+	if _, err := l.Embeddings.Acquire(ctx, limits.Project{ID: "1"}, limits.EmbeddingsCost{RPS: 1}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	o.db.Faults().Clear()
+	closeAll(t, l.Limiter)
+	if len(told) != 1 || told[0] != nil {
+		t.Errorf("told with %v", told)
 	}
 }
