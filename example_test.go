@@ -31,6 +31,26 @@ func open(ctx context.Context) (*limits.Limiter, error) {
 	return lim, lim.Check(ctx) // before serving: the table is there and right, the clock is too
 }
 
+// complete reserves the estimate, of the user and of the project, calls the model, settles what was used.
+func complete(ctx context.Context, gpt4 limits.GPT4Acquirer, user limits.User, prompt string) (string, error) {
+	lease, err := gpt4.Acquire(ctx, user, limits.GPT4Cost{TPM: estimate(prompt)}) // RPM: per_call 1
+	if err != nil {
+		return "", err
+	}
+	defer lease.Release(ctx) // does nothing once settled; works though the client has gone
+	reply, used, err := model(ctx, prompt)
+	if used > 0 { // also when the model broke off half way
+		err = errors.Join(err, lease.Settle(ctx, limits.GPT4Cost{TPM: used}))
+	}
+	return reply, err
+}
+
+// estimate is how many tokens a call may take.
+func estimate(prompt string) int64 { return int64(len(prompt))/4 + 300 }
+
+// model stands for what costs tokens.
+func model(context.Context, string) (reply string, used int64, err error) { return "something", 4, nil }
+
 func denial(ctx context.Context, lim *limits.Limiter, user limits.User) error {
 	_, err := lim.GPT4.Acquire(ctx, user, limits.GPT4Cost{TPM: 1200})
 	if denied, ok := errors.AsType[*limits.DeniedError](err); ok {

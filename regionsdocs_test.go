@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice/examples/regionsync/limits"
 	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/internal/regionsim"
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
@@ -204,6 +205,9 @@ func TestDocsRegionsCosts(t *testing.T) {
 			spend(w.sites[1])
 			w.sync(1)
 		}
+	}
+	if want["bucket"] != regionsim.BucketUnits || want["kind"] != regionsim.KindUnits {
+		t.Errorf("docs/regions.md has %v and %v, the simulator bills %v and %v", want["bucket"], want["kind"], regionsim.BucketUnits, regionsim.KindUnits)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/regions.md (-), the engine (+):\n%s", diff)

@@ -61,11 +61,12 @@ func draw(t *rapid.T, label string) drawn {
 			}
 			charged = append(charged, k+": {"+restated+"}")
 		}
-		d.rest = append(d.rest, fmt.Sprintf("    removed: [%s]\n    entities: {%s}\n    cascade: %s\n    on_unavailable: %s\n    settle: %s\n    global: %v\n",
+		d.rest = append(d.rest, fmt.Sprintf("    removed: [%s]\n    entities: {%s}\n    cascade: %s\n    on_unavailable: %s\n    settle: %s\n    global: %v\n    shadow: %v\n",
 			strings.Join(removed, ", "), strings.Join(charged, ", "),
 			rapid.SampledFrom([]string{"atomic", "compensated", "none"}).Draw(t, label+"cascade"),
 			rapid.SampledFrom([]string{"allow", "deny", "local"}).Draw(t, label+"on_unavailable"),
-			rapid.SampledFrom([]string{"now", "lazy"}).Draw(t, label+"settle"), r == global))
+			rapid.SampledFrom([]string{"now", "lazy"}).Draw(t, label+"settle"), r == global,
+			rapid.Bool().Draw(t, label+"shadow")))
 	}
 	return d
 }

@@ -123,7 +123,7 @@ resources:
 		}, ""},
 		{"defaults written out", []string{
 			"go: {package: limits}", "go: {package: limits, out: limits/}\nstores: [dynamodb]",
-			"    entities: {org: {}}", "    entities: {org: {rpm: {capacity: 5}}}\n    cascade: atomic\n    on_unavailable: allow\n    settle: now",
+			"    entities: {org: {}}", "    entities: {org: {rpm: {capacity: 5}}}\n    cascade: atomic\n    on_unavailable: allow\n    settle: now\n    shadow: false",
 			"capacity: 10, every: 1s", "capacity: 10, every: 1000ms, refill: 10, burst: 10, go_name: RPS",
 		}, ""},
 		{"added store", []string{"go: {package: limits}", "go: {package: limits}\nstores: [redis, dynamodb]"}, ""},
@@ -406,5 +406,25 @@ func TestBreakingErrors(t *testing.T) {
 	wrong := schemaAt(t, t.TempDir(), strings.Replace(numbers, "capacity: 5", "capacity: 0", 1))
 	if _, err := Breaking(wrong.Schema, old); err == nil || err.Error() != wrong.Schema+":12:30: ZERO_NUMBER: capacity is 0: it must be at least 1" {
 		t.Errorf("a mistake in the new file: %v", err)
+	}
+}
+
+// TestBreakingWindow: who may use a share for longer is rolled out to last where the window is longer, and first where it is shorter.
+func TestBreakingWindow(t *testing.T) {
+	dir := filepath.Join(breakingFolder, "region_window_changed")
+	var texts []string
+	for _, name := range []string{"old.yaml", "new.yaml"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, strings.Replace(string(text), "revision: 2", "revision: 1", 1))
+	}
+	const sync, services = "regional sync and its schedule", "the services"
+	for i, order := range [][2]string{{sync, services}, {services, sync}} {
+		got := lines(breaks(t, t.TempDir(), texts[i], texts[1-i]))
+		if want := "roll it out to " + order[0] + " in all regions first, and to " + order[1] + " once that is done, or "; !strings.Contains(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 	}
 }

@@ -48,6 +48,7 @@ func TestRevision(t *testing.T) {
 		{"cascade", "removed: [old]", "removed: [old]\n    cascade: none", ""},
 		{"on_unavailable", "removed: [old]", "removed: [old]\n    on_unavailable: deny", ""},
 		{"settle", "removed: [old]", "removed: [old]\n    settle: lazy", ""},
+		{"shadow", "removed: [old]", "removed: [old]\n    shadow: true", ""},
 		{"same in other words", "every: 1d", "every: 24h, refill: 100, burst: 1_00", ""},
 		{"new kind", "entities: {org: {}}", "entities: {org: {}, user: {}}", ""},
 		{"new resource", "resources:\n", "resources:\n  fresh: {limits: {rps: {capacity: 1, every: 1s}}, entities: {org: {}}}\n", ""},

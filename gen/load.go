@@ -40,7 +40,11 @@ type Resource struct {
 	Removed []string  // names of limits that buckets may still hold
 	Charged []Charged // the kinds that have a bucket, each once
 	Cascade string    // atomic, compensated or none
+	Shadow  bool      // its calls are never refused
 	Regions *Regions  // who shares its limits out; nil where each table has them for itself
+
+	OnUnavailable string // allow, deny or local
+	LazySettle    bool
 }
 
 // Regions share out the limits of a resource.
@@ -72,7 +76,10 @@ func Load(path string) (*Schema, error) {
 		s.Kinds = append(s.Kinds, Kind{Name: k.Name, Parent: k.Parent})
 	}
 	for _, r := range from.Resources {
-		own := Resource{Name: r.Name, Removed: r.Removed, Cascade: r.Cascade}
+		own := Resource{
+			Name: r.Name, Removed: r.Removed, Cascade: r.Cascade, Shadow: r.Shadow,
+			OnUnavailable: r.OnUnavailable, LazySettle: r.Settle == schema.SettleLazy,
+		}
 		if g := from.Regions; r.Global {
 			own.Regions = &Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
 		}

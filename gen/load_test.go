@@ -16,7 +16,7 @@ func TestLoad(t *testing.T) {
 revision: 7
 go: {package: limits}
 regions: {names: [us, eu], floor: 10, window: 30s}
-stores: [redis]
+stores: [redis, dynamodb]
 entities: {user: {parent: org}, org: {}}
 resources:
   api:
@@ -26,7 +26,7 @@ resources:
     removed: [old]
     entities: {user: {}, org: {rps: {capacity: 20}}}
     global: true
-  own: {limits: {rps: {capacity: 1, every: 1s}}, entities: {org: {}}}
+  own: {limits: {rps: {capacity: 1, every: 1s}}, entities: {org: {}}, on_unavailable: deny, settle: lazy, shadow: true}
 `).Schema)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ resources:
 	rpd := Numbers{Capacity: 100, Burst: 150, Refill: 50, Period: 24 * time.Hour}
 	want := &Schema{
 		Revision: 7,
-		Stores:   []string{StoreRedis},
+		Stores:   []string{StoreRedis, StoreDynamoDB},
 		Kinds:    []Kind{{Name: "user", Parent: 1}, {Name: "org", Parent: -1}},
 		Resources: []Resource{{
 			Name: "api", Limits: []string{"rps", "rpd"}, Removed: []string{"old"}, Cascade: "atomic",
@@ -42,10 +42,11 @@ resources:
 				{Kind: 0, Limits: []Numbers{{Capacity: 10, Burst: 10, Refill: 10, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
 				{Kind: 1, Limits: []Numbers{{Capacity: 20, Burst: 20, Refill: 20, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
 			},
-			Regions: &Regions{Names: []string{"eu", "us"}, Floor: 10, Window: 30 * time.Second},
+			Regions: &Regions{Names: []string{"eu", "us"}, Floor: 10, Window: 30 * time.Second}, OnUnavailable: "allow",
 		}, {
 			Name: "own", Limits: []string{"rps"}, Cascade: "atomic",
-			Charged: []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}}, PerCall: []int64{0}}},
+			Charged:       []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}}, PerCall: []int64{0}}},
+			OnUnavailable: "deny", LazySettle: true, Shadow: true,
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -18,7 +18,9 @@ type claim struct {
 	resource *resource // nil if Resource.Claim did not make it
 	defaults callOptions
 	call     func() (*Call, error)
-	end      func(ctx context.Context, by settler, err error) // of what call has made
+	made     *Call                         // by call, for the newest AcquireAll
+	end      func(context.Context, ending) // of what call has made
+	undo     func(context.Context)         // what end has done
 	admitted bool
 }
 
@@ -43,8 +45,12 @@ func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 		a, err = r.call(r.core.env.Clock.Now(), entity, cost)
 		return &a.call, err
 	}
-	c.end = func(ctx context.Context, by settler, err error) {
-		c.lease, _ = r.lease(ctx, OperationAcquire, a, by, &r.defaults, err)
+	c.end = func(ctx context.Context, how ending) {
+		c.lease, _ = r.lease(ctx, OperationAcquire, a, &r.defaults, how)
+	}
+	c.undo = func(ctx context.Context) {
+		c.lease.Release(ctx)
+		c.lease, c.admitted = nil, false
 	}
 	return c
 }
@@ -53,18 +59,19 @@ func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 // added up. It is bounded by the shortest Budget of the claims' resources. Where the store cannot answer, their strictest policy
 // decides for all: Deny, then Local, then Allow.
 //
+// Claims in shadow refuse nothing. Beside others they are no part of the transaction: once that has succeeded, each is acquired by itself,
+// one after the other and within its own Budget. Where all claims are in shadow, they are acquired together, so that all leases are
+// Shadowed or none.
+//
 // It fails as Acquire does, and with an *InvalidError for a claim that is nil, was admitted before or is there twice. Then
-// nothing is charged, as with Acquire, and the claims may be used again. A *DeniedError names the refusals of all claims.
+// nothing is charged, as with Acquire, or it has been given back where a claim in shadow fails behind the transaction, and the claims may
+// be used again. A *DeniedError names the refusals of all claims.
 func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 	all, err := l.claims(claims)
 	if err != nil {
 		return err
 	}
-	whole := &Call{Called: l.core.env.Clock.Now()}
-	own := make([]*Call, len(all))
-	o := all[0].defaults
-	o.policy = Allow
-	for i, c := range all {
+	for _, c := range all {
 		call, bad := c.call()
 		if bad == nil {
 			bad = c.resource.ready(ctx, call, &c.defaults)
@@ -72,20 +79,65 @@ func (l *Limiter) AcquireAll(ctx context.Context, claims ...AnyClaim) error {
 		if err == nil {
 			err = bad
 		}
-		own[i], whole.Parts = call, append(whole.Parts, call.Parts[0])
+		c.made = call
+	}
+	for _, group := range together(all) {
+		how := ending{err: err}
+		if err == nil {
+			how = l.acquire(ctx, group)
+			err = how.err
+		}
+		for _, c := range group {
+			c.end(ctx, how)
+			c.admitted = err == nil
+		}
+	}
+	for _, c := range all {
+		if err != nil && c.admitted {
+			c.undo(ctx)
+		}
+	}
+	return err
+}
+
+// together returns which of claims are acquired together, in this order: those that can be refused, and each in shadow by itself; all
+// if they all are.
+func together(claims []*claim) [][]*claim {
+	var enforced []*claim
+	var shadows [][]*claim
+	for _, c := range claims {
+		if c.resource.inShadow(&c.defaults) {
+			shadows = append(shadows, []*claim{c})
+		} else {
+			enforced = append(enforced, c)
+		}
+	}
+	if len(enforced) == 0 {
+		return [][]*claim{claims}
+	}
+	return append([][]*claim{enforced}, shadows...)
+}
+
+// acquire takes all of group or none.
+func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
+	whole := &Call{Called: l.core.env.Clock.Now()}
+	first, o := group[0].resource, group[0].defaults
+	o.policy = Allow
+	for _, c := range group {
+		whole.Parts = append(whole.Parts, c.made.Parts[0])
 		o.budget = min(o.budget, c.defaults.budget)
 		o.policy = o.policy.stricter(cmp.Or(c.defaults.policy, c.resource.spec.OnUnavailable))
 	}
 	var by settler
+	err := first.ready(ctx, whole, &o)
 	if err == nil {
-		by, err = all[0].resource.admit(ctx, whole, l.core.charge, &o)
+		by, err = first.admit(ctx, whole, l.core.charge, &o)
 	}
-	for i, c := range all {
-		own[i].Parts[0], own[i].outage = whole.Parts[i], whole.outage
-		c.end(ctx, by, err)
-		c.admitted = err == nil
+	how := endOf(whole, first.inShadow(&o), by, err)
+	for i, c := range group {
+		c.made.Called, c.made.Parts[0], c.made.outage = whole.Called, whole.Parts[i], whole.outage
 	}
-	return err
+	return how
 }
 
 // claims returns the untyped parts of claims, or says why they cannot be acquired together.

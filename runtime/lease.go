@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -18,9 +19,10 @@ type Lease[C any] struct {
 
 // lease is the untyped part.
 type lease struct {
-	by   settler
-	part *Part // as acquired; it stays
-	lazy bool  // what closes it may wait for the bucket's next write
+	by       settler
+	part     *Part // as acquired; it stays
+	lazy     bool  // what closes it may wait for the bucket's next write
+	shadowed error // what would have refused it: it took nothing
 
 	mu      sync.Mutex // never held while the store is at work
 	spent   bool
@@ -74,7 +76,7 @@ func (l *Lease[C]) Release(ctx context.Context) {
 }
 
 // Cost returns what the lease stands for, as acquired: in whole tokens with per_call filled in. Where Allow admitted, nothing
-// was taken of it.
+// was taken of it, nor where the lease is Shadowed.
 func (l *Lease[C]) Cost() (cost C) {
 	if l == nil || l.resource == nil {
 		return cost
@@ -83,20 +85,34 @@ func (l *Lease[C]) Cost() (cost C) {
 }
 
 // Remaining returns what the lease's last write left, in whole tokens and without a read: of several buckets the least. A lazy
-// settle or release counts once it is written.
+// settle or release counts once it is written. Of a lease that is Shadowed, it is what there was instead of the cost, as far as that
+// is known: 0 where nothing is.
 func (l *Lease[C]) Remaining() (left C) {
 	if l == nil || l.resource == nil {
 		return left
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.buckets) == 0 {
+		return left
+	}
 	return l.resource.tokens(l.resource.least(l.buckets, l.at))
 }
 
-// Degraded reports that the store did not answer and the failure policy admitted the call, of which the store has no
-// record. The lease took nothing by Allow, or it took from a bucket in this process by Local; its other methods work
+// Degraded reports that the store did not answer and the failure policy, or shadow mode in its place, admitted the call, of which
+// the store has no record. The lease took nothing by Allow, or it took from a bucket in this process by Local; its other methods work
 // accordingly, and never fail for want of the store.
 func (l *Lease[C]) Degraded() bool { return l != nil && degraded(l.by) }
+
+// Shadowed returns what would have refused the call, which went through in shadow: the error of Acquire or Wait. It is nil where
+// nothing would have. Where it is not, the lease took nothing, Settle and Release of it write nothing, and what the call consumes is in
+// no bucket, as it would not be if it had been refused.
+func (l *Lease[C]) Shadowed() error {
+	if l == nil {
+		return nil
+	}
+	return l.shadowed
+}
 
 func (l *lease) open() bool {
 	l.mu.Lock()
@@ -163,6 +179,10 @@ func (r *resource) closing(l *lease) *Call {
 // finish has call, a release or else a settle, close l. It outlives ctx's cancellation and is bounded by the settle time-out.
 func (r *resource) finish(ctx context.Context, l *lease, call *Call, release bool) error {
 	ctx = context.WithoutCancel(ctx)
+	if l.shadowed != nil { // there is nothing to write
+		r.tellClosed(ctx, l, call, release, r.core.env.Clock.Now(), nil)
+		return nil
+	}
 	bounded, cancel := context.WithTimeout(ctx, r.core.env.SettleTimeout)
 	taken := false // by the store, which is not done with bounded then
 	defer func() {
@@ -192,19 +212,7 @@ func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, la
 	if err == nil {
 		r.noticeGiveBack(l.part.Buckets, part)
 	}
-	obs := r.core.env.Observer
-	f, operation := obs.Settled, OperationSettle
-	if release {
-		f, operation = obs.Released, OperationRelease
-	}
-	if err != nil {
-		f = obs.Failed
-	}
-	if f != nil {
-		event := r.event(operation, call, ended, err)
-		event.Local = degraded(l.by)
-		f(ctx, event)
-	}
+	r.tellClosed(ctx, l, call, release, ended, err)
 	lost := "sluice: release did not get through; the tokens come back by refill"
 	switch {
 	case err == nil, !release && !late:
@@ -214,6 +222,24 @@ func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, la
 	}
 	r.core.env.Logger.LogAttrs(ctx, slog.LevelWarn, lost,
 		slog.String("resource", r.spec.Resource), slog.String("entity", part.Buckets[0].Entity), slog.Any("error", err))
+}
+
+// tellClosed tells the observer how call, a release or else a settle, has ended.
+func (r *resource) tellClosed(ctx context.Context, l *lease, call *Call, release bool, ended time.Time, err error) {
+	obs := r.core.env.Observer
+	f, operation := obs.Settled, OperationSettle
+	if release {
+		f, operation = obs.Released, OperationRelease
+	}
+	if err != nil {
+		f = obs.Failed
+	}
+	if f == nil {
+		return
+	}
+	event := r.event(operation, call, ended, err)
+	event.Local, event.Shadow = degraded(l.by), l.shadowed != nil
+	f(ctx, event)
 }
 
 // noticeGiveBack tells those who wait at part's buckets if tokens came back to them. One that is as it was before was not

@@ -36,13 +36,7 @@ func (r *Resource[E, C]) Recall(entity E) []Level {
 		return nil
 	}
 	r.core.session.Recall(&a.call)
-	var seen []Bucket
-	for _, b := range a.part[0].Buckets {
-		if b.After != nil {
-			seen = append(seen, b)
-		}
-	}
-	return r.levels(seen, now.UnixMilli())
+	return r.levels(seen(a.part[0].Buckets), now.UnixMilli())
 }
 
 // levels returns where buckets stand at now, in ms.

@@ -48,6 +48,7 @@ type Event struct {
 	Limit, LimitKind string
 	Took             time.Duration
 	Local            bool // decided in this process by the failure policy, the store having not answered
+	Shadow           bool // of what shadow mode let through, which took nothing: Shadowed, and Settled or Released after it
 	Err              error
 }
 

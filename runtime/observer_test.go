@@ -26,7 +26,7 @@ type told struct {
 // watch notes what is told. An Operation that goes without saying, and a LimitKind that is the entity's own, are left out.
 func watch(into *[]told) *runtime.Observer {
 	usual := map[string]string{"acquired": runtime.OperationAcquire, "denied": runtime.OperationAcquire, "degraded": runtime.OperationAcquire,
-		"failed": runtime.OperationAcquire, "settled": runtime.OperationSettle, "released": runtime.OperationRelease}
+		"shadowed": runtime.OperationAcquire, "failed": runtime.OperationAcquire, "settled": runtime.OperationSettle, "released": runtime.OperationRelease}
 	note := func(which string) func(_ context.Context, _ runtime.Event) {
 		return func(_ context.Context, e runtime.Event) {
 			text := ""
@@ -44,7 +44,7 @@ func watch(into *[]told) *runtime.Observer {
 		}
 	}
 	return &runtime.Observer{
-		Acquired: note("acquired"), Denied: note("denied"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
+		Acquired: note("acquired"), Denied: note("denied"), Shadowed: note("shadowed"), Failed: note("failed"), Settled: note("settled"), Released: note("released"),
 	}
 }
 

@@ -25,6 +25,7 @@ type callOptions struct {
 	maxWait time.Duration // 0: none
 	policy  Policy        // 0: the resource's
 	lazy    laziness      // 0: the resource's
+	shadow  bool          // else as the resource is
 	bad     string        // the first option that is out of range, as it was written
 	want    string        // what it is to be
 }
@@ -170,6 +171,14 @@ func (o *callOptions) fail(what, want string) {
 	if o.bad == "" {
 		o.bad, o.want = what, want
 	}
+}
+
+// waiting returns ctx with the end of a MaxWait, of which the caller's context knows nothing.
+func (o *callOptions) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.maxWait == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, o.maxWait)
 }
 
 // until returns a copy of o with no more budget than a MaxWait leaves, of which waiting, a child of ctx, is the deadline.

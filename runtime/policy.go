@@ -49,7 +49,7 @@ type settler interface {
 	Settle(ctx context.Context, call *Call) error
 }
 
-// unrecorded is the settler of what Allow admitted, which took nothing.
+// unrecorded is the settler of what took nothing while the store did not answer: what Allow admitted, or shadow mode.
 type unrecorded struct{}
 
 func (unrecorded) Settle(context.Context, *Call) error { return nil }

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -33,13 +34,27 @@ func (r *Regions) KeepsOf(whole []bucket.Limit) []bucket.Limit {
 // Heartbeat is what regional sync says of itself in its region's table: shares that it has stored under Epoch are in force until
 // Expires. A share that is not, and one of another epoch, counts as what every region keeps.
 type Heartbeat struct {
-	Epoch   int64 // 0 where sync has never been here
-	Since   int64 // when Epoch began, or sync came back after Expires had passed, ms
-	Expires int64 // ms
+	Epoch   int64  // 0 where sync has never been here
+	Since   int64  // when Epoch began, or sync came back after Expires had passed, ms
+	Expires int64  // ms
+	Region  string // whose sync it is; empty where an older one stored it, which did not say
 }
 
 // Alive reports that shares of h's epoch are in force at an instant, in ms.
 func (h Heartbeat) Alive(now int64) bool { return h.Epoch > 0 && now < h.Expires }
+
+// Another returns a *SetupError where h is alive at an instant, in ms, and another region's than own: the table is not own's. It is nil
+// where h or own names none.
+func (h Heartbeat) Another(own string, now int64) error {
+	if own == "" || h.Region == "" || h.Region == own || !h.Alive(now) {
+		return nil
+	}
+	return &SetupError{
+		What: fmt.Sprintf("this is the regional sync of %s, and the heartbeat in its table is that of %s, alive until %s",
+			own, h.Region, time.UnixMilli(h.Expires).UTC().Format(time.RFC3339)),
+		Do: fmt.Sprintf("name the table of %s; or, if this is its table, stop the sync that runs for %s on it, and wait until then", own, h.Region),
+	}
+}
 
 // Changed is when what is in force last changed on h's account, seen at an instant, in ms.
 func (h Heartbeat) Changed(now int64) int64 {

@@ -48,6 +48,9 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 // atomic never shows that. Ancestors come from entity or, where it leaves them to a look-up (UserByID), from the store,
 // which remembers them for as long as WithCacheTTL says.
 //
+// In shadow (Shadow, or shadow: true in limits.yaml) it fails for bad input, the installation and ctx alone: what else would have
+// refused the call is its lease's Shadowed.
+//
 // It fails with a *DeniedError when tokens are lacking, in whichever bucket, a *CostExceedsBurstError when waiting cannot
 // help, an *InvalidError for bad input, an entity that a look-up does not find included, an *UnavailableError when the
 // store did not answer within the Budget, look-ups included, and the failure policy is Deny, a *ContendedError when every
@@ -56,7 +59,8 @@ func (r *Resource[E, C]) With(opts ...CallOption) *Resource[E, C] {
 // given back if nobody has written to the bucket since, and stands, as charged and not admitted, if somebody has.
 func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	called, o := r.core.env.Clock.Now(), r.defaults.with(opts)
-	if o.bad == "" && ctx.Err() == nil && any(entity) != nil {
+	shadow := r.inShadow(o)
+	if !shadow && o.bad == "" && ctx.Err() == nil && any(entity) != nil {
 		if denied := r.refused(ctx, entity, cost, called.UnixMilli()); denied != nil {
 			return nil, denied
 		}
@@ -65,10 +69,14 @@ func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...
 	var by settler
 	if err == nil {
 		if err = r.ready(ctx, &a.call, o); err == nil {
-			by, err = r.admit(ctx, &a.call, r.core.charge, o)
+			if shadow { // its lease has to say what the store remembers
+				by, err = r.try(ctx, &a.call, o)
+			} else {
+				by, err = r.admit(ctx, &a.call, r.core.charge, o)
+			}
 		}
 	}
-	return r.lease(ctx, OperationAcquire, a, by, o, err)
+	return r.lease(ctx, OperationAcquire, a, o, endOf(&a.call, shadow, by, err))
 }
 
 // Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as charged.
@@ -181,29 +189,35 @@ func (r *resource) admit(
 
 // lease tells the observer how a has ended, by an acquire or a wait, and returns its lease or its error.
 func (r *Resource[E, C]) lease(
-	ctx context.Context, operation string, a *acquisition[C], by settler, o *callOptions, err error,
+	ctx context.Context, operation string, a *acquisition[C], o *callOptions, end ending,
 ) (*Lease[C], error) {
 	ended := r.core.env.Clock.Now()
-	r.tell(ctx, operation, &a.call, ended, err)
-	if err != nil {
-		return nil, err
+	r.tell(ctx, operation, &a.call, ended, end)
+	if end.err != nil {
+		return nil, end.err
 	}
 	l, part := &a.lease, &a.part[0]
-	l.resource, l.by, l.part, l.lazy = r, by, part, o.lazy.or(r.spec.LazySettle)
+	l.resource, l.by, l.part, l.lazy = r, end.by, part, o.lazy.or(r.spec.LazySettle)
 	l.buckets, l.at = part.Buckets, ended.UnixMilli()
+	if l.shadowed = end.shadowed; l.shadowed != nil {
+		l.buckets = seen(part.Buckets)
+	}
 	return l, nil
 }
 
 // tell tells the observer how call, an acquire or a wait, has ended.
-func (r *resource) tell(ctx context.Context, operation string, call *Call, ended time.Time, err error) {
+func (r *resource) tell(ctx context.Context, operation string, call *Call, ended time.Time, end ending) {
 	obs := r.core.env.Observer
-	f := obs.Acquired
-	if err != nil {
+	f, err := obs.Acquired, end.err
+	switch {
+	case end.shadowed != nil:
+		f, err = obs.Shadowed, end.shadowed
+	case err != nil:
 		f = obs.Failed
 		if _, denied := errors.AsType[*DeniedError](err); denied {
 			f = obs.Denied
 		}
-	} else if call.outage != nil {
+	case call.outage != nil:
 		f = obs.Degraded
 	}
 	if f == nil {
@@ -211,6 +225,7 @@ func (r *resource) tell(ctx context.Context, operation string, call *Call, ended
 	}
 	event := r.event(operation, call, ended, err)
 	event.Limit, event.LimitKind = r.refusing(&call.Parts[0], err)
+	event.Shadow = end.shadowed != nil
 	if err == nil {
 		event.Err = call.outage
 	}

@@ -13,6 +13,7 @@ type Spec struct {
 	Cascade       Cascade
 	OnUnavailable Policy   // 0 is Allow
 	LazySettle    bool     // settles and releases ride on the bucket's next write, or go out within 100 ms
+	Shadow        bool     // no call is refused: each is told what would have refused it
 	Regions       *Regions // who shares the limits out; nil where this table has them for itself
 }
 

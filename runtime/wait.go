@@ -15,29 +15,29 @@ import (
 // come first served, and what the process gives back, to the entity or to an ancestor, is noticed at once. It fails at
 // once, with a *DeniedError that is also context.DeadlineExceeded, when the tokens will not be there before ctx's deadline
 // or the end of MaxWait; where one of these comes first after all, with the last denial or, before any, an error that is
-// context.DeadlineExceeded; and with ctx's error where it is cancelled.
+// context.DeadlineExceeded; and with ctx's error where it is cancelled. In shadow it does not sleep.
 func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error) {
 	o := r.defaults.with(opts)
 	a, err := r.call(r.core.env.Clock.Now(), entity, cost)
+	shadow, wait := r.inShadow(o), r.wait
+	if shadow {
+		wait = r.glance
+	}
 	var by settler
 	if err == nil {
 		if err = r.ready(ctx, &a.call, o); err == nil {
-			by, err = r.wait(ctx, &a.call, o)
+			by, err = wait(ctx, &a.call, o)
 		}
 	}
-	return r.lease(ctx, OperationWait, a, by, o, err)
+	return r.lease(ctx, OperationWait, a, o, endOf(&a.call, shadow, by, err))
 }
 
 // contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
 const contendedPause = 50 * time.Millisecond
 
 func (r *resource) wait(ctx context.Context, call *Call, o *callOptions) (by settler, err error) {
-	waiting := ctx // ends with MaxWait too, of which the caller's context knows nothing
-	if o.maxWait > 0 {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, o.maxWait)
-		defer cancel()
-	}
+	waiting, cancel := o.waiting(ctx)
+	defer cancel()
 	started := call.Called
 	defer func() { call.Called = started }() // what the observer times
 	part := &call.Parts[0]

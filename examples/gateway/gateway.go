@@ -2,50 +2,87 @@ package main
 
 import (
 	"context"
-	"errors"
+	"log/slog"
+	"net/http"
 	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/httplimit"
 )
 
-// gateway stands for one process of the gateway: a limiter of its own, and the model.
+// gateway is one process's: a model behind limits, spoken to as OpenAI is.
 type gateway struct {
-	gpt4       limits.GPT4Acquirer
+	gpt4       *limits.GPT4Resource
 	embeddings limits.EmbeddingsAcquirer
-	model      func(ctx context.Context, prompt string) (answer, error)
+	users      map[string]limits.User // by API key
+	model      model
+	log        *slog.Logger
 }
 
-// complete reserves the estimate, of the user and of the project, calls the model, settles what was used.
-func (g *gateway) complete(ctx context.Context, user limits.User, prompt string) (answer, error) {
-	lease, err := g.gpt4.Acquire(ctx, user, limits.GPT4Cost{TPM: estimate(prompt)}) // RPM: per_call 1
-	if err != nil {
-		return answer{}, err
-	}
+// flexWait is how long requests of service tier flex, which would rather wait than be denied, wait at most.
+const flexWait = 5 * time.Second
+
+// handler returns what the gateway serves, completions by complete. Limits stand behind what says who is charged and how much, and
+// before what costs.
+func (g *gateway) handler(complete http.HandlerFunc) http.Handler {
+	headers := httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM)
+	standard := httplimit.Middleware(g.gpt4, askChat, headers)(complete)
+	flex := httplimit.Middleware(patient{g.gpt4.With(runtime.MaxWait(flexWait))}, askChat, headers)(complete)
+	embed := httplimit.Middleware(g.embeddings, askEmbeddings, httplimit.OpenAIHeaders(limits.EmbeddingsRPS, ""))
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /v1/chat/completions", g.authenticated(decoded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if chatOf(r).ServiceTier == "flex" {
+			flex.ServeHTTP(w, r)
+			return
+		}
+		standard.ServeHTTP(w, r)
+	}))))
+	mux.Handle("POST /v1/embeddings", g.authenticated(embed(http.HandlerFunc(vectors))))
+	return mux
+}
+
+// askChat reserves the estimate, of the user and of the project.
+func askChat(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
+	return userOf(r), limits.GPT4Cost{TPM: chatOf(r).estimate()}, nil // RPM: per_call 1
+}
+
+// askEmbeddings charges a batch of texts to the project. Its cost is known beforehand: there is nothing to settle.
+func askEmbeddings(r *http.Request) (limits.EmbeddingsEntity, limits.EmbeddingsCost, error) {
+	return userOf(r).Project, limits.EmbeddingsCost{}, nil // RPS: per_call 1
+}
+
+// complete streams the model's reply, and settles for the prompt and for what was sent, however the stream ends: at its end, because
+// the model breaks off, or because the client hangs up, even before the first token, as the model was at work for it. Where the
+// model fails before that, the call costs nothing.
+func (g *gateway) complete(w http.ResponseWriter, r *http.Request) {
+	ctx, chat := r.Context(), chatOf(r)
+	lease := httplimit.Lease[limits.GPT4Cost](ctx)
 	defer lease.Release(ctx) // does nothing once settled; works though the client has gone
-	reply, err := g.model(ctx, prompt)
-	reply.degraded = lease.Degraded() // DynamoDB did not answer, and on_unavailable let the call through
-	if reply.used > 0 {               // also when the stream broke half way
-		err = errors.Join(err, lease.Settle(ctx, limits.GPT4Cost{TPM: reply.used}))
+
+	reply := newStream(w, chat.Model)
+	var failure error
+	for text, err := range g.model(ctx, chat) {
+		if failure = err; err != nil || !reply.send(text) {
+			break
+		}
 	}
-	return reply, err
-}
-
-// embed charges a batch of texts. Its cost is known beforehand, so that there is nothing to settle: the lease is dropped.
-func (g *gateway) embed(ctx context.Context, project limits.Project) (degraded bool, err error) {
-	lease, err := g.embeddings.Acquire(ctx, project, limits.EmbeddingsCost{}) // RPS: per_call 1
-	return lease.Degraded(), err
-}
-
-// forBatch returns g for jobs that would rather wait than be denied, but not for ever.
-func (g *gateway) forBatch(gpt4 *limits.GPT4Resource) *gateway {
-	batch := *g
-	batch.gpt4 = patient{gpt4.With(runtime.MaxWait(5 * time.Second))}
-	return &batch
+	if failure != nil && !reply.begun && ctx.Err() == nil {
+		fail(w, http.StatusBadGateway, "The model failed.")
+		return
+	}
+	used := tokens(chat.prompt()) + reply.sent
+	if ctx.Err() == nil { // first, so that nobody waits for the settle
+		reply.end(used, failure)
+	}
+	if err := lease.Settle(ctx, limits.GPT4Cost{TPM: used}); err != nil {
+		g.log.ErrorContext(ctx, "settle failed", "user", userOf(r).ID, "used", used, "error", err)
+	}
 }
 
 // patient is an acquirer that waits for tokens.
-type patient struct{ limits.GPT4Acquirer }
+type patient struct{ *limits.GPT4Resource }
 
 // Acquire is Wait.
 func (p patient) Acquire(

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,15 +15,16 @@ import (
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
 
-// TestExact runs two seconds of traffic through three limiters. Afterwards the table has as consumed exactly what the
-// program settled, and a check of wrong books says so.
+// TestExact runs a second of traffic through three gateways. Afterwards the table has as consumed exactly what was streamed, and a
+// check of wrong books says so.
 func TestExact(t *testing.T) {
+	t.Parallel() // it waits, the others reckon
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, dynamo.Table)
 	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil { // its TTL
 		t.Fatal(err)
 	}
-	sim, err := newSimulation(t.Context(), client, settings{table: table, duration: 2 * time.Second, seed: 7})
+	sim, err := newSimulation(t.Context(), client, tcp("127.0.0.1:0"), settings{table: table, duration: time.Second, seed: 7})
 	if err == nil {
 		sim.run(t.Context())
 		err = sim.close(t.Context())
@@ -35,11 +37,12 @@ func TestExact(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	c := sim.meter.counts()
-	if c.admitted == 0 || c.denied == 0 || c.settled == 0 || c.released == 0 {
+	if c.admitted == 0 || c.settled == 0 || c.released == 0 {
 		t.Errorf("the traffic lacks something: %+v", c)
 	}
 	t.Logf("%+v", c) // on a busy machine some calls are contended: they fail, and charge nothing
-	for _, line := range []string{"\ncheck: ok: on all 14 limits ", "\ncheck: ok: on all 4 limits of projects "} {
+	// On a slow machine the buckets of embeddings, which live for two seconds, may have expired.
+	for _, line := range []string{" limits as much was consumed as passed on the wire, ", "\ncheck: ok: on all 4 limits of projects "} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("the report has no %q:\n%s", line, out.String())
 		}
@@ -52,26 +55,32 @@ func TestExact(t *testing.T) {
 			t.Errorf("%s pass the check: %v\n%s", what, err, out.String())
 		}
 	}
+	// What is wrong is more than a call that failed leaves open.
+	const many = 100
 	// A call of the project's own, which is in the books: users' sums no longer are the project's.
 	lab := limits.Project{ID: "lab"}
-	if _, err := sim.limiters[0].GPT4.Acquire(t.Context(), lab, limits.GPT4Cost{}); err != nil {
+	if _, err := sim.limiters[0].GPT4.Acquire(t.Context(), lab, limits.GPT4Cost{RPM: many}); err != nil {
 		t.Fatal(err)
 	}
-	sim.ledger.change(projectOn(lab), limits.GPT4RPM, func(a *account) { a.settled++ })
+	sim.ledger.change(projectOn(lab), limits.GPT4RPM, func(a *account) { a.settled += many })
 	wrong("wrong sums", "1 of 4 sums over users differ", "check: project-lab on gpt-4, rpm: the table has ")
 
-	sim.ledger.admit(&sim.tenants[0], limits.GPT4TPM, 1, 1)
-	wrong("wrong books", "2 of 14 limits differ ", "check: user-alice on gpt-4, tpm: the table has ")
+	sim.ledger.admit(&sim.tenants[0], limits.GPT4TPM, 1000*many, 1000*many)
+	wrong("wrong books", "2 of ", "check: user-alice on gpt-4, tpm: the table has ")
 }
 
-// TestModelIsSeeded: the same prompt gives the same answer.
+// TestModelIsSeeded: the same prompt gives the same reply.
 func TestModelIsSeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it takes its time
-		prompt := strings.Repeat("word ", 100)
-		first, err1 := llm(1)(t.Context(), prompt)
-		again, err2 := llm(1)(t.Context(), prompt)
-		if first != again || !errors.Is(err1, err2) {
-			t.Errorf("%v, %v and then %v, %v", first, err1, again, err2)
+		ask := func(prompt string) (all []string) {
+			for text, err := range llm(1)(t.Context(), &chat{MaxTokens: most, Messages: []message{{"user", prompt}}}) {
+				all = append(all, fmt.Sprint(text, err))
+			}
+			return all
+		}
+		first, again, other := ask("a prompt"), ask("a prompt"), ask("another")
+		if !slices.Equal(first, again) || slices.Equal(first, other) {
+			t.Errorf("%q, %q and then %q", first, other, again)
 		}
 	})
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"sync"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
 )
 
 // account is what was done with one limit of one bucket, in its tokens.
@@ -13,13 +16,14 @@ type account struct {
 	denied   int64 // asked for by calls that this limit refused
 	degraded int64 // asked for by calls that were admitted while the table did not answer: it has no record of them
 	settled  int64 // consumed in the end
-	unclear  int64 // at most consumed besides, by calls that failed: their reply was lost
 }
 
 // ledger is what the program knows: the books that the table is checked against.
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[accountKey]account
+	failed   map[place]int64 // calls of who has this bucket that leave open whether they were charged, or for what: a reply was lost
+	largest  map[place]int64 // of these calls: the most tokens that one reserved, or used
 }
 
 type accountKey struct {
@@ -27,39 +31,87 @@ type accountKey struct {
 	limit string
 }
 
-func newLedger() *ledger { return &ledger{accounts: map[accountKey]account{}} }
+func newLedger() *ledger {
+	return &ledger{accounts: map[accountKey]account{}, failed: map[place]int64{}, largest: map[place]int64{}}
+}
 
-// completed books a call of gpt-4.
-func (l *ledger) completed(t *tenant, reserved int64, reply answer, err error) {
+// completed books a call of gpt-4 by how it was answered, 0 being a client that hung up before it was. Who refused one, and for
+// what, the limiters know: observe.
+func (l *ledger) completed(t *tenant, status int, degraded bool, reserved, used int64) {
+	l.asked(t, max(reserved, used))
 	switch {
-	case reply.degraded:
+	case status != 0 && status != http.StatusOK && status != http.StatusBadGateway:
+	case degraded:
 		l.degrade(t, limits.GPT4RPM, 1)
 		l.degrade(t, limits.GPT4TPM, reserved)
-	case reply.used > 0 && (err == nil || errors.Is(err, errBroken)): // settled
-		l.admit(t, limits.GPT4RPM, 1, 1)
-		l.admit(t, limits.GPT4TPM, reserved, reply.used)
-	case reply.used > 0: // the settle failed: what was reserved stands, or what was used
-		l.admit(t, limits.GPT4RPM, 1, 1)
-		l.admit(t, limits.GPT4TPM, reserved, min(reserved, reply.used))
-		l.doubt(t, limits.GPT4TPM, max(reserved, reply.used)-min(reserved, reply.used))
-	case errors.Is(err, errModel): // released
+	case status == http.StatusBadGateway: // released
 		l.admit(t, limits.GPT4RPM, 1, 0)
 		l.admit(t, limits.GPT4TPM, reserved, 0)
 	default:
-		l.refuse(t, err, map[string]int64{limits.GPT4RPM: 1, limits.GPT4TPM: reserved})
+		l.admit(t, limits.GPT4RPM, 1, 1)
+		l.admit(t, limits.GPT4TPM, reserved, used)
 	}
 }
 
 // embedded books a call of embeddings.
-func (l *ledger) embedded(t *tenant, degraded bool, err error) {
-	switch {
-	case degraded:
-		l.degrade(t, limits.EmbeddingsRPS, 1)
-	case err == nil:
-		l.admit(t, limits.EmbeddingsRPS, 1, 1)
-	default:
-		l.refuse(t, err, map[string]int64{limits.EmbeddingsRPS: 1})
+func (l *ledger) embedded(t *tenant, status int, degraded bool) {
+	if status != http.StatusOK {
+		return
 	}
+	l.change(textsOn(t.user.Project), limits.EmbeddingsRPS, func(a *account) {
+		if degraded {
+			a.degraded++
+			return
+		}
+		a.admitted++
+		a.settled++
+	})
+}
+
+// observe adds to what an observer does: it books a denial to every limit that refused, of whichever bucket, and what fails as
+// unclear, unless it was contended, and so not charged.
+func (l *ledger) observe(o *runtime.Observer) *runtime.Observer {
+	then := *o
+	o.Denied = func(ctx context.Context, e runtime.Event) {
+		then.Denied(ctx, e)
+		if denied, ok := errors.AsType[*limits.DeniedError](e.Err); ok {
+			for _, r := range denied.Refusals {
+				l.change(place{r.Entity, r.Resource}, r.Limit, func(a *account) { a.denied += r.Requested })
+			}
+		}
+	}
+	o.Failed = func(ctx context.Context, e runtime.Event) {
+		then.Failed(ctx, e)
+		if _, contended := errors.AsType[*limits.ContendedError](e.Err); !contended {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.failed[place{e.Entity, e.Resource}]++
+		}
+	}
+	return o
+}
+
+// asked notes how many tokens a call has to do with.
+func (l *ledger) asked(t *tenant, tokens int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := t.charged()[0]
+	l.largest[own] = max(l.largest[own], tokens)
+}
+
+// unclear returns by how much at most a bucket's consumption may be other than settled: for each call of by that failed, its own
+// tokens.
+func (l *ledger) unclear(limit string, by ...place) (sum int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, own := range by {
+		each := int64(1)
+		if limit == limits.GPT4TPM {
+			each = l.largest[own]
+		}
+		sum += l.failed[own] * each
+	}
+	return sum
 }
 
 // admit books to every bucket that the tenant's calls charge.
@@ -72,27 +124,6 @@ func (l *ledger) admit(t *tenant, limit string, reserved, used int64) {
 
 func (l *ledger) degrade(t *tenant, limit string, n int64) {
 	l.each(t, limit, func(a *account) { a.degraded += n })
-}
-
-func (l *ledger) doubt(t *tenant, limit string, n int64) {
-	l.each(t, limit, func(a *account) { a.unclear += n })
-}
-
-// refuse books a denial to every limit that refused, of whichever bucket. A contended call was not charged; another error
-// leaves open whether cost was.
-func (l *ledger) refuse(t *tenant, err error, cost map[string]int64) {
-	if denied, ok := errors.AsType[*limits.DeniedError](err); ok {
-		for _, r := range denied.Refusals {
-			l.change(place{r.Entity, r.Resource}, r.Limit, func(a *account) { a.denied += r.Requested })
-		}
-		return
-	}
-	if _, contended := errors.AsType[*limits.ContendedError](err); contended {
-		return
-	}
-	for limit, n := range cost {
-		l.doubt(t, limit, n)
-	}
 }
 
 func (l *ledger) each(t *tenant, limit string, by func(*account)) {

@@ -1,16 +1,24 @@
-// Command gateway simulates an LLM gateway: tenants of different manners call models through three limiters, each with a
-// view of its own, standing for three processes that share rate limits in one DynamoDB table. A call of a user reserves the
-// tokens it may need, from the user's bucket and its project's or from neither, and settles what it used.
+// Command gateway is an LLM gateway and, unless it is to serve, its clients: tenants of different manners call models through three
+// gateways, each with a limiter and a view of its own, standing for three processes that share rate limits in one DynamoDB table.
+//
+//	go run ./examples/gateway                 what `make demo` runs
+//	go run ./examples/gateway -serve :8080    serves until Ctrl-C
+//
+// They are spoken to over HTTP, as OpenAI is: POST /v1/chat/completions streams its replies as server-sent events. A call of a user
+// reserves the tokens it may need, from the user's bucket and its project's or from neither, and settles for what was streamed, also
+// where the model broke off or the client hung up. Who is denied gets a 429 with Retry-After and OpenAI's x-ratelimit-* headers.
+// gateway.go has all of that; openai.go and stream.go what is OpenAI's about it.
 //
 // The DynamoDB is the engine in this process, with the latency of a network and an outage half way, unless -endpoint or
 // -region names another one, where AWS's usual variables and profiles apply.
 //
-// The program ends with what each tenant got, what that cost, and its checks: what the table says was consumed is what the
-// program settled; of a project that is what its users consumed; and, on the engine in the process, what the calls say they
-// cost is what it billed. If one fails, so does the program.
+// The program ends with what each tenant got, what that cost, and its checks: what the table says was consumed is, token by token,
+// what was seen on the wire by an audit that knows nothing of leases (audit.go); of a project that is what its users consumed; and,
+// on the engine in the process, what the calls say they cost is what it billed. If one fails, so does the program.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -32,6 +40,7 @@ import (
 // settings are the flags.
 type settings struct {
 	endpoint, region, table string
+	serve                   string // an address; "": simulate
 	duration                time.Duration
 	seed                    uint64
 }
@@ -53,7 +62,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	err = run(ctx, s, os.Stdout)
+	err = run(ctx, s, tcp(cmp.Or(s.serve, "127.0.0.1:0")), os.Stdout)
 	stop()
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -71,6 +80,7 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	flags.StringVar(&s.endpoint, "endpoint", "", "`URL` of a DynamoDB to use instead of the one in the process")
 	flags.StringVar(&s.region, "region", "", "AWS `region` to use instead of the DynamoDB in the process")
 	flags.StringVar(&s.table, "table", "rate_limits", "`name` of the table, which is created if it is not there")
+	flags.StringVar(&s.serve, "serve", "", "`address` to serve at until Ctrl-C, such as :8080, instead of simulating")
 	flags.DurationVar(&s.duration, "for", 18*time.Second, "how long there is traffic")
 	flags.Uint64Var(&s.seed, "seed", 1, "seed of the traffic")
 	if err := flags.Parse(args); err != nil {
@@ -82,8 +92,16 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	return s, nil
 }
 
-// run brings up the table and the simulation, and prints how it went.
-func run(ctx context.Context, s settings, out *os.File) (err error) {
+// processes is how many gateways there are.
+func (s settings) processes() int {
+	if s.serve != "" {
+		return 1
+	}
+	return simulated
+}
+
+// run brings up the table and the gateways, serves or simulates, and prints how it went.
+func run(ctx context.Context, s settings, on network, out *os.File) (err error) {
 	starting := true
 	defer func() {
 		if err != nil && starting && ctx.Err() != nil {
@@ -97,24 +115,24 @@ func run(ctx context.Context, s settings, out *os.File) (err error) {
 	if _, err := dynamo.CreateTable(ctx, client, s.table); err != nil {
 		return err
 	}
-	sim, err := newSimulation(ctx, client, s)
+	sim, err := newSimulation(ctx, client, on, s)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "%d tenants call through %d limiters that share nothing but the table, as %d processes do (%v, seed %d)\n",
-		len(sim.tenants), processes, processes, s.duration, s.seed)
-	_, _ = fmt.Fprintf(out, "a user's call charges its project too; an override leaves project lab %s of 100,000 tpm\n",
-		texttable.Count(labTPM))
-	if sim.engine, sim.wire = engine, wire; engine != nil {
-		o := outageOf(s.duration)
-		_, _ = fmt.Fprintf(out, "from %v to %v nothing answers: on_unavailable is local for gpt-4, allow for embeddings\n", o.from, o.until)
+	sim.engine, sim.wire = engine, wire
+	if engine != nil {
 		engine.ResetConsumed()
 	}
-	_, _ = fmt.Fprintln(out)
 	starting = false
-	progress := showProgress(out, sim.meter, s.duration)
-	sim.run(ctx)
-	progress()
+	if s.serve != "" {
+		sim.invite(out)
+		<-ctx.Done()
+	} else {
+		sim.introduce(out)
+		progress := showProgress(out, sim.meter, s.duration)
+		sim.run(ctx)
+		progress()
+	}
 
 	// Ctrl-C ends the traffic; what was charged is still accounted for.
 	ctx = context.WithoutCancel(ctx)
@@ -122,6 +140,29 @@ func run(ctx context.Context, s settings, out *os.File) (err error) {
 		return err
 	}
 	return sim.report(ctx, out)
+}
+
+// introduce says what is to come.
+func (s *simulation) introduce(out io.Writer) {
+	_, _ = fmt.Fprintf(out, "%d tenants call through %d gateways that share nothing but the table, as %d processes do (%v, seed %d)\n",
+		len(s.tenants), len(s.fronts), len(s.fronts), s.duration, s.seed)
+	_, _ = fmt.Fprintf(out, "a user's call charges its project too; an override leaves project lab %s of 100,000 tpm\n",
+		texttable.Count(labTPM))
+	if s.engine != nil {
+		o := outageOf(s.duration)
+		_, _ = fmt.Fprintf(out, "from %v to %v nothing answers: on_unavailable is local for gpt-4, allow for embeddings\n", o.from, o.until)
+	}
+	_, _ = fmt.Fprintln(out)
+}
+
+// invite says what to send.
+func (s *simulation) invite(out io.Writer) {
+	_, _ = fmt.Fprintf(out, `serving at %s until Ctrl-C; keys are`, s.fronts[0].url)
+	for i := range s.tenants {
+		_, _ = fmt.Fprint(out, " ", s.tenants[i].apiKey())
+	}
+	_, _ = fmt.Fprintf(out, "\n\n  curl -iN %s/v1/chat/completions -H 'Authorization: Bearer sk-alice' \\\n"+
+		`    -d '{"model": "gpt-4", "stream": true, "messages": [{"role": "user", "content": "say something"}]}'`+"\n\n", s.fronts[0].url)
 }
 
 // oneWay is how long requests and replies of the engine in the process travel: with 2 ms, one in a hundred takes 4, a round

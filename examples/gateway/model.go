@@ -5,23 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
-// answer is what the model said and how many tokens prompt and answer took; 0 where it was not reached.
-type answer struct {
-	text     string
-	used     int64
-	degraded bool // no bucket in the table was charged
-}
-
-// most is how long an answer may become, in tokens.
-const most = 300
-
-// estimate is how many tokens a call may take: four characters are about one token, and the answer may be as long as it
-// is allowed to be.
-func estimate(prompt string) int64 { return int64(len(prompt))/4 + most }
+// model replies piece by piece, some tokens in each. An error ends the reply.
+type model func(ctx context.Context, c *chat) iter.Seq2[string, error]
 
 var (
 	errModel  = errors.New("model failed")
@@ -30,25 +21,49 @@ var (
 
 // llm returns a model that takes its time, sometimes fails and sometimes breaks off. What it does depends on seed and
 // prompt alone.
-func llm(seed uint64) func(ctx context.Context, prompt string) (answer, error) {
-	return func(ctx context.Context, prompt string) (answer, error) {
+func llm(seed uint64) model {
+	return func(ctx context.Context, c *chat) iter.Seq2[string, error] {
 		hash := fnv.New64a()
-		_, _ = hash.Write([]byte(prompt)) // never fails
+		_, _ = hash.Write([]byte(c.prompt())) // never fails
 		random := rand.New(rand.NewPCG(seed, hash.Sum64()))
-		select {
-		case <-time.After(time.Duration(50+random.IntN(450)) * time.Millisecond):
-		case <-ctx.Done():
-			return answer{}, fmt.Errorf("%w: %w", errModel, ctx.Err())
+		return func(yield func(string, error) bool) {
+			if err := pause(ctx, time.Duration(50+random.IntN(150))*time.Millisecond); err != nil {
+				yield("", err)
+				return
+			}
+			left := 1 + random.Int64N(c.MaxTokens)
+			end := error(nil)
+			switch dice := random.Float64(); {
+			case dice < 0.06:
+				yield("", errModel)
+				return
+			case dice < 0.12:
+				left, end = max(1, left/2), errBroken
+			}
+			for left > 0 {
+				n := min(left, 1+random.Int64N(8))
+				left -= n
+				if !yield(strings.Repeat("word ", int(n)), nil) {
+					return
+				}
+				if err := pause(ctx, time.Duration(2+random.IntN(15))*time.Millisecond); err != nil {
+					yield("", err)
+					return
+				}
+			}
+			if end != nil {
+				yield("", end)
+			}
 		}
-		// The estimate's four characters per token are rough: it may turn out too low.
-		used := int64(float64(len(prompt))/4*(0.8+0.6*random.Float64())) + 1
-		switch dice := random.Float64(); {
-		case dice < 0.06:
-			return answer{}, errModel
-		case dice < 0.09:
-			return answer{used: used}, errBroken
-		}
-		used += random.Int64N(most)
-		return answer{text: fmt.Sprintf("an answer of %d tokens in all", used), used: used}, nil
+	}
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errModel, ctx.Err())
 	}
 }

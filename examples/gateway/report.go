@@ -134,13 +134,34 @@ func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 		milli, stored = after[key]
 		return milli - s.before[key], stored
 	}
-	return errors.Join(s.checkSettled(out, got), s.checkProjects(out, got))
+	return errors.Join(s.checkStreams(out), s.checkSettled(out, got), s.checkProjects(out, got))
+}
+
+// checkStreams holds what clients have read against what was sent: of each reply that was not broken off they have read all, or one
+// of them has said so.
+func (s *simulation) checkStreams(out *strings.Builder) error {
+	c := s.audit.streams()
+	fmt.Fprintf(out, "streams: %s ended, %d broke off in the model, %d in the client; %d failed before the first token\n",
+		texttable.Count(int64(c.whole)), c.broken, c.hungUp, c.failed)
+	if s.serve != "" {
+		return nil // what its clients have read, they know
+	}
+	read, err := s.caller.seen()
+	if err == nil && read > c.sent {
+		err = fmt.Errorf("clients have read %d tokens of %d that were sent", read, c.sent)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "check: ok: of %s tokens sent, clients read %s: all of each reply that was not broken off\n",
+		texttable.Count(c.sent), texttable.Count(read))
+	return nil
 }
 
 // consumption returns how much a bucket has as consumed of a limit, and whether there is such a bucket.
 type consumption func(at place, limit string) (milli int64, stored bool)
 
-// checkSettled holds what each bucket has as consumed against what was settled on it. A bucket that expired meanwhile, as
+// checkSettled holds what each bucket has as consumed against what was seen on the wire: prompts, and the tokens of replies. A bucket that expired meanwhile, as
 // those of embeddings do two seconds after their last call, has taken that along; the engine in the process keeps them.
 func (s *simulation) checkSettled(out *strings.Builder, got consumption) error {
 	var sum, unclear int64
@@ -155,10 +176,11 @@ func (s *simulation) checkSettled(out *strings.Builder, got consumption) error {
 			}
 			checked++
 			sum += has
-			unclear += a.unclear
-			if want := a.settled * bucket.Milli; has < want || has > want+a.unclear*bucket.Milli {
+			open := s.ledger.unclear(name, l.callers()...)
+			unclear += open
+			if want := a.settled * bucket.Milli; has < want-open*bucket.Milli || has > want+open*bucket.Milli {
 				wrong++
-				fmt.Fprintf(out, "check: %s on %s, %s: the table has %d millitokens consumed, the program settled %d\n",
+				fmt.Fprintf(out, "check: %s on %s, %s: the table has %d millitokens consumed, replies had %d\n",
 					l.entity, l.resource, name, has, want)
 			}
 		}
@@ -167,10 +189,10 @@ func (s *simulation) checkSettled(out *strings.Builder, got consumption) error {
 	case wrong > 0:
 		return fmt.Errorf("%d of %d limits differ (%s failed)", wrong, checked, calls(failed))
 	case unclear > 0:
-		fmt.Fprintf(out, "check: ok: on all %d limits as much was consumed as the program settled, "+
+		fmt.Fprintf(out, "check: ok: on all %d limits as much was consumed as passed on the wire, "+
 			"give or take %s that failed, of %s tokens\n", checked, calls(failed), texttable.Count(unclear))
 	default:
-		fmt.Fprintf(out, "check: ok: on all %d limits as much was consumed as the program settled, %s millitokens\n",
+		fmt.Fprintf(out, "check: ok: on all %d limits as much was consumed as passed on the wire, %s millitokens\n",
 			checked, texttable.Count(sum))
 	}
 	return nil
@@ -188,7 +210,7 @@ func (s *simulation) checkProjects(out *strings.Builder, got consumption) error 
 			for _, u := range l.users {
 				own, _ := got(u, name)
 				users += own
-				unclear += s.ledger.of(u, name).unclear * bucket.Milli
+				unclear += s.ledger.unclear(name, u) * bucket.Milli
 			}
 			checked++
 			if has, _ := got(l.place, name); has < users-unclear || has > users+unclear {

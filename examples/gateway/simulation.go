@@ -18,9 +18,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// processes is how many gateways share the limits. They are one process of the system: each has a Limiter of its own, with
-// its own view of the buckets, and shares nothing else with the others.
-const processes = 3
+// simulated is how many gateways share the limits. They are one process of the system: each has a Limiter of its own, with its own
+// view of the buckets, and listens at an address of its own; they share nothing else.
+const simulated = 3
 
 // budget is what an acquire may take. It is more than the default second, because the DynamoDB may share this machine with
 // whatever else runs on it.
@@ -29,10 +29,13 @@ const budget = 5 * time.Second
 // simulation is the tenants, the gateways and the books.
 type simulation struct {
 	settings
-	client   *dynamodb.Client
+	dynamodb *dynamodb.Client
 	tenants  []tenant
 	limiters []*limits.Limiter
-	gateways []*gateway
+	gateways []*gateway // one for each limiter
+	fronts   []*front   // likewise
+	caller   *caller
+	audit    *audit
 	meter    *meter
 	ledger   *ledger
 	before   map[accountKey]int64 // consumed before the run, millitokens: the table may have been used
@@ -40,14 +43,14 @@ type simulation struct {
 	wire     *wire                // to engine: it is cut for a while
 }
 
-// newSimulation opens the limiters, checks the table, and notes what was consumed before.
-func newSimulation(ctx context.Context, client *dynamodb.Client, s settings) (*simulation, error) {
+// newSimulation opens the limiters, checks the table, notes what was consumed before, and serves the gateways.
+func newSimulation(ctx context.Context, client *dynamodb.Client, on network, s settings) (*simulation, error) {
 	cast := tenants()
-	sim := &simulation{settings: s, client: client, tenants: cast, meter: newMeter(cast), ledger: newLedger()}
-	model := llm(s.seed)
-	for range processes {
+	sim := &simulation{settings: s, dynamodb: client, tenants: cast, caller: &caller{}, meter: newMeter(cast), ledger: newLedger()}
+	sim.audit = newAudit(sim.tenants, sim.ledger)
+	for range s.processes() {
 		lim, err := limits.New(dynamo.New(client, s.table),
-			runtime.WithObserver(sim.meter.observer()),
+			runtime.WithObserver(sim.ledger.observe(sim.meter.observer())),
 			runtime.WithLogger(slog.New(slog.DiscardHandler)), // the report has what it would say of the outage
 			runtime.CallDefaults(runtime.Budget(budget)))
 		if err != nil {
@@ -57,14 +60,25 @@ func newSimulation(ctx context.Context, client *dynamodb.Client, s settings) (*s
 			return nil, err
 		}
 		sim.limiters = append(sim.limiters, lim)
-		sim.gateways = append(sim.gateways, &gateway{gpt4: lim.GPT4, embeddings: lim.Embeddings, model: model})
 	}
 	if err := cutDown(ctx, sim.limiters[0]); err != nil {
 		return nil, err
 	}
 	var err error
-	sim.before, err = sim.consumed(ctx)
-	return sim, err
+	if sim.before, err = sim.consumed(ctx); err != nil {
+		return nil, err
+	}
+	for _, lim := range sim.limiters {
+		g := &gateway{
+			gpt4: lim.GPT4, embeddings: lim.Embeddings, users: users(cast), model: llm(s.seed), log: slog.New(slog.DiscardHandler),
+		}
+		f, err := open(ctx, on, sim.audit.watch(g.handler(g.complete)))
+		if err != nil {
+			return nil, err
+		}
+		sim.gateways, sim.fronts = append(sim.gateways, g), append(sim.fronts, f)
+	}
+	return sim, nil
 }
 
 // cutDown overrides a limit of one project in the table, as its operators would: the lab has less than limits.yaml says,
@@ -108,9 +122,13 @@ func (s *simulation) drive(open, ctx context.Context, calls *sync.WaitGroup, ind
 	for n := 0; ; {
 		for range t.together {
 			n++
-			process := random.IntN(len(s.gateways))
-			prompt := fmt.Sprintf("%s's prompt %d: ", t.name, n) + strings.Repeat("word ", t.words/2+random.IntN(t.words+1))
-			calls.Go(func() { s.call(ctx, t, process, prompt) })
+			at := s.fronts[random.IntN(len(s.fronts))]
+			prompt := fmt.Sprintf("%s's prompt %d: ", t.name, n) + strings.Repeat(words[random.IntN(len(words))], t.words/2+random.IntN(t.words+1))
+			enough := int64(0)
+			if t.hangsUp {
+				enough = 1 + random.Int64N(most/3)
+			}
+			calls.Go(func() { s.call(ctx, at, t, prompt, enough) })
 		}
 		gap := t.every/2 + time.Duration(random.Int64N(int64(t.every)))
 		select {
@@ -121,23 +139,25 @@ func (s *simulation) drive(open, ctx context.Context, calls *sync.WaitGroup, ind
 	}
 }
 
-// call makes one call through one of the processes, and books it.
-func (s *simulation) call(ctx context.Context, t *tenant, process int, prompt string) {
-	g := s.gateways[process]
+// words are what prompts are made of. The longer they are, the fewer of them make up an estimate.
+var words = []string{"it ", "and ", "word "}
+
+// call makes one call.
+func (s *simulation) call(ctx context.Context, at *front, t *tenant, prompt string, enough int64) {
 	if t.embeds {
-		degraded, err := g.embed(ctx, t.user.Project)
-		s.ledger.embedded(t, degraded, err)
+		s.caller.embed(ctx, at, t)
 		return
 	}
-	if t.waits {
-		g = g.forBatch(s.limiters[process].GPT4)
-	}
-	reply, err := g.complete(ctx, t.user, prompt)
-	s.ledger.completed(t, estimate(prompt), reply, err)
+	s.caller.chat(ctx, at, t, prompt, enough)
 }
 
-// close waits for what the limiters still do in the background.
+// close ends serving, waits for what gateways and limiters still do, those for clients that have hung up, and for the table.
 func (s *simulation) close(ctx context.Context) error {
+	for _, f := range s.fronts {
+		if err := f.shut(ctx); err != nil {
+			return err
+		}
+	}
 	for _, lim := range s.limiters {
 		if err := lim.Close(ctx); err != nil {
 			return err
@@ -150,7 +170,7 @@ func (s *simulation) close(ctx context.Context) error {
 func (s *simulation) consumed(ctx context.Context) (map[accountKey]int64, error) {
 	sums := map[accountKey]int64{}
 	for _, l := range lines(s.tenants) {
-		img, err := dynamo.Inspect(ctx, s.client, s.table, l.entity, l.resource)
+		img, err := dynamo.Inspect(ctx, s.dynamodb, s.table, l.entity, l.resource)
 		if err != nil {
 			return nil, err
 		}

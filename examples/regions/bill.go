@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/regionsim"
 	"github.com/sluice-go/sluice/internal/texttable"
 )
 
@@ -64,11 +65,12 @@ type bill struct{ shares, beats, reads, puts, gets float64 }
 // rate is how often something happens in a region and window, in the mean.
 type rate struct{ writes, beats, puts, gets float64 }
 
-// bill returns what that many regions come to, of which each holds so many shares. Of a bucket's read it is half a unit, as
-// dynamo.Buckets has it; a heartbeat is a write unit, and so is a share, but for the first of a bucket, which the index has too.
-func (r rate) bill(regions, shares int, window time.Duration) bill {
+// bill returns what that many regions come to, of which each holds so many shares of resources of one kind. A heartbeat is a write unit,
+// and so is a share, but for the first of a bucket, which the index has too.
+func (r rate) bill(regions, shares, resources int, window time.Duration) bill {
 	n := float64(month/window) * float64(regions)
-	return bill{r.writes * n, r.beats * n, float64(shares) / 2 * n, r.puts * n, r.gets * n}
+	read := float64(shares)*regionsim.BucketUnits + float64(resources)*regionsim.KindUnits
+	return bill{r.writes * n, r.beats * n, read * n, r.puts * n, r.gets * n}
 }
 
 // line is one of a bill.
@@ -80,7 +82,7 @@ type line struct {
 func (b bill) lines(p prices) []line {
 	return []line{
 		{"shares, write units", b.shares, p.write}, {"heartbeats, write units", b.beats, p.write},
-		{"buckets, read units", b.reads, p.read}, {"snapshots put", b.puts, p.put}, {"snapshots read", b.gets, p.get},
+		{"buckets and kinds, read units", b.reads, p.read}, {"snapshots put", b.puts, p.put}, {"snapshots read", b.gets, p.get},
 	}
 }
 
@@ -104,7 +106,7 @@ func sum(lines []line) (all float64) {
 func compare(out *strings.Builder, trigger rate, s worldSettings, p prices) error {
 	always := trigger
 	always.writes = float64(s.shares())
-	by, all := trigger.bill(s.regions, s.shares(), window).lines(p), always.bill(s.regions, s.shares(), window).lines(p)
+	by, all := trigger.bill(s.regions, s.shares(), s.resources, window).lines(p), always.bill(s.regions, s.shares(), s.resources, window).lines(p)
 	fmt.Fprintf(out, "A month of 30 days of all syncs, as the second half was: %d regions, %s shares each, a cycle every %v.\n\n",
 		s.regions, texttable.Count(int64(s.shares())), window)
 	rows := [][]string{{"", "BY TRIGGER", "", "EVERY SHARE IN EVERY CYCLE", ""}}

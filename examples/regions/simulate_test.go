@@ -137,16 +137,16 @@ func TestViolation(t *testing.T) {
 	}
 }
 
-// TestBill: 20,000 shares, 10 s windows, a month of 30 days.
+// TestBill: 20,000 shares of 10 resources, 10 s windows, a month of 30 days: 2,698 million read units, as docs/regions.md has it.
 func TestBill(t *testing.T) {
 	for _, test := range []struct {
 		writes    float64
 		want, all string
 	}{
-		{20_000, "$6,480.00", "$7,129.93"}, // 5,184 million
-		{600, "$194.40", "$844.33"},
+		{20_000, "$6,480.00", "$7,156.50"}, // 5,184 million
+		{600, "$194.40", "$870.90"},
 	} {
-		b := rate{writes: test.writes, beats: 1, puts: 1, gets: 3}.bill(1, 20_000, window)
+		b := rate{writes: test.writes, beats: 1, puts: 1, gets: 3}.bill(1, 20_000, 10, window)
 		lines := b.lines(prices{write: 1.25, read: 0.25, put: 5, get: 0.4})
 		if got := lines[0].cost(); got != test.want || b.shares != test.writes*259_200 {
 			t.Errorf("%v writes in a cycle: %v a month, %s, want %s", test.writes, b.shares, got, test.want)
@@ -155,7 +155,7 @@ func TestBill(t *testing.T) {
 		for _, l := range lines[1:] {
 			rest = append(rest, l.cost())
 		}
-		if want := []string{"$0.32", "$648.00", "$1.30", "$0.31"}; !slices.Equal(rest, want) {
+		if want := []string{"$0.32", "$674.57", "$1.30", "$0.31"}; !slices.Equal(rest, want) {
 			t.Errorf("heartbeats, reads, puts and gets are %v, want %v", rest, want)
 		}
 		if got := dollars(sum(lines)); got != test.all {

@@ -99,7 +99,7 @@ func TestStart(t *testing.T) {
 		{"rate_limits", "s3://quotas/limits", "us-east-1", ""},
 		{"", "s3://quotas", "", "SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions share"},
 		{"rate_limits", "", "", "SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions share"},
-		{"rate_limits", "quotas", "", "sluice: s3store.Parse: quotas is no place in S3; want s3://bucket/prefix"},
+		{"rate_limits", "quotas", "", `sluice: s3store.Parse: "quotas" is no place in S3; name one as in s3://bucket/prefix`},
 		{
 			"rate_limits", "s3://quotas", "eu-west-1", `sluice: region.New: region "eu-west-1" is not among those that share gpt-4 out: ` +
 				"eu-central-1, us-east-1; name one of them, or add it to regions in limits.yaml",

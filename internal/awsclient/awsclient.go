@@ -61,6 +61,15 @@ func S3(ctx context.Context, region string) (*s3.Client, error) {
 	}), nil
 }
 
+// Region returns the region that the environment has, and makes up none: it is empty where nothing says it.
+func Region(ctx context.Context) (string, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return "", fmt.Errorf("read the AWS configuration: %w", err)
+	}
+	return cfg.Region, nil
+}
+
 func ofTables(cfg aws.Config, endpoint string) *dynamodb.Client {
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		if endpoint != "" {

@@ -36,6 +36,7 @@ type Panel struct {
 // Bar is one window.
 type Bar struct {
 	Start   time.Time // UTC
+	Name    string    // of a bar that is no window of time, in terminals, in place of Start
 	Tokens  float64
 	Parts   []float64 // by Panel.Parts, none below 0: Tokens is their sum
 	Text    string    // Tokens, as people read it

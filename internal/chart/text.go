@@ -38,17 +38,21 @@ func (c Chart) bars(s *strings.Builder, p Panel) {
 		fmt.Fprintf(s, "%s %c is %s", separator(i), glyph(part), part)
 	}
 	s.WriteByte('\n')
-	widest := 0
+	widest, longest := 0, 0
 	for _, b := range p.Bars {
-		widest = max(widest, utf8.RuneCountInString(b.Text))
+		widest, longest = max(widest, utf8.RuneCountInString(b.Text)), max(longest, utf8.RuneCountInString(b.Name))
 	}
 	for i, b := range p.Bars {
-		if i > 0 {
+		name := fmt.Sprintf("%*s", longest, b.Name)
+		if b.Name == "" {
+			name = c.start(b.Start)
+		}
+		if i > 0 && b.Name == "" {
 			if gap := c.gap(p.Bars[i-1].Start, b.Start); gap != "" {
 				fmt.Fprintf(s, "  ... %s\n", gap)
 			}
 		}
-		line := fmt.Sprintf("  %s  %*s  %s", c.start(b.Start), widest, b.Text, p.bar(b))
+		line := fmt.Sprintf("  %s  %*s  %s", name, widest, b.Text, p.bar(b))
 		if b.Running {
 			line = strings.TrimRight(line, " ") + "  still running"
 		}

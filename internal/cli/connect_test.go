@@ -44,7 +44,7 @@ func TestNothingAnswers(t *testing.T) {
 		"entity put user-123 --parent project-7 --file ../../limits.yaml", "entity show user-123 --file ../../limits.yaml",
 		"entity children user-123 --file ../../limits.yaml", "entity delete user-123 --file ../../limits.yaml",
 		"override set user gpt-4 rpm=1 --file ../../limits.yaml", "override list gpt-4 --file ../../limits.yaml",
-		"override explain user-123 gpt-4 --file ../../limits.yaml",
+		"override explain user-123 gpt-4 --file ../../limits.yaml", "load --file ../../limits.yaml",
 	} {
 		for _, flags := range [][]string{{"--endpoint", url}, nil} {
 			endpoint := url

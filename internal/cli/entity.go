@@ -188,7 +188,20 @@ func (c entityDelete) Run(ctx context.Context, p Program) error {
 		return e.store.explain(err)
 	}
 	p.say("deleted %s\n%s\n", c.Entity, takenUp())
+	if shared := e.sharing(c.Entity); len(shared) > 0 {
+		p.say("its shares of %s stay: regional sync manages them, and takes back what nobody uses\n", strings.Join(shared, ", "))
+	}
 	return nil
+}
+
+// sharing returns the resources of which regions share out what an entity has.
+func (e entities) sharing(entity string) (names []string) {
+	for _, spec := range e.specs {
+		if spec.Regions != nil && spec.Kinds[e.kindOf(entity)].Limits != nil {
+			names = append(names, spec.Resource)
+		}
+	}
+	return names
 }
 
 // childless fails if entity has children.

@@ -60,6 +60,9 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.levels(stored)); err != nil {
 		return err
 	}
+	if l.spec.Shadow {
+		p.say("in shadow: calls are charged by these limits, and never refused\n")
+	}
 	if len(all) == 0 {
 		p.say("no bucket is stored: the next acquire makes one, full, with the limits in force\n")
 	}
@@ -85,19 +88,6 @@ func (c overrideExplain) Run(ctx context.Context, p Program) error {
 			o.own().Name, strings.Join(above, " and its "), strings.Join(commands, " and "))
 	}
 	return nil
-}
-
-// sync says how regional sync stands, where it has to do with o.
-func (o overrides) sync(stored []runtime.Stored) string {
-	switch {
-	case o.spec.Regions == nil:
-		return ""
-	case !o.beat.Alive(o.now):
-		return ": no heartbeat of regional sync is alive, so no share is in force"
-	case !o.beat.Holds(stored[0], o.now):
-		return fmt.Sprintf(": its share is of epoch %d, and not in force under epoch %d", stored[0].Epoch, o.beat.Epoch)
-	}
-	return fmt.Sprintf(": regional sync is alive, epoch %d", o.beat.Epoch)
 }
 
 // levels returns the rows of what each level says of each limit.

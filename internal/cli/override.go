@@ -271,7 +271,7 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 		after[0].Limits[i] = limits[i]
 	}
 	if slices.EqualFunc(was, after[0].Limits, sameLimit) {
-		p.say("%s: nothing to change, revision %s\n", o, shown(before[0].Revision))
+		p.say("%s: nothing to change, revision %s%s\n", o, shown(before[0].Revision), managed(before[0]))
 		return nil
 	}
 	after[0].Revision, err = o.store.overrides().Set(ctx, o.spec, after[0])
@@ -293,7 +293,7 @@ func (c overrideWrite) write(ctx context.Context, p Program, l level, named []in
 	if err := texttable.Write(p.Stdout, "  ", "llrrll", rows); err != nil {
 		return err
 	}
-	p.say("%s\n", takenUp())
+	p.say("%s\n%s", o.takenUp(), o.toRegions(before[0], after[0]))
 	return nil
 }
 
@@ -323,22 +323,6 @@ func decides(levels []runtime.Stored, i int) string {
 		return levels[at].At
 	}
 	return schemaLevel
-}
-
-// by says who has stored s, of a resource that regions share.
-func by(s runtime.Stored) string {
-	if s.Epoch > 0 {
-		return fmt.Sprintf("sync, epoch %d", s.Epoch)
-	}
-	return "operator"
-}
-
-// managed is the end of a line that says what is stored: nothing for an operator's.
-func managed(s runtime.Stored) string {
-	if s.Epoch == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", by regional sync under epoch %d: an operator's override takes its place", s.Epoch)
 }
 
 func sameLimit(a, b *bucket.Limit) bool {

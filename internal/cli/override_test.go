@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -38,6 +40,27 @@ func acquire(s session, table string, cost limits.GPT4Cost) {
 
 // above is what explain adds where calls on a user charge another bucket too.
 const above = "a call on a user charges its project too: run `sluice override explain project-<id> gpt-4`\n"
+
+// TestExplainShadow: who looks up why a caller is not refused is told.
+func TestExplainShadow(t *testing.T) {
+	text, err := os.ReadFile(demo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "limits.yaml")
+	shadow := strings.Replace(string(text), "    on_unavailable: local ", "    shadow: true\n    on_unavailable: local ", 1)
+	if err := os.WriteFile(path, []byte(shadow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const said = "in shadow: calls are charged by these limits, and never refused\n"
+	for schema, want := range map[string]bool{path: true, demo: false} {
+		s, _ := newSession(t, schema)
+		code, out, errs := sluice(t, start, append([]string{"override", "explain", "user-123", "gpt-4"}, s.flags...)...)
+		if code != 0 || strings.Contains(out, said) != want {
+			t.Errorf("exit code %d, want it said: %t\n%s%s", code, want, out, errs)
+		}
+	}
+}
 
 // TestOverride is the life of overrides beside a bucket in use. Their revisions are the time in ms.
 func TestOverride(t *testing.T) {

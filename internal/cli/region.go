@@ -40,22 +40,33 @@ func (p publishing) shared() (*schema, *runtime.Regions, error) {
 	return s, s.specs[i].Regions, nil
 }
 
-// open returns the place. An empty AWS region is the environment's.
-func (p publishing) open(ctx context.Context, awsRegion string) (region.Snapshots, error) {
+// snapshotsPlace is what --snapshots names: a directory, or what lies below a prefix of a bucket.
+type snapshotsPlace struct{ dir, bucket, prefix string }
+
+// place reads the URL, which is all that can be wrong before anything is asked.
+func (p publishing) place() (snapshotsPlace, error) {
 	if strings.HasPrefix(p.Snapshots, "file:") {
 		u, err := url.Parse(p.Snapshots)
 		if err != nil || u.Host != "" || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, usageError{fmt.Sprintf("--snapshots %s: want three slashes and a directory, as in file:///var/limits", p.Snapshots)}
+			return snapshotsPlace{}, usageError{fmt.Sprintf("--snapshots %s: want three slashes and a directory, as in file:///var/limits", p.Snapshots)}
 		}
-		return filestore.New(u.Path)
+		return snapshotsPlace{dir: u.Path}, nil
 	}
 	bucket, prefix, err := s3store.Parse(p.Snapshots)
 	if err != nil {
-		return nil, usageError{fmt.Sprintf("--snapshots %q: want s3://bucket/prefix or file:///directory", p.Snapshots)}
+		return snapshotsPlace{}, usageError{fmt.Sprintf("--snapshots %q: want s3://bucket/prefix or file:///directory", p.Snapshots)}
+	}
+	return snapshotsPlace{bucket: bucket, prefix: prefix}, nil
+}
+
+// open returns the place. An empty AWS region is the environment's.
+func (p snapshotsPlace) open(ctx context.Context, awsRegion string) (region.Snapshots, error) {
+	if p.dir != "" {
+		return filestore.New(p.dir)
 	}
 	client, err := awsclient.S3(ctx, awsRegion)
 	if err != nil {
 		return nil, err
 	}
-	return s3store.New(client, bucket, prefix)
+	return s3store.New(client, p.bucket, p.prefix)
 }

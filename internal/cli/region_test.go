@@ -89,6 +89,9 @@ func (w *places) cycle(requests ...int64) {
 	}
 }
 
+// keeps is what is said of an epoch that begins.
+const keeps = "  until it has published, in the next cycles, each limit is what every region keeps\n"
+
 // TestRegion shares a limit out by demand, 3 to 1, and shows on the way what each region holds.
 func TestRegion(t *testing.T) {
 	w := newPlaces(t)
@@ -99,8 +102,8 @@ us-east-1     unseen    -      -         -         -
 no region holds anything yet
 `, "")
 	w.cycle(45, 15)
-	expect(t, 0, w.outs[0]+w.outs[1], "", 0, "eu-central-1: a new epoch has begun: it publishes in the next cycles\n"+
-		"us-east-1: a new epoch has begun: it publishes in the next cycles\n", "")
+	expect(t, 0, w.outs[0]+w.outs[1], "", 0, "eu-central-1: epoch 1 has begun: it has published nothing yet\n"+keeps+
+		"us-east-1: epoch 1 has begun: it has published nothing yet\n"+keeps, "")
 	for range 2 {
 		w.cycle(45, 15)
 	}
@@ -228,7 +231,7 @@ func TestRegionJSON(t *testing.T) {
 	w.now = w.now.Add(50 * time.Second)
 	w.spend(0, 45)
 	code, out, errs := w.sync(0, "--once", "--json")
-	expect(t, code, out, errs, 0, `{"region":"eu-central-1","at":"2026-03-01T12:03:50Z","sequence":2,"shares":2,"heartbeat":true,"operated":0,`+
+	expect(t, code, out, errs, 0, `{"region":"eu-central-1","at":"2026-03-01T12:03:50Z","epoch":1,"sequence":2,"shares":2,"heartbeat":true,"operated":0,`+
 		`"writes":[{"entity":"user-1","resource":"gpt-4","limits":[{"limit":"rpm","trigger":"exhaustion","from":50,"to":950,"of":1000},`+
 		`{"limit":"tpm","trigger":"beside","from":5000,"to":50000,"of":100000}],"done":true}],"failed":[],`+
 		`"peers":[{"region":"us-east-1","state":"live","age_seconds":50}]}
@@ -264,11 +267,11 @@ func TestRegionFails(t *testing.T) {
 	}
 	code, out, errs = w.status()
 	if code != 1 || !strings.Contains(out, "eu-central-1  unreadable ") || !strings.Contains(out, "us-east-1     live ") ||
-		!strings.HasPrefix(errs, "sluice: the snapshot of eu-central-1 cannot be read: ") {
+		!strings.HasPrefix(errs, "sluice: the snapshot of eu-central-1, eu-central-1/snapshot.json, cannot be read: ") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = w.sync(1, "--once")
-	if code != 0 || !strings.Contains(out, "  eu-central-1  silent ") || !strings.Contains(out, "the snapshot of eu-central-1 cannot be read: ") || errs != "" {
+	if code != 0 || !strings.Contains(out, "  eu-central-1  silent ") || !strings.Contains(out, "the snapshot of eu-central-1, eu-central-1/snapshot.json, cannot be read: ") || errs != "" {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 
@@ -311,7 +314,7 @@ func TestRegionLoop(t *testing.T) {
 		json    bool
 		written string
 	}{
-		{nil, "cycle 1: ", "1 cycle, 0 writes done, 0 failures\n", false, "cycle 1: 0 shares, 0 writes, an epoch begins\n"},
+		{nil, "cycle 1: ", "1 cycle, 0 writes done, 0 failures\n", false, "cycle 1: 0 shares, 0 writes, epoch 1 begins: it has published nothing yet\n"},
 		{[]string{"--json"}, `"sequence":0`, "", true, ""},
 	} {
 		w := newPlaces(t)
@@ -330,6 +333,10 @@ func TestRegionLoop(t *testing.T) {
 
 // TestRegionMistakes: what cannot be is met before anything is asked.
 func TestRegionMistakes(t *testing.T) {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "none"))
 	const sync, status = "; run `sluice region sync --help`\n", "; run `sluice region status --help`\n"
 	const in = " --file " + shared
 	for _, test := range []struct{ line, want string }{
@@ -338,9 +345,13 @@ func TestRegionMistakes(t *testing.T) {
 		{"region sync --snapshots s3://b --once --dry-run" + in, "--once and --dry-run can't be used together" + sync},
 		{"region sync --snapshots s3://b --redis redis://x" + in, "region is about DynamoDB alone, and takes no --redis: regions share out limits that tables of DynamoDB hold" + sync},
 		{"region status --snapshots s3://b --region=" + in, "--region is empty: pass REGION, or leave the flag out for what AWS's configuration says" + status},
-		{"region sync --region eu-west-1 --snapshots s3://b" + in, "the AWS region is eu-west-1, which is not among the regions of " + shared + ": pass --as with one of eu-central-1, us-east-1" + sync},
+		{"region sync --region eu-west-1 --snapshots s3://b" + in, `the AWS region is "eu-west-1", which is not among the regions of ` + shared + ": pass --as with one of eu-central-1, us-east-1" + sync},
 		{"region sync --region eu-west-1 --as= --snapshots s3://b" + in, `--as is "", which is not among the regions of ` + shared + ": pass --as with one of eu-central-1, us-east-1" + sync},
 		{"region sync --region us-east-1 --evict 0s --snapshots s3://b" + in, "--evict 0s: want 5 windows or more, 5m0s" + sync},
+		{"region sync --region us-east-1 --evict 4m --snapshots s3://b" + in, "--evict 4m0s: want 5 windows or more, 5m0s" + sync},
+		{"region sync --region us-east-1 --evict soon --snapshots s3://b" + in, `--evict: expected duration but got "soon": time: invalid duration "soon"` + sync},
+		{"region sync --endpoint http://127.0.0.1:1 --snapshots s3://b" + in, "which region of " + shared + " this is, nothing says: pass --as with one of eu-central-1, us-east-1, or --region" + sync},
+		{"region sync --snapshots s3:///x" + in, `--snapshots "s3:///x": want s3://bucket/prefix or file:///directory` + sync},
 		{"region sync --region us-east-1 --snapshots file://b" + in, "--snapshots file://b: want three slashes and a directory, as in file:///var/limits" + sync},
 		{"region sync --region us-east-1 --snapshots /b" + in, `--snapshots "/b": want s3://bucket/prefix or file:///directory` + sync},
 		{"region status --region us-east-1 --snapshots= " + in, `--snapshots "": want s3://bucket/prefix or file:///directory` + status},
@@ -349,8 +360,6 @@ func TestRegionMistakes(t *testing.T) {
 		code, out, errs := run(t, strings.Fields(test.line)...)
 		expect(t, code, out, errs, 2, "", "sluice: "+test.want)
 	}
-	code, out, errs := run(t, "region", "sync", "--region", "us-east-1", "--evict", "4m", "--snapshots", "file://"+t.TempDir(), "--file", shared)
-	expect(t, code, out, errs, 1, "", "sluice: region.New: Evict is 4m0s, less than 5 windows of 1m0s: a region's shares may still be in force; raise it\n")
-	code, out, errs = run(t, "region", "status", "--snapshots", "file:///tmp", "--file", demo)
+	code, out, errs := run(t, "region", "status", "--snapshots", "file:///tmp", "--file", demo)
 	expect(t, code, out, errs, 1, "", "sluice: "+demo+" has no resource that regions share out: list them under regions, and mark a resource `global: true`\n")
 }

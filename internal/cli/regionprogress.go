@@ -83,7 +83,7 @@ func doneOf(report *region.Report) (done int) {
 	return done
 }
 
-// awayOf says which regions do not take part.
+// awayOf says which regions do not take part, or why this one does not yet.
 func awayOf(report *region.Report) string {
 	var away []string
 	for _, peer := range report.Peers {
@@ -92,8 +92,12 @@ func awayOf(report *region.Report) string {
 		}
 	}
 	switch {
+	case report.Begins != "":
+		return fmt.Sprintf("epoch %s begins: %s", texttable.Count(report.Epoch), report.Begins)
+	case !report.Waits.IsZero():
+		return fmt.Sprintf("epoch %s waits until %s", texttable.Count(report.Epoch), report.Waits.UTC().Format(time.RFC3339))
 	case report.Peers == nil:
-		return "an epoch begins"
+		return "nothing was published"
 	case away == nil:
 		return "all regions live"
 	}

@@ -32,6 +32,9 @@ func (p Program) reportJSON(r *region.Report) error {
 	out := struct {
 		Region    string    `json:"region"`
 		At        time.Time `json:"at"`
+		Epoch     int64     `json:"epoch"`
+		Begins    string    `json:"epoch_begins,omitempty"`
+		Waits     time.Time `json:"waits_until,omitzero"`
 		Sequence  int64     `json:"sequence"`
 		Shares    int       `json:"shares"`
 		Heartbeat bool      `json:"heartbeat"`
@@ -40,7 +43,7 @@ func (p Program) reportJSON(r *region.Report) error {
 		Failed    []string  `json:"failed"`
 		Peers     []peer    `json:"peers"`
 	}{
-		Region: r.Region, At: r.At.UTC(), Sequence: r.Sequence, Shares: r.Shares, Heartbeat: r.Beating, Operated: r.Operated,
+		Region: r.Region, At: r.At.UTC(), Epoch: r.Epoch, Begins: r.Begins, Waits: r.Waits.UTC(), Sequence: r.Sequence, Shares: r.Shares, Heartbeat: r.Beating, Operated: r.Operated,
 		Writes: []write{}, Failed: []string{}, Peers: []peer{},
 	}
 	for _, w := range r.Writes {
@@ -72,11 +75,19 @@ func (p Program) reportJSON(r *region.Report) error {
 func (p Program) describeCycle(r *region.Report, planned bool) error {
 	verb := "written"
 	switch {
+	case r.Begins != "":
+		begins := "has begun"
+		if planned {
+			begins = "would begin"
+		}
+		p.say("%s: epoch %s %s: %s\n  until it has published, in the next cycles, each limit is what every region keeps\n",
+			r.Region, texttable.Count(r.Epoch), begins, r.Begins)
+	case !r.Waits.IsZero():
+		p.say("%s: epoch %s has begun, and nothing is published or written before %s, when no process uses an older share\n",
+			r.Region, texttable.Count(r.Epoch), r.Waits.UTC().Format(time.RFC3339))
 	case planned:
 		verb = "to be written"
 		p.say("%s: %s\n", r.Region, of(r.Shares, "share"))
-	case r.Sequence == 0:
-		p.say("%s: a new epoch has begun: it publishes in the next cycles\n", r.Region)
 	default:
 		beat := "renewed"
 		if !r.Beating {
@@ -100,7 +111,7 @@ func (p Program) describeCycle(r *region.Report, planned bool) error {
 			return err
 		}
 	}
-	if r.Sequence == 0 && !planned {
+	if r.Begins != "" || !r.Waits.IsZero() {
 		return nil
 	}
 	rows = [][]string{{"ENTITY", "RESOURCE", "LIMIT", "TRIGGER", "FROM", "TO", "OF"}}

@@ -48,7 +48,11 @@ func (c regionStatus) Run(ctx context.Context, p Program) error {
 			return err
 		}
 	}
-	from, err := c.open(ctx, c.Region)
+	place, err := c.place()
+	if err != nil {
+		return err
+	}
+	from, err := place.open(ctx, c.Region)
 	if err != nil {
 		return err
 	}

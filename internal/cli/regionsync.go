@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/internal/awsclient"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/region"
@@ -32,7 +32,7 @@ type regionSync struct {
 func (regionSync) Help() string {
 	return `Each region has a table of its own, which knows nothing of the others'. Of each limit of a resource that is global in limits.yaml, this publishes what the region consumes and holds, reads what the others publish, and stores the region's share in its table. The shares in force never add up to more than the limit.
 
-It runs until Ctrl-C or SIGTERM, a cycle each window, may be killed at any time, and goes on where it was. Run one in each region, no more: of two beside each other, each finds that the other's snapshot is not its own, and starts again from what every region keeps.
+It runs until Ctrl-C or SIGTERM, a cycle each window, may be killed at any time, and goes on where it was. Run one in each region, no more: of two beside each other, each finds that the other's snapshot is not its own, and starts again from what every region keeps. A table is refused while its heartbeat is that of another region.
 
 With --once or --dry-run, the exit code is 1 if something failed.
 
@@ -45,24 +45,27 @@ func (c regionSync) Run(ctx context.Context, p Program) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.client(ctx)
+	place, err := c.place()
 	if err != nil {
 		return err
 	}
 	config := region.Config{Specs: s.specs, Clock: programClock{p.Now}}
-	if config.Region, err = c.as(s.file, regions, client.Options().Region); err != nil {
+	if config.Region, err = c.as(ctx, s.file, regions); err != nil {
 		return err
 	}
 	if c.Evict != nil {
-		if config.Evict = *c.Evict; config.Evict <= 0 { // 0 would be the default
+		if config.Evict = *c.Evict; config.Evict < 5*regions.Window { // 0 would be the default
 			return usageError{fmt.Sprintf("--evict %v: want 5 windows or more, %v", *c.Evict, 5*regions.Window)}
 		}
 	}
-	if config.Snapshots, err = c.open(ctx, client.Options().Region); err != nil {
+	client, err := c.client(ctx)
+	if err != nil {
 		return err
 	}
-	table := dynamo.NewRegional(client, c.Table, p.Now)
-	config.Table = table
+	if config.Snapshots, err = place.open(ctx, client.Options().Region); err != nil {
+		return err
+	}
+	config.Table = dynamo.NewRegional(client, c.Table, p.Now)
 	progress := newRegionProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {
@@ -82,8 +85,8 @@ func (c regionSync) Run(ctx context.Context, p Program) error {
 	case c.Once:
 		return c.one(ctx, p, client, sync.Cycle)
 	}
-	if err := answers(ctx, client, table, config); err != nil {
-		return err
+	if err := sync.Check(ctx); err != nil { // later on who does not answer is waited for; one that never did is a mistake in the command line
+		return explain(client, err)
 	}
 	if err = sync.Run(ctx); ctx.Err() != nil { // how it ends
 		err = nil
@@ -92,14 +95,24 @@ func (c regionSync) Run(ctx context.Context, p Program) error {
 	return explain(client, err)
 }
 
-// as returns the name of the region.
-func (c regionSync) as(file string, regions *runtime.Regions, awsRegion string) (string, error) {
-	name, from := awsRegion, "the AWS region is "+awsRegion
-	if c.As != nil {
-		name, from = *c.As, fmt.Sprintf("--as is %q", *c.As)
+// as returns the name of the region. One that was made up for an endpoint on this machine is nobody's.
+func (c regionSync) as(ctx context.Context, file string, regions *runtime.Regions) (string, error) {
+	name, from := c.Region, "the AWS region is "
+	switch {
+	case c.As != nil:
+		name, from = *c.As, "--as is "
+	case name == "":
+		var err error
+		if name, err = awsclient.Region(ctx); err != nil {
+			return "", err
+		}
+	}
+	all := strings.Join(regions.Names, ", ")
+	if name == "" && c.As == nil {
+		return "", usageError{fmt.Sprintf("which region of %s this is, nothing says: pass --as with one of %s, or --region", file, all)}
 	}
 	if !slices.Contains(regions.Names, name) {
-		return "", usageError{fmt.Sprintf("%s, which is not among the regions of %s: pass --as with one of %s", from, file, strings.Join(regions.Names, ", "))}
+		return "", usageError{fmt.Sprintf("%s%q, which is not among the regions of %s: pass --as with one of %s", from, name, file, all)}
 	}
 	return name, nil
 }
@@ -121,17 +134,4 @@ func (c regionSync) one(ctx context.Context, p Program, client *dynamodb.Client,
 	}
 	report.Failed = failed
 	return errors.Join(err, report.Failures(first))
-}
-
-// answers finds out whether anybody is there. Later on who does not answer is waited for; one that never did is a mistake in the
-// command line.
-func answers(ctx context.Context, client *dynamodb.Client, table region.Table, config region.Config) error {
-	if _, err := table.Heartbeat(ctx); err != nil {
-		return explain(client, err)
-	}
-	_, err := config.Snapshots.Get(ctx, config.Region+"/snapshot.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -56,6 +56,7 @@ func (s *schema) lists(store, instead string) error {
 func specOf(r gen.Resource, revision int64, kinds []runtime.Kind) *runtime.Spec {
 	spec := &runtime.Spec{
 		Resource: r.Name, Revision: revision, Limits: r.Limits, Removed: r.Removed, Kinds: slices.Clone(kinds),
+		LazySettle: r.LazySettle, Shadow: r.Shadow,
 	}
 	if g := r.Regions; g != nil {
 		spec.Regions = &runtime.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
@@ -65,6 +66,14 @@ func specOf(r gen.Resource, revision int64, kinds []runtime.Kind) *runtime.Spec 
 		spec.Cascade = runtime.CascadeCompensated
 	case "none":
 		spec.Cascade = runtime.CascadeNone
+	}
+	switch r.OnUnavailable {
+	case "deny":
+		spec.OnUnavailable = runtime.Deny
+	case "local":
+		spec.OnUnavailable = runtime.Local
+	default:
+		spec.OnUnavailable = runtime.Allow
 	}
 	for _, c := range r.Charged {
 		kind := &spec.Kinds[c.Kind]

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"slices"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -111,8 +112,15 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 	w.Helper()
 	var claims []runtime.AnyClaim
 	var shares []share
+	gpt4, embeddings := w.GPT4, w.Embeddings
+	if w.shadow {
+		gpt4, embeddings = gpt4.With(runtime.Shadow()), embeddings.With(runtime.Shadow())
+	}
+	var first *runtime.Claim[limits.GPT4Cost]
 	for _, one := range who {
-		claims = append(claims, w.GPT4.Claim(one, c))
+		claim := gpt4.Claim(one, c)
+		first = cmp.Or(first, claim)
+		claims = append(claims, claim)
 		for _, s := range w.shares(one, c) {
 			if i := slices.IndexFunc(shares, func(has share) bool { return has.ideal == s.ideal }); i >= 0 {
 				for j := range s.cost {
@@ -128,11 +136,17 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 		if w.buckets[key] == nil {
 			w.buckets[key] = newIdeal([]bucket.Limit{{Capacity: 20_000, Burst: 20_000, Refill: 20_000, Period: 1000}})
 		}
-		claims = append(claims, w.Embeddings.Claim(project, limits.EmbeddingsCost{RPS: rps}))
+		claims = append(claims, embeddings.Claim(project, limits.EmbeddingsCost{RPS: rps}))
 		shares = append(shares, share{w.buckets[key], limits.Embeddings, "project-p", []string{"rps"}, []int64{rps * bucket.Milli}})
 	}
 	w.spy.seen()
 	err := w.AcquireAll(w.Context(), claims...)
+	switch {
+	case err == nil:
+		err = first.Lease().Shadowed()
+	case w.shadow:
+		w.Fatalf("refused in shadow: %v", err)
+	}
 	w.judged("acquire all", shares, err, len(claims) == 1 && w.schema.cascade == runtime.CascadeCompensated)
 	return err
 }

@@ -119,9 +119,18 @@ func (c crowd) run(w *world) {
 // turn is one of a caller's.
 func (c crowd) turn(w *world, l *limits.Limiter, b *books, rng *rand.Rand, who limits.GPT4Entity) {
 	asked := cost(1+rng.Int64N(5), rng.Int64N(40))
-	lease, err := l.GPT4.Acquire(w.Context(), who, asked)
+	var opts []runtime.CallOption
+	if rng.IntN(2) == 0 {
+		opts = append(opts, runtime.Shadow())
+	}
+	lease, err := l.GPT4.Acquire(w.Context(), who, asked, opts...)
 	change := milli(asked)
-	if err == nil {
+	switch {
+	case err != nil:
+	case lease.Shadowed() != nil:
+		lease.Release(w.Context()) // nothing
+		err = lease.Shadowed()
+	default:
 		switch what := rng.IntN(4); {
 		case what == 0:
 			lease.Release(w.Context())

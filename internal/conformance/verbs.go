@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// held is a lease, and what the model knows of it.
+// held is a lease, and what the model knows of it: no shares where shadow mode has spared the call, as it took nothing.
 type held struct {
 	*limits.GPT4Lease
 	shares []share
@@ -23,15 +23,29 @@ func (w *world) acquire(who limits.GPT4Entity, c limits.GPT4Cost) (*held, error)
 	return w.acquireIn(w.Limiter, who, c)
 }
 
-// acquireIn is acquire in another process.
+// acquireIn is acquire in another process. What shadow mode spares is an error with its lease.
 func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT4Cost, opts ...runtime.CallOption) (*held, error) {
 	w.Helper()
 	w.spy.seen()
 	w.shared = w.shared || w.store.Remembers && l != w.Limiter
 	shares := w.shares(who, c)
+	if w.shadow {
+		opts = append(opts, runtime.Shadow())
+	}
 	lease, err := l.GPT4.Acquire(w.Context(), who, c, opts...)
+	spared := err == nil && lease.Shadowed() != nil
+	if spared {
+		err = lease.Shadowed()
+	}
 	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), shares, err, w.schema.cascade == runtime.CascadeCompensated)
-	if err != nil {
+	switch {
+	case spared && !w.shadow:
+		w.Fatalf("%v has let through what it is to refuse: %v", w.chain(who), err)
+	case spared:
+		return &held{lease, nil}, err
+	case err != nil && w.shadow:
+		w.Fatalf("refused in shadow: %v", err)
+	case err != nil:
 		return nil, err
 	}
 	return &held{lease, shares}, nil

@@ -26,6 +26,7 @@ type world struct {
 	spy     *spy
 	schema  schema
 	judge   judge
+	shadow  bool                 // calls are in shadow: what would have refused one is held against the model as if it had
 	shared  bool                 // the store remembers, and several processes have charged it
 	buckets map[[2]string]*ideal // by resource and entity
 	parents map[string]string    // of users that are looked up; "" for one without

@@ -121,6 +121,9 @@ func (t tableFace) Beat(_ context.Context, h runtime.Heartbeat) error {
 		return err
 	}
 	stored, now := t.home.table.beat.Heartbeat, t.world.millis(t.skew)
+	if err := stored.Another(h.Region, now); err != nil {
+		return err
+	}
 	if stored.Epoch > h.Epoch || stored.Epoch == h.Epoch && stored.Expires > h.Expires {
 		t.world.trace(t.home, "beat: epoch %d until %s: a later one is stored", h.Epoch, until(h.Expires))
 		return &runtime.ConflictError{At: "heartbeat"}

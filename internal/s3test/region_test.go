@@ -52,7 +52,7 @@ no region holds anything yet
 		t.Errorf("exit code %d\n%s\nwant\n%s", code, out, want)
 	}
 	code, out = sluice("region sync --snapshots s3://quota --region eu-central-1 --endpoint " + endpoints[names[0]])
-	if code != 1 || !strings.HasPrefix(out, "sluice: s3://quota/eu-central-1/snapshot.json: GetObject: ") ||
+	if code != 1 || !strings.HasPrefix(out, "sluice: this region's own snapshot: s3://quota/eu-central-1/snapshot.json: GetObject: ") ||
 		!strings.HasSuffix(out, "; make the bucket, in one of the regions, or name the one that all of them share\n") {
 		t.Errorf("without the bucket: exit code %d\n%s", code, out)
 	}

@@ -212,10 +212,11 @@ func (c *charge) tryOne(ctx context.Context, l *leg) {
 		op = newOp()
 	}
 	c.tried(c.aboard, c.behind)
-	if c.joint != nil {
-		ctx = c.joint(ctx, c.aboard)
+	served := ctx // a bare write, and what mends a ttl afterwards, serve nobody
+	if c.joint != nil && !p.bare {
+		served = c.joint(ctx, c.aboard)
 	}
-	bounded, cancel := attempt(ctx, c.aboard)
+	bounded, cancel := attempt(served, c.aboard)
 	defer cancel()
 	r := c.send(bounded, l, p, op)
 	if !p.bare && (r.outcome == unknown || r.stands) {

@@ -21,6 +21,9 @@ type beat struct {
 // beatPlace is where the heartbeat is: one for all resources of a table.
 var beatPlace = primaryKey{"SYSTEM#", "#HEARTBEAT"}
 
+// regionAttribute is the heartbeat's attribute of whose sync it is. It is a reserved word: in an expression it would need a name.
+const regionAttribute = "region"
+
 func beatKey() codec.Item {
 	return codec.Item{hashKey: codec.S(beatPlace.hash), rangeKey: codec.S(beatPlace.sort)}
 }
@@ -34,6 +37,9 @@ func decodeBeat(item codec.Item, read int64) (*beat, error) {
 	}
 	d := codec.Decoder{Item: item}
 	b.Heartbeat = runtime.Heartbeat{Epoch: d.Int("epoch"), Since: d.Int("since"), Expires: d.Int("exp")}
+	if item[regionAttribute] != nil { // who stored it knew to say
+		b.Region = d.Text(regionAttribute)
+	}
 	err := d.Err()
 	if err == nil && (b.Since < 1 || b.Since > lastVersion) {
 		err = &codec.AttributeError{Attr: "since", Got: strconv.FormatInt(b.Since, 10), Want: "a time in ms"}

@@ -137,8 +137,8 @@ const lateBeat = 1000
 
 // Beat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
 // all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *runtime.ConflictError where
-// one of a higher epoch is stored, or one of the same that expires later. It takes one write unit: the write is for what r last read
-// or wrote, and goes again if that has changed.
+// one of a higher epoch is stored, or one of the same that expires later, and with a *runtime.SetupError where that of another region is
+// alive. It takes one write unit: the write is for what r last read or wrote, and goes again if that has changed.
 func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 	if h.Epoch < 1 || h.Expires < 1 || h.Expires > lastVersion {
 		return &runtime.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
@@ -153,6 +153,9 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 		}
 		now := r.overrides.now().UnixMilli()
 		next := h
+		if err := old.Another(h.Region, now); err != nil {
+			return err
+		}
 		switch {
 		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && old.Expires > h.Expires:
 			return &runtime.ConflictError{At: "heartbeat"}
@@ -186,6 +189,9 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 func (r *Regional) put(ctx context.Context, old, next runtime.Heartbeat) error {
 	item := beatKey()
 	item["epoch"], item["since"], item["exp"] = codec.N(next.Epoch), codec.N(next.Since), codec.N(next.Expires)
+	if next.Region != "" {
+		item[regionAttribute] = codec.S(next.Region)
+	}
 	in := &dynamodb.PutItemInput{
 		TableName: &r.overrides.table, Item: item,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

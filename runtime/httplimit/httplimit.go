@@ -8,12 +8,16 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/sluice-go/sluice/internal/edge"
 	"github.com/sluice-go/sluice/runtime"
 )
 
 // Middleware acquires before next, and answers as WriteError does where it may not. ask says who is charged and how much; its error
 // is answered in the same way, one that is none of sluice's by 500. A resource's With sets how long an acquire may take, and what
 // happens in an outage.
+//
+// In shadow, next is called whatever the limits say, with a lease that is Shadowed where they would have refused: no answer is a 429 then, and
+// headers show what the limits have, as ever. Whose callers are not to slow down for that yet leaves them out.
 //
 // Once next has returned, the lease stands as charged, or as next has settled it: exact costs need nothing. It is given back, unless
 // next has settled it, if next panics, or answers with a status that ReleaseOn names. http.ErrAbortHandler is no such panic, as it
@@ -36,13 +40,13 @@ func Middleware[E runtime.Entity, C any](
 			lease, err := r.Acquire(req.Context(), entity, cost)
 			if err != nil {
 				if len(o.styles) > 0 {
-					o.show(w.Header(), refused(err, recall(r, entity)))
+					o.show(w.Header(), edge.Refused(err, edge.Recall(r, entity)))
 				}
 				o.onError(w, req, err)
 				return
 			}
 			if len(o.styles) > 0 && !lease.Degraded() {
-				o.show(w.Header(), admitted(lease.Levels()))
+				o.show(w.Header(), edge.Admitted(lease.Levels()))
 			}
 			serve(next, w, req, lease, o.releaseOn)
 		})
@@ -81,12 +85,4 @@ func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, l
 	if seen != nil && !seen.hijacked && releaseOn(seen.code()) {
 		lease.Release(ctx)
 	}
-}
-
-// recall returns what r remembers of entity's buckets: nothing if it is a fake.
-func recall[E runtime.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Level {
-	if known, ok := r.(interface{ Recall(E) []runtime.Level }); ok {
-		return known.Recall(entity)
-	}
-	return nil
 }

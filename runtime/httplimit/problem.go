@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 )
 
 // quotaExceeded is the type of a denial, of draft-ietf-httpapi-ratelimit-headers-10; other problems say no more than their status.
@@ -49,13 +48,4 @@ func (p problem) write(w http.ResponseWriter) {
 	w.WriteHeader(p.Status)
 	body, _ := json.Marshal(p) // there is nothing in it that could not be written
 	_, _ = w.Write(append(body, '\n'))
-}
-
-// seconds returns d in whole seconds, rounded up.
-func seconds(d time.Duration) int64 {
-	whole := int64(d / time.Second)
-	if d%time.Second > 0 {
-		whole++
-	}
-	return max(0, whole)
 }

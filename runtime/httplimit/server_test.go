@@ -6,57 +6,25 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"testing"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/pipenet"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
 
-// pipes is a listener whose connections stay in the process, so that time in a bubble does not stand still for them.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
 // serve returns a client of a server with handler, both of which end with the test.
 func serve(t testing.TB, handler http.Handler) *http.Client {
 	t.Helper()
-	p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	l := pipenet.Listen()
 	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(p) }()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		here, there := net.Pipe()
-		select {
-		case p.conns <- there:
-			return here, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
+	go func() { ended <- server.Serve(l) }()
+	transport := l.Transport()
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		_ = server.Close()

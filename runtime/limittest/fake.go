@@ -19,6 +19,7 @@ type Fake[E runtime.Entity, C any] struct {
 	mu      sync.Mutex
 	denial  *denial // nil: none
 	failure error   // nil: none
+	shadow  bool
 	calls   []*Call[E, C]
 }
 
@@ -34,6 +35,7 @@ type Call[E runtime.Entity, C any] struct {
 	Entity         E
 	Cost, Settled  C     // Settled is what Settle stated, if it was called
 	Err            error // why it was not admitted; nil if it was, or still waits
+	Shadowed       error // why it would not have been, in shadow
 	Done, Released bool  // Done: settled or released; Released: the latter
 }
 
@@ -56,6 +58,14 @@ func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
 // A *runtime.DeniedError denies as Deny does. What limits.yaml has for on_unavailable counts for nothing here, but a call's
 // own runtime.OnUnavailable does: a *runtime.UnavailableError then admits it with a lease that is Degraded.
 func (f *Fake[E, C]) Fail(err error) { f.tell(nil, err) }
+
+// Shadow has acquires in shadow, or no longer, as shadow in limits.yaml does, which the Fake does not know: what Deny or Fail say is
+// then what their leases are Shadowed by. A call's own runtime.Shadow counts anyway.
+func (f *Fake[E, C]) Shadow(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shadow = on
+}
 
 func (f *Fake[E, C]) tell(d *denial, err error) {
 	f.mu.Lock()
@@ -109,8 +119,11 @@ func (f *Fake[E, C]) record(method string, entity E, cost C) *runtime.Resource[E
 // are thereby those of production.
 func (f *Fake[E, C]) resource(entity E, c *Call[E, C]) *runtime.Resource[E, C] {
 	s := &session[E, C]{fake: f, call: c}
+	f.mu.Lock()
+	shadow := f.shadow
+	f.mu.Unlock()
 	b := runtime.NewBuilder(s, runtime.WithObserver(s.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
-	r := runtime.Bind[E](b, definitionFor(entity), s.vector, s.cost)
+	r := runtime.Bind[E](b, definitionFor(entity, shadow), s.vector, s.cost)
 	_, _ = b.Limiter() // it opens s, which does not fail, and no option is wrong
 	return r
 }

@@ -18,8 +18,8 @@ type definition struct{ spec *runtime.Spec }
 func (d definition) Spec() *runtime.Spec { return d.spec }
 
 // definitionFor returns one that knows entity's kind, and so as many as come before it.
-func definitionFor(entity runtime.Entity) definition {
-	spec := &runtime.Spec{Resource: "fake", Limits: []string{""}, Cascade: runtime.CascadeNone, OnUnavailable: runtime.Deny}
+func definitionFor(entity runtime.Entity, shadow bool) definition {
+	spec := &runtime.Spec{Resource: "fake", Limits: []string{""}, Cascade: runtime.CascadeNone, OnUnavailable: runtime.Deny, Shadow: shadow}
 	if entity != nil { // if it is, the call is refused for that
 		kind := entity.Chain(nil)[0].Kind
 		spec.Kinds = make([]runtime.Kind, kind+1)
@@ -58,7 +58,8 @@ func (s *session[E, C]) cost(v []int64) (cost C) {
 	return cost
 }
 
-// observer notes how the call ended, and how its lease did where the failure policy admitted it: then Settle is not asked.
+// observer notes how the call ended, and how its lease did where the failure policy or shadow mode admitted it: then Settle is not
+// asked.
 func (s *session[E, C]) observer() *runtime.Observer {
 	refused := func(_ context.Context, e runtime.Event) {
 		s.fake.mu.Lock()
@@ -69,17 +70,22 @@ func (s *session[E, C]) observer() *runtime.Observer {
 	}
 	return &runtime.Observer{
 		Denied: refused, Failed: refused,
+		Shadowed: func(_ context.Context, e runtime.Event) {
+			s.fake.mu.Lock()
+			defer s.fake.mu.Unlock()
+			s.call.Shadowed = e.Err
+		},
 		Settled: func(_ context.Context, e runtime.Event) {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
-			if e.Local {
+			if e.Local || e.Shadow {
 				s.call.Done, s.call.Settled = true, s.said[len(s.said)-1]
 			}
 		},
 		Released: func(_ context.Context, e runtime.Event) {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
-			if e.Local {
+			if e.Local || e.Shadow {
 				s.call.Done, s.call.Released = true, true
 			}
 		},

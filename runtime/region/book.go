@@ -129,8 +129,9 @@ func (bk *book) keeps(i int) int64 {
 	return bk.spec.Regions.Keeps(bk.whole[i]).Capacity / bucket.Milli
 }
 
-// observe takes note of the bucket, which was read at an instant, ms after it was read before; nil where there is none.
-func (bk *book) observe(img *bucket.Image, now, ms int64) {
+// observe takes note of the bucket, which was read at an instant, ms after it was read before; nil where there is none. ms of 0 says
+// that it was not read before.
+func (bk *book) observe(img *bucket.Image, now, ms, window int64) {
 	reborn := bk.seen == nil && bk.Expires*1000 <= now
 	if img == nil {
 		bk.seen = nil
@@ -160,16 +161,25 @@ func (bk *book) observe(img *bucket.Image, now, ms int64) {
 		if balance.Consumed != before {
 			bk.Used = now
 		}
-		h.Rate = 0
-		if ms > 0 && balance.Consumed > before { // settles may give back more than was charged
-			h.Rate = bucket.MulDiv(balance.Consumed-before, 1000, ms)
-		} else if denied { // somebody has called, and nobody ever had enough of a share to be served: the least demand that there is
+		if ms > 0 {
+			h.Rate = over(h.Rate, max(0, balance.Consumed-before), ms, window) // settles may give back more than was charged
+		}
+		if h.Rate == 0 && denied { // somebody has called, and nobody ever had enough of a share to be served: the least demand that there is
 			h.Rate = 1
 		}
 		h.TC, h.TK = balance.Consumed, bucket.Available(balance, img.Refilled, now)
 		h.CP, h.BX, h.RA, h.RP = balance.Capacity, balance.Burst, balance.Refill, balance.Period
 	}
 	bk.Expires, bk.seen = img.TTL, img
+}
+
+// over is a rate, in millitokens per second, over the last window: consumed is of the last ms of it, and before them it was rate. A
+// cycle soon after another, as by hand, so changes little.
+func over(rate, consumed, ms, window int64) int64 {
+	if ms >= window {
+		return bucket.MulDiv(consumed, 1000, ms)
+	}
+	return bucket.Add(bucket.MulDiv(rate, window-ms, window), bucket.MulDiv(consumed, 1000, window))
 }
 
 // mature has Share follow what was written, once nobody in this region can still use what was there before. What was to be raised

@@ -31,8 +31,11 @@ type Config struct {
 type Report struct {
 	Region   string
 	At       time.Time
-	Sequence int64 // of the snapshot
-	Shares   int   // limits of entities that the region has books of
+	Epoch    int64     // that it is in, or that begins; 0 where that is not known
+	Begins   string    // why that epoch begins: what the region held before counts no longer; empty where none begins
+	Waits    time.Time // until then nothing is published, for shares of an earlier epoch may be in force; zero where it does not wait
+	Sequence int64     // of the snapshot
+	Shares   int       // limits of entities that the region has books of
 	Writes   []Write
 	Failed   []error // what was not written, and why
 	Operated int     // writes that were left out because an operator has stored something there

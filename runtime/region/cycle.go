@@ -99,13 +99,13 @@ func (s *Sync) list(ctx context.Context, r *Report) {
 			if spec := s.spec(k.resource); s.whole(spec, k.entity) != nil {
 				bk := s.books.open(spec, k.entity, now.UnixMilli())
 				bk.configure(s.whole(spec, k.entity))
-				bk.observe(s.buckets[k], now.UnixMilli(), 0)
+				bk.observe(s.buckets[k], now.UnixMilli(), 0, s.window())
 			}
 		}
 	}
 	for k, bk := range s.books.of {
 		if bk.whole != nil {
-			bk.observe(seen[k], now.UnixMilli(), ms)
+			bk.observe(seen[k], now.UnixMilli(), ms, s.window())
 		}
 	}
 	s.listed, s.buckets = now, seen

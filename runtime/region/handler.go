@@ -35,7 +35,9 @@ func NewHandler(c Config) (*Handler, error) {
 // Outcome is what a call came to, as Lambda hands it to who calls by hand.
 type Outcome struct {
 	Region    string   `json:"region"`
-	Sequence  int64    `json:"sequence"` // of the snapshot
+	Epoch     int64    `json:"epoch"`
+	Begins    string   `json:"begins,omitempty"` // why that epoch begins, where it does
+	Sequence  int64    `json:"sequence"`         // of the snapshot
 	Shares    int      `json:"shares"`
 	Writes    int      `json:"writes"`
 	Operated  int      `json:"operated"`
@@ -47,7 +49,7 @@ type Outcome struct {
 // the function's error metric tells: the next cycle tries again by itself, and Lambda need not.
 func (h *Handler) HandleLambda(ctx context.Context) (*Outcome, error) {
 	r, err := h.sync.Cycle(ctx)
-	out := &Outcome{Region: r.Region, Sequence: r.Sequence, Shares: r.Shares, Operated: r.Operated, Heartbeat: r.Beating}
+	out := &Outcome{Region: r.Region, Epoch: r.Epoch, Begins: r.Begins, Sequence: r.Sequence, Shares: r.Shares, Operated: r.Operated, Heartbeat: r.Beating}
 	for _, w := range r.Writes {
 		if w.Done {
 			out.Writes++

@@ -62,8 +62,8 @@ func TestHandler(t *testing.T) {
 	}
 	w.want(725, 275)
 	for i, want := range []string{
-		`{"region":"eu","sequence":11,"shares":1,"writes":0,"operated":0,"heartbeat":true}`,
-		`{"region":"us","sequence":11,"shares":1,"writes":0,"operated":0,"heartbeat":true}`,
+		`{"region":"eu","epoch":1,"sequence":11,"shares":1,"writes":0,"operated":0,"heartbeat":true}`,
+		`{"region":"us","epoch":1,"sequence":11,"shares":1,"writes":0,"operated":0,"heartbeat":true}`,
 	} {
 		if last[i] != want {
 			t.Errorf("got %s, want %s", last[i], want)

@@ -69,10 +69,11 @@ func (s *Sync) read(ctx context.Context, p *peer, now time.Time) {
 	}
 	switch {
 	case snap.Epoch < known.Epoch:
-		p.err = fmt.Errorf("the snapshot of %s is of epoch %d, which has ended", p.name, snap.Epoch)
+		p.err = fmt.Errorf("the snapshot of %s, %s, is of epoch %d, which has ended; its sync puts a new one: see that it runs", p.name, objectName(p.name), snap.Epoch)
 		return
 	case snap.Epoch == known.Epoch && snap.Sequence < known.Sequence:
-		p.err = fmt.Errorf("the snapshot of %s has sequence %d, below the %d that was seen before: what was put last is not what is read", p.name, snap.Sequence, known.Sequence)
+		p.err = fmt.Errorf("the snapshot of %s, %s, has sequence %d, below the %d that was seen before: an older one was put back; %s",
+			p.name, objectName(p.name), snap.Sequence, known.Sequence, foreign(p.name))
 		return
 	case snap.Epoch > known.Epoch:
 		known = Known{Epoch: snap.Epoch}

@@ -12,29 +12,49 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
+// beginning is an epoch that is to begin, and why.
+type beginning struct {
+	epoch int64
+	why   string
+	first bool // nothing is lost by it: the region is new
+}
+
 // recall has s know what it has published, or returns the epoch that it is to begin: where its own snapshot is not what it put last,
 // or is not what its table's heartbeat says, it cannot be sure of anything that it held.
-func (s *Sync) recall(ctx context.Context, now time.Time) (next int64, err error) {
-	own, err := s.own(ctx, now)
+func (s *Sync) recall(ctx context.Context, now time.Time) (*beginning, error) {
+	own, wrong, err := s.own(ctx, now)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if s.epoch != 0 {
-		return s.still(own), nil
+		return s.still(own, wrong), nil
 	}
-	beat, err := s.Table.Heartbeat(ctx)
+	beat, err := s.heartbeat(ctx, now)
 	if err != nil {
-		return 0, fmt.Errorf("this region's heartbeat: %w", err)
+		return nil, err
 	}
-	switch {
-	case beat.Epoch > 0 && beat.Expires <= beat.Since && (own == nil || own.Epoch < beat.Epoch): // begun, and nothing put yet
+	anothers := beat.Region != "" && beat.Region != s.Region
+	if !anothers && beat.Epoch > 0 && beat.Expires <= beat.Since && (own == nil || own.Epoch < beat.Epoch) { // begun, and nothing put yet
 		s.clear(beat.Epoch)
 		s.quiet = time.UnixMilli(beat.Since).Add(quietWindows * s.regions.Window)
-		return 0, nil
+		return nil, nil
+	}
+	next := &beginning{epoch: beat.Epoch + 1}
+	switch {
+	case anothers:
+		next.why = "its table was that of " + beat.Region
+	case own == nil && wrong == nil && beat.Epoch == 0:
+		next.why, next.first = "it has published nothing yet", true
 	case own == nil:
-		return beat.Epoch + 1, nil
-	case own.Epoch != beat.Epoch || own.Window != s.window() || beat.Expires > own.GeneratedAt+fresh*s.window():
-		return max(own.Epoch, beat.Epoch) + 1, nil
+		next.why = unusable(wrong)
+	default:
+		next.why = s.doubts(own, beat)
+	}
+	if own != nil {
+		next.epoch = max(own.Epoch, beat.Epoch) + 1
+	}
+	if next.why != "" {
+		return next, nil
 	}
 	s.epoch, s.sequence, s.put = own.Epoch, own.Sequence, time.UnixMilli(own.GeneratedAt)
 	s.listed = s.put
@@ -48,59 +68,114 @@ func (s *Sync) recall(ctx context.Context, now time.Time) (next int64, err error
 		}
 	}
 	s.books.restore(own.Entries, s.Specs)
-	return 0, nil
+	return nil, nil
 }
 
-// own returns this region's snapshot, nil where there is none that can be used.
-func (s *Sync) own(ctx context.Context, now time.Time) (*Snapshot, error) {
+// doubts says why own, what this region has published, is not what its table goes by, or "".
+func (s *Sync) doubts(own *Snapshot, beat runtime.Heartbeat) string {
+	switch {
+	case own.Epoch != beat.Epoch:
+		return fmt.Sprintf("its snapshot is of epoch %d and its table's heartbeat of epoch %d: one of them is not what was there last", own.Epoch, beat.Epoch)
+	case own.Window != s.window():
+		return fmt.Sprintf("the window was %v and is %v", time.Duration(own.Window)*time.Millisecond, s.regions.Window)
+	case beat.Expires > own.GeneratedAt+fresh*s.window():
+		return "its snapshot is older than its table's heartbeat: it is not what was put last"
+	}
+	return ""
+}
+
+// unusable says why there is no own snapshot, where there was one.
+func unusable(wrong error) string {
+	if wrong != nil {
+		return wrong.Error()
+	}
+	return "its snapshot is gone"
+}
+
+// heartbeat reads that of this region, which fails where the table is kept by another one's sync.
+func (s *Sync) heartbeat(ctx context.Context, now time.Time) (runtime.Heartbeat, error) {
+	beat, err := s.Table.Heartbeat(ctx)
+	if err != nil {
+		return beat, fmt.Errorf("this region's heartbeat: %w", err)
+	}
+	holds := beat // one that has begun is not alive before it has published
+	holds.Expires = max(beat.Expires, beat.Since+fresh*s.window())
+	return beat, holds.Another(s.Region, now.UnixMilli())
+}
+
+// own returns this region's snapshot, nil where there is none that can be used, and what is wrong with that one.
+func (s *Sync) own(ctx context.Context, now time.Time) (own *Snapshot, wrong, err error) {
 	object, err := s.Snapshots.Get(ctx, objectName(s.Region))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("this region's own snapshot: %w", err)
+		return nil, nil, fmt.Errorf("this region's own snapshot: %w", err)
 	}
-	own, err := Decode(object, s.Region, 0, now, s.regions.Window)
-	if err != nil {
-		s.Logger.Warn("sluice: this region's own snapshot cannot be used", "region", s.Region, "error", err)
-		return nil, nil
-	}
-	return own, nil
+	own, wrong = Decode(object, s.Region, 0, now, s.regions.Window)
+	return own, wrong, nil
 }
 
-// still returns 0 if what is read of this region is what s has put, else the epoch to begin: it was lost, or another Sync runs for
+// still returns nil if what is read of this region is what s has put, else the epoch to begin: it was lost, or another Sync runs for
 // the region.
-func (s *Sync) still(own *Snapshot) (next int64) {
+func (s *Sync) still(own *Snapshot, wrong error) *beginning {
 	switch {
 	case s.put.IsZero() && (own == nil || own.Epoch < s.epoch): // nothing of this epoch was put yet
-		return 0
-	case own != nil && own.Epoch == s.epoch && own.Sequence == s.sequence && own.GeneratedAt == s.put.UnixMilli():
-		return 0
+		return nil
+	case own == nil:
+		return &beginning{s.epoch + 1, unusable(wrong), false}
+	case own.Epoch == s.epoch && own.Sequence == s.sequence && own.GeneratedAt == s.put.UnixMilli():
+		return nil
 	}
-	s.Logger.Warn("sluice: this region's snapshot is not what was put last; does another sync run for it? It starts again from the floor", "region", s.Region)
-	if next = s.epoch; own != nil {
-		next = max(next, own.Epoch)
-	}
-	return next + 1
+	return &beginning{max(s.epoch, own.Epoch) + 1, "its snapshot is not what was put last: does another sync run for it?", false}
 }
 
 // begin starts an epoch: no share of an earlier one counts from now on, and nothing is published until no process can have missed
 // that.
-func (s *Sync) begin(ctx context.Context, epoch int64) error {
+func (s *Sync) begin(ctx context.Context, b *beginning, r *Report) error {
 	s.clear(0)
-	beat, err := s.Table.Heartbeat(ctx)
+	beat, err := s.heartbeat(ctx, r.At)
+	if err == nil {
+		err = s.probe(ctx)
+	}
 	if err != nil {
-		return fmt.Errorf("this region's heartbeat: %w", err)
+		return err
 	}
 	now := s.Clock.Now()
-	next := runtime.Heartbeat{Epoch: max(epoch, beat.Epoch+1), Expires: max(now.UnixMilli(), beat.Since)}
+	next := runtime.Heartbeat{Region: s.Region, Epoch: max(b.epoch, beat.Epoch+1), Expires: max(now.UnixMilli(), beat.Since)}
 	if err := s.Table.Beat(ctx, next); err != nil {
 		return fmt.Errorf("this region's heartbeat: %w", err)
 	}
 	if s.clear(next.Epoch); next.Epoch > 1 { // also where the heartbeat was deleted
 		s.quiet = s.Clock.Now().Add(quietWindows * s.regions.Window)
 	}
+	if r.Epoch, r.Begins, r.Waits = next.Epoch, b.why, s.quiet; !b.first {
+		s.Logger.Warn("sluice: an epoch begins, from the floor: what the region held counts no longer", "region", s.Region, "epoch", next.Epoch, "why", b.why)
+	}
 	return nil
+}
+
+// probe fails if it can be told by now that nothing will be published.
+func (s *Sync) probe(ctx context.Context) error {
+	if p, ok := s.Snapshots.(Prober); ok {
+		if err := p.Probe(ctx, objectName(s.Region)); err != nil {
+			return fmt.Errorf("this region's own snapshot: %w", err)
+		}
+	}
+	return nil
+}
+
+// Check fails where a cycle would, for nobody answers, the table is that of another region, or nothing can be published: what is a
+// mistake at the start, and is waited for later on. It changes nothing.
+func (s *Sync) Check(ctx context.Context) error {
+	now := s.Clock.Now()
+	if _, err := s.heartbeat(ctx, now); err != nil {
+		return err
+	}
+	if _, _, err := s.own(ctx, now); err != nil {
+		return err
+	}
+	return s.probe(ctx)
 }
 
 // quietWindows is for how many windows nothing is published in a new epoch: for one, processes remember the heartbeat of the old.

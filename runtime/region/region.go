@@ -25,7 +25,7 @@ type Table interface {
 	// Heartbeat returns what is stored, read consistently.
 	Heartbeat(ctx context.Context) (runtime.Heartbeat, error)
 	// Beat stores h, but for its Since, unless one of a higher epoch is stored, or one of the same that expires later: then it
-	// fails with a *runtime.ConflictError. Since stays as it is stored as long as that one's epoch is h's and it is alive; else it
+	// fails with a *runtime.ConflictError, and with a *runtime.SetupError if another region's is alive. Since stays as it is stored as long as that one's epoch is h's and it is alive; else it
 	// is now.
 	Beat(ctx context.Context, h runtime.Heartbeat) error
 }
@@ -36,4 +36,10 @@ type Snapshots interface {
 	Get(ctx context.Context, name string) ([]byte, error)
 	// Put replaces the object of that name, as a whole.
 	Put(ctx context.Context, name string, object []byte) error
+}
+
+// Prober is a Snapshots that can tell beforehand why Put would fail. It is asked before an epoch begins.
+type Prober interface {
+	// Probe returns why Put under a name would fail, nil where it sees no reason. It leaves what is there as it is.
+	Probe(ctx context.Context, name string) error
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -60,7 +61,7 @@ type Holding struct {
 	RA int64 `json:"ra"`
 	RP int64 `json:"rp"`
 
-	Rate    int64            `json:"rate"`            // consumed since the object before
+	Rate    int64            `json:"rate"`            // consumed over the last window
 	Whole   int64            `json:"whole"`           // of all regions, as this one's configuration says
 	Held    int64            `json:"held"`            // what this region may use
 	Share   int64            `json:"share"`           // what its processes use of that, at the most
@@ -69,53 +70,77 @@ type Holding struct {
 	Taken   map[string]int64 `json:"taken,omitempty"` // of what they have given, already in Held
 }
 
-// Decode reads the snapshot of a region at an instant. It fails with what is wrong with it; a window that differs, 0 for any, is
-// wrong too. One that was generated in the future beyond slack is not believed.
+// Decode reads the snapshot of a region at an instant. It fails with what is wrong with it, and what to do; a window that differs, 0
+// for any, is wrong too. One that was generated in the future beyond slack is not believed.
 func Decode(object []byte, region string, window time.Duration, now time.Time, slack time.Duration) (*Snapshot, error) {
-	s := new(Snapshot)
-	d := json.NewDecoder(bytes.NewReader(object))
-	d.DisallowUnknownFields()
-	err := d.Decode(s)
-	if _, end := d.Token(); err == nil && !errors.Is(end, io.EOF) {
-		err = errors.New("it is more than one JSON object")
-	}
-	if err != nil || s.Version != Version { // which may be why
-		var version struct{ Version int }
-		if json.Unmarshal(object, &version) == nil && version.Version != Version {
-			err = fmt.Errorf("it has version %d, this binary reads %d: run the same sluice in all regions", version.Version, Version)
-		}
-	}
+	s, err := parse(object, region)
 	if err != nil {
-		return nil, fmt.Errorf("the snapshot of %s cannot be read: %w", region, err)
+		return nil, fmt.Errorf("the snapshot of %s, %s, cannot be read: %w", region, objectName(region), err)
 	}
 	if wrong := s.wrong(region, window, now, slack); wrong != "" {
-		return nil, fmt.Errorf("the snapshot of %s %s", region, wrong)
+		return nil, fmt.Errorf("the snapshot of %s, %s, %s", region, objectName(region), wrong)
 	}
 	return s, nil
 }
 
-// wrong says what is wrong with s, or "".
+// parse reads an object, whatever it says.
+func parse(object []byte, region string) (*Snapshot, error) {
+	s := new(Snapshot)
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.DisallowUnknownFields()
+	err := d.Decode(s)
+	if err != nil || s.Version != Version { // which may be why
+		var version struct{ Version int }
+		if json.Unmarshal(object, &version) == nil && version.Version != Version {
+			return nil, fmt.Errorf("it has version %d, this binary reads %d; %s", version.Version, Version, sameSluice)
+		}
+	}
+	switch _, end := d.Token(); {
+	case err == nil && errors.Is(end, io.EOF):
+		return s, nil
+	case err == nil:
+		return nil, errors.New("it is more than one JSON object; " + foreign(region))
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("it is empty; " + foreign(region))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errors.New("it is cut off; " + foreign(region))
+	case strings.HasPrefix(err.Error(), "json: unknown field"): // it has no type of its own
+		return nil, fmt.Errorf("%w; %s", err, sameSluice)
+	}
+	return nil, fmt.Errorf("%w; %s", err, foreign(region))
+}
+
+// sameSluice is what to do where another sluice has written what this one does not know.
+const sameSluice = "run the same sluice in all regions"
+
+// foreign is what to do where no sluice has written what is there.
+func foreign(region string) string {
+	return "see to it that nobody but the sync of " + region + " writes there: its next cycle puts a new one"
+}
+
+// wrong says what is wrong with s, and what to do, or "".
 func (s *Snapshot) wrong(region string, window time.Duration, now time.Time, slack time.Duration) string {
 	switch {
 	case s.Region != region:
-		return fmt.Sprintf("is that of %q: two regions write to one place, or an object was copied", s.Region)
+		return fmt.Sprintf("is that of %q: an object was copied; %s", s.Region, foreign(region))
 	case s.Epoch < 1 || s.Sequence < 1:
-		return fmt.Sprintf("has epoch %d and sequence %d: want 1 or above", s.Epoch, s.Sequence)
+		return fmt.Sprintf("has epoch %d and sequence %d, want 1 or above; %s", s.Epoch, s.Sequence, foreign(region))
 	case window > 0 && s.Window != window.Milliseconds():
-		return fmt.Sprintf("has windows of %v, this region of %v: deploy the same limits.yaml", time.Duration(s.Window)*time.Millisecond, window)
+		return fmt.Sprintf("has windows of %v, this region of %v; deploy the same limits.yaml", time.Duration(s.Window)*time.Millisecond, window)
 	case s.GeneratedAt > now.Add(slack).UnixMilli():
-		return fmt.Sprintf("was generated at %s, in the future: set that host's clock, or this one's, by NTP", time.UnixMilli(s.GeneratedAt).UTC().Format(time.RFC3339))
+		return fmt.Sprintf("was generated at %s, in the future; set that host's clock, or this one's, by NTP", time.UnixMilli(s.GeneratedAt).UTC().Format(time.RFC3339))
 	}
 	seen := make(map[key]bool, len(s.Entries))
 	for i := range s.Entries {
 		e := &s.Entries[i]
+		wrong := e.wrong()
 		if seen[e.key()] {
-			return fmt.Sprintf("has %s of %s twice", e.Resource, e.Entity)
+			wrong = "more than one entry"
+		}
+		if wrong != "" {
+			return fmt.Sprintf("has for %s of %s %s; %s", e.Resource, e.Entity, wrong, foreign(region))
 		}
 		seen[e.key()] = true
-		if wrong := e.wrong(); wrong != "" {
-			return fmt.Sprintf("has for %s of %s %s", e.Resource, e.Entity, wrong)
-		}
 	}
 	return ""
 }
@@ -125,7 +150,7 @@ func (e *Entry) wrong() string {
 		h := &e.Limits[i]
 		for j := range i {
 			if e.Limits[j].Limit == h.Limit {
-				return "limit " + h.Limit + " twice"
+				return "more than one entry of limit " + h.Limit
 			}
 		}
 		if h.Whole < 0 || h.Whole > most || h.Held < 0 || h.Held > most || h.Share < 0 || h.Share > most || h.Written < 0 || h.Written > most || h.Rate < 0 {

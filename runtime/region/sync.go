@@ -79,20 +79,19 @@ func (s *Sync) Run(ctx context.Context) error {
 	}
 }
 
-// Plan returns what a cycle would write by now, and writes nothing. It knows what a Sync does that has just been started.
+// Plan returns what a cycle would write by now, and writes nothing. It knows what a Sync does that has just been started. Where an
+// epoch would begin, or this one's first snapshot waits, there is no more to write: the report says so.
 func (s *Sync) Plan(ctx context.Context) (*Report, error) {
 	plan := newSync(s.Config)
 	start := plan.Clock.Now()
 	r := &Report{Region: s.Region, At: start}
-	next, err := plan.recall(ctx, start)
-	if err != nil {
+	peers, next, err := plan.learn(ctx, start, r)
+	if next != nil {
+		r.Epoch, r.Begins = next.epoch, next.why
+	}
+	if err != nil || next != nil || !r.Waits.IsZero() {
 		return r, err
 	}
-	if next != 0 {
-		plan.clear(next)
-	}
-	peers := plan.meet(ctx, start)
-	r.Peers = plan.told(peers, start)
 	for _, it := range plan.plan(ctx, peers, start, r) {
 		r.Writes = append(r.Writes, it.Write)
 	}
@@ -115,21 +114,31 @@ func (s *Sync) Cycle(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
-func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
+// learn reads what this region and the others have published. It returns the others, or the epoch that is to begin.
+func (s *Sync) learn(ctx context.Context, start time.Time, r *Report) ([]*peer, *beginning, error) {
 	next, err := s.recall(ctx, start)
-	if err != nil {
-		return err
-	}
-	if next != 0 {
-		return s.begin(ctx, next)
+	if err != nil || next != nil {
+		return nil, next, err
 	}
 	peers := s.meet(ctx, start)
-	r.Peers = s.told(peers, start)
+	r.Epoch, r.Peers = s.epoch, s.told(peers, start)
 	if epoch := s.ended(peers); epoch != 0 {
-		s.Logger.Warn("sluice: the other regions have shared out what this one held: it starts again from the floor", "region", s.Region)
-		return s.begin(ctx, max(epoch, s.epoch)+1)
+		return nil, &beginning{max(epoch, s.epoch) + 1, "the other regions have shared out what it held, for it was silent for too long", false}, nil
 	}
 	if start.Before(s.quiet) {
+		r.Waits = s.quiet
+	}
+	return peers, nil, nil
+}
+
+func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
+	peers, next, err := s.learn(ctx, start, r)
+	switch {
+	case err != nil:
+		return err
+	case next != nil:
+		return s.begin(ctx, next, r)
+	case !r.Waits.IsZero():
 		return nil
 	}
 	items := s.plan(ctx, peers, start, r)
@@ -146,7 +155,7 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 		s.sure = start
 	}
 	if sure || known(peers) {
-		beat := runtime.Heartbeat{Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
+		beat := runtime.Heartbeat{Region: s.Region, Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
 		if err := s.Table.Beat(ctx, beat); err != nil {
 			r.Failed = append(r.Failed, fmt.Errorf("heartbeat: %w", err))
 		} else {

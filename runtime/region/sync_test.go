@@ -3,6 +3,7 @@ package region
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -182,4 +183,53 @@ func TestTableDown(t *testing.T) {
 	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3
 	w.run(16)
 	w.want(275, 725)
+}
+
+// TestCycleSoonAfter has cycles follow each other by milliseconds, as beside a loop or by hand: in so short a time nobody has called.
+func TestCycleSoonAfter(t *testing.T) {
+	for name, again := range map[string]func(*site){"warm": func(*site) {}, "cold": (*site).restart} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1000, "a", "b")
+			w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
+			w.run(16)
+			for range 20 {
+				for _, s := range w.regions {
+					w.now = w.now.Add(3 * time.Millisecond)
+					again(s)
+					report, err := s.sync.Cycle(t.Context())
+					if err != nil || len(report.Writes) != 0 {
+						t.Fatalf("%s: %v, wrote %+v", s.name, err, report.Writes)
+					}
+				}
+			}
+			w.want(725, 275)
+		})
+	}
+}
+
+// TestRateOverLastWindow follows what is consumed whatever the time between cycles, and by one window in full.
+func TestRateOverLastWindow(t *testing.T) {
+	for _, test := range []struct{ rate, consumed, ms, want int64 }{
+		{0, 40_000, 10_000, 4000},
+		{4000, 0, 3, 3998},
+		{4000, 12, 3, 3999},
+		{4000, 0, 10_000, 0},
+		{4000, 0, 5000, 2000},
+		{4000, 10_000, 5000, 3000},
+		{1, 80_000, 20_000, 4000},
+		{1, 0, 1, 0},
+		{1 << 62, 1 << 62, 9999, 1<<62/10_000 + 1<<62/10},
+	} {
+		if got := over(test.rate, test.consumed, test.ms, 10_000); got != test.want {
+			t.Errorf("%d, and %d in the last %d ms: %d, want %d", test.rate, test.consumed, test.ms, got, test.want)
+		}
+	}
+	for rate, i := int64(0), 0; ; i++ { // ten cycles a window
+		if rate = over(rate, 4000, 1000, 10_000); rate > 3900 {
+			break
+		}
+		if i == 50 {
+			t.Fatalf("after %d s of 4,000 a second, the rate is %d", i, rate)
+		}
+	}
 }

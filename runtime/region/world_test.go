@@ -223,6 +223,9 @@ func (s *site) Beat(_ context.Context, h runtime.Heartbeat) error {
 	if s.broken != nil {
 		return s.broken
 	}
+	if err := s.beat.Another(h.Region, s.now.UnixMilli()); err != nil {
+		return err
+	}
 	if h.Since = s.beat.Since; h.Epoch != s.beat.Epoch || !s.beat.Alive(s.now.UnixMilli()) {
 		h.Since = s.now.UnixMilli()
 	}

@@ -121,3 +121,16 @@ func settleChanged(c *comparison) {
 		c.report(n.SettlePos, n.Name, "settle of %s was %s and is %s: %s; write settle: %s to keep it", n.Name, o.Settle, n.Settle, does, o.Settle)
 	}
 }
+
+func shadowChanged(c *comparison) {
+	for o, n := range c.resources() {
+		if o.Shadow == n.Shadow {
+			continue
+		}
+		does := "calls begin to be refused; look first at which ones shadow mode has let through"
+		if n.Shadow {
+			does = "no call is refused any longer, and what would have been goes through without being charged"
+		}
+		c.report(n.ShadowPos, n.Name, "shadow of %s was %v and is %v: %s; write shadow: %v to keep it", n.Name, o.Shadow, n.Shadow, does, o.Shadow)
+	}
+}

@@ -57,12 +57,13 @@ func regionFloorChanged(c *comparison) {
 func regionWindowChanged(c *comparison) {
 	c.regions(func(o, n *schema.Regions) {
 		if o.Window != n.Window {
-			does := "shares follow demand later, and stay longer in force where sync has stopped"
+			first, second := "regional sync and its schedule", "the services" // processes may use a share for the window that they know, which sync waits for
 			if n.Window < o.Window {
-				does = "shares are in force for a shorter time after sync has last run, which a schedule for the old window lets pass"
+				first, second = second, first
 			}
-			c.report(n.WindowPos, "", "window was %s and is %s: %s; change how often sync runs with it, or write window: %s to keep it",
-				schema.Period(o.Window), schema.Period(n.Window), does, schema.Period(o.Window))
+			c.report(n.WindowPos, "", "window was %s and is %s: each region's sync begins again from what every region keeps, and gives more once all have the new window; "+
+				"roll it out to %s in all regions first, and to %s once that is done, or write window: %s to keep it",
+				schema.Period(o.Window), schema.Period(n.Window), first, second, schema.Period(o.Window))
 		}
 	})
 }

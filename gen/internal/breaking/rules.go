@@ -73,6 +73,7 @@ func Rules() []Rule {
 		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", []Form{AtResource}, false, cascadeChanged},
 		{"ON_UNAVAILABLE_CHANGED", Behaviour, "An outage of the table has other consequences.", []Form{AtResource}, false, onUnavailableChanged},
 		{"SETTLE_CHANGED", Behaviour, "Settles and releases wait for their write now, or no longer.", []Form{AtResource}, false, settleChanged},
+		{"SHADOW_CHANGED", Behaviour, "Calls begin to be refused, or are refused no longer.", []Form{AtResource}, false, shadowChanged},
 		{"GLOBAL_CHANGED", Behaviour, "Limits are for all regions together now, or no longer.", []Form{AtResource}, false, globalChanged},
 		{"REGION_ADDED", Behaviour, "More regions share limits out.", nil, false, regionAdded},
 		{"REGION_REMOVED", Behaviour, "Fewer regions share limits out.", nil, false, regionRemoved},

@@ -47,6 +47,9 @@ func aliases(f *file, r *model.Resource) {
 		typeOf += " Settle and Release of its leases return at once: what they write rides on the bucket's next write, or goes out" +
 			" within 100 ms; a failure goes to the observer and the log."
 	}
+	if r.Shadow {
+		typeOf += " In shadow: it refuses no call, and Shadowed of a lease says what would have refused it."
+	}
 	f.decl("", jen.Type().Defs(
 		field(about(typeOf, r.Doc)),
 		jen.Id(r.Resource).Op("=").Qual(runtimePath, "Resource").Types(two...),
@@ -131,6 +134,9 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 		pair("OnUnavailable", jen.Qual(runtimePath, r.OnUnavailable)))
 	if r.LazySettle {
 		fields = append(fields, pair("LazySettle", jen.True()))
+	}
+	if r.Shadow {
+		fields = append(fields, pair("Shadow", jen.True()))
 	}
 	if r.Regions != nil {
 		fields = append(fields, pair("Regions", specRegions(r.Regions)))

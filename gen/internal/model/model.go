@@ -85,6 +85,7 @@ type Resource struct {
 	Cascade       string // runtime's constant: CascadeAtomic
 	OnUnavailable string // runtime's constant: Allow
 	LazySettle    bool
+	Shadow        bool
 	Regions       *schema.Regions // who shares its limits out; nil where each table has them for itself
 }
 
@@ -144,7 +145,7 @@ func Of(s *schema.Schema, source string) *Package {
 	for _, r := range s.Resources {
 		m := ResourceOf(r)
 		m.Cascade, m.OnUnavailable = "Cascade"+titled(r.Cascade), titled(r.OnUnavailable)
-		m.LazySettle = r.Settle == schema.SettleLazy
+		m.LazySettle, m.Shadow = r.Settle == schema.SettleLazy, r.Shadow
 		if r.Global {
 			m.Regions = s.Regions
 		}

@@ -128,6 +128,9 @@ func dynamoDB(m *markdown, r *model.Resource) {
 // limits says each limit in words, kind by kind.
 func limits(m *markdown, p *model.Package, r *model.Resource) {
 	m.heading(3, "Limits")
+	if r.Shadow {
+		m.print("\nIn shadow: never refuses. A call that these limits admit is charged; one that they would refuse is not, and goes through.\n")
+	}
 	regions(m, r)
 	titles := []string{"bucket of", "limit", "allows"}
 	if r.Regions != nil {

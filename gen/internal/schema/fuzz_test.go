@@ -52,7 +52,7 @@ func TestReadMutated(t *testing.T) {
 					"0", "1", "10", "1_000", "0100", "1_000_000_000_000", "1_000_000_000_001", "99999999999999999999",
 					"1ms", "1s", "366d", "1d12h", "true", "null", "~", "{}", "[]", "''", "&a", "*a", "<<", "!!str",
 					"user", "org", "project", "rpm", "tpm", "rps", "cost", "error", "ttl", "id", "gpt-4", "gpt4", "gpt-4-rpm", "embeddings",
-					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle", "now", "lazy",
+					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle", "now", "lazy", "shadow",
 					"limits", "entities", "global", "regions", "names", "floor", "window", "50", "51", "eu-central-1",
 					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4", "User",
 				}).Draw(rt, "new") + text[at][w[1]:]

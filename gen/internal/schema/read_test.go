@@ -47,14 +47,14 @@ func TestReadDemo(t *testing.T) {
 					},
 				},
 				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
-				GlobalPos: pos(13, 3), CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13, 3),
+				GlobalPos: pos(13, 3), CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13, 3), ShadowPos: pos(13, 3),
 			},
 			{
 				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Pos: pos(24, 3),
 				Limits:  []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1, Pos: pos(27, 7)}},
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
 				Cascade: "none", OnUnavailable: "allow", Settle: "now",
-				GlobalPos: pos(24, 3), CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24, 3),
+				GlobalPos: pos(24, 3), CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24, 3), ShadowPos: pos(24, 3),
 			},
 		},
 	}
@@ -202,7 +202,7 @@ version: "1"
 			Limits:  []*Limit{{Name: "in_tokens", GoName: "Input", Numbers: n, Pos: pos(6, 14)}},
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
 			Cascade: "atomic", OnUnavailable: "allow", Settle: "now",
-			GlobalPos: pos(3, 3), CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3, 3),
+			GlobalPos: pos(3, 3), CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3, 3), ShadowPos: pos(3, 3),
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

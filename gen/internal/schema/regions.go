@@ -98,27 +98,27 @@ func (r *reader) floor(e entry) int64 {
 
 // readGlobal reads whether the limits are what all regions have together.
 func (r *resourceReader) readGlobal(f fields) {
-	r.res.GlobalPos = r.res.Pos
-	e, ok := f.get("global")
-	if !ok {
-		r.globalUnknown = r.globalUnknown || f.merged || slices.Contains(f.meant, "global")
-		return
+	on, pos, ok := r.flag(f, "global")
+	r.res.Global, r.res.GlobalPos = on, pos
+	if _, written := f.get("global"); !written {
+		ok = !f.merged && !slices.Contains(f.meant, "global")
 	}
-	r.res.GlobalPos = r.pos(e.key)
-	if n := e.value; n.Kind != yaml.ScalarNode || n.Tag != tagBool || n.Value != "true" && n.Value != "false" {
-		r.wrong(n, "global of "+r.what, "true or false, without quotes")
-		r.globalUnknown = true
-		return
-	}
-	r.res.Global = e.value.Value == "true"
+	r.globalUnknown = r.globalUnknown || !ok
 }
 
 // checkGlobal holds regions and global resources to each other, unless a mistake that has been reported hides what is meant.
 func (r *reader) checkGlobal(f fields, s *Schema) {
 	meant := f.merged || slices.Contains(f.meant, "regions")
-	shared := r.globalUnknown
+	shared, redisAlone := r.globalUnknown, false
+	if e, ok := f.get("stores"); ok {
+		redisAlone = slices.Equal(s.Stores, []string{StoreRedis}) && len(e.value.Content) == 1 // else another is misspelt
+	}
 	for _, res := range s.Resources {
 		shared = shared || res.Global
+		if res.Global && redisAlone {
+			r.add(res.GlobalPos, ruleGlobalStore, "resource %s is global, and stores has redis alone, which does not share limits out: "+
+				"add dynamodb to stores, or remove global", quote(res.Name))
+		}
 		if res.Global && s.Regions == nil && !meant {
 			r.add(res.GlobalPos, ruleNoRegions, "resource %s is global, and there are no regions to share its limits out: "+
 				"list them, as in regions: {names: [eu-central-1, us-east-1]}, or remove global", quote(res.Name))

@@ -1,9 +1,13 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
 
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "entities", "global", "cascade", "on_unavailable", "settle"}
+	return []string{"doc", "go_name", "limits", "removed", "entities", "global", "cascade", "on_unavailable", "settle", "shadow"}
 }
 
 // CascadeNone is the cascade that charges the entity's own bucket alone.
@@ -74,6 +78,7 @@ func (r *resourceReader) read(e entry) {
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
 	r.res.OnUnavailable, r.res.OnUnavailablePos = r.choice(f, "on_unavailable", policies())
 	r.res.Settle, r.res.SettlePos = r.choice(f, "settle", settles())
+	r.res.Shadow, r.res.ShadowPos, _ = r.flag(f, "shadow")
 }
 
 // readLimits reads the numbers that every kind starts from.
@@ -123,6 +128,20 @@ func (r *resourceReader) choice(f fields, key string, known []string) (string, P
 		r.add(r.pos(e.value), ruleUnknownValue, "there is no %s %s: %s", key, quote(text), r.cure(text, known))
 	}
 	return text, r.pos(e.key)
+}
+
+// flag returns the value of a key that is true or false, and the key's place: false, and the resource's place, where the key is left
+// out. ok reports that the value is none but these.
+func (r *resourceReader) flag(f fields, key string) (on bool, pos Pos, ok bool) {
+	e, ok := f.get(key)
+	if !ok {
+		return false, r.res.Pos, true
+	}
+	if n := e.value; n.Kind != yaml.ScalarNode || n.Tag != tagBool || n.Value != "true" && n.Value != "false" {
+		r.wrong(n, key+" of "+r.what, "true or false, without quotes")
+		return false, r.pos(e.key), false
+	}
+	return e.value.Value == "true", r.pos(e.key), true
 }
 
 // readCharged reads which kinds have a bucket, and their numbers.

@@ -29,6 +29,7 @@ const (
 	ruleRegionCount   = "REGION_COUNT"
 	ruleNoRegions     = "NO_REGIONS"
 	ruleNothingGlobal = "NOTHING_GLOBAL"
+	ruleGlobalStore   = "GLOBAL_STORE"
 
 	ruleUnknownParent  = "UNKNOWN_PARENT"
 	ruleParentCycle    = "PARENT_CYCLE"
@@ -76,6 +77,7 @@ func Rules() []Rule {
 		{ruleRegionCount, "There are 2 to 32 regions, where there are any."},
 		{ruleNoRegions, "A resource is global where there are regions to share its limits out."},
 		{ruleNothingGlobal, "Where there are regions, a resource is global."},
+		{ruleGlobalStore, "Where a resource is global, stores has dynamodb: no other store shares limits out."},
 
 		{ruleUnknownParent, "The parent of a kind is a kind."},
 		{ruleParentCycle, "No kind is its own ancestor."},

@@ -62,8 +62,9 @@ type Resource struct {
 	Cascade       string // atomic, compensated or none
 	OnUnavailable string // allow, deny or local
 	Settle        string // now or lazy
+	Shadow        bool   // its calls are never refused
 
-	GlobalPos, CascadePos, OnUnavailablePos, SettlePos Pos // of these keys; Pos where one is left out
+	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos Pos // of these keys; Pos where one is left out
 }
 
 // Limit is one limit of a resource, such as rpm, with the numbers that its kinds start from.

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// Store is a directory. It implements region.Snapshots. Its methods are safe for concurrent use.
+// Store is a directory. It implements region.Snapshots and region.Prober. Its methods are safe for concurrent use.
 type Store struct{ dir string }
 
 // New returns the store in dir, which has to be there: one that is made by mistake looks like a world without other regions.
@@ -67,10 +67,38 @@ func (s *Store) Put(ctx context.Context, name string, object []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := s.put(file, object); err != nil {
-		return fmt.Errorf("%w; see to it that %s is there, has space, and is writable for who runs this", err, s.dir)
+	return s.explain(s.put(file, object))
+}
+
+// Probe returns why Put under a name would fail, by writing a file of no length beside it, which it removes again.
+func (s *Store) Probe(ctx context.Context, name string) error {
+	file, err := s.file(name)
+	if err == nil {
+		err = ctx.Err()
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	return s.explain(s.probe(file))
+}
+
+func (s *Store) probe(name string) error {
+	if err := s.makeFolder(filepath.Dir(name)); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), unfinished)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// explain adds to the error of a write what to do.
+func (s *Store) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; see to it that %s is there, has space, and is writable for who runs this", err, s.dir)
 }
 
 func (s *Store) put(file string, object []byte) error {
@@ -99,9 +127,12 @@ func (s *Store) file(name string) (string, error) {
 	return filepath.Join(s.dir, filepath.FromSlash(name)), nil
 }
 
+// unfinished is the pattern of names that files have until they are whole.
+const unfinished = ".*.tmp"
+
 // replace writes a file beside the one that it replaces, and gives it that one's name once the disk has all of it.
 func replace(name string, text []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(name), ".*.tmp")
+	file, err := os.CreateTemp(filepath.Dir(name), unfinished)
 	if err != nil {
 		return err
 	}

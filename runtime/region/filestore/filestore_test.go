@@ -14,7 +14,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 )
 
-var _ region.Snapshots = (*filestore.Store)(nil)
+var (
+	_ region.Snapshots = (*filestore.Store)(nil)
+	_ region.Prober    = (*filestore.Store)(nil)
+)
 
 const name = "eu-west-1/snapshot.json"
 
@@ -48,6 +51,40 @@ func TestPutAndGet(t *testing.T) {
 	}
 	if info, err := files[0].Info(); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("mode %v, %v: the other regions may be run by others", info.Mode(), err)
+	}
+}
+
+// TestProbe: what Put would fail for is said beforehand, and what is there stays.
+func TestProbe(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for range 2 {
+		if err := s.Probe(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+		if files, err := os.ReadDir(filepath.Join(dir, "eu-west-1")); err != nil || len(files) > 1 || len(files) == 1 && files[0].Name() != "snapshot.json" {
+			t.Errorf("left: %v, %v", files, err)
+		}
+		if err := s.Put(t.Context(), name, []byte("text")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := s.Get(t.Context(), name); err != nil || string(got) != "text" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "us-east-1"), nil, 0o600); err != nil { // no folder
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for what, err := range map[string]error{
+		"writable for who runs this":                s.Probe(t.Context(), "us-east-1/snapshot.json"),
+		"is no name of an object: want region/name": s.Probe(t.Context(), "../snapshot.json"),
+		"context canceled":                          s.Probe(ended, name),
+	} {
+		if err == nil || !strings.HasSuffix(err.Error(), what) {
+			t.Errorf("%v, want %s", err, what)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package s3store
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -46,8 +47,8 @@ func New(api API, bucket, prefix string) (*Store, error) {
 // Parse returns the bucket and the prefix of a URL, s3://bucket/prefix.
 func Parse(text string) (bucket, prefix string, err error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", "", &runtime.SetupError{What: "s3store.Parse: " + text + " is no place in S3", Do: "want s3://bucket/prefix"}
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", "", &runtime.SetupError{What: fmt.Sprintf("s3store.Parse: %q is no place in S3", text), Do: "name one as in s3://bucket/prefix"}
 	}
 	return u.Host, strings.Trim(u.Path, "/"), nil
 }

@@ -259,8 +259,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %q, %q, %v", text, bucket, prefix, err)
 		}
 	}
-	for _, text := range []string{"", "quotas/limits", "s3:///limits", "https://quotas", "s3://a:b@quotas", "s3://quotas?region=x", "s3://quotas#x", "s3://%"} {
-		if _, _, err := s3store.Parse(text); err == nil || err.Error() != "sluice: s3store.Parse: "+text+" is no place in S3; want s3://bucket/prefix" {
+	for _, text := range []string{"", "quotas/limits", "s3:///limits", "https://quotas", "s3://a:b@quotas", "s3://quotas?region=x", "s3://quotas#x", "s3://quotas:80/x", "s3://%"} {
+		if _, _, err := s3store.Parse(text); err == nil || err.Error() != fmt.Sprintf("sluice: s3store.Parse: %q is no place in S3; name one as in s3://bucket/prefix", text) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -17,7 +17,8 @@ const (
 )
 
 type (
-	// AloneResource is the type of Limiter.Alone.
+	// AloneResource is the type of Limiter.Alone. In shadow: it refuses no call, and Shadowed of a lease says what
+	// would have refused it.
 	AloneResource = runtime.Resource[AloneEntity, AloneCost]
 	// AloneAcquirer is what a handler takes, so that its test can pass a fake.
 	AloneAcquirer = runtime.Acquirer[AloneEntity, AloneCost]
@@ -70,6 +71,7 @@ func (alone) Spec() *runtime.Spec {
 		Limits:        []string{AloneRPM},
 		Cascade:       runtime.CascadeNone,
 		OnUnavailable: runtime.Allow,
+		Shadow:        true,
 		Kinds: []runtime.Kind{
 			kindUser: {
 				Name:   "user",

@@ -1,0 +1,71 @@
+package gen
+
+import (
+	"path/filepath"
+
+	"github.com/sluice-go/sluice/gen/internal/expr"
+	"github.com/sluice-go/sluice/gen/internal/lua"
+	"github.com/sluice-go/sluice/gen/internal/model"
+)
+
+// Statements are what stores run for calls on a resource, word for word as its generated code has them: for a tool that makes
+// such calls without that.
+type Statements struct {
+	Create, Normal, Retry, Adjust, Reshape Statement // on DynamoDB, by write path
+
+	Scripts []string // on Redis, for chains of one bucket, of two, ...; "" where the store's own serves
+}
+
+// Statement is the text of one write path. Create, which puts an item, has a condition alone.
+type Statement struct {
+	Update, Condition string
+	Operands          []Operand // in the order in which the text first names them
+}
+
+// Operand is a value of a Statement: what it is, and of which of the resource's limits, where it is one's.
+type Operand = expr.Operand
+
+// What operands are.
+const (
+	OperandRefilled     = expr.Refilled     // rf to store
+	OperandRefilledSeen = expr.RefilledSeen // rf of the image
+	OperandVersion      = expr.Version      // cv to store
+	OperandVersionSeen  = expr.VersionSeen  // cv of the image
+	OperandOp           = expr.Op           // id of the write
+	OperandTTL          = expr.TTL          // ttl to store
+	OperandNet          = expr.Net          // refill less cost
+	OperandGiven        = expr.Given        // cost, negated
+	OperandUsed         = expr.Used         // cost
+	OperandLo           = expr.Lo           // bounds of the balance
+	OperandHi           = expr.Hi
+	OperandCapacity     = expr.Capacity // parameters to store
+	OperandBurst        = expr.Burst
+	OperandRefill       = expr.Refill
+	OperandPeriod       = expr.Period
+)
+
+// LoadStatements returns what stores run for each resource of the limits.yaml at path, in the order of Schema.Resources. It fails
+// as Load does.
+func LoadStatements(path string) ([]Statements, error) {
+	from, err := sound(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []Statements
+	for _, r := range model.Of(from, filepath.Base(path)).Resources {
+		var s Statements
+		into := []*Statement{&s.Create, &s.Normal, &s.Retry, &s.Adjust, &s.Reshape} // in the order of expr.Paths
+		for i, p := range expr.Paths(r) {
+			*into[i] = Statement{Update: p.Update, Condition: p.Condition, Operands: p.Operands}
+		}
+		for _, script := range lua.Scripts(r) {
+			text := script.Text
+			if text != "" {
+				text += "\n" // as it ends in generated code
+			}
+			s.Scripts = append(s.Scripts, text)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}

@@ -1,0 +1,156 @@
+package conformance
+
+import (
+	"errors"
+	"sync"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// inShadow has run's calls be in shadow: they are charged as ever, and would be refused for the same reasons.
+func inShadow(run func(*world)) func(*world) {
+	return func(w *world) {
+		w.shadow = true
+		w.Limiter = w.process(runtime.CallDefaults(runtime.Shadow()))
+		run(w)
+	}
+}
+
+// shadowLeases: those of calls that were spared took nothing, and write nothing.
+func shadowLeases(w *world) {
+	w.shadow = true
+	w.settle(w.admitted(alice, 3, 100), 1, 120)
+	lease, err := w.acquire(alice, cost(1, 31))
+	denied := as[*runtime.DeniedError](w, "more than there is", err)
+	w.left(lease, 9, 30)
+	if lease.Degraded() || lease.Cost() != cost(1, 31) || denied.Entity != "user-alice" || len(lease.Levels()) == 0 {
+		w.Errorf("degraded %t, for %+v, levels %+v: %v", lease.Degraded(), lease.Cost(), lease.Levels(), denied)
+	}
+	w.settle(lease, 5, 400)
+	w.peek(alice)
+	if err := lease.Settle(w.Context(), cost(1, 1)); !errors.Is(err, runtime.ErrSettled) {
+		w.Errorf("a second settle: %v", err)
+	}
+	asked := w.spy.calls()
+	for range 2 {
+		lease, err = w.acquire(alice, cost(1, 31))
+		failed[*runtime.DeniedError](w, "once more", err)
+		w.left(lease, 9, 30)
+		w.release(lease)
+	}
+	if w.store.Remembers && w.spy.calls() != asked {
+		w.Errorf("the store was asked for what it remembers")
+	}
+	lease, err = w.acquire(bob, cost(11, 1))
+	failed[*runtime.CostExceedsBurstError](w, "above the burst", err)
+	w.release(lease)
+	w.nothing(limits.User{ID: bob.ID, Project: limits.Project{ID: "other"}})
+	asked = w.spy.calls()
+	waited, err := w.GPT4.Wait(w.Context(), alice, cost(1, 31), runtime.Shadow())
+	if err != nil {
+		w.Fatalf("wait: %v", err)
+	}
+	failed[*runtime.DeniedError](w, "wait", waited.Shadowed())
+	if n := w.spy.calls() - asked; n > 1 {
+		w.Errorf("a wait in shadow has asked the store %d times", n)
+	}
+	w.shadow = false
+	w.peek(alice)
+	w.denied(alice, 1, 31)
+	w.admitted(alice, 9, 30)
+}
+
+// shadowClaims: beside claims that can be refused, those in shadow are taken each by itself.
+func shadowClaims(w *world) {
+	enforced, spared := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow()).Claim(alice, cost(1, 51))
+	admitted := w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))
+	if err := w.AcquireAll(w.Context(), spared, enforced, admitted); err != nil {
+		w.Fatalf("%v", err)
+	}
+	for who, c := range map[limits.User]limits.GPT4Cost{alice: cost(4, 100), bob: cost(2, 20)} {
+		for _, s := range w.shares(who, c) {
+			s.charge(s.cost, w.store.Decided())
+		}
+	}
+	failed[*runtime.DeniedError](w, "spared", spared.Lease().Shadowed())
+	if err := errors.Join(enforced.Lease().Shadowed(), admitted.Lease().Shadowed()); err != nil {
+		w.Errorf("%v", err)
+	}
+	w.peek(alice)
+	w.peek(bob)
+	claims := []runtime.AnyClaim{w.GPT4.Claim(alice, cost(1, 51)), w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))}
+	failed[*runtime.DeniedError](w, "one that can be refused", w.AcquireAll(w.Context(), claims...))
+	w.peek(alice)
+	w.peek(bob)
+}
+
+// shadowTogether: calls in shadow and others that meet in one bucket at once, and maybe in one write, do not disturb each other: so
+// many as there are tokens for are charged, and the others denied or spared.
+func shadowTogether(w *world) {
+	const rpm, each = 10, 20
+	w.peek(alice)
+	var mu sync.Mutex
+	admitted, denied, spared := int64(0), 0, 0
+	var wg sync.WaitGroup
+	for i := range 2 * each {
+		wg.Go(func() {
+			var opts []runtime.CallOption
+			if i%2 == 0 {
+				opts = append(opts, runtime.Shadow())
+			}
+			lease, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1), opts...)
+			mu.Lock()
+			defer mu.Unlock()
+			_, refused := errors.AsType[*runtime.DeniedError](err)
+			switch {
+			case err == nil && lease.Shadowed() == nil:
+				admitted++
+			case err == nil && i%2 == 0:
+				spared++
+			case refused && i%2 == 1:
+				denied++
+			default:
+				w.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+	if admitted < rpm || admitted > rpm && !w.store.Flows || spared == 0 && denied == 0 {
+		w.Errorf("%d admitted, %d denied, %d spared", admitted, denied, spared)
+	}
+	for _, s := range w.shares(alice, cost(admitted, admitted)) {
+		s.charge(s.cost, w.store.Decided())
+	}
+	w.Limiter = w.process()
+	w.spy.seen()
+	w.peek(alice)
+}
+
+// shadowOutage: whatever the policy, the call goes through.
+func shadowOutage(w *world) {
+	w.admitted(alice, 9, 100)
+	w.store.Break()
+	for _, policy := range []runtime.Policy{runtime.Deny, runtime.Local, runtime.Allow} {
+		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10), runtime.Shadow(), runtime.OnUnavailable(policy))
+		if err != nil || !lease.Degraded() {
+			w.Fatalf("%v: %v", policy, err)
+		}
+		switch spared := lease.Shadowed(); policy {
+		case runtime.Deny:
+			failed[*runtime.UnavailableError](w, "deny", spared)
+		case runtime.Local:
+			failed[*runtime.DeniedError](w, "local", spared)
+		default:
+			if spared != nil {
+				w.Errorf("allow: %v", spared)
+			}
+		}
+		if err := lease.Settle(w.Context(), cost(1, 30)); err != nil {
+			w.Errorf("settle: %v", err)
+		}
+	}
+	w.store.Mend()
+	w.Limiter = w.process() // whose breaker is closed
+	w.peek(alice)
+}

@@ -1,0 +1,148 @@
+// Package edge says what callers are told of their limits, whatever the protocol: runtime/httplimit and runtime/grpclimit put it
+// into theirs.
+//
+// No entity is named, for that may be one of the caller's ancestors, and who the caller is, it knows; and of failures no cause:
+// those are for the log, by runtime.WithObserver.
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Reason is why a call is not served.
+type Reason int
+
+// All reasons there are.
+const (
+	Denied      Reason = iota // tokens are lacking: later
+	Exceeds                   // it costs more than its limit ever holds: repeating does not help
+	Invalid                   // there is something wrong with it: repeating does not help
+	Unavailable               // its limits could not be looked up: soon
+	Setup                     // somebody has to mend the service
+	Late                      // its own deadline has passed
+	Gone                      // its caller has: there is nobody to tell
+)
+
+// Answer is what a caller is told.
+type Answer struct {
+	Reason     Reason
+	Resource   string        // "" where it has to do with none
+	Detail     string        // a sentence; "" where nobody hears it
+	RetryAfter time.Duration // when to come back, where Denied, Unavailable or Late
+	Limits     []Limit       // that refuse, each once however many buckets do
+}
+
+// Limit is one that refuses, in whole tokens.
+type Limit struct {
+	Resource, Limit      string
+	Requested, Available int64
+	Burst                int64         // where Exceeds
+	RetryAfter           time.Duration // where Denied
+}
+
+// pause is when to come back after a failure: while the store does not answer, it is asked once a second.
+const pause = time.Second
+
+// Of returns what to tell the caller, whose context is ctx, of what an acquire, a wait or a settle failed with; ok is false if err is
+// not of these.
+func Of(ctx context.Context, err error) (a Answer, ok bool) {
+	a, ok = of(err)
+	ended := ctx.Err()
+	switch {
+	case !ok && (ended == nil || !errors.Is(err, ended)):
+		return Answer{}, false
+	case errors.Is(ended, context.Canceled):
+		return Answer{Reason: Gone}, true
+	case !ok:
+		return Answer{
+			Reason: Late, RetryAfter: pause, Detail: "Time was up before the request's limits were known.",
+		}, true
+	}
+	return a, true
+}
+
+// of is Of for a caller that still waits.
+func of(err error) (Answer, bool) {
+	// What needs mending may show as an outage: it comes first, as with the failure policy.
+	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+		return Answer{Reason: Setup, Detail: "The limits of this service are not set up."}, true
+	}
+	if denied, ok := errors.AsType[*runtime.DeniedError](err); ok {
+		return refusal(denied), true
+	}
+	if exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok {
+		return Answer{
+			Reason: Exceeds, Resource: exceeds.Resource,
+			Detail: fmt.Sprintf("The request needs %d %s, and there are never more than %d at once: make it smaller.",
+				exceeds.Requested, exceeds.Limit, exceeds.Burst),
+			Limits: []Limit{{
+				Resource: exceeds.Resource, Limit: exceeds.Limit, Requested: exceeds.Requested, Burst: exceeds.Burst,
+			}},
+		}, true
+	}
+	if invalid, ok := errors.AsType[*runtime.InvalidError](err); ok {
+		return Answer{
+			Reason: Invalid, Resource: invalid.Resource, Detail: "The request's " + invalid.Field + " is not valid.",
+		}, true
+	}
+	if down, ok := errors.AsType[*runtime.UnavailableError](err); ok {
+		return unavailable(down.Resource), true
+	}
+	if contended, ok := errors.AsType[*runtime.ContendedError](err); ok {
+		return unavailable(contended.Resource), true
+	}
+	return Answer{}, false
+}
+
+func unavailable(resource string) Answer {
+	return Answer{
+		Reason: Unavailable, Resource: resource, RetryAfter: pause,
+		Detail: "The request's limits could not be looked up just now.",
+	}
+}
+
+func refusal(denied *runtime.DeniedError) Answer {
+	a := Answer{
+		Reason: Denied, Resource: denied.Resource, RetryAfter: denied.RetryAfter,
+		Detail: fmt.Sprintf("%s has %d of the %d that the request needs: retry after %d s.",
+			denied.Limit, denied.Available, denied.Requested, Seconds(denied.RetryAfter)),
+	}
+	for _, r := range longest(denied.Refusals) {
+		a.Limits = append(a.Limits, Limit{
+			Resource: r.Resource, Limit: r.Limit, Requested: r.Requested, Available: r.Available, RetryAfter: r.RetryAfter,
+		})
+	}
+	return a
+}
+
+// longest leaves of refusals the longest of each limit, in the order in which the limits come.
+func longest(refusals []runtime.Refusal) []runtime.Refusal {
+	var left []runtime.Refusal
+next:
+	for _, r := range refusals {
+		for i, l := range left {
+			if l.Resource == r.Resource && l.Limit == r.Limit {
+				if r.RetryAfter > l.RetryAfter {
+					left[i] = r
+				}
+				continue next
+			}
+		}
+		left = append(left, r)
+	}
+	return left
+}
+
+// Seconds returns d in whole seconds, rounded up.
+func Seconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return max(0, whole)
+}

@@ -1,0 +1,132 @@
+package edge
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// Standing is what an answer shows of one limit.
+type Standing struct {
+	Limit     string
+	Params    bucket.Limit // zero where they are not known
+	Available int64        // whole tokens
+	Wait      time.Duration
+	Refused   bool
+}
+
+// Admitted shows of each limit the bucket that has least of it; of equals the nearest.
+func Admitted(levels []runtime.Level) []Standing {
+	var limits []Standing
+	for _, l := range levels {
+		one := Standing{Limit: l.Limit, Params: l.Params, Available: l.Available, Wait: l.Full}
+		if at := Find(limits, l.Limit); at == nil {
+			limits = append(limits, one)
+		} else if one.Available < at.Available {
+			*at = one
+		}
+	}
+	return limits
+}
+
+// Refused shows levels as they led to err: nothing, unless it is the limits that refused.
+func Refused(err error, levels []runtime.Level) []Standing {
+	if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok {
+		return Admitted(levels)
+	}
+	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	if !ok {
+		return nil
+	}
+	limits := Admitted(levels)
+	for i := range limits {
+		limits[i].Wait = min(limits[i].Wait, denied.RetryAfter)
+	}
+	for _, r := range longest(denied.Refusals) {
+		at := Find(limits, r.Limit)
+		if at == nil {
+			limits = append(limits, Standing{Limit: r.Limit})
+			at = &limits[len(limits)-1]
+		}
+		*at = Standing{r.Limit, paramsOf(levels, r.Entity, r.Limit), r.Available, r.RetryAfter, true}
+	}
+	return limits
+}
+
+func paramsOf(levels []runtime.Level, entity, limit string) (params bucket.Limit) {
+	for _, l := range levels {
+		if l.Entity == entity && l.Limit == limit {
+			return l.Params
+		}
+	}
+	return params
+}
+
+// Find returns limit's of limits, or nil.
+func Find(limits []Standing, limit string) *Standing {
+	for i := range limits {
+		if limits[i].Limit == limit {
+			return &limits[i]
+		}
+	}
+	return nil
+}
+
+// Recall returns what r, an Acquirer, remembers of entity's buckets: nothing if it is a fake.
+func Recall[E runtime.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Level {
+	if known, ok := r.(interface{ Recall(E) []runtime.Level }); ok {
+		return known.Recall(entity)
+	}
+	return nil
+}
+
+// Policy returns what s is limited to: so many whole tokens in so many seconds. That is the capacity and the time in which it comes,
+// where this is whole seconds; else the seconds are rounded up, and the tokens are what comes in them.
+func (s *Standing) Policy() (quota, window int64, ok bool) {
+	l := s.Params
+	if l.Refill <= 0 || l.Period <= 0 {
+		return 0, 0, false
+	}
+	if l.Closed() {
+		return 0, max(1, ceilSeconds(l.Period)), true
+	}
+	window = max(1, ceilSeconds(bucket.MulDiv(l.Period, l.Capacity, l.Refill)))
+	return bucket.MulDiv(l.Refill, bucket.Mul(window, 1000), l.Period) / bucket.Milli, window, true
+}
+
+func ceilSeconds(ms int64) int64 { return ms/1000 + min(1, ms%1000) }
+
+// Fields returns RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10; one that is empty is not to be sent, as a
+// list without members is a field that is not there.
+func Fields(limits []Standing) (policy, level string) {
+	var policies, levels []string
+	for i := range limits {
+		s := &limits[i]
+		name, ok := text(s.Limit)
+		if !ok {
+			continue
+		}
+		if quota, window, ok := s.Policy(); ok {
+			policies = append(policies, name+";q="+Integer(quota)+";w="+Integer(window))
+		}
+		levels = append(levels, name+";r="+Integer(s.Available)+";t="+Integer(Seconds(s.Wait)))
+	}
+	return strings.Join(policies, ", "), strings.Join(levels, ", ")
+}
+
+// text writes s as a String of RFC 9651, which has printable ASCII alone.
+func text(s string) (string, bool) {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return "", false
+		}
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`, true
+}
+
+// Integer writes n, which is not below 0, as an Integer of RFC 9651, which has 15 digits at most.
+func Integer(n int64) string { return strconv.FormatInt(min(n, 999_999_999_999_999), 10) }

@@ -1,0 +1,234 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Outcome is how an acquire ended.
+type Outcome int
+
+// Outcomes, in the order of reports.
+const (
+	Admitted Outcome = iota
+	Denied
+	Degraded // admitted by the failure policy, without a record in the store
+	Shadowed // admitted by shadow mode, which reports what would have been refused
+	Failed
+	outcomes
+)
+
+// String returns o as reports have it.
+func (o Outcome) String() string {
+	return [...]string{"admitted", "denied", "degraded", "shadowed", "failed"}[o]
+}
+
+// book is where all calls of a run are entered.
+type book struct {
+	mu       sync.Mutex
+	latency  [outcomes]*hdrhistogram.Histogram
+	all      *hdrhistogram.Histogram // of every outcome
+	settle   *hdrhistogram.Histogram
+	waited   *hdrhistogram.Histogram // of calls that were due, until a caller was free
+	unsettle int64                   // settles that failed
+	shares   [][outcomes]int64
+	drawn    []map[int]struct{} // by share, the entities that called
+	denials  map[refusal]int64
+	failures map[string]*Failure
+	setup    error // the first
+
+	told      [outcomes]int64 // by the observer, of acquires
+	toldLater int64           // by the observer, of settles that failed
+	paths     map[string]*Path
+	units     Units
+}
+
+// refusal is what refused calls on a resource.
+type refusal struct {
+	resource    int
+	limit, kind string
+}
+
+func newBook(shares int) *book {
+	b := &book{
+		all: histogram(), settle: histogram(), waited: histogram(), shares: make([][outcomes]int64, shares),
+		denials: map[refusal]int64{}, failures: map[string]*Failure{}, paths: map[string]*Path{},
+	}
+	for o := range b.latency {
+		b.latency[o] = histogram()
+	}
+	for range shares {
+		b.drawn = append(b.drawn, map[int]struct{}{})
+	}
+	return b
+}
+
+// longest is the longest that a histogram tells from longer.
+const longest = 10 * time.Minute
+
+// histogram holds durations in nanoseconds, to a thousandth of them: 250 KB.
+func histogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, longest.Nanoseconds(), 3)
+}
+
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	_ = h.RecordValue(max(0, min(d, longest)).Nanoseconds()) // which is in its range
+}
+
+// seenKey is what a call's context has its *seen under.
+type seenKey struct{}
+
+// seen is what the observer was told of one acquire.
+type seen struct {
+	shadowed    bool
+	limit, kind string // which refused
+}
+
+// acquired enters an acquire that took so long, and of which that was seen.
+func (b *book) acquired(call Call, took time.Duration, degraded bool, s *seen, err error) {
+	outcome := Admitted
+	_, refused := errors.AsType[*runtime.DeniedError](err)
+	switch {
+	case refused:
+		outcome = Denied
+	case err != nil:
+		outcome = Failed
+	case s.shadowed:
+		outcome = Shadowed
+	case degraded:
+		outcome = Degraded
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	record(b.latency[outcome], took)
+	record(b.all, took)
+	b.shares[call.Share][outcome]++
+	b.drawn[call.Share][call.Index] = struct{}{}
+	switch outcome {
+	case Denied, Shadowed:
+		b.denials[refusal{call.Resource, s.limit, s.kind}]++
+	case Failed:
+		b.fail("acquire", err)
+	}
+}
+
+// waiting enters how long a call that was due had to wait for a caller.
+func (b *book) waiting(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	record(b.waited, d)
+}
+
+// settled enters a settle.
+func (b *book) settled(took time.Duration, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	record(b.settle, took)
+	if err != nil {
+		b.unsettle++
+		b.fail("settle", err)
+	}
+}
+
+// fail counts what an acquire or a settle failed with. The lock is held.
+func (b *book) fail(verb string, err error) {
+	if _, ok := errors.AsType[*runtime.SetupError](err); ok && b.setup == nil {
+		b.setup = err
+	}
+	key := verb + ": " + kindOfError(err)
+	f := b.failures[key]
+	if f == nil {
+		f = &Failure{What: key, First: err.Error()}
+		b.failures[key] = f
+	}
+	f.Calls++
+}
+
+// kindOfError names what an error is, whatever its numbers are.
+func kindOfError(err error) string {
+	if _, ok := errors.AsType[*runtime.UnavailableError](err); ok {
+		return "the store did not answer"
+	}
+	if _, ok := errors.AsType[*runtime.ContendedError](err); ok {
+		return "contended"
+	}
+	if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok {
+		return "the cost is above the burst"
+	}
+	if _, ok := errors.AsType[*runtime.InvalidError](err); ok {
+		return "invalid"
+	}
+	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+		return "the installation is at fault"
+	}
+	return "other"
+}
+
+// observer enters what a limiter tells.
+func (b *book) observer() *runtime.Observer {
+	tell := func(o Outcome) func(context.Context, runtime.Event) {
+		return func(ctx context.Context, e runtime.Event) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if e.Operation != runtime.OperationAcquire {
+				b.toldLater++
+				return
+			}
+			b.told[o]++
+			if s, ok := ctx.Value(seenKey{}).(*seen); ok {
+				*s = seen{o == Shadowed, e.Limit, e.LimitKind}
+			}
+		}
+	}
+	return &runtime.Observer{
+		Acquired: tell(Admitted), Denied: tell(Denied), Degraded: tell(Degraded), Shadowed: tell(Shadowed), Failed: tell(Failed),
+		Store: b.stored,
+	}
+}
+
+// stored enters a call to the store.
+func (b *book) stored(_ context.Context, e runtime.StoreEvent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.paths[e.Path]
+	if p == nil {
+		p = &Path{Path: e.Path, Outcomes: map[string]int64{}}
+		b.paths[e.Path] = p
+	}
+	p.Calls++
+	p.Outcomes[e.Outcome]++
+	p.Read += e.Read
+	p.Write += e.Write
+	b.units.Read += e.Read
+	b.units.Write += e.Write
+	if e.Outcome == "applied" && e.Coalesced > 0 {
+		p.Carried += int64(e.Coalesced)
+		p.Carrying++
+	}
+}
+
+// consumed returns the units so far.
+func (b *book) consumed() Units {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.units
+}
+
+// failedSetup returns the first error that somebody has to mend the installation for.
+func (b *book) failedSetup() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.setup
+}
+
+// percentile returns what so many percent of h are not above.
+func percentile(h *hdrhistogram.Histogram, percent float64) time.Duration {
+	return time.Duration(min(h.ValueAtPercentile(percent), math.MaxInt64))
+}

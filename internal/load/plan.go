@@ -1,0 +1,163 @@
+package load
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// Prefix is what the ids of a load's entities start with: user-load-0, project-load-7. No others are charged.
+const Prefix = "load-"
+
+// Plan is which calls are made: on what, by whom, for how much. The nth call of a Plan is always the same.
+type Plan struct {
+	Specs    []*runtime.Spec
+	Mix      []Share
+	Entities int // of each kind that calls
+	Children int // how many entities share a parent
+	Keys     Keys
+	Seed     uint64
+}
+
+// Share is a part of the calls: those of one kind of entity on one resource.
+type Share struct {
+	Resource int // index into Plan.Specs
+	Kind     int // index into its Kinds: one that has a bucket
+	Weight   float64
+	Cost     []Range // by limit, whole tokens; 0 is the limit's per_call
+	Settle   []Range // what calls turn out to have cost; nil where they are not settled
+}
+
+// Range is from where to where a cost is drawn, all alike.
+type Range struct{ Least, Most int64 }
+
+// AsAcquired is what a Settle has for a limit that turns out to cost what was acquired.
+var AsAcquired = Range{-1, -1}
+
+// Keys is how often which entity calls: all alike where it is zero.
+type Keys struct {
+	Hot      int     // so many make HotShare of the calls
+	HotShare float64 // 0 to 1
+	Zipf     float64 // above 1: the nth entity calls in proportion to 1/n^Zipf
+}
+
+// Call is one call.
+type Call struct {
+	Share    int
+	Resource int // of the share
+	Index    int // of the entity
+	Entity   *Entity
+	Cost     []int64
+	Settle   []int64 // nil where it is not settled
+}
+
+// Entity is who calls, and above it whom its parents are.
+type Entity struct{ links []runtime.Link }
+
+// Chain implements runtime.Entity.
+func (e *Entity) Chain(dst []runtime.Link) []runtime.Link { return append(dst, e.links...) }
+
+// entity returns the i-th entity of a kind. Its parent is one of as many as it takes for each to have so many children.
+func (p *Plan) entity(kinds []runtime.Kind, kind, i int) *Entity {
+	e := &Entity{}
+	for n := p.Entities; kind != runtime.NoParent; kind = kinds[kind].Parent {
+		e.links = append(e.links, runtime.Link{Kind: kind, ID: Prefix + strconv.Itoa(i)})
+		n = (n + p.Children - 1) / p.Children
+		i %= n
+	}
+	return e
+}
+
+// Charged returns the entities, as stored, that a call charges, its own first.
+func (p *Plan) Charged(share, index int) (stored []string) {
+	spec, kind := p.spec(share), p.Mix[share].Kind
+	for _, link := range p.entity(spec.Kinds, kind, index).links {
+		if k := spec.Kinds[link.Kind]; k.Limits != nil {
+			stored = append(stored, k.Prefix+link.ID)
+		}
+		if spec.Cascade == runtime.CascadeNone {
+			break
+		}
+	}
+	return stored
+}
+
+// spec returns the resource that a share is on.
+func (p *Plan) spec(share int) *runtime.Spec { return p.Specs[p.Mix[share].Resource] }
+
+// Drawer draws the calls of a Plan. It is used by one goroutine.
+type Drawer struct {
+	plan   *Plan
+	source rand.PCG
+	random *rand.Rand
+	zipf   *rand.Zipf
+	upTo   []float64 // of each share, the sum of the weights up to it
+}
+
+// NewDrawer returns one.
+func (p *Plan) NewDrawer() *Drawer {
+	d := &Drawer{plan: p}
+	d.random = rand.New(&d.source)
+	if p.Keys.Zipf > 0 {
+		d.zipf = rand.NewZipf(d.random, p.Keys.Zipf, 1, uint64(p.Entities-1))
+	}
+	sum := 0.0
+	for _, s := range p.Mix {
+		sum += s.Weight
+		d.upTo = append(d.upTo, sum)
+	}
+	return d
+}
+
+// Draw returns the nth call, which follows from the seed and n alone.
+func (d *Drawer) Draw(n int64) Call {
+	d.source.Seed(d.plan.Seed, uint64(n))
+	at := d.random.Float64() * d.upTo[len(d.upTo)-1]
+	share := slices.IndexFunc(d.upTo, func(upTo float64) bool { return at < upTo })
+	s := &d.plan.Mix[share]
+	c := Call{Share: share, Resource: s.Resource, Index: d.index(), Cost: make([]int64, len(s.Cost))}
+	c.Entity = d.plan.entity(d.plan.spec(share).Kinds, s.Kind, c.Index)
+	for i, r := range s.Cost {
+		c.Cost[i] = d.within(r)
+	}
+	if s.Settle != nil {
+		c.Settle = make([]int64, len(s.Settle))
+		for i, r := range s.Settle {
+			if c.Settle[i] = c.Cost[i]; r != AsAcquired {
+				c.Settle[i] = d.within(r)
+			}
+		}
+	}
+	return c
+}
+
+// index draws an entity.
+func (d *Drawer) index() int {
+	p := d.plan
+	switch hot := p.Keys.Hot; {
+	case d.zipf != nil:
+		return int(d.zipf.Uint64())
+	case hot > 0 && (hot >= p.Entities || d.random.Float64() < p.Keys.HotShare):
+		return d.random.IntN(min(hot, p.Entities))
+	default:
+		return hot + d.random.IntN(p.Entities-hot)
+	}
+}
+
+func (d *Drawer) within(r Range) int64 {
+	if r.Least == r.Most {
+		return r.Least
+	}
+	return r.Least + d.random.Int64N(r.Most-r.Least+1)
+}
+
+// String writes r as flags have it.
+func (r Range) String() string {
+	if r.Least == r.Most {
+		return strconv.FormatInt(r.Least, 10)
+	}
+	return fmt.Sprintf("%d..%d", r.Least, r.Most)
+}

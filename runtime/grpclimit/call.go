@@ -1,0 +1,101 @@
+package grpclimit
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/sluice-go/sluice/internal/edge"
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// call is one that its handler is at work on. One goroutine may receive messages while another sends.
+type call[C any] struct {
+	*options
+
+	from context.Context // before it had a lease
+
+	mu     sync.Mutex
+	ctx    context.Context   // the handler's
+	lease  *runtime.Lease[C] // nil: none
+	shown  bool              // what is left of its limits
+	broken bool              // the client gets no more of it
+}
+
+func newCall[C any](ctx context.Context, o *options) *call[C] {
+	return &call[C]{options: o, from: ctx, ctx: ctx}
+}
+
+// took notes what was charged last: nil if that was nothing.
+func (c *call[C]) took(lease *runtime.Lease[C]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lease, c.ctx = lease, context.WithValue(c.from, leaseKey[C]{}, lease)
+}
+
+func (c *call[C]) context() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ctx
+}
+
+// broke notes that the stream has broken.
+func (c *call[C]) broke() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = true
+}
+
+// serve calls handler, and sees to what becomes of the lease.
+func (c *call[C]) serve(handler func() error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			lease, _ := c.state()
+			lease.Release(c.from)
+		}
+	}()
+	err := handler()
+	returned = true
+	if lease, gone := c.state(); c.releaseOn != nil && !gone && c.releaseOn(codeOf(err)) {
+		lease.Release(c.from)
+	}
+	return err
+}
+
+// state returns the lease, and whether nobody waits for the answer any more.
+func (c *call[C]) state() (lease *runtime.Lease[C], gone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lease, c.broken || c.from.Err() != nil
+}
+
+// show tells the client once what is left, as far as that is known: in the header if it may, unless that is on its way, else in the
+// trailer.
+func (c *call[C]) show(header bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.metadata || c.shown || c.lease == nil || c.lease.Degraded() {
+		return
+	}
+	c.shown = true
+	md := fields(edge.Admitted(c.lease.Levels()))
+	if !header || grpc.SetHeader(c.from, md) != nil {
+		_ = grpc.SetTrailer(c.from, md)
+	}
+}
+
+// fields returns what Metadata shows.
+func fields(limits []edge.Standing) metadata.MD {
+	md := metadata.MD{}
+	policy, level := edge.Fields(limits)
+	if policy != "" {
+		md.Set("ratelimit-policy", policy)
+	}
+	if level != "" {
+		md.Set("ratelimit", level)
+	}
+	return md
+}

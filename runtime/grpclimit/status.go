@@ -1,0 +1,88 @@
+package grpclimit
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/sluice-go/sluice/internal/edge"
+)
+
+// Status returns what a call, whose context is ctx, is answered with for what an acquire, a wait or a settle failed with. ok is false
+// if err is not such an error.
+//
+//   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure, which has a violation for each limit
+//     that refused: subject is the resource, quota_id the limit.
+//   - A *runtime.CostExceedsBurstError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst. It is not OUT_OF_RANGE,
+//     which tells callers that page through something that they have seen all of it.
+//   - A *runtime.InvalidError: INVALID_ARGUMENT.
+//   - A *runtime.UnavailableError or *runtime.ContendedError: UNAVAILABLE with RetryInfo.
+//   - A *runtime.SetupError: INTERNAL.
+//   - The end of ctx itself: CANCELLED or DEADLINE_EXCEEDED.
+//
+// It names no entity, for that may be one of the caller's ancestors, and who the caller is, it knows; and of failures it tells no
+// cause: those are for the log, by runtime.WithObserver.
+func Status(ctx context.Context, err error) (st *status.Status, ok bool) {
+	a, ok := edge.Of(ctx, err)
+	if !ok {
+		return nil, false
+	}
+	return statusOf(&a), true
+}
+
+// statusOf says a in gRPC's terms.
+func statusOf(a *edge.Answer) *status.Status {
+	st := status.New(codeFor(a.Reason), a.Detail)
+	var details []protoadapt.MessageV1
+	if len(a.Limits) > 0 {
+		details = append(details, violations(a))
+	}
+	if retryable(a.Reason) {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(wholeMillis(a.RetryAfter))})
+	}
+	if detailed, err := st.WithDetails(details...); err == nil { // there is nothing in them that could not be written
+		st = detailed
+	}
+	return st
+}
+
+func codeFor(reason edge.Reason) codes.Code {
+	switch reason {
+	case edge.Denied:
+		return codes.ResourceExhausted
+	case edge.Exceeds, edge.Invalid:
+		return codes.InvalidArgument
+	case edge.Setup:
+		return codes.Internal
+	case edge.Late:
+		return codes.DeadlineExceeded
+	case edge.Gone:
+		return codes.Canceled
+	default:
+		return codes.Unavailable
+	}
+}
+
+// retryable reports that the same call may be served later.
+func retryable(reason edge.Reason) bool { return reason == edge.Denied || reason == edge.Unavailable }
+
+func violations(a *edge.Answer) *errdetails.QuotaFailure {
+	all := &errdetails.QuotaFailure{}
+	for _, l := range a.Limits {
+		v := &errdetails.QuotaFailure_Violation{Subject: l.Resource, QuotaId: l.Limit}
+		if a.Reason == edge.Denied {
+			v.Description = fmt.Sprintf("%d of the %d that the request needs: retry after %d s",
+				l.Available, l.Requested, edge.Seconds(l.RetryAfter))
+		} else {
+			v.Description = fmt.Sprintf("the request needs %d, and there are never more than %d at once", l.Requested, l.Burst)
+			v.QuotaValue = l.Burst
+		}
+		all.Violations = append(all.Violations, v)
+	}
+	return all
+}

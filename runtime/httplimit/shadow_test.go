@@ -1,0 +1,58 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/httplimit"
+	"github.com/sluice-go/sluice/runtime/limittest"
+	"github.com/sluice-go/sluice/runtime/memdynamo"
+)
+
+// TestShadow: next is called whatever the limits say, and headers tell what these have, as far as that is known.
+func TestShadow(t *testing.T) {
+	const policy = `"rpm";q=100;w=60, "tpm";q=10000;w=60`
+	synctest.Test(t, func(t *testing.T) {
+		engine := memdynamo.New()
+		lim := open(t, limittest.StoreOn(t, engine))
+		var spared error
+		client := limited(t, lim.GPT4.With(runtime.Shadow(), runtime.OnUnavailable(runtime.Deny)), func(_ http.ResponseWriter, r *http.Request) {
+			lease := httplimit.Lease[limits.GPT4Cost](r.Context())
+			spared = lease.Shadowed()
+			if err := lease.Settle(r.Context(), limits.GPT4Cost{TPM: 20_000}); err != nil && spared != nil {
+				t.Error(err)
+			}
+		}, httplimit.Headers(), httplimit.ReleaseOn(func(int) bool { return true }))
+		see := func(query, want string, shown map[string]string) {
+			t.Helper()
+			r := get(t, client, query)
+			said := ""
+			if spared != nil {
+				said = spared.Error()
+			}
+			if diff := cmp.Diff(shown, fields(r.Header)); r.StatusCode != 200 || r.body != "" || said != want || diff != "" {
+				t.Errorf("%d %s; spared %q, want %q; headers (-want +got):\n%s", r.StatusCode, r.body, said, want, diff)
+			}
+		}
+		see("user=1&tpm=14400", "", map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=600;t=87`})
+		see("user=1&tpm=700", "sluice: gpt-4 denied for user-1: tpm has 0 of 700 tokens, retry after 34.2s",
+			map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=0;t=120`})
+		see("user=1&tpm=15001", "sluice: gpt-4 for user-1: cost of 15001 tpm exceeds the burst of 15000 and can never be served: "+
+			"split the call, or raise the burst",
+			map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=0;t=120`})
+		time.Sleep(90 * time.Second) //nolint:forbidigo // in a bubble
+		see("user=1&tpm=9000", "", map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=1000;t=84`})
+		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
+		engine.Faults().Down(true)
+		r := get(t, client, "user=1&tpm=1")
+		if down := spared; r.StatusCode != 200 || down == nil || len(fields(r.Header)) > 0 {
+			t.Errorf("in an outage: %d %v %v", r.StatusCode, down, fields(r.Header))
+		}
+	})
+}
