@@ -48,6 +48,7 @@ func TestCounters(t *testing.T) {
 	}
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000})
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 20_000})
+	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000}, runtime.Shadow())
 	_ = lim.AcquireAll(ctx, lim.GPT4.Claim(alice, limits.GPT4Cost{TPM: 10_000}), lim.Embeddings.Claim(alice.Project, limits.EmbeddingsCost{RPS: 1}))
 	engine.Faults().Down(true)
 	_, _ = lim.Embeddings.Acquire(ctx, alice.Project, limits.EmbeddingsCost{RPS: 1}, runtime.Budget(10*time.Millisecond))
@@ -62,10 +63,11 @@ func TestCounters(t *testing.T) {
 		labels []string
 		sum    float64
 	}{
-		{metrics.Decisions, nil, 6},
+		{metrics.Decisions, nil, 7},
 		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "acquired"}, 1},
 		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "denied", metrics.LimitName, "tpm", metrics.LimitKind, "user"}, 2},
 		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "denied", metrics.LimitName, ""}, 1},
+		{metrics.Decisions, []string{metrics.Outcome, "shadowed", metrics.LimitName, "tpm", metrics.LimitKind, "user", metrics.ErrorType, "denied"}, 1},
 		{metrics.Decisions, []string{metrics.ErrorType, "exceeds_burst"}, 1},
 		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "degraded", metrics.ErrorType, "unavailable"}, 1},
 		{metrics.Decisions, []string{metrics.Path, "normal"}, 0}, // no label of it
