@@ -13,7 +13,6 @@ import (
 
 	"github.com/sluice-go/sluice/internal/cli"
 	"github.com/sluice-go/sluice/internal/doccheck"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -28,7 +27,7 @@ var worlds = map[string]func(*testing.T) doccheck.World{
 
 // notRun is how many blocks of each document nothing holds: one more is for whoever reviews it, who reads its reason.
 var notRun = map[string]int{
-	"README.md":         8,
+	"README.md":         10,
 	"CONTRIBUTING.md":   1,
 	"docs/migration.md": 1,
 	"docs/protocol.md":  2,
@@ -50,16 +49,13 @@ func TestDocs(t *testing.T) {
 	for _, file := range append(files, "README.md", "CONTRIBUTING.md") {
 		t.Run(file, func(t *testing.T) {
 			text := read(t, file)
-			var w doccheck.World
+			w := doccheck.World{Sluice: sluiceAt(time.Now)}
 			if world, ok := worlds[file]; ok {
 				w = world(t)
 			}
-			if file == "README.md" {
-				text = readmeMarks.Replace(text)
-			}
 			w.Root, w.Schema = root, "limits.yaml"
 			r := doccheck.Check(t.Context(), w, file, text)
-			if *update && file != "README.md" {
+			if *update {
 				if err := os.WriteFile(filepath.Join(root, file), []byte(r.Mended), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -125,20 +121,16 @@ func changingDocs(t *testing.T) doccheck.World {
 	}
 }
 
-// readmeDocs has what README.md shows of commands: a table, and a Redis.
+// readmeDocs has what README.md shows of commands: an engine without a table, and a Redis.
 func readmeDocs(t *testing.T) doccheck.World {
 	t.Helper()
-	engine := memdynamo.New()
-	if _, err := dynamo.CreateTable(t.Context(), engine.Client(), usageTable); err != nil {
-		t.Fatal(err)
-	}
 	w := redisDocs(t)
 	for state := range w.Given {
 		if strings.HasPrefix(state, "that Redis is a cluster") {
 			delete(w.Given, state)
 		}
 	}
-	w.Real = append(w.Real, "http://127.0.0.1:8000", serve(t, engine))
+	w.Real = append(w.Real, "http://127.0.0.1:8000", serve(t, memdynamo.New()))
 	return w
 }
 
@@ -153,29 +145,4 @@ func serve(t *testing.T, engine *memdynamo.Engine) string {
 		t.Setenv(name, value)
 	}
 	return server.URL
-}
-
-// readmeMarks are those of README.md that are not in it yet: above which first lines of blocks they stand.
-var readmeMarks = marksAbove(
-	"make demo    # a simulated", "not run: these are the demo and all tests",
-	"$ make demo", "not run: the demo's traffic takes 18 s, and is timed by the machine; its own tests run it",
-	"go get -tool", "not run: cmd/sluice/testdata/consumer.txtar runs these, in a module of its own",
-	"go mod edit -replace", "not run: cmd/sluice/testdata/consumer.txtar runs these, in a module of its own",
-	"HTTP/1.1 200 OK\nRateLimit-Policy", "held by Example",
-	"HTTP/1.1 429 Too Many", "held by ExampleWriteError",
-	"$ sluice top gpt-4 --most 7", "not run: it is what a run of the gateway left, each time something else",
-	"$ sluice aggregate --once", "not run: it is what a run of the gateway left, each time something else",
-	"$ go run ./examples/aggregator", "held by TestEvent",
-	"$ export SLUICE_REDIS_URL", "given: user-123 of project-1 has made 35 requests of 14,000 tokens in all",
-	"       | ap asks", "not run: live traffic in three regions takes 34 s, and is timed by the machine; its own tests run it",
-	"sluice infra cloudformation > sluice.yaml", "not run: it deploys to AWS; internal/infra holds the templates",
-)
-
-// marksAbove puts marks above blocks, each of which is given by how it begins.
-func marksAbove(pairs ...string) *strings.Replacer {
-	var edits []string
-	for i := 0; i < len(pairs); i += 2 {
-		edits = append(edits, "\n```\n"+pairs[i], "\n<!-- "+pairs[i+1]+" -->\n```\n"+pairs[i])
-	}
-	return strings.NewReplacer(edits...)
 }
