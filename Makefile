@@ -34,12 +34,14 @@ demo: ## generate, and run the simulated gateway in examples/gateway
 	@exec $(BUILD)/gateway
 
 .PHONY: generate
-generate: ## write what limits.yaml says to generated/, and what those of the examples say beside them
+generate: ## write what limits.yaml says to generated/, what those of the examples say beside them, and docs/schema.md
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --file $$f || exit 1; done
+	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && cp $(BUILD)/schema.md docs/schema.md
 
 .PHONY: check
-check: ## fail, with a diff, if what is generated is not what limits.yaml and those of the examples give
+check: ## fail, with a diff, if what is generated is not what limits.yaml, those of the examples and the tool give
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --check --file $$f || exit 1; done
+	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && diff docs/schema.md $(BUILD)/schema.md
 
 .PHONY: test
 test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…)
@@ -58,6 +60,10 @@ test-redis: redis ## run on a redis-server the tests that ask for a Redis: redis
 .PHONY: test-s3
 test-s3: ## run the tests of what is published in S3, a module of their own
 	cd internal/s3test && go test $(TESTFLAGS) ./...
+
+.PHONY: test-otel
+test-otel: ## run the tests of what OpenTelemetry records, a module of their own
+	cd runtime/otellimit && go test $(TESTFLAGS) ./...
 
 .PHONY: test-grpc
 test-grpc: ## run the tests of limits in front of gRPC handlers, a module of their own
@@ -90,6 +96,7 @@ lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
 	$(LINT) run ./...
 	cd internal/bench && $(abspath $(LINT)) run ./...
 	cd internal/s3test && $(abspath $(LINT)) run ./...
+	cd runtime/otellimit && $(abspath $(LINT)) run ./...
 	cd runtime/grpclimit && $(abspath $(LINT)) run ./...
 
 .PHONY: dynamodb-local

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +16,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/internal/doccheck"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 
@@ -204,8 +205,9 @@ func shell(t *testing.T, line string) string {
 	return out.String()
 }
 
-// TestDocsRedisCommands: what docs/redis.md shows of commands is what they print.
-func TestDocsRedisCommands(t *testing.T) {
+// redisDocs has what docs/redis.md and README.md show of commands on a Redis.
+func redisDocs(t *testing.T) doccheck.World {
+	t.Helper()
 	server, lim, _ := redisStore(t)
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
 	t.Cleanup(func() { _ = cluster.Close() })
@@ -219,32 +221,24 @@ func TestDocsRedisCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	spend(lim, "123", "1", limits.GPT4Cost{RPM: 35, TPM: 14_000})
-	spent := []func(){
-		func() {},
-		func() {
-			spend(onCluster, "9", "1", limits.GPT4Cost{RPM: 10})
-			spend(onCluster, "9", "2", limits.GPT4Cost{RPM: 40})
-			t.Setenv("SLUICE_REDIS_URL", "redis://"+server.Addr()+"?addr="+server.Addr())
+	var more []string // arguments
+	return doccheck.World{
+		Sluice: func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+			return sluiceAt(func() time.Time { return redisTime })(ctx, append(args, more...), stdout, stderr)
 		},
-	}
-	t.Setenv("SLUICE_REDIS_URL", "redis://"+server.Addr())
-	blocks := regexp.MustCompile("(?s)```\n\\$ (.*?)```").FindAllStringSubmatch(read(t, "docs/redis.md"), -1)
-	if len(blocks) != len(spent) {
-		t.Fatalf("%d blocks of commands", len(blocks))
-	}
-	for i, block := range blocks {
-		spent[i]()
-		var now strings.Builder
-		for shown := range strings.SplitSeq(block[1], "\n$ ") {
-			line, _, _ := strings.Cut(shown, "\n")
-			fmt.Fprintf(&now, "$ %s\n", line)
-			if command, ok := strings.CutPrefix(line, "sluice "); ok {
-				now.WriteString(shell(t, command))
-			}
-		}
-		if diff := cmp.Diff("$ "+block[1], now.String()); diff != "" {
-			t.Errorf("docs/redis.md (-), sluice (+):\n%s", diff)
-		}
+		Given: map[string]func(){
+			"user-123 of project-1 has made 35 requests of 14,000 tokens in all": func() {
+				spend(lim, "123", "1", limits.GPT4Cost{RPM: 35, TPM: 14_000})
+			},
+			"that Redis is a cluster, on which user-9 has made 10 requests under project-1, and 40 under project-2": func() {
+				spend(onCluster, "9", "1", limits.GPT4Cost{RPM: 10})
+				spend(onCluster, "9", "2", limits.GPT4Cost{RPM: 40})
+				more = []string{"--redis", "redis://" + server.Addr() + "?addr=" + server.Addr()}
+			},
+		},
+		Real: []string{
+			"redis://ann:sesame@127.0.0.1:6379", "redis://" + server.Addr(),
+			"redis://127.0.0.1:6379", "redis://" + server.Addr(),
+		},
 	}
 }

@@ -187,16 +187,14 @@ func TestObservers(t *testing.T) {
 	b := one("b")
 	b.Settled = nil
 	all := reflect.ValueOf(runtime.Observers(one("a"), nil, &runtime.Observer{}, b)).Elem()
-	for i := range all.NumField() {
-		in := make([]reflect.Value, all.Field(i).Type().NumIn())
-		for j := range in {
-			in[j] = reflect.Zero(all.Field(i).Type().In(j))
-		}
-		all.Field(i).Call(in)
-	}
 	var want []string
-	for i := range all.NumField() {
-		name := strings.ToLower(all.Type().Field(i).Name)
+	for field, told := range all.Fields() {
+		in := make([]reflect.Value, told.Type().NumIn())
+		for i := range in {
+			in[i] = reflect.Zero(told.Type().In(i))
+		}
+		told.Call(in)
+		name := strings.ToLower(field.Name)
 		if want = append(want, "a "+name); name != "settled" {
 			want = append(want, "b "+name)
 		}
@@ -204,10 +202,9 @@ func TestObservers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	none := reflect.ValueOf(runtime.Observers(nil, &runtime.Observer{})).Elem()
-	for i := range none.NumField() {
-		if !none.Field(i).IsNil() {
-			t.Errorf("%s is made up", none.Type().Field(i).Name)
+	for field, told := range reflect.ValueOf(runtime.Observers(nil, &runtime.Observer{})).Elem().Fields() {
+		if !told.IsNil() {
+			t.Errorf("%s is made up", field.Name)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Program struct {
 type grammar struct {
 	Generate  generateCommand  `cmd:"" help:"Write the Go package that limits.yaml describes."`
 	Breaking  breakingCommand  `cmd:"" help:"List what a change of limits.yaml breaks: data in the table, callers, behaviour."`
+	Schema    schemaCommand    `cmd:"" help:"Print the reference of limits.yaml: every key, and the errors it can give."`
 	Init      initCommand      `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
 	Table     tableCommand     `cmd:"" help:"Create or check the DynamoDB table."`
 	Peek      peekCommand      `cmd:"" help:"Show what a bucket has left. Changes nothing."`
@@ -42,6 +43,7 @@ type grammar struct {
 	Usage     usageCommand     `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
 	Region    regionCommand    `cmd:"" help:"Share limits out between regions whose tables know nothing of each other."`
 	Infra     infraCommand     `cmd:"" help:"Print the table, its alarms and its policies for CloudFormation, Terraform or IAM."`
+	Metrics   metricsCommand   `cmd:"" help:"Print the metrics, a dashboard and alarms of them for Grafana, CloudFormation or Terraform."`
 	Migrate   migrateCommand   `cmd:"" help:"Carry a table over from per-limit items, beside live acquires."`
 	Load      loadCommand      `cmd:"" help:"Drive the limits with calls, and report latencies, denials and capacity units."`
 	Dev       devCommand       `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`

@@ -11,9 +11,9 @@ type alarm struct {
 	Dimension, Value string
 }
 
-// operations are what acquires, settles and releases call. DynamoDB counts throttled requests and its own failures by table
+// Operations are what acquires, settles and releases call. DynamoDB counts throttled requests and its own failures by table
 // and operation, never by table alone, and a transaction under its own name.
-func operations() []string {
+func Operations() []string {
 	return []string{"GetItem", "BatchGetItem", "PutItem", "UpdateItem", "TransactWriteItems"}
 }
 
@@ -30,7 +30,7 @@ func alarms(in *dynamodb.CreateTableInput) []alarm {
 			alarm{name, "WriteThrottleEvents", "The index falls behind: then writes of the table that touch it are throttled too.", "GlobalSecondaryIndexName", name},
 		)
 	}
-	for _, operation := range operations() {
+	for _, operation := range Operations() {
 		all = append(all,
 			alarm{operation, "ThrottledRequests", "Whole requests are throttled.", "Operation", operation},
 			alarm{operation, "SystemErrors", "DynamoDB fails: outcomes are unknown, and the failure policy decides.", "Operation", operation},

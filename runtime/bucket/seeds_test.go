@@ -1,10 +1,13 @@
 package bucket_test
 
 import (
+	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/sluice-go/sluice/internal/docrow"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
@@ -71,6 +74,10 @@ func TestSeedRefillLoses(t *testing.T) {
 			ideal := float64(test.limit.Refill) * minutes / float64(test.limit.Period)
 			lost := 100 * (1 - float64(seeds)/ideal)
 			t.Logf("of %.0f millitokens the seeds' refill loses %.1f %%, ours %.3f %%", ideal, lost, 100*(1-float64(ours)/ideal))
+			shown := []string{fmt.Sprintf("%.1f %%", lost), fmt.Sprintf("%.3f %%", 100*(1-float64(ours)/ideal))}
+			if row := docrow.Find(t, "docs/protocol.md", t.Name()); !slices.Equal(row, shown) {
+				t.Errorf("docs/protocol.md says %q, want %q", row, shown)
+			}
 			if lost < test.least || lost > test.most {
 				t.Errorf("the seeds' refill loses %.2f %%, want %v to %v", lost, test.least, test.most)
 			}

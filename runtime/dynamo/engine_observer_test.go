@@ -2,9 +2,12 @@ package dynamo
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,15 +47,17 @@ func billedOf(c memdynamo.Consumption, table string) map[string]account {
 
 // observed is an engine in the process, of which it is known what it bills.
 type observed struct {
+	*testing.T
 	*engine
 	db   *memdynamo.Engine
 	seen []*events
 }
 
-func newObserved(t testing.TB) *observed {
+func newObserved(t *testing.T) *observed {
+	t.Helper()
 	db := memdynamo.New()
 	client := db.Client()
-	return &observed{engine: &engine{client: client, table: dynamotest.Table(t, client, Table), ttl: time.Minute}, db: db}
+	return &observed{T: t, engine: &engine{client: client, table: dynamotest.Table(t, client, Table), ttl: time.Minute}, db: db}
 }
 
 // gateway is a process of the demonstration's, with its chains and its look-ups.
@@ -88,141 +93,141 @@ func everything(runtime.StoreEvent) bool { return true }
 var scenes = []struct {
 	name  string
 	paths []string // that have to be met
-	play  func(t *testing.T, o *observed)
+	play  func(o *observed)
 }{
 	{"a chain: created, charged by transactions, settled, released, denied", []string{"read missing", "transact applied", "settle applied", "adjust applied"},
-		func(t *testing.T, o *observed) {
-			l := o.gateway(t)
+		func(o *observed) {
+			l := o.gateway(o.T)
 			for range 3 {
-				lease := must(l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100}))
+				lease := must(l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100}))
 				o.clock.set(o.clock.since.Load() + 1000)
-				if err := lease.Settle(t.Context(), limits.GPT4Cost{TPM: 150}); err != nil {
-					t.Error(err)
+				if err := lease.Settle(o.Context(), limits.GPT4Cost{TPM: 150}); err != nil {
+					o.Error(err)
 				}
 			}
-			must(l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})).Release(t.Context())
-			_, err := l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 15_000})
+			must(l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})).Release(o.Context())
+			_, err := l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 15_000})
 			if !isA[*runtime.DeniedError](err) {
-				t.Error(err)
+				o.Error(err)
 			}
-			closeAll(t, l.Limiter)
+			closeAll(o.T, l.Limiter)
 		}},
 	{"a stranger's writes: refused conditions, alone and in transactions", []string{"transact refused", "retry refused"},
-		func(t *testing.T, o *observed) {
-			a, b := o.gateway(t), o.gateway(t)
+		func(o *observed) {
+			a, b := o.gateway(o.T), o.gateway(o.T)
 			for _, l := range []*limits.Limiter{a, b, a, b} { // the last of each kind is denied
-				_, _ = l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 4000})
-				_, _ = l.Embeddings.Acquire(t.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 6})
+				_, _ = l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 4000})
+				_, _ = l.Embeddings.Acquire(o.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 6})
 			}
-			closeAll(t, a.Limiter, b.Limiter)
+			closeAll(o.T, a.Limiter, b.Limiter)
 		}},
 	{"look-ups and peeks", []string{"member found", "member missing", "read found"},
-		func(t *testing.T, o *observed) {
+		func(o *observed) {
 			members := NewMembers(o.client, o.table)
-			if err := members.Put(t.Context(), runtime.Member{Entity: "user-1", Parent: "project-2", Cascade: true}); err != nil {
-				t.Fatal(err)
+			if err := members.Put(o.Context(), runtime.Member{Entity: "user-1", Parent: "project-2", Cascade: true}); err != nil {
+				o.Fatal(err)
 			}
 			o.db.ResetConsumed()
-			l := o.gateway(t)
-			must(l.GPT4.Acquire(t.Context(), limits.UserByID("1"), limits.GPT4Cost{TPM: 100}))
-			if _, err := l.GPT4.Acquire(t.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*runtime.InvalidError](err) {
-				t.Error(err)
+			l := o.gateway(o.T)
+			must(l.GPT4.Acquire(o.Context(), limits.UserByID("1"), limits.GPT4Cost{TPM: 100}))
+			if _, err := l.GPT4.Acquire(o.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*runtime.InvalidError](err) {
+				o.Error(err)
 			}
 			o.clock.set(120_000) // nothing that is remembered serves
-			must(l.GPT4.Peek(t.Context(), limits.UserByID("1")))
-			must(l.Embeddings.Peek(t.Context(), limits.Project{ID: "2"}))
-			closeAll(t, l.Limiter)
+			must(l.GPT4.Peek(o.Context(), limits.UserByID("1")))
+			must(l.Embeddings.Peek(o.Context(), limits.Project{ID: "2"}))
+			closeAll(o.T, l.Limiter)
 		}},
 	{"many at once, served together; leases that close lazily", []string{"create applied"},
-		func(t *testing.T, o *observed) {
-			l := o.gateway(t, runtime.CallDefaults(runtime.LazySettle(true)))
+		func(o *observed) {
+			l := o.gateway(o.T, runtime.CallDefaults(runtime.LazySettle(true)))
 			var calls sync.WaitGroup
 			for range 15 {
 				calls.Go(func() {
-					lease, err := l.Embeddings.Acquire(t.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1})
+					lease, err := l.Embeddings.Acquire(o.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1})
 					if err != nil {
-						t.Error(err)
+						o.Error(err)
 						return
 					}
-					if err := lease.Settle(t.Context(), limits.EmbeddingsCost{RPS: 1}); err != nil {
-						t.Error(err)
+					if err := lease.Settle(o.Context(), limits.EmbeddingsCost{RPS: 1}); err != nil {
+						o.Error(err)
 					}
-					lease.Release(t.Context())
+					lease.Release(o.Context())
 				})
 			}
 			calls.Wait()
-			closeAll(t, l.Limiter)
+			closeAll(o.T, l.Limiter)
 		}},
 	{"several resources, and buckets charged one by one", []string{"transact applied", "adjust applied"},
-		func(t *testing.T, o *observed) {
-			l := o.gateway(t)
+		func(o *observed) {
+			l := o.gateway(o.T)
 			all := []runtime.AnyClaim{
 				l.GPT4.Claim(limits.Project{ID: "2"}, limits.GPT4Cost{TPM: 1}), l.Embeddings.Claim(limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1}),
 			}
-			if err := l.AcquireAll(t.Context(), all...); err != nil {
-				t.Error(err)
+			if err := l.AcquireAll(o.Context(), all...); err != nil {
+				o.Error(err)
 			}
-			gpt4, _ := generated(t)
+			gpt4, _ := generated(o.T)
 			each := []bucket.Limit{userRPM, userTPM}
 			apart := family(gpt4, runtime.CascadeCompensated, each, each)
-			h, other := o.house(t, o.client, apart), o.house(t, o.client, apart)
+			h, other := o.house(o.T, o.client, apart), o.house(o.T, o.client, apart)
 			o.seen = append(o.seen, h.events, other.events)
-			h.acquire(t, member{"1", "3"}, 50, 1)
-			other.acquire(t, member{"4", "3"}, 40, 1)
-			_, err := h.at[0].Acquire(t.Context(), member{"1", "3"}, tokens{20, 1}) // the user is charged, and given back
+			h.acquire(o.T, member{"1", "3"}, 50, 1)
+			other.acquire(o.T, member{"4", "3"}, 40, 1)
+			_, err := h.at[0].Acquire(o.Context(), member{"1", "3"}, tokens{20, 1}) // the user is charged, and given back
 			if !isA[*runtime.DeniedError](err) {
-				t.Error(err)
+				o.Error(err)
 			}
-			closeAll(t, l.Limiter, h.Limiter, other.Limiter)
+			closeAll(o.T, l.Limiter, h.Limiter, other.Limiter)
 		}},
 	{"new numbers, and overrides that change", []string{"reshape applied", "levels found", "system applied"},
-		func(t *testing.T, o *observed) {
-			gpt4, _ := generated(t)
+		func(o *observed) {
+			gpt4, _ := generated(o.T)
 			stored := runtime.Stored{At: "user-1", Limits: []*bucket.Limit{per(1000), nil}}
-			if _, err := o.operator(o.client, 0).Set(t.Context(), withNumbers(gpt4, 1, userRPM, userTPM).Spec(), stored); err != nil {
-				t.Fatal(err)
+			if _, err := o.operator(o.client, 0).Set(o.Context(), withNumbers(gpt4, 1, userRPM, userTPM).Spec(), stored); err != nil {
+				o.Fatal(err)
 			}
 			o.db.ResetConsumed()
 			of := func(revision int64, rpm bucket.Limit) *desk {
-				return o.desk(t, withNumbers(gpt4, revision, rpm, userTPM))
+				return o.desk(o.T, withNumbers(gpt4, revision, rpm, userTPM))
 			}
 			before, after := of(1, userRPM), of(2, bucket.Per(200, time.Minute))
 			for _, d := range []*desk{before, after, before, after} {
-				must(d.Acquire(t.Context(), "1", tokens{1, 1}))
+				must(d.Acquire(o.Context(), "1", tokens{1, 1}))
 			}
 			for range 3 {
 				o.clock.set(o.clock.since.Load() + 61_000)
-				must(after.Acquire(t.Context(), "1", tokens{1, 1}))
+				must(after.Acquire(o.Context(), "1", tokens{1, 1}))
 			}
-			closeAll(t, before.Limiter, after.Limiter)
+			closeAll(o.T, before.Limiter, after.Limiter)
 		}},
 	{"items of the old layout", []string{"perlimit found", "perlimit missing", "carry applied", "system applied"},
-		func(t *testing.T, o *observed) {
-			o.putOld(t)
+		func(o *observed) {
+			o.putOld(o.T)
 			o.db.ResetConsumed()
-			gpt4, _ := generated(t)
-			d := o.desk(t, withNumbers(gpt4, 1, userRPM, userTPM), PerLimitItems())
-			must(d.Peek(t.Context(), "1"))
-			must(d.Acquire(t.Context(), "1", tokens{1, 1}))
-			must(d.Acquire(t.Context(), "2", tokens{1, 1}))
-			closeAll(t, d.Limiter)
+			gpt4, _ := generated(o.T)
+			d := o.desk(o.T, withNumbers(gpt4, 1, userRPM, userTPM), PerLimitItems())
+			must(d.Peek(o.Context(), "1"))
+			must(d.Acquire(o.Context(), "1", tokens{1, 1}))
+			must(d.Acquire(o.Context(), "2", tokens{1, 1}))
+			closeAll(o.T, d.Limiter)
 		}},
 	{"a table that throttles, and meets transactions", []string{"transact throttled", "member failed"},
-		func(t *testing.T, o *observed) {
-			l := o.gateway(t)
+		func(o *observed) {
+			l := o.gateway(o.T)
 			n := 0
-			o.db.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
+			o.db.Faults().Script(func(memdynamo.Request) memdynamo.Fault {
 				if n++; n%3 == 1 {
 					return memdynamo.Throttle
 				}
 				return memdynamo.None
 			})
 			for range 4 {
-				_, _ = l.GPT4.Acquire(t.Context(), limits.UserByID("9"), limits.GPT4Cost{TPM: 100})
-				_, _ = l.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})
-				_, _ = l.Embeddings.Acquire(t.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1})
+				_, _ = l.GPT4.Acquire(o.Context(), limits.UserByID("9"), limits.GPT4Cost{TPM: 100})
+				_, _ = l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})
+				_, _ = l.Embeddings.Acquire(o.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1})
 			}
-			closeAll(t, l.Limiter)
+			closeAll(o.T, l.Limiter)
 		}},
 }
 
@@ -249,7 +254,7 @@ func TestObserverIsToldOfEveryCall(t *testing.T) {
 		t.Run(scene.name, func(t *testing.T) {
 			o := newObserved(t)
 			o.db.ResetConsumed()
-			scene.play(t, o)
+			scene.play(o)
 			if diff := cmp.Diff(billedOf(o.db.Consumed(), o.table), o.told(everything)); diff != "" {
 				t.Errorf("by operation, - as billed, + as told:\n%s", diff)
 			}
@@ -275,7 +280,7 @@ func TestObserverIsToldOfEveryCall(t *testing.T) {
 func TestAccountsSee(t *testing.T) {
 	o := newObserved(t)
 	o.db.ResetConsumed()
-	scenes[0].play(t, o)
+	scenes[0].play(o)
 	billed, all := billedOf(o.db.Consumed(), o.table), o.seen[0].all
 	last := len(all) - 1
 	for name, wrong := range map[string][]runtime.StoreEvent{
@@ -289,5 +294,78 @@ func TestAccountsSee(t *testing.T) {
 		if cmp.Equal(billed, toldOf(wrong)) {
 			t.Errorf("%s goes unseen", name)
 		}
+	}
+}
+
+type callerKey struct{}
+
+// TestStoreContext: a call to the store is told with the values of its caller, one that serves several with those of the first, and
+// with no end, whatever became of whom it was for.
+func TestStoreContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObserved(t)
+		var mu sync.Mutex
+		var got []string
+		observer := &runtime.Observer{Store: func(ctx context.Context, e runtime.StoreEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprint(e.Path, " for ", e.Coalesced, " by ", ctx.Value(callerKey{}), ": ", ctx.Err()))
+		}}
+		l, err := limits.New(New(o.client, o.table), runtime.WithObserver(observer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hold := make(chan struct{})
+		o.db.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
+			if r.Operation == "UpdateItem" && r.Number == 1 {
+				<-hold
+			}
+			return memdynamo.None
+		})
+		var calls sync.WaitGroup
+		acquire := func(caller string) context.CancelFunc {
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), callerKey{}, caller))
+			calls.Go(func() {
+				_, _ = l.Embeddings.Acquire(ctx, limits.Project{ID: "1"}, limits.EmbeddingsCost{RPS: 1})
+			})
+			synctest.Wait()
+			return cancel
+		}
+		defer acquire("a")()
+		defer acquire("b")() // is held up, and c and d gather behind it
+		defer acquire("c")()
+		defer acquire("d")()
+		close(hold)
+		calls.Wait()
+		closeAll(t, l.Limiter)
+		want := []string{"read for 0 by a: <nil>", "create for 1 by a: <nil>", "retry for 1 by b: <nil>", "retry for 2 by c: <nil>"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestStoreContextOfTheGone: whoever has left is not who ends it.
+func TestStoreContextOfTheGone(t *testing.T) {
+	o := newObserved(t)
+	var told []error
+	ctx, cancel := context.WithCancel(t.Context())
+	l, err := limits.New(New(o.client, o.table), runtime.WithObserver(&runtime.Observer{
+		Store: func(ctx context.Context, _ runtime.StoreEvent) { told = append(told, ctx.Err()) },
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.db.Faults().Script(func(memdynamo.Request) memdynamo.Fault {
+		cancel()
+		return memdynamo.LoseRequest
+	})
+	if _, err := l.Embeddings.Acquire(ctx, limits.Project{ID: "1"}, limits.EmbeddingsCost{RPS: 1}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	o.db.Faults().Clear()
+	closeAll(t, l.Limiter)
+	if len(told) != 1 || told[0] != nil {
+		t.Errorf("told with %v", told)
 	}
 }

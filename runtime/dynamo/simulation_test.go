@@ -192,6 +192,7 @@ func play(t *testing.T, histories map[string]history, seeds uint64) {
 // playOf plays histories of r.
 func playOf(t *testing.T, r codec.Resource, histories map[string]history, seeds uint64) {
 	t.Helper()
+	documentedKinds(t, len(histories), seeds)
 	if testing.Short() {
 		seeds /= 10
 	}
@@ -214,6 +215,7 @@ func playOf(t *testing.T, r codec.Resource, histories map[string]history, seeds 
 				t.Error("nothing was written by the generic path")
 			}
 			t.Logf("%d histories: %v", seeds, all)
+			documented(t, seeds, all)
 		})
 	}
 }
@@ -280,6 +282,7 @@ func TestContention(t *testing.T) {
 			if r.contended > 0 {
 				t.Errorf("%d acquires were contended", r.contended)
 			}
+			documentedCost(t, load.writers, load.rate, r.perAdmitted())
 		})
 	}
 }

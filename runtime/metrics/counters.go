@@ -29,6 +29,10 @@ type sum struct {
 func (c *Counters) Measure(_ context.Context, m *Metric, value float64, values Values) {
 	s := c.sums.Get(series{m, values}, func(series) *sum { return &sum{} })
 	s.count.Add(1)
+	if m.Kind == Gauge {
+		s.bits.Store(math.Float64bits(value))
+		return
+	}
 	for {
 		old := s.bits.Load()
 		if s.bits.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+value)) {
@@ -44,8 +48,8 @@ type Snapshot []Series
 type Series struct {
 	Metric *Metric
 	Values Values
-	Count  uint64 // how often
-	Sum    float64
+	Count  uint64  // how often
+	Sum    float64 // of a Gauge, the last
 }
 
 // Snapshot returns what was measured so far. A measurement that is under way may be in Count and not yet in Sum.

@@ -7,6 +7,8 @@ import (
 	"expvar"
 	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +48,7 @@ func TestCounters(t *testing.T) {
 	}
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000})
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 20_000})
+	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000}, runtime.Shadow())
 	_ = lim.AcquireAll(ctx, lim.GPT4.Claim(alice, limits.GPT4Cost{TPM: 10_000}), lim.Embeddings.Claim(alice.Project, limits.EmbeddingsCost{RPS: 1}))
 	engine.Faults().Down(true)
 	_, _ = lim.Embeddings.Acquire(ctx, alice.Project, limits.EmbeddingsCost{RPS: 1}, runtime.Budget(10*time.Millisecond))
@@ -60,10 +63,11 @@ func TestCounters(t *testing.T) {
 		labels []string
 		sum    float64
 	}{
-		{metrics.Decisions, nil, 6},
+		{metrics.Decisions, nil, 7},
 		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "acquired"}, 1},
 		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "denied", metrics.LimitName, "tpm", metrics.LimitKind, "user"}, 2},
 		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "denied", metrics.LimitName, ""}, 1},
+		{metrics.Decisions, []string{metrics.Outcome, "shadowed", metrics.LimitName, "tpm", metrics.LimitKind, "user", metrics.ErrorType, "denied"}, 1},
 		{metrics.Decisions, []string{metrics.ErrorType, "exceeds_burst"}, 1},
 		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "degraded", metrics.ErrorType, "unavailable"}, 1},
 		{metrics.Decisions, []string{metrics.Path, "normal"}, 0}, // no label of it
@@ -101,10 +105,12 @@ func TestText(t *testing.T) {
 	}
 	for range 2 {
 		c.Measure(t.Context(), metrics.Settlements, 1, metrics.Values{"gpt-4", "user", "settle", "settled"})
-		c.Measure(t.Context(), metrics.ClockSkew, 1.5, metrics.Values{"ahead"})
+		c.Measure(t.Context(), metrics.StoreCoalesced, 1.5, metrics.Values{"gpt-4", "redis"})
+		c.Measure(t.Context(), metrics.BreakersOpen, 2, metrics.Values{})
 	}
-	const want = `{"sluice.clock.skew":[{"labels":{"sluice.clock":"ahead"},"count":2,"sum":3}],"sluice.settlements":` +
-		`[{"labels":{"sluice.entity.kind":"user","sluice.operation":"settle","sluice.outcome":"settled","sluice.resource":"gpt-4"},"value":2}]}`
+	const want = `{"sluice.breakers.open":[{"labels":{},"value":2}],"sluice.settlements":[{"labels":{"sluice.entity.kind":"user",` +
+		`"sluice.operation":"settle","sluice.outcome":"settled","sluice.resource":"gpt-4"},"value":2}],` +
+		`"sluice.store.coalesced":[{"labels":{"db.system.name":"redis","sluice.resource":"gpt-4"},"count":2,"sum":3}]}`
 	if diff := cmp.Diff(want, c.String()); diff != "" {
 		t.Error(diff)
 	}
@@ -173,7 +179,12 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	}
 }
 
+// TestTypeOf: each kind of error, and that docs/observability.md says what to do about it.
 func TestTypeOf(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	down := &runtime.UnavailableError{Err: errors.New("reset")}
 	for want, err := range map[string]error{
 		"": nil, "denied": &runtime.DeniedError{}, "exceeds_burst": &runtime.CostExceedsBurstError{}, "invalid": &runtime.InvalidError{},
@@ -185,6 +196,9 @@ func TestTypeOf(t *testing.T) {
 	} {
 		if got := metrics.TypeOf(err); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+		if !regexp.MustCompile("(?m)^\\| [^|]*`"+want+"`").Match(docs) && want != "" {
+			t.Errorf("docs/observability.md has no %s", want)
 		}
 	}
 }

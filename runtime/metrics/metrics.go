@@ -13,13 +13,13 @@ type Kind uint8
 
 // Kinds, as OpenTelemetry calls them.
 const (
-	Counter       Kind = iota // what is measured is added up, and never below 0
-	UpDownCounter             // it is added up, and may be below 0
-	Histogram                 // it is counted by size
+	Counter   Kind = iota // what is measured is added up, and never below 0
+	Gauge                 // it replaces what was measured before
+	Histogram             // it is counted by size
 )
 
 // String returns k's name.
-func (k Kind) String() string { return [...]string{"counter", "up-down counter", "histogram"}[k] }
+func (k Kind) String() string { return [...]string{"counter", "gauge", "histogram"}[k] }
 
 // Metric is one thing that is measured.
 type Metric struct {
@@ -88,13 +88,13 @@ var (
 		Labels:      []string{Resource, System}, Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128},
 	}
 	BreakersOpen = &Metric{
-		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: UpDownCounter,
+		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: Gauge,
 		Description: "Circuit breakers that are open: the failure policy decides, and the store is asked once a second.",
 	}
 	ClockSkew = &Metric{
-		Name: "sluice.clock.skew", Unit: "s", Kind: Histogram,
-		Description: "How far this host's clock was off the store's, where that was more than a second; told once a minute.",
-		Labels:      []string{Clock}, Buckets: []float64{2, 5, 10, 30, 60, 300, 3600},
+		Name: "sluice.clock.skew", Unit: "s", Kind: Counter,
+		Description: "How far this host's clock was off the store's, where that was more than a second; added once a minute.",
+		Labels:      []string{Clock},
 	}
 )
 

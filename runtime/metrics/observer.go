@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -10,13 +11,21 @@ import (
 
 // Sink takes measurements, concurrently.
 type Sink interface {
-	// Measure adds value to what m has for values. The context is as runtime.Observer says.
+	// Measure adds value to what m has for values or, of a Gauge, puts it in place of that. The context is as runtime.Observer says.
 	Measure(ctx context.Context, m *Metric, value float64, values Values)
 }
 
 // Observer returns an observer that has sink measure all that this package defines. runtime.Observers joins it with others.
 func Observer(sink Sink) *runtime.Observer {
-	sink.Measure(context.Background(), BreakersOpen, 0, Values{}) // so that there is something to see of what is well
+	var mu sync.Mutex // so that the newest number is the last that is told
+	open := 0.0
+	breaker := func(more float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		open += more
+		sink.Measure(context.Background(), BreakersOpen, open, Values{})
+	}
+	breaker(0) // so that there is something to see of what is well
 	decided := func(outcome string) func(context.Context, runtime.Event) {
 		return func(ctx context.Context, e runtime.Event) { decision(ctx, sink, outcome, e) }
 	}
@@ -34,12 +43,12 @@ func Observer(sink Sink) *runtime.Observer {
 			}
 		},
 		Store: func(ctx context.Context, e runtime.StoreEvent) { call(ctx, sink, e) },
-		Breaker: func(open bool, _ error) {
-			by := -1.0
-			if open {
-				by = 1
+		Breaker: func(opens bool, _ error) {
+			if opens {
+				breaker(1)
+			} else {
+				breaker(-1)
 			}
-			sink.Measure(context.Background(), BreakersOpen, by, Values{})
 		},
 		Skew: func(ahead time.Duration) {
 			clock := "ahead"

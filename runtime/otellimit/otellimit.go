@@ -71,7 +71,7 @@ func New(opts ...Option) (*runtime.Observer, error) {
 	return runtime.Observers(metrics.Observer(r), &runtime.Observer{Store: spans.store}), nil
 }
 
-// instrument adds value to what there is for the attributes of both.
+// instrument takes a measurement of a series.
 type instrument func(ctx context.Context, value float64, of recorded)
 
 // recorded are a series' attributes, in the form that each kind of instrument takes them in.
@@ -85,9 +85,9 @@ func newInstrument(meter metric.Meter, m *metrics.Metric) (instrument, error) {
 	case metrics.Counter:
 		c, err := meter.Float64Counter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
 		return func(ctx context.Context, value float64, of recorded) { c.Add(ctx, value, of.add...) }, err
-	case metrics.UpDownCounter:
-		c, err := meter.Float64UpDownCounter(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
-		return func(ctx context.Context, value float64, of recorded) { c.Add(ctx, value, of.add...) }, err
+	case metrics.Gauge:
+		g, err := meter.Float64Gauge(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description))
+		return func(ctx context.Context, value float64, of recorded) { g.Record(ctx, value, of.record...) }, err
 	case metrics.Histogram:
 		h, err := meter.Float64Histogram(m.Name, metric.WithUnit(m.Unit), metric.WithDescription(m.Description),
 			metric.WithExplicitBucketBoundaries(m.Buckets...))

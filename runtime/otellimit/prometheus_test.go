@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/otlptranslator"
 	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -70,7 +71,7 @@ func TestPrometheusNames(t *testing.T) {
 	want := map[string]exported{}
 	for _, m := range metrics.All() {
 		e := exported{Type: map[metrics.Kind]dto.MetricType{
-			metrics.Counter: dto.MetricType_COUNTER, metrics.UpDownCounter: dto.MetricType_GAUGE, metrics.Histogram: dto.MetricType_HISTOGRAM,
+			metrics.Counter: dto.MetricType_COUNTER, metrics.Gauge: dto.MetricType_GAUGE, metrics.Histogram: dto.MetricType_HISTOGRAM,
 		}[m.Kind], Buckets: m.Buckets}
 		for _, label := range m.Labels {
 			e.Labels = append(e.Labels, metrics.PrometheusLabel(label))
@@ -81,7 +82,7 @@ func TestPrometheusNames(t *testing.T) {
 	if diff := cmp.Diff(want, gathered(t)); diff != "" {
 		t.Errorf("- defined, + exported:\n%s", diff)
 	}
-	if cmp.Equal(want, gathered(t, promexporter.WithoutUnits())) {
+	if cmp.Equal(want, gathered(t, promexporter.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes))) {
 		t.Error("other names go unseen")
 	}
 }

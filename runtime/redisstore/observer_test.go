@@ -91,6 +91,7 @@ func TestSentAndToldDiffer(t *testing.T) {
 
 // sentAndTold has the store make every kind of call, and counts them on both sides: of those that are told, what keep says.
 func sentAndTold(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[string]int, served int) {
+	t.Helper()
 	s := simulated(t)
 	sent, told := &tally{}, &tally{}
 	client := s.client(t)

@@ -1,0 +1,162 @@
+package reference
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/sluice-go/sluice/gen/internal/schema"
+)
+
+// mistake is something wrong that can be written at a key, and what is said of it.
+type mistake struct {
+	rule    string
+	written string // as YAML, on one line, or a text in words
+	message string
+}
+
+// What is written where it is no YAML.
+const (
+	leftOut = "left out"
+	twice   = "each item twice"
+	nothing = "nothing after the colon"
+)
+
+// wrongValues are what is tried as the value of every key, plainest first. What a mistake is, the reader of limits.yaml says.
+func wrongValues() []string {
+	return []string{
+		"2", "0", "1", "-5", "1.5", "10k", "0100", "60", "1_000_000_000_000", "9_000_000_000_000", "100_000",
+		"1w", "1h1d", "500ms", "1500ms", "400d", "1ms", "366d",
+		"text", "Text", "text 1", "true", "'true'", "''", `"a\u0007b"`, "func", "main", "Entity", "id",
+		"/limits", "Ünï", strings.Repeat("x", 80),
+		"[]", "[text]", "[text, text]", "[one, Two]", "[1, two]", "{}", "{text: 1}", "{text: {}}",
+	}
+}
+
+// wrongNames are what is tried as a name.
+func wrongNames() []string {
+	return []string{"Text 1", "1a", strings.Repeat("x", 80), "ünï", "entity", "id", "limits", "check", "project_", "user_", "requests"}
+}
+
+// prober tries values in a limits.yaml that has no mistake.
+type prober struct {
+	sample *yaml.Node
+	names  []string // of kinds, resources and limits in the sample: they may be wrong where they are not expected
+}
+
+// newProber returns a prober of that file.
+func newProber(sample []byte) (*prober, error) {
+	s, problems := schema.Read("limits.yaml", sample)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	p := &prober{sample: &yaml.Node{}}
+	if err := yaml.Unmarshal(sample, p.sample); err != nil {
+		return nil, err
+	}
+	for _, k := range s.Kinds {
+		p.names = append(p.names, k.Name)
+	}
+	for _, r := range s.Resources {
+		p.names = append(p.names, r.Name)
+		for _, l := range r.Limits {
+			p.names = append(p.names, l.Name)
+		}
+	}
+	return p, nil
+}
+
+// value returns what can be wrong with the value of a key, one mistake for each rule.
+func (p *prober) value(k key) []mistake {
+	values := wrongValues()
+	switch text(k.def, "type") {
+	case "string":
+		values = append(values, p.names...)
+	case "array":
+		for _, name := range p.names {
+			values = append(values, "["+name+"]")
+		}
+	}
+	at := p.at(k.path)
+	found := at.try(leftOut, (*place).remove)
+	found = append(found, at.try(twice, (*place).repeat)...)
+	for _, v := range values {
+		found = append(found, at.try(v, func(pl *place) bool { return pl.write(v) })...)
+	}
+	found = append(found, at.try(nothing, func(pl *place) bool { return pl.write("") })...)
+	return firsts(found)
+}
+
+// name returns what can be wrong with the name of what is at path, and with what is no mapping there, one mistake for each rule.
+func (p *prober) name(path []string) []mistake {
+	at := p.at(path)
+	at.strict = true
+	var found []mistake
+	for _, v := range []string{"2", "{}"} {
+		found = append(found, at.try(v, func(pl *place) bool { return pl.write(v) })...)
+	}
+	for _, v := range append(wrongNames(), p.names...) {
+		found = append(found, at.try(v, func(pl *place) bool { return pl.rename(v) })...)
+	}
+	return firsts(found)
+}
+
+// firsts returns the first mistake of each rule.
+func firsts(all []mistake) (kept []mistake) {
+	for _, m := range all {
+		if !slices.ContainsFunc(kept, func(k mistake) bool { return k.rule == m.rule }) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// probe is a place of the sample where values are tried.
+type probe struct {
+	sample *yaml.Node
+	path   []string
+	strict bool // mistakes elsewhere do not count
+}
+
+func (p *prober) at(path []string) *probe { return &probe{sample: p.sample, path: path} }
+
+// try changes the sample at the place, and returns what is said of that: first of the place itself. Where a mapping is written, what
+// is said of its own keys and of others that refer to them does not count.
+func (p *probe) try(written string, change func(*place) bool) []mistake {
+	doc := clone(p.sample)
+	at := find(doc.Content[0], p.path)
+	if at == nil || !change(at) {
+		return nil
+	}
+	src, err := yaml.Marshal(doc)
+	if err != nil {
+		return nil
+	}
+	_, problems := schema.Read("limits.yaml", src)
+	var again yaml.Node
+	if len(problems) == 0 || yaml.Unmarshal(src, &again) != nil {
+		return nil
+	}
+	var here, elsewhere []mistake
+	for _, problem := range problems {
+		m := mistake{problem.Rule, written, problem.Message}
+		switch {
+		case at.concerns(again.Content[0], problem):
+			here = append(here, m)
+		case !p.strict && !strings.HasPrefix(written, "{"):
+			elsewhere = append(elsewhere, m)
+		}
+	}
+	return append(here, elsewhere...)
+}
+
+// clone returns a copy of n and all that is in it.
+func clone(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = nil
+	for _, in := range n.Content {
+		c.Content = append(c.Content, clone(in))
+	}
+	return &c
+}

@@ -1,0 +1,101 @@
+package sluice_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime/httplimit"
+	"github.com/sluice-go/sluice/runtime/limittest"
+)
+
+// What follows is quoted in README.md: a handler, and its test.
+
+// chat answers 429 with Retry-After where a limit of the user, or of the user's project, says so.
+func chat(gpt4 limits.GPT4Acquirer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		user := limits.User{ID: r.FormValue("user"), Project: limits.Project{ID: "1"}}
+		lease, err := gpt4.Acquire(r.Context(), user, limits.GPT4Cost{TPM: 9_000}) // RPM: per_call 1
+		if err != nil {
+			if !httplimit.WriteError(w, r, err) {
+				http.Error(w, "failed", http.StatusInternalServerError)
+			}
+			return
+		}
+		defer lease.Release(r.Context()) // does nothing once settled
+		used := reply(w)
+		_ = lease.Settle(r.Context(), limits.GPT4Cost{TPM: used}) // one that fails is in the log
+	}
+}
+
+func TestChatIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // in which a minute takes no time
+		lim, _ := limits.New(limittest.Store(t)) // the real thing, on a DynamoDB in the process
+		for call, want := range []int{200, 429, 200} {
+			w := httptest.NewRecorder()
+			chat(lim.GPT4)(w, httptest.NewRequest(http.MethodPost, "/chat?user=123", nil))
+			if w.Code != want {
+				t.Errorf("call %d: %d, want %d", call, w.Code, want)
+			}
+			wait, _ := strconv.Atoi(w.Header().Get("Retry-After"))
+			time.Sleep(time.Duration(wait) * time.Second)
+		}
+	})
+}
+
+// reply stands for what a call is about: it says how many tokens that took.
+func reply(w http.ResponseWriter) int64 {
+	_, _ = fmt.Fprintln(w, "an answer")
+	return 7_000
+}
+
+// TestReadmeAnswers: what README.md shows of HTTP answers is what httplimit answers.
+func TestReadmeAnswers(t *testing.T) {
+	readme := read(t, "README.md")
+	synctest.Test(t, func(t *testing.T) {
+		lim, err := limits.New(limittest.Store(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := func(tpm int64) *httptest.ResponseRecorder {
+			cost := func(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
+				return limits.User{ID: r.FormValue("user"), Project: limits.Project{ID: "1"}}, limits.GPT4Cost{TPM: tpm}, nil
+			}
+			w := httptest.NewRecorder()
+			next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+			httplimit.Middleware(lim.GPT4, cost, httplimit.Headers())(next).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/?user=123", nil))
+			return w
+		}
+		answers := map[int]*httptest.ResponseRecorder{http.StatusOK: answer(600)}
+		answer(14_380) // 20 are left
+		answers[http.StatusTooManyRequests] = answer(500)
+		for code, got := range answers {
+			line := fmt.Sprintf("HTTP/1.1 %d %s\n", code, http.StatusText(code))
+			_, shown, found := strings.Cut(readme, "```\n"+line)
+			shown, _, _ = strings.Cut(shown, "```\n")
+			head, body, _ := strings.Cut(shown, "\n\n")
+			if !found || got.Code != code {
+				t.Fatalf("README.md has no %s; %d", line, got.Code)
+			}
+			for h := range strings.Lines(strings.TrimSuffix(head, "\n") + "\n") {
+				name, value, _ := strings.Cut(strings.TrimSuffix(h, "\n"), ": ")
+				if got.Header().Get(name) != value {
+					t.Errorf("%s: README.md shows %q, %q is answered", name, value, got.Header().Get(name))
+				}
+			}
+			var indented bytes.Buffer
+			_ = json.Indent(&indented, got.Body.Bytes(), "", "  ")
+			if indented.String() != body {
+				t.Errorf("README.md shows\n%s\nis answered\n%s", body, &indented)
+			}
+		}
+	})
+}
