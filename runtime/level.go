@@ -13,7 +13,7 @@ type Level struct {
 	Limit     string        // its name: tpm
 	Params    bucket.Limit  // in force for the bucket
 	Available int64         // whole tokens, rounded down, 0 in debt
-	Full      time.Duration // until the bucket has its burst again
+	Full      time.Duration // until the bucket has its burst again; of a region's share of nothing, until it may be more
 }
 
 // Levels returns how the lease's last write left its buckets, nearest first, limits in schema order, without a read. It is nil where
@@ -45,10 +45,13 @@ func (r *resource) levels(buckets []Bucket, now int64) []Level {
 	for i := range buckets {
 		balances, refilled := r.balances(&buckets[i])
 		for j, b := range balances {
+			full := bucket.RetryAfter(b, refilled, now, b.Burst)
+			if r.spec.Regions != nil && b.Closed() { // as Refuse has it
+				full = r.spec.Regions.Window
+			}
 			levels = append(levels, Level{
 				Entity: buckets[i].Entity, Limit: r.spec.Limits[j], Params: b.Limit,
-				Available: max(0, available(b, refilled, now)) / bucket.Milli,
-				Full:      bucket.RetryAfter(b, refilled, now, b.Burst),
+				Available: max(0, available(b, refilled, now)) / bucket.Milli, Full: full,
 			})
 		}
 	}

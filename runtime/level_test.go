@@ -59,3 +59,23 @@ func TestLevels(t *testing.T) {
 		}
 	})
 }
+
+// TestLevelOfClosedShare: a region's share of nothing is full at no time; more of it may be there in a window, as a denial says.
+func TestLevelOfClosedShare(t *testing.T) {
+	def := gpt4()
+	def.spec.Regions = &runtime.Regions{Names: []string{"eu", "us"}, Floor: 1, Window: 10 * time.Second}
+	limits := def.spec.Kinds[0].Limits
+	shares := []bucket.Limit{limits[0].Share(30), limits[1].Share(0)}
+	store := &stub{after: &bucket.Image{Refilled: time.Now().UnixMilli(), Balances: bucket.Full(shares), Missing: make([]bool, 2)}}
+	b := runtime.NewBuilder(store, quiet())
+	r := runtime.Bind[entity](b, def, toVector, fromVector)
+	_, err := b.Limiter()
+	check(t, err, "")
+	want := []runtime.Level{
+		{Entity: "user-1", Limit: "rpm", Params: shares[0], Available: 30},
+		{Entity: "user-1", Limit: "tpm", Params: shares[1], Full: 10 * time.Second},
+	}
+	if diff := cmp.Diff(want, acquire(t, r, user{"1"}, cost{}).Levels()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

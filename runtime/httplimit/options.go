@@ -53,7 +53,8 @@ func ReleaseOn(f func(status int) bool) Option {
 // each limit that refused the bucket that refused longest, and when it has what was asked for: t is never later than Retry-After.
 //
 // The numbers are those of the answer's own acquire, and nothing is read for them. A degraded lease shows none, as nobody knows
-// them; nor does a failure of the store. Of regions that share a limit, they are this region's share.
+// them; nor does a failure of the store. Of regions that share a limit, they are this region's share,
+// and t of a share of nothing is when it may be more.
 func Headers() Option {
 	return func(o *options) { o.styles = append(o.styles, ietf) }
 }
