@@ -51,6 +51,17 @@ func (j *judge) held(s *series, limit int) (sum int64) {
 	return sum
 }
 
+// begun reports that all regions that are not gone have begun accounts of a limit. Until then each holds the floor, and nobody has lost
+// anything.
+func (j *judge) begun(s *series, limit int) bool {
+	for r := range j.world.regions {
+		if h, gen := j.holding(r, s, limit); !j.gone(r) && (h == nil || gen == 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // holding is what a region has published of a limit, and of which gen that is: nil where that is nothing.
 func (j *judge) holding(r int, s *series, limit int) (h *region.Holding, gen int64) {
 	if j.books[r] == nil {

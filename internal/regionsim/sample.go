@@ -23,6 +23,7 @@ type Sample struct {
 	Sum      float64   // of the shares that processes may use, the worst taken, the largest of any limit; never above 1
 	Mean     float64   // of the sums of the shares in force
 	Unheld   float64   // what is in nobody's hands and not on its way, in the mean: 0 once all has been found again
+	Unbegun  float64   // of Unheld, what is of limits of which not all regions have begun accounts
 	Distance float64   // of a region's share in force from what demand would have it, in the mean
 	Starved  float64   // what was asked and refused while as much was left over elsewhere, in the mean, of what refills
 	Shares   []float64 // by region, what is in force, in the mean
@@ -51,7 +52,8 @@ func (j *judge) sample() {
 		}
 	}
 	if n := float64(now.Active); n > 0 {
-		now.Mean, now.Unheld, now.Distance, now.Starved = now.Mean/n, now.Unheld/n, now.Distance/n, now.Starved/n
+		now.Mean, now.Distance, now.Starved = now.Mean/n, now.Distance/n, now.Starved/n
+		now.Unheld, now.Unbegun = now.Unheld/n, now.Unbegun/n
 		for r := range w.regions {
 			now.Shares[r], now.Demand[r] = now.Shares[r]/n, now.Demand[r]/n
 		}
@@ -95,6 +97,9 @@ func (j *judge) sampleOf(s *series, limit int, to *Sample) {
 		to.Distance += math.Abs(share-target) / whole / float64(len(w.regions))
 	}
 	if w.Books {
-		to.Unheld += 1 - float64(j.held(s, limit))/whole
+		unheld := 1 - float64(j.held(s, limit))/whole
+		if to.Unheld += unheld; !j.begun(s, limit) {
+			to.Unbegun += unheld
+		}
 	}
 }

@@ -40,7 +40,7 @@ type World struct {
 	Wrap Wrap                              // what each sync sees; nil for all that there is
 	Keep time.Duration                     // processes remember what they read for so long; 0 is Window, as it should be
 
-	Books bool              // Sample.Unheld is wanted: it takes reading what syncs publish
+	Books bool              // Sample.Unheld and Unbegun are wanted: it takes reading what syncs publish
 	Watch func(Sample)      // is called once a window; may be nil
 	Trace func(line string) // is told all that syncs do, and that happens to them; may be nil
 }

@@ -44,6 +44,10 @@ func TestSimCases(t *testing.T) {
 			{Kind: regionsim.LostPut, Region: 0, At: 5 * time.Second, For: 72500 * time.Millisecond, Call: 11, Percent: 150},
 			{Kind: regionsim.Whole, Region: 0, At: 60 * time.Second, For: 7500 * time.Millisecond, Call: 11, Percent: 20},
 		}},
+		{"a limit of fewer tokens than regions is raised while one is away", 0x18, []regionsim.Fault{
+			{Kind: regionsim.Kill, Region: 0, At: 0, For: time.Minute, Percent: 100},
+			{Kind: regionsim.Whole, Region: 0, At: time.Minute, For: 15 * time.Second, Percent: 150},
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := small(test.seed, func(w *regionsim.World) { w.New, w.Faults = newSync, test.faults })

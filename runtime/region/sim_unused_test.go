@@ -28,6 +28,7 @@ func TestSimUnused(t *testing.T) {
 			return l
 		}
 		r := play(t, w)
+		r.Last.Unheld -= r.Last.Unbegun // the last sample may find any of them closed
 		if err := judged(r); err != nil {
 			t.Fatal(err)
 		}

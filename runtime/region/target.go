@@ -9,15 +9,16 @@ import (
 
 // Targets shares pool whole tokens out among regions by their demand: floor for each, and the rest in proportion, the largest
 // remainders first; who comes first has the advantage in ties. Without any demand all have the same. Where there is no floor, for
-// there are fewer tokens than regions, those with the largest demand get one each. Equal arguments give equal results.
+// there are fewer tokens than regions, those with the largest demand get one each, and nobody more, though some are not here to have
+// theirs: when the limit is raised, all regions have one at once. Equal arguments give equal results.
 func Targets(pool, floor int64, demand []int64) []int64 {
 	targets := make([]int64, len(demand))
 	if len(demand) == 0 || pool <= 0 {
 		return targets
 	}
-	if floor == 0 && pool < int64(len(demand)) {
+	if floor == 0 {
 		order := byMost(demand)
-		for _, i := range order[:pool] {
+		for _, i := range order[:min(pool, int64(len(demand)))] {
 			targets[i] = 1
 		}
 		return targets

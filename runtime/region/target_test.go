@@ -17,17 +17,19 @@ func TestTargets(t *testing.T) {
 		demand      []int64
 		want        []int64
 	}{
-		"3:1 above a floor of 5 percent":     {1000, bucket.Floor(1000, 2, 5), []int64{3, 1}, []int64{725, 275}},
-		"3:1 above a floor of 10 percent":    {1000, bucket.Floor(1000, 2, 10), []int64{3, 1}, []int64{700, 300}},
-		"three equal":                        {100, bucket.Floor(100, 3, 5), []int64{7, 7, 7}, []int64{34, 33, 33}},
-		"no demand":                          {100, 5, []int64{0, 0, 0}, []int64{34, 33, 33}},
-		"one has all demand":                 {100, 5, []int64{0, 9, 0}, []int64{5, 90, 5}},
-		"fewer tokens than regions":          {2, bucket.Floor(2, 3, 5), []int64{100, 1, 2}, []int64{1, 0, 1}},
-		"fewer tokens, no demand":            {2, 0, []int64{0, 0, 0}, []int64{1, 1, 0}},
-		"as many tokens as regions":          {3, bucket.Floor(3, 3, 5), []int64{9, 0, 0}, []int64{1, 1, 1}},
-		"less than the floors":               {9, 5, []int64{1, 1, 1}, []int64{3, 3, 3}},
-		"nothing":                            {0, 0, []int64{1, 2}, []int64{0, 0}},
-		"the highest limit, the fastest use": {most, most / 20, []int64{math.MaxInt64, math.MaxInt64}, []int64{most / 2, most / 2}},
+		"3:1 above a floor of 5 percent":                    {1000, bucket.Floor(1000, 2, 5), []int64{3, 1}, []int64{725, 275}},
+		"3:1 above a floor of 10 percent":                   {1000, bucket.Floor(1000, 2, 10), []int64{3, 1}, []int64{700, 300}},
+		"three equal":                                       {100, bucket.Floor(100, 3, 5), []int64{7, 7, 7}, []int64{34, 33, 33}},
+		"no demand":                                         {100, 5, []int64{0, 0, 0}, []int64{34, 33, 33}},
+		"one has all demand":                                {100, 5, []int64{0, 9, 0}, []int64{5, 90, 5}},
+		"fewer tokens than regions":                         {2, bucket.Floor(2, 3, 5), []int64{100, 1, 2}, []int64{1, 0, 1}},
+		"fewer tokens, no demand":                           {2, 0, []int64{0, 0, 0}, []int64{1, 1, 0}},
+		"as many tokens as regions":                         {3, bucket.Floor(3, 3, 5), []int64{9, 0, 0}, []int64{1, 1, 1}},
+		"fewer tokens than regions, of which some are away": {2, 0, []int64{0, 7}, []int64{1, 1}},
+		"a token for each, and the rest for nobody":         {2, 0, []int64{7}, []int64{1}},
+		"less than the floors":                              {9, 5, []int64{1, 1, 1}, []int64{3, 3, 3}},
+		"nothing":                                           {0, 0, []int64{1, 2}, []int64{0, 0}},
+		"the highest limit, the fastest use":                {most, most / 20, []int64{math.MaxInt64, math.MaxInt64}, []int64{most / 2, most / 2}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
