@@ -177,6 +177,20 @@ func TestEnds(t *testing.T) {
 	})
 }
 
+// TestEndsWhileCallersWait: a bound of units holds though more callers than that has calls wait for theirs to come due, and does not
+// wait for them.
+func TestEndsWhileCallersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1_000_000)
+		w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
+		w.config.Units, w.config.Rate, w.config.Callers, w.config.Duration = 50, 10, 500, time.Hour
+		s := w.do(t.Context())
+		if used := s.Units.Write + s.Units.Read; s.Ended != load.EndedUnits || used < 50 || used > 50+4 || s.Due != s.Made || s.Seconds > 10 {
+			t.Errorf("ended by %s at %+v, %d of %d calls made in %vs", s.Ended, s.Units, s.Made, s.Due, s.Seconds)
+		}
+	})
+}
+
 // TestSettles: what is settled is what is stored in the end, and settles that lag behind are waited for.
 func TestSettles(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
