@@ -49,7 +49,7 @@ type Run struct {
 	next     atomic.Int64 // the number of the call that begins next; more are given out than begin
 	begun    atomic.Int64 // calls
 	began    time.Time
-	stop     context.CancelFunc // of callers who wait for a call to come due
+	stop     context.CancelFunc     // of callers who wait for a call to come due
 	ended    atomic.Pointer[string] // why no more calls begin
 }
 
