@@ -169,7 +169,8 @@ func (r *Run) take(ctx context.Context) (n int64, due time.Time, ok bool) {
 		return r.end(EndedDuration)
 	}
 	due = r.began.Add(after)
-	if wait := due.Sub(now); wait > 0 {
+	wait := due.Sub(now)
+	if wait > 0 {
 		select {
 		case <-r.Clock.After(wait):
 		case <-ctx.Done():
@@ -178,9 +179,18 @@ func (r *Run) take(ctx context.Context) (n int64, due time.Time, ok bool) {
 			return 0, now, false
 		}
 	}
-	r.book.waiting(r.Clock.Now().Sub(due))
+	now = r.Clock.Now()
+	late := now.Sub(due)
+	r.book.waiting(late)
+	if wait > 0 && late <= tick {
+		due = now
+	}
 	return n, due, true
 }
+
+// tick is how late a timer may be. A caller that was free when its call came due is late by no more because of its timer, which no
+// service waits for: such a call is due when it begins. What is later has waited for a caller, or for a CPU, and its latency has that.
+const tick = 2 * time.Millisecond
 
 // over reports that no call begins any more, and notes why. Who waits for a call to come due waits no longer.
 func (r *Run) over(ctx context.Context, now time.Time) bool {
