@@ -48,7 +48,7 @@ type loadCommand struct {
 func (loadCommand) Help() string {
 	return `Callers acquire through limiters as programs have them: what DynamoDB or Redis is sent is word for word what the package generated from the schema sends. What differs is on this side: operands are looped over that generated code has written out, which takes about as long, a third of a microsecond. on_unavailable and settle are as in the schema, options as they are without any. All callers are in this process: where it has no CPU left, latency is its own.
 
-With --rate, latency counts from the moment when a call was due, so that a store which stands still for a second is seen by all calls of that second. A call that is due while all callers wait begins late; one that is still due in the end is not made, and is told. Without --rate, each caller calls again once it is answered: that finds out how much a place takes, and hides how long others would wait.
+With --rate, latency counts from the moment when a call was due, so that a store which stands still for a second is seen by all calls of that second; what a timer is late by, up to 2ms, is left out where a caller was free. A call that is due while all callers wait begins late; one that is still due in the end is not made, and is told. Without --rate, each caller calls again once it is answered: that finds out how much a place takes, and hides how long others would wait.
 
 It writes real buckets, which cost what buckets cost: those of entities user-load-0, user-load-1 and so on, which no others share, and of their parents. They expire as all do, or at once with --cleanup. A table is known to be for tests where it is on this machine, or has one of ` + testWords() + ` in its name, as in load_limits; a Redis where it is on this machine, or has one in its --prefix. To other places it writes with --yes. Streams, and what reads them, see these writes too.
 
@@ -206,7 +206,7 @@ func (c *loadCommand) cost(s *load.Result) *loadCost {
 	if s.All.Calls > 0 {
 		cost.PerMillion = cost.Dollars / float64(s.All.Calls) * 1e6
 	}
-	if n := s.Outcomes[load.Admitted].Calls; n > 0 {
+	if n := s.Outcomes[load.Admitted].Calls + s.Outcomes[load.Degraded].Calls + s.Outcomes[load.Shadowed].Calls; n > 0 {
 		cost.PerServed = cost.Dollars / float64(n) * 1e6
 	}
 	return cost

@@ -117,7 +117,11 @@ func (c *loadCommand) onTable(ctx context.Context, s *schema) (*loadPlace, error
 		return nil, err
 	}
 	client := dynamodb.New(t.client.Options(), func(o *dynamodb.Options) { // one connection for each call that can be under way
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
+		usual, ok := o.HTTPClient.(*awshttp.BuildableClient) // with AWS_CA_BUNDLE, where that is set
+		if !ok {
+			usual = awshttp.NewBuildableClient()
+		}
+		o.HTTPClient = usual.WithTransportOptions(func(tr *http.Transport) {
 			tr.MaxIdleConns, tr.MaxIdleConnsPerHost = c.Concurrency, c.Concurrency
 		})
 	})

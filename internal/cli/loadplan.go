@@ -257,7 +257,7 @@ func (c *loadCommand) manner() string {
 		text += " with " + of(c.Limiters, "limiter")
 	}
 	if c.Rate != nil {
-		return fmt.Sprintf("%s, %v calls a second", text, *c.Rate)
+		return fmt.Sprintf("%s, %s calls a second", text, number(*c.Rate))
 	}
 	return text + ", as fast as they are answered"
 }

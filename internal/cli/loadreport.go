@@ -37,7 +37,7 @@ type loadCost struct {
 	PriceWrite float64 `json:"price_write"`
 	Dollars    float64 `json:"dollars"`
 	PerMillion float64 `json:"per_million_acquires"`
-	PerServed  float64 `json:"per_million_admitted"` // whom all others are paid for, too
+	PerServed  float64 `json:"per_million_admitted"` // in whatever way: whom all others are paid for, too; 0 where none was
 }
 
 // show prints it.
@@ -61,7 +61,7 @@ func (r loadReport) show(p Program, asJSON bool) error {
 func (r loadReport) head(s *strings.Builder) {
 	pace := "as fast as they were answered"
 	if r.Rate > 0 {
-		pace = fmt.Sprintf("%v a second", r.Rate)
+		pace = number(r.Rate) + " a second"
 	}
 	fmt.Fprintf(s, "%s in %.1fs, %s, by %s", of(r.Made, "call"), r.Seconds, pace, of(r.Callers, "caller"))
 	if r.Limiters > 1 {
@@ -192,7 +192,11 @@ func (r loadReport) denials(s *strings.Builder) error {
 	if len(r.Denials) == 0 {
 		return nil
 	}
-	rows := [][]string{{"DENIED BY", "OF", "ON", "CALLS", "SHARE"}}
+	by := "DENIED BY"
+	if r.Outcomes[load.Shadowed].Calls > 0 {
+		by = "DENIED, OR WOULD BE, BY"
+	}
+	rows := [][]string{{by, "OF", "ON", "CALLS", "SHARE"}}
 	for _, d := range r.Denials {
 		rows = append(rows, []string{d.Limit, d.Kind, d.Resource, texttable.Count(d.Calls), percentOf(d.Calls, r.All.Calls)})
 	}
@@ -256,8 +260,12 @@ func (r loadReport) sums(s *strings.Builder) {
 			fmt.Fprintf(s, "%s may have been billed besides: no answer came\n", of(n, "call"))
 		}
 		if c := r.Cost; c != nil {
-			fmt.Fprintf(s, "%s per million acquires, %s per million admitted, %s in all, at $%s per million read units and $%s per million write units\n",
-				dollars(c.PerMillion), dollars(c.PerServed), dollars(c.Dollars), number(c.PriceRead), number(c.PriceWrite))
+			fmt.Fprintf(s, "%s per million acquires, ", dollars(c.PerMillion))
+			if c.PerServed > 0 {
+				fmt.Fprintf(s, "%s per million admitted, ", dollars(c.PerServed))
+			}
+			fmt.Fprintf(s, "%s in all, at $%s per million read units and $%s per million write units\n",
+				dollars(c.Dollars), number(c.PriceRead), number(c.PriceWrite))
 		} else {
 			s.WriteString("no dollars without prices: pass --price-read and --price-write\n")
 		}
