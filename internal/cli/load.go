@@ -46,7 +46,7 @@ type loadCommand struct {
 
 // Help says how it is done.
 func (loadCommand) Help() string {
-	return `Callers acquire through limiters as programs have them: what DynamoDB or Redis is sent is word for word what the package generated from the schema sends. What differs is on this side: operands are looped over that generated code has written out, which takes about as long, a third of a microsecond. on_unavailable and settle are as in the schema, options as they are without any. All callers are in this process: where it has no CPU left, latency is its own.
+	return `Callers acquire through limiters as programs have them: what DynamoDB or Redis is sent is word for word what the package generated from the schema sends. What differs is on this side: operands are looped over that generated code has written out, which takes about as long, a third of a microsecond. on_unavailable and settle are as in the schema, options as they are without any. All callers are in this process: where it has no CPU left, latency is its own, and it says so.
 
 With --rate, latency counts from the moment when a call was due, so that a store which stands still for a second is seen by all calls of that second; what a timer is late by, up to 2ms, is left out where a caller was free. A call that is due while all callers wait begins late; one that is still due in the end is not made, and is told. Without --rate, each caller calls again once it is answered: that finds out how much a place takes, and hides how long others would wait.
 
@@ -121,6 +121,10 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 	before := at.billed(load.Units{})
 	result := run.Do(ctx)
 	progress.wipe()
+	if result.Starved >= shortOfCPU {
+		p.note("this process was short of CPUs: one in a hundred times, what could go on waited for one for %s or longer, and latencies have that: "+
+			"lower --rate or --concurrency, or start several loads, on machines of their own\n", latencyOf(result.Starved))
+	}
 	report := loadReport{
 		Place: at.name, Schema: c.File, Callers: c.Concurrency, Limiters: c.Limiters, Rate: value(c.Rate), Seed: c.Seed,
 		Result: result, Cost: c.cost(result), Billed: at.billed(value(before)), inProcess: c.InProcess, trip: value(c.Trip), redis: c.Redis != nil,
@@ -141,6 +145,9 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 	}
 	return err
 }
+
+// shortOfCPU is how many milliseconds for a CPU are told: below, they do not matter beside a network.
+const shortOfCPU = 2
 
 // value returns what a flag was given, 0 where it was not.
 func value[T any](flag *T) (v T) {

@@ -96,6 +96,7 @@ func (r *Run) Do(ctx context.Context) *Result {
 	waits, stop := context.WithCancel(ctx)
 	defer stop()
 	r.began, r.stop = r.Clock.Now(), stop
+	before := waitedForCPU()
 	callers := make(chan struct{})
 	var working sync.WaitGroup
 	for i := range r.Callers {
@@ -107,9 +108,10 @@ func (r *Run) Do(ctx context.Context) *Result {
 	}()
 	r.watch(callers)
 	took := r.Clock.Now().Sub(r.began)
+	starved := waitedForCPU().percentile(before, 99)
 	unclosed := r.close(ctx)
 	result := r.result(took)
-	result.Unclosed = unclosed
+	result.Unclosed, result.Starved = unclosed, milliseconds(starved)
 	return result
 }
 
