@@ -122,12 +122,12 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 	result := run.Do(ctx)
 	progress.wipe()
 	if result.Starved >= shortOfCPU {
-		p.note("this process was short of CPUs: one in a hundred times, what could go on waited for one for %s or longer, and latencies have that: "+
+		p.note("this process was short of CPUs: one in a hundred times, what could go on waited for one for about %s or longer, and latencies have that: "+
 			"lower --rate or --concurrency, or start several loads, on machines of their own\n", latencyOf(result.Starved))
 	}
 	report := loadReport{
 		Place: at.name, Schema: c.File, Callers: c.Concurrency, Limiters: c.Limiters, Rate: value(c.Rate), Seed: c.Seed,
-		Result: result, Cost: c.cost(result), Billed: at.billed(value(before)), inProcess: c.InProcess, trip: value(c.Trip), redis: c.Redis != nil,
+		Result: result, Settings: c.settings(plan), Cost: c.cost(result), Billed: at.billed(value(before)), inProcess: c.InProcess, trip: value(c.Trip), redis: c.Redis != nil,
 	}
 	if c.Cleanup {
 		var n int
@@ -190,6 +190,32 @@ func (c *loadCommand) check() error {
 		return nil
 	}
 	return usageError{text}
+}
+
+// settings returns what was asked for.
+func (c *loadCommand) settings(plan *load.Plan) loadSettings {
+	s := loadSettings{
+		Duration: c.Duration.Seconds(), Calls: value(c.Calls), Units: c.bound(), Trip: float64(value(c.Trip)) / 1e6,
+		Entities: c.Entities, Children: c.Children, Hot: value(c.Hot), Zipf: value(c.Zipf),
+	}
+	for i, share := range plan.Mix {
+		spec := specOfShare(plan, i)
+		said := loadShare{Weight: share.Weight, Cost: map[string]string{}}
+		if share.Settle != nil {
+			said.Settle = map[string]string{}
+		}
+		for j, limit := range spec.Limits {
+			said.Cost[limit] = share.Cost[j].String()
+			if perCall := spec.Kinds[share.Kind].PerCall[j]; share.Cost[j] == (load.Range{}) {
+				said.Cost[limit] = load.Range{Least: perCall, Most: perCall}.String()
+			}
+			if share.Settle != nil && share.Settle[j] != load.AsAcquired {
+				said.Settle[limit] = share.Settle[j].String()
+			}
+		}
+		s.Mix = append(s.Mix, said)
+	}
+	return s
 }
 
 // bound returns how many units may be consumed: 0 is no bound. The engine in this process bills nobody.

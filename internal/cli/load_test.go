@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -267,6 +268,31 @@ func TestLoadCleanupFails(t *testing.T) {
 	if code != 1 || strings.Contains(out, "deleted") || !strings.Contains(errs, "sluice: clean up: ") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
+}
+
+// TestLoadJSON holds the names of what --json prints, and what it says of the flags.
+func TestLoadJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, out, _ := loading(t.Context(), "--in-process", "--trip", "2ms", "--calls", "50", "--mix", "user:gpt-4=3", "--cost", "tpm=5..1500", "--settle", "tpm=0",
+			"--hot", "2=50%", "--price-read", "1", "--price-write", "2", "--cleanup", "--json")
+		var got map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatal(err, out)
+		}
+		want := "acquires began billed buckets_deleted carried carrying concurrency cost cpu_wait_p99_ms denials due ended failures lazy_settles_failed limiters " +
+			"lost made mix outcomes place rate schema seconds seed settings settles settles_failed store units"
+		if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != want {
+			t.Errorf("there is\n%s\nwant\n%s", names, want)
+		}
+		var settings strings.Builder
+		for line := range strings.Lines(string(got["settings"])) {
+			settings.WriteString(strings.TrimSpace(line))
+		}
+		if want := `{"duration_s": 10,"calls": 50,"units": 0,"trip_ms": 2,"entities": 1000,"children": 10,"hot": "2=50%","zipf": 0,` +
+			`"mix": [{"weight": 3,"cost": {"rpm": "1","tpm": "5..1500"},"settle": {"tpm": "0"}}]}`; settings.String() != want {
+			t.Errorf("settings\n%s\nwant\n%s", settings.String(), want)
+		}
+	})
 }
 
 // TestLoadUnits: the engine in this process has no bound of units but one that is asked for.

@@ -22,13 +22,34 @@ type loadReport struct {
 	Rate     float64 `json:"rate"` // calls a second; 0 is as fast as they were answered
 	Seed     uint64  `json:"seed"`
 	*load.Result
-	Cost    *loadCost   `json:"cost,omitempty"`
-	Billed  *load.Units `json:"billed,omitempty"` // by the engine in this process
-	Cleanup *int        `json:"buckets_deleted,omitempty"`
+	Settings loadSettings `json:"settings"`
+	Cost     *loadCost    `json:"cost,omitempty"`
+	Billed   *load.Units  `json:"billed,omitempty"` // by the engine in this process
+	Cleanup  *int         `json:"buckets_deleted,omitempty"`
 
 	inProcess bool
 	trip      time.Duration
 	redis     bool
+}
+
+// loadSettings are what else was asked for: with the seed and the schema, enough to do it again.
+type loadSettings struct {
+	Duration float64     `json:"duration_s"`
+	Calls    int64       `json:"calls"` // 0 is no bound
+	Units    int64       `json:"units"` // 0 is no bound
+	Trip     float64     `json:"trip_ms"`
+	Entities int         `json:"entities"`
+	Children int         `json:"children"`
+	Hot      string      `json:"hot"`  // as --hot has it
+	Zipf     float64     `json:"zipf"` // 0 is none
+	Mix      []loadShare `json:"mix"`  // in the order of the report's mix
+}
+
+// loadShare is a share of the mix. Costs are as --cost and --settle have them.
+type loadShare struct {
+	Weight float64           `json:"weight"`
+	Cost   map[string]string `json:"cost"`   // by limit
+	Settle map[string]string `json:"settle"` // by limit, of those that are not settled as acquired; null where calls are not settled
 }
 
 // loadCost is what units cost, in dollars.
