@@ -24,6 +24,7 @@ import (
 func main() {
 	redis.SetLogger(&logging.VoidLogger{}) // it logs to stderr what is in our errors too
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	program := cli.Program{Stdout: os.Stdout, Stderr: os.Stderr, Now: time.Now}
 	code := program.Run(ctx, os.Args[1:])
 	stop()

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"log"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -26,19 +26,25 @@ type network func(ctx context.Context) (net.Listener, *http.Transport, error)
 func tcp(address string) network {
 	return func(ctx context.Context) (net.Listener, *http.Transport, error) {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		return l, &http.Transport{MaxIdleConnsPerHost: 100}, err
+		if err != nil {
+			return nil, nil, fmt.Errorf("cannot serve at %s: %w: pass another address, such as -serve :8080", address, err)
+		}
+		return l, &http.Transport{MaxIdleConnsPerHost: 100}, nil
 	}
 }
 
-// open serves handler.
-func open(ctx context.Context, on network, handler http.Handler) (*front, error) {
+// open serves handler. The log has what the server says.
+func open(ctx context.Context, on network, handler http.Handler, log *slog.Logger) (*front, error) {
 	listener, transport, err := on(ctx)
 	if err != nil {
 		return nil, err
 	}
 	f := &front{
-		server: &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ErrorLog: log.New(io.Discard, "", 0)},
-		ended:  make(chan error, 1), url: "http://" + listener.Addr().String(),
+		server: &http.Server{
+			Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
+		},
+		ended: make(chan error, 1), url: "http://" + listener.Addr().String(),
 		client: &http.Client{Transport: transport}, close: transport.CloseIdleConnections,
 	}
 	go func() { f.ended <- f.server.Serve(listener) }()

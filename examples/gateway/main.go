@@ -89,6 +89,9 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	if flags.NArg() > 0 {
 		return s, fmt.Errorf("unexpected argument %q: run with -help for the flags", flags.Arg(0))
 	}
+	if s.duration <= 0 {
+		return s, fmt.Errorf("-for %v: want more than 0", s.duration)
+	}
 	return s, nil
 }
 

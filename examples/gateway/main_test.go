@@ -31,6 +31,25 @@ func TestParse(t *testing.T) {
 	if err == nil || err.Error() != `unexpected argument "3s": run with -help for the flags` {
 		t.Errorf("a stray argument: %v", err)
 	}
+	_, err = parse(flag.NewFlagSet("gateway", flag.ContinueOnError), []string{"-for", "-1s"})
+	if err == nil || err.Error() != `-for -1s: want more than 0` {
+		t.Errorf("no time at all: %v", err)
+	}
+}
+
+// TestTaken: who cannot listen is told where, and what to do.
+func TestTaken(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for _, address := range []string{l.Addr().String(), "8080"} {
+		_, _, err := tcp(address)(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot serve at "+address+": ") || !strings.HasSuffix(err.Error(), ": pass another address, such as -serve :8080") {
+			t.Errorf("%v", err)
+		}
+	}
 }
 
 // TestStarting: an interrupt while the program starts is no failure of what it broke off.

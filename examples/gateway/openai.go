@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
 )
@@ -79,15 +80,18 @@ func (g *gateway) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// longest is how long a request may be.
-const longest = 1 << 20
+// longest is how long a request may be, upload how long it may take: who sends it byte by byte holds nobody up.
+const (
+	longest = 1 << 20
+	upload  = 10 * time.Second
+)
 
 // decoded reads the request, which says what it may cost. It reads to the end of the body: a server notices that its client has
 // gone only from there on.
 func decoded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &chat{MaxTokens: most}
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longest))
+		body, err := receive(w, r)
 		if err == nil {
 			err = json.Unmarshal(body, c)
 		}
@@ -104,6 +108,19 @@ func decoded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chatKey{}, c)))
 		}
 	})
+}
+
+// receive reads a request's body. The server's ReadTimeout would do for that, but runs on while the reply streams, and ends it.
+func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Now().Add(upload)); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longest))
+	if err != nil {
+		return nil, err // the deadline stands: the server does not wait for the rest either
+	}
+	return body, control.SetReadDeadline(time.Time{})
 }
 
 // errorBody is what is said of an error, in an answer of its own or in a stream.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +52,7 @@ func newSimulation(ctx context.Context, client *dynamodb.Client, on network, s s
 	for range s.processes() {
 		lim, err := limits.New(dynamo.New(client, s.table),
 			runtime.WithObserver(sim.ledger.observe(sim.meter.observer())),
-			runtime.WithLogger(slog.New(slog.DiscardHandler)), // the report has what it would say of the outage
+			runtime.WithLogger(s.log()),
 			runtime.CallDefaults(runtime.Budget(budget)))
 		if err != nil {
 			return nil, err
@@ -70,15 +71,23 @@ func newSimulation(ctx context.Context, client *dynamodb.Client, on network, s s
 	}
 	for _, lim := range sim.limiters {
 		g := &gateway{
-			gpt4: lim.GPT4, embeddings: lim.Embeddings, users: users(cast), model: llm(s.seed), log: slog.New(slog.DiscardHandler),
+			gpt4: lim.GPT4, embeddings: lim.Embeddings, users: users(cast), model: llm(s.seed), log: s.log(),
 		}
-		f, err := open(ctx, on, sim.audit.watch(g.handler(g.complete)))
+		f, err := open(ctx, on, sim.audit.watch(g.handler(g.complete)), s.log())
 		if err != nil {
 			return nil, err
 		}
 		sim.gateways, sim.fronts = append(sim.gateways, g), append(sim.fronts, f)
 	}
 	return sim, nil
+}
+
+// log is where gateways say what fails: nowhere in a simulation, whose report has it.
+func (s settings) log() *slog.Logger {
+	if s.serve == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, nil))
 }
 
 // cutDown overrides a limit of one project in the table, as its operators would: the lab has less than limits.yaml says,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -177,6 +178,44 @@ func TestStalled(t *testing.T) {
 		seen := sim.audit.streams()
 		if _, tpm := consumedBy(t, sim); seen.hungUp != 1 || seen.sent >= 100 || tpm != 2+seen.sent {
 			t.Errorf("consumed %d tokens; the audit saw %+v", tpm, seen)
+		}
+	})
+}
+
+// TestSlowUpload: a client that sends its request byte by byte has ten seconds, and is charged nothing. A reply may take longer.
+func TestSlowUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := bench(t)
+		sim.gateways[0].model = script(150, nil) // 15 seconds
+		r := chatting(t.Context(), t, sim.fronts[0])
+		whole, err := sim.fronts[0].client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := read(whole.Body, 0); n != 150 || err != nil {
+			t.Errorf("a reply of 15 seconds: %d tokens, %v", n, err)
+		}
+		_ = whole.Body.Close()
+
+		began := time.Now()
+		body, slow := io.Pipe()
+		r = chatting(t.Context(), t, sim.fronts[0])
+		r.Body, r.ContentLength = body, 100
+		go func() { _, _ = slow.Write([]byte("{")) }()
+		resp, err := sim.fronts[0].client.Do(r)
+		if took := time.Since(began); err == nil && (resp.StatusCode != http.StatusBadRequest || took != upload) {
+			t.Errorf("status %d after %v", resp.StatusCode, took)
+		}
+		_ = slow.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if err := sim.close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if rpm, _ := consumedBy(t, sim); rpm != 1 {
+			t.Errorf("%d requests are charged, one came whole", rpm)
 		}
 	})
 }

@@ -36,8 +36,13 @@ func main() {
 	if err == nil {
 		err = run(ctx, listener, &http.Transport{}, os.Stdout)
 	}
+	interrupted := ctx.Err() != nil
 	stop()
-	if err != nil {
+	switch {
+	case interrupted && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "httpapi: interrupted: what clients got is told when they are done")
+		os.Exit(130)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "httpapi:", err)
 		os.Exit(1)
 	}
@@ -77,7 +82,7 @@ func run(ctx context.Context, listener net.Listener, transport *http.Transport, 
 		})
 	}
 	door := newDoor(newAPI(lim.API, keys))
-	server := &http.Server{Handler: door, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: door, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 

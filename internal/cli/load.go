@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -34,11 +33,11 @@ type loadCommand struct {
 	Rate        *float64      `placeholder:"N" help:"Calls that come due in a second, whatever others take. The default is as fast as callers are answered."`
 	Duration    time.Duration `default:"10s" help:"How long calls begin."`
 	Calls       *int64        `placeholder:"N" help:"End after so many calls, if that is sooner."`
-	Units       int64         `default:"1000000" help:"End once so many capacity units of a table are consumed, if that is sooner; what is under way is finished."`
+	Units       *int64        `placeholder:"N" help:"End once so many capacity units are consumed, if that is sooner; what is under way is finished. The default is 1000000 on a table, and no bound in process."`
 	Seed        uint64        `default:"1" help:"What calls are drawn from: the nth call of a seed is always the same."`
 
-	PriceRead  float64 `placeholder:"DOLLARS" help:"Dollars per million read units, for what it costs."`
-	PriceWrite float64 `placeholder:"DOLLARS" help:"Dollars per million write units."`
+	PriceRead  *float64 `placeholder:"DOLLARS" help:"Dollars per million read units, for what it costs."`
+	PriceWrite *float64 `placeholder:"DOLLARS" help:"Dollars per million write units."`
 
 	Yes     bool `help:"Write to a place that is not known to be for tests."`
 	Cleanup bool `help:"Delete the buckets of the entities that called, and of their parents, in the end."`
@@ -47,26 +46,35 @@ type loadCommand struct {
 
 // Help says how it is done.
 func (loadCommand) Help() string {
-	return `Callers acquire through limiters as programs have them: what DynamoDB or Redis is sent is word for word what the package generated from the schema sends. What differs is on this side: operands are looped over that generated code has written out, which takes about as long, a third of a microsecond. on_unavailable and settle are as in the schema, options as they are without any. All callers are in this process: where it has no CPU left, latency is its own.
+	return `Callers acquire through limiters as programs have them: what DynamoDB or Redis is sent is word for word what the package generated from the schema sends. What differs is on this side: operands are looped over that generated code has written out, which takes about as long, a third of a microsecond. on_unavailable and settle are as in the schema, options as they are without any. All callers are in this process: where it has no CPU left, latency is its own, and it says so.
 
-With --rate, latency counts from the moment when a call was due, so that a store which stands still for a second is seen by all calls of that second. A call that is due while all callers wait begins late; one that is still due in the end is not made, and is told. Without --rate, each caller calls again once it is answered: that finds out how much a place takes, and hides how long others would wait.
+With --rate, latency counts from the moment when a call was due, so that a store which stands still for a second is seen by all calls of that second; what a timer is late by, up to 2ms, is left out where a caller was free. A call that is due while all callers wait begins late; one that is still due in the end is not made, and is told. Without --rate, each caller calls again once it is answered: that finds out how much a place takes, and hides how long others would wait.
 
 It writes real buckets, which cost what buckets cost: those of entities user-load-0, user-load-1 and so on, which no others share, and of their parents. They expire as all do, or at once with --cleanup. A table is known to be for tests where it is on this machine, or has one of ` + testWords() + ` in its name, as in load_limits; a Redis where it is on this machine, or has one in its --prefix. To other places it writes with --yes. Streams, and what reads them, see these writes too.
 
-Ctrl-C ends it early, with the report so far. The exit code is 1 where calls cannot succeed: no table, no rights.
+Ctrl-C ends it early, with the report so far, and after --cleanup; a second one ends it at once. The exit code is 1 where calls cannot succeed: no table, no rights.
 
 Prices differ by region, and change: none is built in.
 
 Example: sluice load --in-process --mix user:gpt-4 --cost tpm=100..2000 --settle tpm=50..1500 --rate 500`
 }
 
-// AfterApply refuses to choose between the engine in this process and another place.
+// aboutTables are the flags that a Redis, which has no capacity units, has no use for.
+var aboutTables = []string{"units", "price-read", "price-write"}
+
+// AfterApply refuses to choose between the engine in this process and another place, and flags that the place has no use for.
 func (c *loadCommand) AfterApply(command *kong.Context) error {
 	if !c.InProcess {
 		if c.Trip != nil {
 			return fmt.Errorf("--trip is about the engine in this process: pass --in-process too")
 		}
-		return c.where.AfterApply(command)
+		if err := c.where.AfterApply(command); err != nil {
+			return err
+		}
+		if other := given(command, aboutTables...); other != nil && c.Redis != nil {
+			return fmt.Errorf("--%s is about capacity units, which a Redis has none of: leave it out", other.Name)
+		}
+		return nil
 	}
 	if other := given(command, "endpoint", "region", "table", "redis", "prefix"); other != nil {
 		return fmt.Errorf("--in-process is a place of its own, --%s is about another: pass one", other.Name)
@@ -97,13 +105,10 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 		return err
 	}
 	defer at.close()
-	progress, units := newLoadProgress(p, c), float64(c.Units)
-	if c.InProcess { // which bills nobody
-		units = 0
-	}
+	progress := newLoadProgress(p, c)
 	run, err := load.New(load.Config{
 		Plan: plan, Statements: statements, Store: at.store, Limiters: c.Limiters, Callers: c.Concurrency,
-		Rate: value(c.Rate), Duration: c.Duration, Calls: value(c.Calls), Units: units,
+		Rate: value(c.Rate), Duration: c.Duration, Calls: value(c.Calls), Units: float64(c.bound()),
 		Clock: runtime.SystemClock(), Told: progress.show,
 	})
 	if err == nil {
@@ -116,12 +121,19 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 	before := at.billed(load.Units{})
 	result := run.Do(ctx)
 	progress.wipe()
+	if result.Starved >= shortOfCPU {
+		p.note("this process was short of CPUs: one in a hundred times, what could go on waited for one for about %s or longer, and latencies have that: "+
+			"lower --rate or --concurrency, or start several loads, on machines of their own\n", latencyOf(result.Starved))
+	}
 	report := loadReport{
 		Place: at.name, Schema: c.File, Callers: c.Concurrency, Limiters: c.Limiters, Rate: value(c.Rate), Seed: c.Seed,
-		Result: result, Cost: c.cost(result), Billed: at.billed(value(before)), inProcess: c.InProcess, trip: value(c.Trip), redis: c.Redis != nil,
+		Result: result, Settings: c.settings(plan), Cost: c.cost(result), Billed: at.billed(value(before)), inProcess: c.InProcess, trip: value(c.Trip), redis: c.Redis != nil,
 	}
 	if c.Cleanup {
-		if report.Cleanup, err = c.cleanUp(ctx, at, plan, result); err != nil {
+		var n int
+		if n, err = c.cleanUp(ctx, p, at, plan, result); err == nil {
+			report.Cleanup = &n
+		} else {
 			err = fmt.Errorf("clean up: %w; what is left expires by itself", at.explain(err))
 		}
 	}
@@ -133,6 +145,9 @@ func (c *loadCommand) Run(ctx context.Context, p Program) error {
 	}
 	return err
 }
+
+// shortOfCPU is how many milliseconds for a CPU are told: below, they do not matter beside a network.
+const shortOfCPU = 2
 
 // value returns what a flag was given, 0 where it was not.
 func value[T any](flag *T) (v T) {
@@ -164,12 +179,12 @@ func (c *loadCommand) check() error {
 		text = fmt.Sprintf("--duration %v: want more than 0", c.Duration)
 	case c.Calls != nil && *c.Calls < 1:
 		text = fmt.Sprintf("--calls %d: want 1 or more; without --calls the duration alone ends it", *c.Calls)
-	case c.Units < 1:
-		text = fmt.Sprintf("--units %d: want 1 or more", c.Units)
-	case !(c.PriceRead >= 0 && c.PriceRead <= 1e9):
-		text = fmt.Sprintf("--price-read %v: want dollars per million read units, 0 or above", c.PriceRead)
-	case !(c.PriceWrite >= 0 && c.PriceWrite <= 1e9):
-		text = fmt.Sprintf("--price-write %v: want dollars per million write units, 0 or above", c.PriceWrite)
+	case c.Units != nil && *c.Units < 1:
+		text = fmt.Sprintf("--units %d: want 1 or more", *c.Units)
+	case !(value(c.PriceRead) >= 0 && value(c.PriceRead) <= 1e9):
+		text = fmt.Sprintf("--price-read %v: want dollars per million read units, 0 to a billion", *c.PriceRead)
+	case !(value(c.PriceWrite) >= 0 && value(c.PriceWrite) <= 1e9):
+		text = fmt.Sprintf("--price-write %v: want dollars per million write units, 0 to a billion", *c.PriceWrite)
 	}
 	if text == "" {
 		return nil
@@ -177,24 +192,61 @@ func (c *loadCommand) check() error {
 	return usageError{text}
 }
 
+// settings returns what was asked for.
+func (c *loadCommand) settings(plan *load.Plan) loadSettings {
+	s := loadSettings{
+		Duration: c.Duration.Seconds(), Calls: value(c.Calls), Units: c.bound(), Trip: float64(value(c.Trip)) / 1e6,
+		Entities: c.Entities, Children: c.Children, Hot: value(c.Hot), Zipf: value(c.Zipf),
+	}
+	for i, share := range plan.Mix {
+		spec := specOfShare(plan, i)
+		said := loadShare{Weight: share.Weight, Cost: map[string]string{}}
+		if share.Settle != nil {
+			said.Settle = map[string]string{}
+		}
+		for j, limit := range spec.Limits {
+			said.Cost[limit] = share.Cost[j].String()
+			if perCall := spec.Kinds[share.Kind].PerCall[j]; share.Cost[j] == (load.Range{}) {
+				said.Cost[limit] = load.Range{Least: perCall, Most: perCall}.String()
+			}
+			if share.Settle != nil && share.Settle[j] != load.AsAcquired {
+				said.Settle[limit] = share.Settle[j].String()
+			}
+		}
+		s.Mix = append(s.Mix, said)
+	}
+	return s
+}
+
+// bound returns how many units may be consumed: 0 is no bound. The engine in this process bills nobody.
+func (c *loadCommand) bound() int64 {
+	switch {
+	case c.Units != nil:
+		return *c.Units
+	case c.InProcess || c.Redis != nil:
+		return 0
+	}
+	return 1_000_000
+}
+
 // cost returns what s costs at the prices given; nil where none was.
 func (c *loadCommand) cost(s *load.Result) *loadCost {
 	if !c.priced() {
 		return nil
 	}
-	cost := &loadCost{PriceRead: c.PriceRead, PriceWrite: c.PriceWrite}
-	cost.Dollars = (s.Units.Read*c.PriceRead + s.Units.Write*c.PriceWrite) / 1e6
+	cost := &loadCost{PriceRead: value(c.PriceRead), PriceWrite: value(c.PriceWrite)}
+	cost.Dollars = (s.Units.Read*cost.PriceRead + s.Units.Write*cost.PriceWrite) / 1e6
 	if s.All.Calls > 0 {
 		cost.PerMillion = cost.Dollars / float64(s.All.Calls) * 1e6
 	}
-	if n := s.Outcomes[load.Admitted].Calls; n > 0 {
+	if n := s.Outcomes[load.Admitted].Calls + s.Outcomes[load.Degraded].Calls + s.Outcomes[load.Shadowed].Calls; n > 0 {
 		cost.PerServed = cost.Dollars / float64(n) * 1e6
 	}
 	return cost
 }
 
 // priced reports that there is a price, and something that has it.
-func (c *loadCommand) priced() bool { return c.Redis == nil && math.Max(c.PriceRead, c.PriceWrite) > 0 }
+func (c *loadCommand) priced() bool { return c.PriceRead != nil || c.PriceWrite != nil }
 
 // reportJSON prints r as JSON.
 func (r loadReport) reportJSON(p Program) error {

@@ -3,11 +3,15 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"maps"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,7 +66,7 @@ func TestLoadReport(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			code, out, errs := loading(t.Context(), append([]string{"--in-process", "--concurrency", "1"}, strings.Fields(args)...)...)
-			errs = regexp.MustCompile(`(?m)^\d+s of .*\n`).ReplaceAllString(errs, "") // of instants at which calls end
+			errs = regexp.MustCompile(`(?m)^(\d+s of|this process was short of CPUs:) .*\n`).ReplaceAllString(errs, "") // of instants at which calls end, and of the machine
 			got := "$ sluice load --in-process --concurrency 1 " + args + "\n" + errs + out
 			file := filepath.Join("testdata", "load", name)
 			if *update {
@@ -247,6 +251,60 @@ func TestLoadInterrupted(t *testing.T) {
 	})
 }
 
+// TestLoadCleanupFails: a cleanup that failed is not told as done.
+func TestLoadCleanupFails(t *testing.T) {
+	t.Setenv("AWS_MAX_ATTEMPTS", "1")
+	engine, _ := loaded(t, usual)
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".BatchWriteItem") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","message":"not authorized"}`)
+			return
+		}
+		engine.ServeHTTP(w, r)
+	}))
+	defer refusing.Close()
+	code, out, errs := loading(t.Context(), "--endpoint", refusing.URL, "--calls", "20", "--mix", "user:gpt-4", "--cleanup")
+	if code != 1 || strings.Contains(out, "deleted") || !strings.Contains(errs, "sluice: clean up: ") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestLoadJSON holds the names of what --json prints, and what it says of the flags.
+func TestLoadJSON(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, out, _ := loading(t.Context(), "--in-process", "--trip", "2ms", "--calls", "50", "--mix", "user:gpt-4=3", "--cost", "tpm=5..1500", "--settle", "tpm=0",
+			"--hot", "2=50%", "--price-read", "1", "--price-write", "2", "--cleanup", "--json")
+		var got map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatal(err, out)
+		}
+		want := "acquires began billed buckets_deleted carried carrying concurrency cost cpu_wait_p99_ms denials due ended failures lazy_settles_failed limiters " +
+			"lost made mix outcomes place rate schema seconds seed settings settles settles_failed store units"
+		if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != want {
+			t.Errorf("there is\n%s\nwant\n%s", names, want)
+		}
+		var settings strings.Builder
+		for line := range strings.Lines(string(got["settings"])) {
+			settings.WriteString(strings.TrimSpace(line))
+		}
+		if want := `{"duration_s": 10,"calls": 50,"units": 0,"trip_ms": 2,"entities": 1000,"children": 10,"hot": "2=50%","zipf": 0,` +
+			`"mix": [{"weight": 3,"cost": {"rpm": "1","tpm": "5..1500"},"settle": {"tpm": "0"}}]}`; settings.String() != want {
+			t.Errorf("settings\n%s\nwant\n%s", settings.String(), want)
+		}
+	})
+}
+
+// TestLoadUnits: the engine in this process has no bound of units but one that is asked for.
+func TestLoadUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, errs := reported(t, "--in-process", "--trip", "1ms", "--rate", "50", "--units", "100")
+		if used := r.Units.Read + r.Units.Write; r.Ended != load.EndedUnits || used < 100 || used > 120 || !strings.Contains(errs, "or once 100 capacity units are consumed") {
+			t.Errorf("ended by %s after %v units\n%s", r.Ended, used, errs)
+		}
+	})
+}
+
 // TestLoadFails: what keeps a load from its place is said before anything is written.
 func TestLoadFails(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
@@ -262,9 +320,11 @@ func TestLoadFails(t *testing.T) {
 		"nobody":     {"--endpoint " + gone.URL, 1, "sluice: nothing answers at " + gone.URL + ": is `sluice dev` running? "},
 		"no test's":  {"--endpoint http://dynamodb.example:8000 --region us-east-1 --table latest_limits", 2, "sluice: table latest_limits (http://dynamodb.example:8000) is not known to be for tests: it is on another machine, and its name has none of test, "},
 		"two places": {"--in-process --table load", 1, "sluice: --in-process is a place of its own, --table is about another: pass one"},
+		"units":      {"--redis redis://127.0.0.1:1 --units 5", 1, "sluice: --units is about capacity units, which a Redis has none of: leave it out"},
+		"a price":    {"--redis redis://127.0.0.1:1 --price-read 0.25", 1, "sluice: --price-read is about capacity units, which a Redis has none of: leave it out"},
 		"a trip":     {"--trip 4ms", 1, "sluice: --trip is about the engine in this process: pass --in-process too"},
 	} {
-		if name == "two places" || name == "a trip" { // refused by the parser
+		if slices.Contains([]string{"two places", "units", "a price", "a trip"}, name) { // refused by the parser
 			test.code = 2
 		}
 		code, out, errs := loading(t.Context(), strings.Fields(test.args)...)
@@ -278,9 +338,9 @@ func TestLoadFails(t *testing.T) {
 func TestLoadArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"--mix gpt-4":                                `--mix "gpt-4": want KIND:RESOURCE or KIND:RESOURCE=WEIGHT, such as user:gpt-4=3`,
-		"--mix user:gpt-5":                           `../../limits.yaml has no resource "gpt-5": did you mean "gpt-4"?`,
-		"--mix org:gpt-4":                            `gpt-4 has no bucket for kind org: its entities in the schema are project, user`,
-		"--mix usr:gpt-4":                            `../../limits.yaml has no kind "usr", and an entity has a '-': did you mean "user"?`,
+		"--mix user:gpt-5":                           `--mix "user:gpt-5": ../../limits.yaml has no resource "gpt-5": did you mean "gpt-4"?`,
+		"--mix org:gpt-4":                            `--mix "org:gpt-4": gpt-4 has no bucket for kind org: its entities in the schema are project, user`,
+		"--mix usr:gpt-4":                            `--mix "usr:gpt-4": ../../limits.yaml has no kind "usr", and an entity has a '-': did you mean "user"?`,
 		"--mix user-1:gpt-4":                         `--mix "user-1:gpt-4": user-1 is an entity: want a kind, of which as many call as --entities says`,
 		"--mix user:gpt-4=0":                         `--mix "user:gpt-4=0": the weight is "0": want a number above 0`,
 		"--mix user:gpt-4=x":                         `--mix "user:gpt-4=x": the weight is "x": want a number above 0`,
@@ -291,7 +351,7 @@ func TestLoadArguments(t *testing.T) {
 		"--cost tpm=-1":                              `--cost "tpm=-1": "-1": want whole tokens, 0 to 1000000000000`,
 		"--cost tpm=1..x":                            `--cost "tpm=1..x": "x": want whole tokens, 0 to 1000000000000`,
 		"--cost tpm=3..2":                            `--cost "tpm=3..2": ends before it begins: want N..M with M not below N`,
-		"--cost gpt-5:tpm=3":                         `../../limits.yaml has no resource "gpt-5": did you mean "gpt-4"?`,
+		"--cost gpt-5:tpm=3":                         `--cost "gpt-5:tpm=3": ../../limits.yaml has no resource "gpt-5": did you mean "gpt-4"?`,
 		"--settle tpm":                               `--settle "tpm": want LIMIT=N or LIMIT=N..M, such as rpm=1..10`,
 		"--mix user:gpt-4 --settle embeddings:rps=1": `--settle "embeddings:rps=1": no calls on embeddings are in the mix`,
 		"--hot 10":                                   `--hot "10": want K=SHARE, such as 10=80%, K from 1 to 1000 (--entities), the share up to 100%`,
@@ -309,9 +369,12 @@ func TestLoadArguments(t *testing.T) {
 		"--children 0":                               `--children 0: want 1 or more`,
 		"--concurrency 0":                            `--concurrency 0: want 1 to 100000`,
 		"--limiters 17":                              `--limiters 17: want 1 to 16, as many as there are callers (--concurrency)`,
-		"--price-write=-1":                           `--price-write -1: want dollars per million write units, 0 or above`,
-		"--price-read NaN":                           `--price-read NaN: want dollars per million read units, 0 or above`,
-		"--trip 2m":                                  `--trip 2m0s: want 0s to 1m`,
+		"--price-write=-1":                           `--price-write -1: want dollars per million write units, 0 to a billion`,
+		"--price-read NaN":                           `--price-read NaN: want dollars per million read units, 0 to a billion`,
+		"--cost tpm=15001":                           `--cost gpt-4:tpm=15001: a bucket of a user never holds more than 15,000, and no call of a user would be admitted: pass less`,
+		"--mix project:gpt-4 --cost tpm=150001..9":      `--cost "tpm=150001..9": ends before`,
+		"--mix project:gpt-4 --cost tpm=150001..160000": `--cost gpt-4:tpm=150001..160000: a bucket of a project never holds more than 150,000, `,
+		"--trip 2m": `--trip 2m0s: want 0s to 1m`,
 	} {
 		code, out, errs := loading(t.Context(), append([]string{"--in-process"}, strings.Fields(args)...)...)
 		if code != 2 || out != "" || !strings.HasPrefix(errs, "sluice: "+want) || !strings.HasSuffix(errs, "; run `sluice load --help`\n") {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,12 +65,20 @@ func (c *loadCommand) place(ctx context.Context, s *schema) (*loadPlace, error) 
 		return nil, usageError{fmt.Sprintf("%s is not known to be for tests: it is on another machine, and its prefix has none of %s in it: "+
 			"pass a --prefix that has, or --yes to write there all the same", name, testWords())}
 	}
-	r, err := newRedisStore(ctx, *c.Redis, prefix, s)
+	// Ctrl-C closes the client while it connects, and not later: calls under way are finished, and --cleanup comes after them.
+	connected, closeEarly := context.WithCancel(context.WithoutCancel(ctx))
+	keep := context.AfterFunc(ctx, closeEarly)
+	r, err := newRedisStore(connected, pooled(*c.Redis, c.Concurrency), prefix, s)
 	if err != nil {
+		closeEarly()
 		return nil, err
 	}
+	if !keep() {
+		r.close()
+		return nil, ctx.Err()
+	}
 	return &loadPlace{
-		name: name, explain: r.explain, close: r.close,
+		name: name, explain: r.explain, close: func() { r.close(); closeEarly() },
 		store: func() runtime.Store { return redisstore.New(r.client, redisstore.Prefix(prefix)) },
 		delete: func(ctx context.Context, buckets []loadedBucket) error {
 			for _, b := range buckets {
@@ -82,6 +91,22 @@ func (c *loadCommand) place(ctx context.Context, s *schema) (*loadPlace, error) 
 	}, nil
 }
 
+// pooled returns a URL of a Redis for a client that has a connection for each call that can be under way, unless the URL says how
+// many it has: go-redis has ten for each CPU, and callers would wait for them.
+func pooled(text string, callers int) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text // whoever connects says what is wrong
+	}
+	options := u.Query()
+	if options.Has("pool_size") {
+		return text
+	}
+	options.Set("pool_size", strconv.Itoa(callers))
+	u.RawQuery = options.Encode()
+	return u.String()
+}
+
 // onTable is place for a table of DynamoDB.
 func (c *loadCommand) onTable(ctx context.Context, s *schema) (*loadPlace, error) {
 	if err := s.lists(gen.StoreDynamoDB, "pass --redis for a Redis, or --file for another schema"); err != nil {
@@ -92,7 +117,11 @@ func (c *loadCommand) onTable(ctx context.Context, s *schema) (*loadPlace, error
 		return nil, err
 	}
 	client := dynamodb.New(t.client.Options(), func(o *dynamodb.Options) { // one connection for each call that can be under way
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
+		usual, ok := o.HTTPClient.(*awshttp.BuildableClient) // with AWS_CA_BUNDLE, where that is set
+		if !ok {
+			usual = awshttp.NewBuildableClient()
+		}
+		o.HTTPClient = usual.WithTransportOptions(func(tr *http.Transport) {
 			tr.MaxIdleConns, tr.MaxIdleConnsPerHost = c.Concurrency, c.Concurrency
 		})
 	})
@@ -180,7 +209,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // cleanUp deletes the buckets that a load has charged, after Ctrl-C too, and returns how many there can have been.
-func (c *loadCommand) cleanUp(ctx context.Context, at *loadPlace, plan *load.Plan, result *load.Result) (*int, error) {
+func (c *loadCommand) cleanUp(ctx context.Context, p Program, at *loadPlace, plan *load.Plan, result *load.Result) (int, error) {
 	charged := map[string]loadedBucket{}
 	for share, touched := range result.Touched {
 		spec := specOfShare(plan, share)
@@ -197,8 +226,8 @@ func (c *loadCommand) cleanUp(ctx context.Context, at *loadPlace, plan *load.Pla
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Minute)
 	defer cancel()
-	n := len(buckets)
-	return &n, at.delete(bounded, buckets)
+	p.note("deleting %s\n", of(int64(len(buckets)), "bucket"))
+	return len(buckets), at.delete(bounded, buckets)
 }
 
 // words by which a place is known to be for tests.

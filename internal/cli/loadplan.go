@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/internal/load"
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 // plan returns which calls the flags say, of a schema.
@@ -37,6 +39,9 @@ func (c *loadCommand) plan(s *schema) (*load.Plan, error) {
 			return nil, err
 		}
 	}
+	if err := payable(plan); err != nil {
+		return nil, err
+	}
 	for _, text := range c.Settle {
 		if err := c.costs(s, plan, "settle", text, func(share *load.Share) []load.Range {
 			if share.Settle == nil {
@@ -48,6 +53,26 @@ func (c *loadCommand) plan(s *schema) (*load.Plan, error) {
 		}
 	}
 	return plan, nil
+}
+
+// payable refuses a cost that no call could pay, since a bucket that it charges never holds that much.
+func payable(plan *load.Plan) error {
+	for i, share := range plan.Mix {
+		spec := specOfShare(plan, i)
+		for kind := share.Kind; kind != runtime.NoParent; kind = spec.Kinds[kind].Parent {
+			k := spec.Kinds[kind]
+			for j, limit := range k.Limits {
+				if burst := limit.Burst / bucket.Milli; share.Cost[j].Least > burst {
+					return usageError{fmt.Sprintf("--cost %s:%s=%s: a bucket of a %s never holds more than %s, and no call of a %s would be admitted: pass less",
+						spec.Resource, spec.Limits[j], share.Cost[j], k.Name, texttable.Count(burst), spec.Kinds[share.Kind].Name)}
+				}
+			}
+			if spec.Cascade == runtime.CascadeNone {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // mix reads --mix.
@@ -79,7 +104,7 @@ func (c *loadCommand) mix(s *schema) (all []load.Share, err error) {
 		}
 		l, err := s.level(kind, name)
 		if err != nil {
-			return nil, err
+			return nil, ofFlag("mix", text, err)
 		}
 		share.Resource, share.Kind = slices.Index(s.specs, l.spec), l.kind
 		if slices.ContainsFunc(all, func(o load.Share) bool { return o.Resource == share.Resource && o.Kind == share.Kind }) {
@@ -88,6 +113,14 @@ func (c *loadCommand) mix(s *schema) (all []load.Share, err error) {
 		all = append(all, share)
 	}
 	return all, nil
+}
+
+// ofFlag is what the schema says of a flag's text, with the flag.
+func ofFlag(flag, text string, err error) error {
+	if said, ok := errors.AsType[usageError](err); ok {
+		return usageError{fmt.Sprintf("--%s %q: %s", flag, text, said.text)}
+	}
+	return err
 }
 
 // costs reads [RESOURCE:]LIMIT=N[..M] of a flag into what of returns of the shares that have the limit.
@@ -103,7 +136,7 @@ func (c *loadCommand) costs(s *schema, plan *load.Plan, flag, text string, of fu
 	if before, after, both := strings.Cut(what, ":"); both {
 		resource, limit = before, after
 		if _, err := s.resource(resource); err != nil {
-			return err
+			return ofFlag(flag, text, err)
 		}
 	}
 	least, most, spans := strings.Cut(amount, "..")
@@ -187,10 +220,14 @@ func (c *loadCommand) announcement(at *loadPlace, plan *load.Plan) string {
 	if c.Calls != nil {
 		fmt.Fprintf(&s, " or %s", of(*c.Calls, "call"))
 	}
-	if c.Redis == nil && !c.InProcess {
-		fmt.Fprintf(&s, ", or once %s are consumed", of(c.Units, "capacity unit"))
+	if bound := c.bound(); bound > 0 {
+		consumed := "are"
+		if bound == 1 {
+			consumed = "is"
+		}
+		fmt.Fprintf(&s, ", or once %s %s consumed", of(bound, "capacity unit"), consumed)
 		if c.priced() {
-			fmt.Fprintf(&s, ", of %s at most, beside what is under way then", dollars(float64(c.Units)/1e6*max(c.PriceRead, c.PriceWrite)))
+			fmt.Fprintf(&s, ", of %s at most, beside what is under way then", dollars(float64(bound)/1e6*max(value(c.PriceRead), value(c.PriceWrite))))
 		}
 	}
 	s.WriteString("; Ctrl-C ends it early\n")
@@ -220,7 +257,7 @@ func (c *loadCommand) manner() string {
 		text += " with " + of(c.Limiters, "limiter")
 	}
 	if c.Rate != nil {
-		return fmt.Sprintf("%s, %v calls a second", text, *c.Rate)
+		return fmt.Sprintf("%s, %s calls a second", text, number(*c.Rate))
 	}
 	return text + ", as fast as they are answered"
 }

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/alicebob/miniredis/v2/server"
 
 	"github.com/sluice-go/sluice/internal/load"
 )
@@ -49,6 +52,28 @@ func TestLoadRedis(t *testing.T) {
 				t.Errorf("exit code %d; left are %v\n%s%s", code, r.server.Keys(), out, errs)
 			}
 		})
+	}
+}
+
+// TestLoadRedisInterrupted: after Ctrl-C, calls under way are finished, and what was charged is cleaned up.
+func TestLoadRedisInterrupted(t *testing.T) {
+	r := newRedis(t, demo)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var scripts atomic.Int64
+	r.server.Server().SetPreHook(func(_ *server.Peer, command string, _ ...string) bool {
+		if strings.HasPrefix(command, "EVAL") && scripts.Add(1) == 200 { // one of those that are under way
+			cancel()
+		}
+		return false
+	})
+	code, out, errs := command(ctx, append([]string{"load", "--json", "--duration", "1m", "--concurrency", "50", "--settle", "tpm=3", "--cleanup"}, r.flags...)...)
+	var s report
+	if err := json.Unmarshal([]byte(out), &s); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errs)
+	}
+	if s.Ended != load.EndedEarly || len(s.Failures) != 0 || s.Outcomes[load.Degraded].Calls != 0 || len(r.server.Keys()) != 0 {
+		t.Errorf("ended by %s, failures %+v, %d keys left\n%s", s.Ended, s.Failures, len(r.server.Keys()), errs)
 	}
 }
 

@@ -22,13 +22,34 @@ type loadReport struct {
 	Rate     float64 `json:"rate"` // calls a second; 0 is as fast as they were answered
 	Seed     uint64  `json:"seed"`
 	*load.Result
-	Cost    *loadCost   `json:"cost,omitempty"`
-	Billed  *load.Units `json:"billed,omitempty"` // by the engine in this process
-	Cleanup *int        `json:"buckets_deleted,omitempty"`
+	Settings loadSettings `json:"settings"`
+	Cost     *loadCost    `json:"cost,omitempty"`
+	Billed   *load.Units  `json:"billed,omitempty"` // by the engine in this process
+	Cleanup  *int         `json:"buckets_deleted,omitempty"`
 
 	inProcess bool
 	trip      time.Duration
 	redis     bool
+}
+
+// loadSettings are what else was asked for: with the seed and the schema, enough to do it again.
+type loadSettings struct {
+	Duration float64     `json:"duration_s"`
+	Calls    int64       `json:"calls"` // 0 is no bound
+	Units    int64       `json:"units"` // 0 is no bound
+	Trip     float64     `json:"trip_ms"`
+	Entities int         `json:"entities"`
+	Children int         `json:"children"`
+	Hot      string      `json:"hot"`  // as --hot has it
+	Zipf     float64     `json:"zipf"` // 0 is none
+	Mix      []loadShare `json:"mix"`  // in the order of the report's mix
+}
+
+// loadShare is a share of the mix. Costs are as --cost and --settle have them.
+type loadShare struct {
+	Weight float64           `json:"weight"`
+	Cost   map[string]string `json:"cost"`   // by limit
+	Settle map[string]string `json:"settle"` // by limit, of those that are not settled as acquired; null where calls are not settled
 }
 
 // loadCost is what units cost, in dollars.
@@ -37,7 +58,7 @@ type loadCost struct {
 	PriceWrite float64 `json:"price_write"`
 	Dollars    float64 `json:"dollars"`
 	PerMillion float64 `json:"per_million_acquires"`
-	PerServed  float64 `json:"per_million_admitted"` // whom all others are paid for, too
+	PerServed  float64 `json:"per_million_admitted"` // in whatever way: whom all others are paid for, too; 0 where none was
 }
 
 // show prints it.
@@ -61,7 +82,7 @@ func (r loadReport) show(p Program, asJSON bool) error {
 func (r loadReport) head(s *strings.Builder) {
 	pace := "as fast as they were answered"
 	if r.Rate > 0 {
-		pace = fmt.Sprintf("%v a second", r.Rate)
+		pace = number(r.Rate) + " a second"
 	}
 	fmt.Fprintf(s, "%s in %.1fs, %s, by %s", of(r.Made, "call"), r.Seconds, pace, of(r.Callers, "caller"))
 	if r.Limiters > 1 {
@@ -192,7 +213,11 @@ func (r loadReport) denials(s *strings.Builder) error {
 	if len(r.Denials) == 0 {
 		return nil
 	}
-	rows := [][]string{{"DENIED BY", "OF", "ON", "CALLS", "SHARE"}}
+	by := "DENIED BY"
+	if r.Outcomes[load.Shadowed].Calls > 0 {
+		by = "DENIED, OR WOULD BE, BY"
+	}
+	rows := [][]string{{by, "OF", "ON", "CALLS", "SHARE"}}
 	for _, d := range r.Denials {
 		rows = append(rows, []string{d.Limit, d.Kind, d.Resource, texttable.Count(d.Calls), percentOf(d.Calls, r.All.Calls)})
 	}
@@ -256,8 +281,12 @@ func (r loadReport) sums(s *strings.Builder) {
 			fmt.Fprintf(s, "%s may have been billed besides: no answer came\n", of(n, "call"))
 		}
 		if c := r.Cost; c != nil {
-			fmt.Fprintf(s, "%s per million acquires, %s per million admitted, %s in all, at $%s per million read units and $%s per million write units\n",
-				dollars(c.PerMillion), dollars(c.PerServed), dollars(c.Dollars), number(c.PriceRead), number(c.PriceWrite))
+			fmt.Fprintf(s, "%s per million acquires, ", dollars(c.PerMillion))
+			if c.PerServed > 0 {
+				fmt.Fprintf(s, "%s per million admitted, ", dollars(c.PerServed))
+			}
+			fmt.Fprintf(s, "%s in all, at $%s per million read units and $%s per million write units\n",
+				dollars(c.Dollars), number(c.PriceRead), number(c.PriceWrite))
 		} else {
 			s.WriteString("no dollars without prices: pass --price-read and --price-write\n")
 		}

@@ -34,11 +34,12 @@ type Result struct {
 	Failures  []Failure `json:"failures"`
 	Paths     []Path    `json:"store"`
 	Units     Units     `json:"units"`
-	Carried   int64     `json:"carried"`  // acquires and settles that writes have served
-	Carrying  int64     `json:"carrying"` // the writes that were applied and served them
-	Unclosed  error     `json:"-"`        // what kept the limiters from writing all in the end
-	Setup     error     `json:"-"`        // why calls cannot succeed
-	Touched   [][]int   `json:"-"`        // by share of the mix, the entities that called
+	Starved   float64   `json:"cpu_wait_p99_ms"` // what 99% of the waits of this process's goroutines for a CPU are not above
+	Carried   int64     `json:"carried"`         // acquires and settles that writes have served
+	Carrying  int64     `json:"carrying"`        // the writes that were applied and served them
+	Unclosed  error     `json:"-"`               // what kept the limiters from writing all in the end
+	Setup     error     `json:"-"`               // why calls cannot succeed
+	Touched   [][]int   `json:"-"`               // by share of the mix, the entities that called
 }
 
 // Latency is how long calls took.

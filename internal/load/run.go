@@ -49,6 +49,7 @@ type Run struct {
 	next     atomic.Int64 // the number of the call that begins next; more are given out than begin
 	begun    atomic.Int64 // calls
 	began    time.Time
+	stop     context.CancelFunc     // of callers who wait for a call to come due
 	ended    atomic.Pointer[string] // why no more calls begin
 }
 
@@ -92,11 +93,14 @@ func (r *Run) Check(ctx context.Context) error { return r.limiters[0].Check(ctx)
 // Do makes the calls, until that many are made, the time is over or ctx is: what is under way then ends by itself. It returns once
 // all that was to be written has been.
 func (r *Run) Do(ctx context.Context) *Result {
-	r.began = r.Clock.Now()
+	waits, stop := context.WithCancel(ctx)
+	defer stop()
+	r.began, r.stop = r.Clock.Now(), stop
+	before := waitedForCPU()
 	callers := make(chan struct{})
 	var working sync.WaitGroup
 	for i := range r.Callers {
-		working.Go(func() { r.call(ctx, &r.limiters[i%len(r.limiters)]) })
+		working.Go(func() { r.call(waits, &r.limiters[i%len(r.limiters)]) })
 	}
 	go func() {
 		working.Wait()
@@ -104,9 +108,10 @@ func (r *Run) Do(ctx context.Context) *Result {
 	}()
 	r.watch(callers)
 	took := r.Clock.Now().Sub(r.began)
+	starved := waitedForCPU().percentile(before, 99)
 	unclosed := r.close(ctx)
 	result := r.result(took)
-	result.Unclosed = unclosed
+	result.Unclosed, result.Starved = unclosed, milliseconds(starved)
 	return result
 }
 
@@ -151,16 +156,7 @@ func (r *Run) call(ctx context.Context, l *limiter) {
 // take waits for the next call to come due. due is when that was; where there is no rate, it is now.
 func (r *Run) take(ctx context.Context) (n int64, due time.Time, ok bool) {
 	now := r.Clock.Now()
-	switch {
-	case ctx.Err() != nil:
-		return r.end(EndedEarly)
-	case r.book.failedSetup() != nil:
-		return r.end(EndedSetup)
-	case r.Units > 0 && r.book.consumed().sum() >= r.Units:
-		return r.end(EndedUnits)
-	case now.Sub(r.began) >= r.Duration:
-		return r.end(EndedDuration)
-	case r.ended.Load() != nil:
+	if r.over(ctx, now) {
 		return 0, now, false
 	}
 	n = r.next.Add(1) - 1
@@ -175,15 +171,46 @@ func (r *Run) take(ctx context.Context) (n int64, due time.Time, ok bool) {
 		return r.end(EndedDuration)
 	}
 	due = r.began.Add(after)
-	if wait := due.Sub(now); wait > 0 {
+	wait := due.Sub(now)
+	if wait > 0 {
 		select {
 		case <-r.Clock.After(wait):
 		case <-ctx.Done():
-			return r.end(EndedEarly)
+		}
+		if r.over(ctx, due) { // as many callers wait as are free: each would make one more call
+			return 0, now, false
 		}
 	}
-	r.book.waiting(r.Clock.Now().Sub(due))
+	now = r.Clock.Now()
+	late := now.Sub(due)
+	r.book.waiting(late)
+	if wait > 0 && late <= tick {
+		due = now
+	}
 	return n, due, true
+}
+
+// tick is how late a timer may be. A caller that was free when its call came due is late by no more because of its timer, which no
+// service waits for: such a call is due when it begins. What is later has waited for a caller, or for a CPU, and its latency has that.
+const tick = 2 * time.Millisecond
+
+// over reports that no call begins any more, and notes why. Who waits for a call to come due waits no longer.
+func (r *Run) over(ctx context.Context, now time.Time) bool {
+	switch {
+	case ctx.Err() != nil:
+		r.end(EndedEarly)
+	case r.book.failedSetup() != nil:
+		r.end(EndedSetup)
+		r.stop()
+	case r.Units > 0 && r.book.consumed().sum() >= r.Units:
+		r.end(EndedUnits)
+		r.stop()
+	case now.Sub(r.began) >= r.Duration:
+		r.end(EndedDuration)
+	default:
+		return false
+	}
+	return true
 }
 
 // due returns how long after the beginning the nth call comes due.

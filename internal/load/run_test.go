@@ -143,6 +143,30 @@ func TestOpenLoop(t *testing.T) {
 	})
 }
 
+// lateClock is a clock whose timers are late.
+type lateClock struct {
+	runtime.Clock
+
+	by time.Duration
+}
+
+func (c lateClock) After(d time.Duration) <-chan time.Time { return c.Clock.After(d + c.by) }
+
+// TestTimers: latency lacks what timers are late by, a millisecond or so, and has what a process without a CPU is late by; both are told.
+func TestTimers(t *testing.T) {
+	for late, want := range map[time.Duration]float64{time.Millisecond: 2, 50 * time.Millisecond: 52} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1_000_000)
+			w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
+			w.config.Clock, w.config.Rate, w.config.Callers = lateClock{runtime.SystemClock(), late}, 10, 16
+			s := w.do(t.Context())
+			if math.Abs(s.All.P50-want) > 0.1 || math.Abs(s.Waited.P50-float64(late)/1e6) > 0.1 {
+				t.Errorf("timers that are %v late: acquires %+v, began late by %+v", late, s.All, s.Waited)
+			}
+		})
+	}
+}
+
 // TestOverload: what came due and found no caller is not passed over in silence.
 func TestOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,6 +197,20 @@ func TestEnds(t *testing.T) {
 		time.AfterFunc(time.Second, cancel)
 		if s := w.do(ctx); s.Ended != load.EndedEarly || s.Seconds < 1 || s.Seconds > 1.1 || s.Outcomes[load.Failed].Calls != 0 {
 			t.Errorf("ended by %s after %vs, %+v", s.Ended, s.Seconds, s.Outcomes[load.Failed])
+		}
+	})
+}
+
+// TestEndsWhileCallersWait: a bound of units holds though more callers than that has calls wait for theirs to come due, and does not
+// wait for them.
+func TestEndsWhileCallersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1_000_000)
+		w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
+		w.config.Units, w.config.Rate, w.config.Callers, w.config.Duration = 50, 10, 500, time.Hour
+		s := w.do(t.Context())
+		if used := s.Units.Write + s.Units.Read; s.Ended != load.EndedUnits || used < 50 || used > 50+4 || s.Due != s.Made || s.Seconds > 10 {
+			t.Errorf("ended by %s at %+v, %d of %d calls made in %vs", s.Ended, s.Units, s.Made, s.Due, s.Seconds)
 		}
 	})
 }
