@@ -119,7 +119,7 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	gpt4, embeddings := w.schema.definitions(w)
 	b := runtime.NewBuilder(w.spy, append([]runtime.Option{
 		runtime.WithClock(w.store.Clock), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithCacheTTL(cacheTTL),
-		runtime.SettleTimeout(2*time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
+		runtime.SettleTimeout(2 * time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
 	}, opts...)...)
 	l := &limits.Limiter{
 		GPT4:       runtime.Bind[limits.GPT4Entity](b, gpt4, vector, costOf),

@@ -79,7 +79,7 @@ var (
 	}
 	StoreCapacity = &Metric{
 		Name: "sluice.store.capacity", Unit: "{capacity_unit}", Kind: Counter,
-		Description: "Capacity units that DynamoDB bills, those of failed conditions included.",
+		Description: "Capacity units that DynamoDB bills, those of failed conditions and cancelled transactions included.",
 		Labels:      []string{Resource, Path, Capacity},
 	}
 	StoreCoalesced = &Metric{
