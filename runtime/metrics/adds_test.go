@@ -26,7 +26,6 @@ func TestAddsUp(t *testing.T) {
 		"conflicts": func(f *memdynamo.Faults) { f.Conflict(0.1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			engine := memdynamo.New()
 			client := engine.Client()
 			if _, err := dynamo.CreateTable(t.Context(), client, "rate_limits"); err != nil {
