@@ -49,9 +49,12 @@ func TestDocs(t *testing.T) {
 	for _, file := range append(files, "README.md", "CONTRIBUTING.md") {
 		t.Run(file, func(t *testing.T) {
 			text := read(t, file)
+			alone(t)
 			w := doccheck.World{Sluice: sluiceAt(time.Now)}
 			if world, ok := worlds[file]; ok {
 				w = world(t)
+			} else {
+				t.Chdir(t.TempDir())
 			}
 			w.Root, w.Schema = root, "limits.yaml"
 			r := doccheck.Check(t.Context(), w, file, text)
@@ -68,6 +71,25 @@ func TestDocs(t *testing.T) {
 			}
 			t.Logf("blocks: %v; not run:\n%s", r.Kinds, strings.Join(r.NotRun, "\n"))
 		})
+	}
+}
+
+// alone leaves nothing of who runs the test to its commands: no profile, no credentials, no table, and no AWS.
+func alone(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "SLUICE_") {
+			t.Setenv(name, "") // so that it comes back
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, value := range map[string]string{
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:1",
+	} {
+		t.Setenv(name, value)
 	}
 }
 

@@ -34,7 +34,8 @@ resources:
 `
 
 // ended is what docs/shadow.md writes into the file without shadow.
-const ended = `breaking:
+const ended = `
+breaking:
   ignore_only: [{rule: SHADOW_CHANGED, at: api, reason: a week with 3 would-be refusals of 40 million calls}]
 `
 

@@ -17,7 +17,8 @@ import (
 type breaker struct {
 	gate *gobreaker.TwoStepCircuitBreaker[struct{}]
 	last atomic.Pointer[UnavailableError] // the newest failure
-	turn atomic.Int32                     // what nobody has been told yet
+	open atomic.Bool                      // it is; told: and somebody has been told so
+	told atomic.Bool
 
 	// calm lets all calls through without asking the gate, while that is closed and has seen no failure since the last
 	// answer: an answer changes nothing then. It is nil otherwise, and there is a new one each time.
@@ -28,12 +29,6 @@ type breaker struct {
 // pass is the gate's leave to ask the store, and how to tell it what came of that. Calm calls share one: told by several, the
 // gate counts each.
 type pass struct{ done func(error) }
-
-// What turn says; the zero value says nothing.
-const (
-	opened = iota + 1
-	closed
-)
 
 const (
 	breakerFailures = 5           // in a row, to open it
@@ -53,9 +48,9 @@ func newBreaker() *breaker {
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			switch {
 			case from == gobreaker.StateClosed:
-				b.turn.Store(opened)
+				b.open.Store(true)
 			case to == gobreaker.StateClosed:
-				b.turn.Store(closed)
+				b.open.Store(false)
 			}
 		},
 	})
@@ -114,8 +109,8 @@ func (c *core) ask(
 	says := errNeutral // of a store that panics
 	defer func() {
 		b.leave(entry, says)
-		if b.turn.Load() != 0 {
-			c.tellTurn(ctx)
+		if b.open.Load() != b.told.Load() {
+			c.tellTurns(ctx)
 		}
 	}()
 	call.Deadline = deadline(c.env.Clock, call.Called, budget)
@@ -144,20 +139,27 @@ func verdict(ctx context.Context, call *Call, err error) error {
 	return nil
 }
 
-// tellTurn tells the observer and the log if the breaker has opened or closed.
-func (c *core) tellTurn(ctx context.Context) {
-	switch b := c.fallback.breaker; b.turn.Swap(0) {
-	case opened:
-		err := b.last.Load()
-		if c.env.Observer.Breaker != nil {
-			c.env.Observer.Breaker(true, err)
+// turned reports whether the breaker is open, and if nobody has been told so, as its caller is to do. Of a breaker that has turned
+// back meanwhile there are no news.
+func (b *breaker) turned() (open, news bool) {
+	open = b.open.Load()
+	return open, b.told.CompareAndSwap(!open, open)
+}
+
+// tellTurns tells the observer and the log if the breaker has opened or closed, and if it does so meanwhile.
+func (c *core) tellTurns(ctx context.Context) {
+	b := c.fallback.breaker
+	for open, news := b.turned(); news; open, news = b.turned() {
+		level, what, attrs := slog.LevelInfo, "sluice: circuit breaker closed: the store answers again", []slog.Attr(nil)
+		var err error
+		if open {
+			err = b.last.Load()
+			level, what = slog.LevelWarn, "sluice: circuit breaker opened: the store is asked once a second, by one call"
+			attrs = append(attrs, slog.Any("error", err))
 		}
-		c.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: circuit breaker opened: the store is asked once a second, by one call",
-			slog.Any("error", err))
-	case closed:
 		if c.env.Observer.Breaker != nil {
-			c.env.Observer.Breaker(false, nil)
+			c.env.Observer.Breaker(open, err)
 		}
-		c.env.Logger.LogAttrs(ctx, slog.LevelInfo, "sluice: circuit breaker closed: the store answers again")
+		c.env.Logger.LogAttrs(ctx, level, what, attrs...)
 	}
 }

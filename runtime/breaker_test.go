@@ -87,6 +87,43 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
+// TestBreakerTurns: who is told late is told of each turn once, or of none where it has turned back: a count of those that are open would
+// not come back to 0 otherwise.
+func TestBreakerTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := runtime.NewBreaker(runtime.AsItDoes)
+		turn := func(n int, says error) {
+			for range n {
+				leave, ok := b.Enter()
+				if !ok {
+					t.Fatal("it is open")
+				}
+				leave(says)
+			}
+		}
+		told := func(want string) {
+			t.Helper()
+			if got := b.Told(); got != want {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		turn(5, down())
+		elapse(time.Second + 1)
+		turn(1, nil)
+		told("") // opened and closed
+		turn(5, down())
+		told("open: true")
+		told("")
+		elapse(time.Second + 1)
+		turn(1, nil)
+		turn(5, down())
+		told("") // closed and opened
+		elapse(time.Second + 1)
+		turn(1, nil)
+		told("open: false")
+	})
+}
+
 // TestBreakerCounts: which ends of a call are failures, which are answers, and which are neither.
 func TestBreakerCounts(t *testing.T) {
 	throttled := down()

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"fmt"
+
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -65,4 +67,7 @@ func (b *Breaker) Closed() (closed bool, failures uint32, calm bool) {
 }
 
 // Told returns what the observer would be told next.
-func (b *Breaker) Told() int32 { return b.turn.Swap(0) }
+func (b *Breaker) Told() string {
+	open, news := b.turned()
+	return map[bool]string{true: fmt.Sprint("open: ", open)}[news]
+}

@@ -70,7 +70,7 @@ type StoreEvent struct {
 	// sent it), unknown or failed; found, missing or failed for reads.
 	Outcome     string
 	Coalesced   int       // acquires and settles that a write served together, a settle once for each bucket; 0 for none, as a repair
-	Read, Write float64   // capacity units, those of a failed condition included; of an unknown outcome nobody knows them
+	Read, Write float64   // capacity units, those of a failed condition or a cancelled transaction included; of an unknown outcome nobody knows them
 	Began       time.Time // by the Limiter's clock
 	Took        time.Duration
 }

@@ -29,6 +29,9 @@ type block struct {
 	marks []mark
 }
 
+// stranger is the language of a block that is a mistake by its fence.
+const stranger = "?"
+
 // mark is a comment right above a block that says how it is held.
 type mark struct {
 	verb, text string // as in `<!-- verb: text -->`, or `<!-- from text -->`
@@ -46,6 +49,7 @@ const (
 var (
 	comment = regexp.MustCompile(`^\s*<!-- (.*?) *-->\s*$`)
 	fence   = regexp.MustCompile("^( *)(```+)([a-z]*) *$")
+	foreign = regexp.MustCompile("^((?:\\s|>)*(?:```+|~~~+))[^`]*$") // a fence that Markdown knows, and nothing here does
 )
 
 // parse returns the blocks of a document.
@@ -53,10 +57,16 @@ func parse(file, text string) (blocks []block, wrong []string) {
 	var marks []mark
 	var open *block
 	var indent, ticks string
+	add := func(line int, format string, args ...any) {
+		wrong = append(wrong, fmt.Sprintf("%s:%d: ", file, line)+fmt.Sprintf(format, args...))
+	}
 	for i, line := range strings.Split(text, "\n") {
 		if open != nil {
 			if strings.TrimSpace(line) == ticks {
-				blocks, open = append(blocks, *open), nil
+				if open.lang != stranger {
+					blocks = append(blocks, *open)
+				}
+				open = nil
 				continue
 			}
 			open.text += strings.TrimPrefix(line, indent) + "\n"
@@ -68,6 +78,12 @@ func parse(file, text string) (blocks []block, wrong []string) {
 			marks = nil
 			continue
 		}
+		if m := foreign.FindStringSubmatch(line); m != nil {
+			add(i+1, "no language is read from this fence: write ``` and one in small letters, at the begin of a line or in a list")
+			indent, ticks = "", strings.TrimSpace(m[1])
+			open, marks = &block{file: file, line: i + 1, lang: stranger}, nil
+			continue
+		}
 		if m := comment.FindStringSubmatch(line); m != nil {
 			if k, ok := markOf(m[1], i+1); ok {
 				marks = append(marks, k)
@@ -75,12 +91,12 @@ func parse(file, text string) (blocks []block, wrong []string) {
 			}
 		}
 		for _, k := range marks {
-			wrong = append(wrong, fmt.Sprintf("%s:%d: `%s %s` stands above no block: put it on the line before the fence", file, k.line, k.verb, k.text))
+			add(k.line, "`%s %s` stands above no block: put it on the line before the fence", k.verb, k.text)
 		}
 		marks = nil
 	}
 	if open != nil {
-		wrong = append(wrong, fmt.Sprintf("%s:%d: this block has no end: close it with %s", file, open.line, ticks))
+		add(open.line, "this block has no end: close it with %s", ticks)
 	}
 	return blocks, wrong
 }

@@ -2,15 +2,19 @@ package doccheck
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
@@ -28,6 +32,9 @@ type step struct {
 // steps returns the commands of a block.
 func steps(b block) (all []step, wrong string) {
 	continued := false
+	if strings.TrimSpace(b.text) == "" {
+		return nil, "it has no command: write one, or leave the block out"
+	}
 	for line := range strings.Lines(b.text) {
 		command, prompted := strings.CutPrefix(line, prompt)
 		switch {
@@ -92,7 +99,7 @@ func (d *document) run(ctx context.Context, b block) {
 	if d.shell == nil {
 		d.shell = &shell{}
 		var err error
-		if d.shell.runner, err = interp.New(interp.StdIO(nil, &d.shell.out, &d.shell.out), interp.ExecHandlers(d.program)); err != nil {
+		if d.shell.runner, err = interp.New(interp.StdIO(nil, &d.shell.out, &d.shell.out), interp.ExecHandlers(d.program), interp.OpenHandler(inside)); err != nil {
 			d.add(b, "no shell: %v", err)
 			return
 		}
@@ -100,19 +107,20 @@ func (d *document) run(ctx context.Context, b block) {
 	all, wrong := steps(b)
 	if wrong != "" {
 		d.add(b, "%s", wrong)
+		return
 	}
 	var now strings.Builder // what b would show if it showed all
 	for _, s := range all {
 		printed, failed := d.execute(ctx, s.command)
-		if b.lang == "sh" {
+		if b.lang == "sh" || strings.TrimSpace(s.shown) == leftOutLine { // nothing that is shown says how it ends
 			if failed != "" {
-				d.add(b, "%s fails: %s%s", strings.TrimSpace(s.command), failed, printed)
+				d.add(b, "%s%s fails: %s%s", map[bool]string{true: prompt}[b.lang != "sh"], strings.TrimSpace(s.command), failed, printed)
 			}
 			continue
 		}
 		now.WriteString(prompt + s.command + printed)
 		if want, got := leftOut(d.masked(s.shown), d.masked(printed)); want != got {
-			d.add(b, "$ %s(- the document, + what is printed):\n%s", s.command, cmp.Diff(want, got))
+			d.add(b, "$ %s(- the document, + what is printed):\n%s", s.command, gocmp.Diff(want, got))
 			d.printed[b.line] = &now
 		}
 	}
@@ -129,13 +137,25 @@ func (d *document) execute(ctx context.Context, command string) (printed, failed
 		return "no shell reads this: " + err.Error() + "\n", "no command"
 	}
 	d.shell.out.take()
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Patience, time.Minute))
+	defer cancel()
 	for _, stmt := range file.Stmts {
-		err = d.shell.runner.Run(ctx, stmt)
+		if err := d.shell.runner.Run(ctx, stmt); err != nil && failed == "" {
+			failed = err.Error() + "\n"
+		}
 	}
-	if err != nil {
-		failed = err.Error() + "\n"
+	if ctx.Err() != nil {
+		return "it does not end: " + ctx.Err().Error() + "\n", failed
 	}
 	return strings.NewReplacer(shown...).Replace(d.shell.out.take()), failed
+}
+
+// inside opens files, those in the folder that commands run in for writing too.
+func inside(ctx context.Context, path string, flag int, perm os.FileMode) (io.ReadWriteCloser, error) {
+	if flag&(os.O_WRONLY|os.O_RDWR) != 0 && path != os.DevNull && !filepath.IsLocal(path) {
+		return nil, &os.PathError{Op: "write", Path: path, Err: errors.New("is outside of the folder: documents write below it")}
+	}
+	return interp.DefaultOpenHandler()(ctx, path, flag, perm)
 }
 
 // program runs sluice, in this process, and of other programs those that are on every machine.
@@ -155,7 +175,13 @@ func (d *document) program(next interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 				return interp.ExitStatus(code)
 			}
 			return nil
-		case "cat", "cut", "grep", "head", "rm", "sed", "sort", "tail", "wc":
+		case "rm":
+			if i := slices.IndexFunc(args[1:], func(arg string) bool { return !filepath.IsLocal(arg) }); i >= 0 {
+				_, err := fmt.Fprintf(at.Stderr, "rm: %s is outside of the folder\n", args[i+1])
+				return errors.Join(err, interp.ExitStatus(1))
+			}
+			return next(ctx, args)
+		case "cat", "cut", "grep", "head", "sed", "sort", "tail", "wc":
 			return next(ctx, args)
 		}
 		_, err := fmt.Fprintf(at.Stderr, "doccheck runs no %s: mark the block as not run\n", args[0])
@@ -197,12 +223,15 @@ func (d *document) masked(text string) string {
 	return text
 }
 
+// leftOutLine stands for lines of what a command prints.
+const leftOutLine = "..."
+
 // leftOut returns shown and printed without the lines for which `...` stands in shown: as many as it takes.
 func leftOut(shown, printed string) (string, string) {
 	var kept []string
 	rest, skip := printed, false
 	for line := range strings.Lines(shown) {
-		if strings.TrimSpace(line) == "..." {
+		if strings.TrimSpace(line) == leftOutLine {
 			skip = true
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // World is what a document is held against.
@@ -22,7 +23,8 @@ type World struct {
 	Given map[string]func()
 	// Real has pairs of a text in the document, such as a URL, and what it is here: commands run with the second, and the first is
 	// shown.
-	Real []string
+	Real     []string
+	Patience time.Duration // for a command: 0 is a minute
 	// Masked are parts of what is printed that are another every time: they are not compared.
 	Masked []*regexp.Regexp
 }
@@ -50,8 +52,8 @@ type document struct {
 	World
 	Report
 	shell *shell
-	given map[string]bool // states that were brought about
-	tests map[string]bool // of the module; nil until it is asked for
+	given map[string]bool    // states that were brought about
+	tests map[string]sources // of the module; nil until it is asked for
 
 	printed map[int]*strings.Builder // by a block's line, what it would show
 }
@@ -78,6 +80,9 @@ func Check(ctx context.Context, w World, file, text string) Report {
 		case tested:
 			name, _ := b.marked(heldBy)
 			d.findTest(b, name)
+			if found := d.tests[name]; found != nil && !found.about(file) {
+				d.add(b, "%s is in no file that names this document: it cannot hold what it does not read", name)
+			}
 		case unrun:
 			d.NotRun = append(d.NotRun, b.at()+": "+reason)
 		default:
@@ -145,15 +150,23 @@ func (d *document) add(b block, format string, args ...any) {
 	d.Wrong = append(d.Wrong, b.at()+": "+fmt.Sprintf(format, args...))
 }
 
+// sources are the files that have a test of some name.
+type sources []string
+
+// about says that one of them names a document.
+func (s sources) about(document string) bool {
+	return slices.ContainsFunc(s, func(text string) bool { return strings.Contains(text, document) })
+}
+
 // findTest looks for a test that b names.
 func (d *document) findTest(b block, name string) {
 	if d.tests == nil {
-		d.tests = map[string]bool{}
+		d.tests = map[string]sources{}
 		if err := filepath.WalkDir(d.Root, d.listTests); err != nil {
 			d.add(b, "the tests cannot be listed: %v", err)
 		}
 	}
-	if !d.tests[name] {
+	if d.tests[name] == nil {
 		d.add(b, "there is no test %s: name the one that holds this", name)
 	}
 }
@@ -179,7 +192,7 @@ func (d *document) listTests(path string, entry os.DirEntry, err error) error {
 		return err
 	}
 	for _, m := range testFunc.FindAllSubmatch(text, -1) {
-		d.tests[string(m[1])] = true
+		d.tests[string(m[1])] = append(d.tests[string(m[1])], string(text))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -94,6 +95,19 @@ func TestFinds(t *testing.T) {
 		"a state of nobody":      {"Text.\n", `x.md: no block is given "rain"`},
 		"Go that does not build": {fenced("", "go", "package x\n\nvar n int = \"one\"\n"), "cannot use \"one\""},
 		"a test that fails":      {fenced("", "go", "package x\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) { t.Fatal(\"it rains\") }\n"), "it rains"},
+		"the begin of a line":    {fenced("<!-- from limits.yaml -->", "yaml", "version: 1\n# ...\nrevision:\n"), "limits.yaml does not have this"},
+		"the end of a line":      {fenced("<!-- from limits.yaml -->", "yaml", "1\n"), "limits.yaml does not have this"},
+		"a quotation of nothing": {fenced("<!-- from limits.yaml -->", "yaml", "\n"), "limits.yaml does not have this"},
+		"no commands":            {fenced("", "console", ""), "x.md:2: it has no command"},
+		"no commands of a shell": {fenced("", "sh", "\n"), "x.md:2: it has no command"},
+		"a failure left out":     {fenced("", "console", "$ sluice fail\n...\n"), "x.md:2: $ sluice fail fails: exit status 1"},
+		"a first command":        {fenced("", "sh", "sluice fail; sluice peek\n"), "x.md:2: sluice fail; sluice peek fails: exit status 1"},
+		"a file outside":         {fenced("", "sh", "echo 1 >../x\n"), "outside of the folder"},
+		"more behind a fence":    {fenced("", "go title=x", "x := 1\n"), "x.md:2: no language"},
+		"another fence":          {"~~~\nsluice peek\n~~~\n", "x.md:1: no language"},
+		"a file removed":         {fenced("", "sh", "rm -f ../x\n"), "rm: ../x is outside of the folder"},
+		"a test of another":      {fenced("<!-- held by TestFind -->", "", "x\n"), "TestFind is in no file that names this document"},
+		"a quoted block":         {"> ```\n> sluice peek\n> ```\n", "x.md:1: no language"},
 		"Go that is not a file":  {fenced("", "go", "x := 1\n"), "as a file of its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,6 +120,22 @@ func TestFinds(t *testing.T) {
 				t.Errorf("found %q, want %q", r.Wrong, c.want)
 			}
 		})
+	}
+}
+
+// TestEnds: a command that waits for ever is found.
+func TestEnds(t *testing.T) {
+	w := world()
+	w.Patience = time.Millisecond
+	w.Sluice = func(ctx context.Context, _ []string, _, _ io.Writer) int {
+		<-ctx.Done()
+		return 1
+	}
+	for _, lang := range []string{"console", "sh"} {
+		r := doccheck.Check(t.Context(), w, "x.md", fenced("", lang, map[string]string{"console": "$ "}[lang]+"sluice dev\n"))
+		if len(r.Wrong) != 1 || !strings.Contains(r.Wrong[0], "it does not end") {
+			t.Errorf("%s: %q", lang, r.Wrong)
+		}
 	}
 }
 

@@ -26,8 +26,9 @@ func (d *document) build(ctx context.Context, blocks []block) {
 		d.add(blocks[0], "its program cannot be written: %v", err)
 		return
 	}
-	command := exec.CommandContext(ctx, "go", "test", "./...")
+	command := exec.CommandContext(ctx, "go", "test", "-timeout", "1m", "./...")
 	command.Dir = dir
+	command.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS=") // all that it needs is needed here already
 	out, err := command.CombinedOutput()
 	if err == nil {
 		return

@@ -17,7 +17,7 @@ func (d *document) quote(b block) {
 		d.add(b, "it is quoted from %s, which cannot be read: %v", name, err)
 		return
 	}
-	if part := misquoted(b.text, string(text)); part != "" {
+	if part, ok := misquoted(b.text, string(text)); !ok {
 		d.add(b, "%s does not have this, or not here:\n%s", name, part)
 	}
 	if strings.HasSuffix(name, ".go") && !builds(file) {
@@ -32,19 +32,22 @@ func builds(file string) bool {
 		slices.Contains(slices.Concat(pkg.GoFiles, pkg.CgoFiles, pkg.TestGoFiles, pkg.XTestGoFiles), filepath.Base(file))
 }
 
-// misquoted returns the first part of block that text does not have, or nothing. A line `# ...` or `// ...` stands for
-// lines left out. Indentation does not count.
-func misquoted(block, text string) string {
-	rest := flush(text)
+// misquoted returns the first part of block that text does not have. ok says that it has all of some. A line `# ...` or `// ...`
+// stands for lines left out. Indentation does not count, and lines do as a whole.
+func misquoted(block, text string) (missing string, ok bool) {
+	rest := "\n" + flush(text) + "\n"
 	for part := range strings.SplitSeq(strings.ReplaceAll(flush(block), "\n// ...\n", "\n# ...\n"), "\n# ...\n") {
 		part = strings.Trim(part, "\n")
-		_, after, found := strings.Cut(rest, part)
-		if !found {
-			return part
+		if part == "" {
+			continue
 		}
-		rest = after
+		_, after, found := strings.Cut(rest, "\n"+part+"\n")
+		if !found {
+			return part, false
+		}
+		rest, ok = "\n"+after, true
 	}
-	return ""
+	return "", ok
 }
 
 // flush takes the indentation from every line.

@@ -68,6 +68,10 @@ func alarms() []alarm {
 			Why: "Calls are refused because the store does not answer, and the failure policy is deny.",
 		},
 		{
+			Name: "throttled", Own: metrics.Decisions, Dimensions: failed("throttled"), Statistic: "Sum", Threshold: "1",
+			Why: "Calls are refused because the store throttles, and the failure policy is deny: a bucket is hot, or the table short of units.",
+		},
+		{
 			Name: "degraded", Own: metrics.Decisions, Dimensions: []dimension{outcome("degraded")}, Statistic: "Sum", Threshold: "1",
 			Why: "The store does not answer, or throttles: calls are admitted that it has no record of.",
 		},

@@ -64,7 +64,7 @@ func rows() []row {
 				one(quantile(0.99, metrics.StoreCallDuration, "", metrics.System, metrics.Call), legend(metrics.System)+" "+legend(metrics.Call))},
 			{"Capacity units", "What DynamoDB bills, each second.", "short",
 				one(rate(metrics.StoreCapacity, "", metrics.Capacity, metrics.Resource), legend(metrics.Capacity)+" "+legend(metrics.Resource))},
-			{"Write units per acquire", "1 for one bucket and 4 for two in a transaction, less where writes serve several.", "short",
+			{"Write units per acquire", "1 for one bucket and 4 for two in a transaction; less where writes serve several, and more by settles, releases and refusals.", "short",
 				one(rate(metrics.StoreCapacity, is(metrics.Capacity, "write"), metrics.Resource)+"\n/ "+
 					rate(metrics.Decisions, is(metrics.Outcome, "acquired"), metrics.Resource), legend(metrics.Resource))},
 			{"Requests per write", "How many acquires and settles a write serves together.", "short",

@@ -30,7 +30,7 @@ func Collector() ([]byte, error) { return render("collector.yaml.tmpl") }
 // render fills a template in.
 func render(name string) ([]byte, error) {
 	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
-		"quote": strconv.Quote, "list": list, "snake": snake, "camel": camel,
+		"quote": strconv.Quote, "list": list, "snake": snake, "camel": camel, "cloudwatch": cloudWatchUnit,
 		"pattern": func(m *metrics.Metric) string { return "^" + strings.ReplaceAll(m.Name, ".", `\.`) + "$" },
 	}).ParseFS(templates, "templates/"+name)
 	if err != nil {
@@ -52,6 +52,14 @@ func list(items []string) string {
 		quoted[i] = strconv.Quote(item)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// cloudWatchUnit is a metric's unit as CloudWatch names it, which takes no other.
+func cloudWatchUnit(m *metrics.Metric) string {
+	if m.Unit == "s" {
+		return "Seconds"
+	}
+	return "Count"
 }
 
 // snake writes AlarmTopicArn as alarm_topic_arn.

@@ -263,6 +263,14 @@ func TestAlarms(t *testing.T) {
 				Metrics    []string   `yaml:"metric_name_selectors"`
 				Dimensions [][]string `yaml:"dimensions"`
 			} `yaml:"metric_declarations"`
+			Resources struct {
+				Enabled bool `yaml:"enabled"`
+			} `yaml:"resource_to_telemetry_conversion"`
+			Descriptors []struct {
+				Metric    string `yaml:"metric_name"`
+				Unit      string `yaml:"unit"`
+				Overwrite bool   `yaml:"overwrite"`
+			} `yaml:"metric_descriptors"`
 		} `yaml:"exporters"`
 	}
 	if err := yaml.Unmarshal([]byte(all["collector.yaml"]), &collector); err != nil {
@@ -277,6 +285,15 @@ func TestAlarms(t *testing.T) {
 			}
 		}
 		return false
+	}
+	if !exporter.Resources.Enabled {
+		t.Error("processes that have one collector are one to it")
+	}
+	units := map[string]string{} // as CloudWatch knows them
+	for _, d := range exporter.Descriptors {
+		if d.Overwrite && (d.Unit == "Count" || d.Unit == "Seconds") {
+			units[d.Metric] = d.Unit
+		}
 	}
 	on := map[*metrics.Metric]bool{}
 	aws := map[string]bool{}
@@ -296,6 +313,9 @@ func TestAlarms(t *testing.T) {
 		}
 		m := metrics.All()[i]
 		on[m] = true
+		if (m.Unit == "s") != (units[m.Name] == "Seconds") || units[m.Name] == "" {
+			t.Errorf("%s is sent in %q, measured in %s", m.Name, units[m.Name], m.Unit)
+		}
 		if slices.ContainsFunc(l.Labels, func(label string) bool { return !slices.Contains(m.Labels, label) }) {
 			t.Errorf("%s has no such labels: %q", m.Name, l.Labels)
 		}

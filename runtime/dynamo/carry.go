@@ -100,9 +100,8 @@ func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (out
 		c.recordCarrying(ctx)
 	} else {
 		img, seen = nil, predicted
-		if o, err = classifyTransaction(err, len(in.TransactItems)); o == refused {
-			event.Write = 2 * float64(len(in.TransactItems))
-		}
+		o, err = classifyTransaction(err, len(in.TransactItems))
+		event.Write = cancelledUnits(o, len(in.TransactItems))
 		err = explain(c.table, o, err)
 	}
 	l.learn(img, seen)

@@ -233,6 +233,15 @@ func writeUnits(o outcome, consumed *types.ConsumedCapacity) float64 {
 	return 0
 }
 
+// cancelledUnits returns what a transaction over n items cost that was cancelled: like one that is applied, whether by a condition or
+// by another transaction. One that was throttled cost nothing.
+func cancelledUnits(o outcome, n int) float64 {
+	if o == refused || o == conflict {
+		return 2 * float64(n)
+	}
+	return 0
+}
+
 // observe tells of a call for l.
 func (s *session) observe(ctx context.Context, l *leg, e runtime.StoreEvent) {
 	e.Resource = l.spec.Resource

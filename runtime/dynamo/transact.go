@@ -174,9 +174,8 @@ func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (outcome,
 			event.Write += aws.ToFloat64(used.CapacityUnits)
 		}
 	default:
-		if o, err = classifyTransaction(err, len(c.legs)); o == refused {
-			event.Write = 2 * float64(len(c.legs)) // billed like one that is applied
-		}
+		o, err = classifyTransaction(err, len(c.legs))
+		event.Write = cancelledUnits(o, len(c.legs))
 		err = explain(c.table, o, err)
 	}
 	c.retries.answered(o)

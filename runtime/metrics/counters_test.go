@@ -46,6 +46,9 @@ func TestCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, ok := errors.AsType[*runtime.InvalidError](acquired(t, lim).Settle(ctx, limits.GPT4Cost{TPM: -1})); !ok {
+		t.Error("tokens below 0 are settled for")
+	}
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000})
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 20_000})
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000}, runtime.Shadow())
@@ -63,8 +66,9 @@ func TestCounters(t *testing.T) {
 		labels []string
 		sum    float64
 	}{
-		{metrics.Decisions, nil, 7},
-		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "acquired"}, 1},
+		{metrics.Decisions, nil, 8},
+		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.EntityKind, "project"}, 1},
+		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "acquired"}, 2},
 		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "denied", metrics.LimitName, "tpm", metrics.LimitKind, "user"}, 2},
 		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "denied", metrics.LimitName, ""}, 1},
 		{metrics.Decisions, []string{metrics.Outcome, "shadowed", metrics.LimitName, "tpm", metrics.LimitKind, "user", metrics.ErrorType, "denied"}, 1},
@@ -72,6 +76,8 @@ func TestCounters(t *testing.T) {
 		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "degraded", metrics.ErrorType, "unavailable"}, 1},
 		{metrics.Decisions, []string{metrics.Path, "normal"}, 0}, // no label of it
 		{metrics.Settlements, []string{metrics.Outcome, "settled", metrics.EntityKind, "user"}, 1},
+		{metrics.Settlements, []string{metrics.Outcome, "invalid", metrics.ErrorType, "invalid", metrics.EntityKind, "project"}, 1},
+		{metrics.Settlements, []string{metrics.Outcome, "failed"}, 0}, // nothing is lost: the lease is as it was
 		{metrics.StoreCapacity, []string{metrics.Capacity, "write"}, engine.Consumed().Total().Total().Write},
 		{metrics.StoreCapacity, []string{metrics.Capacity, "read"}, engine.Consumed().Total().Total().Read},
 		{metrics.BreakersOpen, nil, 0},
@@ -95,6 +101,16 @@ func TestCounters(t *testing.T) {
 	if open := parsed["sluice.breakers.open"]; len(open) != 1 || *open[0].Value != 0 || len(open[0].Labels) != 0 {
 		t.Errorf("%s", c)
 	}
+}
+
+// acquired is a lease of a project's.
+func acquired(t *testing.T, lim *limits.Limiter) *limits.GPT4Lease {
+	t.Helper()
+	lease, err := lim.GPT4.Acquire(t.Context(), limits.Project{ID: "3"}, limits.GPT4Cost{TPM: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
 }
 
 // TestText: the whole text of little.

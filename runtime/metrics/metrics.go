@@ -38,7 +38,7 @@ const (
 	LimitName  = "sluice.limit.name"    // rpm: the limit that refused; "" where none did
 	LimitKind  = "sluice.limit.kind"    // project: the kind whose limit that was
 	Operation  = "sluice.operation"     // acquire, wait, settle, release
-	Outcome    = "sluice.outcome"       // acquired, denied, degraded, shadowed, failed; of a call to the store: applied, refused, ...
+	Outcome    = "sluice.outcome"       // acquired, denied, degraded, shadowed, failed; settled, released, invalid; of a call to the store: applied, refused, ...
 	ErrorType  = "error.type"           // see TypeOf; "" where nothing is wrong
 	System     = "db.system.name"       // aws.dynamodb, redis
 	Call       = "db.operation.name"    // UpdateItem, EVALSHA
@@ -64,7 +64,7 @@ var (
 	}
 	Settlements = &Metric{
 		Name: "sluice.settlements", Unit: "{settlement}", Kind: Counter,
-		Description: "Leases settled or released, and those of which the store could not be told.",
+		Description: "Leases settled or released, those of which the store could not be told (failed), and settles that said nothing possible (invalid).",
 		Labels:      []string{Resource, EntityKind, Operation, Outcome, ErrorType},
 	}
 	StoreCalls = &Metric{
@@ -79,7 +79,7 @@ var (
 	}
 	StoreCapacity = &Metric{
 		Name: "sluice.store.capacity", Unit: "{capacity_unit}", Kind: Counter,
-		Description: "Capacity units that DynamoDB bills, those of failed conditions included.",
+		Description: "Capacity units that DynamoDB bills, those of failed conditions and cancelled transactions included.",
 		Labels:      []string{Resource, Path, Capacity},
 	}
 	StoreCoalesced = &Metric{

@@ -37,7 +37,7 @@ func Observer(sink Sink) *runtime.Observer {
 		Settled: closed("settled"), Released: closed("released"),
 		Failed: func(ctx context.Context, e runtime.Event) {
 			if e.Operation == runtime.OperationSettle || e.Operation == runtime.OperationRelease {
-				settlement(ctx, sink, "failed", e)
+				settlement(ctx, sink, lost(e.Err), e)
 			} else {
 				decision(ctx, sink, "failed", e)
 			}
@@ -67,6 +67,14 @@ func decision(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
 
 func settlement(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
 	sink.Measure(ctx, Settlements, 1, Values{e.Resource, e.Kind, e.Operation, outcome, TypeOf(e.Err)})
+}
+
+// lost says how a settle or a release has ended for err. After a mistake of its caller's, the lease is as it was.
+func lost(err error) string {
+	if isA[*runtime.InvalidError](err) {
+		return "invalid"
+	}
+	return "failed"
 }
 
 func call(ctx context.Context, sink Sink, e runtime.StoreEvent) {

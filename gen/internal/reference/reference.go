@@ -195,6 +195,8 @@ func (w *writer) rules() {
 		const most = 3
 		list := "`" + strings.Join(at[:min(len(at), most)], "`, `") + "`"
 		switch {
+		case r.ID == "RESTATED_KEY": // of the keys in it, below which it is not shown: they are not there
+			list = "`resources.<resource>.entities.<kind>.<limit>`"
 		case len(at) == 0:
 			list = "the file as a whole, or any mapping"
 		case len(at) > most:

@@ -74,6 +74,15 @@ locals {
       threshold  = 1
       dimensions = { "sluice.outcome" = "failed", "error.type" = "unavailable" }
     }
+    # Calls are refused because the store throttles, and the failure policy is deny: a bucket is hot, or the table short of units.
+    "throttled" = {
+      wanted     = true
+      namespace  = var.namespace
+      metric     = "sluice.decisions"
+      statistic  = "Sum"
+      threshold  = 1
+      dimensions = { "sluice.outcome" = "failed", "error.type" = "throttled" }
+    }
     # The store does not answer, or throttles: calls are admitted that it has no record of.
     "degraded" = {
       wanted     = true
