@@ -118,15 +118,17 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 			bk.lacked = append(bk.lacked, name)
 		}
 		limits[i].Whole = whole[i].Capacity / bucket.Milli
-		limits[i].Held = max(limits[i].Held, keeps)
+		reserved, _ := reserve(whole[i].Capacity/bucket.Milli, bk.spec.Regions)
+		limits[i].Held = max(limits[i].Held, reserved)
 	}
 	bk.Limits, bk.whole = limits, slices.Clone(whole)
 	return true
 }
 
-// keeps is the floor of the i-th limit, in tokens.
+// keeps is what is reserved for each region of the i-th limit, in tokens.
 func (bk *book) keeps(i int) int64 {
-	return bk.spec.Regions.Keeps(bk.whole[i]).Capacity / bucket.Milli
+	reserved, _ := reserve(bk.whole[i].Capacity/bucket.Milli, bk.spec.Regions)
+	return reserved
 }
 
 // observe takes note of the bucket, which was read at an instant, ms after it was read before; nil where there is none. ms of 0 says

@@ -23,7 +23,8 @@ type view struct {
 	places []place
 	self   int
 	whole  int64 // what all have: where regions are configured differently, the least
-	floor  int64
+	floor  int64 // what is reserved for each
+	tight  bool  // beside that there are fewer tokens than regions
 	over   int64 // what is held beyond that; below 0 what nobody holds
 	sound  bool  // over is true of one moment: nothing was taken in it that had not been given
 }
@@ -59,7 +60,7 @@ func (s *Sync) look(bk *book, i int, peers []*peer) *view {
 			rows[at], pl.joins = h, s.trades(from)
 		}
 	}
-	v.floor = bucket.Floor(v.whole, len(v.places), s.regions.Floor)
+	v.floor, v.tight = reserve(v.whole, s.regions)
 	v.count(s.regions.Names, rows)
 	v.share(s)
 	return v
@@ -122,7 +123,11 @@ func (v *view) share(s *Sync) {
 	v.wish(live, demand)
 	// Where nobody wants anything, equal shares would help nobody; but who has nothing cannot show that it wants some.
 	wanted := v.floor == 0 || slices.ContainsFunc(demand, func(rate int64) bool { return rate > 0 })
-	for j, due := range Targets(pool, v.floor, demand) {
+	targets := Targets
+	if v.tight {
+		targets = even
+	}
+	for j, due := range targets(pool, v.floor, demand) {
 		pl := &v.places[live[j]]
 		if pl.due = due; pl.known != nil && wanted {
 			pl.fires = fires(pl.known, due, s.regions.Window, s.Drift)

@@ -5,23 +5,21 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
 // Targets shares pool whole tokens out among regions by their demand: floor for each, and the rest in proportion, the largest
 // remainders first; who comes first has the advantage in ties. Without any demand all have the same. Where there is no floor, for
-// there are fewer tokens than regions, those with the largest demand get one each, and nobody more, though some are not here to have
-// theirs: when the limit is raised, all regions have one at once. Equal arguments give equal results.
+// there are fewer tokens than regions, those with the largest demand get one each. Equal arguments give equal results.
 func Targets(pool, floor int64, demand []int64) []int64 {
 	targets := make([]int64, len(demand))
 	if len(demand) == 0 || pool <= 0 {
 		return targets
 	}
-	if floor == 0 {
-		order := byMost(demand)
-		for _, i := range order[:min(pool, int64(len(demand)))] {
-			targets[i] = 1
-		}
-		return targets
+	if floor == 0 && pool < int64(len(demand)) {
+		return even(pool, floor, demand)
 	}
 	n := int64(len(demand))
 	floor = min(floor, pool/n)
@@ -48,6 +46,34 @@ func Targets(pool, floor int64, demand []int64) []int64 {
 		targets[i]++
 	}
 	return targets
+}
+
+// even is Targets where the floors are all that there is, but for what they leave over as they are rounded down: those with the largest
+// demand get one of it each, and nobody more, though some may not be here to have theirs.
+func even(pool, floor int64, demand []int64) []int64 {
+	targets := make([]int64, len(demand))
+	if len(demand) == 0 || pool <= 0 {
+		return targets
+	}
+	n := int64(len(demand))
+	floor = min(floor, pool/n)
+	for i := range targets {
+		targets[i] = floor
+	}
+	for _, i := range byMost(demand)[:min(n, pool-n*floor)] {
+		targets[i]++
+	}
+	return targets
+}
+
+// reserve is what the books hold for each region of a limit: the floor, and at most a token more. When a limit is raised, all regions
+// have their new floor at once, before anybody can have lowered a share. Floors are whole tokens: one token more of the limit may be one
+// more in each of them. So here they are those of a limit with so many tokens more that the others never lack them; and where there are
+// not as many, the limit is tight: what floors leave over is shared out evenly.
+func reserve(whole int64, regions *runtime.Regions) (floor int64, tight bool) {
+	n := int64(len(regions.Names))
+	floor = bucket.Floor(whole+n-1, len(regions.Names), regions.Floor)
+	return min(floor, whole/n), floor > whole/n
 }
 
 // byMost returns the indexes of amounts, the largest first.
