@@ -27,7 +27,7 @@ var worlds = map[string]func(*testing.T) doccheck.World{
 
 // notRun is how many blocks of each document nothing holds: one more is for whoever reviews it, who reads its reason.
 var notRun = map[string]int{
-	"README.md":         10,
+	"README.md":         11,
 	"CONTRIBUTING.md":   1,
 	"docs/migration.md": 1,
 	"docs/protocol.md":  2,

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/sluice-go/sluice/gen/internal/breaking"
@@ -113,6 +115,8 @@ func read(path string) (*schema.Schema, Problems, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, fmt.Errorf("read schema: %w (sluice init writes one)", err)
+	case errors.Is(err, syscall.EISDIR):
+		return nil, nil, fmt.Errorf("read schema: %s is a folder: name the file in it, such as %s", path, filepath.Join(path, "limits.yaml"))
 	case err != nil:
 		return nil, nil, fmt.Errorf("read schema: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // ErrNoRegion says that neither a flag nor AWS's configuration has a region.
-var ErrNoRegion = errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one")
+var ErrNoRegion = errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one; without AWS, run `sluice dev` and set what it prints")
 
 // New returns a client. A non-empty endpoint or region beats the environment's. An endpoint on this machine is an emulator
 // that takes any region and credentials, so that where none are configured, made-up ones will do.
@@ -86,7 +86,10 @@ func ofAWS(endpoint string) bool {
 
 // configure reads what AWS's tools read.
 func configure(ctx context.Context, endpoint, region string) (cfg aws.Config, err error) {
-	local, err := onThisMachine(endpoint)
+	if err := CheckEndpoint(endpoint); err != nil {
+		return cfg, err
+	}
+	local := onThisMachine(endpoint)
 	if err != nil {
 		return cfg, err
 	}
@@ -114,14 +117,19 @@ func configure(ctx context.Context, endpoint, region string) (cfg aws.Config, er
 	return cfg, nil
 }
 
-// onThisMachine reports that endpoint is an address of this machine. It refuses what is no http or https URL.
-func onThisMachine(endpoint string) (bool, error) {
+// CheckEndpoint refuses what is no http or https URL. An empty endpoint is none, and is fine.
+func CheckEndpoint(endpoint string) error {
 	if endpoint == "" {
-		return false, nil
+		return nil
 	}
+	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("endpoint %q: want a URL such as http://localhost:8000", endpoint)
+	}
+	return nil
+}
+
+// onThisMachine reports that endpoint is an address of this machine.
+func onThisMachine(endpoint string) bool {
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return false, fmt.Errorf("endpoint %q: want a URL such as http://localhost:8000", endpoint)
-	}
-	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback(), nil
+	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }

@@ -134,7 +134,7 @@ func TestS3(t *testing.T) {
 func TestErrors(t *testing.T) {
 	bare(t)
 	for _, test := range []struct{ endpoint, want string }{
-		{"", "no AWS region: pass --region, set AWS_REGION, or choose a profile that has one"},
+		{"", "no AWS region: pass --region, set AWS_REGION, or choose a profile that has one; without AWS, run `sluice dev` and set what it prints"},
 		{"localhost:8000", `endpoint "localhost:8000": want a URL such as http://localhost:8000`},
 		{"ftp://localhost", `endpoint "ftp://localhost": want a URL such as http://localhost:8000`},
 		{"https://dynamodb.example.com", "no AWS region"},

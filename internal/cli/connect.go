@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,15 +26,22 @@ type connection struct {
 	Table    string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 }
 
-// AfterApply refuses a place that is given and empty: a variable that is not set must not lead a command to another table.
-func (connection) AfterApply(command *kong.Context) error {
+// AfterApply refuses what can be no place, and one that is given and empty: a variable that is not set must not lead a command to
+// another table.
+func (c connection) AfterApply(command *kong.Context) error {
 	for _, name := range []string{"endpoint", "region"} {
 		if flag := given(command, name); flag != nil && flag.Target.String() == "" {
 			return fmt.Errorf("--%s is empty: pass %s, or leave the flag out for what AWS's configuration says", name, flag.PlaceHolder)
 		}
 	}
-	return nil
+	if c.Region != "" && !regionName.MatchString(c.Region) {
+		return fmt.Errorf("--region %q: want a region of AWS, such as eu-west-1", c.Region)
+	}
+	return awsclient.CheckEndpoint(c.Endpoint)
 }
+
+// regionName is what a region can be called, as a part of a host's name. Emulators take any.
+var regionName = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
 
 // given returns the first flag of the command line that is called so, nil for none. What a variable sets is not given.
 func given(command *kong.Context, names ...string) *kong.Flag {

@@ -25,6 +25,9 @@ func (c initCommand) Run(p Program) error {
 	case err != nil && !errors.Is(err, fs.ErrExist):
 		return err
 	}
+	if info, err := os.Stat(c.Folder); err == nil && !info.IsDir() {
+		return fmt.Errorf("init %s: that is a file: name the folder to write to", c.Folder)
+	}
 	paths, err := gen.Init(c.Folder)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func bare(t *testing.T) {
 // TestNowhereOrRedis: who finds no region, or no table, and may mean a Redis, is told how to say so; others are not.
 func TestNowhereOrRedis(t *testing.T) {
 	bare(t)
-	const noRegion = "sluice: no AWS region: pass --region, set AWS_REGION, or choose a profile that has one"
+	const noRegion = "sluice: no AWS region: pass --region, set AWS_REGION, or choose a profile that has one; without AWS, run `sluice dev` and set what it prints"
 	const hint = "; if buckets in a Redis are meant, pass --redis\n"
 	missing := []string{"--table", "cli-test-missing", "--endpoint", dynamotest.Endpoint(t)}
 	told := func(file string, want string) {
@@ -104,7 +104,7 @@ func TestNowhereOrRedis(t *testing.T) {
 
 	// The control: a failure of another kind.
 	code, out, errs := command(t.Context(), "peek", "user-1", "gpt-4", "--file", demo, "--endpoint", "nowhere")
-	expect(t, code, out, errs, 1, "", "sluice: endpoint \"nowhere\": want a URL such as http://localhost:8000\n")
+	expect(t, code, out, errs, 2, "", "sluice: endpoint \"nowhere\": want a URL such as http://localhost:8000; run `sluice peek --help`\n")
 }
 
 // TestUsageBesideRedis: where the environment has a Redis, usage says that it is not about that, unless a table is named.

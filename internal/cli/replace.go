@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -25,8 +26,12 @@ func replaceFile(name string, write func(io.Writer) error) error {
 			return err
 		}
 	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".sluice-*.tmp")
-	if err != nil {
+	folder := filepath.Dir(name)
+	file, err := os.CreateTemp(folder, ".sluice-*.tmp")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s: create it, or mend the path", folder)
+	case err != nil:
 		return err
 	}
 	err = errors.Join(write(file), file.Chmod(mode), file.Close())

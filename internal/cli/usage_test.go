@@ -225,7 +225,7 @@ func TestUsageFails(t *testing.T) {
 		t.Errorf("a schema that is not there: exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = b.usage("user-1 --svg " + filepath.Join(t.TempDir(), "none", "x.svg"))
-	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: --svg ") || !strings.Contains(errs, "no such file or directory") {
+	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: --svg ") || !strings.Contains(errs, ": there is no folder ") {
 		t.Errorf("a folder that is not there: exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = sluice(t, start, "usage", "user-1", "--table", "cli-test-none")

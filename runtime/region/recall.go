@@ -95,6 +95,9 @@ func unusable(wrong error) string {
 // heartbeat reads that of this region, which fails where the table is kept by another one's sync.
 func (s *Sync) heartbeat(ctx context.Context, now time.Time) (runtime.Heartbeat, error) {
 	beat, err := s.Table.Heartbeat(ctx)
+	if _, ok := errors.AsType[*runtime.SetupError](err); ok { // which says what and where
+		return beat, err
+	}
 	if err != nil {
 		return beat, fmt.Errorf("this region's heartbeat: %w", err)
 	}
