@@ -19,7 +19,7 @@ func TestBoundsOfTheRuntime(t *testing.T) {
 		"is below the capacity", "a second", "full from empty"}
 	seen := map[string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
-		for range 10 {
+		for range 50 { // -short has few draws
 			n := nearBounds(t)
 			_, problems := Read("limits.yaml", fmt.Appendf(nil, "version: 1\nrevision: 1\ngo: {package: x}\n"+
 				"entities: {user: {}}\nresources:\n  chat:\n    entities: {user: {}}\n    limits:\n"+
