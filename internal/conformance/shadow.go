@@ -63,6 +63,8 @@ func shadowLeases(w *world) {
 
 // shadowClaims: beside claims that can be refused, those in shadow are taken each by itself.
 func shadowClaims(w *world) {
+	w.admitted(alice, 1, 1) // full buckets would not show when they were charged, and on a server time goes on between the claims
+	w.admitted(bob, 1, 1)
 	enforced, spared := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow()).Claim(alice, cost(1, 51))
 	admitted := w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))
 	if err := w.AcquireAll(w.Context(), spared, enforced, admitted); err != nil {
