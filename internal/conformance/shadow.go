@@ -90,8 +90,8 @@ func shadowClaims(w *world) {
 // shadowTogether: calls in shadow and others that meet in one bucket at once, and maybe in one write, do not disturb each other: so
 // many as there are tokens for are charged, and the others denied or spared.
 func shadowTogether(w *world) {
-	const rpm, each = 10, 20
-	w.peek(alice)
+	const rpm, each = 9, 20
+	w.admitted(alice, 1, 1) // as in shadowClaims
 	var mu sync.Mutex
 	admitted, denied, spared := int64(0), 0, 0
 	var wg sync.WaitGroup
