@@ -17,8 +17,8 @@ import (
 type breaker struct {
 	gate *gobreaker.TwoStepCircuitBreaker[struct{}]
 	last atomic.Pointer[UnavailableError] // the newest failure
-	open atomic.Bool                      // it is; told: and somebody has been told so
-	told atomic.Bool
+	open atomic.Bool                      // by its gate
+	told atomic.Bool                      // open, as the observer and the log were told last
 
 	// calm lets all calls through without asking the gate, while that is closed and has seen no failure since the last
 	// answer: an answer changes nothing then. It is nil otherwise, and there is a new one each time.

@@ -249,6 +249,9 @@ func (s *shape) image(levels []int64, now int64) *bucket.Image {
 
 // observe tells of c.
 func (c *call) observe(began time.Time) {
+	if c.flight.env.Observer.Store == nil { // the event costs an allocation
+		return
+	}
 	first := c.requests[0]
 	c.flight.tell(first.ctx, runtime.StoreEvent{
 		Call: strings.ToUpper(c.command.Name()), Resource: first.shares[0].spec.Resource, Path: first.path, Buckets: len(first.shares),

@@ -125,8 +125,8 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 	return true
 }
 
-// keeps is what is reserved for each region of the i-th limit, in tokens.
-func (bk *book) keeps(i int) int64 {
+// reserved is what is reserved for each region of the i-th limit, in tokens.
+func (bk *book) reserved(i int) int64 {
 	reserved, _ := reserve(bk.whole[i].Capacity/bucket.Milli, bk.spec.Regions)
 	return reserved
 }

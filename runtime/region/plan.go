@@ -11,7 +11,7 @@ import (
 type place struct {
 	state State    // Live for this region itself
 	known *Holding // what it has published, this region's own as it is; nil where that is nothing or no longer counts
-	held  int64    // the floor at least
+	held  int64    // what is reserved for it at least
 	comes int64    // given to it, and not yet taken
 	due   int64
 	fires Trigger // for it

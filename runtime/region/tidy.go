@@ -73,7 +73,7 @@ func (bk *book) begin(gen int64) {
 	bk.Gen, bk.Closing = gen, false
 	for i := range bk.Limits {
 		h := &bk.Limits[i]
-		h.Given, h.Taken, h.Held = nil, nil, max(h.Share, bk.keeps(i)) // more where the limit was lowered
+		h.Given, h.Taken, h.Held = nil, nil, max(h.Share, bk.reserved(i)) // more where the limit was lowered
 	}
 }
 
@@ -112,7 +112,7 @@ func (bk *book) floored() bool {
 		return false
 	}
 	for i := range bk.Limits {
-		if bk.Limits[i].Share > bk.keeps(i) {
+		if bk.Limits[i].Share > bk.reserved(i) {
 			return false
 		}
 	}
