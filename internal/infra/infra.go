@@ -85,7 +85,7 @@ func render(name string, s Stack) ([]byte, error) {
 	}
 	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
 		"quote":    func(s *string) string { return strconv.Quote(aws.ToString(s)) },
-		"list":     list,
+		"list":     List,
 		"prefixed": prefixed,
 		"key":      keyOf,
 		"title":    title,
@@ -103,8 +103,8 @@ func render(name string, s Stack) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// list writes a list as YAML, JSON and HCL all read it.
-func list(items []string) string {
+// List writes a list as YAML, JSON and HCL all read it.
+func List(items []string) string {
 	quoted := make([]string, len(items))
 	for i, item := range items {
 		quoted[i] = strconv.Quote(item)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/sluice-go/sluice/internal/infra"
 	"github.com/sluice-go/sluice/internal/texttable"
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
@@ -30,7 +31,7 @@ func Collector() ([]byte, error) { return render("collector.yaml.tmpl") }
 // render fills a template in.
 func render(name string) ([]byte, error) {
 	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
-		"quote": strconv.Quote, "list": list, "snake": snake, "camel": camel, "cloudwatch": cloudWatchUnit,
+		"quote": strconv.Quote, "list": infra.List, "snake": snake, "camel": camel, "cloudwatch": cloudWatchUnit,
 		"pattern": func(m *metrics.Metric) string { return "^" + strings.ReplaceAll(m.Name, ".", `\.`) + "$" },
 	}).ParseFS(templates, "templates/"+name)
 	if err != nil {
@@ -43,15 +44,6 @@ func render(name string) ([]byte, error) {
 		Declared   []declaration
 	}{alarms(), parameters, declared()})
 	return out.Bytes(), err
-}
-
-// list writes a list as YAML and HCL read it.
-func list(items []string) string {
-	quoted := make([]string, len(items))
-	for i, item := range items {
-		quoted[i] = strconv.Quote(item)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 // cloudWatchUnit is a metric's unit as CloudWatch names it, which takes no other.
