@@ -59,7 +59,7 @@ test-redis: redis ## run on a redis-server the tests that ask for a Redis: redis
 
 .PHONY: test-s3
 test-s3: ## run the tests of what is published in S3, a module of their own
-	cd internal/s3test && go test $(TESTFLAGS) ./...
+	cd internal/test/s3test && go test $(TESTFLAGS) ./...
 
 .PHONY: test-otel
 test-otel: ## run the tests of what OpenTelemetry records, a module of their own
@@ -85,7 +85,7 @@ fuzz: ## fuzz every fuzz target, FUZZTIME inputs each (200000x)
 
 .PHONY: bench
 bench: ## measure the hot path against what it is to reach: 3 minutes (BENCHFLAGS='-run hot -n 3')
-	@cd internal/bench && go run . $(BENCHFLAGS)
+	@cd internal/test/bench && go run . $(BENCHFLAGS)
 
 .PHONY: bench-go
 bench-go: ## run all benchmarks of go test
@@ -94,14 +94,14 @@ bench-go: ## run all benchmarks of go test
 .PHONY: lint
 lint: $(LINT) ## run golangci-lint, which the first run builds (1 to 2 minutes)
 	$(LINT) run ./...
-	cd internal/bench && $(abspath $(LINT)) run ./...
-	cd internal/s3test && $(abspath $(LINT)) run ./...
+	cd internal/test/bench && $(abspath $(LINT)) run ./...
+	cd internal/test/s3test && $(abspath $(LINT)) run ./...
 	cd runtime/otellimit && $(abspath $(LINT)) run ./...
 	cd runtime/grpclimit && $(abspath $(LINT)) run ./...
 
 .PHONY: dynamodb-local
 dynamodb-local: $(LOCAL) ## fetch DynamoDB Local and run it in the foreground on PORT (8000)
-	@go build -o $(BUILD)/ ./internal/dynamolocal/serve
+	@go build -o $(BUILD)/ ./internal/test/dynamolocal/serve
 	@exec $(BUILD)/serve -port $(PORT)
 
 .PHONY: ci
@@ -123,7 +123,7 @@ redis:
 
 # The new jars replace the old ones only once all are there. Maven prints escape codes even if told to be quiet and
 # colourless: its output is for failures.
-$(FETCHED): internal/dynamolocal/pom.xml
+$(FETCHED): internal/test/dynamolocal/pom.xml
 	@command -v mvn >/dev/null || { echo "Maven, which fetches DynamoDB Local, is not on PATH: apt-get install maven" >&2; exit 1; }
 	@echo "fetching DynamoDB Local through Maven to $(JARS)"
 	@rm -rf $(JARS) $(JARS).new

@@ -16,7 +16,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/cli"
-	"github.com/sluice-go/sluice/internal/doccheck"
+	"github.com/sluice-go/sluice/internal/test/doccheck"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 

@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/examples/regionsync/limits"
-	"github.com/sluice-go/sluice/internal/doccheck"
-	"github.com/sluice-go/sluice/internal/regionsim"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/test/doccheck"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/doccheck"
+	"github.com/sluice-go/sluice/internal/test/doccheck"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"

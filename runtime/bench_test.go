@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
 // stub is a store that answers at once and allocates nothing, so that what is measured is the facade.

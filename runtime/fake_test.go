@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
 // What generated code would define: a resource gpt-4 with two limits, and two kinds of entities that have a bucket.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
 // Store keeps buckets. Only this module's stores implement it, so that it can grow; to test a handler, mock Acquirer.

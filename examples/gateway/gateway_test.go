@@ -9,7 +9,7 @@ import (
 	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 

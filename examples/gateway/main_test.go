@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/pipenet"
+	"github.com/sluice-go/sluice/internal/test/pipenet"
 )
 
 // pipes is a network in the process, where time in a bubble does not stand still.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/examples/httpapi/limits"
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/pipenet"
+	"github.com/sluice-go/sluice/internal/test/pipenet"
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
 // String names the client of this manner.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
 // prices are dollars per million of something; 0 is what nobody has told. None is built in: they differ by region, and change.

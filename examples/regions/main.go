@@ -17,7 +17,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
 )
 
 // settings are the flags.

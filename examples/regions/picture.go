@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-go/sluice/internal/chart"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/chart"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
 // chart is what is drawn: the first bucket's shares and what is asked of it, by region, and the writes of all. So many windows are

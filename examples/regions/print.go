@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/region"
 )
 

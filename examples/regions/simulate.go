@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
 	"github.com/sluice-go/sluice/runtime/region"
 )
 

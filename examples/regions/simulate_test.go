@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/chart"
-	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
+	"github.com/sluice-go/sluice/internal/tool/chart"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
 type breakingCommand struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sluice-go/sluice/internal/redisclient"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 )
 
 // Exit codes.

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/sluice-go/sluice/internal/awsclient"
+	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluice-go/sluice/internal/infra"
+	"github.com/sluice-go/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestInfra: what is printed is what internal/infra holds against the definition.
+// TestInfra: what is printed is what internal/tool/infra holds against the definition.
 func TestInfra(t *testing.T) {
 	for line, file := range map[string]string{
 		"infra cloudformation": "cloudformation-on-demand.yaml",
@@ -20,7 +20,7 @@ func TestInfra(t *testing.T) {
 		"infra iam --role region-sync --snapshots s3://quotas/limits --region eu-west-1 --account 123456789012": "iam-region-sync.json",
 		"infra iam --role acquire --table arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits":            "iam-acquire.json",
 	} {
-		want, err := os.ReadFile("../infra/testdata/" + file)
+		want, err := os.ReadFile("../tool/infra/testdata/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"regexp"
 
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/gomod"
+	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
 
 type initCommand struct {

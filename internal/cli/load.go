@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/load"
+	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/runtime"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/load"
-	"github.com/sluice-go/sluice/internal/redisclient"
+	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/internal/load"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )

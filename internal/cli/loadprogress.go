@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/load"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
 // loadProgress shows how far a load is.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2/server"
 
-	"github.com/sluice-go/sluice/internal/load"
+	"github.com/sluice-go/sluice/internal/tool/load"
 )
 
 // TestLoadRedis: on Redis, of one node and of a cluster, as many tokens are gone as the report says were admitted, in buckets under

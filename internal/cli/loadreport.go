@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/chart"
-	"github.com/sluice-go/sluice/internal/load"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/chart"
+	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
 // loadReport is what a load came to, and how it was.

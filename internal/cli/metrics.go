@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/sluice-go/sluice/internal/oncall"
+import "github.com/sluice-go/sluice/internal/tool/oncall"
 
 // metricsCommand prints what people on call look at. None of its commands calls anything.
 type metricsCommand struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/internal/migrate"
+	"github.com/sluice-go/sluice/internal/tool/migrate"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/internal/cli"
-	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"

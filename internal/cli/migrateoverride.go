@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/sluice-go/sluice/internal/migrate"
+	"github.com/sluice-go/sluice/internal/tool/migrate"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/migrate"
-	"github.com/sluice-go/sluice/internal/texttable"
+	"github.com/sluice-go/sluice/internal/tool/migrate"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
 // first is how many of a report's lists are printed.

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 

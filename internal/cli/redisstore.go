@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/internal/redisclient"
+	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )

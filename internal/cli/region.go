@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-go/sluice/internal/awsclient"
+	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/filestore"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/examples/regionsync/limits"
 	"github.com/sluice-go/sluice/internal/cli"
-	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/internal/awsclient"
+	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/region"

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sluice-go/sluice/internal/chart"
+	"github.com/sluice-go/sluice/internal/tool/chart"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
 )

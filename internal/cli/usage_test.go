@@ -17,7 +17,7 @@ import (
 	streams "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/chart"
+	"github.com/sluice-go/sluice/internal/tool/chart"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/usage"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/docrow"
+	"github.com/sluice-go/sluice/internal/test/docrow"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 

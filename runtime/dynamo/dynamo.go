@@ -37,11 +37,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/sluice-go/sluice/internal/background"
-	"github.com/sluice-go/sluice/internal/lookups"
-	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/background"
+	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
 // API is the part of *dynamodb.Client that the store calls.

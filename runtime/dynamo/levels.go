@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/sluice-go/sluice/internal/lookups"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/lookups"
 )
 
 // shape is what a bucket should look like: this binary's schema, with the overrides that this process knows of.

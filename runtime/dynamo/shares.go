@@ -1,9 +1,9 @@
 package dynamo
 
 import (
-	"github.com/sluice-go/sluice/internal/lookups"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/lookups"
 )
 
 // shares is what a shape has besides where regions share the limits out: never all of a limit, but this region's share while sync is

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/docrow"
+	"github.com/sluice-go/sluice/internal/test/docrow"
 )
 
 // protocol is where the figures of these tests are shown.

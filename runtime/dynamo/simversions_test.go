@@ -13,10 +13,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	v1 "github.com/sluice-go/sluice/internal/evolution/v1/limits"
-	v2 "github.com/sluice-go/sluice/internal/evolution/v2/limits"
-	v3 "github.com/sluice-go/sluice/internal/evolution/v3/limits"
-	v4 "github.com/sluice-go/sluice/internal/evolution/v4/limits"
+	v1 "github.com/sluice-go/sluice/internal/test/evolution/v1/limits"
+	v2 "github.com/sluice-go/sluice/internal/test/evolution/v2/limits"
+	v3 "github.com/sluice-go/sluice/internal/test/evolution/v3/limits"
+	v4 "github.com/sluice-go/sluice/internal/test/evolution/v4/limits"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -25,7 +25,7 @@ import (
 // Histories of deployments: old and new binaries, whose schemas have different limits, are at work side by side on the same
 // buckets. Costs and books are in the order of the second version, which has all limits.
 
-// versions returns the generated code of internal/evolution: the second adds tpd, the third removes rpm, the fourth has it again.
+// versions returns the generated code of internal/test/evolution: the second adds tpd, the third removes rpm, the fourth has it again.
 func versions(t testing.TB) (first, second, third, fourth codec.Resource) {
 	t.Helper()
 	var of [4]capture

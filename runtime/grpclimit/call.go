@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/sluice-go/sluice/internal/edge"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
 // call is one that its handler is at work on. One goroutine may receive messages while another sends.

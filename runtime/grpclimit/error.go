@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/sluice-go/sluice/internal/edge"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
 // Error returns Status as an error for the handler of ctx's call to return, once: errors.As finds err in it, for interceptors further

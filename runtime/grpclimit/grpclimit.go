@@ -17,8 +17,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/sluice-go/sluice/internal/edge"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
 // ErrUnlimited is what ask returns of a call, or a message, that costs nothing: nobody is charged, and there is no lease.

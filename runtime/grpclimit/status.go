@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/sluice-go/sluice/internal/edge"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
 // Status returns what a call, whose context is ctx, is answered with for what an acquire, a wait or a settle failed with. ok is false

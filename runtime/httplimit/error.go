@@ -3,7 +3,7 @@ package httplimit
 import (
 	"net/http"
 
-	"github.com/sluice-go/sluice/internal/edge"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
 // WriteError answers r with what an acquire, a wait or a settle failed with, and reports whether err was such an error: if not,

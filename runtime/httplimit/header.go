@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/edge"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
 // style writes what is shown of limits into an answer's header.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"

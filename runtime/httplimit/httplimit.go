@@ -9,8 +9,8 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/sluice-go/sluice/internal/edge"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
 // Middleware acquires before next, and answers as WriteError does where it may not. ask says who is charged and how much; its error

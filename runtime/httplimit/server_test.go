@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/pipenet"
+	"github.com/sluice-go/sluice/internal/test/pipenet"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"

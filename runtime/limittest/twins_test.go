@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/seal"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/sluice-go/sluice/internal/fewkeys"
+	"github.com/sluice-go/sluice/runtime/internal/fewkeys"
 )
 
 // Counters is a Sink that keeps sums in this process, for health pages, expvar and tests. The zero Counters is at nothing, and safe

@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/sluice-go/sluice/internal/fewkeys"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/fewkeys"
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
 

@@ -13,7 +13,7 @@ import (
 	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime"
 )
 

@@ -3,7 +3,7 @@ package redisstore
 import (
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/internal/test/redistest"
 )
 
 // TestMain fails where goroutines are left.

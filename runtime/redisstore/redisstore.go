@@ -10,10 +10,10 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/internal/background"
-	"github.com/sluice-go/sluice/internal/lookups"
-	"github.com/sluice-go/sluice/internal/seal"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/background"
+	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
 // Store implements runtime.Store on one Redis: a node, what a Sentinel watches, or a cluster. It is safe for concurrent use, by

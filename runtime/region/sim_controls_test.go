@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
 )
 
 // TestSimControls plays syncs that are broken in one way each: the simulator catches every way, in half of the worlds at the least.

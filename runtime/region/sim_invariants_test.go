@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
 )

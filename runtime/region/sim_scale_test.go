@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/regionsim"
+	"github.com/sluice-go/sluice/internal/test/regionsim"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/internal/test/redistest"
 )
 
 // BenchmarkScript is how long a redis-server is busy with one call, by a script and by any.lua, which loops over the same keys:

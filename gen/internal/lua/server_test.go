@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/gen/internal/model"
-	"github.com/sluice-go/sluice/internal/redistest"
+	"github.com/sluice-go/sluice/internal/test/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/dynamotest"
 )
 
 var update = flag.Bool("update", false, "record the replies of DynamoDB Local in testdata")

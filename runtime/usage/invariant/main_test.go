@@ -3,7 +3,7 @@ package invariant_test
 import (
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/dynamotest"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }

@@ -1,0 +1,214 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	sluice "github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// fault is a way for a session to be wrong.
+type fault struct {
+	name    string
+	acquire func(context.Context, *faulty, *sluice.Call) error // nil: as it should be
+	settle  func(context.Context, *faulty, *sluice.Call) error
+}
+
+// faults are what the suite has to see: in its behaviours, its histories and its crowds.
+var faults = []fault{
+	{name: "admits with a token too few", acquire: overAdmit},
+	{name: "gives back twice", settle: giveBackTwice},
+	{name: "loses refill", acquire: loseRefill},
+	{name: "charges the parent of a child that refuses", acquire: chargeParent},
+}
+
+// faulty is a store, and a session, with a fault.
+type faulty struct {
+	sluice.Store
+	sluice.Session
+	fault *fault
+
+	mu   *sync.Mutex
+	seen map[string]*bucket.Image // by loseRefill
+}
+
+// Open implements runtime.Store.
+func (f *faulty) Open(env *sluice.Env, defs ...sluice.Definition) (sluice.Session, error) {
+	session, err := f.Store.Open(env, defs...)
+	return &faulty{Session: session, fault: f.fault, mu: f.mu, seen: f.seen}, err
+}
+
+// Acquire implements runtime.Session.
+func (f *faulty) Acquire(ctx context.Context, call *sluice.Call) error {
+	if f.fault.acquire == nil {
+		return f.Session.Acquire(ctx, call)
+	}
+	return f.fault.acquire(ctx, f, call)
+}
+
+// Refused implements runtime.Session: nothing is refused beside Acquire, whatever is wrong with that.
+func (*faulty) Refused(sluice.Definition, []sluice.Link, []int64, int64) *sluice.DeniedError {
+	return nil
+}
+
+// Settle implements runtime.Session.
+func (f *faulty) Settle(ctx context.Context, call *sluice.Call) error {
+	if f.fault.settle == nil {
+		return f.Session.Settle(ctx, call)
+	}
+	return f.fault.settle(ctx, f, call)
+}
+
+// overAdmit takes a token less where that admits.
+func overAdmit(ctx context.Context, f *faulty, call *sluice.Call) error {
+	err := f.Session.Acquire(ctx, call)
+	if _, denied := errors.AsType[*sluice.DeniedError](err); !denied {
+		return err
+	}
+	cheaper := *call
+	cheaper.Parts = slices.Clone(call.Parts)
+	for i := range cheaper.Parts {
+		part := &cheaper.Parts[i]
+		part.Buckets, part.Cost = slices.Clone(part.Buckets), slices.Clone(part.Cost)
+		for j := range part.Cost {
+			part.Cost[j] = max(0, part.Cost[j]-bucket.Milli)
+		}
+	}
+	if f.Session.Acquire(ctx, &cheaper) != nil {
+		return err
+	}
+	for i := range call.Parts {
+		call.Parts[i].Buckets = cheaper.Parts[i].Buckets
+	}
+	return nil
+}
+
+// giveBackTwice repeats what gives back.
+func giveBackTwice(ctx context.Context, f *faulty, call *sluice.Call) error {
+	if err := f.Session.Settle(ctx, call); err != nil || call.Parts[0].Actual[1] >= call.Parts[0].Cost[1] {
+		return err
+	}
+	return f.Session.Settle(ctx, call)
+}
+
+// loseRefill takes, beside the cost, what has come since it last saw a bucket.
+func loseRefill(ctx context.Context, f *faulty, call *sluice.Call) error {
+	if err := f.Session.Acquire(ctx, call); err != nil || len(call.Parts) > 1 {
+		return err
+	}
+	part := call.Parts[0]
+	nearest := part.Buckets[0]
+	f.mu.Lock()
+	last := f.seen[nearest.Entity]
+	f.seen[nearest.Entity] = nearest.After
+	f.mu.Unlock()
+	if last == nil {
+		return nil
+	}
+	lost := slices.Clone(part.Cost)
+	for i, b := range last.Balances {
+		lost[i] += bucket.Refill(b.Limit, last.Refilled, nearest.After.Refilled)
+	}
+	again := sluice.Call{Called: call.Called, Parts: []sluice.Part{part}}
+	again.Parts[0].Actual, again.Parts[0].Buckets = lost, slices.Clone(part.Buckets)
+	return f.Session.Settle(ctx, &again)
+}
+
+// chargeParent charges the ancestors where the entity's own bucket refuses.
+func chargeParent(ctx context.Context, f *faulty, call *sluice.Call) error {
+	err := f.Session.Acquire(ctx, call)
+	denied, ok := errors.AsType[*sluice.DeniedError](err)
+	if buckets := call.Parts[0].Buckets; ok && len(buckets) > 1 && denied.Entity == buckets[0].Entity {
+		above := *call
+		above.Parts = slices.Clone(call.Parts)
+		above.Parts[0].Buckets = slices.Clone(buckets[1:])
+		_ = f.Session.Acquire(ctx, &above) // if it can
+	}
+	return err
+}
+
+// witness is a T that takes note of the first thing that a test says.
+type witness struct {
+	ctx  context.Context
+	mu   sync.Mutex
+	said string
+}
+
+// Helper implements T.
+func (*witness) Helper() {}
+
+// Context implements T.
+func (w *witness) Context() context.Context { return w.ctx }
+
+// Errorf implements T.
+func (w *witness) Errorf(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.said == "" {
+		w.said = fmt.Sprintf(format, args...)
+	}
+}
+
+// Fatalf implements T.
+func (w *witness) Fatalf(format string, args ...any) {
+	w.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// watch returns what test says of a failure, "" if it passes.
+func watch(ctx context.Context, test func(T)) string {
+	w := &witness{ctx: ctx}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(w)
+	}()
+	<-done
+	return w.said
+}
+
+// runControls holds that every fault is seen by behaviours, by histories of either kind, and by crowds where it shows there.
+func runControls(t *testing.T, open Open) {
+	t.Helper()
+	for i := range faults {
+		f := &faults[i]
+		t.Run(f.name, func(t *testing.T) {
+			opened := func() Store {
+				store := open(t)
+				store.Store = &faulty{Store: store.Store, fault: f, mu: &sync.Mutex{}, seen: map[string]*bucket.Image{}}
+				return store
+			}
+			caught(t, "behaviours", len(behaviours), func(w T, i int) {
+				behaviours[i].run(newWorld(w, opened(), behaviours[i].schema))
+			})
+			for _, whole := range []bool{true, false} {
+				histories, store := rapid.Custom(drawHistory(whole)), opened()
+				caught(t, fmt.Sprintf("histories (whole %t)", whole), 300, func(w T, i int) {
+					h := histories.Example(i)
+					h.play(newWorld(w, store, h.schema), i, tally{})
+				})
+			}
+			caught(t, "crowds", len(crowds), func(w T, i int) { crowds[i].run(newWorld(w, opened(), crowds[i].schema)) })
+		})
+	}
+}
+
+// caught runs up to n tests until one fails.
+func caught(t *testing.T, what string, n int, test func(w T, i int)) {
+	t.Helper()
+	for i := range n {
+		if said := watch(t.Context(), func(w T) { test(w, i) }); said != "" {
+			t.Logf("%s, %d of %d: %s", what, i+1, n, said)
+			return
+		}
+	}
+	t.Errorf("%s have not seen it", what)
+}

@@ -1,0 +1,146 @@
+package conformance
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// schema is what a test makes of the generated gpt-4: the numbers of rpm and tpm for users and projects, and the cascade.
+type schema struct {
+	user, project []bucket.Limit
+	cascade       runtime.Cascade
+}
+
+// per returns a limit of so many tokens, of which refill come every period.
+func per(burst, refill int64, period time.Duration) bucket.Limit {
+	return bucket.Limit{
+		Capacity: burst * bucket.Milli, Burst: burst * bucket.Milli, Refill: refill * bucket.Milli, Period: period.Milliseconds(),
+	}
+}
+
+// The schemas of behaviours. But for odd's, limits yield whole millitokens in a millisecond, and no token within the time that
+// a few calls take.
+var (
+	plain = schema{
+		user:    []bucket.Limit{per(10, 1, time.Second), per(150, 2, time.Second)},
+		project: []bucket.Limit{per(15, 1, time.Second), per(400, 3, time.Second)},
+	}
+	odd = schema{
+		user:    []bucket.Limit{per(10, 7, 11*time.Second), per(150, 100, time.Minute)},
+		project: []bucket.Limit{per(15, 1, 3*time.Second), per(400, 1000, 24*time.Hour)},
+	}
+	roomy = schema{user: plain.user, project: []bucket.Limit{per(1000, 1, time.Second), per(10_000, 3, time.Second)}}
+
+	compensated = plain.with(runtime.CascadeCompensated)
+	none        = plain.with(runtime.CascadeNone)
+)
+
+// with returns s under another cascade.
+func (s schema) with(c runtime.Cascade) schema {
+	s.cascade = c
+	return s
+}
+
+// Limits in schema order.
+var names = []string{limits.GPT4RPM, limits.GPT4TPM}
+
+// scripter is what generated resources are for Redis.
+type scripter interface{ Script(chain int) string }
+
+// variant is a generated resource of other numbers, for whatever stores that is made.
+type variant struct {
+	codec.Resource
+	spec *runtime.Spec
+}
+
+// Spec implements runtime.Definition.
+func (v *variant) Spec() *runtime.Spec { return v.spec }
+
+// Script returns the generated script, if there is one.
+func (v *variant) Script(chain int) string {
+	if s, ok := v.Resource.(scripter); ok {
+		return s.Script(chain)
+	}
+	return ""
+}
+
+// catcher is a Store that only takes note of what it is opened with.
+type catcher struct {
+	runtime.Store
+	runtime.Session
+	defs []runtime.Definition
+}
+
+// Open implements runtime.Store.
+func (c *catcher) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+	c.defs = defs
+	return c, nil
+}
+
+// definitions returns gpt-4 with s's numbers, and embeddings.
+func (s schema) definitions(t T) (gpt4, embeddings *variant) {
+	t.Helper()
+	var c catcher
+	if _, err := limits.New(&c); err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, def := range c.defs {
+		v := &variant{Resource: def.(codec.Resource), spec: def.Spec()}
+		if v.spec.Resource == limits.Embeddings {
+			embeddings = v
+			continue
+		}
+		gpt4 = v
+		v.spec.Cascade, v.spec.Kinds = s.cascade, slices.Clone(v.spec.Kinds)
+		for i := range v.spec.Kinds {
+			switch kind := &v.spec.Kinds[i]; kind.Name {
+			case "user":
+				kind.Limits = s.user
+			case "project":
+				kind.Limits = s.project
+			}
+		}
+	}
+	return gpt4, embeddings
+}
+
+// process opens w's store as a process of its own, with opts beside the options of all.
+func (w *world) process(opts ...runtime.Option) *limits.Limiter {
+	w.Helper()
+	gpt4, embeddings := w.schema.definitions(w)
+	b := runtime.NewBuilder(w.spy, append([]runtime.Option{
+		runtime.WithClock(w.store.Clock), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithCacheTTL(cacheTTL),
+		runtime.SettleTimeout(2 * time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
+	}, opts...)...)
+	l := &limits.Limiter{
+		GPT4:       runtime.Bind[limits.GPT4Entity](b, gpt4, vector, costOf),
+		Embeddings: runtime.Bind[limits.EmbeddingsEntity](b, embeddings, batches, batchesOf),
+		Config:     limits.Config{GPT4: runtime.BindConfig[limits.GPT4Entity](b, gpt4, limitsVector, limitsOf)},
+	}
+	var err error
+	if l.Limiter, err = b.Limiter(); err != nil {
+		w.Fatalf("%v", err)
+	}
+	return l
+}
+
+// cacheTTL is how long processes remember overrides and parents, unless a test says otherwise.
+const cacheTTL = 1000 * 24 * time.Hour
+
+// What generated code converts by has no exported name.
+func vector(c limits.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
+func costOf(v []int64) limits.GPT4Cost              { return limits.GPT4Cost{RPM: v[0], TPM: v[1]} }
+
+func batches(c limits.EmbeddingsCost, dst []int64) []int64 { return append(dst, c.RPS) }
+func batchesOf(v []int64) limits.EmbeddingsCost            { return limits.EmbeddingsCost{RPS: v[0]} }
+
+func limitsVector(l limits.GPT4Limits, dst []*bucket.Limit) []*bucket.Limit {
+	return append(dst, l.RPM, l.TPM)
+}
+func limitsOf(v []*bucket.Limit) limits.GPT4Limits { return limits.GPT4Limits{RPM: v[0], TPM: v[1]} }

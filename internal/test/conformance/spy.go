@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/sluice-go/sluice/runtime"
+)
+
+// spy is a store that takes note of what another one says.
+type spy struct {
+	runtime.Store
+	forget bool // nothing is refused from memory: it does not tell when it has decided
+
+	mu    sync.Mutex
+	asked int            // calls to charge, settle or read
+	last  []runtime.Part // of the newest call, as it was left
+	told  func([]runtime.Part)
+}
+
+// Open implements runtime.Store.
+func (s *spy) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+	session, err := s.Store.Open(env, defs...)
+	return &spied{session, s}, err
+}
+
+// note takes note of call as it was left.
+func (s *spy) note(call *runtime.Call) {
+	parts := slices.Clone(call.Parts)
+	for i := range parts {
+		parts[i].Buckets = slices.Clone(parts[i].Buckets)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	s.last = parts
+	if s.told != nil {
+		s.told(parts)
+	}
+}
+
+// calls returns how often the store was asked.
+func (s *spy) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// seen returns how the newest call was left, once.
+func (s *spy) seen() []runtime.Part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.last
+	s.last = nil
+	return last
+}
+
+// spied is a session of a spy.
+type spied struct {
+	runtime.Session
+	spy *spy
+}
+
+// Acquire implements runtime.Session.
+func (s *spied) Acquire(ctx context.Context, call *runtime.Call) error {
+	err := s.Session.Acquire(ctx, call)
+	s.spy.note(call)
+	return err
+}
+
+// Settle implements runtime.Session. One that is left for later is the store's, and nobody looks at it.
+func (s *spied) Settle(ctx context.Context, call *runtime.Call) error {
+	lazy := call.Later != nil
+	err := s.Session.Settle(ctx, call)
+	if !lazy {
+		s.spy.note(call)
+	}
+	return err
+}
+
+// Peek implements runtime.Session.
+func (s *spied) Peek(ctx context.Context, call *runtime.Call) error {
+	err := s.Session.Peek(ctx, call)
+	s.spy.note(call)
+	return err
+}
+
+// Refused implements runtime.Session.
+func (s *spied) Refused(def runtime.Definition, chain []runtime.Link, cost []int64, now int64) *runtime.DeniedError {
+	if s.spy.forget {
+		return nil
+	}
+	return s.Session.Refused(def, chain, cost, now)
+}

@@ -1,0 +1,171 @@
+package load_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/gen"
+	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// catcher is a Store that only takes note of what it is opened with.
+type catcher struct {
+	runtime.Store
+	runtime.Session
+	defs []runtime.Definition
+}
+
+func (c *catcher) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+	c.defs = defs
+	return c, nil
+}
+
+// pair is a generated resource and ours.
+type pair struct {
+	generated interface {
+		codec.Resource
+		Script(chain int) string
+	}
+	ours *load.Definition
+}
+
+func pairs(t testing.TB) (all []pair) {
+	t.Helper()
+	var c catcher
+	if _, err := limits.New(&c); err != nil {
+		t.Fatal(err)
+	}
+	statements, err := gen.LoadStatements("../../../limits.yaml")
+	if err != nil || len(statements) != len(c.defs) {
+		t.Fatal(err, len(statements))
+	}
+	for i, def := range c.defs {
+		p := pair{ours: load.NewDefinition(def.Spec(), statements[i])}
+		reflect.ValueOf(&p.generated).Elem().Set(reflect.ValueOf(def))
+		all = append(all, p)
+	}
+	return all
+}
+
+// same holds what w and v send against each other.
+func same(w, v codec.Write) string {
+	return cmp.Diff(w, v, cmpopts.IgnoreUnexported(codec.Write{}, types.AttributeValueMemberS{}, types.AttributeValueMemberN{}))
+}
+
+// drawn is some write of a resource of n limits.
+func drawn(t *rapid.T, n int) codec.Write {
+	number := rapid.Int64()
+	vector := func(name string) []int64 { return rapid.SliceOfN(number, n, n).Draw(t, name) }
+	w := codec.Write{
+		Entity: rapid.StringMatching(`user-[a-z]{1,5}`).Draw(t, "entity"), Op: rapid.StringN(1, 9, -1).Draw(t, "op"),
+		Image: &bucket.Image{Refilled: number.Draw(t, "seen"), Version: number.Draw(t, "version")},
+		Cost:  vector("cost"), Fill: vector("fill"), Lo: vector("lo"), Hi: vector("hi"),
+		RF: number.Draw(t, "rf"), CV: number.Draw(t, "cv"), TTL: number.Draw(t, "ttl"),
+	}
+	for range n {
+		positive := rapid.Int64Range(1, 1e15)
+		w.Limits = append(w.Limits, bucket.Limit{
+			Capacity: positive.Draw(t, "cp"), Burst: positive.Draw(t, "bx"), Refill: positive.Draw(t, "ra"), Period: positive.Draw(t, "rp"),
+		})
+	}
+	return w
+}
+
+// TestDefinitionIsTheGeneratedCode: what a load sends is what the generated package of the same limits.yaml would.
+func TestDefinitionIsTheGeneratedCode(t *testing.T) {
+	paths := map[string]func(codec.Resource, *codec.Write){
+		"Create": codec.Resource.Create, "Normal": codec.Resource.Normal, "Retry": codec.Resource.Retry,
+		"Adjust": codec.Resource.Adjust, "Reshape": codec.Resource.Reshape,
+	}
+	for _, p := range pairs(t) {
+		spec := p.generated.Spec()
+		for chain := range len(spec.Kinds) + 2 {
+			if p.generated.Script(chain) != p.ours.Script(chain) {
+				t.Errorf("%s: the scripts for chains of %d differ", spec.Resource, chain)
+			}
+		}
+		for name, build := range paths {
+			t.Run(spec.Resource+" "+name, func(t *testing.T) {
+				rapid.Check(t, func(t *rapid.T) {
+					w := drawn(t, len(spec.Limits))
+					v := w
+					build(p.generated, &w)
+					build(p.ours, &v)
+					if diff := same(w, v); diff != "" {
+						t.Fatalf("- generated, + ours:\n%s", diff)
+					}
+					if diff := cmp.Diff(p.generated.Key(w.Entity), p.ours.Key(w.Entity), cmpopts.IgnoreUnexported(types.AttributeValueMemberS{})); diff != "" {
+						t.Fatal(diff)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestDefinitionReadsAsTheGeneratedCode: an item is the same image to both, levels too, and so is a malformed one's error.
+func TestDefinitionReadsAsTheGeneratedCode(t *testing.T) {
+	for _, p := range pairs(t) {
+		rapid.Check(t, func(t *rapid.T) {
+			w := drawn(t, len(p.generated.Spec().Limits))
+			p.generated.Create(&w)
+			item := w.Item
+			if drop := rapid.SampledFrom([]string{"", "rf", "cv", "b_rpm_tk", "b_rpm_cp", "b_rps_tc"}).Draw(t, "drop"); drop != "" {
+				delete(item, drop)
+			}
+			if rapid.Bool().Draw(t, "another limit") {
+				codec.PutBalance(item, &bucket.Balance{Limit: bucket.Limit{Capacity: 1, Burst: 2, Refill: 3, Period: 4}},
+					"b_x_tk", "b_x_cp", "b_x_bx", "b_x_ra", "b_x_rp", "b_x_tc")
+			}
+			var a, b bucket.Image
+			for _, read := range []func(codec.Resource, *bucket.Image) error{
+				func(r codec.Resource, i *bucket.Image) error { return r.Decode(i, item) },
+				func(r codec.Resource, i *bucket.Image) error { return r.DecodeLevels(i, item) },
+			} {
+				errA, errB := read(p.generated, &a), read(p.ours, &b)
+				if (errA == nil) != (errB == nil) || errA != nil && errA.Error() != errB.Error() {
+					t.Fatalf("generated code says %v, ours %v", errA, errB)
+				}
+				if diff := cmp.Diff(a, b); errA == nil && diff != "" {
+					t.Fatalf("- generated, + ours:\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestComparisonSees: an operand that is another's is seen.
+func TestComparisonSees(t *testing.T) {
+	statements, err := gen.LoadStatements("../../../limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pairs(t)[0]
+	operands := statements[0].Retry.Operands
+	for i, o := range operands {
+		if o.Value == gen.OperandLo {
+			operands[i].Value = gen.OperandHi
+			break
+		}
+	}
+	ours := load.NewDefinition(p.generated.Spec(), statements[0])
+	w := codec.Write{
+		Image: &bucket.Image{}, Cost: []int64{1, 2}, Fill: []int64{0, 0}, Lo: []int64{1, 2}, Hi: []int64{3, 4},
+	}
+	v := w
+	p.generated.Retry(&w)
+	ours.Retry(&v)
+	if same(w, v) == "" {
+		t.Error("a bound that is the other one is not seen")
+	}
+}

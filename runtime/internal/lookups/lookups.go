@@ -1,0 +1,142 @@
+// Package lookups remembers what stores read of entities.
+package lookups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/internal/background"
+)
+
+// TTL is how long what was read may be used.
+type TTL time.Duration
+
+// Fresh reports that what was read at an instant, in ms, may still be used. A clock that was set back makes nothing last longer.
+func (t TTL) Fresh(read, now int64) bool {
+	age := now - read
+	return age >= 0 && age < time.Duration(t).Milliseconds()
+}
+
+// Spared is when what is due, but cannot be read now, is said to have been read: it is fresh for another second, in which no
+// call waits for another try.
+func (t TTL) Spared(now int64) int64 {
+	return now - (time.Duration(t) - min(time.Duration(t), time.Second)).Milliseconds()
+}
+
+// Read reads what is stored of an entity; found is false where that is nothing.
+type Read func(ctx context.Context, entity string) (m runtime.Member, found bool, err error)
+
+// Members remember what a store says of entities, that nothing is stored of them too: of so many as they were made for, at most.
+// They are safe for concurrent use.
+type Members struct {
+	env        *runtime.Env
+	read       Read
+	background *background.Tasks
+	answers    *lru.Cache[string, answer]
+	reads      singleflight.Group // by entity
+
+	mu      sync.Mutex
+	changes int // that this process made
+}
+
+// answer is what was read of an entity.
+type answer struct {
+	member runtime.Member
+	found  bool
+	read   int64 // when, ms
+}
+
+// New returns Members that read what they do not remember: reads may outlive those who asked, and are among tasks then.
+func New(size int, env *runtime.Env, tasks *background.Tasks, read Read) (*Members, error) {
+	answers, err := lru.New[string, answer](size)
+	if err != nil {
+		return nil, err
+	}
+	return &Members{env: env, read: read, background: tasks, answers: answers}, nil
+}
+
+// Len is how many entities are remembered.
+func (m *Members) Len() int { return m.answers.Len() }
+
+// Forget makes the next look-up of entity read. A read under way, which may have come before the change, is remembered by
+// nobody.
+func (m *Members) Forget(entity string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changes++
+	m.answers.Remove(entity)
+	m.reads.Forget(entity)
+}
+
+// changed counts the changes.
+func (m *Members) changed() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changes
+}
+
+// remember keeps a, unless something was changed since changed returned changes.
+func (m *Members) remember(entity string, a answer, changes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changes == changes {
+		m.answers.Add(entity, a)
+	}
+}
+
+func (m *Members) now() int64 { return m.env.Clock.Now().UnixMilli() }
+
+// Member is runtime.Session's. Who asks while the same entity is being read waits for that read, which goes on when
+// the first of them gives up. An answer that is due to be read again goes on serving where the store does not answer: who
+// an entity's parents are rarely changes, and a call that does not know them could not even be decided by its policy.
+func (m *Members) Member(ctx context.Context, entity string) (member runtime.Member, found bool, err error) {
+	old, known := m.answers.Get(entity)
+	if known && TTL(m.env.CacheTTL).Fresh(old.read, m.now()) {
+		return old.member, old.found, nil
+	}
+	reading := m.reads.DoChan(entity, func() (any, error) { return m.lookUp(ctx, entity) })
+	select {
+	case r := <-reading:
+		if r.Err != nil {
+			return runtime.Member{}, false, r.Err
+		}
+		a := r.Val.(answer)
+		return a.member, a.found, nil
+	case <-ctx.Done():
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return runtime.Member{}, false, fmt.Errorf("sluice: look-up of %s: %w", entity, ctx.Err())
+	case known:
+		return old.member, old.found, nil
+	}
+	return runtime.Member{}, false, &runtime.UnavailableError{Resource: "look-up of " + entity, Err: ctx.Err()}
+}
+
+// lookUp reads an entity for all who wait for it, and remembers the answer.
+func (m *Members) lookUp(ctx context.Context, entity string) (answer, error) {
+	m.background.Begin()
+	defer m.background.End()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.env.SettleTimeout)
+	defer cancel()
+	changes, now := m.changed(), m.now()
+	a := answer{read: now}
+	var err error
+	if a.member, a.found, err = m.read(ctx, entity); err != nil {
+		old, known := m.answers.Peek(entity)
+		if _, unavailable := errors.AsType[*runtime.UnavailableError](err); !unavailable || !known {
+			return answer{}, err
+		}
+		a = old
+		a.read = TTL(m.env.CacheTTL).Spared(now)
+	}
+	m.remember(entity, a, changes)
+	return a, nil
+}
