@@ -1,9 +1,10 @@
-package sluice_test
+package docs_test
 
 import (
 	"context"
 	"flag"
 	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -35,6 +36,14 @@ var notRun = map[string]int{
 }
 
 var update = flag.Bool("update", false, "write what commands print into docs: read the diff")
+
+// TestMain runs the tests in the root of the repository: documents name files from there, and their commands run there.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(".."); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(m.Run())
+}
 
 // TestDocs holds every block of README and docs to what it shows: see package doccheck.
 func TestDocs(t *testing.T) {

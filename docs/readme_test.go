@@ -1,8 +1,7 @@
-package sluice_test
+package docs_test
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"

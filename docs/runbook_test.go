@@ -1,4 +1,4 @@
-package sluice_test
+package docs_test
 
 import (
 	"bytes"
