@@ -1,0 +1,23 @@
+package dynamo
+
+func helper() {}
+
+// A line.
+
+// A line.
+
+// A line.
+
+// A line.
+
+// A line.
+
+// A line.
+
+// A line.
+
+// A line.
+
+// A line.
+
+// A line.
