@@ -3,9 +3,6 @@ package review
 import (
 	"fmt"
 	"strings"
-
-	"github.com/sluice-go/sluice/gen/internal/expr"
-	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
 // markdown is text for GitHub.
@@ -65,9 +62,3 @@ func (m *markdown) table(titles ...string) {
 
 // row goes on with a table.
 func (m *markdown) row(cells ...string) { m.print("| %s |\n", strings.Join(cells, " | ")) }
-
-// fence ends a line of text with an expression's length, and shows it.
-func (m *markdown) fence(expression string) {
-	m.print(" (%s of %s bytes):\n\n```sql\n%s\n```\n", words.Digits(int64(len(expression)), ","), words.Digits(expr.MaxBytes, ","),
-		strings.TrimPrefix(expression, "\n"))
-}

@@ -1,11 +1,8 @@
 package review
 
 import (
-	_ "embed"
-	"fmt"
 	"math"
 	"math/bits"
-	"strings"
 
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
@@ -13,31 +10,12 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// scriptsReading explains what the scripts of all resources have in common.
-//
-//go:embed scripts.md
-var scriptsReading string
-
 // keyBytes is what Redis takes for a hash beside its key's text: measured on redis-server 7.0.15, 64 bits, as the growth of
 // used_memory over 131,072 hashes with balances of 17 digits that expire.
 const keyBytes = 160
 
 // textBytes is what Redis keeps around a text: its length, its room, what kind it is, and a zero behind.
 const textBytes = 4
-
-// scriptMeanings explains the tables that follow.
-func scriptMeanings(m *markdown) {
-	m.print(`
-Keys have the default prefix, and N for an id. On a cluster each also has the last entity that the call charges as its hash tag,
-as in `+"`%s`"+`, so that those of a call lie on one node. If that becomes another kind, all these
-buckets start full there.
-
-Commands are those that one call makes Redis run inside its script, at most: each hash is read, and those whose balance changes
-are written and expire anew. Each call, settle and release is one `+"`EVALSHA`"+`, and one round trip; once a minute another reads the
-overrides of its buckets. Bytes of memory are those of redis-server 7.0.15, measured by `+"`used_memory`"+`, for all hashes of a
-bucket, with ids of %d bytes.
-`, "sluice:gpt-4:rpm:{project-N}#user-N", typicalID)
-}
 
 // redis prints what there is to say of one resource's hashes and scripts.
 func redis(m *markdown, r *model.Resource) {
@@ -48,7 +26,8 @@ func redis(m *markdown, r *model.Resource) {
 			m.row(c.Kind.Name, "`"+l.Name+"`", "`"+key(r, l, c)+"N`", words.Digits(life(c.Numbers[i]), ",")+" s")
 		}
 	}
-	m.table("calls for", "hash tag", "keys:", "commands, if admitted:", "if denied:", "its own bucket's bytes:")
+	m.table("calls for", "hash tag", "keys:", "commands, if admitted:", "if denied:", "its own bucket's bytes:", "script's bytes:")
+	scripts := lua.Scripts(r)
 	for _, c := range r.Charged {
 		chain := chainOf(r, c)
 		kinds := make([]string, len(chain))
@@ -57,21 +36,15 @@ func redis(m *markdown, r *model.Resource) {
 		}
 		keys := len(chain) * len(r.Limits)
 		number := func(n int) string { return words.Digits(int64(n), ",") }
-		m.row(words.List(kinds, "and"), "`{"+chain[len(chain)-1].Kind.Prefix+"N}`", number(keys), number(1+3*keys), number(1+keys), number(memory(r, c)))
+		script := "`any.lua`"
+		if text := scripts[len(chain)-1].Text; text != "" {
+			script = number(len(text))
+		}
+		m.row(words.List(kinds, "and"), "`{"+chain[len(chain)-1].Kind.Prefix+"N}`", number(keys), number(1+3*keys), number(1+keys),
+			number(memory(r, c)), script)
 	}
 	if cascades(r) && r.Cascade != cascadeAtomic {
 		m.print("\n- `cascade: compensated` is no other than `atomic` here: one script charges all buckets of a chain, or none.\n")
-	}
-	for _, s := range lua.Scripts(r) {
-		buckets := "one bucket"
-		if s.Chain > 1 {
-			buckets = fmt.Sprintf("%d buckets", s.Chain)
-		}
-		if s.Text == "" {
-			m.print("\nFor **%s**, %d keys, there is no script: `any.lua` serves them.\n", buckets, s.Keys)
-			continue
-		}
-		m.print("\nFor **%s** (%s bytes):\n\n```lua\n%s\n```\n", buckets, words.Digits(int64(len(s.Text)), ","), strings.TrimPrefix(s.Text, "\n"))
 	}
 }
 

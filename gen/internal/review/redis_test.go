@@ -10,51 +10,8 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/lua"
 	"github.com/sluice-go/sluice/gen/internal/model"
 	"github.com/sluice-go/sluice/gen/internal/schema"
+	"github.com/sluice-go/sluice/gen/internal/words"
 )
-
-// scripted is a resource with scripts for chains of one and two buckets.
-func scripted() *model.Resource {
-	r := resources("api").Resources[0]
-	r.Scripts = []string{"apiScript1", "apiScript2"}
-	return r
-}
-
-// TestScriptsExplained: what the document explains stands in every script, and the number of keys is that of scripts.
-func TestScriptsExplained(t *testing.T) {
-	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(scriptsReading, -1)
-	if len(rows) < 10 {
-		t.Fatalf("%d rows", len(rows))
-	}
-	numbered := regexp.MustCompile(`(_[a-z]+)\d\b`)
-	for _, s := range lua.Scripts(scripted()) {
-		text := numbered.ReplaceAllString(s.Text, "$1")
-		for _, row := range rows {
-			if part := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(row[1]), "…", "[a-z0-9_]+")); !part.MatchString(text) {
-				t.Errorf("there is no %s in\n%s", row[1], s.Text)
-			}
-		}
-	}
-	if !strings.Contains(scriptsReading, fmt.Sprintf("more than %d keys", lua.MaxKeys)) {
-		t.Errorf("the document does not say that %d keys are written out", lua.MaxKeys)
-	}
-}
-
-// TestScriptsShown: every script is there as it runs.
-func TestScriptsShown(t *testing.T) {
-	p := resources("api")
-	p.DynamoDB, p.Redis, p.Resources[0] = false, true, scripted()
-	doc := string(Document(p))
-	for _, s := range lua.Scripts(p.Resources[0]) {
-		if !strings.Contains(doc, "\n```lua"+s.Text+"\n```\n") {
-			t.Errorf("the document lacks\n%s", s.Text)
-		}
-	}
-	for _, other := range []string{"DynamoDB", "WCU", "b_l00"} {
-		if strings.Contains(doc, other) {
-			t.Errorf("the document of Redis has %s", other)
-		}
-	}
-}
 
 // TestScriptsCompensate: on Redis compensated is atomic, and the document says so where it is asked for.
 func TestScriptsCompensate(t *testing.T) {
@@ -105,6 +62,39 @@ func TestMemory(t *testing.T) {
 	for bytes, want := range map[int]int{7: 16, 109: 112, 128: 128, 129: 160, 160: 160, 161: 192, 256: 256, 257: 320} {
 		if got := allocated(bytes); got != want {
 			t.Errorf("%d bytes take %d, want %d", bytes, got, want)
+		}
+	}
+}
+
+// TestScriptBytes: the document has the length of each script, and names any.lua where there is none.
+func TestScriptBytes(t *testing.T) {
+	var thirteen []string // two chains of them have more keys than a script
+	for i := range 13 {
+		thirteen = append(thirteen, fmt.Sprintf("l%d: {capacity: 1, every: 1m}", i))
+	}
+	read, problems := schema.Read("limits.yaml", []byte(`version: 1
+revision: 1
+go: {package: limits}
+stores: [redis]
+entities: {user: {parent: org}, org: {}}
+resources:
+  api:
+    limits: {`+strings.Join(thirteen, ", ")+`}
+    entities: {user: {}, org: {}}
+`))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p := model.Of(read, "limits.yaml")
+	doc := string(Document(p))
+	for chain, want := range []string{words.Digits(int64(len(lua.Scripts(p.Resources[0])[0].Text)), ","), "`any.lua`"} {
+		if !regexp.MustCompile(`(?m)^\|.* \| ` + fmt.Sprint(13*(chain+1)) + ` \|.* \| ` + want + ` \|$`).MatchString(doc) {
+			t.Errorf("a chain of %d has not %s at its end", chain+1, want)
+		}
+	}
+	for _, other := range []string{"DynamoDB", "WCU", "b_l", "redis.call"} {
+		if strings.Contains(doc, other) {
+			t.Errorf("the document of Redis has %s", other)
 		}
 	}
 }

@@ -24,8 +24,6 @@ const (
 	ttlMost  = 1 + 6        // 12 digits: the year 9999
 	usedNew  = 1            // a zero
 	usedMost = 1 + 9        // 19 digits of millitokens, the last three of them zeros
-
-	carriedMost = 1 + 10 // 19 digits of millitokens, of which other programs may have counted single ones
 )
 
 // Limits of DynamoDB's and ours.

@@ -79,37 +79,6 @@ func (o outcome) String() string {
 	return "besides: parents looked up"
 }
 
-// meaning says in the document what is behind the name.
-func (o outcome) meaning() string {
-	switch o {
-	case admit:
-		return "the steady state: buckets are remembered, nothing is read; who comes while a write is under way shares the next"
-	case denySeen:
-		return "within a second of a read, a refusal or a write of its own that showed the balances; a transaction shows none"
-	case deny:
-		return "otherwise: balances are read before a caller is turned away"
-	case undo:
-		return "with `cascade: compensated`: what the others were charged is given back"
-	case settle:
-		return "more or less was used than was taken; nothing if it was just that"
-	case release:
-		return "all is given back"
-	case reshape:
-		return "the first after `revision` was raised, or after overrides changed: 2 RCU more for each bucket of theirs; once a process, 1 WCU more"
-	case contended:
-		return "another process was faster: DynamoDB bills a refused write as an applied one"
-	case cold:
-		return "the first call of a process on these buckets reads each, and overrides for each: its own and its kind's"
-	case fresh:
-		return "GSI2 gets the keys of a bucket, this once; no update touches an index"
-	case expired:
-		return "idle for twice the time that fills them, and deleted since: a write fails, then they are new"
-	case overrides:
-		return "once a minute both are read again for each bucket, at half a unit; a kind's once for all its buckets"
-	}
-	return "for an entity by its id alone, such as `UserByID`: each link up to the last bucket of the chain, once a minute"
-}
-
 // units are capacity units, at most: a process that knows a kind's overrides already reads fewer.
 type units struct{ Read, Write int }
 
