@@ -65,7 +65,7 @@ func TestAcquireDenied(t *testing.T) {
 		if diff := cmp.Diff(want, denied, cmpopts.IgnoreUnexported(runtime.DeniedError{})); diff != "" {
 			t.Errorf("denial (-want +got):\n%s", diff)
 		}
-		check(t, err, "sluice: gpt-4 denied for user-1: tpm has 10 of 500 tokens, retry after 4.9s")
+		check(t, err, "denied gpt-4 user-1 tpm 10/500 4.9s")
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.Error("a denial of Acquire is no deadline")
 		}
@@ -92,8 +92,7 @@ func TestAcquireAboveBurst(t *testing.T) {
 			if !ok || *exceeds != (runtime.CostExceedsBurstError{"gpt-4", "user-1", "tpm", 6001, 6000}) {
 				t.Errorf("got %+v", exceeds)
 			}
-			check(t, err, "sluice: gpt-4 for user-1: cost of 6001 tpm exceeds the burst of 6000 and can never be served: "+
-				"split the call, or raise the burst")
+			check(t, err, "exceeds burst gpt-4 user-1 tpm 6001/6000")
 		}
 	})
 }
@@ -104,14 +103,14 @@ func TestNobodyIsChargedForACallerWhoHasGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := r.Acquire(ctx, user{"1"}, cost{TPM: 1})
-	check(t, err, "sluice: gpt-4 for user-1: context canceled")
+	check(t, err, "context canceled gpt-4 user-1")
 	if !errors.Is(err, context.Canceled) {
 		t.Error("not context.Canceled")
 	}
 	_, err = r.Wait(ctx, user{"1"}, cost{TPM: 1})
-	check(t, err, "sluice: gpt-4 for user-1: context canceled")
+	check(t, err, "context canceled gpt-4 user-1")
 	_, err = r.Peek(ctx, user{"1"})
-	check(t, err, "sluice: gpt-4 for user-1: context canceled")
+	check(t, err, "context canceled gpt-4 user-1")
 	equal(t, "calls to the store", store.count(), 0)
 }
 

@@ -148,7 +148,7 @@ func TestChainErrors(t *testing.T) {
 	member := func(entity, parent string) map[string]runtime.Member {
 		return map[string]runtime.Member{entity: {Entity: entity, Parent: parent, Cascade: true}}
 	}
-	const setup = "sluice: entity user-7 is stored with parent %q, which is no id of kind team; " +
+	const setup = "setup: entity user-7 is stored with parent %q, which is no id of kind team | " +
 		"store it again: sluice entity put user-7 --parent team-<id>"
 	for _, test := range []struct {
 		name   string
@@ -158,23 +158,23 @@ func TestChainErrors(t *testing.T) {
 		want   string
 	}{
 		{"empty id", tree(together, ofUser, ofProject), typed("", "2", "3", "4"), nil,
-			"sluice: gpt-4: id of user is empty: set the entity's ID"},
+			"invalid gpt-4 id of user is empty: set the entity's ID"},
 		{"empty id of what is charged", tree(together, ofUser, ofProject), typed("1", "2", "", "4"), nil,
-			"sluice: gpt-4: id of project is empty, and calls of kind user need it: " +
+			"invalid gpt-4 id of project is empty, and calls of kind user need it: " +
 				"give the whole chain, or an entity whose parents are looked up"},
 		{"bad id of what is charged", tree(compensated, ofUser, ofOrg), typed("1", "2", "3", "a#b"), nil,
-			`sluice: gpt-4: id of org "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+			`invalid gpt-4 id of org "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"empty id to look up", tree(together, ofUser, ofOrg), append(typed("1", "", "", "")[:1], lookedUp(ofTeam, "")...), nil,
-			"sluice: gpt-4: id of team is empty, and calls of kind user need it: " +
+			"invalid gpt-4 id of team is empty, and calls of kind user need it: " +
 				"give the whole chain, or an entity whose parents are looked up"},
 		{"unknown", tree(together, ofUser, ofProject), lookedUp(ofUser, "7"), nil,
-			`sluice: gpt-4: entity "user-7" is not known, and so its parent is not: ` +
+			`invalid gpt-4 entity "user-7" is not known, and so its parent is not: ` +
 				`store it (sluice entity put user-7 --parent team-<id>), or give its parent in the call`},
 		{"unknown parent", tree(together, ofUser, ofProject), lookedUp(ofUser, "7"), member("user-7", "team-2"),
-			`sluice: gpt-4: entity "team-2" is not known, and so its parent is not: ` +
+			`invalid gpt-4 entity "team-2" is not known, and so its parent is not: ` +
 				`store it (sluice entity put team-2 --parent project-<id>), or give its parent in the call`},
 		{"no parent", tree(together, ofUser, ofProject), lookedUp(ofUser, "7"), member("user-7", ""),
-			`sluice: gpt-4: entity "user-7" is stored without a parent, which its calls need: ` +
+			`invalid gpt-4 entity "user-7" is stored without a parent, which its calls need: ` +
 				`store it (sluice entity put user-7 --parent team-<id>), or give its parent in the call`},
 		{"parent of another kind", tree(together, ofUser, ofTeam), lookedUp(ofUser, "7"), member("user-7", "project-3"),
 			fmt.Sprintf(setup, "project-3")},
@@ -187,16 +187,16 @@ func TestChainErrors(t *testing.T) {
 			store := &fake{known: test.known}
 			_, r := openAs(t, store, test.def, runtime.WithObserver(watch(&got)))
 			_, err := r.Acquire(t.Context(), test.entity, cost{TPM: 1})
-			check(t, err, test.want)
+			checkReason(t, err, test.want)
 			_, invalid := errors.AsType[*runtime.InvalidError](err)
 			_, broken := errors.AsType[*runtime.SetupError](err)
 			if invalid == broken || broken != strings.Contains(test.want, "is stored with parent") {
 				t.Errorf("error is a %T", err)
 			}
 			_, err = r.Peek(t.Context(), test.entity)
-			check(t, err, test.want)
+			checkReason(t, err, test.want)
 			_, err = r.Wait(t.Context(), test.entity, cost{TPM: 1})
-			check(t, err, test.want)
+			checkReason(t, err, test.want)
 			for _, call := range store.calls {
 				if !strings.HasPrefix(call, "member ") {
 					t.Errorf("%s, in spite of the error", call)
@@ -276,19 +276,19 @@ func TestLookupOfACallerWhoHasGone(t *testing.T) {
 		}}
 		_, r := openAs(t, store, tree(together, ofUser, ofProject))
 		_, err := r.Acquire(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1})
-		check(t, err, "sluice: gpt-4 for user-1: context deadline exceeded")
+		check(t, err, "context deadline exceeded gpt-4 user-1")
 		_, err = r.Wait(within(t, 10*time.Millisecond), lookedUp(ofUser, "1"), cost{TPM: 1}, runtime.MaxWait(10*time.Millisecond))
-		check(t, err, "sluice: gpt-4 for user-1: context deadline exceeded")
+		check(t, err, "context deadline exceeded gpt-4 user-1")
 		_, err = r.Wait(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 1},
 			runtime.MaxWait(10*time.Millisecond), runtime.OnUnavailable(runtime.Deny))
-		check(t, err, "sluice: gpt-4: store unavailable after 1 attempt: looking up the parent of user-1: context deadline exceeded")
+		check(t, err, "unavailable gpt-4 1: looking up the parent of user-1: context deadline exceeded")
 	})
 }
 
 // TestLookupMeetsTheFailurePolicy: it is as good as a charge that did not get through.
 func TestLookupMeetsTheFailurePolicy(t *testing.T) {
 	down := &runtime.UnavailableError{Attempts: 2, Err: errors.New("reset")}
-	const text = "sluice: gpt-4: store unavailable after 2 attempts: looking up the parent of team-2: reset"
+	const text = "unavailable gpt-4 2: looking up the parent of team-2: reset"
 	for name, call := range map[string]func(context.Context, *resource, ...runtime.CallOption) (*runtime.Lease[cost], error){
 		"acquire": func(ctx context.Context, r *resource, opts ...runtime.CallOption) (*runtime.Lease[cost], error) {
 			return r.Acquire(ctx, lookedUp(ofUser, "1"), cost{TPM: 6000}, opts...)
@@ -320,7 +320,7 @@ func TestLookupMeetsTheFailurePolicy(t *testing.T) {
 				check(t, err, "")
 				equal(t, "degraded", lease.Degraded(), true)
 				_, err = r.Acquire(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 6000}, runtime.OnUnavailable(runtime.Local))
-				check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 6000 tokens, retry after 1m0s")
+				check(t, err, "denied gpt-4 user-1 tpm 0/6000 1m0s")
 				equal(t, "lines left", runtime.Waiting(lim), 0)
 				equal(t, "look-ups, two for each call", store.count(), 8)
 				for _, call := range store.calls {
@@ -368,7 +368,7 @@ func TestDeniedByAnAncestor(t *testing.T) {
 		acquire(t, r, typed("2", "", "3", ""), cost{TPM: 900})
 		got = nil
 		_, err := r.Acquire(t.Context(), typed("1", "", "3", ""), cost{RPM: 11, TPM: 1500})
-		check(t, err, "sluice: gpt-4 denied for project-3: tpm has 100 of 1500 tokens, retry after 14s")
+		check(t, err, "denied gpt-4 project-3 tpm 100/1500 14s")
 		denied, _ := errors.AsType[*runtime.DeniedError](err)
 		equal(t, "refusals", len(denied.Refusals), 4)
 		if len(got) != 1 || got[0].Event.Entity != "user-1" || got[0].Event.Kind != "user" || got[0].Event.Limit != "tpm" {

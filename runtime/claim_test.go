@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -99,7 +100,7 @@ func TestAcquireAllOrNone(t *testing.T) {
 		}
 		got = nil
 		err := lim.AcquireAll(t.Context(), a, b, c)
-		const text = "sluice: gpt-4 denied for user-1: tpm has 500 of 1000 tokens, retry after 5s"
+		const text = "denied gpt-4 user-1 tpm 500/1000 5s"
 		check(t, err, text)
 		denied, _ := errors.AsType[*runtime.DeniedError](err)
 		want := []runtime.Refusal{
@@ -136,8 +137,7 @@ func TestPartsInOneBucketExceedIt(t *testing.T) {
 	one, two := typed("1", "", "3", ""), typed("2", "", "3", "")
 	err := lim.AcquireAll(t.Context(), gpt.Claim(one, cost{TPM: 4000}), gpt.Claim(two, cost{TPM: 4000}),
 		emb.Claim(one[ofProject:], batches{}))
-	check(t, err, "sluice: gpt-4 for project-3: cost of 8000 tpm exceeds the burst of 6000 and can never be served: "+
-		"split the call, or raise the burst")
+	check(t, err, "exceeds burst gpt-4 project-3 tpm 8000/6000")
 	limits := []string{got[0].Event.Limit, got[1].Event.Limit, got[2].Event.Limit}
 	if want := []string{"tpm", "tpm", ""}; !slices.Equal(limits, want) {
 		t.Errorf("limits of the events %q, want %q", limits, want)
@@ -158,29 +158,29 @@ func TestBadClaims(t *testing.T) {
 		claims []runtime.AnyClaim
 		want   string
 	}{
-		{"none", lim, nil, "sluice: claims are missing: AcquireAll takes at least one"},
-		{"nil", lim, []runtime.AnyClaim{good, nil}, "sluice: claim 2 is nil"},
-		{"nil of a type", lim, []runtime.AnyClaim{missing, good}, "sluice: claim 1 is nil"},
-		{"not made by Claim", lim, []runtime.AnyClaim{&runtime.Claim[cost]{}}, "sluice: claim 1 is empty: make it with the resource's Claim"},
+		{"none", lim, nil, "invalid claims are missing: AcquireAll takes at least one"},
+		{"nil", lim, []runtime.AnyClaim{good, nil}, "invalid claim 2 is nil"},
+		{"nil of a type", lim, []runtime.AnyClaim{missing, good}, "invalid claim 1 is nil"},
+		{"not made by Claim", lim, []runtime.AnyClaim{&runtime.Claim[cost]{}}, "invalid claim 1 is empty: make it with the resource's Claim"},
 		{"twice", lim, []runtime.AnyClaim{good, gpt.Claim(user, cost{}), good},
-			"sluice: embeddings: claim 3 is there twice: make one for each part"},
+			"invalid embeddings claim 3 is there twice: make one for each part"},
 		{"used", lim, []runtime.AnyClaim{good, used},
-			"sluice: gpt-4: claim 2 has been admitted before: make a new one for each AcquireAll"},
-		{"of another limiter", other, []runtime.AnyClaim{good}, "sluice: embeddings: claim 1 is of another Limiter: acquire it there"},
+			"invalid gpt-4 claim 2 has been admitted before: make a new one for each AcquireAll"},
+		{"of another limiter", other, []runtime.AnyClaim{good}, "invalid embeddings claim 1 is of another Limiter: acquire it there"},
 		{"bad option", lim, []runtime.AnyClaim{good, gpt.With(runtime.Budget(0)).Claim(user, cost{TPM: 1})},
-			`sluice: gpt-4: option "Budget(0s)" is out of range: want more than 0`},
+			`invalid gpt-4 option "Budget(0s)" is out of range: want more than 0`},
 		{"bad id", lim, []runtime.AnyClaim{good, gpt.Claim(typed("1", "", "", ""), cost{TPM: 1})},
-			"sluice: gpt-4: id of project is empty, and calls of kind user need it: " +
+			"invalid gpt-4 id of project is empty, and calls of kind user need it: " +
 				"give the whole chain, or an entity whose parents are looked up"},
-		{"nil entity", lim, []runtime.AnyClaim{gpt.Claim(nil, cost{TPM: 1}), good}, "sluice: gpt-4: entity is nil"},
+		{"nil entity", lim, []runtime.AnyClaim{gpt.Claim(nil, cost{TPM: 1}), good}, "invalid gpt-4 entity is nil"},
 		{"no cost", lim, []runtime.AnyClaim{good, gpt.Claim(user, cost{})},
-			"sluice: gpt-4: cost is empty: set at least one limit's cost"},
+			"invalid gpt-4 cost is empty: set at least one limit's cost"},
 		{"the first of several", lim, []runtime.AnyClaim{gpt.Claim(user, cost{}), gpt.Claim(user, cost{TPM: -1})},
-			"sluice: gpt-4: cost is empty: set at least one limit's cost"},
+			"invalid gpt-4 cost is empty: set at least one limit's cost"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := test.lim.AcquireAll(t.Context(), test.claims...)
-			check(t, err, test.want)
+			checkReason(t, err, test.want)
 			if _, ok := errors.AsType[*runtime.InvalidError](err); !ok {
 				t.Errorf("error is a %T", err)
 			}
@@ -198,12 +198,12 @@ func TestBadClaimsAreObserved(t *testing.T) {
 	lim, gpt, emb := openTwo(t, &fake{}, runtime.WithObserver(watch(&got)))
 	user := typed("1", "", "3", "")
 	err := lim.AcquireAll(t.Context(), emb.Claim(user[ofProject:], batches{}), gpt.Claim(user, cost{}))
-	check(t, err, "sluice: gpt-4: cost is empty: set at least one limit's cost")
+	check(t, err, "invalid gpt-4 cost")
 	var seen []string
 	for _, event := range got {
 		seen = append(seen, fmt.Sprintf("%s %s: %s", event.Which, event.Event.Entity, event.Err))
 	}
-	want := []string{"failed project-3: " + err.Error(), "failed user-1: " + err.Error()}
+	want := []string{"failed project-3: invalid gpt-4 cost", "failed user-1: invalid gpt-4 cost"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("observer was told %q, want %q", seen, want)
 	}
@@ -216,7 +216,7 @@ func TestClaimsOfACallerWhoHasGone(t *testing.T) {
 	cancel()
 	user := typed("1", "", "3", "")
 	err := lim.AcquireAll(ctx, emb.Claim(user[ofProject:], batches{}), gpt.Claim(user, cost{TPM: 1}))
-	check(t, err, "sluice: embeddings for project-3: context canceled")
+	check(t, err, "context canceled embeddings project-3")
 	if !errors.Is(err, context.Canceled) {
 		t.Error("not context.Canceled")
 	}
@@ -255,9 +255,9 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var degraded []string
 				observer := &runtime.Observer{Degraded: func(_ context.Context, e runtime.Event) {
-					degraded = append(degraded, fmt.Sprint(e.Entity, " ", e.Local, ": ", e.Err))
+					degraded = append(degraded, fmt.Sprint(e.Entity, " ", e.Local, ": ", errtext.Of(e.Err)))
 				}}
-				const down = "sluice: gpt-4: store unavailable after 1 attempt: reset"
+				const down = "unavailable gpt-4 1: reset"
 				lim, gpt, emb := openTwo(t, &fake{before: func(context.Context, string, *runtime.Call) error {
 					return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
 				}}, runtime.WithObserver(observer))
@@ -288,10 +288,10 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 					check(t, err, "")
 					return
 				}
-				check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 6000 tokens, retry after 1m0s")
+				check(t, err, "denied gpt-4 user-1 tpm 0/6000 1m0s")
 				b.Release(t.Context()) // its own part alone
 				_, _, err = both()
-				check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 6000 tokens, retry after 1m0s")
+				check(t, err, "denied gpt-4 user-1 tpm 0/6000 1m0s")
 				a.Release(t.Context())
 				_, _, err = both()
 				check(t, err, "")

@@ -124,11 +124,11 @@ func TestOverride(t *testing.T) {
 			equal(t, "revision", read, rev)
 
 			_, err = o.Set(ctx, limits{RPM: per(7)}, "")
-			check(t, err, "sluice: the override of gpt-4 at "+test.at+" has been changed meanwhile: read it again")
+			check(t, err, "conflict gpt-4 "+test.at)
 			if _, ok := errors.AsType[*runtime.ConflictError](err); !ok {
 				t.Errorf("error is a %T", err)
 			}
-			check(t, o.Delete(ctx, "stale"), "sluice: the override of gpt-4 at "+test.at+" has been changed meanwhile: read it again")
+			check(t, o.Delete(ctx, "stale"), "conflict gpt-4 "+test.at)
 			rev, err = o.Set(ctx, limits{RPM: per(7)}, rev)
 			check(t, err, "")
 			check(t, o.Delete(ctx, rev), "")
@@ -154,31 +154,31 @@ func TestBadOverrides(t *testing.T) {
 		want     string
 	}{
 		{"burst below capacity", config.Entity(user{"1"}), limits{TPM: of(5, 3)},
-			"sluice: gpt-4: limit tpm of user-1 is not possible: burst 3 is below the capacity 5: raise the burst or lower the capacity"},
+			"invalid gpt-4 limit tpm of user-1 is not possible: burst 3 is below the capacity 5: raise the burst or lower the capacity"},
 		{"the first of several", config.Kind(user{}), limits{RPM: of(0, 1), TPM: of(5, 3)},
-			"sluice: gpt-4: limit rpm of user is not possible: capacity 0 is not above 0: a limit that admits nothing is none, raise it"},
-		{"empty id", config.Entity(user{}), limits{TPM: of(5, 5)}, "sluice: gpt-4: id of user is empty: set the entity's ID"},
+			"invalid gpt-4 limit rpm of user is not possible: capacity 0 is not above 0: a limit that admits nothing is none, raise it"},
+		{"empty id", config.Entity(user{}), limits{TPM: of(5, 5)}, "invalid gpt-4 id of user is empty: set the entity's ID"},
 		{"bad id", config.Entity(project{"a#b"}), limits{TPM: of(5, 5)},
-			`sluice: gpt-4: id of project "a#b" contains '#', which separates the parts of a key: replace or encode it`},
-		{"nil entity", config.Entity(nil), limits{TPM: of(5, 5)}, "sluice: gpt-4: entity is nil"},
-		{"nil kind", config.Kind(nil), limits{TPM: of(5, 5)}, "sluice: gpt-4: entity is nil"},
+			`invalid gpt-4 id of project "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"nil entity", config.Entity(nil), limits{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
+		{"nil kind", config.Kind(nil), limits{TPM: of(5, 5)}, "invalid gpt-4 entity is nil"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := test.override.Set(t.Context(), test.limits, "")
-			check(t, err, test.want)
+			checkReason(t, err, test.want)
 			if _, ok := errors.AsType[*runtime.InvalidError](err); !ok {
 				t.Errorf("error is a %T", err)
 			}
 			equal(t, "written", store.written, 0)
 			if test.limits.TPM.Check(0) == "" { // it is who that is wrong
 				_, _, err = test.override.Get(t.Context())
-				check(t, err, test.want)
-				check(t, test.override.Delete(t.Context(), ""), test.want)
+				checkReason(t, err, test.want)
+				checkReason(t, test.override.Delete(t.Context(), ""), test.want)
 			}
 		})
 	}
 	_, err := config.Explain(t.Context(), user{})
-	check(t, err, "sluice: gpt-4: id of user is empty: set the entity's ID")
+	check(t, err, "invalid gpt-4 id of user")
 }
 
 // TestOverrideBelowPerCall: a project has no per_call, a user's calls take 1 request.
@@ -188,7 +188,7 @@ func TestOverrideBelowPerCall(t *testing.T) {
 	_, err := config.Entity(project{"1"}).Set(t.Context(), limits{RPM: half}, "")
 	check(t, err, "")
 	_, err = config.Entity(user{"1"}).Set(t.Context(), limits{RPM: half}, "")
-	check(t, err, "sluice: gpt-4: limit rpm of user-1 is not possible: burst 0.5 is below the 1 that a call takes (per_call), so that none could be served: raise it")
+	checkReason(t, err, "invalid gpt-4 limit rpm of user-1 is not possible: burst 0.5 is below the 1 that a call takes (per_call), so that none could be served: raise it")
 }
 
 func TestExplain(t *testing.T) {

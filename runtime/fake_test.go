@@ -2,13 +2,13 @@ package runtime_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
@@ -323,12 +323,16 @@ func acquire(t testing.TB, r *resource, e entity, c cost) *runtime.Lease[cost] {
 	return lease
 }
 
-// check reports whether err reads want; "" is no error.
+// check reports an error whose description, as errtext has it, is not want. "" is no error.
 func check(t testing.TB, err error, want string) {
 	t.Helper()
-	if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
-		t.Errorf("error\n\t%s\nwant\n\t%s", got, want)
-	}
+	equal(t, "error", errtext.Of(err), want)
+}
+
+// checkReason reports an error whose description, with the reason of an InvalidError, is not want.
+func checkReason(t testing.TB, err error, want string) {
+	t.Helper()
+	equal(t, "error", errtext.Reason(err), want)
 }
 
 // equal reports a difference.

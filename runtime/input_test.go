@@ -18,38 +18,38 @@ func TestInput(t *testing.T) {
 		cost   cost
 		want   string
 	}{
-		{"nil entity", nil, cost{TPM: 1}, "sluice: gpt-4: entity is nil"},
-		{"no id", user{}, cost{TPM: 1}, "sluice: gpt-4: id of user is empty: set the entity's ID"},
-		{"long id", project{strings.Repeat("x", 257)}, cost{TPM: 1}, `sluice: gpt-4: id of project "` + strings.Repeat("x", 40) +
-			`..." has 257 bytes, more than 256: use a shorter id, or a hash of it`},
+		{"nil entity", nil, cost{TPM: 1}, "invalid gpt-4 entity is nil"},
+		{"no id", user{}, cost{TPM: 1}, "invalid gpt-4 id of user is empty: set the entity's ID"},
+		{"long id", project{strings.Repeat("x", 257)}, cost{TPM: 1}, `invalid gpt-4 id of project "` + strings.Repeat("x", 257) +
+			`" has 257 bytes, more than 256: use a shorter id, or a hash of it`},
 		{"#", user{"a#b"}, cost{TPM: 1},
-			`sluice: gpt-4: id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+			`invalid gpt-4 id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"invalid UTF-8", user{"a\xff"}, cost{TPM: 1},
-			`sluice: gpt-4: id of user "a\xff" is not valid UTF-8, so that two ids could become one: encode it, in hex for example`},
+			`invalid gpt-4 id of user "a\xff" is not valid UTF-8, so that two ids could become one: encode it, in hex for example`},
 		{"negative", user{"1"}, cost{TPM: -1},
-			`sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`},
-		{"most negative", user{"1"}, cost{RPM: math.MinInt64}, `sluice: gpt-4: cost of rpm "-9223372036854775808" is negative: ` +
+			`invalid gpt-4 cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`},
+		{"most negative", user{"1"}, cost{RPM: math.MinInt64}, `invalid gpt-4 cost of rpm "-9223372036854775808" is negative: ` +
 			`to give tokens back, settle for less or release the lease`},
 		{"too much", user{"1"}, cost{TPM: 1_000_000_000_001},
-			`sluice: gpt-4: cost of tpm "1000000000001" is above 1000000000000, the most that one call can take`},
+			`invalid gpt-4 cost of tpm "1000000000001" is above 1000000000000, the most that one call can take`},
 		{"overflow", user{"1"}, cost{TPM: math.MaxInt64},
-			`sluice: gpt-4: cost of tpm "9223372036854775807" is above 1000000000000, the most that one call can take`},
-		{"nothing", project{"1"}, cost{}, "sluice: gpt-4: cost is empty: set at least one limit's cost"},
+			`invalid gpt-4 cost of tpm "9223372036854775807" is above 1000000000000, the most that one call can take`},
+		{"nothing", project{"1"}, cost{}, "invalid gpt-4 cost is empty: set at least one limit's cost"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := &fake{}
 			lim, r := open(t, store)
 			lease, err := r.Acquire(t.Context(), test.entity, test.cost)
-			check(t, err, test.want)
+			checkReason(t, err, test.want)
 			if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || lease != nil {
 				t.Errorf("lease %v and a %T", lease, err)
 			}
 			_, err = r.Wait(t.Context(), test.entity, test.cost)
-			check(t, err, test.want)
-			check(t, r.Do(t.Context(), test.entity, test.cost, nil), test.want)
+			checkReason(t, err, test.want)
+			checkReason(t, r.Do(t.Context(), test.entity, test.cost, nil), test.want)
 			if !strings.Contains(test.want, "cost") {
 				_, err = r.Peek(t.Context(), test.entity)
-				check(t, err, test.want)
+				checkReason(t, err, test.want)
 			}
 			equal(t, "calls to the store", store.count(), 0)
 			equal(t, "lines", runtime.Waiting(lim), 0)

@@ -67,7 +67,7 @@ func TestLazySettle(t *testing.T) {
 		failed, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: -1}),
-			`sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`)
+			`invalid gpt-4 cost of tpm "-1"`)
 		equal(t, "told of it", len(got), 1)
 		got = nil
 		check(t, settled.Settle(t.Context(), cost{TPM: 40}), "")

@@ -90,15 +90,14 @@ func TestLocalLease(t *testing.T) {
 		check(t, lease.Settle(t.Context(), cost{TPM: 7500}), "")
 		equal(t, "settled up", here(lim, "user-1"), cost{59, -1500})
 		_, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 500})
-		check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 500 tokens, retry after 20s")
+		check(t, err, "denied gpt-4 user-1 tpm 0/500 20s")
 		elapse(20 * time.Second)
 		other := acquire(t, r, user{"1"}, cost{TPM: 500})
 		equal(t, "remaining", other.Remaining(), cost{59, 0})
 		other.Release(t.Context())
 		equal(t, "released", other.Remaining(), cost{60, 500})
 		_, err = r.Acquire(t.Context(), user{"1"}, cost{TPM: 6001})
-		check(t, err, "sluice: gpt-4 for user-1: cost of 6001 tpm exceeds the burst of 6000 and can never be served: "+
-			"split the call, or raise the burst")
+		check(t, err, "exceeds burst gpt-4 user-1 tpm 6001/6000")
 		equal(t, "settles of the store", slices.Contains(store.calls, "settle user-1"), false)
 	})
 }
@@ -213,7 +212,7 @@ func TestLocalTakesAllOrNone(t *testing.T) {
 		equal(t, "user", here(lim, "user-1"), cost{55, 2000})
 		equal(t, "project", here(lim, "project-9"), cost{115, 2000})
 		_, err := r.Acquire(t.Context(), member{"2", "9"}, cost{TPM: 2500})
-		check(t, err, "sluice: gpt-4 denied for project-9: tpm has 2000 of 2500 tokens, retry after 5s")
+		check(t, err, "denied gpt-4 project-9 tpm 2000/2500 5s")
 		if runtime.LocalImage(lim, "gpt-4", "user-2") != nil {
 			t.Error("a refused call has left a bucket")
 		}
@@ -228,7 +227,7 @@ func TestLocalTakesAllOrNone(t *testing.T) {
 
 		one, two := r.Claim(member{"1", "9"}, cost{TPM: 2000}), r.Claim(member{"2", "9"}, cost{TPM: 3001})
 		err = lim.AcquireAll(t.Context(), one, two)
-		check(t, err, "sluice: gpt-4 denied for project-9: tpm has 5000 of 5001 tokens, retry after 10ms")
+		check(t, err, "denied gpt-4 project-9 tpm 5000/5001 10ms")
 		equal(t, "user after the refusal", here(lim, "user-1"), cost{55, 5000})
 		one, two = r.Claim(member{"1", "9"}, cost{TPM: 2000}), r.Claim(member{"2", "9"}, cost{TPM: 3000})
 		check(t, lim.AcquireAll(t.Context(), one, two), "")
@@ -252,7 +251,7 @@ func TestWaitOverLocal(t *testing.T) {
 		w.join(t.Context(), "a", 300)
 		w.join(t.Context(), "b", 100)
 		w.join(within(t, 2*time.Second), "c", 1)
-		w.next("c", 0, "sluice: gpt-4 denied for user-1: tpm has 0 of 1 tokens, retry after 4.01s, beyond the deadline")
+		w.next("c", 0, "denied gpt-4 user-1 tpm 0/1 4.01s deadline")
 		w.next("a", 3*time.Second, "")
 		w.next("b", 4*time.Second, "")
 		w.join(t.Context(), "d", 1000)
@@ -300,12 +299,12 @@ func TestLocalClockStepsBack(t *testing.T) {
 	clock.set(-10 * time.Second)
 	for range 3 {
 		_, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 100})
-		check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 11s")
+		check(t, err, "denied gpt-4 user-1 tpm 0/100 11s")
 	}
 	acquire(t, r, user{"1"}, cost{RPM: 5}).Release(t.Context()) // writes that must not set it back
 	clock.set(10 * time.Second)
 	_, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 100})
-	check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 1s")
+	check(t, err, "denied gpt-4 user-1 tpm 0/100 1s")
 }
 
 // ideal is a token bucket as design section 3 has it, one limit, in millitokens and ms. It is written to at instants that do

@@ -108,24 +108,24 @@ func TestBadEntities(t *testing.T) {
 		putOnly bool
 		want    string
 	}{
-		{"nil", nil, nil, false, "sluice: entity is nil"},
-		{"empty", typed("", "2", "3", "4"), nil, false, "sluice: id of user is empty: set the entity's ID"},
+		{"nil", nil, nil, false, "invalid entity is nil"},
+		{"empty", typed("", "2", "3", "4"), nil, false, "invalid id of user is empty: set the entity's ID"},
 		{"with #", typed("a#b", "2", "3", "4"), nil, false,
-			`sluice: id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+			`invalid id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"of another package", links{{Kind: 4, ID: "9"}}, nil, false,
-			`sluice: entity "9" is of another limits.yaml: use this Limiter's package`},
+			`invalid entity "9" is of another limits.yaml: use this Limiter's package`},
 		{"parent with #", typed("1", "a#b", "3", "4"), nil, true,
-			`sluice: id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+			`invalid id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"looked up", lookedUp(ofUser, "1"), nil, true,
-			`sluice: entity "user-1" has its parent looked up, so that there is none to store: give it its parent`},
+			`invalid entity "user-1" has its parent looked up, so that there is none to store: give it its parent`},
 		{"a parent that only an option can give", typed("1", "2", "3", "4"),
 			[]runtime.PutOption{func(m *runtime.Member) { m.Parent = "user-1" }}, true,
-			`sluice: parent "user-1" is the entity itself: name the one it belongs to`},
+			`invalid parent "user-1" is the entity itself: name the one it belongs to`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			refused := func(err error) {
 				t.Helper()
-				check(t, err, test.want)
+				checkReason(t, err, test.want)
 				if _, ok := errors.AsType[*runtime.InvalidError](err); !ok {
 					t.Errorf("error is a %T", err)
 				}
@@ -174,31 +174,31 @@ func TestMemberCheck(t *testing.T) {
 		{"user-1", "", ""},
 		{"org-1", "", ""},
 		{"user-1-2-3", "team--", ""}, // the first '-' ends the kind
-		{"user", "", `sluice: entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"", "", "sluice: entity is empty: write it as it is stored, such as user-123"},
-		{"-1", "", `sluice: entity "-1" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"User-1", "", `sluice: entity "User-1" is of kind User, which limits.yaml does not have: it has user, team, project and org`},
-		{"user-", "", `sluice: entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"user-a#b", "", `sluice: id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
-		{"user-1", "user-1", `sluice: parent "user-1" is the entity itself: name the one it belongs to`},
-		{"user-1", "2", `sluice: parent "2" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"user-1", "crew-2", `sluice: parent "crew-2" is of kind crew, which limits.yaml does not have: it has user, team, project and org`},
-		{"user-1", "team-", `sluice: parent "team-" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"user-1", "team-a#b", `sluice: id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
-		{"user-1", "project-3", `sluice: parent "project-3" is of kind project: the parent of a user is of kind team, such as team-123`},
-		{"user-1", "user-2", `sluice: parent "user-2" is of kind user: the parent of a user is of kind team, such as team-123`},
-		{"org-1", "user-2", `sluice: parent "user-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
+		{"user", "", `invalid entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"", "", "invalid entity is empty: write it as it is stored, such as user-123"},
+		{"-1", "", `invalid entity "-1" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"User-1", "", `invalid entity "User-1" is of kind User, which limits.yaml does not have: it has user, team, project and org`},
+		{"user-", "", `invalid entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"user-a#b", "", `invalid id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"user-1", "user-1", `invalid parent "user-1" is the entity itself: name the one it belongs to`},
+		{"user-1", "2", `invalid parent "2" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"user-1", "crew-2", `invalid parent "crew-2" is of kind crew, which limits.yaml does not have: it has user, team, project and org`},
+		{"user-1", "team-", `invalid parent "team-" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"user-1", "team-a#b", `invalid id of team "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"user-1", "project-3", `invalid parent "project-3" is of kind project: the parent of a user is of kind team, such as team-123`},
+		{"user-1", "user-2", `invalid parent "user-2" is of kind user: the parent of a user is of kind team, such as team-123`},
+		{"org-1", "user-2", `invalid parent "user-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
 	} {
 		t.Run(test.entity+" "+test.parent, func(t *testing.T) {
 			err := runtime.Member{Entity: test.entity, Parent: test.parent}.Check(kinds)
-			check(t, err, test.want)
+			checkReason(t, err, test.want)
 			if _, ok := errors.AsType[*runtime.InvalidError](err); ok != (test.want != "") {
 				t.Errorf("error is a %T", err)
 			}
 		})
 	}
-	check(t, runtime.Member{Entity: "a-1"}.Check([]runtime.Kind{{Name: "b"}}),
-		`sluice: entity "a-1" is of kind a, which limits.yaml does not have: it has b`)
+	checkReason(t, runtime.Member{Entity: "a-1"}.Check([]runtime.Kind{{Name: "b"}}),
+		`invalid entity "a-1" is of kind a, which limits.yaml does not have: it has b`)
 }
 
 // TestMembersThatPassHaveNoCycles: from any of them, parents end.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -29,10 +30,7 @@ func watch(into *[]told) *runtime.Observer {
 		"shadowed": runtime.OperationAcquire, "failed": runtime.OperationAcquire, "settled": runtime.OperationSettle, "released": runtime.OperationRelease}
 	note := func(which string) func(_ context.Context, _ runtime.Event) {
 		return func(_ context.Context, e runtime.Event) {
-			text := ""
-			if e.Err != nil {
-				text = fmt.Sprint(e.Err)
-			}
+			text := errtext.Of(e.Err)
 			e.Err = nil
 			if e.Operation == usual[which] {
 				e.Operation = ""
@@ -66,7 +64,7 @@ func TestObserver(t *testing.T) {
 			e.Operation = operation
 			return e
 		}
-		const denied = "sluice: gpt-4 denied for user-1: tpm has 3 of 100 tokens, retry after "
+		const denied = "denied gpt-4 user-1 tpm 3/100 "
 		for _, step := range []struct {
 			name string
 			do   func()
@@ -85,25 +83,24 @@ func TestObserver(t *testing.T) {
 			{"wait, no time", func() {
 				store.put(0, 60, 0)
 				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100}, runtime.MaxWait(500*time.Millisecond))
-			}, []told{{"denied", as("wait", of(trip, "tpm")), denied + "970ms, beyond the deadline"}}},
+			}, []told{{"denied", as("wait", of(trip, "tpm")), denied + "970ms deadline"}}},
 			{"released by Do", func() {
 				store.put(0, 60, 6000)
 				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error { return errors.New("failed") })
 			}, []told{{"acquired", of(trip, ""), ""}, {"released", of(trip, ""), ""}}},
 			{"above the burst", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 6001}) },
-				[]told{{"failed", of(trip, "tpm"), "sluice: gpt-4 for user-1: cost of 6001 tpm exceeds the burst of 6000 and can never be served: " +
-					"split the call, or raise the burst"}}},
+				[]told{{"failed", of(trip, "tpm"), "exceeds burst gpt-4 user-1 tpm 6001/6000"}}},
 			{"invalid cost", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: -1}) },
 				[]told{{"failed", of(0, ""),
-					`sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`}}},
+					`invalid gpt-4 cost of tpm "-1"`}}},
 			{"invalid id", func() { _, _ = r.Acquire(ctx, user{}, cost{}) },
 				[]told{{"failed", runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-"},
-					"sluice: gpt-4: id of user is empty: set the entity's ID"}}},
+					"invalid gpt-4 id of user"}}},
 			{"no entity", func() { _, _ = r.Acquire(ctx, nil, cost{}) },
-				[]told{{"failed", runtime.Event{Resource: "gpt-4"}, "sluice: gpt-4: entity is nil"}}},
+				[]told{{"failed", runtime.Event{Resource: "gpt-4"}, "invalid gpt-4 entity"}}},
 			{"invalid settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 5}).Settle(ctx, cost{RPM: -1}) },
 				[]told{{"acquired", of(trip, ""), ""}, {"failed", as("settle", of(0, "")),
-					`sluice: gpt-4: cost of rpm "-1" is negative: to give tokens back, settle for less or release the lease`}}},
+					`invalid gpt-4 cost of rpm "-1"`}}},
 			{"settle and release that do not get through", func() {
 				one, two := acquire(t, r, user{"1"}, cost{TPM: 5}), acquire(t, r, user{"1"}, cost{TPM: 5})
 				failure = errors.New("down")

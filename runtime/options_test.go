@@ -17,16 +17,16 @@ func TestBadOptions(t *testing.T) {
 		opt  runtime.Option
 		want string
 	}{
-		{"clock", runtime.WithClock(nil), "sluice: WithClock: the clock is nil; correct the option"},
-		{"logger", runtime.WithLogger(nil), "sluice: WithLogger: the logger is nil; slog.DiscardHandler discards; correct the option"},
-		{"observer", runtime.WithObserver(nil), "sluice: WithObserver: the observer is nil; correct the option"},
-		{"settle timeout", runtime.SettleTimeout(0), "sluice: SettleTimeout(0s): want more than 0; correct the option"},
+		{"clock", runtime.WithClock(nil), "setup: WithClock: the clock is nil | correct the option"},
+		{"logger", runtime.WithLogger(nil), "setup: WithLogger: the logger is nil; slog.DiscardHandler discards | correct the option"},
+		{"observer", runtime.WithObserver(nil), "setup: WithObserver: the observer is nil | correct the option"},
+		{"settle timeout", runtime.SettleTimeout(0), "setup: SettleTimeout(0s): want more than 0 | correct the option"},
 		{"budget", runtime.CallDefaults(runtime.Budget(0)),
-			"sluice: CallDefaults: Budget(0s): want more than 0; correct the option"},
+			"setup: CallDefaults: Budget(0s): want more than 0 | correct the option"},
 		{"max wait", runtime.CallDefaults(runtime.MaxWait(-time.Second)),
-			"sluice: CallDefaults: MaxWait(-1s): want more than 0; correct the option"},
+			"setup: CallDefaults: MaxWait(-1s): want more than 0 | correct the option"},
 		{"policy", runtime.CallDefaults(runtime.OnUnavailable(4)),
-			"sluice: CallDefaults: OnUnavailable(4): want Allow, Deny or Local; correct the option"},
+			"setup: CallDefaults: OnUnavailable(4): want Allow, Deny or Local | correct the option"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			// The first of several is reported, and a good one does not hide it.
@@ -47,25 +47,25 @@ func TestNilStore(t *testing.T) {
 	b := runtime.NewBuilder(nil, runtime.SettleTimeout(0))
 	runtime.Bind[entity](b, gpt4(), toVector, fromVector)
 	_, err := b.Limiter()
-	check(t, err, "sluice: New: the store is nil; pass one: dynamo.New(client, table)")
+	check(t, err, "setup: New: the store is nil | pass one: dynamo.New(client, table)")
 }
 
 func TestBadCallOptions(t *testing.T) {
 	store := &fake{}
 	_, r := open(t, store)
-	const want = `sluice: gpt-4: option "Budget(-1ns)" is out of range: want more than 0`
+	const want = `invalid gpt-4 option "Budget(-1ns)" is out of range: want more than 0`
 	_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(-1), runtime.MaxWait(0))
-	check(t, err, want)
+	checkReason(t, err, want)
 	_, err = r.Wait(t.Context(), user{"1"}, cost{}, runtime.MaxWait(0))
-	check(t, err, `sluice: gpt-4: option "MaxWait(0s)" is out of range: want more than 0`)
+	checkReason(t, err, `invalid gpt-4 option "MaxWait(0s)" is out of range: want more than 0`)
 	_, err = r.Acquire(t.Context(), user{"1"}, cost{}, runtime.OnUnavailable(0), runtime.Budget(0))
-	check(t, err, `sluice: gpt-4: option "OnUnavailable(0)" is out of range: want Allow, Deny or Local`)
+	checkReason(t, err, `invalid gpt-4 option "OnUnavailable(0)" is out of range: want Allow, Deny or Local`)
 	bad := r.With(runtime.Budget(-1))
 	_, err = bad.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(1))
-	check(t, err, want)
+	checkReason(t, err, want)
 	_, err = bad.Peek(t.Context(), user{"1"})
-	check(t, err, want)
-	check(t, bad.Do(t.Context(), user{"1"}, cost{}, nil), want)
+	checkReason(t, err, want)
+	checkReason(t, bad.Do(t.Context(), user{"1"}, cost{}, nil), want)
 	if _, ok := errors.AsType[*runtime.InvalidError](err); !ok {
 		t.Errorf("a %T, want an *InvalidError", err)
 	}
@@ -145,7 +145,7 @@ func TestBudgetEnds(t *testing.T) {
 		start := time.Now()
 		_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.Budget(50*time.Millisecond), runtime.OnUnavailable(runtime.Deny))
 		equal(t, "took", time.Since(start), 50*time.Millisecond)
-		check(t, err, "sluice: gpt-4: store unavailable after 2 attempts: context deadline exceeded")
+		check(t, err, "unavailable gpt-4 2: context deadline exceeded")
 		if !errors.Is(err, down) {
 			t.Error("not the store's error")
 		}
@@ -169,7 +169,7 @@ func TestEnvOfTheStore(t *testing.T) {
 // TestStoreErrors: those of Open, Check and Close go through as they are.
 func TestStoreErrors(t *testing.T) {
 	broken := &runtime.SetupError{What: "table limits is not there", Do: "create it: sluice table create", Err: errors.New("not found")}
-	const want = "sluice: table limits is not there: not found; create it: sluice table create"
+	const want = "setup: table limits is not there | not found | create it: sluice table create"
 	_, err := runtime.NewBuilder(&fake{broken: broken}).Limiter()
 	check(t, err, want)
 	store := &fake{}

@@ -76,7 +76,7 @@ func TestPeekFails(t *testing.T) {
 		_, r := open(t, store)
 		start := time.Now()
 		snapshot, err := r.Peek(t.Context(), user{"1"})
-		check(t, err, "sluice: gpt-4: store unavailable after 1 attempt: context deadline exceeded")
+		check(t, err, "unavailable gpt-4 1: context deadline exceeded")
 		equal(t, "took the budget", time.Since(start), runtime.DefaultBudget)
 		if _, ok := errors.AsType[*runtime.UnavailableError](err); !ok || snapshot != nil {
 			t.Errorf("snapshot %v and a %T", snapshot, err)

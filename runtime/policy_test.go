@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -116,7 +117,7 @@ func TestPolicies(t *testing.T) {
 					store := &outages{fake: &fake{}}
 					observer := watch(&events)
 					observer.Degraded = func(_ context.Context, e runtime.Event) {
-						events = append(events, told{"degraded", e, fmt.Sprint(e.Err)})
+						events = append(events, told{"degraded", e, errtext.Of(e.Err)})
 					}
 					_, r := openOn(t, store, policy, runtime.WithObserver(observer))
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -145,7 +146,7 @@ func TestPolicies(t *testing.T) {
 						}
 					case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 						got = gone
-						check(t, err, "sluice: gpt-4 for user-1: "+ctx.Err().Error())
+						check(t, err, ctx.Err().Error()+" gpt-4 user-1")
 					case errors.Is(err, test.err):
 						got = failed
 						if _, ok := errors.AsType[*runtime.DeniedError](err); ok {
@@ -156,7 +157,7 @@ func TestPolicies(t *testing.T) {
 					equal(t, "told", events[0].Which, event)
 					equal(t, "decided here", events[0].Event.Local, event == "degraded")
 					if event == "degraded" {
-						equal(t, "because", events[0].Err, fmt.Sprint(test.err))
+						equal(t, "because", events[0].Err, errtext.Of(test.err))
 					}
 					if (lease != nil) != (err == nil) {
 						t.Errorf("lease %v beside error %v", lease, err)
@@ -182,9 +183,9 @@ func TestTimeOutMeetsThePolicy(t *testing.T) {
 		equal(t, "took", time.Since(start), runtime.DefaultBudget)
 
 		_, err = r.Acquire(within(t, 999*time.Millisecond), user{"1"}, cost{})
-		check(t, err, "sluice: gpt-4 for user-1: context deadline exceeded")
+		check(t, err, "context deadline exceeded gpt-4 user-1")
 		_, err = r.Wait(within(t, 999*time.Millisecond), user{"1"}, cost{}, runtime.MaxWait(999*time.Millisecond))
-		check(t, err, "sluice: gpt-4 for user-1: context deadline exceeded")
+		check(t, err, "context deadline exceeded gpt-4 user-1")
 		start = time.Now()
 		for _, opt := range []runtime.CallOption{nil, runtime.MaxWait(999 * time.Millisecond)} {
 			lease, err = r.Wait(t.Context(), user{"1"}, cost{}, opt)
@@ -206,11 +207,11 @@ func TestMaxWaitInTheLine(t *testing.T) {
 		w.join(t.Context(), "a", 1, runtime.OnUnavailable(runtime.Deny))
 		elapse(time.Millisecond)
 		w.join(t.Context(), "b", 1, runtime.MaxWait(500*time.Millisecond))
-		w.next("b", 501*time.Millisecond, "sluice: gpt-4 for user-1: MaxWait(500ms) is over: context deadline exceeded")
+		w.next("b", 501*time.Millisecond, "MaxWait is over gpt-4 user-1 500ms")
 		if !errors.Is(w.last, runtime.ErrMaxWait) || !errors.Is(w.last, context.DeadlineExceeded) {
 			t.Errorf("%#v", w.last)
 		}
-		w.next("a", time.Second, "sluice: gpt-4: store unavailable after 1 attempt: context deadline exceeded")
+		w.next("a", time.Second, "unavailable gpt-4 1: context deadline exceeded")
 	})
 }
 
@@ -263,7 +264,7 @@ func TestAllowedLease(t *testing.T) {
 			lease := acquire(t, r, test.who, cost{TPM: 50_000})
 			equal(t, test.name+": cost", lease.Cost(), cost{1, 50_000})
 			equal(t, test.name+": left", lease.Remaining(), test.left)
-			check(t, lease.Settle(t.Context(), cost{TPM: -1}), `sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`)
+			check(t, lease.Settle(t.Context(), cost{TPM: -1}), `invalid gpt-4 cost of tpm "-1"`)
 			check(t, lease.Settle(t.Context(), cost{TPM: 70_000}), "")
 			check(t, lease.Settle(t.Context(), cost{}), runtime.ErrSettled.Error())
 			acquire(t, r, test.who, cost{TPM: 5}).Release(t.Context())
@@ -304,12 +305,15 @@ func TestDegradedIsToldOf(t *testing.T) {
 	})
 }
 
-// logged returns a logger and what it has logged since the last call, without time.
+// logged returns a logger and what it has logged since the last call, without time and with errors as errtext describes them.
 func logged() (runtime.Option, func() []string) {
 	var out bytes.Buffer
 	plain := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
+		}
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(errtext.Of(err))
 		}
 		return a
 	}
@@ -330,9 +334,9 @@ func TestWarnings(t *testing.T) {
 		clock := &shifted{}
 		store := &outages{fake: &fake{}}
 		_, r := openOn(t, store, runtime.Allow, option, runtime.WithClock(clock))
-		want := func(policy string, admitted int) string {
+		want := func(policy string, admitted int, err error) string {
 			return fmt.Sprintf(`level=WARN msg="sluice: the store does not answer: calls are admitted that it has no record of" `+
-				`resource=gpt-4 entity=user-1 policy=%s admitted=%d error="sluice: gpt-4: store unavailable after 2 attempts: reset"`, policy, admitted)
+				`resource=gpt-4 entity=user-1 policy=%s admitted=%d error=%q`, policy, admitted, errtext.Of(err))
 		}
 		throttled := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Throttled: true, Err: errors.New("reset")}
 		plain := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: errors.New("reset")}
@@ -345,14 +349,14 @@ func TestWarnings(t *testing.T) {
 			want  []string
 		}{
 			{"answers", 0, nil, 3, nil, nil},
-			{"first", 0, plain, 3, nil, []string{want("allow", 1)}},
+			{"first", 0, plain, 3, nil, []string{want("allow", 1, plain)}},
 			{"too soon", 999 * time.Millisecond, plain, 1, nil, nil},
 			{"answers again", 0, nil, 1, nil, nil},
-			{"next", time.Millisecond, plain, 2, nil, []string{want("allow", 4)}},
+			{"next", time.Millisecond, plain, 2, nil, []string{want("allow", 4, plain)}},
 			{"refused is not admitted", 0, plain, 1, []runtime.CallOption{runtime.OnUnavailable(runtime.Deny)}, nil},
 			{"answers in between", 0, nil, 1, nil, nil},
-			{"local counts too", time.Hour, throttled, 2, nil, []string{want("local", 2)}},
-			{"a clock that is set back", -time.Hour, plain, 2, nil, []string{want("allow", 2)}},
+			{"local counts too", time.Hour, throttled, 2, nil, []string{want("local", 2, throttled)}},
+			{"a clock that is set back", -time.Hour, plain, 2, nil, []string{want("allow", 2, plain)}},
 		} {
 			clock.set(step.after)
 			store.fail(step.err)

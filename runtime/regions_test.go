@@ -75,8 +75,8 @@ func TestRefuseBeyond(t *testing.T) {
 		want string
 	}{
 		{[]int64{20_000, 0}, ""},
-		{[]int64{21_000, 0}, "sluice: gpt-4 denied for user-1: rpm has 20 of 21 tokens, retry after 10s"},
-		{[]int64{1000, 1000}, "sluice: gpt-4 denied for user-1: tpm has 0 of 1 tokens, retry after 10s"},
+		{[]int64{21_000, 0}, "denied gpt-4 user-1 rpm 20/21 10s"},
+		{[]int64{1000, 1000}, "denied gpt-4 user-1 tpm 0/1 10s"},
 	} {
 		denied := runtime.Refuse(nil, world().spec, "user-1", img, test.cost, 0)
 		switch {

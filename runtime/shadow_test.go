@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -61,7 +62,7 @@ func TestShadow(t *testing.T) {
 					}
 					calls := store.count()
 					check(t, lease.Settle(t.Context(), cost{TPM: -1}),
-						`sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`)
+						`invalid gpt-4 cost of tpm "-1"`)
 					check(t, lease.Settle(t.Context(), cost{TPM: 7}), "")
 					lease.Release(t.Context())
 					equal(t, "a second settle", lease.Settle(t.Context(), cost{}), runtime.ErrSettled)
@@ -74,8 +75,8 @@ func TestShadow(t *testing.T) {
 						event.Operation = runtime.OperationWait
 					}
 					want := []told{
-						{"shadowed", event, test.err.Error()},
-						{"failed", failed, `sluice: gpt-4: cost of tpm "-1" is negative: to give tokens back, settle for less or release the lease`},
+						{"shadowed", event, errtext.Of(test.err)},
+						{"failed", failed, `invalid gpt-4 cost of tpm "-1"`},
 						{"settled", settled, ""},
 					}
 					if diff := cmp.Diff(want, got); diff != "" {
@@ -97,13 +98,13 @@ func TestShadowCharges(t *testing.T) {
 		equal(t, "shadowed", lease.Shadowed(), nil)
 		check(t, lease.Settle(t.Context(), cost{TPM: 5500}), "")
 		over := acquire(t, r, user{"1"}, cost{TPM: 600})
-		check(t, over.Shadowed(), "sluice: gpt-4 denied for user-1: tpm has 500 of 600 tokens, retry after 1s")
+		check(t, over.Shadowed(), "denied gpt-4 user-1 tpm 500/600 1s")
 		equal(t, "remaining", over.Remaining(), cost{59, 500})
 		equal(t, "levels", len(over.Levels()), 2)
 		over.Release(t.Context())
 		equal(t, "level", store.level("user-1"), cost{59, 500})
 		check(t, r.Do(t.Context(), user{"1"}, cost{TPM: 600}, func(ctx context.Context, lease *runtime.Lease[cost]) error {
-			check(t, lease.Shadowed(), "sluice: gpt-4 denied for user-1: tpm has 500 of 600 tokens, retry after 1s")
+			check(t, lease.Shadowed(), "denied gpt-4 user-1 tpm 500/600 1s")
 			return lease.Settle(ctx, cost{TPM: 10_000})
 		}), "")
 		equal(t, "level", store.level("user-1"), cost{59, 500})
@@ -192,10 +193,9 @@ func TestShadowInAnOutage(t *testing.T) {
 		refused string
 	}{
 		{runtime.Allow, 6000, "degraded", ""},
-		{runtime.Deny, 6000, "shadowed", down().Error()},
+		{runtime.Deny, 6000, "shadowed", errtext.Of(down())},
 		{runtime.Local, 6000, "degraded", ""},
-		{runtime.Local, 6001, "shadowed", "sluice: gpt-4 for user-1: cost of 6001 tpm exceeds the burst of 6000 and can never be served: " +
-			"split the call, or raise the burst"},
+		{runtime.Local, 6001, "shadowed", "exceeds burst gpt-4 user-1 tpm 6001/6000"},
 	} {
 		var got []told
 		store := &outages{fake: &fake{}}

@@ -39,7 +39,7 @@ func TestClaimsInShadow(t *testing.T) {
 		if !slices.Equal(store.calls, want) {
 			t.Errorf("calls\n\t%q\nwant\n\t%q", store.calls, want)
 		}
-		check(t, a.Lease().Shadowed(), "sluice: gpt-4 denied for user-1: tpm has 50 of 100 tokens, retry after 500ms")
+		check(t, a.Lease().Shadowed(), "denied gpt-4 user-1 tpm 50/100 500ms")
 		if _, ok := errors.AsType[*runtime.CostExceedsBurstError](b.Lease().Shadowed()); !ok {
 			t.Error(b.Lease().Shadowed())
 		}
@@ -53,7 +53,7 @@ func TestClaimsInShadow(t *testing.T) {
 		// What is refused refuses all, and of the claims in shadow none is tried.
 		store.calls, got = nil, nil
 		e, f := shadow.Claim(two, cost{TPM: 1}), gpt.Claim(one, cost{TPM: 51})
-		check(t, lim.AcquireAll(t.Context(), e, f), "sluice: gpt-4 denied for user-1: tpm has 50 of 51 tokens, retry after 10ms")
+		check(t, lim.AcquireAll(t.Context(), e, f), "denied gpt-4 user-1 tpm 50/51 10ms")
 		if len(store.calls) != 1 || e.Lease() != nil || f.Lease() != nil {
 			t.Errorf("calls %q, leases %v and %v", store.calls, e.Lease(), f.Lease())
 		}
@@ -71,7 +71,7 @@ func TestClaimsAllInShadow(t *testing.T) {
 	one := typed("1", "", "3", "")
 	a, b := gpt.Claim(one, cost{TPM: 5000}), emb.Claim(one[ofProject:], batches{21})
 	check(t, lim.AcquireAll(t.Context(), a, b), "")
-	const never = "sluice: embeddings for project-3: cost of 21 rps exceeds the burst of 20 and can never be served: split the call, or raise the burst"
+	const never = "exceeds burst embeddings project-3 rps 21/20"
 	check(t, a.Lease().Shadowed(), never)
 	check(t, b.Lease().Shadowed(), never)
 	equal(t, "level", store.level("user-1").TPM, 6000)

@@ -213,7 +213,7 @@ func TestOtherErrorsEndAWait(t *testing.T) {
 			failed = true
 			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 3, Err: errors.New("reset")}
 		})
-		w.next("a", time.Second, "sluice: gpt-4: store unavailable after 3 attempts: reset")
+		w.next("a", time.Second, "unavailable gpt-4 3: reset")
 		w.next("b", time.Second, "")
 	})
 }
@@ -228,7 +228,7 @@ func TestWaitOnAClockOfItsOwn(t *testing.T) {
 			w.join(ctx, "a", 1000, runtime.MaxWait(11*time.Second))
 			w.next("a", 10*time.Second, "")
 			w.join(ctx, "b", 1001)
-			w.next("b", 10*time.Second, "sluice: gpt-4 denied for user-1: tpm has 0 of 1001 tokens, retry after 10.01s, beyond the deadline")
+			w.next("b", 10*time.Second, "denied gpt-4 user-1 tpm 0/1001 10.01s deadline")
 		})
 	}
 }

@@ -42,7 +42,7 @@ func TestWaitForAnAncestor(t *testing.T) {
 		w.joinAs(t.Context(), "a", ofProject3("1"), cost{TPM: 500})
 		w.joinAs(t.Context(), "b", ofProject3("1"), cost{TPM: 100}) // behind a, though user-1 has plenty
 		w.joinAs(within(t, 6*time.Second), "c", ofProject3("1"), cost{TPM: 100})
-		w.next("c", 0, "sluice: gpt-4 denied for project-3: tpm has 0 of 100 tokens, retry after 7s, beyond the deadline")
+		w.next("c", 0, "denied gpt-4 project-3 tpm 0/100 7s deadline")
 		w.gaveUp("tpm", 7*time.Second)
 		equal(t, "asked", store.asked("1"), 1)
 		w.next("a", 5*time.Second, "")
@@ -113,7 +113,7 @@ func TestNewsThatIsNone(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w.joinAs(ctx, "b", ofProject3("1"), cost{TPM: 1})
 		cancel() // those who stay look again
-		w.next("b", 0, "sluice: gpt-4 for user-1: context canceled")
+		w.next("b", 0, "context canceled gpt-4 user-1")
 		acquire(t, w.r, typed("1", "", "5", ""), cost{TPM: 10}).Release(t.Context()) // to the user, who has enough
 		check(t, lease.Settle(t.Context(), cost{TPM: 5000}), "")                     // 1000 of 5000: 40 s to go, not 50
 		synctest.Wait()
@@ -137,7 +137,7 @@ func TestGivenUpAfterNews(t *testing.T) {
 			return nil
 		})
 		cancel()
-		w.next("a", 0, "sluice: gpt-4 for user-1: context canceled")
+		w.next("a", 0, "context canceled gpt-4 user-1")
 		w.joinAs(within(t, time.Second), "c", ofProject3("1"), cost{TPM: 100}) // there is enough for b and c
 		w.next("b", 400*time.Millisecond, "")
 		w.next("c", 800*time.Millisecond, "")
@@ -168,8 +168,7 @@ func TestUnknownEntitiesStandInNoLine(t *testing.T) {
 		w, _ := chained(t, store)
 		w.joinAs(t.Context(), "a", ofProject3("1"), cost{TPM: 100})
 		w.joinAs(t.Context(), "b", lookedUp(ofUser, "1"), cost{TPM: 100})
-		w.next("b", 0, `sluice: gpt-4: entity "user-1" is not known, and so its parent is not: `+
-			`store it (sluice entity put user-1 --parent team-<id>), or give its parent in the call`)
+		w.next("b", 0, `invalid gpt-4 entity "user-1"`)
 		store.known = family()
 		w.joinAs(t.Context(), "c", lookedUp(ofUser, "1"), cost{TPM: 100})
 		w.next("a", time.Second, "")

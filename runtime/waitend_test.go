@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-const noTime = "sluice: gpt-4 denied for user-1: tpm has 0 of 1000 tokens, retry after 10s, beyond the deadline"
+const noTime = "denied gpt-4 user-1 tpm 0/1000 10s deadline"
 
 // within is t's context with a deadline.
 func within(t *testing.T, d time.Duration) context.Context {
@@ -84,7 +84,7 @@ func TestMaxWaitPrecedence(t *testing.T) {
 		w.next("With", 10*time.Second, "")
 		// Acquire does not wait, whatever MaxWait.
 		_, err := w.r.Acquire(t.Context(), user{"1"}, cost{TPM: 1000})
-		check(t, err, "sluice: gpt-4 denied for user-1: tpm has 0 of 1000 tokens, retry after 10s")
+		check(t, err, "denied gpt-4 user-1 tpm 0/1000 10s")
 	})
 }
 
@@ -98,7 +98,7 @@ func TestDeepInTheLine(t *testing.T) {
 		elapse(3 * time.Second)
 		w.join(within(t, 25*time.Second), "c", 1000)
 		w.next("c", 3*time.Second,
-			"sluice: gpt-4 denied for user-1: tpm has 0 of 1000 tokens, retry after 27s, beyond the deadline")
+			"denied gpt-4 user-1 tpm 0/1000 27s deadline")
 		w.gaveUp("tpm", 27*time.Second)
 		w.join(within(t, 25*time.Second), "d", 500) // in its place, with less
 		equal(t, "tries, a's alone", store.count(), 1)
@@ -117,7 +117,7 @@ func TestOutlookKnowsTheBurst(t *testing.T) {
 		equal(t, "level", store.level("user-1"), cost{60, 0})
 		w.joinCost(t.Context(), "a", cost{RPM: 60, TPM: 1000})
 		w.joinCost(within(t, 29*time.Second), "b", cost{RPM: 30})
-		w.next("b", 0, "sluice: gpt-4 denied for user-1: rpm has 0 of 30 tokens, retry after 30s, beyond the deadline")
+		w.next("b", 0, "denied gpt-4 user-1 rpm 0/30 30s deadline")
 		w.gaveUp("rpm", 30*time.Second)
 		w.next("a", 10*time.Second, "")
 	})
@@ -135,7 +135,7 @@ func TestOutlookAfterATurn(t *testing.T) {
 		w.done(0)
 		// At 1 s a finds out, and so does everyone.
 		w.next("c", time.Second,
-			"sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 11s, beyond the deadline")
+			"denied gpt-4 user-1 tpm 0/100 11s deadline")
 		w.gaveUp("tpm", 11*time.Second)
 		w.next("a", 10*time.Second, "")
 		w.next("b", 11*time.Second, "")
@@ -151,13 +151,13 @@ func TestDeniedAgain(t *testing.T) {
 		elapse(9 * time.Second)
 		acquire(t, w.r, user{"1"}, cost{TPM: 900})
 		w.next("a", 10*time.Second,
-			"sluice: gpt-4 denied for user-1: tpm has 100 of 1000 tokens, retry after 9s, beyond the deadline")
+			"denied gpt-4 user-1 tpm 100/1000 9s deadline")
 		w.gaveUp("tpm", 9*time.Second)
 	})
 }
 
 func TestCancelledWaiterLeaves(t *testing.T) {
-	const gone = "sluice: gpt-4 for user-1: context canceled"
+	const gone = "context canceled gpt-4 user-1"
 	for _, test := range []struct {
 		name string
 		who  string
@@ -202,7 +202,7 @@ func TestPlaceFreedInTime(t *testing.T) {
 		w.join(ctx, "a", 5000)
 		w.join(within(t, time.Minute), "b", 500)
 		cancel()
-		w.next("a", 0, "sluice: gpt-4 for user-1: context canceled")
+		w.next("a", 0, "context canceled gpt-4 user-1")
 		w.next("b", 5*time.Second, "")
 	})
 }
@@ -217,12 +217,12 @@ func TestDeadlineBehindASilentStore(t *testing.T) {
 		w := queue(t, store)
 		w.join(t.Context(), "a", 1, runtime.Budget(5*time.Second), runtime.OnUnavailable(runtime.Deny))
 		w.join(within(t, time.Second), "b", 1)
-		w.next("b", time.Second, "sluice: gpt-4 for user-1: context deadline exceeded")
+		w.next("b", time.Second, "context deadline exceeded gpt-4 user-1")
 		err := w.last
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Error("not context.DeadlineExceeded")
 		}
-		w.next("a", 5*time.Second, "sluice: gpt-4: store unavailable after 1 attempt: context deadline exceeded")
+		w.next("a", 5*time.Second, "unavailable gpt-4 1: context deadline exceeded")
 	})
 }
 
@@ -236,11 +236,11 @@ func TestContendedToTheEnd(t *testing.T) {
 		store := &fake{before: contended}
 		w := queue(t, store)
 		w.join(within(t, time.Second), "a", 1)
-		w.next("a", time.Second, "sluice: gpt-4 for user-1: context deadline exceeded")
+		w.next("a", time.Second, "context deadline exceeded gpt-4 user-1")
 		ctx, cancel := context.WithCancel(t.Context())
 		w.join(ctx, "b", 1)
 		cancel()
-		w.next("b", 1300*time.Millisecond, "sluice: gpt-4 for user-1: context canceled")
+		w.next("b", 1300*time.Millisecond, "context canceled gpt-4 user-1")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		store := &fake{}
@@ -248,7 +248,7 @@ func TestContendedToTheEnd(t *testing.T) {
 		w.join(within(t, 1100*time.Millisecond), "a", 100)
 		store.hook(contended)
 		w.next("a", 1300*time.Millisecond,
-			"sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 1s, beyond the deadline")
+			"denied gpt-4 user-1 tpm 0/100 1s deadline")
 		w.gaveUp("tpm", time.Second)
 	})
 }
@@ -259,7 +259,7 @@ func TestMaxWaitOfASilentStore(t *testing.T) {
 		<-ctx.Done()
 		return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: fmt.Errorf("%w, after reset", ctx.Err())}
 	}
-	const down = "sluice: gpt-4: store unavailable after 2 attempts: context deadline exceeded, after reset"
+	const down = "unavailable gpt-4 2: context deadline exceeded, after reset"
 	deny := runtime.OnUnavailable(runtime.Deny)
 	synctest.Test(t, func(t *testing.T) {
 		w := queue(t, &fake{before: silent})
@@ -268,10 +268,10 @@ func TestMaxWaitOfASilentStore(t *testing.T) {
 		w.join(t.Context(), "Budget first", 1, deny, runtime.MaxWait(time.Minute))
 		w.next("Budget first", 1300*time.Millisecond, down)
 		w.join(within(t, 300*time.Millisecond), "deadline first", 1, deny, runtime.MaxWait(time.Second))
-		w.next("deadline first", 1600*time.Millisecond, "sluice: gpt-4 for user-1: context deadline exceeded")
+		w.next("deadline first", 1600*time.Millisecond, "context deadline exceeded gpt-4 user-1")
 		w.join(t.Context(), "a", 1, deny)
 		w.join(t.Context(), "b", 1, deny, runtime.MaxWait(time.Millisecond)) // behind a, who has heard nothing
-		w.next("b", 1601*time.Millisecond, "sluice: gpt-4 for user-1: MaxWait(1ms) is over: context deadline exceeded")
+		w.next("b", 1601*time.Millisecond, "MaxWait is over gpt-4 user-1 1ms")
 		if !errors.Is(w.last, context.DeadlineExceeded) {
 			t.Error("not context.DeadlineExceeded")
 		}
@@ -284,13 +284,13 @@ func TestMaxWaitOfASilentStore(t *testing.T) {
 		w.join(t.Context(), "a", 100, runtime.MaxWait(1100*time.Millisecond))
 		store.hook(silent)
 		w.next("a", 1100*time.Millisecond,
-			"sluice: gpt-4 denied for user-1: tpm has 0 of 100 tokens, retry after 1s, beyond the deadline")
+			"denied gpt-4 user-1 tpm 0/100 1s deadline")
 		w.gaveUp("tpm", time.Second)
 		store.hook(func(context.Context, string, *runtime.Call) error {
 			elapse(300 * time.Millisecond)
 			return &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}
 		})
 		w.join(t.Context(), "b", 1, runtime.MaxWait(325*time.Millisecond))
-		w.next("b", 1425*time.Millisecond, "sluice: gpt-4 for user-1: MaxWait(325ms) is over: context deadline exceeded")
+		w.next("b", 1425*time.Millisecond, "MaxWait is over gpt-4 user-1 325ms")
 	})
 }
