@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	"github.com/sluice-go/sluice/internal/test/doccheck"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )

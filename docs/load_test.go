@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/cli"
 )
 
 // printed returns what a line of sluice prints.

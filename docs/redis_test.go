@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	"github.com/sluice-go/sluice/internal/test/doccheck"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )

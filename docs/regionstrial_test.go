@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/cli"
+	"github.com/sluice-go/sluice/cmd/sluice/cli"
 )
 
 // TestDocsRegionsTrial runs the lines by which docs/regions.md is tried on one machine: those that end in & until each has had a cycle,

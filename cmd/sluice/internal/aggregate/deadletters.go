@@ -1,0 +1,94 @@
+package aggregate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+// deadLetters are records that could not be read: each one a line of JSON that has all there is to know.
+type deadLetters struct {
+	w     io.Writer
+	file  *os.File // nil where w is none
+	keeps bool     // the file can be told to make lines stay, as a pipe cannot
+	where string
+	n     atomic.Int64
+
+	mu   sync.Mutex
+	torn bool // the last line has no end: the disk was full, or who wrote it was killed
+}
+
+// openDeadLetters appends to a file, or, without one, writes to otherwise.
+func openDeadLetters(name *string, otherwise io.Writer) (*deadLetters, error) {
+	if name == nil {
+		return &deadLetters{w: otherwise, where: "the lines above"}, nil
+	}
+	file, err := os.OpenFile(*name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--poisoned: %w", err)
+	}
+	d := &deadLetters{w: file, file: file, where: *name}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		d.keeps = true
+		d.torn, err = endsWithin(*name, info.Size())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--poisoned: %w", err), file.Close())
+	}
+	return d, nil
+}
+
+// endsWithin reports that a file of some size ends within a line.
+func endsWithin(name string, size int64) (bool, error) {
+	if size == 0 {
+		return false, nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	last := make([]byte, 1)
+	_, err = file.ReadAt(last, size-1)
+	return last[0] != '\n', errors.Join(err, file.Close())
+}
+
+// put writes a record, in one write, and has it stay: the stream's position moves past it.
+func (d *deadLetters) put(_ context.Context, p usage.Poison) error {
+	line, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.torn {
+		line = slices.Insert(line, 0, '\n')
+	}
+	n, err := d.w.Write(append(line, '\n'))
+	if d.torn = d.torn && n == 0 || n > 0 && err != nil; err != nil {
+		return err
+	}
+	if d.keeps {
+		if err := d.file.Sync(); err != nil {
+			return err
+		}
+	}
+	d.n.Add(1)
+	return nil
+}
+
+// close closes the file, if there is one.
+func (d *deadLetters) close() error {
+	if d.file == nil {
+		return nil
+	}
+	return d.file.Close()
+}

@@ -1,0 +1,108 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime/usage/poll"
+)
+
+// aggregateProgress shows how far a poller is. It is what its log goes to, too: the line is wiped off before another.
+type progress struct {
+	mu     sync.Mutex
+	status term.StatusLine
+	now    func() time.Time
+	last   poll.Progress
+}
+
+func newProgress(w io.Writer, terminal bool, now func() time.Time) *progress {
+	return &progress{status: term.StatusLine{W: w, Terminal: terminal, Every: time.Minute, Next: now().Add(time.Second)}, now: now}
+}
+
+// report is told how far the poller is.
+func (a *progress) report(p poll.Progress) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	arrived := a.status.Terminal && a.status.Line != "" && p.Behind == 0 && a.last.Behind != 0 // what stands there may stay for long
+	a.last = p
+	if arrived || a.status.Due(now) {
+		a.status.Show(now, progressOf(p))
+	}
+}
+
+// progressOf is the line.
+func progressOf(p poll.Progress) string {
+	return fmt.Sprintf("%s, %s counted, %s", format.Quantity(p.Records, "record"), texttable.Count(p.Counted), behind(p.Behind))
+}
+
+// behind says how old the oldest is that was read last.
+func behind(d time.Duration) string {
+	if d == 0 {
+		return "up to date"
+	}
+	return format.Span(max(d.Round(time.Second), time.Second)) + " behind"
+}
+
+// Write writes what the log says.
+func (a *progress) Write(text []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.Wipe()
+	return a.status.W.Write(text)
+}
+
+// end wipes the line off, and returns how far it came.
+func (a *progress) end() poll.Progress {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.Wipe()
+	return a.last
+}
+
+// aggregated is what a run came to.
+type summary struct {
+	Table    string  `json:"table"`
+	Records  int64   `json:"records"` // read, of whatever kind
+	Counted  int64   `json:"counted"` // of them, those that say that something was consumed
+	Windows  int64   `json:"windows"` // writes of windows
+	Poisoned int64   `json:"poisoned"`
+	Lost     int     `json:"lost_shards"`
+	Behind   float64 `json:"behind_seconds"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// show prints it.
+func (a summary) show(p program.Env, asJSON bool) error {
+	if asJSON {
+		return p.Json(a)
+	}
+	p.Say("table %s: %s read, %s of them counted in %s of windows; %s\n", a.Table, format.Quantity(a.Records, "record"), texttable.Count(a.Counted),
+		format.Quantity(a.Windows, "write"), behind(time.Duration(a.Behind*float64(time.Second))))
+	return nil
+}
+
+// wrong is the error for what somebody has to do something about.
+func (a summary) wrong(aside string) error {
+	var errs []error
+	if a.Poisoned > 0 {
+		are := "are"
+		if a.Poisoned == 1 {
+			are = "is"
+		}
+		errs = append(errs, fmt.Errorf("sluice: %s could not be read, and %s in no window: see %s", format.Quantity(a.Poisoned, "record"), are, aside))
+	}
+	if a.Lost > 0 {
+		errs = append(errs, fmt.Errorf("sluice: records of %s may be lost: the stream keeps them for 24 hours, and they were older when they were to be read; "+
+			"windows of that time may lack them", format.Quantity(a.Lost, "shard")))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,75 @@
+package breaking
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-go/sluice/gen"
+)
+
+// printChanges prints changes, each on a line. What is ignored stands in json alone, which says so; github-actions names files
+// as they are seen from workspace.
+func printChanges(w io.Writer, format, workspace string, changes []gen.BreakingChange) error {
+	for _, c := range changes {
+		line := c.String()
+		switch {
+		case format == "json":
+			var err error
+			if line, err = asJSON(c); err != nil {
+				return err
+			}
+		case c.Ignored != "":
+			continue
+		case format == "github-actions":
+			c.File = seenFrom(workspace, c.File)
+			line = asCommand(c)
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seenFrom returns the path of file that starts in folder, or file itself if it is not there.
+func seenFrom(folder, file string) string {
+	path, err := filepath.Abs(file)
+	if err != nil || folder == "" {
+		return file
+	}
+	if path, err = filepath.Rel(folder, path); err != nil || !filepath.IsLocal(path) {
+		return file
+	}
+	return filepath.ToSlash(path)
+}
+
+// asJSON returns c as an object. All keys are there, whatever they hold.
+func asJSON(c gen.BreakingChange) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(struct {
+		File     string `json:"file"`
+		Line     int    `json:"line"`
+		Column   int    `json:"column"`
+		Rule     string `json:"rule"`
+		Category string `json:"category"`
+		Place    string `json:"place"`
+		Message  string `json:"message"`
+		Ignored  string `json:"ignored"`
+	}{c.File, c.Line, c.Col, c.Rule, c.Category, c.Place, c.Message, c.Ignored})
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// asCommand returns c as a workflow command of GitHub Actions.
+func asCommand(c gen.BreakingChange) string {
+	// '%' stands for what would end the command, and ':' and ',' would end a property.
+	text := []string{"%", "%25", "\r", "%0D", "\n", "%0A"}
+	data := strings.NewReplacer(text...)
+	property := strings.NewReplacer(append(text, ":", "%3A", ",", "%2C")...)
+	return fmt.Sprintf("::error file=%s,line=%d,col=%d,title=%s::%s",
+		property.Replace(c.File), c.Line, c.Col, property.Replace(c.Rule), data.Replace(c.Message))
+}

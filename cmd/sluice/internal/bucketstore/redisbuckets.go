@@ -1,0 +1,164 @@
+package bucketstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/redisstore"
+)
+
+// inspect implements store.
+func (s *Redis) Inspect(ctx context.Context, entity, resource, root string) ([]Bucket, error) {
+	l, err := s.schema.Scope(entity, resource)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.stored(ctx, l, root)
+	if err != nil {
+		return nil, s.Explain(err)
+	}
+	next, err := s.read(ctx, l.Spec, redisstore.BucketPage{Buckets: stored})
+	return next.Buckets, s.Explain(err)
+}
+
+// list implements store.
+func (s *Redis) List(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
+		for next, err := range s.pages(ctx, resource, kind) {
+			if err != nil {
+				yield(Page{}, s.Explain(err))
+				return
+			}
+			if !yield(next, nil) {
+				return
+			}
+		}
+	}
+}
+
+// pages is list, whose errors are the store's.
+func (s *Redis) pages(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
+		spec, err := s.schema.Resource(resource)
+		if err == nil && kind != "" {
+			_, err = s.schema.Scope(kind, resource)
+		}
+		if err != nil {
+			yield(Page{}, err)
+			return
+		}
+		for stored, err := range s.Buckets.Buckets(ctx, resource, kind) {
+			var next Page
+			if err == nil {
+				next, err = s.read(ctx, spec, stored)
+			}
+			if !yield(next, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// read works out what stored buckets have now, by Redis's clock and by the numbers in force for them.
+func (s *Redis) read(ctx context.Context, spec *runtime.Spec, stored redisstore.BucketPage) (next Page, err error) {
+	next.Malformed = stored.Malformed
+	if len(stored.Buckets) == 0 {
+		return next, nil
+	}
+	var at []string
+	for _, b := range stored.Buckets {
+		kind, _, _ := strings.Cut(b.Entity, "-")
+		at = append(at, b.Entity, kind)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	said, err := s.Overrides().Get(ctx, spec, at...)
+	if err != nil {
+		return next, err
+	}
+	now, err := s.Buckets.Time(ctx)
+	if err != nil {
+		return next, err
+	}
+	level := func(name string) runtime.Stored {
+		i, _ := slices.BinarySearch(at, name)
+		return said[i]
+	}
+	for _, b := range stored.Buckets {
+		kind, _, _ := strings.Cut(b.Entity, "-")
+		own := slices.IndexFunc(spec.Kinds, func(k runtime.Kind) bool { return k.Name == kind && k.Limits != nil })
+		if own < 0 {
+			next.Strange = append(next.Strange, "kind "+kind)
+			continue
+		}
+		levels := []runtime.Stored{level(b.Entity), level(kind)}
+		next.Buckets = append(next.Buckets, Bucket{
+			Entity: b.Entity, resource: spec.Resource, Root: b.Root, Revision: spec.Revision, Overrides: Versions(levels),
+			Limits: limitsOf(spec, b, runtime.Resolve(spec.Kinds[own].Limits, levels...), now.UnixMilli()),
+		})
+		for _, l := range b.Limits {
+			if !slices.Contains(spec.Limits, l.Name) {
+				next.Strange = append(next.Strange, "limit "+l.Name)
+			}
+		}
+	}
+	return next, nil
+}
+
+// limitsOf returns what b has at now (ms) of the limits in force for it. One that is not stored is full.
+func limitsOf(spec *runtime.Spec, b redisstore.StoredBucket, inForce []bucket.Limit, now int64) []Limit {
+	all := make([]Limit, len(inForce))
+	for i, limit := range inForce {
+		stored := redisstore.StoredLimit{Tokens: limit.Burst, Refilled: now}
+		if at := slices.IndexFunc(b.Limits, func(l redisstore.StoredLimit) bool { return l.Name == spec.Limits[i] }); at >= 0 {
+			stored = b.Limits[at]
+		}
+		all[i] = nowOf(spec.Limits[i], bucket.Balance{Limit: limit, Tokens: stored.Tokens}, stored.Refilled, now)
+	}
+	return all
+}
+
+// fill implements store.
+func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, []string, error) {
+	all := make([]string, len(b.Limits))
+	for i, l := range b.Limits {
+		all[i] = l.Name
+	}
+	for _, name := range limits {
+		if !slices.Contains(all, name) {
+			return nil, nil, notIn(b, name, all)
+		}
+	}
+	if len(limits) == 0 {
+		limits = all
+	}
+	if err := s.Buckets.Fill(ctx, b.resource, b.Root, b.Entity, limits...); err != nil {
+		return nil, nil, s.Explain(err)
+	}
+	after, err := s.Inspect(ctx, b.Entity, b.resource, b.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(after) > 0 {
+		return &after[0], limits, nil
+	}
+	full := b // all of it
+	full.Limits = slices.Clone(b.Limits)
+	for i, l := range full.Limits {
+		full.Limits[i].Available, full.Limits[i].FullIn = l.Burst, 0
+	}
+	return &full, limits, nil
+}
+
+// notIn is the error for a limit that b has not.
+func notIn(b Bucket, name string, has []string) error {
+	return &runtime.InvalidError{
+		Resource: b.resource, Field: "limit", Value: name,
+		Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", b.Entity, strings.Join(has, ", ")),
+	}
+}

@@ -1,0 +1,95 @@
+package bucketstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/redisstore"
+)
+
+// stored returns the buckets of l's entity that are meant, as rootHelp says.
+func (s *Redis) stored(ctx context.Context, l schemafile.Scope, root string) (all []redisstore.StoredBucket, err error) {
+	certain := true
+	switch {
+	case root != "" && root != l.At && !s.rooted:
+		err = program.Usagef("--root is about keys on a cluster, which this Redis is not: leave it out")
+	case root != "":
+		err = ends(s.schema, l, root)
+	case !s.rooted || len(l.Charges()) == 0:
+		root = l.At
+	default:
+		certain = false
+		root, err = s.rootOf(ctx, l)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if root != "" {
+		b, err := s.Buckets.Inspect(ctx, l.Spec.Resource, root, l.At, l.Spec.Limits...)
+		switch {
+		case err != nil:
+			return nil, err
+		case b != nil:
+			return []redisstore.StoredBucket{*b}, nil
+		case certain:
+			return nil, nil
+		}
+	}
+	for page, err := range s.Buckets.Buckets(ctx, l.Spec.Resource, l.At) {
+		if err := errors.Join(append(page.Malformed, err)...); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Buckets...)
+	}
+	return all, nil
+}
+
+// rootOf returns where the stored parents of l's entity lead: nothing where they do not lead all the way.
+func (s *Redis) rootOf(ctx context.Context, l schemafile.Scope) (string, error) {
+	root, at := l.At, l.At
+	for kind := l.Kind; chargedAbove(l.Spec, kind); kind = s.schema.KindOf(at) {
+		m, found, err := s.Members().Get(ctx, at)
+		switch {
+		case err != nil:
+			return "", err
+		case found && !m.Cascade:
+			return root, nil
+		case !found || !leads(s.schema, m): // look-ups fail, so that calls bring their chain along
+			return "", nil
+		}
+		at = m.Parent
+		if l.Spec.Kinds[s.schema.KindOf(at)].Limits != nil {
+			root = at
+		}
+	}
+	return root, nil
+}
+
+// leads reports that m has a parent that can be one.
+func leads(s *schemafile.Schema, m runtime.Member) bool {
+	return m.Parent != "" && m.Check(s.Kinds) == nil
+}
+
+// chargedAbove reports whether calls on an entity of kind charge a kind above it.
+func chargedAbove(spec *runtime.Spec, kind int) bool {
+	return slices.ContainsFunc(schemafile.Ancestors(spec.Kinds, kind), func(k int) bool { return spec.Kinds[k].Limits != nil })
+}
+
+// ends refuses a root that no chain of l's entity ends with.
+func ends(s *schemafile.Schema, l schemafile.Scope, root string) error {
+	kind, err := s.Entity(root)
+	if err != nil {
+		return err
+	}
+	if root != l.At && !slices.Contains(l.Charges(), s.Kinds[kind].Name) {
+		may := append([]string{l.At}, l.Charges()...)
+		return program.Usagef("--root %s: a chain of %s on %s ends with one of: %s", root, l.At, l.Spec.Resource, strings.Join(may, ", "))
+	}
+	return nil
+}

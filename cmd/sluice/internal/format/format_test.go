@@ -1,0 +1,54 @@
+package format
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTokens(t *testing.T) {
+	for milli, want := range map[int64]string{
+		0: "0", 66_666: "66.6", 66_000: "66", 66_099: "66", 99: "0", 100: "0.1",
+		-1: "-0.1", -100: "-0.1", -1_000: "-1", -3_450: "-3.5",
+		999_999: "999.9", 1_000_000: "1,000", -1_234_567_800: "-1,234,567.8",
+	} {
+		if got := Tokens(milli); got != want {
+			t.Errorf("tokens(%d) = %s, want %s", milli, got, want)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Millisecond:               "1ms",
+		1500 * time.Millisecond:        "1.5s",
+		time.Minute:                    "1m",
+		90 * time.Second:               "1m30s",
+		10 * time.Minute:               "10m",
+		time.Hour:                      "1h",
+		20 * time.Hour:                 "20h",
+		time.Hour + time.Minute:        "1h1m",
+		24 * time.Hour:                 "1d",
+		366 * 24 * time.Hour:           "366d",
+		25 * time.Hour:                 "25h",
+		time.Hour + 30*time.Second:     "1h0m30s",
+		10*time.Hour + 100*time.Second: "10h1m40s",
+	} {
+		if got := Span(d); got != want {
+			t.Errorf("span(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestFullIn(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                       "now",
+		time.Millisecond:        "100ms",
+		100 * time.Millisecond:  "100ms",
+		1201 * time.Millisecond: "1.3s",
+		time.Minute:             "1m",
+	} {
+		if got := FullIn(d); got != want {
+			t.Errorf("fullIn(%v) = %s, want %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package initialize
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+
+	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/gomod"
+)
+
+type Command struct {
+	Folder string `arg:"" optional:"" default:"." help:"Where to write; the current folder if not given. It is created, its parents are not."`
+}
+
+// Run writes a starter limits.yaml and the file with the go:generate line, and says how to go on.
+func (c Command) Run(p program.Env) error {
+	// Parents that are not there are rather a slip than meant.
+	switch err := os.Mkdir(c.Folder, 0o777); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("init %s: there is no folder %s: create it, or mend the path", c.Folder, filepath.Dir(filepath.Clean(c.Folder)))
+	case err != nil && !errors.Is(err, fs.ErrExist):
+		return err
+	}
+	if info, err := os.Stat(c.Folder); err == nil && !info.IsDir() {
+		return fmt.Errorf("init %s: that is a file: name the folder to write to", c.Folder)
+	}
+	paths, err := gen.Init(c.Folder)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		p.Say("wrote %s\n", path)
+	}
+	p.Say("next:\n")
+	switch known, err := knowsTool(c.Folder); {
+	case err != nil:
+		return err
+	case !known:
+		p.Say("  go get -tool %s\n", tool)
+	}
+	p.Say(`  go generate ./...                         # writes the package
+  go mod tidy                               # adds what the package imports
+  go tool sluice dev --table rate_limits    # serves a DynamoDB in memory with the table, to try it without AWS
+  go tool sluice table create               # or creates the table on AWS
+`)
+	return nil
+}
+
+// tool is the package that `go tool sluice` runs.
+const tool = "github.com/sluice-go/sluice/cmd/sluice"
+
+// knowsTool reports whether the go.mod of the module around folder has a tool line for sluice.
+func knowsTool(folder string) (bool, error) {
+	root, err := gomod.Root(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	mod, err := os.ReadFile(filepath.Join(root, gomod.File))
+	if err != nil {
+		return false, fmt.Errorf("look for the tool line: %w", err)
+	}
+	return toolLine.Match(mod), nil
+}
+
+// toolLine is that line, of its own or in a block, where it stands alone.
+var toolLine = regexp.MustCompile(`(?m)^\s*(tool\s+)?"?` + regexp.QuoteMeta(tool) + `"?\s*(//.*)?$`)

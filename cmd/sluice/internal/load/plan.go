@@ -1,0 +1,280 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+
+	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/tool/load"
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// plan returns which calls the flags say, of a schema.
+func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
+	plan := &load.Plan{Specs: s.Specs, Entities: c.Entities, Children: c.Children, Seed: c.Seed}
+	var err error
+	if plan.Keys, err = c.keys(); err != nil {
+		return nil, err
+	}
+	if plan.Mix, err = c.mix(s); err != nil {
+		return nil, err
+	}
+	for i := range plan.Mix {
+		share := &plan.Mix[i]
+		for _, perCall := range s.Specs[share.Resource].Kinds[share.Kind].PerCall {
+			n := int64(1)
+			if perCall > 0 {
+				n = 0 // as callers leave it out
+			}
+			share.Cost = append(share.Cost, load.Range{Least: n, Most: n})
+		}
+	}
+	for _, text := range c.Cost {
+		if err := c.costs(s, plan, "cost", text, func(share *load.Share) []load.Range { return share.Cost }); err != nil {
+			return nil, err
+		}
+	}
+	if err := payable(plan); err != nil {
+		return nil, err
+	}
+	for _, text := range c.Settle {
+		if err := c.costs(s, plan, "settle", text, func(share *load.Share) []load.Range {
+			if share.Settle == nil {
+				share.Settle = slices.Repeat([]load.Range{load.AsAcquired}, len(share.Cost))
+			}
+			return share.Settle
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// payable refuses a cost that no call could pay, since a bucket that it charges never holds that much.
+func payable(plan *load.Plan) error {
+	for i, share := range plan.Mix {
+		spec := specOf(plan, i)
+		for kind := share.Kind; kind != runtime.NoParent; kind = spec.Kinds[kind].Parent {
+			k := spec.Kinds[kind]
+			for j, limit := range k.Limits {
+				if burst := limit.Burst / bucket.Milli; share.Cost[j].Least > burst {
+					return program.Usagef("--cost %s:%s=%s: a bucket of a %s never holds more than %s, and no call of a %s would be admitted: pass less",
+						spec.Resource, spec.Limits[j], share.Cost[j], k.Name, texttable.Count(burst), spec.Kinds[share.Kind].Name)
+				}
+			}
+			if spec.Cascade == runtime.CascadeNone {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// mix reads --mix.
+func (c *Command) mix(s *schemafile.Schema) (all []load.Share, err error) {
+	if len(c.Mix) == 0 {
+		for r, spec := range s.Specs {
+			for k := range spec.Kinds {
+				if spec.Kinds[k].Limits != nil {
+					all = append(all, load.Share{Resource: r, Kind: k, Weight: 1})
+				}
+			}
+		}
+		return all, nil
+	}
+	for _, text := range c.Mix {
+		what, weight, weighed := strings.Cut(text, "=")
+		kind, name, ok := strings.Cut(what, ":")
+		if !ok || kind == "" || name == "" {
+			return nil, program.Usagef("--mix %q: want KIND:RESOURCE or KIND:RESOURCE=WEIGHT, such as user:gpt-4=3", text)
+		}
+		share := load.Share{Weight: 1}
+		if weighed {
+			if share.Weight, err = strconv.ParseFloat(weight, 64); err != nil || !(share.Weight > 0 && share.Weight <= 1e9) {
+				return nil, program.Usagef("--mix %q: the weight is %q: want a number above 0", text, weight)
+			}
+		}
+		if strings.Contains(kind, "-") {
+			return nil, program.Usagef("--mix %q: %s is an entity: want a kind, of which as many call as --entities says", text, kind)
+		}
+		l, err := s.Scope(kind, name)
+		if err != nil {
+			return nil, ofFlag("mix", text, err)
+		}
+		share.Resource, share.Kind = slices.Index(s.Specs, l.Spec), l.Kind
+		if slices.ContainsFunc(all, func(o load.Share) bool { return o.Resource == share.Resource && o.Kind == share.Kind }) {
+			return nil, program.Usagef("--mix %q: %s on %s is there twice: leave one out", text, kind, name)
+		}
+		all = append(all, share)
+	}
+	return all, nil
+}
+
+// ofFlag is what the schema says of a flag's text, with the flag.
+func ofFlag(flag, text string, err error) error {
+	if said, ok := errors.AsType[program.UsageError](err); ok {
+		return program.Usagef("--%s %q: %s", flag, text, said.Error())
+	}
+	return err
+}
+
+// costs reads [RESOURCE:]LIMIT=N[..M] of a flag into what of returns of the shares that have the limit.
+func (c *Command) costs(s *schemafile.Schema, plan *load.Plan, flag, text string, of func(*load.Share) []load.Range) error {
+	wrong := func(format string, args ...any) error {
+		return program.Usagef("--%s %q: %s", flag, text, fmt.Sprintf(format, args...))
+	}
+	what, amount, ok := strings.Cut(text, "=")
+	if !ok {
+		return wrong("want LIMIT=N or LIMIT=N..M, such as %s=1..10", s.Specs[plan.Mix[0].Resource].Limits[0])
+	}
+	resource, limit := "", what
+	if before, after, both := strings.Cut(what, ":"); both {
+		resource, limit = before, after
+		if _, err := s.Resource(resource); err != nil {
+			return ofFlag(flag, text, err)
+		}
+	}
+	least, most, spans := strings.Cut(amount, "..")
+	if !spans {
+		most = least
+	}
+	var r load.Range
+	for _, n := range []struct {
+		text string
+		to   *int64
+	}{{least, &r.Least}, {most, &r.Most}} {
+		v, err := strconv.ParseInt(n.text, 10, 64)
+		if err != nil || v < 0 || v > 1e12 {
+			return wrong("%q: want whole tokens, 0 to 1000000000000", n.text)
+		}
+		*n.to = v
+	}
+	if r.Most < r.Least {
+		return wrong("ends before it begins: want N..M with M not below N")
+	}
+	var names []string
+	found := false
+	for i := range plan.Mix {
+		share := &plan.Mix[i]
+		spec := s.Specs[share.Resource]
+		if resource != "" && spec.Resource != resource {
+			continue
+		}
+		names = append(names, spec.Limits...)
+		if at := slices.Index(spec.Limits, limit); at >= 0 {
+			of(share)[at] = r
+			found = true
+		}
+	}
+	switch {
+	case found:
+		return nil
+	case names == nil:
+		return wrong("no calls on %s are in the mix", resource)
+	}
+	slices.Sort(names)
+	return wrong("no resource in the mix has a limit %q: %s", limit, gen.Cure(limit, slices.Compact(names)))
+}
+
+// keys reads --hot and --zipf.
+func (c *Command) keys() (load.Keys, error) {
+	if c.Hot == nil {
+		return load.Keys{Zipf: value(c.Zipf)}, nil
+	}
+	count, share, ok := strings.Cut(*c.Hot, "=")
+	percent, isPercent := strings.CutSuffix(share, "%")
+	n, errN := strconv.Atoi(count)
+	x, errX := strconv.ParseFloat(percent, 64)
+	if !ok || !isPercent || errN != nil || errX != nil || n < 1 || n > c.Entities || !(x > 0 && x <= 100) {
+		return load.Keys{}, program.Usagef("--hot %q: want K=SHARE, such as 10=80%%, K from 1 to %d (--entities), the share up to 100%%", *c.Hot, c.Entities)
+	}
+	return load.Keys{Hot: n, HotShare: x / 100}, nil
+}
+
+// announcement says what will be written where, and what ends it.
+func (c *Command) announcement(at *place, plan *load.Plan) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "loading %s, %s\n", at.name, c.manner())
+	var all float64
+	for _, share := range plan.Mix {
+		all += share.Weight
+	}
+	for i, share := range plan.Mix {
+		spec := plan.Specs[share.Resource]
+		charged := plan.Charged(i, 0)
+		fmt.Fprintf(&s, "  %.0f%% %s on %s, %s", 100*share.Weight/all, strings.Join(charged, " with "), spec.Resource, c.among(spec.Kinds[share.Kind].Prefix))
+		for j, limit := range spec.Limits {
+			fmt.Fprintf(&s, ", %s %s", limit, costOf(spec.Kinds[share.Kind].PerCall[j], share.Cost[j]))
+			if share.Settle != nil && share.Settle[j] != load.AsAcquired {
+				fmt.Fprintf(&s, " settled as %s", costOf(spec.Kinds[share.Kind].PerCall[j], share.Settle[j]))
+			}
+		}
+		s.WriteByte('\n')
+	}
+	fmt.Fprintf(&s, "  ends after %v", c.Duration)
+	if c.Calls != nil {
+		fmt.Fprintf(&s, " or %s", format.Quantity(*c.Calls, "call"))
+	}
+	if bound := c.bound(); bound > 0 {
+		consumed := "are"
+		if bound == 1 {
+			consumed = "is"
+		}
+		fmt.Fprintf(&s, ", or once %s %s consumed", format.Quantity(bound, "capacity unit"), consumed)
+		if c.priced() {
+			fmt.Fprintf(&s, ", of %s at most, beside what is under way then", dollars(float64(bound)/1e6*max(value(c.PriceRead), value(c.PriceWrite))))
+		}
+	}
+	s.WriteString("; Ctrl-C ends it early\n")
+	return s.String()
+}
+
+// among says whose turn it is how often.
+func (c *Command) among(prefix string) string {
+	if c.Entities == 1 {
+		return "alone"
+	}
+	text := fmt.Sprintf("of those to %s%s%d", prefix, load.Prefix, c.Entities-1)
+	switch {
+	case c.Hot != nil:
+		k, share, _ := strings.Cut(*c.Hot, "=")
+		text += fmt.Sprintf(", %s to the first %s", share, k)
+	case c.Zipf != nil:
+		text += fmt.Sprintf(", the nth by 1/n^%v", *c.Zipf)
+	}
+	return text
+}
+
+// manner says how callers call.
+func (c *Command) manner() string {
+	text := format.Quantity(c.Concurrency, "caller")
+	if c.Limiters > 1 {
+		text += " with " + format.Quantity(c.Limiters, "limiter")
+	}
+	if c.Rate != nil {
+		return fmt.Sprintf("%s, %s calls a second", text, number(*c.Rate))
+	}
+	return text + ", as fast as they are answered"
+}
+
+// costOf writes a range of costs. 0 is perCall, where the limit has one.
+func costOf(perCall int64, r load.Range) string {
+	if r == (load.Range{}) && perCall > 0 {
+		return texttable.Count(perCall)
+	}
+	return r.String()
+}
+
+// specOfShare returns the resource of a share of the mix.
+func specOf(plan *load.Plan, share int) *runtime.Spec {
+	return plan.Specs[plan.Mix[share].Resource]
+}

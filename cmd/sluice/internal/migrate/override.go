@@ -1,0 +1,67 @@
+package migrate
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+
+	"github.com/sluice-go/sluice/internal/tool/migrate"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// fillIn adds to the report the commands that only the command line knows.
+func (c Command) fillIn(s *schemafile.Schema, r *migrate.Report) {
+	for i := range r.Differing {
+		d := &r.Differing[i]
+		d.Override = c.override(s, d)
+	}
+}
+
+// override returns the command that has a bucket keep its items' numbers, or why there is none.
+func (c Command) override(s *schemafile.Schema, d *migrate.Difference) string {
+	l, err := s.Scope(d.Entity, d.Resource)
+	if err != nil {
+		return err.Error()
+	}
+	words := []string{"sluice", "override", "set", d.Entity, d.Resource}
+	for _, n := range d.Limits {
+		i, err := l.Limit(n.Limit)
+		if err != nil {
+			return err.Error()
+		}
+		text, wrong := l.Restate(i, bucket.Limit(n.Item))
+		if wrong != "" {
+			return fmt.Sprintf("none for %s on %s: limit %s: %s", d.Entity, d.Resource, n.Limit, wrong)
+		}
+		words = append(words, text)
+	}
+	return quoted(append(words, c.given()...))
+}
+
+// given returns the flags that have other commands find the same table and schema.
+func (c Command) given() (flags []string) {
+	for _, f := range []struct{ name, value, usual string }{
+		{"endpoint", c.Endpoint, ""}, {"region", c.Region, ""}, {"table", c.Table, "rate_limits"}, {"file", c.File, "limits.yaml"},
+	} {
+		if f.value != f.usual {
+			flags = append(flags, "--"+f.name, f.value)
+		}
+	}
+	return flags
+}
+
+// plain is what a shell leaves as it is.
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quoted returns words as a POSIX shell has to be given them.
+func quoted(words []string) string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		if all[i] = word; !plain.MatchString(word) {
+			all[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(all, " ")
+}

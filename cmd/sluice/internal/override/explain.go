@@ -1,0 +1,168 @@
+package override
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+type explainCommand struct {
+	bucketstore.OneBucket
+
+	Entity   string `arg:"" help:"Entity as stored, as in user-123."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+}
+
+// Help says what it reads, and gives an example.
+func (explainCommand) Help() string {
+	return bucketstore.RootHelp + "Example: sluice override explain user-123 gpt-4"
+}
+
+// Run prints what each level says of the entity's limits, which decides, and the entity's own bucket. Those of its
+// ancestors are explained by commands of their own: their chain may be known to callers alone.
+func (c explainCommand) Run(ctx context.Context, p program.Env) error {
+	s, err := c.Read()
+	if err != nil {
+		return err
+	}
+	if _, err := s.Entity(c.Entity); err != nil { // a kind has no bucket
+		return err
+	}
+	l, err := s.Scope(c.Entity, c.Resource)
+	if err != nil {
+		return err
+	}
+	root, err := c.CheckRoot()
+	if err != nil {
+		return err
+	}
+	at, err := c.Open(ctx, p.Now, c.Flag)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	o := overrides{Scope: l, store: at}
+	stored, err := o.read(ctx, p)
+	if err != nil {
+		return err
+	}
+	all, err := at.Inspect(ctx, c.Entity, c.Resource, root)
+	if err != nil {
+		return err
+	}
+	p.Say("%s%s\n", o, o.sync(stored))
+	if err := texttable.Write(p.Stdout, "  ", "llrrll", o.levels(stored)); err != nil {
+		return err
+	}
+	if l.Spec.Shadow {
+		p.Say("in shadow: calls are charged by these limits, and never refused\n")
+	}
+	if len(all) == 0 {
+		p.Say("no bucket is stored: the next acquire makes one, full, with the limits in force\n")
+	}
+	for _, b := range all {
+		state := bucketstore.BecomesBucket + ", with the limits in force"
+		if !b.Pending {
+			state = o.state(b, stored, s.File)
+		}
+		if len(all) > 1 {
+			state = "under " + b.Root + ", " + state
+		}
+		p.Say("%s\n", state)
+		if err := texttable.Write(p.Stdout, "  ", "lrrrll", bucketstore.Balances(b)); err != nil {
+			return err
+		}
+	}
+	if above := o.Charges(); len(above) > 0 {
+		commands := make([]string, len(above))
+		for i, kind := range above {
+			commands[i] = fmt.Sprintf("`sluice override explain %s-<id> %s`", kind, c.Resource)
+		}
+		p.Say("a call on a %s charges its %s too: run %s\n",
+			o.Own().Name, strings.Join(above, " and its "), strings.Join(commands, " and "))
+	}
+	return nil
+}
+
+// levels returns the rows of what each level says of each limit.
+func (o overrides) levels(stored []runtime.Stored) [][]string {
+	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
+	deciding := o.deciding(stored)
+	said := slices.Clone(stored)
+	if o.Spec.Regions != nil {
+		said = slices.Insert(said, 1, deciding[1])
+	}
+	for i, name := range o.Spec.Limits {
+		decided := decides(deciding, i)
+		add := func(at string, limit *bucket.Limit) {
+			row := []string{name, at, "-", "-", "-"}
+			if limit != nil {
+				row = append(row[:2], format.Limit(*limit)...)
+			}
+			if at == decided {
+				row = append(row, "in force")
+			}
+			rows, name = append(rows, row), ""
+		}
+		for _, s := range said {
+			add(s.At, s.Limits[i])
+		}
+		add(schemaLevel, &o.Own().Limits[i])
+	}
+	return rows
+}
+
+// state says whether b has the limits that are in force, and else what will become of them.
+func (o overrides) state(b bucketstore.Bucket, stored []runtime.Stored, file string) string {
+	l, now := o.Scope, o.versions(stored)
+	differing := differing(l, b, runtime.Resolve(l.Own().Limits, o.deciding(stored)...))
+	other := "the bucket has other numbers for " + strings.Join(differing, ", ")
+	revision, known := b.Revision, b.Overrides
+	switch {
+	case len(differing) == 0:
+		return "the bucket has the limits in force"
+	case revision > l.Spec.Revision:
+		return fmt.Sprintf("%s, of revision %d: it keeps them, as %s is revision %d", other, revision, file, l.Spec.Revision)
+	case known > now:
+		return other + ", of later overrides than are stored: it keeps them until an override is set or deleted"
+	case revision < l.Spec.Revision:
+		return fmt.Sprintf("%s, of revision %d: the first acquire that can be served, by a process of revision %d, "+
+			"gives it those in force", other, revision, l.Spec.Revision)
+	case known == now:
+		return fmt.Sprintf("%s, of revision %d as %s is: it keeps them; the file is not what the service was generated from",
+			other, revision, file)
+	}
+	return fmt.Sprintf("%s: the next acquire that can be served, by a process whose cache (%s) has expired, gives it those in force",
+		other, format.Span(runtime.DefaultCacheTTL))
+}
+
+// versions adds up the versions of levels, as a bucket's Version has them: that of a share is not below the last change of the
+// heartbeat.
+func (o overrides) versions(levels []runtime.Stored) int64 {
+	sum := bucketstore.Versions(levels)
+	if own := levels[0]; own.Epoch > 0 && own.Overrides() {
+		sum = bucket.Add(sum, max(0, o.beat.Changed(o.now)-bucketstore.Version(own)))
+	}
+	return sum
+}
+
+// differing returns the names of the limits that b has not or not as in inForce.
+func differing(l schemafile.Scope, b bucketstore.Bucket, inForce []bucket.Limit) []string {
+	var names []string
+	for i, name := range l.Spec.Limits {
+		if has := b.At(name); has == nil || has.Limit != inForce[i] {
+			names = append(names, name)
+		}
+	}
+	return names
+}

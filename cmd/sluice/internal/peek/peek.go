@@ -1,0 +1,56 @@
+package peek
+
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+)
+
+type Command struct {
+	bucketstore.OneBucket
+
+	Entity   string `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+}
+
+// Help says what it reads, and gives an example.
+func (Command) Help() string { return bucketstore.RootHelp + "Example: sluice peek user-123 gpt-4" }
+
+// Run reads the bucket consistently and prints its limits as they are now.
+func (c Command) Run(ctx context.Context, p program.Env) error {
+	if err := schemafile.CheckArguments(c.Entity, c.Resource); err != nil {
+		return err
+	}
+	root, err := c.CheckRoot()
+	if err != nil {
+		return err
+	}
+	at, err := c.Open(ctx, p.Now, c.Flag)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	all, err := at.Inspect(ctx, c.Entity, c.Resource, root)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		p.Say("%s\n", bucketstore.NotStored(c.Entity, c.Resource))
+		return nil
+	}
+	for _, b := range all {
+		heading := b.Title(all)
+		if b.Pending {
+			heading += ": " + bucketstore.BecomesBucket
+		}
+		p.Say("%s\n", heading)
+		if err := texttable.Write(p.Stdout, "  ", "lrrrll", bucketstore.Balances(b)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package region
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/internal/tool/awsclient"
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/region"
+)
+
+type syncCommand struct {
+	connect.TableOnly
+	publishing
+
+	As     *string        `placeholder:"NAME" help:"Which of the regions in limits.yaml this is. The default is the AWS region, where limits.yaml lists that."`
+	Once   bool           `xor:"how" help:"Have one cycle, print what it wrote, and end."`
+	DryRun bool           `xor:"how" help:"Print what a cycle would write by now, with the trigger of each write, and change nothing."`
+	Evict  *time.Duration `placeholder:"DURATION" help:"After how long a silence of a region the others share out what it holds: 5 windows or more. The default is 10 windows."`
+	JSON   bool           `name:"json" help:"Print each cycle as a JSON object on a line."`
+}
+
+// Help says how it is run.
+func (syncCommand) Help() string {
+	return `Each region has a table of its own, which knows nothing of the others'. Of each limit of a resource that is global in limits.yaml, this publishes what the region consumes and holds, reads what the others publish, and stores the region's share in its table. The shares in force never add up to more than the limit.
+
+It runs until Ctrl-C or SIGTERM, a cycle each window, may be killed at any time, and goes on where it was. Run one in each region, no more: of two beside each other, each finds that the other's snapshot is not its own, and starts again from what every region keeps. A table is refused while its heartbeat is that of another region.
+
+With --once or --dry-run, the exit code is 1 if something failed.
+
+Example: sluice region sync --region eu-central-1 --table rate_limits --snapshots s3://quotas/limits`
+}
+
+// Run has a cycle a window until ctx ends, or one.
+func (c syncCommand) Run(ctx context.Context, p program.Env) error {
+	s, regions, err := c.shared()
+	if err != nil {
+		return err
+	}
+	place, err := c.place()
+	if err != nil {
+		return err
+	}
+	config := region.Config{Specs: s.Specs, Clock: p.Clock()}
+	if config.Region, err = c.as(ctx, s.File, regions); err != nil {
+		return err
+	}
+	if c.Evict != nil {
+		if config.Evict = *c.Evict; config.Evict < 5*regions.Window { // 0 would be the default
+			return program.Usagef("--evict %v: want 5 windows or more, %v", *c.Evict, 5*regions.Window)
+		}
+	}
+	client, err := c.Client(ctx)
+	if err != nil {
+		return err
+	}
+	if config.Snapshots, err = place.open(ctx, client.Options().Region); err != nil {
+		return err
+	}
+	config.Table = dynamo.NewRegional(client, c.Table, p.Now)
+	progress := newProgress(p, c.JSON)
+	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
+	if !c.Once && !c.DryRun {
+		config.Told = func(r *region.Report) {
+			if ctx.Err() == nil { // what Ctrl-C broke off has not failed
+				progress.report(r)
+			}
+		}
+	}
+	sync, err := region.New(config)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.DryRun:
+		return c.one(ctx, p, client, sync.Plan)
+	case c.Once:
+		return c.one(ctx, p, client, sync.Cycle)
+	}
+	if err := sync.Check(ctx); err != nil { // later on who does not answer is waited for; one that never did is a mistake in the command line
+		return connect.Explain(client, err)
+	}
+	if err = sync.Run(ctx); ctx.Err() != nil { // how it ends
+		err = nil
+	}
+	progress.end()
+	return connect.Explain(client, err)
+}
+
+// as returns the name of the region. One that was made up for an endpoint on this machine is nobody's.
+func (c syncCommand) as(ctx context.Context, file string, regions *runtime.Regions) (string, error) {
+	name, from := c.Region, "the AWS region is "
+	switch {
+	case c.As != nil:
+		name, from = *c.As, "--as is "
+	case name == "":
+		var err error
+		if name, err = awsclient.Region(ctx); err != nil {
+			return "", err
+		}
+	}
+	all := strings.Join(regions.Names, ", ")
+	if name == "" && c.As == nil {
+		return "", program.Usagef("which region of %s this is, nothing says: pass --as with one of %s, or --region", file, all)
+	}
+	if !slices.Contains(regions.Names, name) {
+		return "", program.Usagef("%s%q, which is not among the regions of %s: pass --as with one of %s", from, name, file, all)
+	}
+	return name, nil
+}
+
+// one has one cycle, or plans one, and prints it.
+func (c syncCommand) one(ctx context.Context, p program.Env, client *dynamodb.Client, cycle func(context.Context) (*region.Report, error)) error {
+	report, err := cycle(ctx)
+	if err != nil {
+		return connect.Explain(client, err)
+	}
+	if c.JSON {
+		err = reportJSON(p, report)
+	} else {
+		err = describeCycle(p, report, c.DryRun)
+	}
+	failed := make([]error, len(report.Failed))
+	for i, f := range report.Failed {
+		failed[i] = connect.Explain(client, f)
+	}
+	report.Failed = failed
+	return errors.Join(err, report.Failures(format.First))
+}

@@ -1,0 +1,124 @@
+package reset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
+
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime"
+)
+
+type Command struct {
+	bucketstore.OneBucket
+
+	Entity   string   `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
+	Resource string   `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit alone; may be repeated. The default is all."`
+}
+
+// Help is an example.
+func (Command) Help() string {
+	return "The bucket is as full afterwards as one that was never used: debt is forgiven. It is filled up to the burst that it has: " +
+		"if an override has just been raised, wait until override explain says that the bucket has the limits in force. " +
+		"Without a bucket, the exit code is 1.\n\n" + bucketstore.RootHelp +
+		"Example: sluice reset user-123 gpt-4 --limit rpm"
+}
+
+// Run fills the bucket up to its burst and prints its limits before and after.
+func (c Command) Run(ctx context.Context, p program.Env) error {
+	if err := schemafile.CheckArguments(c.Entity, c.Resource); err != nil {
+		return err
+	}
+	if slices.Contains(c.Limit, "") { // a variable that is not set must not fill all limits
+		return program.Usagef("--limit is empty: want a limit's name, as in rpm; without --limit all are filled")
+	}
+	root, err := c.CheckRoot()
+	if err != nil {
+		return err
+	}
+	at, err := c.Open(ctx, p.Now, c.Flag)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	all, err := at.Inspect(ctx, c.Entity, c.Resource, root)
+	switch {
+	case err != nil:
+		return err
+	case len(all) == 0: // somebody expects that it did something
+		return c.nothing()
+	case all[0].Pending:
+		return fmt.Errorf("%s: %s: run this again then", all[0].Title(all), bucketstore.BecomesBucket)
+	}
+	for _, b := range all {
+		if err := c.fill(ctx, p, at, b, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothing is the error where there is no bucket. A limit that the schema does not have either is the likelier mistake.
+func (c Command) nothing() error {
+	if s, err := c.Read(); err == nil { // a table needs none
+		if l, err := s.Scope(c.Entity, c.Resource); err == nil {
+			for _, name := range c.Limit {
+				if _, err := l.Limit(name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return errors.New(bucketstore.NotStored(c.Entity, c.Resource))
+}
+
+// fill fills b, one of all.
+func (c Command) fill(ctx context.Context, p program.Env, at bucketstore.Store, b bucketstore.Bucket, all []bucketstore.Bucket) error {
+	after, filled, err := at.Fill(ctx, b, c.Limit)
+	if err != nil {
+		return err
+	}
+	if after == nil || len(filled) == 0 { // it has gone meanwhile
+		return errors.New(bucketstore.NotStored(c.Entity, c.Resource))
+	}
+	p.Say("%s: filled\n", b.Title(all))
+	if err := texttable.Write(p.Stdout, "  ", "lrrr", filledRows(b, *after, filled)); err != nil {
+		return err
+	}
+	kind, _, _ := strings.Cut(c.Entity, "-")
+	stored, err := at.Overrides().Get(ctx, &runtime.Spec{Resource: c.Resource}, c.Entity, kind)
+	if err != nil {
+		return at.Explain(err)
+	}
+	if bucketstore.Versions(stored) > after.Overrides {
+		p.Say("an override has been changed that the bucket has not taken up: run this again once "+
+			"`sluice override explain %s %s` says that it has the limits in force\n", c.Entity, c.Resource)
+	}
+	return nil
+}
+
+// filledRows returns the rows of the filled limits. After a reset others may have taken from them again.
+func filledRows(before, after bucketstore.Bucket, filled []string) [][]string {
+	rows := [][]string{{"LIMIT", "BEFORE", "AFTER", "BURST"}}
+	available := func(b bucketstore.Bucket, limit string) (left, burst string) {
+		l := b.At(limit)
+		if l == nil { // added or removed by a reshape meanwhile
+			return "-", "-"
+		}
+		return format.Tokens(l.Available), format.Tokens(l.Burst)
+	}
+	for _, limit := range filled {
+		was, _ := available(before, limit)
+		is, burst := available(after, limit)
+		rows = append(rows, []string{limit, was, is, burst})
+	}
+	return rows
+}

@@ -1,0 +1,52 @@
+package schemafile
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// TestRestated: what a limit is restated as is read as that limit.
+func TestRestated(t *testing.T) {
+	own := bucket.Per(100, time.Minute)
+	l := Scope{
+		Spec: &runtime.Spec{Resource: "api", Limits: []string{"rpm"}, Kinds: []runtime.Kind{
+			{Name: "user", Limits: []bucket.Limit{own}, PerCall: []int64{1}},
+		}},
+		At: "user-1",
+	}
+	said := 0
+	rapid.Check(t, func(t *rapid.T) {
+		limit := own
+		number := rapid.Int64Range(1, 5000).Draw
+		limit.Capacity = number(t, "capacity") * 1000
+		limit.Burst, limit.Refill = limit.Capacity, limit.Capacity
+		if rapid.Bool().Draw(t, "with burst") {
+			limit.Burst += number(t, "more burst") * rapid.SampledFrom([]int64{1, 1000}).Draw(t, "of tokens")
+		}
+		if rapid.Bool().Draw(t, "with refill") {
+			limit.Refill = number(t, "refill") * 1000
+		}
+		limit.Period = rapid.SampledFrom([]int64{1, 1500, 60_000, 90_000, 3_600_000, 86_400_000, 90_061_001}).Draw(t, "period")
+		text, wrong := l.Restate(0, limit)
+		whole := limit.Burst%1000 == 0
+		if wrong != "" {
+			if whole && limit.Check(1) == "" {
+				t.Fatalf("%v: %s", limit, wrong)
+			}
+			return
+		}
+		said++
+		i, got, err := l.Parse(text)
+		if err != nil || i != 0 || got != limit {
+			t.Fatalf("%v is restated as %s, which is %v, %v", limit, text, got, err)
+		}
+	})
+	if said == 0 {
+		t.Error("nothing could be restated")
+	}
+}

@@ -1,0 +1,148 @@
+package usage
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
+
+	"github.com/sluice-go/sluice/internal/tool/texttable"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+// limitNames returns the names of all limits that consumed something, sorted.
+func limitNames(all []usage.Usage) (names []string) {
+	for _, u := range all {
+		for _, l := range u.Limits {
+			names = append(names, l.Limit)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// spent returns what a limit consumed in a window; ok is false where the window knows no such limit.
+func spent(u usage.Usage, limit string) (milli int64, ok bool) {
+	i := slices.IndexFunc(u.Limits, func(l usage.Spent) bool { return l.Limit == limit })
+	if i < 0 {
+		return 0, false
+	}
+	return u.Limits[i].Millitokens, true
+}
+
+// running reports that u's window is not over at now: it may still grow, and is not to be taken for a fall.
+func running(u usage.Usage, now time.Time) bool { return now.Before(u.Start.Add(u.Span.Length())) }
+
+// usageTable prints all as a table. There is a total for each resource: tokens of two resources are not the same thing.
+func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
+	names := limitNames(all)
+	layout := time.DateOnly
+	if all[0].Span == usage.Hour {
+		layout = "2006-01-02 15:04"
+	}
+	rows := [][]string{append(append([]string{"START", "RESOURCE"}, names...), "CALLS")}
+	add := func(start string, u usage.Usage) {
+		row := []string{start, u.Resource}
+		for _, name := range names {
+			text := "-"
+			if milli, ok := spent(u, name); ok {
+				text = format.Tokens(milli)
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, append(row, texttable.Count(u.Calls)))
+	}
+	for _, u := range all {
+		add(u.Start.Format(layout), u)
+		if last := len(rows) - 1; running(u, now) {
+			rows[last] = append(rows[last], "still running")
+		}
+	}
+	for _, sum := range totals(all) {
+		add("total", sum)
+	}
+	return texttable.Write(w, "", "ll"+strings.Repeat("r", len(names)+1)+"l", rows)
+}
+
+// totals adds all up, by resource, sorted.
+func totals(all []usage.Usage) (sums []usage.Usage) {
+	for _, u := range all {
+		i, found := slices.BinarySearchFunc(sums, u.Resource, func(s usage.Usage, resource string) int { return strings.Compare(s.Resource, resource) })
+		if !found {
+			sums = slices.Insert(sums, i, usage.Usage{Window: usage.Window{Resource: u.Resource}})
+		}
+		s := &sums[i]
+		s.Calls = bucket.Add(s.Calls, u.Calls)
+		for _, l := range u.Limits {
+			j := slices.IndexFunc(s.Limits, func(have usage.Spent) bool { return have.Limit == l.Limit })
+			if j < 0 {
+				s.Limits = append(s.Limits, l)
+				continue
+			}
+			s.Limits[j].Millitokens = bucket.Add(s.Limits[j].Millitokens, l.Millitokens)
+		}
+	}
+	return sums
+}
+
+// usageJSON prints an object per window.
+func printJSON(w io.Writer, all []usage.Usage, now time.Time) error {
+	out := json.NewEncoder(w)
+	for _, u := range all {
+		limits := make(map[string]int64, len(u.Limits)) // which is printed sorted
+		for _, l := range u.Limits {
+			limits[l.Limit] = l.Millitokens
+		}
+		if err := out.Encode(struct {
+			Entity      string           `json:"entity"`
+			Resource    string           `json:"resource"`
+			By          usage.Span       `json:"by"`
+			Start       time.Time        `json:"start"`
+			Millitokens map[string]int64 `json:"millitokens"`
+			Calls       int64            `json:"calls"`
+			Running     bool             `json:"running"`
+		}{u.Entity, u.Resource, u.Span, u.Start, limits, u.Calls, running(u, now)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usageCSV prints a line per window, in tokens, exactly; a cell is empty where the window knows no such limit.
+func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
+	names := limitNames(all)
+	out := csv.NewWriter(w)
+	_ = out.Write(append(append([]string{"start", "resource"}, names...), "calls", "running")) // Error has what goes wrong
+	for _, u := range all {
+		row := []string{u.Start.Format(time.RFC3339), u.Resource}
+		for _, name := range names {
+			text := ""
+			if milli, ok := spent(u, name); ok {
+				text = exact(milli)
+			}
+			row = append(row, text)
+		}
+		_ = out.Write(append(row, strconv.FormatInt(u.Calls, 10), strconv.FormatBool(running(u, now))))
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// exact writes millitokens as tokens, for programs.
+func exact(milli int64) string {
+	sign, whole, part := "", milli/bucket.Milli, milli%bucket.Milli
+	if milli < 0 {
+		sign, whole, part = "-", -whole, -part
+	}
+	if part == 0 {
+		return fmt.Sprintf("%s%d", sign, whole)
+	}
+	return strings.TrimRight(fmt.Sprintf("%s%d.%03d", sign, whole, part), "0")
+}

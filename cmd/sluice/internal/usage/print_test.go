@@ -1,0 +1,31 @@
+package usage
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/usage"
+)
+
+// TestRunning: a window runs until the next one begins.
+func TestRunning(t *testing.T) {
+	begins := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for span, length := range map[usage.Span]time.Duration{usage.Hour: time.Hour, usage.Day: 24 * time.Hour} {
+		u := usage.Usage{Window: usage.Window{Span: span, Start: begins}}
+		for after, want := range map[time.Duration]bool{0: true, length - 1: true, length: false} {
+			if got := running(u, begins.Add(after)); got != want {
+				t.Errorf("%s, %v after it began: running %v, want %v", span, after, got, want)
+			}
+		}
+	}
+}
+
+func TestExact(t *testing.T) {
+	for milli, want := range map[int64]string{
+		0: "0", 1_000: "1", 1_234_567: "1234.567", 500: "0.5", 1: "0.001", -1: "-0.001", -1_500: "-1.5", -2_000: "-2", 10_000: "10",
+	} {
+		if got := exact(milli); got != want {
+			t.Errorf("exact(%d) = %s, want %s", milli, got, want)
+		}
+	}
+}

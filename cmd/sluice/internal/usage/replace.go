@@ -1,0 +1,45 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// replaceFile puts what write writes in place of what is in a file, once that is whole: until then, and where it fails, the file
+// stays as it was. What is no file, as /dev/stdout, is written to.
+func replaceFile(name string, write func(io.Writer) error) error {
+	mode := fs.FileMode(0o644)
+	switch info, err := os.Stat(name); {
+	case err == nil && !info.Mode().IsRegular():
+		file, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Close())
+	case err == nil:
+		mode = info.Mode().Perm()
+		if name, err = filepath.EvalSymlinks(name); err != nil { // a link stays one
+			return err
+		}
+	}
+	folder := filepath.Dir(name)
+	file, err := os.CreateTemp(folder, ".sluice-*.tmp")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s: create it, or mend the path", folder)
+	case err != nil:
+		return err
+	}
+	err = errors.Join(write(file), file.Chmod(mode), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
