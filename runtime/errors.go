@@ -266,7 +266,7 @@ func attempts(n int) string {
 	return fmt.Sprint(n, " attempts")
 }
 
-// maxCost bounds one limit's cost, in millitokens (design: 10^15), so that sums stay far inside int64.
+// maxCost bounds one limit's cost, in millitokens, so that sums stay far inside int64 (docs/design.md, "Arithmetic").
 const maxCost = 1_000_000_000_000_000
 
 // scale turns whole tokens into millitokens in place; a 0 becomes perCall's. empty reports that nothing is left to take.

@@ -307,8 +307,8 @@ func TestLocalClockStepsBack(t *testing.T) {
 	check(t, err, "denied gpt-4 user-1 tpm 0/100 1s")
 }
 
-// ideal is a token bucket as design section 3 has it, one limit, in millitokens and ms. It is written to at instants that do
-// not go back, and read at any.
+// ideal is a token bucket of one limit, in millitokens and ms (docs/design.md, "Arithmetic"). Writes come at instants
+// that do not go back, reads at any.
 type ideal struct {
 	bucket.Limit
 	level, at int64

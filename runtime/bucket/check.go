@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The bounds of design section 3, which schema has too, in tokens: with them int64 holds every sum of millitokens and
-// milliseconds.
+// The bounds of docs/design.md, "Arithmetic", in tokens; package schema has the same. With them int64 holds every sum of
+// millitokens and milliseconds.
 const (
 	maxTokens     = 1_000_000_000_000
 	maxPerSecond  = 10_000_000 // tokens refilled, which is 10^7 millitokens per millisecond as well
@@ -18,9 +18,8 @@ const (
 	day = int64(24 * time.Hour / time.Millisecond)
 )
 
-// Check says what is wrong with l as a limit of calls that take perCall, in whole tokens, and how to mend it: as a clause
-// without l's name and in whole tokens, or "". Design section 3 bounds what a limit may be, so that int64 holds all that
-// comes of it; of a burst below perCall nothing could be served.
+// Check says what is wrong with l as a limit of calls that take perCall, in whole tokens, and how to fix it: a clause
+// without l's name, or "". The bounds are those of docs/design.md, "Arithmetic"; a burst below perCall could serve no call.
 func (l Limit) Check(perCall int64) string {
 	for _, n := range []struct {
 		what  string

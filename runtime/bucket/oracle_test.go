@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Bounds of design section 3.
+// Bounds of docs/design.md, "Arithmetic".
 const (
 	fastest  = 10_000_000            // millitokens per ms: 10^7 tokens/s
 	largest  = 1_000_000_000_000_000 // millitokens
@@ -19,7 +19,7 @@ const (
 	year2026 = 1_767_225_600_000
 )
 
-// The oracle is the arithmetic of design section 3 without bounds.
+// The oracle is the arithmetic of docs/design.md, "Arithmetic", without bounds.
 
 func integer(n int64) *big.Int { return big.NewInt(n) }
 

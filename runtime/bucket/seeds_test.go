@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Negative controls: what the seed documents do, and what design section 3 does instead because of it.
+// Negative controls: the usual refill, and the plain form of the one that docs/design.md, "Arithmetic", has instead.
 
 // seedRefill is the seeds' refill, which goes with rf = now: each write drops what is below a millitoken.
 func seedRefill(l bucket.Limit, rf, now int64) int64 { return (now - rf) * l.Refill / l.Period }

@@ -1,5 +1,5 @@
-// Package digest tells when the numbers of a limits.yaml changed under an old revision (design.md, section 6), and when a
-// limit takes a name that an earlier one had.
+// Package digest tells when the numbers of a limits.yaml changed under an old revision (docs/design.md,
+// "Overrides and cv"), and when a limit takes a name that an earlier one had.
 //
 // Generated code carries a digest of the numbers of each resource and kind. Buckets in the table are compared by
 // revision alone, so new numbers under an old revision would reach some of them and not others.

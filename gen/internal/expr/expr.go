@@ -1,4 +1,4 @@
-// Package expr writes the update and condition expressions of a resource's write paths (design.md, section 4).
+// Package expr writes the update and condition expressions of a resource's write paths (docs/design.md, "Write paths").
 //
 // A Path's text and its list of operands come out of one pass: a placeholder gets into the text only by being put on
 // the list. Placeholders of a limit are :<limit>_<suffix>; shared ones have no '_', so that no limit's can meet them.

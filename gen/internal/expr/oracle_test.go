@@ -51,7 +51,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// oracle says in the expression package's words what the path does, as design.md, section 4, has it.
+// oracle builds the path of docs/design.md, "Write paths", with the expression package.
 func oracle(t *testing.T, r *model.Resource, path string) (update []string, condition any) {
 	t.Helper()
 	name := expression.Name

@@ -108,7 +108,7 @@ type Attrs struct {
 	Carried string // what of Consumed was history when the bucket was made of per-limit items
 }
 
-// All returns the six attributes in the table's order of design.md, section 2.
+// All returns the six attributes in the order of docs/design.md, "Table".
 func (a Attrs) All() []string {
 	return []string{a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed}
 }

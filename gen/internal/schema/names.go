@@ -25,7 +25,7 @@ func isIdentifier(name string) bool {
 }
 
 // identifier checks the name of a kind or limit, which what calls by it: [a-z][a-z0-9_]*, at most 32 letters.
-// Limits stand bare in expressions (design.md, section 2), and kinds end at the first '-' of a stored id.
+// Limits stand in expressions as they are (docs/design.md, "Table"), and kinds end at the first '-' of a stored id.
 func (r *reader) identifier(pos Pos, what, name string) bool {
 	switch {
 	case !made(name, lowers, lowers+digits+"_"):

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The bounds of design.md, section 3: with them int64 holds every sum of millitokens and milliseconds.
+// The bounds of docs/design.md, "Arithmetic": with them int64 holds every sum of millitokens and milliseconds.
 const (
 	maxTokens   = 1_000_000_000_000 // 10^15 millitokens
 	maxRevision = 90_000

@@ -77,7 +77,8 @@ type Limit struct {
 	Pos     Pos   // of its key in limits.yaml
 }
 
-// Numbers is what makes a token bucket, in whole tokens. All are positive and within the bounds of design.md, section 3.
+// Numbers is what makes a token bucket, in whole tokens. All are positive and within the bounds of
+// docs/design.md, "Arithmetic".
 type Numbers struct {
 	Capacity int64
 	Burst    int64 // at least Capacity
