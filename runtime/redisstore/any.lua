@@ -1,10 +1,12 @@
--- Charges calls to buckets, each call all or none: any number of keys. Generated code has the same written out for its keys.
+-- Charges calls to buckets, each call all or none, with any number of keys. Generated code has the same script
+-- written out for its keys.
 --
--- KEYS   a hash for each limit of each bucket: tokens, which were there at lastRefill, in ms; one that is missing is full
--- ARGV   how many keys; of each, its burst in tokens and its refill in tokens per ms; then of each call, in their order: 1 if it
---        is to fit, 0 if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back
--- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1 and, of each key
---        that refused, after how many ms it would not, 0 for the others
+-- KEYS   a hash for each limit of each bucket: the tokens that were there at lastRefill, in ms; a missing one is full
+-- ARGV   the number of keys; of each key, its burst in tokens and its refill in tokens per ms; then of each call, in
+--        their order: 1 if it has to fit, 0 if it is charged in any case, and its cost of each key, negative for a
+--        refund
+-- reply  now, in ms; of each key, its balance in millitokens; of each call, 0 if it is charged, else 1 and, of each
+--        key, the ms until it would not deny, 0 if it does not
 local n = ARGV[1] + 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -57,8 +59,9 @@ for _, lacks in ipairs(outcomes) do
     local wait = 0
     if lacks[k] > 0 then
       wait = math.min(1e14, math.max(1, math.ceil((lacks[k] - 1e-9 - stored[k]) / rate[k]) + since[k] - now))
-      -- By the very sum that the next call will see, so that rounding refuses nobody who waited. No wait is told to be longer than
-      -- 1e14 ms, 3,000 years: debt may take any time, and from 2^53 on a float does not count in ones, so that this would not end.
+      -- Compute the sum exactly as the next call will, so that rounding does not deny a call after its wait. A wait
+      -- is at most 1e14 ms, 3,000 years: debt may take any time, and from 2^53 on adding 1 to a float changes
+      -- nothing, so this loop would not end.
       while wait < 1e14 and stored[k] + (now + wait - since[k]) * rate[k] + 1e-9 < lacks[k] do wait = wait + 1 end
     end
     reply[#reply + 1] = wait

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// plenty is gpt4 with limits that nobody reaches: one of them, or both.
-func plenty(limits int) *definition {
+// unlimited returns gpt4 with limits too high to be reached: one of them, or both.
+func unlimited(limits int) *definition {
 	def := gpt4()
 	def.spec.Limits = def.spec.Limits[:limits]
 	for i := range def.spec.Kinds {
@@ -28,8 +28,8 @@ func plenty(limits int) *definition {
 	return def
 }
 
-// sixteen has 16 goroutines call do with the number of a key below keys.
-func sixteen(b *testing.B, keys int, do func(key int)) {
+// parallel16 calls do on 16 goroutines with random keys below keys.
+func parallel16(b *testing.B, keys int, do func(key int)) {
 	b.Helper()
 	b.ReportAllocs()
 	b.SetParallelism(16 / runtime.GOMAXPROCS(0))
@@ -41,7 +41,8 @@ func sixteen(b *testing.B, keys int, do func(key int)) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-// BenchmarkAcquire is the store beside the same script called directly, by 16 goroutines. It wants a real server: SLUICE_REDIS=server.
+// BenchmarkAcquire compares the store with the same script called directly, on 16 goroutines. It needs a
+// real server: SLUICE_REDIS=server.
 func BenchmarkAcquire(b *testing.B) {
 	for _, limits := range []int{1, 2} {
 		for _, keys := range []int{1, 1000} {
@@ -57,7 +58,7 @@ func BenchmarkAcquire(b *testing.B) {
 				for range limits {
 					params = append(params, 1)
 				}
-				sixteen(b, keys, func(key int) {
+				parallel16(b, keys, func(key int) {
 					id := strconv.Itoa(key)
 					of := make([]string, limits)
 					for i := range of {
@@ -70,13 +71,13 @@ func BenchmarkAcquire(b *testing.B) {
 			})
 			b.Run(name+"store", func(b *testing.B) {
 				s := newServer(b)
-				d := s.desk(b, s.client(b), plenty(limits), sluice.WithObserver(&sluice.Observer{}))
+				d := s.process(b, s.client(b), unlimited(limits), sluice.WithObserver(&sluice.Observer{}))
 				cost := tokens2{1}
 				if limits == 2 {
 					cost[1] = 1
 				}
-				sixteen(b, keys, func(key int) {
-					if _, err := d.Acquire(b.Context(), who{user: strconv.Itoa(key)}, cost); err != nil {
+				parallel16(b, keys, func(key int) {
+					if _, err := d.Acquire(b.Context(), caller{user: strconv.Itoa(key)}, cost); err != nil {
 						b.Error(err)
 					}
 				})

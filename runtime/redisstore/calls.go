@@ -7,28 +7,28 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Acquire implements runtime.Session. Whatever its cascade, a call is one script call: all or none.
+// Acquire implements runtime.Session. A call with any cascade is one script call: all or none.
 func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
-	r := s.request(ctx, call, pathAcquire, func(part *runtime.Part) []int64 { return part.Cost })
+	r := s.newRequest(ctx, call, pathAcquire, func(part *runtime.Part) []int64 { return part.Cost })
 	return s.perform(r)
 }
 
-// perform has r written, and tells its call what became of it.
+// perform sends r, waits for its outcome and fills it into r's call.
 func (s *session) perform(r *request) error {
 	if err := s.prepare(r); err != nil {
-		r.show(false)
+		r.fillCall(false)
 		return err
 	}
-	l := s.lineOf(r)
-	l.submit(r.priced())
-	ended, err := l.await(r)
-	r.show(ended)
+	q := s.queueOf(r)
+	q.submit(r.encode())
+	ended, err := q.await(r)
+	r.fillCall(ended)
 	return err
 }
 
-// prepare finds out by what r's buckets are charged, and refuses what cannot be.
+// prepare resolves the limits in force for r's buckets, and rejects a request that can never succeed.
 func (s *session) prepare(r *request) error {
-	if err := s.together(r); err != nil {
+	if err := s.checkTogether(r); err != nil {
 		return err
 	}
 	if err := s.resolve(r); err != nil {
@@ -37,50 +37,50 @@ func (s *session) prepare(r *request) error {
 	if r.path != pathAcquire {
 		return nil
 	}
-	for i := range r.shares {
-		if err := r.shares[i].exceeds(); err != nil {
+	for i := range r.portions {
+		if err := r.portions[i].checkBurst(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// exceeds says that the bucket can never hold what it is asked for.
-func (sh *share) exceeds() error {
-	for i, l := range sh.shape.limits {
-		if sh.cost[i] > l.Burst {
-			full := &bucket.Image{Balances: bucket.Full(sh.shape.limits), Missing: make([]bool, len(sh.cost))}
-			return runtime.Exceeds(sh.spec, sh.entity, full, sh.cost)
+// checkBurst returns an error if the bucket can never hold the portion's cost.
+func (p *portion) checkBurst() error {
+	for i, l := range p.inForce.limits {
+		if p.cost[i] > l.Burst {
+			full := &bucket.Image{Balances: bucket.Full(p.inForce.limits), Missing: make([]bool, len(p.cost))}
+			return runtime.Exceeds(p.spec, p.entity, full, p.cost)
 		}
 	}
 	return nil
 }
 
-// Refused implements runtime.Session. It remembers no denials: what another process gives back would be refused for a second,
-// and a denial costs its share of a script call, which changes nothing.
+// Refused implements runtime.Session. The store remembers no denials: it would go on denying for a second
+// what another process refunds. A denial costs little: its portion of a script call, which changes nothing.
 func (*session) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
 	return nil
 }
 
-// Settle implements runtime.Session. A settle is written like an acquire, that nothing refuses.
+// Settle implements runtime.Session. A settle is written like an acquire that nothing denies.
 func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
-	r := s.request(ctx, call, pathSettle, difference)
+	r := s.newRequest(ctx, call, pathSettle, difference)
 	later := call.Later
 	call.Later = nil
 	switch {
-	case later == nil && !r.any():
+	case later == nil && !r.hasCost():
 		return nil
 	case later == nil:
 		return s.perform(r)
-	case !r.any():
+	case !r.hasCost():
 		later(nil)
 		return nil
 	}
 	s.background.Begin()
-	r.ctx, r.deadline = context.WithoutCancel(ctx), after(s.env.SettleTimeout)
+	r.ctx, r.deadline = context.WithoutCancel(ctx), fromNow(s.env.SettleTimeout)
 	r.later = func(err error) {
 		defer s.background.End()
-		r.show(true)
+		r.fillCall(true)
 		later(err)
 	}
 	s.background.Start(func() {
@@ -88,12 +88,12 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 			r.later(err)
 			return
 		}
-		s.lineOf(r).submit(r.priced())
+		s.queueOf(r).submit(r.encode())
 	})
 	return nil
 }
 
-// difference is what a settle adds to a part's charge.
+// difference returns how much a settle adds to a part's charge, in millitokens.
 func difference(part *runtime.Part) []int64 {
 	cost := make([]int64, len(part.Cost))
 	for i := range cost {
@@ -104,5 +104,6 @@ func difference(part *runtime.Part) []int64 {
 
 // Recall implements runtime.Session.
 func (s *session) Recall(call *runtime.Call) {
-	s.request(context.Background(), call, pathAcquire, func(part *runtime.Part) []int64 { return part.Cost }).show(false)
+	cost := func(part *runtime.Part) []int64 { return part.Cost }
+	s.newRequest(context.Background(), call, pathAcquire, cost).fillCall(false)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// TestAcquire: what is taken is gone, what is refused names limit and time, and what is settled or released comes back.
+// TestAcquire: acquired tokens are taken, a denial names limit and time, and a settle or release gives
+// tokens back.
 func TestAcquire(t *testing.T) {
 	s := simulated(t)
-	d := s.desk(t, s.client(t), gpt4())
-	alice := who{"1", "1"}
+	d := s.process(t, s.client(t), gpt4())
+	alice := caller{"1", "1"}
 	lease, err := d.Acquire(t.Context(), alice, tokens2{50, 1000})
 	if err != nil {
 		t.Fatal(err)
@@ -26,10 +27,14 @@ func TestAcquire(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []runtime.Refusal{
-		{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 12, Available: 10, RetryAfter: 2 * time.Second},
-		{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 5100, Available: 5000, RetryAfter: time.Second},
-		{Resource: "gpt-4", Entity: "project-1", Limit: "rpm", Requested: 12, Available: 10, RetryAfter: 2 * time.Second},
-		{Resource: "gpt-4", Entity: "project-1", Limit: "tpm", Requested: 5100, Available: 5000, RetryAfter: time.Second},
+		{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 12, Available: 10,
+			RetryAfter: 2 * time.Second},
+		{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 5100, Available: 5000,
+			RetryAfter: time.Second},
+		{Resource: "gpt-4", Entity: "project-1", Limit: "rpm", Requested: 12, Available: 10,
+			RetryAfter: 2 * time.Second},
+		{Resource: "gpt-4", Entity: "project-1", Limit: "tpm", Requested: 5100, Available: 5000,
+			RetryAfter: time.Second},
 	}
 	if len(denied.Refusals) != len(want) {
 		t.Fatalf("%+v", denied.Refusals)
@@ -39,7 +44,8 @@ func TestAcquire(t *testing.T) {
 			t.Errorf("refusal %+v, want %+v", denied.Refusals[i], want[i])
 		}
 	}
-	if denied.Limit != "rpm" || denied.Entity != "user-1" || denied.RetryAfter != 2*time.Second || denied.Requested != 12 {
+	if denied.Limit != "rpm" || denied.Entity != "user-1" || denied.RetryAfter != 2*time.Second ||
+		denied.Requested != 12 {
 		t.Errorf("%v", denied)
 	}
 	if err := lease.Settle(t.Context(), tokens2{40, 1500}); err != nil {
@@ -50,7 +56,7 @@ func TestAcquire(t *testing.T) {
 	}
 	s.at(1000)
 	d.left(t, alice, tokens2{21, 4600})
-	d.left(t, who{"1", ""}, tokens2{21, 4600}) // whoever its project is, it is the same bucket
+	d.left(t, caller{"1", ""}, tokens2{21, 4600}) // with any project it is the same bucket
 	other, err := d.Acquire(t.Context(), alice, tokens2{21, 4600})
 	if err != nil {
 		t.Fatal(err)

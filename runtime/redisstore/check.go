@@ -13,19 +13,25 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// oldest is the first version of Redis that lets a script write by the clock that it has read.
-const oldest = 5
+// minVersion is the first major version of Redis in which a script may write after it has read the time.
+const minVersion = 5
 
-// tolerated is how far a host's clock may be off before somebody is told. Nothing depends on it but how long what is remembered
-// serves.
-const tolerated = time.Second
+// maxSkew is how far a host's clock may be off before the observer is told. The clock only decides how long
+// cached values serve.
+const maxSkew = time.Second
 
-// probe does to a key that is not there what calls do to theirs: it reads, writes nothing, and is refused where they would be. It
-// writes ahead of TIME, as a Redis that is too old takes it.
-const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
+// probe runs the commands of calls on a key that does not exist, so it changes nothing and is rejected
+// where calls would be. EXPIRE comes before TIME, since a Redis that is too old rejects writes after TIME.
+const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) " +
+	"redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
 
-// Check implements runtime.Session: Redis answers, is not too old, no replica, lets the user do what calls do, and a chain's keys
-// share a slot if it is a cluster. It changes nothing, and ends with ctx, which the client does not look at while it waits.
+// Check implements runtime.Session. It verifies the following, and changes nothing:
+//
+//   - Redis answers, is not too old and is not a replica.
+//   - The user has the rights that calls need.
+//   - On a cluster, the keys of a chain are in one slot.
+//
+// It returns when ctx ends, which the client does not watch while it waits.
 func (s *session) Check(ctx context.Context) error {
 	checked := make(chan error, 1)
 	s.background.Start(func() { checked <- s.check(ctx) })
@@ -33,44 +39,48 @@ func (s *session) Check(ctx context.Context) error {
 	case err := <-checked:
 		return err
 	case <-ctx.Done():
-		return s.told(ctx, ctx.Err())
+		return s.operationError(ctx, ctx.Err())
 	}
 }
 
 func (s *session) check(ctx context.Context) error {
-	info, err := s.client.Info(ctx).Result()         // all of it: before 7 Redis takes one section, and answers two with an error
-	if err != nil && !redis.IsPermissionError(err) { // a user may be kept from it: then it is the calls that say
-		if s.classify(err) != failed {
-			return s.told(ctx, err)
-		}
+	info, err := s.client.Info(ctx).Result() // all sections: before 7 Redis rejects INFO with two sections
+	// A user may not have the right to INFO: then probe decides.
+	if err != nil && !redis.IsPermissionError(err) && s.classify(err) != failed {
+		return s.operationError(ctx, err)
 	}
 	version := field(info, "redis_version")
 	if major, _, _ := strings.Cut(version, "."); major != "" {
-		if n, err := strconv.Atoi(major); err == nil && n < oldest {
-			return &runtime.SetupError{What: "this is Redis " + version, Do: fmt.Sprintf("use Redis %d or newer", oldest)}
+		if n, err := strconv.Atoi(major); err == nil && n < minVersion {
+			return &runtime.SetupError{
+				What: "this is Redis " + version, Do: fmt.Sprintf("use Redis %d or newer", minVersion),
+			}
 		}
 	}
 	switch {
-	case s.keys.rooted:
+	case s.keys.hashTags:
 		if err := s.checkSlots(); err != nil {
 			return err
 		}
 	case field(info, "cluster_enabled") == "1":
-		return s.noCluster(nil)
-	case field(info, "role") == "slave": // calls would meet READONLY, which a fail-over answers too
-		return &runtime.SetupError{What: "this Redis is a replica, which takes no writes", Do: "pass redisstore.New a client of its master"}
+		return s.notClusterClient(nil)
+	case field(info, "role") == "slave": // calls would fail with READONLY, which a failover causes too
+		return &runtime.SetupError{
+			What: "this Redis is a replica, which takes no writes",
+			Do:   "pass redisstore.New a client of its master",
+		}
 	}
 	began := s.env.Clock.Now()
 	clock, err := redis.NewScript(probe).Run(ctx, s.client, []string{s.keys.prefix + "#check"}).StringSlice()
 	if err != nil {
-		return s.told(ctx, err)
+		return s.operationError(ctx, err)
 	}
-	s.watchSkew(began, s.env.Clock.Now(), clock)
+	s.reportSkew(began, s.env.Clock.Now(), clock)
 	s.warnOfEviction(ctx)
 	return nil
 }
 
-// field returns one of what INFO says.
+// field returns the value of one field of INFO's reply.
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {
@@ -80,8 +90,9 @@ func field(info, name string) string {
 	return ""
 }
 
-// watchSkew tells the observer if this host's clock is off, the server's having been read between began and ended.
-func (s *session) watchSkew(began, ended time.Time, clock []string) {
+// reportSkew tells the observer if this host's clock is off. clock is the server's time, read between began
+// and ended.
+func (s *session) reportSkew(began, ended time.Time, clock []string) {
 	if s.env.Observer.Skew == nil || len(clock) != 2 {
 		return
 	}
@@ -90,16 +101,17 @@ func (s *session) watchSkew(began, ended time.Time, clock []string) {
 	if errS != nil || errM != nil {
 		return
 	}
-	theirs := time.Unix(seconds, micros*1000)
+	server := time.Unix(seconds, micros*1000)
 	switch {
-	case began.Sub(theirs) > tolerated:
-		s.env.Observer.Skew(began.Sub(theirs))
-	case theirs.Sub(ended) > tolerated:
-		s.env.Observer.Skew(ended.Sub(theirs))
+	case began.Sub(server) > maxSkew:
+		s.env.Observer.Skew(began.Sub(server))
+	case server.Sub(ended) > maxSkew:
+		s.env.Observer.Skew(ended.Sub(server))
 	}
 }
 
-// checkSlots says for which resource the keys of a call do not share a slot, which is the fault of the prefix.
+// checkSlots returns an error for the first resource whose calls have keys in different slots. The cause is a
+// prefix with a '{'.
 func (s *session) checkSlots() error {
 	for _, r := range s.resources {
 		spec := r.spec
@@ -115,8 +127,9 @@ func (s *session) checkSlots() error {
 				}
 				if at != first {
 					return &runtime.SetupError{
-						What: fmt.Sprintf("Redis is a cluster, and the keys of a call of %s would lie in different slots, since the prefix %q has a '{'",
-							spec.Resource, s.keys.prefix),
+						What: fmt.Sprintf("Redis is a cluster, and the keys of a call of %s would lie in "+
+							"different slots, "+
+							"since the prefix %q has a '{'", spec.Resource, s.keys.prefix),
 						Do: "use a Prefix without '{'",
 					}
 				}
@@ -126,8 +139,8 @@ func (s *session) checkSlots() error {
 	return nil
 }
 
-// warnOfEviction logs that Redis may forget buckets that are not full, and with them what was charged. A user who may not ask is
-// told nothing.
+// warnOfEviction logs a warning if Redis may evict buckets that are not full, and so lose charges. It logs
+// nothing if the user has no right to read the configuration.
 func (s *session) warnOfEviction(ctx context.Context) {
 	config, err := s.client.ConfigGet(ctx, "maxmemory*").Result()
 	if err != nil || config["maxmemory"] == "0" {
@@ -135,7 +148,8 @@ func (s *session) warnOfEviction(ctx context.Context) {
 	}
 	if policy := config["maxmemory-policy"]; policy != "" && policy != "noeviction" {
 		s.env.Logger.LogAttrs(ctx, slog.LevelWarn,
-			"sluice: Redis may evict buckets when its memory is full, and a bucket that is gone is a full one: set maxmemory-policy to noeviction",
+			"sluice: Redis may evict buckets when its memory is full, and an evicted bucket counts as full: "+
+				"set maxmemory-policy to noeviction",
 			slog.String("maxmemory-policy", policy), slog.String("maxmemory", config["maxmemory"]))
 	}
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// TestTag holds tags against those that Redis documents.
+// TestTag compares tags with those that Redis documents.
 func TestTag(t *testing.T) {
 	for key, want := range map[string]string{
-		"foo": "foo", "{foo}bar": "foo", "a{foo}{bar}": "foo", "{}foo": "{}foo", "foo{{bar}}zap": "{bar", "foo{bar": "foo{bar",
+		"foo": "foo", "{foo}bar": "foo", "a{foo}{bar}": "foo", "{}foo": "{}foo", "foo{{bar}}zap": "{bar",
+		"foo{bar": "foo{bar",
 	} {
 		if got := tag(key); got != want {
 			t.Errorf("%s lies by %s, want %s", key, got, want)
@@ -28,11 +29,11 @@ func TestTag(t *testing.T) {
 	}
 }
 
-// TestCheck: a Redis that is well has nothing said about it, and nothing is written.
+// TestCheck: on a healthy Redis nothing is reported, logged or written.
 func TestCheck(t *testing.T) {
 	s := newServer(t)
 	var log bytes.Buffer
-	d := s.desk(t, s.client(t), gpt4(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	d := s.process(t, s.client(t), gpt4(), runtime.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	if err := d.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -44,12 +45,13 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckDown: a Redis that does not answer is an outage, and one that nobody may use has to be mended.
+// TestCheckDown: a Redis that does not answer is an outage, and one without access is a setup error.
 func TestCheckDown(t *testing.T) {
 	s := simulated(t)
-	d := s.desk(t, s.client(t, func(o *redis.Options) { o.MaxRetries = -1 }), gpt4())
+	d := s.process(t, s.client(t, func(o *redis.Options) { o.MaxRetries = -1 }), gpt4())
 	s.mini.RequireAuth("secret")
-	if err := d.Check(t.Context()); !isA[*runtime.SetupError](err) || !strings.Contains(err.Error(), "set the client's Username and Password") {
+	if err := d.Check(t.Context()); !isA[*runtime.SetupError](err) ||
+		!strings.Contains(err.Error(), "set the client's Username and Password") {
 		t.Errorf("%v, want that the password is missing", err)
 	}
 	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.SetupError](err) {
@@ -64,11 +66,11 @@ func TestCheckDown(t *testing.T) {
 	}
 }
 
-// TestCheckEnds: who does not want to wait for a Redis that hangs does not, though the client would.
+// TestCheckEnds: Check returns when its context ends, though the client waits on for a Redis that hangs.
 func TestCheckEnds(t *testing.T) {
 	s := simulated(t)
 	asked, answer := make(chan struct{}, 1), make(chan struct{})
-	defer close(answer) // before the Limiter is closed, which waits for it
+	defer close(answer) // before the Limiter is closed, since Close waits for it
 	s.mini.Server().SetPreHook(func(_ *peer.Peer, cmd string, _ ...string) bool {
 		if cmd == "INFO" {
 			asked <- struct{}{}
@@ -76,7 +78,7 @@ func TestCheckEnds(t *testing.T) {
 		}
 		return false
 	})
-	d := s.desk(t, s.client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 }), gpt4())
+	d := s.process(t, s.client(t, func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = -1, -1 }), gpt4())
 	ctx, cancel := context.WithCancel(t.Context())
 	checked := make(chan error)
 	go func() { checked <- d.Check(ctx) }()
@@ -87,26 +89,31 @@ func TestCheckEnds(t *testing.T) {
 	}
 }
 
-// TestCheckRights: who may not do what calls do is told before any is made. The control is one who may.
+// TestCheckRights: Check fails for a user without the rights that calls need. The control is a user with
+// them.
 func TestCheckRights(t *testing.T) {
 	node := redistest.StartServer(t)
 	admin := node.Client()
-	for lacks, refused := range map[string]bool{
+	for removed, refused := range map[string]bool{
 		"": false, "-info": false, "-scan": false,
-		"-@read": true, "-@write": true, "-@scripting": true, "-evalsha": true, "-eval": true, "-time": true, "resetkeys": true,
+		"-@read": true, "-@write": true, "-@scripting": true, "-evalsha": true, "-eval": true, "-time": true,
+		"resetkeys": true,
 	} {
 		grant := []any{"ACL", "SETUSER", "ann", "reset", "on", ">sesame", "~" + DefaultPrefix + "*"}
-		for right := range strings.FieldsSeq("+@read +@write +@scripting +@connection +info +time " + lacks) {
+		for right := range strings.FieldsSeq("+@read +@write +@scripting +@connection +info +time " +
+			removed) {
 			grant = append(grant, right)
 		}
-		if err := errors.Join(admin.ScriptFlush(t.Context()).Err(), admin.Do(t.Context(), grant...).Err()); err != nil {
+		if err := errors.Join(admin.ScriptFlush(t.Context()).Err(),
+			admin.Do(t.Context(), grant...).Err()); err != nil {
 			t.Fatal(err)
 		}
 		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Username: "ann", Password: "sesame"})
-		d := (&server{prefix: DefaultPrefix, hung: time.Hour}).desk(t, client, gpt4())
+		d := (&server{prefix: DefaultPrefix, slowAfter: time.Hour}).process(t, client, gpt4())
 		err := d.Check(t.Context())
-		if isA[*runtime.SetupError](err) != refused || err != nil && !strings.Contains(err.Error(), "grant it: ACL SETUSER <user> ~sluice:*") {
-			t.Errorf("%q: %v, want that it is refused: %t", lacks, err, refused)
+		if isA[*runtime.SetupError](err) != refused || err != nil &&
+			!strings.Contains(err.Error(), "grant it: ACL SETUSER <user> ~sluice:*") {
+			t.Errorf("%q: %v, want that it is refused: %t", removed, err, refused)
 		}
 		_ = client.Close()
 	}
@@ -115,17 +122,25 @@ func TestCheckRights(t *testing.T) {
 	}
 }
 
-// TestWrongClient: a client that is made for something else than it reaches is told what it is to be.
+// TestWrongClient: for a client that does not match its server, the error names the client to use.
 func TestWrongClient(t *testing.T) {
 	for what, want := range map[string]string{
-		"ERR DB index is out of range":                     "sluice: Redis has no database of the client's number: %s; set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one",
-		"ERR SELECT is not allowed in cluster mode":        "sluice: Redis has no database of the client's number: %s; set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one",
-		"ERR This instance has cluster support disabled":   "sluice: the client is one of a cluster, which this Redis is not: %s; pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL",
-		"ERR unknown command 'evalsha', with args of some": "sluice: this Redis lacks a command that the store needs: %s; use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME",
+		"ERR DB index is out of range": "sluice: Redis has no database of the " +
+			"client's number: %s; set the client's DB, in a URL the number behind the host, to one that " +
+			"it has: 0, on a cluster the only one",
+		"ERR SELECT is not allowed in cluster mode": "sluice: Redis has no database of the " +
+			"client's number: %s; set the client's DB, in a URL the number behind the host, to one that " +
+			"it has: 0, on a cluster the only one",
+		"ERR This instance has cluster support disabled": "sluice: the client is one of a cluster, " +
+			"which this Redis is not: %s; pass redisstore.New what redis.NewClient returns, or leave " +
+			"?addr= out of the URL",
+		"ERR unknown command 'evalsha', with args of some": "sluice: this Redis does not have a command " +
+			"that the store needs: %s; use Redis 5 or newer, with scripts; for a Sentinel, create the " +
+			"client with redis.NewFailoverClient, in a URL ?master_name=NAME",
 	} {
 		s := simulated(t)
 		s.mini.SetError(what)
-		d := s.desk(t, s.client(t), gpt4())
+		d := s.process(t, s.client(t), gpt4())
 		want = fmt.Sprintf(want, what)
 		if err := d.Check(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
@@ -136,7 +151,7 @@ func TestWrongClient(t *testing.T) {
 	}
 }
 
-// TestUnknownMaster: a Sentinel that watches no master of that name is no outage.
+// TestUnknownMaster: a Sentinel that watches no master of that name is a setup error, not an outage.
 func TestUnknownMaster(t *testing.T) {
 	sentinel, err := peer.NewServer("127.0.0.1:0")
 	if err == nil {
@@ -147,25 +162,32 @@ func TestUnknownMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := simulated(t)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "none", SentinelAddrs: []string{sentinel.Addr().String()}})
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "none",
+		SentinelAddrs: []string{sentinel.Addr().String()}})
 	t.Cleanup(func() { _ = client.Close() })
-	err = s.desk(t, client, gpt4()).Check(t.Context())
+	err = s.process(t, client, gpt4()).Check(t.Context())
 	const want = "sluice: no Sentinel knows the master: "
-	if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "; set MasterName, in a URL ?master_name=, as in their `sentinel monitor`") {
+	if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) ||
+		!strings.Contains(err.Error(),
+			"; set MasterName, in a URL ?master_name=, as in their `sentinel monitor`") {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
-// TestCheckServer: a Redis that is too old or a replica is refused, and so is a cluster behind the client of a node. Before 7 INFO takes no
-// more than one section.
+// TestCheckServer: Check rejects a Redis that is too old, a replica, and a cluster used through a
+// single-node client. INFO takes at most one section before Redis 7.
 func TestCheckServer(t *testing.T) {
 	for info, want := range map[string]string{
 		"redis_version:5.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "",
-		"redis_version:7.0.15\r\n# Replication\r\nrole:slave\r\n": "sluice: this Redis is a replica, which takes no writes; " +
+		"redis_version:7.0.15\r\n# Replication\r\nrole:slave\r\n": "sluice: this Redis is a replica, " +
+			"which takes no writes; " +
 			"pass redisstore.New a client of its master",
-		"redis_version:4.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "sluice: this is Redis 4.0.14; use Redis 5 or newer",
-		"redis_version:6.2.14\r\n# Cluster\r\ncluster_enabled:1\r\n": "sluice: Redis is a cluster, and the client, a *redis.Client, " +
-			"is not one of a cluster: keys of a call would lie in different slots; pass redisstore.New what redis.NewClusterClient returns",
+		"redis_version:4.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "sluice: this is Redis 4.0.14; use " +
+			"Redis 5 or newer",
+		"redis_version:6.2.14\r\n# Cluster\r\ncluster_enabled:1\r\n": "sluice: Redis is a cluster, and " +
+			"the client, a *redis.Client, " +
+			"is not one of a cluster: keys of a call would lie in different slots; pass redisstore.New " +
+			"what redis.NewClusterClient returns",
 	} {
 		s := simulated(t)
 		s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, args ...string) bool {
@@ -180,7 +202,7 @@ func TestCheckServer(t *testing.T) {
 			return true
 		})
 		got := ""
-		if err := s.desk(t, s.client(t), gpt4()).Check(t.Context()); err != nil {
+		if err := s.process(t, s.client(t), gpt4()).Check(t.Context()); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -189,7 +211,7 @@ func TestCheckServer(t *testing.T) {
 	}
 }
 
-// TestSkew: a host's clock that is off is told.
+// TestSkew: the observer learns that the host's clock is off.
 func TestSkew(t *testing.T) {
 	s := simulated(t)
 	for ahead, want := range map[time.Duration]time.Duration{
@@ -198,18 +220,18 @@ func TestSkew(t *testing.T) {
 		clock := &handClock{}
 		clock.pass(ahead)
 		got := time.Duration(0)
-		d := s.desk(t, s.client(t), gpt4(), runtime.WithClock(clock),
+		d := s.process(t, s.client(t), gpt4(), runtime.WithClock(clock),
 			runtime.WithObserver(&runtime.Observer{Skew: func(off time.Duration) { got = off }}))
 		if err := d.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if got != want {
-			t.Errorf("%v ahead: told %v", ahead, got)
+			t.Errorf("%v ahead: the observer got %v", ahead, got)
 		}
 	}
 }
 
-// TestEviction: a Redis that may forget buckets is warned of.
+// TestEviction: a Redis that may evict buckets causes a warning.
 func TestEviction(t *testing.T) {
 	config := func(policy, most string) redis.UniversalClient {
 		client := redis.NewClient(&redis.Options{})
@@ -221,10 +243,12 @@ func TestEviction(t *testing.T) {
 		policy, most string
 		warned       bool
 	}{
-		"it evicts": {"volatile-lru", "100", true}, "it has no bound": {"allkeys-lru", "0", false}, "it does not": {"noeviction", "100", false},
+		"it evicts": {"volatile-lru", "100", true}, "it has no bound": {"allkeys-lru", "0", false},
+		"it does not": {"noeviction", "100", false},
 	} {
 		var log bytes.Buffer
-		s := &session{Store: New(config(test.policy, test.most)), env: &runtime.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+		s := &session{Store: New(config(test.policy, test.most)),
+			env: &runtime.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
 		s.warnOfEviction(t.Context())
 		if warned := strings.Contains(log.String(), "level=WARN"); warned != test.warned {
 			t.Errorf("%s: logged %q", name, log.String())
@@ -232,7 +256,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// answers is a Redis that knows one command.
+// answers is a client's hook that answers CONFIG GET itself.
 type answers struct {
 	redis.Hook
 	config map[string]string
@@ -249,15 +273,15 @@ func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// cluster returns a desk on a cluster that nobody reaches.
-func cluster(t *testing.T, prefix string) *desk {
+// cluster returns a process on a cluster that does not answer.
+func cluster(t *testing.T, prefix string) *process {
 	t.Helper()
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, MaxRedirects: -1})
 	t.Cleanup(func() { _ = client.Close() })
-	return (&server{prefix: prefix}).desk(t, client, gpt4())
+	return (&server{prefix: prefix}).process(t, client, gpt4())
 }
 
-// TestClusterPrefix: a prefix that would spread a chain's keys over slots is refused at start-up.
+// TestClusterPrefix: checkSlots rejects a prefix that would spread a chain's keys over slots.
 func TestClusterPrefix(t *testing.T) {
 	for prefix, fits := range map[string]bool{"sluice:": true, "{shared}:": true, "a{": false, "{}": false} {
 		err := cluster(t, prefix).session.(*session).checkSlots()
@@ -267,9 +291,10 @@ func TestClusterPrefix(t *testing.T) {
 	}
 }
 
-// TestPrefix: an empty prefix, as of a variable that is not set, is refused by New.
+// TestPrefix: New rejects an empty prefix, such as a variable that is not set.
 func TestPrefix(t *testing.T) {
-	for prefix, want := range map[string]string{"app:": "", "": `sluice: redisstore.Prefix(""): want what keys start with, as in "billing:"; correct the call`} {
+	for prefix, want := range map[string]string{"app:": "",
+		"": `sluice: redisstore.Prefix(""): want the start of all keys, as in "billing:"; correct the call`} {
 		client := redis.NewClient(&redis.Options{})
 		got := ""
 		if _, err := runtime.NewBuilder(New(client, Prefix(prefix))).Limiter(); err != nil {
@@ -282,39 +307,43 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestClusterClaims: claims of different roots cannot be one script call on a cluster, which is said before anything is sent.
+// TestClusterClaims: on a cluster, claims with different roots cannot be one script call and fail before
+// sending.
 func TestClusterClaims(t *testing.T) {
 	d := cluster(t, "sluice:")
-	a, b := d.Claim(who{"1", "1"}, tokens2{1, 0}), d.Claim(who{"2", "2"}, tokens2{1, 0})
+	a, b := d.Claim(caller{"1", "1"}, tokens2{1, 0}), d.Claim(caller{"2", "2"}, tokens2{1, 0})
 	err := d.AcquireAll(t.Context(), a, b)
-	const want = `sluice: gpt-4: claim of "user-2" lies on another part of the cluster than gpt-4 for user-1: acquire them one by one, or under one root`
+	const want = `sluice: gpt-4: claim of "user-2" lies on another part of the cluster than gpt-4 for user-1: ` +
+		`acquire them one by one, or under one root`
 	if !isA[*runtime.InvalidError](err) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	// Two roots may share a slot, but not the shard of a Ring.
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:1"}})
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1",
+		"b": "127.0.0.1:1"}})
 	t.Cleanup(func() { _ = ring.Close() })
-	r := (&server{prefix: "sluice:"}).desk(t, ring, gpt4())
-	a, b = r.Claim(who{"1", "1772"}, tokens2{1, 0}), r.Claim(who{"2", "4000"}, tokens2{1, 0})
+	r := (&server{prefix: "sluice:"}).process(t, ring, gpt4())
+	a, b = r.Claim(caller{"1", "1772"}, tokens2{1, 0}), r.Claim(caller{"2", "4000"}, tokens2{1, 0})
 	if err := r.AcquireAll(t.Context(), a, b); !isA[*runtime.InvalidError](err) {
 		t.Errorf("%v, want that they are not together", err)
 	}
-	// Of one root they can: then it is the cluster that does not answer.
-	a, b = d.Claim(who{"1", "1"}, tokens2{1, 0}), d.Claim(who{"2", "1"}, tokens2{1, 0})
+	// With one root they can: then the error is that the cluster does not answer.
+	a, b = d.Claim(caller{"1", "1"}, tokens2{1, 0}), d.Claim(caller{"2", "1"}, tokens2{1, 0})
 	if err := d.AcquireAll(t.Context(), a, b); !isA[*runtime.UnavailableError](err) {
 		t.Errorf("%v, want an outage", err)
 	}
 }
 
-// TestClaims: parts that meet in a bucket are added up, all or none.
+// TestClaims: the costs of parts that charge the same bucket are added up, and charged all or none.
 func TestClaims(t *testing.T) {
 	s := newServer(t)
-	d := s.desk(t, s.client(t), slow())
-	one, two, much := d.Claim(who{"1", "1"}, tokens2{20, 0}), d.Claim(who{"2", "1"}, tokens2{30, 0}), d.Claim(who{"3", "1"}, tokens2{11, 0})
+	d := s.process(t, s.client(t), slow())
+	one, two, much := d.Claim(caller{"1", "1"}, tokens2{20, 0}), d.Claim(caller{"2", "1"}, tokens2{30, 0}),
+		d.Claim(caller{"3", "1"}, tokens2{11, 0})
 	if err := d.AcquireAll(t.Context(), one, two); err != nil {
 		t.Fatal(err)
 	}
-	d.left(t, who{"1", "1"}, tokens2{10, 6000})
+	d.left(t, caller{"1", "1"}, tokens2{10, 6000})
 	little := d.Claim(alice, tokens2{1, 0})
 	denied := denial(t, d.AcquireAll(t.Context(), little, much))
 	if len(denied.Refusals) != 1 || denied.Entity != "project-1" || denied.Available != 10 {
@@ -324,26 +353,28 @@ func TestClaims(t *testing.T) {
 	if err := one.Lease().Settle(t.Context(), tokens2{5, 0}); err != nil {
 		t.Error(err)
 	}
-	d.left(t, who{"1", "1"}, tokens2{25, 6000})
+	d.left(t, caller{"1", "1"}, tokens2{25, 6000})
 	if err := d.AcquireAll(t.Context(), little, much); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestClaimsForgotten: parts meet in a bucket though the store has forgotten it between one and the other.
-func TestClaimsForgotten(t *testing.T) {
+// TestClaimsEvicted: parts charge the same bucket though the cache has dropped it between one part and the
+// next.
+func TestClaimsEvicted(t *testing.T) {
 	s := newServer(t)
-	d := s.desk(t, s.client(t), slow())
+	d := s.process(t, s.client(t), slow())
 	d.session.(*session).buckets.Resize(1)
 	for _, test := range []struct {
 		each, left int64
 		admitted   bool
 	}{{20, 20, true}, {15, 20, false}, {10, 0, true}} {
-		err := d.AcquireAll(t.Context(), d.Claim(who{"1", "1"}, tokens2{test.each, 0}), d.Claim(who{"2", "1"}, tokens2{test.each, 0}))
+		err := d.AcquireAll(t.Context(), d.Claim(caller{"1", "1"}, tokens2{test.each, 0}),
+			d.Claim(caller{"2", "1"}, tokens2{test.each, 0}))
 		if test.admitted && err != nil || !test.admitted && !isA[*runtime.DeniedError](err) {
 			t.Errorf("%d each: %v", test.each, err)
 		}
-		snap, err := d.Peek(t.Context(), who{"1", "1"})
+		snap, err := d.Peek(t.Context(), caller{"1", "1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,17 +384,19 @@ func TestClaimsForgotten(t *testing.T) {
 	}
 }
 
-// TestOpen: what Open refuses says what to do.
+// TestOpen: an error of Open says what to do.
 func TestOpen(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { _ = client.Close() })
-	behind := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, RouteRandomly: true})
+	behind := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"},
+		RouteRandomly: true})
 	t.Cleanup(func() { _ = behind.Close() })
 	for want, store := range map[string]*Store{
-		"sluice: redisstore.New: the client reads from replicas, which are behind: " +
+		"sluice: redisstore.New: the client reads from replicas, which lag behind: " +
 			"want one without ReadOnly, RouteByLatency and RouteRandomly; correct the call": New(behind),
-		"sluice: redisstore.New: the client is nil; correct the call":         New(nil),
-		"sluice: redisstore.ImageCache(0): want at least 1; correct the call": New(client, nil, ImageCache(0)),
+		"sluice: redisstore.New: the client is nil; correct the call": New(nil),
+		"sluice: redisstore.ImageCache(0): want at least 1; correct the call": New(client, nil,
+			ImageCache(0)),
 		"sluice: resource gpt-4 was not generated for Redis; " +
 			"add `stores: [redis]` to limits.yaml and run `sluice generate`": New(client),
 	} {
@@ -374,13 +407,16 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpenGlobal: limits that regions share out are refused, whatever stands beside them, and others are not.
+// TestOpenGlobal: Open rejects a limit divided among regions, beside any other limits, and accepts the
+// others.
 func TestOpenGlobal(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { _ = client.Close() })
 	global := gpt4()
-	global.spec.Resource, global.spec.Regions = "batch", &runtime.Regions{Names: []string{"eu", "us"}, Floor: 5, Window: time.Second}
-	const want = "sluice: resource batch is global, and the store on Redis does not share limits out by regions; " +
+	global.spec.Resource, global.spec.Regions = "batch", &runtime.Regions{Names: []string{"eu", "us"},
+		Floor: 5, Window: time.Second}
+	const want = "sluice: resource batch is global, and the store on Redis does not divide limits among " +
+		"regions; " +
 		"leave it out of the limits.yaml that is for Redis, or remove `global` from it"
 	_, err := New(client).Open(&runtime.Env{}, gpt4(), global)
 	if setup, ok := errors.AsType[*runtime.SetupError](err); !ok || setup.Error() != want {
@@ -391,5 +427,5 @@ func TestOpenGlobal(t *testing.T) {
 	}
 }
 
-// scriptless is a resource that was generated for another store.
+// scriptless is a resource generated for another store.
 type scriptless struct{ runtime.Definition }

@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// slots is how many parts a cluster divides keys into.
+// slots is the number of slots of a cluster.
 const slots = 16384
 
 // halves is a cluster of two masters, each of which has half of the slots.
@@ -28,7 +28,7 @@ type halves struct {
 func newHalves(t *testing.T) *halves {
 	t.Helper()
 	h := &halves{low: miniredis.RunT(t), high: miniredis.RunT(t)}
-	low, high := h.low.Addr(), h.high.Addr() // the client may ask once they are gone
+	low, high := h.low.Addr(), h.high.Addr() // the client may ask for slots after they have stopped
 	h.ClusterClient = redis.NewClusterClient(&redis.ClusterOptions{
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 			return []redis.ClusterSlot{
@@ -41,14 +41,14 @@ func newHalves(t *testing.T) *halves {
 	return h
 }
 
-// Users whose buckets are in one half each.
-var inLow, inHigh = who{user: "2"}, who{user: "1"}
+// A user with a bucket in the low half of the slots, and one in the high half.
+var inLow, inHigh = caller{user: "2"}, caller{user: "1"}
 
-// TestCluster: a call goes to the master that has its keys, and a list goes through all of them.
+// TestCluster: a call goes to the master that has its keys, and a list visits all masters.
 func TestCluster(t *testing.T) {
 	h := newHalves(t)
-	d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, slow())
-	for entity, on := range map[who]*miniredis.Miniredis{inLow: h.low, inHigh: h.high} {
+	d := (&server{prefix: "sluice:", slowAfter: slowAfter}).process(t, h.ClusterClient, slow())
+	for entity, on := range map[caller]*miniredis.Miniredis{inLow: h.low, inHigh: h.high} {
 		lease, err := d.Acquire(t.Context(), entity, tokens2{10, 0})
 		if err != nil {
 			t.Fatal(err)
@@ -73,13 +73,13 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestClusterHung: a master that does not answer holds up no calls on another.
+// TestClusterHung: a master that does not answer delays no calls on another.
 func TestClusterHung(t *testing.T) {
 	h := newHalves(t)
-	d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, slow())
+	d := (&server{prefix: "sluice:", slowAfter: slowAfter}).process(t, h.ClusterClient, slow())
 	d.left(t, inLow, tokens2{60, 6000})
 	d.left(t, inHigh, tokens2{60, 6000})
-	answer, hung := make(chan struct{}), make(chan struct{}, mostFlights)
+	answer, hung := make(chan struct{}), make(chan struct{}, maxPipelines)
 	h.low.Server().SetPreHook(func(_ *peer.Peer, cmd string, _ ...string) bool {
 		if cmd == "EVALSHA" {
 			hung <- struct{}{}
@@ -87,10 +87,10 @@ func TestClusterHung(t *testing.T) {
 		}
 		return false
 	})
-	var all []*held
-	for range mostFlights {
+	var all []*pendingCall
+	for range maxPipelines {
 		all = append(all, d.ask(t.Context(), inLow, tokens2{1, 0}))
-		<-hung // the second once the first holds up nobody else
+		<-hung // the second is sent once the first counts as slow
 	}
 	if _, err := d.Acquire(t.Context(), inHigh, tokens2{1, 0}); err != nil {
 		t.Error(err)
@@ -103,7 +103,7 @@ func TestClusterHung(t *testing.T) {
 	}
 }
 
-// TestTakeover: once a master is gone, calls go to the one that has taken over, as soon as one of them has failed.
+// TestTakeover: when a master has stopped, calls go to its successor as soon as one of them has failed.
 func TestTakeover(t *testing.T) {
 	h := newHalves(t)
 	all, asked := h.high.Addr(), make(chan struct{}, 2000)
@@ -116,15 +116,17 @@ func TestTakeover(t *testing.T) {
 				return slotsOf(ctx)
 			}
 			asked <- struct{}{}
-			return []redis.ClusterSlot{{Start: 0, End: slots - 1, Nodes: []redis.ClusterNode{{Addr: all}}}}, nil
+			return []redis.ClusterSlot{{Start: 0, End: slots - 1, Nodes: []redis.ClusterNode{{Addr: all}}}},
+				nil
 		},
 	})
 	t.Cleanup(func() { _ = client.Close() })
-	d := (&server{prefix: "sluice:", hung: patience}).desk(t, client, slow())
+	d := (&server{prefix: "sluice:", slowAfter: slowAfter}).process(t, client, slow())
 	d.left(t, inLow, tokens2{60, 6000})
 	h.low.Close()
 	taken.Store(true)
-	for i := range 1000 { // the client takes note of it behind our back: it may be the second try that gets there, or a later call
+	// the client reloads in the background: the second attempt may succeed, or a later call
+	for i := range 1000 {
 		_, err := d.Acquire(t.Context(), inLow, tokens2{1, 0})
 		if err == nil {
 			return
@@ -139,14 +141,14 @@ func TestTakeover(t *testing.T) {
 	t.Error("calls still go to the old master")
 }
 
-// TestRedirected: a script call that is sent to another master is run there, once: alone and in a pipeline.
+// TestRedirected: a script call redirected to another master runs there once, alone and in a pipeline.
 func TestRedirected(t *testing.T) {
 	for _, answer := range []string{"MOVED 1 ", "ASK 1 "} {
 		t.Run(answer, func(t *testing.T) {
 			h := newHalves(t)
 			def := slow()
-			d := (&server{prefix: "sluice:", hung: patience}).desk(t, h.ClusterClient, def)
-			entities := []who{inLow, {user: "3"}, {user: "6"}, {user: "7"}}
+			d := (&server{prefix: "sluice:", slowAfter: slowAfter}).process(t, h.ClusterClient, def)
+			entities := []caller{inLow, {user: "3"}, {user: "6"}, {user: "7"}}
 			for _, entity := range entities {
 				d.left(t, entity, tokens2{60, 6000})
 			}
@@ -170,21 +172,22 @@ func TestRedirected(t *testing.T) {
 			}
 			alone := redirected.Load()
 			opened := d.session.(*session)
-			l := newLine(opened)
-			l.flights = make([]*flight, mostFlights) // so that they gather
+			l := newQueue(opened)
+			l.pipelines = make([]*pipeline, maxPipelines) // so that requests collect
 			var all []*request
 			for _, entity := range entities[1:] {
-				r := opened.request(t.Context(), &runtime.Call{Parts: []runtime.Part{{
-					Def: def, Buckets: []runtime.Bucket{{Entity: "user-" + entity.user}}, Cost: []int64{7 * bucket.Milli, 0},
+				r := opened.newRequest(t.Context(), &runtime.Call{Parts: []runtime.Part{{
+					Def: def, Buckets: []runtime.Bucket{{Entity: "user-" + entity.user}},
+					Cost: []int64{7 * bucket.Milli, 0},
 				}}}, pathAcquire, func(part *runtime.Part) []int64 { return part.Cost })
 				if err := opened.prepare(r); err != nil {
 					t.Fatal(err)
 				}
-				l.submit(r.priced())
+				l.submit(r.encode())
 				all = append(all, r)
 			}
 			l.mu.Lock()
-			l.flights = nil
+			l.pipelines = nil
 			l.dispatch()
 			l.mu.Unlock()
 			for _, r := range all {
@@ -192,7 +195,8 @@ func TestRedirected(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if together := redirected.Load() - alone; alone != 2 || together != 3 { // the first as text too, since the other master has no script
+			// the first as text too, since the other master has no script
+			if together := redirected.Load() - alone; alone != 2 || together != 3 {
 				t.Errorf("%d and %d were redirected, want 2 and 3", alone, together)
 			}
 			for _, entity := range entities {
@@ -205,12 +209,12 @@ func TestRedirected(t *testing.T) {
 	}
 }
 
-// TestNodeOfCluster: whoever has one node of a cluster for all of Redis is told so, at start-up and by a call: nothing that
-// policies decide.
+// TestNodeOfCluster: a single-node client of a cluster is a setup error, in Check and in calls, which no
+// policy decides.
 func TestNodeOfCluster(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.StartCluster(t).Addrs()[0]})
 	t.Cleanup(func() { _ = client.Close() })
-	d := (&server{prefix: "sluice:", hung: patience}).desk(t, client, slow())
+	d := (&server{prefix: "sluice:", slowAfter: slowAfter}).process(t, client, slow())
 	tell := func(err error) {
 		t.Helper()
 		if !isA[*runtime.SetupError](err) || !strings.Contains(err.Error(), "redis.NewClusterClient") {
@@ -218,8 +222,8 @@ func TestNodeOfCluster(t *testing.T) {
 		}
 	}
 	tell(d.Check(t.Context()))
-	for i := range 20 { // some of whose overrides the node has
-		_, err := d.Acquire(t.Context(), who{user: strconv.Itoa(i)}, tokens2{1, 0})
+	for i := range 20 { // the node has the overrides of some
+		_, err := d.Acquire(t.Context(), caller{user: strconv.Itoa(i)}, tokens2{1, 0})
 		tell(err)
 	}
 }

@@ -6,44 +6,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// command runs a script. The client sends it once, whatever its MaxRetries, but for what a cluster redirects: what had no answer
-// may have been applied, and would be charged or given back again.
+// command runs a script. The client sends it once despite its MaxRetries, except where a cluster redirects
+// it. A command without a reply may have been applied, and a repetition would charge or refund twice.
 type command struct{ *redis.IntSliceCmd }
 
 // NoRetry implements redis.Cmder.
 func (command) NoRetry() bool { return true }
 
-// evalsha runs c's script if Redis has it.
-func (c *call) evalsha() *command { return c.run(c.requests[0].script.evalsha) }
+// evalsha returns the command that runs c's script by its hash; it fails where Redis does not have the
+// script.
+func (c *call) evalsha() *command { return c.newCommand(c.requests[0].script.evalsha) }
 
-// eval runs c's script, and has Redis keep it.
-func (c *call) eval() *command { return c.run(c.requests[0].script.eval) }
+// eval returns the command that runs c's script by its text, which Redis then keeps.
+func (c *call) eval() *command { return c.newCommand(c.requests[0].script.eval) }
 
-func (c *call) run(head []any) *command {
+func (c *call) newCommand(head []any) *command {
 	first := c.requests[0]
-	args := evalArgs(head, first.shares, c.requests[0].script.any, len(c.requests)*len(first.args))
+	args := evalArgs(head, first.portions, c.requests[0].script.any, len(c.requests)*len(first.args))
 	for _, r := range c.requests {
 		args = append(args, r.args...)
 	}
 	return &command{redis.NewIntSliceCmd(context.Background(), args...)}
 }
 
-// evalArgs returns what runs the script that head names on the keys of shares, and calls nothing yet; there is room for so many
-// more. A script that serves any number of keys is told how many they are.
-func evalArgs(head []any, shares []share, anyNumber bool, more int) []any {
+// evalArgs returns the arguments that run the script named by head on the keys of portions, without any
+// request's costs. The slice has capacity for extra more arguments. A script for any number of keys is passed
+// their number.
+func evalArgs(head []any, portions []portion, anyNumber bool, extra int) []any {
 	keys := 0
-	for i := range shares {
-		keys += len(shares[i].keys)
+	for i := range portions {
+		keys += len(portions[i].keys)
 	}
-	args := append(append(make([]any, 0, 4+3*keys+more), head...), keys)
-	for i := range shares {
-		args = append(args, shares[i].keys...)
+	args := append(append(make([]any, 0, 4+3*keys+extra), head...), keys)
+	for i := range portions {
+		args = append(args, portions[i].keys...)
 	}
 	if anyNumber {
 		args = append(args, keys)
 	}
-	for i := range shares {
-		args = append(args, shares[i].shape.params...)
+	for i := range portions {
+		args = append(args, portions[i].inForce.params...)
 	}
 	return args
 }

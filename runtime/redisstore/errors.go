@@ -13,15 +13,15 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// outcome is what is known of a script call once its reply is there, or is not.
+// outcome is what is known of a script call after its reply, or without one.
 type outcome uint8
 
 const (
 	applied        outcome = iota
-	refused                // it has charged nobody
+	refused                // it has denied all its requests
 	unapplied              // Redis did not run it, or was not reached
-	unknown                // it may have been applied: no reply
-	failed                 // not applied, and trying again will not help
+	unknown                // it may have been applied: there was no reply
+	failed                 // not applied, and another attempt does not help
 	unloadedScript         // Redis does not have the script
 )
 
@@ -30,19 +30,20 @@ func (o outcome) String() string {
 	return [...]string{"applied", "refused", "unapplied", "unknown", "failed", "unloaded"}[o]
 }
 
-// passing are the codes of errors with which Redis has run nothing, or nothing that writes: all of them mend by themselves, or
-// by an operator of Redis. A script reads all it needs before it writes, and Redis refuses its first write or none.
-var passing = []string{
-	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "OOM", "MISCONF", "BUSY", "MOVED", "ASK",
-	"max number of clients reached",
+// transient is the codes of errors after which Redis has written nothing, and which pass by themselves or
+// are fixed by an operator of Redis. A script reads all it needs before it writes, and Redis rejects its
+// first write or none.
+var transient = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "OOM", "MISCONF", "BUSY",
+	"MOVED", "ASK", "max number of clients reached",
 }
 
-// classify sorts an error of a script call.
+// classify returns the outcome of a script call that ended with err.
 func (s *Store) classify(err error) outcome {
 	if err == nil {
 		return applied
 	}
-	if s.ofNode(err) {
+	if s.needsClusterClient(err) {
 		return failed
 	}
 	if answer, ok := errors.AsType[redis.Error](err); ok {
@@ -50,8 +51,9 @@ func (s *Store) classify(err error) outcome {
 		if strings.HasPrefix(text, "NOSCRIPT") {
 			return unloadedScript
 		}
-		for _, code := range passing {
-			// Redis before 7 wraps what a script's command met: "Error running script ...: -OOM command not allowed ...".
+		for _, code := range transient {
+			// Redis before 7 wraps the error of a script's command: "Error running script ...: -OOM command
+			// not allowed ...".
 			if strings.HasPrefix(text, code) || strings.Contains(text, ": -"+code+" ") {
 				return unapplied
 			}
@@ -63,81 +65,111 @@ func (s *Store) classify(err error) outcome {
 	switch {
 	case errors.Is(err, redis.ErrClosed):
 		return failed
-	case isDNS, isOp && op.Op == "dial", errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+	case isDNS, isOp && op.Op == "dial", errors.Is(err, redis.ErrPoolTimeout),
+		errors.Is(err, redis.ErrPoolExhausted):
 		return unapplied
 	}
 	return unknown
 }
 
-// ofNode reports that err is what a cluster answers to a client that takes it for one node, whatever it asks.
-func (s *Store) ofNode(err error) bool {
-	return !s.keys.rooted && slices.ContainsFunc([]string{"MOVED ", "ASK ", "CROSSSLOT "}, func(code string) bool {
-		return redis.HasErrorPrefix(err, code)
-	})
+// needsClusterClient reports whether err is the reply of a cluster to a client made for a single node.
+func (s *Store) needsClusterClient(err error) bool {
+	return !s.keys.hashTags && slices.ContainsFunc([]string{"MOVED ", "ASK ", "CROSSSLOT "},
+		func(code string) bool {
+			return redis.HasErrorPrefix(err, code)
+		})
 }
 
-// noCluster is the error for a client that knows no cluster, and is a cluster's.
-func (s *Store) noCluster(err error) *runtime.SetupError {
+// notClusterClient returns the error for a client made for a single node that is connected to a cluster.
+func (s *Store) notClusterClient(err error) *runtime.SetupError {
 	return &runtime.SetupError{
-		What: fmt.Sprintf("Redis is a cluster, and the client, a %T, is not one of a cluster: keys of a call would lie in different slots", s.client),
-		Do:   "pass redisstore.New what redis.NewClusterClient returns",
-		Err:  err,
+		What: fmt.Sprintf("Redis is a cluster, and the client, a %T, is not one of a cluster: "+
+			"keys of a call would lie in different slots", s.client),
+		Do:  "pass redisstore.New what redis.NewClusterClient returns",
+		Err: err,
 	}
 }
 
-// setupError is an error of Redis that somebody has to mend.
+// setupError returns the error for err, which an operator has to fix: it says how.
 func (s *Store) setupError(err error) error {
-	setup := &runtime.SetupError{What: "Redis refused the call", Err: err, Do: "check the client's configuration"}
-	at, isMisplaced := errors.AsType[misplaced](err)
-	switch text := err.Error(); {
-	case s.ofNode(err):
-		return s.noCluster(err)
-	case isMisplaced:
-		setup.What, setup.Do = fmt.Sprintf("the key %s is not what the store keeps there", at.key), "delete it, or use another Prefix"
-	case errors.Is(err, redis.ErrClosed):
-		setup.What, setup.Do = "the Redis client is closed", "close it after the Limiter, once no calls are made any more"
-	case redis.IsAuthError(err):
-		setup.What, setup.Do = "Redis does not accept the credentials", "set the client's Username and Password"
-	case redis.IsPermissionError(err), strings.Contains(text, "executing the script can't run"), strings.Contains(text, "ACL failure in script"):
-		setup.What = "Redis denies the user what the store needs" // the others are what Redis says of a script, to 7.0 and since
-		setup.Do = fmt.Sprintf("grant it: ACL SETUSER <user> ~%s* +@read +@write +@scripting +@connection +info +time", s.keys.prefix)
-		if s.keys.rooted {
-			setup.Do += " +cluster|slots"
+	wrong, isWrongType := errors.AsType[wrongTypeError](err)
+	switch {
+	case s.needsClusterClient(err):
+		return s.notClusterClient(err)
+	case isWrongType:
+		return &runtime.SetupError{
+			What: fmt.Sprintf("the key %s is not what the store keeps there", wrong.key),
+			Do:   "delete it, or use another Prefix",
+			Err:  err,
 		}
-	case strings.Contains(text, "all sentinels specified"): // go-redis's words, ahead of what each has said
-		setup.What, setup.Do = "no Sentinel knows the master", "set MasterName, in a URL ?master_name=, as in their `sentinel monitor`, and the addresses to those of Sentinels"
-	case strings.Contains(text, "unknown command"):
-		setup.What = "this Redis lacks a command that the store needs"
-		setup.Do = "use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME"
-	case strings.Contains(text, "cluster support disabled"):
-		setup.What, setup.Do = "the client is one of a cluster, which this Redis is not", "pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL"
-	case strings.Contains(text, "DB index is out of range"), strings.Contains(text, "SELECT is not allowed"):
-		setup.What, setup.Do = "Redis has no database of the client's number", "set the client's DB, in a URL the number behind the host, to one that it has: 0, on a cluster the only one"
-	case strings.HasPrefix(text, "CROSSSLOT"):
-		setup.What = "the keys of the call lie in different slots of the cluster"
-		setup.Do = "acquire what has different roots one by one, and use a Prefix without '{'"
 	}
-	return setup
+	what, do := s.remedy(err)
+	return &runtime.SetupError{What: what, Do: do, Err: err}
 }
 
-// misplaced is what Redis says of a command on a key that holds something else than the command is for.
-type misplaced struct {
+// remedy returns what is wrong where Redis has failed with err, and what to do.
+func (s *Store) remedy(err error) (what, do string) {
+	text := err.Error()
+	switch {
+	case errors.Is(err, redis.ErrClosed):
+		return "the Redis client is closed", "close it after the Limiter, once no calls are made any more"
+	case redis.IsAuthError(err):
+		return "Redis does not accept the credentials", "set the client's Username and Password"
+	case isDenied(err):
+		do = "grant it: ACL SETUSER <user> ~" + s.keys.prefix +
+			"* +@read +@write +@scripting +@connection +info +time"
+		if s.keys.hashTags {
+			do += " +cluster|slots"
+		}
+		return "Redis denies the user what the store needs", do
+	case strings.Contains(text, "all sentinels specified"): // go-redis's own words
+		return "no Sentinel knows the master", "set MasterName, in a URL ?master_name=, " +
+			"as in their `sentinel monitor`, and the addresses to those of Sentinels"
+	case strings.Contains(text, "unknown command"):
+		return "this Redis does not have a command that the store needs",
+			"use Redis 5 or newer, with scripts; " +
+				"for a Sentinel, create the client with redis.NewFailoverClient, in a URL ?master_name=NAME"
+	case strings.Contains(text, "cluster support disabled"):
+		return "the client is one of a cluster, which this Redis is not",
+			"pass redisstore.New what redis.NewClient returns, or leave ?addr= out of the URL"
+	case strings.Contains(text, "DB index is out of range"), strings.Contains(text, "SELECT is not allowed"):
+		return "Redis has no database of the client's number",
+			"set the client's DB, in a URL the number behind the host, to one that it has: 0, on a " +
+				"cluster the only one"
+	case strings.HasPrefix(text, "CROSSSLOT"):
+		return "the keys of the call lie in different slots of the cluster",
+			"acquire buckets with different roots one by one, and use a Prefix without '{'"
+	}
+	return "Redis refused the call", "check the client's configuration"
+}
+
+// isDenied reports whether err says that the user does not have a right. For a command within a script the
+// text depends on the version: the first of the two is that of Redis up to 7.0.
+func isDenied(err error) bool {
+	text := err.Error()
+	return redis.IsPermissionError(err) || strings.Contains(text, "executing the script can't run") ||
+		strings.Contains(text, "ACL failure in script")
+}
+
+// wrongTypeError is Redis's error for a command on a key that holds another type.
+type wrongTypeError struct {
 	key string
 	error
 }
 
-// Unwrap returns what Redis says.
-func (m misplaced) Unwrap() error { return m.error }
+// Unwrap returns Redis's error.
+func (e wrongTypeError) Unwrap() error { return e.error }
 
-// onKey returns err, of a command on key.
+// onKey returns err, of a command on key, with the key added where the key's type is wrong.
 func onKey(key string, err error) error {
-	if err != nil && strings.Contains(err.Error(), wrongType) { // of a script not ahead of all, to Redis 6
-		return misplaced{key, err}
+	// in a script's error of Redis 6 it is not at the start
+	if err != nil && strings.Contains(err.Error(), wrongType) {
+		return wrongTypeError{key, err}
 	}
 	return err
 }
 
-// exec runs pipe, of commands on one key each.
+// exec runs pipe, whose commands have one key each, and returns the first error.
 func exec(ctx context.Context, pipe redis.Pipeliner) error {
 	commands, err := pipe.Exec(ctx)
 	for _, c := range commands {
@@ -148,8 +180,9 @@ func exec(ctx context.Context, pipe redis.Pipeliner) error {
 	return err
 }
 
-// told is what an error of a read, or of an operator's write, means to who asked for it.
-func (s *Store) told(ctx context.Context, err error) error {
+// operationError returns the error to report for err, which ended a read or an operator's write: nil, the
+// caller's cancellation, a *runtime.SetupError or a *runtime.UnavailableError.
+func (s *Store) operationError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil

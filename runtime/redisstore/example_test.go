@@ -12,8 +12,10 @@ import (
 )
 
 func open(ctx context.Context, addr string) (*limits.Limiter, error) {
-	client := redis.NewClient(&redis.Options{Addr: addr}) // or NewFailoverClient for a Sentinel, NewClusterClient
-	lim, err := limits.New(redisstore.New(client))        // no I/O; redisstore.Prefix("billing:") keeps several apart
+	// or NewFailoverClient for a Sentinel, NewClusterClient
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	// no I/O; redisstore.Prefix("billing:") keeps several apart
+	lim, err := limits.New(redisstore.New(client))
 	if err != nil {
 		return nil, err
 	}

@@ -13,26 +13,26 @@ import (
 	sluice "github.com/sluice-go/sluice/runtime"
 )
 
-// gate holds what a client sends until the test says what becomes of it: script calls alone, and each pipeline as a whole.
+// gate holds a client's script calls and pipelines until the test decides on their delivery.
 type gate struct {
 	arrived chan arrival
 }
 
-// arrival is what was sent and waits for its fate.
+// arrival is a script call or a pipeline that waits for its delivery.
 type arrival struct {
-	scripts string // the script calls, such as evalsha evalsha
-	fate    chan fate
+	scripts  string // the script calls, such as evalsha evalsha
+	delivery chan delivery
 }
 
-// fate is what becomes of what was sent.
-type fate struct {
-	lost    bool  // it arrives, but its reply does not
-	refused error // it is answered with that, and not run
+// delivery says whether an arrival is run and answered.
+type delivery struct {
+	lost    bool  // it is run, but its reply does not arrive
+	refused error // the error it is answered with; it is not run
 }
 
 var (
-	pass = fate{}
-	lose = fate{lost: true}
+	pass = delivery{}
+	lose = delivery{lost: true}
 )
 
 func newGate(client *redis.Client) *gate {
@@ -42,7 +42,10 @@ func newGate(client *redis.Client) *gate {
 }
 
 func (g *gate) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+	return func(ctx context.Context, network, addr string) (net.Conn,
+		error) {
+		return next(ctx, network, addr)
+	}
 }
 
 func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -67,9 +70,9 @@ func (g *gate) hold(cmds []redis.Cmder, next func() error) error {
 	if len(scripts) == 0 {
 		return next()
 	}
-	a := arrival{strings.Join(scripts, " "), make(chan fate)}
+	a := arrival{strings.Join(scripts, " "), make(chan delivery)}
 	g.arrived <- a
-	f := <-a.fate
+	f := <-a.delivery
 	err := f.refused
 	if err == nil {
 		err = next()
@@ -85,48 +88,49 @@ func (g *gate) hold(cmds []redis.Cmder, next func() error) error {
 	return err
 }
 
-// comes holds what arrives next, and returns what has it meet its fate.
-func (g *gate) comes(t testing.TB, want string) func(fate) {
+// comes waits for the next arrival, and returns a function that decides on its delivery.
+func (g *gate) comes(t testing.TB, want string) func(delivery) {
 	t.Helper()
 	a := <-g.arrived
 	if a.scripts != want {
 		t.Errorf("%s arrived, want %s", a.scripts, want)
 	}
-	return func(f fate) { a.fate <- f }
+	return func(f delivery) { a.delivery <- f }
 }
 
-// open lets everything pass from here on.
+// open lets everything pass from now on.
 func (g *gate) open(t testing.TB) {
 	t.Helper()
-	over := make(chan struct{})
-	gone := make(chan struct{})
+	stop := make(chan struct{})
+	stopped := make(chan struct{})
 	go func() {
-		defer close(gone)
+		defer close(stopped)
 		for {
 			select {
 			case a := <-g.arrived:
-				a.fate <- pass
-			case <-over:
+				a.delivery <- pass
+			case <-stop:
 				return
 			}
 		}
 	}()
 	t.Cleanup(func() {
-		close(over)
-		<-gone
+		close(stop)
+		<-stopped
 	})
 }
 
-// held is an acquire or a settle on its way.
-type held struct {
+// pendingCall is an acquire or a settle under way.
+type pendingCall struct {
 	lease *sluice.Lease[tokens2]
 	err   error
 	ended chan struct{}
 }
 
-// ask has d acquire.
-func (d *desk) ask(ctx context.Context, entity who, cost tokens2, opts ...sluice.CallOption) *held {
-	h := &held{ended: make(chan struct{})}
+// ask starts an acquire of d.
+func (d *process) ask(ctx context.Context, entity caller, cost tokens2,
+	opts ...sluice.CallOption) *pendingCall {
+	h := &pendingCall{ended: make(chan struct{})}
 	go func() {
 		defer close(h.ended)
 		h.lease, h.err = d.Acquire(ctx, entity, cost, opts...)
@@ -134,9 +138,9 @@ func (d *desk) ask(ctx context.Context, entity who, cost tokens2, opts ...sluice
 	return h
 }
 
-// settle has a lease settled.
-func (h *held) settle(ctx context.Context, actual tokens2) *held {
-	next := &held{ended: make(chan struct{})}
+// settle starts a settle of h's lease.
+func (h *pendingCall) settle(ctx context.Context, actual tokens2) *pendingCall {
+	next := &pendingCall{ended: make(chan struct{})}
 	go func() {
 		defer close(next.ended)
 		next.err = h.lease.Settle(ctx, actual)
@@ -145,20 +149,21 @@ func (h *held) settle(ctx context.Context, actual tokens2) *held {
 }
 
 // end waits for h.
-func (h *held) end() error {
+func (h *pendingCall) end() error {
 	<-h.ended
 	return h.err
 }
 
-// busy has carol and dave take every place of the line, and returns what lets each of them pass: then there is a place.
-func (d *desk) busy(t testing.TB, g *gate) (pass [mostFlights]func()) {
+// busy starts as many pipelines as may be under way, for carol and dave. It returns a function for each
+// that completes it.
+func (d *process) busy(t testing.TB, g *gate) (pass [maxPipelines]func()) {
 	t.Helper()
-	for i, entity := range []who{carol, dave} {
+	for i, entity := range []caller{carol, dave} {
 		h := d.ask(t.Context(), entity, tokens2{1, 0})
 		under := g.comes(t, "evalsha")
 		pass[i] = func() {
 			t.Helper()
-			under(fate{})
+			under(delivery{})
 			if err := h.end(); err != nil {
 				t.Error(err)
 			}
@@ -167,19 +172,19 @@ func (d *desk) busy(t testing.TB, g *gate) (pass [mostFlights]func()) {
 	return pass
 }
 
-// queued waits until so many wait for the next flight.
-func (d *desk) queued(n int) { d.session.(*session).line.queued(n) }
+// queued waits until n requests wait for the next pipeline.
+func (d *process) queued(n int) { d.session.(*session).queue.queued(n) }
 
-func (l *line) queued(n int) {
+func (q *queue) queued(n int) {
 	for {
-		l.mu.Lock()
+		q.mu.Lock()
 		waiting := 0
-		for _, r := range l.queue {
-			if !r.gone {
+		for _, r := range q.waiting {
+			if !r.abandoned {
 				waiting++
 			}
 		}
-		l.mu.Unlock()
+		q.mu.Unlock()
 		if waiting == n {
 			return
 		}

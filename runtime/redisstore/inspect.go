@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Inspect reads the named limits of one bucket, without a SCAN: that of entity, as stored, on resource, in a chain that ends with
-// root. It returns nil where none of them is stored, and fails as Buckets does, with a *runtime.SetupError for a key that is no
-// bucket.
-func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limits ...string) (*StoredBucket, error) {
-	page, err := s.page(ctx, []found{{entity, root, s.bucketKeys(resource, root, entity, limits)}})
+// Inspect reads the named limits of one bucket, without a SCAN: the bucket of entity, as stored, on
+// resource, in a chain that ends with root. It returns nil if none of the limits is stored. It fails as
+// Buckets does, with a *runtime.SetupError for a key that is not a bucket.
+func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limits ...string) (*StoredBucket,
+	error) {
+	page, err := s.page(ctx, []storedKeys{{entity, root, s.bucketKeys(resource, root, entity, limits)}})
 	switch {
 	case err != nil:
 		return nil, err
@@ -21,20 +22,21 @@ func (s *Store) Inspect(ctx context.Context, resource, root, entity string, limi
 	return &page.Buckets[0], nil
 }
 
-// Fill fills the named limits of the bucket that Inspect reads. It fails as Buckets does, and may run beside acquires.
+// Fill fills the named limits of the bucket that Inspect reads. It fails as Buckets does. It is safe while
+// other processes acquire.
 func (s *Store) Fill(ctx context.Context, resource, root, entity string, limits ...string) error {
 	for _, key := range s.bucketKeys(resource, root, entity, limits) { // a missing bucket is a full one
 		if err := s.client.Del(ctx, key).Err(); err != nil {
-			return s.told(ctx, err)
+			return s.operationError(ctx, err)
 		}
 	}
 	return nil
 }
 
-// Time is Redis's own, by which buckets refill; of one of its nodes, if it is a cluster.
+// Time returns Redis's time, by which buckets refill; on a cluster, that of one of its nodes.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	now, err := s.client.Time(ctx).Result()
-	return now, s.told(ctx, err)
+	return now, s.operationError(ctx, err)
 }
 
 // bucketKeys returns the keys of a bucket's limits.

@@ -12,38 +12,40 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Sizes of what an operator's reads take at once.
+// Batch sizes of an operator's reads.
 const (
-	scanCount   = 1000 // keys that one SCAN looks at
+	scanCount   = 1000 // keys that one SCAN visits
 	bucketsPage = 100
 )
 
-// BucketPage is what Buckets has read since the page before.
+// BucketPage is the next part of what Buckets has read.
 type BucketPage struct {
 	Buckets   []StoredBucket // sorted by entity, and by root
-	Malformed []error        // a *runtime.SetupError for each key that cannot be a bucket's
+	Malformed []error        // a *runtime.SetupError for each key that is not a bucket
 }
 
-// StoredBucket is a bucket as it is stored: without the limits' parameters, which calls bring along.
+// StoredBucket is a bucket as it is stored: without the limits' parameters, which each call passes.
 type StoredBucket struct {
 	Entity string // as stored: user-123
-	Root   string // the entity itself; on a cluster where the chain that it was charged in ends, which may be an ancestor
+	// the end of the chain it was charged in on a cluster, which may be an ancestor; else the entity
+	Root   string
 	Limits []StoredLimit
 }
 
-// StoredLimit is what is stored of one limit. One that is not stored is full.
+// StoredLimit is one stored limit of a bucket. A limit that is not stored is full.
 type StoredLimit struct {
 	Name     string
 	Tokens   int64 // millitokens at Refilled, rounded down
 	Refilled int64 // ms since the Unix epoch, by Redis's clock
 }
 
-// Buckets lists the buckets of resource, without a schema: those of an entity, as stored, of a kind, or all where of is empty.
-// Pages have up to 100 buckets and come in the order of entities. It ends with the first error: a *runtime.SetupError, or a
-// *runtime.UnavailableError when Redis does not answer.
+// Buckets lists the buckets of resource, without a schema: those of an entity, as stored, those of a kind,
+// or all if of is empty. Pages have up to 100 buckets and come in the order of entities. The iteration ends
+// with the first error: a *runtime.SetupError, or a *runtime.UnavailableError when Redis does not answer.
 //
-// Nothing is changed. It goes through all keys of Redis, by SCAN, a thousand at a time, on each master of a cluster, and holds
-// those of resource in memory. A bucket that is new may be missing, and one that is gone is left out.
+// Buckets changes nothing. It visits all keys of Redis by SCAN, a thousand at a time, on each master of a
+// cluster, and holds those of resource in memory. A new bucket may be missing, and one that has expired
+// since is omitted.
 func (s *Store) Buckets(ctx context.Context, resource, of string) iter.Seq2[BucketPage, error] {
 	return func(yield func(BucketPage, error) bool) {
 		found, err := s.find(ctx, resource, of)
@@ -64,25 +66,26 @@ func (s *Store) Buckets(ctx context.Context, resource, of string) iter.Seq2[Buck
 	}
 }
 
-// found is a bucket whose keys were found.
-type found struct {
+// storedKeys is the keys of a bucket.
+type storedKeys struct {
 	entity, root string
 	keys         []string // sorted
 }
 
 // find returns the buckets of resource, as Buckets does.
-func (s *Store) find(ctx context.Context, resource, of string) ([]found, error) {
-	pattern, isOf := glob(s.keys.buckets(resource))+"*", func(entity string) bool { return of == "" || entity == of }
+func (s *Store) find(ctx context.Context, resource, of string) ([]storedKeys, error) {
+	pattern := glob(s.keys.buckets(resource)) + "*"
+	isOf := func(entity string) bool { return of == "" || entity == of }
 	if of != "" {
 		pattern += glob(of)
 	}
-	if of != "" && !strings.Contains(of, "-") { // no kind has one, and an entity's ends its kind
+	if of != "" && !strings.Contains(of, "-") { // a kind: its name has no '-', which separates it from the id
 		pattern += "-*"
 		isOf = func(entity string) bool { return strings.HasPrefix(entity, of+"-") }
 	}
 	masters, err := s.nodes(ctx)
 	if err != nil {
-		return nil, s.told(ctx, err)
+		return nil, s.operationError(ctx, err)
 	}
 	type id struct{ entity, root string }
 	keys := map[id][]string{}
@@ -90,27 +93,27 @@ func (s *Store) find(ctx context.Context, resource, of string) ([]found, error) 
 		scan := master.Scan(ctx, 0, pattern, scanCount).Iterator()
 		for scan.Next(ctx) {
 			on, _, root, entity, ok := s.keys.parse(scan.Val())
-			if ok && on == resource && isOf(entity) { // a pattern also matches ids that hold or end with it
+			if ok && on == resource && isOf(entity) { // the pattern also matches ids that contain it
 				at := id{entity, root}
 				keys[at] = append(keys[at], scan.Val())
 			}
 		}
 		if err := scan.Err(); err != nil {
-			return nil, s.told(ctx, err)
+			return nil, s.operationError(ctx, err)
 		}
 	}
-	all := make([]found, 0, len(keys))
+	all := make([]storedKeys, 0, len(keys))
 	for at, of := range keys {
 		slices.Sort(of)
-		all = append(all, found{at.entity, at.root, slices.Compact(of)}) // SCAN may return a key twice
+		all = append(all, storedKeys{at.entity, at.root, slices.Compact(of)}) // SCAN may return a key twice
 	}
-	slices.SortFunc(all, func(a, b found) int {
+	slices.SortFunc(all, func(a, b storedKeys) int {
 		return cmp.Or(strings.Compare(a.entity, b.entity), strings.Compare(a.root, b.root))
 	})
 	return all, nil
 }
 
-// nodes returns what to scan: each one that has keys of its own.
+// nodes returns the clients to scan: one for each node that holds keys of its own.
 func (s *Store) nodes(ctx context.Context) (all []redis.Cmdable, err error) {
 	var mu sync.Mutex
 	add := func(_ context.Context, c *redis.Client) error {
@@ -121,7 +124,8 @@ func (s *Store) nodes(ctx context.Context) (all []redis.Cmdable, err error) {
 	}
 	switch client := s.client.(type) {
 	case *redis.ClusterClient:
-		if err = client.ForEachMaster(ctx, add); err == nil && len(all) == 0 { // "nothing is stored" would not be true
+		// an empty result would mean that nothing is stored
+		if err = client.ForEachMaster(ctx, add); err == nil && len(all) == 0 {
 			err = errors.New("no master of the cluster has a slot")
 		}
 	case *redis.Ring:
@@ -132,8 +136,8 @@ func (s *Store) nodes(ctx context.Context) (all []redis.Cmdable, err error) {
 	return all, err
 }
 
-// page reads buckets.
-func (s *Store) page(ctx context.Context, buckets []found) (page BucketPage, err error) {
+// page reads buckets from Redis.
+func (s *Store) page(ctx context.Context, buckets []storedKeys) (page BucketPage, err error) {
 	pipe := s.client.Pipeline()
 	replies := map[string]*redis.SliceCmd{}
 	for _, b := range buckets {
@@ -142,18 +146,18 @@ func (s *Store) page(ctx context.Context, buckets []found) (page BucketPage, err
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !redis.HasErrorPrefix(err, wrongType) {
-		return BucketPage{}, s.told(ctx, err)
+		return BucketPage{}, s.operationError(ctx, err)
 	}
 	for _, b := range buckets {
 		next := StoredBucket{Entity: b.entity, Root: b.root}
 		for _, key := range b.keys {
 			_, limit, _, _, _ := s.keys.parse(key)
-			what, err := decodeBucket(replies[key].Result())
+			stored, err := decodeBucket(replies[key].Result())
 			switch {
 			case err != nil:
 				page.Malformed = append(page.Malformed, malformed(key, err))
-			case what != nil: // it is not gone since
-				next.Limits = append(next.Limits, StoredLimit{limit, what.Tokens, what.Refilled})
+			case stored != nil: // it has not expired since
+				next.Limits = append(next.Limits, StoredLimit{limit, stored.Tokens, stored.Refilled})
 			}
 		}
 		if len(next.Limits) > 0 {
@@ -163,7 +167,7 @@ func (s *Store) page(ctx context.Context, buckets []found) (page BucketPage, err
 	return page, nil
 }
 
-// glob writes text such that a pattern of SCAN matches nothing else.
+// glob escapes text for a pattern of SCAN, so that it matches only itself.
 func glob(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }

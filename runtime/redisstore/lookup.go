@@ -15,7 +15,8 @@ func (s *session) Member(ctx context.Context, entity string) (m runtime.Member, 
 // readMember reads an entity's hash.
 func (s *session) readMember(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
 	var hash map[string]string
-	err = s.read(ctx, runtime.StoreEvent{Call: "HGETALL", Path: "member"}, func(ctx context.Context) (_ bool, err error) {
+	event := runtime.StoreEvent{Call: "HGETALL", Path: "member"}
+	err = s.read(ctx, event, func(ctx context.Context) (_ bool, err error) {
 		key := s.keys.entity(entity)
 		hash, err = s.client.HGetAll(ctx, key).Result()
 		return len(hash) > 0, onKey(key, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// childrenBatch is how many children are verified in one pipeline.
+// childrenBatch is the number of children that one pipeline verifies.
 const childrenBatch = 100
 
 // Fields of an entity's hash.
@@ -19,31 +19,32 @@ const (
 	cascadeField = "cascade"
 )
 
-// Members reads and writes the entities under one prefix. It implements runtime.MemberStore. The client's retries apply: a write
-// says all there is of an entity, so that once or twice is the same.
+// Members reads and writes the entities under one prefix. It implements runtime.MemberStore. The client's
+// retries apply: a write replaces an entity as a whole, so a repetition changes nothing.
 type Members struct {
 	*Store
-	changed func(entity string) // told of each write, whatever became of it
+	changed func(entity string) // called after each write, failed ones too
 }
 
-// Members returns the entities in s, for those who have no Limiter.
+// Members returns the entities in s, for use without a Limiter.
 func (s *Store) Members() *Members { return &Members{Store: s, changed: func(string) {}} }
 
-// Members implements runtime.Session. What they write, this session's Member sees at once; others see it when what they
-// remember is due.
+// Members implements runtime.Session. The session's Member sees a write through it at once; other sessions
+// see it when their cached values expire.
 func (s *session) Members() runtime.MemberStore {
 	return &Members{Store: s.Store, changed: s.lookups.Forget}
 }
 
-// Put implements runtime.MemberStore. An entity is noted under its parent before it has one, lest it be missing there if we do
-// not get to the end; and again behind, since somebody who gave it another parent may have removed it meanwhile.
+// Put implements runtime.MemberStore. It adds the entity to its parent's children first, so that it is not
+// missing there if Put fails halfway. It adds it once more at the end: a concurrent Put with another parent
+// may have removed it meanwhile.
 func (e *Members) Put(ctx context.Context, m runtime.Member) error {
 	defer e.changed(m.Entity)
 	old, _, err := e.Get(ctx, m.Entity)
 	if err != nil {
 		return err
 	}
-	note := func() error {
+	addChild := func() error {
 		if m.Parent == "" {
 			return nil
 		}
@@ -55,36 +56,38 @@ func (e *Members) Put(ctx context.Context, m runtime.Member) error {
 		cascade = "1"
 	}
 	for _, step := range []func() error{
-		note,
+		addChild,
 		func() error {
-			return e.client.HSet(ctx, e.keys.entity(m.Entity), parentField, m.Parent, cascadeField, cascade).Err()
+			return e.client.HSet(ctx, e.keys.entity(m.Entity), parentField, m.Parent, cascadeField,
+				cascade).Err()
 		},
-		note,
+		addChild,
 	} {
 		if err := step(); err != nil {
-			return e.told(ctx, err)
+			return e.operationError(ctx, err)
 		}
 	}
 	if old.Parent == m.Parent {
 		return nil
 	}
-	return e.leave(ctx, m.Entity, old.Parent)
+	return e.removeChild(ctx, m.Entity, old.Parent)
 }
 
-// leave removes entity from parent's children, and takes that back where somebody has made it one again meanwhile.
-func (e *Members) leave(ctx context.Context, entity, parent string) error {
+// removeChild removes entity from parent's children. It adds it again if a concurrent write has made parent
+// its parent meanwhile.
+func (e *Members) removeChild(ctx context.Context, entity, parent string) error {
 	if parent == "" {
 		return nil
 	}
 	children := e.keys.children(parent)
 	if err := e.client.SRem(ctx, children, entity).Err(); err != nil {
-		return e.told(ctx, onKey(children, err))
+		return e.operationError(ctx, onKey(children, err))
 	}
 	m, _, err := e.Get(ctx, entity)
 	if err != nil || m.Parent != parent {
 		return err
 	}
-	return e.told(ctx, e.client.SAdd(ctx, children, entity).Err())
+	return e.operationError(ctx, e.client.SAdd(ctx, children, entity).Err())
 }
 
 // Get implements runtime.MemberStore.
@@ -92,7 +95,7 @@ func (e *Members) Get(ctx context.Context, entity string) (m runtime.Member, fou
 	key := e.keys.entity(entity)
 	hash, err := e.client.HGetAll(ctx, key).Result()
 	if err != nil {
-		return runtime.Member{}, false, e.told(ctx, onKey(key, err))
+		return runtime.Member{}, false, e.operationError(ctx, onKey(key, err))
 	}
 	m, found = decodeMember(entity, hash)
 	return m, found, nil
@@ -106,27 +109,27 @@ func (e *Members) Delete(ctx context.Context, entity string) error {
 		return err
 	}
 	if err := e.client.Del(ctx, e.keys.entity(entity)).Err(); err != nil {
-		return e.told(ctx, err)
+		return e.operationError(ctx, err)
 	}
-	return e.leave(ctx, entity, old.Parent)
+	return e.removeChild(ctx, entity, old.Parent)
 }
 
-// Children implements runtime.MemberStore. Who is noted there and has another parent by now is left out.
+// Children implements runtime.MemberStore. It omits entities in the set that have another parent by now.
 func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		noted, err := e.members(ctx, e.keys.children(entity))
+		children, err := e.setMembers(ctx, e.keys.children(entity))
 		if err != nil {
 			yield("", err)
 			return
 		}
-		for chunk := range slices.Chunk(noted, childrenBatch) {
+		for chunk := range slices.Chunk(children, childrenBatch) {
 			pipe := e.client.Pipeline()
 			parents := make([]*redis.SliceCmd, len(chunk))
 			for i, child := range chunk {
 				parents[i] = pipe.HMGet(ctx, e.keys.entity(child), parentField)
 			}
 			if err := exec(ctx, pipe); err != nil {
-				yield("", e.told(ctx, err))
+				yield("", e.operationError(ctx, err))
 				return
 			}
 			for i, child := range chunk {
@@ -138,7 +141,7 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 	}
 }
 
-// decodeMember reads an entity's hash, which may be empty: found is false then.
+// decodeMember decodes an entity's hash; found is false if it is empty.
 func decodeMember(entity string, hash map[string]string) (m runtime.Member, found bool) {
 	if len(hash) == 0 {
 		return runtime.Member{}, false

@@ -31,12 +31,15 @@ func (c *tally) add(name string, n int) {
 	c.n[name] += n
 }
 
-// reads counts those that a client sends: one by one, or a pipeline of them. The scripts in that, as a peek's, are told with it,
-// and were counted by the server.
+// reads counts those that a client sends: one by one, or a callPipeline of them. The scripts of a peek,
+// which the server counts too, are part of it.
 type reads struct{ *tally }
 
 func (reads) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+	return func(ctx context.Context, network, addr string) (net.Conn,
+		error) {
+		return next(ctx, network, addr)
+	}
 }
 
 func (r reads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -50,8 +53,9 @@ func (r reads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (r reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, all []redis.Cmder) error {
-		if last := all[len(all)-1].Name(); last == "hgetall" || last == "exists" { // of overrides, and of a peek
-			r.add(pipeline, 1)
+		// of overrides, and of a peek
+		if last := all[len(all)-1].Name(); last == "hgetall" || last == "exists" {
+			r.add(callPipeline, 1)
 			for _, c := range all {
 				if c.Name() == "eval" {
 					r.add("EVAL", -1)
@@ -62,14 +66,14 @@ func (r reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// TestObserverIsToldOfEveryCall: what Redis was sent is what observers were told, script by script, the reads that go together as
-// one; scripts that Redis did not know, keys that are no bucket, and members included.
-func TestObserverIsToldOfEveryCall(t *testing.T) {
-	sent, told, served := sentAndTold(t, func(runtime.StoreEvent) bool { return true })
-	if diff := cmp.Diff(sent, told); diff != "" {
-		t.Errorf("- sent, + told:\n%s", diff)
+// TestObserverSeesEveryCall: the observer sees every call sent to Redis: each script, and reads sent
+// together as one. That includes scripts that Redis did not know, keys that are not a bucket, and members.
+func TestObserverSeesEveryCall(t *testing.T) {
+	sent, reported, served := sentAndReported(t, func(runtime.StoreEvent) bool { return true })
+	if diff := cmp.Diff(sent, reported); diff != "" {
+		t.Errorf("- sent, + reported:\n%s", diff)
 	}
-	for _, name := range []string{"EVALSHA", "EVAL", "HGETALL", "HMGET", pipeline} {
+	for _, name := range []string{"EVALSHA", "EVAL", "HGETALL", "HMGET", callPipeline} {
 		if sent[name] == 0 {
 			t.Errorf("no %s was sent, and so none held", name)
 		}
@@ -79,21 +83,22 @@ func TestObserverIsToldOfEveryCall(t *testing.T) {
 	}
 }
 
-// TestSentAndToldDiffer: where somebody is not told of everything.
-func TestSentAndToldDiffer(t *testing.T) {
+// TestSentAndReportedDiffer is the control: an event that the observer misses makes a difference.
+func TestSentAndReportedDiffer(t *testing.T) {
 	for _, lost := range []string{"unloaded", "failed", "found"} {
-		sent, told, _ := sentAndTold(t, func(e runtime.StoreEvent) bool { return e.Outcome != lost })
-		if cmp.Equal(sent, told) {
+		sent, reported, _ := sentAndReported(t, func(e runtime.StoreEvent) bool { return e.Outcome != lost })
+		if cmp.Equal(sent, reported) {
 			t.Errorf("without events that are %s, nothing is missed", lost)
 		}
 	}
 }
 
-// sentAndTold has the store make every kind of call, and counts them on both sides: of those that are told, what keep says.
-func sentAndTold(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[string]int, served int) {
+// sentAndReported makes the store do every kind of call, and counts them on both sides: of the reported ones,
+// what keep says.
+func sentAndReported(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[string]int, served int) {
 	t.Helper()
 	s := simulated(t)
-	sent, told := &tally{}, &tally{}
+	sent, reported := &tally{}, &tally{}
 	client := s.client(t)
 	client.AddHook(reads{sent})
 	s.mini.Server().SetPreHook(func(_ *miniserver.Peer, name string, _ ...string) bool {
@@ -106,24 +111,27 @@ func sentAndTold(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[str
 		if !keep(e) {
 			return
 		}
-		told.add(e.Call, 1)
+		reported.add(e.Call, 1)
 		if e.System != "redis" || e.Began.IsZero() {
-			t.Errorf("told %+v", e)
+			t.Errorf("reported %+v", e)
 		}
 		if e.Outcome == "applied" {
-			told.mu.Lock()
-			defer told.mu.Unlock()
+			reported.mu.Lock()
+			defer reported.mu.Unlock()
 			served += e.Coalesced
 		}
 	}}
-	d := s.desk(t, client, gpt4(), runtime.WithObserver(observer), runtime.CallDefaults(runtime.LazySettle(true)))
+	d := s.process(t, client, gpt4(), runtime.WithObserver(observer),
+		runtime.CallDefaults(runtime.LazySettle(true)))
 	members := d.store.Members()
-	if err := members.Put(t.Context(), runtime.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
+	if err := members.Put(t.Context(), runtime.Member{Entity: "user-1", Parent: "project-1",
+		Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	overrides := d.store.Overrides()
 	limit := bucket.Per(100, time.Minute)
-	if _, err := overrides.Set(t.Context(), gpt4().Spec(), runtime.Stored{At: "user-2", Limits: []*bucket.Limit{&limit, nil}}); err != nil {
+	if _, err := overrides.Set(t.Context(), gpt4().Spec(),
+		runtime.Stored{At: "user-2", Limits: []*bucket.Limit{&limit, nil}}); err != nil {
 		t.Fatal(err)
 	}
 	sent.n = nil
@@ -131,7 +139,7 @@ func sentAndTold(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[str
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
-			lease, err := d.Acquire(t.Context(), who{"1", "?"}, tokens2{1, 10})
+			lease, err := d.Acquire(t.Context(), caller{"1", "?"}, tokens2{1, 10})
 			if err != nil {
 				t.Error(err)
 				return
@@ -140,7 +148,7 @@ func sentAndTold(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[str
 		})
 	}
 	calls.Wait()
-	for _, entity := range []who{{"2", "1"}, {"3", ""}} {
+	for _, entity := range []caller{{"2", "1"}, {"3", ""}} {
 		lease, err := d.Acquire(t.Context(), entity, tokens2{2, 10})
 		if err == nil {
 			err = lease.Settle(t.Context(), tokens2{1, 20})
@@ -152,26 +160,26 @@ func sentAndTold(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[str
 			t.Error(err)
 		}
 	}
-	if _, err := d.Acquire(t.Context(), who{"3", ""}, tokens2{60, 1}); !isA[*runtime.DeniedError](err) {
+	if _, err := d.Acquire(t.Context(), caller{"3", ""}, tokens2{60, 1}); !isA[*runtime.DeniedError](err) {
 		t.Error(err)
 	}
 	if err := s.client(t).ScriptFlush(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Acquire(t.Context(), who{"3", ""}, tokens2{1, 1}); err != nil {
+	if _, err := d.Acquire(t.Context(), caller{"3", ""}, tokens2{1, 1}); err != nil {
 		t.Error(err)
 	}
-	if _, err := d.Acquire(t.Context(), who{"4", "?"}, tokens2{1, 1}); !isA[*runtime.InvalidError](err) {
+	if _, err := d.Acquire(t.Context(), caller{"4", "?"}, tokens2{1, 1}); !isA[*runtime.InvalidError](err) {
 		t.Error(err)
 	}
 	if err := s.mini.Set(d.store.keys.bucket("gpt-4", "rpm", "", "user-5"), "no bucket"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Acquire(t.Context(), who{"5", ""}, tokens2{1, 1}); !isA[*runtime.SetupError](err) {
+	if _, err := d.Acquire(t.Context(), caller{"5", ""}, tokens2{1, 1}); !isA[*runtime.SetupError](err) {
 		t.Error(err)
 	}
 	if err := d.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return sent.n, told.n, served
+	return sent.n, reported.n, served
 }

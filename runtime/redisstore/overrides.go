@@ -16,25 +16,26 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// setScript changes a level. It needs to be one script, since of two operators who have read the same, one is to be told.
+// setScript replaces an override. It is one script, so that of two operators who have read the same
+// revision one gets a conflict.
 //
 //go:embed set.lua
 var setScript string
 
-// overridesBatch is how many levels are read in one pipeline.
+// overridesBatch is the number of overrides that one pipeline reads.
 const overridesBatch = 100
 
-// Overrides reads and writes what is overridden, of all resources under one prefix. It implements runtime.OverrideStore. The
-// client's retries apply: a write that goes again is recognised by its id.
+// Overrides reads and writes the overrides of all resources under one prefix. It implements
+// runtime.OverrideStore. The client's retries apply: a repeated write is recognised by its id.
 type Overrides struct {
 	*Store
-	changed func(resource string) // told of each write, whatever became of it
+	changed func(resource string) // called after each write, failed ones too
 }
 
-// Overrides returns the overrides in s, for those who have no Limiter.
+// Overrides returns the overrides in s, for use without a Limiter.
 func (s *Store) Overrides() *Overrides { return &Overrides{Store: s, changed: func(string) {}} }
 
-// Overrides implements runtime.Session. What they write, this session sees at once.
+// Overrides implements runtime.Session. The session sees a write through it at once.
 func (s *session) Overrides() runtime.OverrideStore {
 	return &Overrides{Store: s.Store, changed: func(resource string) {
 		if r := s.named(resource); r != nil {
@@ -49,14 +50,14 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 	for chunk := range slices.Chunk(at, overridesBatch) {
 		pipe := o.client.Pipeline()
 		replies := make([]*redis.MapStringStringCmd, len(chunk))
-		for i, level := range chunk {
-			replies[i] = pipe.HGetAll(ctx, o.keys.config(spec.Resource, level))
+		for i, at := range chunk {
+			replies[i] = pipe.HGetAll(ctx, o.keys.config(spec.Resource, at))
 		}
 		if err := exec(ctx, pipe); err != nil {
-			return nil, o.told(ctx, err)
+			return nil, o.operationError(ctx, err)
 		}
-		for i, level := range chunk {
-			stored, err := o.decodeLevel(spec, level, replies[i].Val())
+		for i, at := range chunk {
+			stored, err := o.decodeOverride(spec, at, replies[i].Val())
 			if err != nil {
 				return nil, err
 			}
@@ -66,9 +67,10 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 	return all, nil
 }
 
-// Set implements runtime.OverrideStore. Limits that spec does not know, another binary's, are left as they are; a tombstone ends
-// them too. For whom anything is overridden is noted ahead of it, since no script can write both keys in a cluster: List may
-// find nothing there, but misses nobody.
+// Set implements runtime.OverrideStore. It leaves limits that spec does not know, those of another binary,
+// as they are; a tombstone removes them too. It first adds s.At to the set that List reads, since in a
+// cluster no script can write both keys. So List may find no override at an entry of the set, but misses
+// none.
 func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
 	args := []any{string(s.Revision), rand.Text()}
 	for i, name := range spec.Limits {
@@ -81,20 +83,20 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 	defer o.changed(spec.Resource)
 	all := o.keys.configs(spec.Resource)
 	if err := o.client.SAdd(ctx, all, s.At).Err(); err != nil {
-		return "", o.told(ctx, onKey(all, err))
+		return "", o.operationError(ctx, onKey(all, err))
 	}
 	key := o.keys.config(spec.Resource, s.At)
 	revision, err := redis.NewScript(setScript).Run(ctx, o.client, []string{key}, args...).Text()
 	switch {
 	case err != nil:
-		return "", o.told(ctx, onKey(key, err))
+		return "", o.operationError(ctx, onKey(key, err))
 	case revision == "":
 		return "", &runtime.ConflictError{Resource: spec.Resource, At: s.At}
 	}
 	return runtime.Revision(revision), nil
 }
 
-// Heartbeat implements runtime.OverrideStore: no regions share what a Redis holds.
+// Heartbeat implements runtime.OverrideStore: on Redis no limits are divided among regions.
 func (o *Overrides) Heartbeat(context.Context) (runtime.Heartbeat, error) {
 	return runtime.Heartbeat{}, nil
 }
@@ -102,12 +104,12 @@ func (o *Overrides) Heartbeat(context.Context) (runtime.Heartbeat, error) {
 // List implements runtime.OverrideStore, sorted.
 func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runtime.Stored, error] {
 	return func(yield func(runtime.Stored, error) bool) {
-		levels, err := o.members(ctx, o.keys.configs(spec.Resource))
+		places, err := o.setMembers(ctx, o.keys.configs(spec.Resource))
 		if err != nil {
 			yield(runtime.Stored{}, err)
 			return
 		}
-		for chunk := range slices.Chunk(levels, overridesBatch) {
+		for chunk := range slices.Chunk(places, overridesBatch) {
 			all, err := o.Get(ctx, spec, chunk...)
 			if err != nil {
 				yield(runtime.Stored{}, err)
@@ -122,19 +124,21 @@ func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runt
 	}
 }
 
-// members returns a set, sorted.
-func (s *Store) members(ctx context.Context, key string) ([]string, error) {
+// setMembers returns the members of a Redis set, sorted.
+func (s *Store) setMembers(ctx context.Context, key string) ([]string, error) {
 	all, err := s.client.SMembers(ctx, key).Result()
 	if err != nil {
-		return nil, s.told(ctx, onKey(key, err))
+		return nil, s.operationError(ctx, onKey(key, err))
 	}
 	slices.Sort(all)
 	return all, nil
 }
 
-// decodeLevel reads the hash of a level, which may be empty. Limits that spec does not know are another binary's, and skipped.
-// It fails with a *runtime.SetupError.
-func (s *Store) decodeLevel(spec *runtime.Spec, at string, hash map[string]string) (runtime.Stored, error) {
+// decodeOverride decodes the hash of an override, which may be empty. It skips limits that spec does not
+// know, those of another binary. It fails with a *runtime.SetupError.
+func (s *Store) decodeOverride(
+	spec *runtime.Spec, at string, hash map[string]string,
+) (runtime.Stored, error) {
 	stored := runtime.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
 	if len(hash) == 0 {
 		return stored, nil
@@ -149,22 +153,23 @@ func (s *Store) decodeLevel(spec *runtime.Spec, at string, hash map[string]strin
 	if err != nil {
 		return runtime.Stored{}, &runtime.SetupError{
 			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, at),
-			Do:   fmt.Sprintf("mend the hash %s and raise its ver", s.keys.config(spec.Resource, at)),
+			Do:   fmt.Sprintf("fix the hash %s and raise its ver", s.keys.config(spec.Resource, at)),
 			Err:  err,
 		}
 	}
 	return stored, nil
 }
 
-// limitField is the field of one limit.
+// limitField returns the name of a limit's field.
 func limitField(limit string) string { return "l_" + limit }
 
-// limitText writes a limit as a field has it: capacity, burst, refill and period, in millitokens and ms.
+// limitText returns a limit as its field stores it: capacity, burst, refill and period, in millitokens and
+// ms.
 func limitText(l bucket.Limit) string {
 	return fmt.Sprintf("%d %d %d %d", l.Capacity, l.Burst, l.Refill, l.Period)
 }
 
-// parseLimit undoes limitText.
+// parseLimit is the inverse of limitText.
 func parseLimit(name, text string) (*bucket.Limit, error) {
 	l := &bucket.Limit{}
 	into := [...]*int64{&l.Capacity, &l.Burst, &l.Refill, &l.Period}
@@ -175,7 +180,7 @@ func parseLimit(name, text string) (*bucket.Limit, error) {
 	for i, word := range words {
 		n, err := strconv.ParseInt(word, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("limit %s: %q: %q is no number", name, text, word)
+			return nil, fmt.Errorf("limit %s: %q: %q is not a number", name, text, word)
 		}
 		*into[i] = n
 	}

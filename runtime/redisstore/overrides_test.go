@@ -20,14 +20,14 @@ func rpm(tokens int64) []*bucket.Limit {
 	return []*bucket.Limit{&l, nil}
 }
 
-// TestOverrides: the entity's override wins over its kind's, at once in this process and when it is due in another; whoever has
-// read something else is told.
+// TestOverrides: the entity's override wins over its kind's, at once in this process and after the cache
+// expires in another. A write based on an older revision is a conflict.
 func TestOverrides(t *testing.T) {
 	s := newServer(t)
 	def := slow()
 	clock := &handClock{}
-	d := s.desk(t, s.client(t), def)
-	other := s.desk(t, s.client(t), def, runtime.WithClock(clock))
+	d := s.process(t, s.client(t), def)
+	other := s.process(t, s.client(t), def, runtime.WithClock(clock))
 	ctx, store := t.Context(), d.session.Overrides()
 	other.left(t, alice, tokens2{60, 6000})
 	set := func(at string, limits []*bucket.Limit, revision runtime.Revision) runtime.Revision {
@@ -79,7 +79,8 @@ func TestOverrides(t *testing.T) {
 	if again := set("user-alice", rpm(70), ""); again <= gone {
 		t.Errorf("revision %s after %s", again, gone)
 	}
-	if all, err := store.Get(ctx, def.spec, "user-alice", "user-bob"); err != nil || *all[0].Limits[0] != *rpm(70)[0] || all[1].Revision != "" {
+	if all, err := store.Get(ctx, def.spec, "user-alice", "user-bob"); err != nil ||
+		*all[0].Limits[0] != *rpm(70)[0] || all[1].Revision != "" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -88,14 +89,15 @@ func TestOverrides(t *testing.T) {
 func TestMalformedOverride(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
-	d := s.desk(t, client, slow())
+	d := s.process(t, client, slow())
 	key := keys{prefix: s.prefix}.config("gpt-4", "user-alice")
 	if err := client.HSet(t.Context(), key, "ver", "1", "l_rpm", "5 5 5").Err(); err != nil {
 		t.Fatal(err)
 	}
 	_, err := d.Acquire(t.Context(), alice, tokens2{1, 0})
-	want := `sluice: the override of gpt-4 at user-alice is malformed: limit rpm: "5 5 5": want capacity, burst, refill and period; ` +
-		"mend the hash " + key + " and raise its ver"
+	want := `sluice: the override of gpt-4 at user-alice is malformed: ` +
+		`limit rpm: "5 5 5": want capacity, burst, refill and period; ` +
+		"fix the hash " + key + " and raise its ver"
 	if !isA[*runtime.SetupError](err) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -105,7 +107,10 @@ func TestMalformedOverride(t *testing.T) {
 type noReads struct{ down bool }
 
 func (n *noReads) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+	return func(ctx context.Context, network, addr string) (net.Conn,
+		error) {
+		return next(ctx, network, addr)
+	}
 }
 func (n *noReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 func (n *noReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
@@ -117,14 +122,13 @@ func (n *noReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// TestOverridesUnread: where overrides that are due cannot be read, those that are remembered serve, and are read again a second
-// later.
+// TestOverridesUnread: if a refresh fails, the cached overrides serve, and are read again a second later.
 func TestOverridesUnread(t *testing.T) {
 	s := newServer(t)
 	def, clock, n := slow(), &handClock{}, &noReads{}
 	client := s.client(t)
 	client.AddHook(n)
-	d := s.desk(t, client, def, runtime.WithClock(clock))
+	d := s.process(t, client, def, runtime.WithClock(clock))
 	d.left(t, alice, tokens2{60, 6000})
 	n.down = true
 	if _, err := d.Acquire(t.Context(), bob, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
@@ -139,20 +143,23 @@ func TestOverridesUnread(t *testing.T) {
 	clock.pass(time.Second)
 	n.down = false
 	d.left(t, alice, tokens2{58, 6000})
-	d.calls(t, "levels missing", "peek missing", "levels failed", "levels failed", "acquire applied", "acquire applied",
+	d.calls(t, "levels missing", "peek missing", "levels failed", "levels failed", "acquire applied",
+		"acquire applied",
 		"levels missing", "peek found")
 }
 
-// TestMembers: who belongs to whom is stored, looked up and remembered, and children are those who still are.
+// TestMembers: an entity's parent is stored, looked up and cached, and Children omits entities that have
+// moved.
 func TestMembers(t *testing.T) {
 	s := newServer(t)
 	clock := &handClock{}
-	d := s.desk(t, s.client(t), slow())
-	other := s.desk(t, s.client(t), slow(), runtime.WithClock(clock))
+	d := s.process(t, s.client(t), slow())
+	other := s.process(t, s.client(t), slow(), runtime.WithClock(clock))
 	ctx, store := t.Context(), d.session.Members()
 	put := func(entity, parent string, cascade bool) {
 		t.Helper()
-		if err := store.Put(ctx, runtime.Member{Entity: entity, Parent: parent, Cascade: cascade}); err != nil {
+		if err := store.Put(ctx, runtime.Member{Entity: entity, Parent: parent,
+			Cascade: cascade}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,7 +176,7 @@ func TestMembers(t *testing.T) {
 			t.Errorf("children of %s are %q, want %q", of, got, want)
 		}
 	}
-	known := who{"1", "?"}
+	known := caller{"1", "?"}
 	if _, err := d.Acquire(ctx, known, tokens2{1, 0}); !isA[*runtime.InvalidError](err) {
 		t.Errorf("%v, want that nobody knows user-1", err)
 	}
@@ -179,11 +186,11 @@ func TestMembers(t *testing.T) {
 	if _, err := d.Acquire(ctx, known, tokens2{10, 0}); err != nil {
 		t.Fatal(err)
 	}
-	d.left(t, who{"2", "?"}, tokens2{50, 6000})
-	d.left(t, who{"3", "?"}, tokens2{60, 6000})
+	d.left(t, caller{"2", "?"}, tokens2{50, 6000})
+	d.left(t, caller{"3", "?"}, tokens2{60, 6000})
 	other.left(t, known, tokens2{50, 6000})
 	children("project-1", "user-1", "user-2", "user-3")
-	if _, err := d.Acquire(ctx, who{"2", "?"}, tokens2{15, 0}); err != nil {
+	if _, err := d.Acquire(ctx, caller{"2", "?"}, tokens2{15, 0}); err != nil {
 		t.Fatal(err)
 	}
 	put("user-1", "project-2", true)
@@ -196,12 +203,14 @@ func TestMembers(t *testing.T) {
 	other.left(t, known, tokens2{35, 6000})
 	clock.pass(time.Minute)
 	other.left(t, known, tokens2{50, 6000})
-	// One who is noted there, and has another parent, as after a crash between two writes.
-	if err := s.client(t).SAdd(ctx, keys{prefix: s.prefix}.children("project-2"), "user-2").Err(); err != nil {
+	// An entity in the set that has another parent, as after a crash between two writes.
+	if err := s.client(t).SAdd(ctx, keys{prefix: s.prefix}.children("project-2"),
+		"user-2").Err(); err != nil {
 		t.Fatal(err)
 	}
 	children("project-2", "user-1")
-	if m, found, err := store.Get(ctx, "user-1"); m != (runtime.Member{Entity: "user-1", Parent: "project-2", Cascade: true}) || !found || err != nil {
+	if m, found, err := store.Get(ctx, "user-1"); m != (runtime.Member{Entity: "user-1", Parent: "project-2",
+		Cascade: true}) || !found || err != nil {
 		t.Errorf("%+v, %t, %v", m, found, err)
 	}
 }

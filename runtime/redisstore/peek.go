@@ -10,33 +10,36 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Peek implements runtime.Session: the script that charges, without a call to charge, says what is there, and changes nothing.
+// Peek implements runtime.Session. It runs the script that charges without any cost, which returns the
+// balances and changes nothing.
 func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
-	r := s.request(ctx, call, pathPeek, func(part *runtime.Part) []int64 { return part.Cost })
+	r := s.newRequest(ctx, call, pathPeek, func(part *runtime.Part) []int64 { return part.Cost })
 	if err := s.resolve(r); err != nil {
 		return err
 	}
-	levels, there := make([]*redis.IntSliceCmd, len(r.shares)), make([]*redis.IntCmd, len(r.shares))
-	event := runtime.StoreEvent{Call: pipeline, Path: pathPeek, Resource: r.shares[0].spec.Resource, Buckets: len(r.shares)}
+	balances, exist := make([]*redis.IntSliceCmd, len(r.portions)), make([]*redis.IntCmd, len(r.portions))
+	event := runtime.StoreEvent{
+		Call: callPipeline, Path: pathPeek, Resource: r.portions[0].spec.Resource, Buckets: len(r.portions),
+	}
 	err := s.read(ctx, event, func(ctx context.Context) (bool, error) {
 		pipe := s.client.Pipeline()
-		for i := range r.shares {
-			sh := &r.shares[i]
-			// As text: a peek is rare, and another node of a cluster may not have the script.
-			levels[i] = redis.NewIntSliceCmd(ctx, evalArgs(s.fallback.eval, r.shares[i:i+1], true, 0)...)
-			_ = pipe.Process(ctx, levels[i])
-			there[i] = redis.NewIntCmd(ctx, append([]any{"exists"}, sh.keys...)...)
-			_ = pipe.Process(ctx, there[i])
+		for i := range r.portions {
+			// The script's text, not its hash: a peek is rare, and another node of a cluster may not have
+			// the script.
+			balances[i] = redis.NewIntSliceCmd(ctx, evalArgs(s.fallback.eval, r.portions[i:i+1], true, 0)...)
+			_ = pipe.Process(ctx, balances[i])
+			exist[i] = redis.NewIntCmd(ctx, append([]any{"exists"}, r.portions[i].keys...)...)
+			_ = pipe.Process(ctx, exist[i])
 		}
 		_, err := pipe.Exec(ctx)
 		found := true
-		for i := range there {
-			found = found && there[i].Val() > 0
+		for i := range exist {
+			found = found && exist[i].Val() > 0
 		}
 		return found, err
 	})
 	if _, refused := errors.AsType[*runtime.SetupError](err); refused {
-		if wrong := s.noBucket(context.WithoutCancel(ctx), err, r.shares); wrong != nil {
+		if wrong := s.findMalformed(context.WithoutCancel(ctx), err, r.portions); wrong != nil {
 			return wrong
 		}
 	}
@@ -44,15 +47,15 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 		return err
 	}
 	now := s.now()
-	r.images = make([]*bucket.Image, len(r.shares))
-	for i := range r.shares {
-		if there[i].Val() == 0 {
+	r.images = make([]*bucket.Image, len(r.portions))
+	for i := range r.portions {
+		if exist[i].Val() == 0 {
 			continue
 		}
-		sh := &r.shares[i]
-		r.images[i] = sh.shape.image(levels[i].Val()[1:], now)
-		sh.saw(r.images[i])
+		p := &r.portions[i]
+		r.images[i] = p.inForce.image(balances[i].Val()[1:], now)
+		p.update(r.images[i])
 	}
-	r.show(true)
+	r.fillCall(true)
 	return nil
 }

@@ -20,17 +20,18 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// server is a Redis for one test: a miniredis, or a redis-server (SLUICE_REDIS=server), under keys of the test's own.
+// server is a Redis for one test: a miniredis, or a redis-server (SLUICE_REDIS=server), under keys of the
+// test's own.
 type server struct {
-	mini   *miniredis.Miniredis // nil for a real one
-	addr   string
-	prefix string
-	hung   time.Duration // as options have it
+	mini      *miniredis.Miniredis // nil for a real one
+	addr      string
+	prefix    string
+	slowAfter time.Duration // as options have it
 }
 
 func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &server{prefix: "sluice-test-" + rand.Text()[:8] + ":", hung: time.Hour}
+	s := &server{prefix: "sluice-test-" + rand.Text()[:8] + ":", slowAfter: time.Hour}
 	if !redistest.OnServer(t) {
 		s.mini = miniredis.RunT(t)
 		s.addr = s.mini.Addr()
@@ -97,16 +98,17 @@ func gpt4() *definition {
 		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"},
 		Kinds: []runtime.Kind{
 			{Name: "user", Prefix: "user-", Parent: 1, PerCall: []int64{0, 0}, Limits: limits},
-			{Name: "project", Prefix: "project-", Parent: runtime.NoParent, PerCall: []int64{0, 0}, Limits: limits},
+			{Name: "project", Prefix: "project-", Parent: runtime.NoParent, PerCall: []int64{0, 0},
+				Limits: limits},
 		},
 	}, func(int) string { return "" }}
 }
 
-// who is a user of a project, or one alone.
-type who struct{ user, project string }
+// caller is a user with a project, or without one.
+type caller struct{ user, project string }
 
 // Chain implements runtime.Entity.
-func (w who) Chain(dst []runtime.Link) []runtime.Link {
+func (w caller) Chain(dst []runtime.Link) []runtime.Link {
 	dst = append(dst, runtime.Link{Kind: 0, ID: w.user, Lookup: w.project == "?"})
 	if w.project != "" && w.project != "?" {
 		dst = append(dst, runtime.Link{Kind: 1, ID: w.project})
@@ -117,10 +119,10 @@ func (w who) Chain(dst []runtime.Link) []runtime.Link {
 // tokens2 is a cost of gpt4.
 type tokens2 [2]int64
 
-// desk is a process with one resource.
-type desk struct {
+// process is a process with one resource.
+type process struct {
 	*runtime.Limiter
-	*runtime.Resource[who, tokens2]
+	*runtime.Resource[caller, tokens2]
 	*events
 	store   *Store
 	session runtime.Session
@@ -129,7 +131,7 @@ type desk struct {
 // opened is a Store that shows the session of its Limiter.
 type opened struct {
 	*Store
-	d *desk
+	d *process
 }
 
 func (o opened) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
@@ -138,17 +140,18 @@ func (o opened) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	return s, err
 }
 
-func (s *server) desk(t testing.TB, client redis.UniversalClient, def *definition, opts ...runtime.Option) *desk {
+func (s *server) process(t testing.TB, client redis.UniversalClient, def *definition,
+	opts ...runtime.Option) *process {
 	t.Helper()
-	d := &desk{events: &events{}, store: New(client, Prefix(s.prefix), func(o *options) error {
-		o.hung = s.hung
+	d := &process{events: &events{}, store: New(client, Prefix(s.prefix), func(o *options) error {
+		o.slowAfter = s.slowAfter
 		return nil
 	})}
 	b := runtime.NewBuilder(opened{d.store, d}, append([]runtime.Option{
 		runtime.WithObserver(d.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.CallDefaults(runtime.Budget(10*time.Second), runtime.OnUnavailable(runtime.Deny)),
 	}, opts...)...)
-	d.Resource = runtime.Bind[who](b, def,
+	d.Resource = runtime.Bind[caller](b, def,
 		func(c tokens2, dst []int64) []int64 { return append(dst, c[:len(def.spec.Limits)]...) },
 		func(v []int64) (c tokens2) { copy(c[:], v); return c })
 	var err error
@@ -163,7 +166,7 @@ func (s *server) desk(t testing.TB, client redis.UniversalClient, def *definitio
 	return d
 }
 
-// events is what an observer was told of the store.
+// events is the store events that an observer has received.
 type events struct {
 	mu    sync.Mutex
 	store []string
@@ -184,7 +187,7 @@ func (e *events) observer() *runtime.Observer {
 	}}
 }
 
-// calls holds what was told since the last time.
+// calls compares the events since the last time with want.
 func (e *events) calls(t testing.TB, want ...string) {
 	t.Helper()
 	e.mu.Lock()
@@ -196,7 +199,7 @@ func (e *events) calls(t testing.TB, want ...string) {
 }
 
 // left holds what there is of entity.
-func (d *desk) left(t testing.TB, entity who, want tokens2) {
+func (d *process) left(t testing.TB, entity caller, want tokens2) {
 	t.Helper()
 	snap, err := d.Peek(t.Context(), entity)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
-// Store implements runtime.Store on one Redis: a node, what a Sentinel watches, or a cluster. It is safe for concurrent use, by
-// several Limiters too.
+// Store implements runtime.Store on one Redis: a node, a master that Sentinels watch, or a cluster. It is
+// safe for concurrent use, by several Limiters too.
 type Store struct {
 	client redis.UniversalClient
 	options
@@ -31,7 +31,8 @@ type options struct {
 	keys    keys
 	buckets int
 	jitter  func() float64 // in [0, 1)
-	hung    time.Duration  // after which a flight holds up nobody else
+
+	slowAfter time.Duration // then a pipeline no longer counts against maxPipelines
 }
 
 // Defaults of options.
@@ -40,21 +41,21 @@ const (
 	DefaultImageCache = 100_000
 )
 
-// Prefix sets what all the store's keys start with; the default is sluice:. Limiters of different prefixes share one Redis and no
-// bucket. It may not be empty.
+// Prefix sets the start of all the store's keys; the default is sluice:. Limiters with different prefixes
+// can use one Redis without sharing a bucket. The prefix may not be empty.
 func Prefix(prefix string) Option {
 	return func(o *options) error {
-		if prefix == "" { // as a variable that is not set
-			return fmt.Errorf(`redisstore.Prefix(""): want what keys start with, as in "billing:"`)
+		if prefix == "" { // for example an environment variable that is not set
+			return fmt.Errorf(`redisstore.Prefix(""): want the start of all keys, as in "billing:"`)
 		}
 		o.keys.prefix = prefix
 		return nil
 	}
 }
 
-// ImageCache sets how many buckets the store remembers as last seen, with the limits in force for them; the default is
-// 100,000, of some 600 bytes each where a bucket has two limits. One that was forgotten costs the next call on it a read of its
-// overrides.
+// ImageCache sets how many buckets the store caches as last seen, with the limits in force for them. The
+// default is 100,000; a bucket with two limits takes some 600 bytes. For a bucket that is not cached, the
+// next call reads the overrides first.
 func ImageCache(buckets int) Option {
 	return func(o *options) error {
 		if buckets < 1 {
@@ -65,21 +66,25 @@ func ImageCache(buckets int) Option {
 	}
 }
 
-// New returns a store on client. It does no I/O; a bad option is reported by the generated New. The client's retries do not apply
-// to what charges buckets: the store knows what is safe to repeat.
+// New returns a store on client. It does no I/O; a bad option is reported by the generated New. The
+// client's retries do not apply to script calls that charge buckets: the store knows which of them are safe
+// to repeat.
 //
-// Processes that share buckets have clients of the same sort. Those that spread keys over nodes, a *redis.ClusterClient or a
-// *redis.Ring, need keys of their own for that: with them an entity has a bucket for each root that its chains end with. What
-// redis.NewFailoverClusterClient returns is one of them. It may not read from replicas, which are behind.
+// Processes that share buckets need clients of the same kind. A *redis.ClusterClient or a *redis.Ring
+// spreads keys over nodes, and its keys have another form: an entity has a bucket for each root that its
+// chains end with. redis.NewFailoverClusterClient returns such a client too. The client may not read from
+// replicas, which lag behind.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, options: options{
-		keys: keys{DefaultPrefix, sharded(client)}, buckets: DefaultImageCache, jitter: rand.Float64, hung: patience,
+		keys: keys{DefaultPrefix, sharded(client)}, buckets: DefaultImageCache, jitter: rand.Float64,
+		slowAfter: slowAfter,
 	}}
 	if client == nil {
 		s.err = fmt.Errorf("redisstore.New: the client is nil")
 	}
 	if cluster, ok := client.(*redis.ClusterClient); ok && cluster.Options().ReadOnly {
-		s.err = fmt.Errorf("redisstore.New: the client reads from replicas, which are behind: want one without ReadOnly, RouteByLatency and RouteRandomly")
+		s.err = fmt.Errorf("redisstore.New: the client reads from replicas, which lag behind: " +
+			"want one without ReadOnly, RouteByLatency and RouteRandomly")
 	}
 	for _, opt := range opts {
 		if opt == nil {
@@ -102,13 +107,14 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	}
 	opened := &session{Store: s, env: env, fallback: newScript(anyScript)}
 	var err error
-	if opened.buckets, err = lru.New[bucketKey, *memory](s.options.buckets); err != nil {
+	if opened.buckets, err = lru.New[bucketKey, *cachedBucket](s.options.buckets); err != nil {
 		return nil, err
 	}
-	if opened.lookups, err = lookups.New(s.options.buckets, env, &opened.background, opened.readMember); err != nil {
+	if opened.lookups, err = lookups.New(s.options.buckets, env, &opened.background,
+		opened.readMember); err != nil {
 		return nil, err
 	}
-	opened.line = newLine(opened)
+	opened.queue = newQueue(opened)
 	for _, def := range defs {
 		generated, ok := def.(Scripter)
 		if !ok {
@@ -117,10 +123,11 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 				Do:   "add `stores: [redis]` to limits.yaml and run `sluice generate`",
 			}
 		}
-		if spec := def.Spec(); spec.Regions != nil { // with the whole limit in each, all together would admit a multiple
+		if spec := def.Spec(); spec.Regions != nil { // every region would admit the whole limit
 			return nil, &runtime.SetupError{
-				What: fmt.Sprintf("resource %s is global, and the store on Redis does not share limits out by regions", spec.Resource),
-				Do:   "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
+				What: fmt.Sprintf("resource %s is global, and the store on Redis does not divide limits "+
+					"among regions", spec.Resource),
+				Do: "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
 			}
 		}
 		opened.resources = append(opened.resources, opened.newResource(generated))
@@ -134,18 +141,19 @@ type session struct {
 	env        *runtime.Env
 	resources  []*resource
 	fallback   *script
-	buckets    *lru.Cache[bucketKey, *memory]
+	buckets    *lru.Cache[bucketKey, *cachedBucket]
 	lookups    *lookups.Members
-	line       *line
-	masters    sync.Map // of a cluster, lines by address
+	queue      *queue
+	queues     sync.Map // of a cluster, the queue of each master by its address
 	background background.Tasks
 }
 
-// now is the session's clock, in milliseconds. It says when what is remembered is due, and dates images for this process;
-// Redis's own says what has been refilled.
+// now returns the session's time in milliseconds. It determines when cached values expire, and it dates
+// images within this process. Refills go by Redis's own clock.
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
-// Close implements runtime.Session: it waits until lazy settles are written, and what was charged in vain is given back.
+// Close implements runtime.Session: it waits until lazy settles are written and abandoned charges are
+// refunded.
 func (s *session) Close(ctx context.Context) error { return s.background.Wait(ctx) }
 
 var _ runtime.Store = (*Store)(nil)

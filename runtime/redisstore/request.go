@@ -15,35 +15,36 @@ import (
 
 // request is one caller's charge of its buckets, all or none.
 type request struct {
-	ctx      context.Context
-	deadline time.Time   // the caller's, ctx's included; zero for none
-	theirs   bool        // it is ctx's, which says when it is over
-	path     string      // as observers see it
-	later    func(error) // told how it ended where nobody waits; else nil
-	parts    int         // of the call
-	script   *script
-	shares   []share
-	args     []any // what it adds to ARGV: whether it is to fit, and its cost of each key in tokens
+	ctx         context.Context
+	deadline    time.Time   // the caller's, the context's included; zero for none
+	fromContext bool        // deadline is the context's: the context fires by itself
+	path        string      // as observers see it
+	later       func(error) // called with the outcome where no caller waits; else nil
+	parts       int         // of the call
+	script      *script
+	portions    []portion
+	args        []any // its part of ARGV: whether it has to fit, and its cost of each key in tokens
 
-	// The line's lock guards these until it has ended.
-	flight *flight       // that it is in; nil while it waits for one
-	tries  int           // made for it
-	gone   bool          // its caller did not wait for the end
-	ended  bool          // images, waits and err say how
-	done   chan struct{} // closed then
+	// The queue's lock guards these until the request has ended.
+	pipeline  *pipeline     // that carries it; nil while it waits for one
+	attempts  int           // made for it
+	abandoned bool          // its caller has left before it ended
+	ended     bool          // images, retryAfter and err are set
+	done      chan struct{} // closed when it has ended
 
-	images []*bucket.Image // of each share, as the script call left it; nil where that is not known
-	waits  []int64         // of each key that refused, after how many ms it would not; nil unless it was refused
-	err    error
+	images []*bucket.Image // of each portion, as the script call left it; nil where that is not known
+	// of each key, the ms until it would not deny; nil unless the request was denied
+	retryAfter []int64
+	err        error
 }
 
-// share is what a request does to one bucket.
-type share struct {
-	*memory
+// portion is what a request charges to one bucket.
+type portion struct {
+	*cachedBucket
 
-	shape   *shape            // nil until the overrides are known
-	cost    []int64           // in millitokens, below 0 where tokens are given back
-	buckets []*runtime.Bucket // the call's: several parts may meet in one
+	inForce *limitSet         // nil until the overrides have been read
+	cost    []int64           // in millitokens, negative where tokens are refunded
+	buckets []*runtime.Bucket // of the call: several parts may charge the same bucket
 }
 
 // Paths, as observers see them.
@@ -51,22 +52,25 @@ const (
 	pathAcquire = "acquire"
 	pathSettle  = "settle"
 	pathPeek    = "peek"
-	pathUndo    = "undo" // gives back what was charged for a caller that had gone
+	pathRefund  = "undo" // refunds a charge whose caller had left
 )
 
-// request makes one of call: each bucket once. Costs of parts that meet in one are added up.
-func (s *session) request(ctx context.Context, call *runtime.Call, path string, cost func(*runtime.Part) []int64) *request {
-	lone := &struct { // most are of one bucket: then this is all of them
+// newRequest returns the request for call, with each bucket once: the costs of parts that charge the same
+// bucket are added up. A request for one bucket, as most are, is one allocation.
+func (s *session) newRequest(
+	ctx context.Context, call *runtime.Call, path string, cost func(*runtime.Part) []int64,
+) *request {
+	single := &struct { // all that a request for one bucket needs
 		request
-		share  [1]share
-		bucket [1]*runtime.Bucket
-		args   [2]any
+		portion [1]portion
+		bucket  [1]*runtime.Bucket
+		args    [2]any
 	}{}
-	r := &lone.request
-	r.ctx, r.deadline, r.path, r.parts, r.shares = ctx, call.Deadline, path, len(call.Parts), lone.share[:0]
-	r.args = lone.args[:0]
+	r := &single.request
+	r.ctx, r.deadline, r.path, r.parts = ctx, call.Deadline, path, len(call.Parts)
+	r.portions, r.args = single.portion[:0], single.args[:0]
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
-		r.deadline, r.theirs = d, true
+		r.deadline, r.fromContext = d, true
 	}
 	r.script = s.fallback
 	if len(call.Parts) == 1 {
@@ -75,54 +79,55 @@ func (s *session) request(ctx context.Context, call *runtime.Call, path string, 
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		of, c, root := s.resource(part.Def), cost(part), ""
-		if s.keys.rooted {
+		if s.keys.hashTags {
 			root = part.Buckets[len(part.Buckets)-1].Entity
 		}
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			m := s.recall(of, b.Kind, root, b.Entity)
-			// By the key: what is remembered of it may have been forgotten since, and is another's memory now.
-			at := slices.IndexFunc(r.shares, func(sh share) bool { return sh.keys[0] == m.keys[0] })
+			cached := s.lookup(of, b.Kind, root, b.Entity)
+			// Compare keys, not pointers: the cache may have dropped the bucket since, and returned another
+			// one.
+			at := slices.IndexFunc(r.portions, func(p portion) bool { return p.keys[0] == cached.keys[0] })
 			if at >= 0 {
-				r.shares[at].join(b, c)
+				r.portions[at].merge(b, c)
 				continue
 			}
-			sh := share{memory: m, cost: c}
-			if len(r.shares) == 0 {
-				sh.buckets = lone.bucket[:0]
+			p := portion{cachedBucket: cached, cost: c}
+			if len(r.portions) == 0 {
+				p.buckets = single.bucket[:0]
 			}
-			sh.buckets = append(sh.buckets, b)
-			r.shares = append(r.shares, sh)
+			p.buckets = append(p.buckets, b)
+			r.portions = append(r.portions, p)
 		}
 	}
 	return r
 }
 
-// join adds another part's share of the same bucket.
-func (sh *share) join(b *runtime.Bucket, cost []int64) {
-	sh.cost = slices.Clone(sh.cost)
-	for i := range sh.cost {
-		sh.cost[i] = bucket.Add(sh.cost[i], cost[i])
+// merge adds another part's cost of the same bucket.
+func (p *portion) merge(b *runtime.Bucket, cost []int64) {
+	p.cost = slices.Clone(p.cost)
+	for i := range p.cost {
+		p.cost[i] = bucket.Add(p.cost[i], cost[i])
 	}
-	sh.buckets = append(sh.buckets, b)
+	p.buckets = append(p.buckets, b)
 }
 
-// any reports whether there is anything to write.
-func (r *request) any() bool {
-	return slices.ContainsFunc(r.shares, func(sh share) bool {
-		return slices.ContainsFunc(sh.cost, func(n int64) bool { return n != 0 })
+// hasCost reports whether there is anything to write.
+func (r *request) hasCost() bool {
+	return slices.ContainsFunc(r.portions, func(p portion) bool {
+		return slices.ContainsFunc(p.cost, func(n int64) bool { return n != 0 })
 	})
 }
 
-// priced writes out what r adds to ARGV.
-func (r *request) priced() *request {
+// encode fills in r's part of ARGV.
+func (r *request) encode() *request {
 	fits := "0"
 	if r.path == pathAcquire {
 		fits = "1"
 	}
 	r.args = append(r.args, fits)
-	for i := range r.shares {
-		for _, milli := range r.shares[i].cost {
+	for i := range r.portions {
+		for _, milli := range r.portions[i].cost {
 			r.args = append(r.args, tokens(milli))
 		}
 	}
@@ -142,80 +147,85 @@ func tokens(milli int64) any {
 	return text + "." + strconv.FormatInt(bucket.Milli+max(part, -part), 10)[1:]
 }
 
-// undo returns a request that gives back what r was charged.
-func (r *request) undo() *request {
-	back := &request{ctx: context.WithoutCancel(r.ctx), path: pathUndo, script: r.script}
-	for _, sh := range r.shares {
-		less := make([]int64, len(sh.cost))
-		for i, c := range sh.cost {
-			less[i] = -c
+// refundRequest returns a request that refunds what r was charged.
+func (r *request) refundRequest() *request {
+	refund := &request{ctx: context.WithoutCancel(r.ctx), path: pathRefund, script: r.script}
+	for _, p := range r.portions {
+		cost := make([]int64, len(p.cost))
+		for i, c := range p.cost {
+			cost[i] = -c
 		}
-		back.shares = append(back.shares, share{memory: sh.memory, shape: sh.shape, cost: less})
+		refund.portions = append(refund.portions, portion{cachedBucket: p.cachedBucket, inForce: p.inForce,
+			cost: cost})
 	}
-	return back.priced()
+	return refund.encode()
 }
 
-// show tells the call what became of its buckets, or, where that is not known, what is remembered of them.
-func (r *request) show(ended bool) {
-	for i := range r.shares {
-		sh := &r.shares[i]
-		known, img := sh.known()
-		if sh.shape != nil {
-			known = sh.shape
+// fillCall fills in the call's buckets: as r left them if it has ended, else as they were last seen.
+func (r *request) fillCall(ended bool) {
+	for i := range r.portions {
+		p := &r.portions[i]
+		inForce, img := p.snapshot()
+		if p.inForce != nil {
+			inForce = p.inForce
 		}
 		if ended && r.images != nil {
 			img = r.images[i]
 		}
-		for _, b := range sh.buckets {
+		for _, b := range p.buckets {
 			b.After, b.Dropped = img, nil
-			if known != nil {
-				b.Limits = known.limits
+			if inForce != nil {
+				b.Limits = inForce.limits
 			}
 		}
 	}
 }
 
-// result returns how r, which has ended, has ended for its caller.
+// result returns the error for the caller of r, which has ended.
 func (r *request) result() error {
 	switch {
 	case r.err != nil:
 		return r.failure(r.err)
-	case r.waits != nil:
-		return r.denied()
+	case r.retryAfter != nil:
+		return r.deniedError()
 	}
 	return nil
 }
 
-// failure is what r's caller is told of err, which others may be told too.
+// failure returns the error for r's caller where its script call failed with err. Other requests may share
+// err.
 func (r *request) failure(err error) error {
 	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
 		return err
 	}
-	return &runtime.UnavailableError{Resource: r.shares[0].spec.Resource, Attempts: r.tries, Err: err}
+	return &runtime.UnavailableError{Resource: r.portions[0].spec.Resource, Attempts: r.attempts, Err: err}
 }
 
-// denied is the error of r, which was refused, with what the script said.
-func (r *request) denied() *runtime.DeniedError {
-	e, waits := &runtime.DeniedError{}, r.waits
-	for i := range r.shares {
-		sh := &r.shares[i]
-		for j, limit := range sh.spec.Limits {
-			if waits[j] == 0 {
+// deniedError returns the error of r, which the script has denied.
+func (r *request) deniedError() *runtime.DeniedError {
+	e, retryAfter := &runtime.DeniedError{}, r.retryAfter
+	for i := range r.portions {
+		p := &r.portions[i]
+		for j, limit := range p.spec.Limits {
+			if retryAfter[j] == 0 {
 				continue
 			}
-			// A smaller call behind it in the same script call, or a settle, may have changed the level since.
-			available := min(r.images[i].Balances[j].Tokens, sh.cost[j]-1)
+			// A smaller request after it in the same script call, or a settle, may have changed the balance
+			// since.
+			available := min(r.images[i].Balances[j].Tokens, p.cost[j]-1)
 			e = runtime.AddRefusal(e, runtime.Refusal{
-				Resource: sh.spec.Resource, Entity: sh.entity, Limit: limit,
-				Requested: sh.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli, RetryAfter: milliseconds(waits[j]),
+				Resource: p.spec.Resource, Entity: p.entity, Limit: limit,
+				Requested: p.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli,
+				RetryAfter: milliseconds(retryAfter[j]),
 			})
 		}
-		waits = waits[len(sh.spec.Limits):]
+		retryAfter = retryAfter[len(p.spec.Limits):]
 	}
 	return e
 }
 
-// milliseconds saturates. Beyond int64 Redis answers with what is no time.
+// milliseconds returns a duration of ms, saturated. Redis converts a number beyond int64 to one
+// that is no duration.
 func milliseconds(ms int64) time.Duration {
 	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
@@ -223,15 +233,18 @@ func milliseconds(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// leaves returns what to tell r's caller, who leaves before r has ended: its own cancellation as it is, and a deadline as what
-// kept r from being done in time. The caller holds the line's lock.
-func (r *request) leaves() error {
-	sh := &r.shares[0]
+// abandonedError returns the error for a caller that leaves before r has ended: its own cancellation, or an
+// *runtime.UnavailableError for a deadline. The caller holds the queue's lock.
+func (r *request) abandonedError() error {
+	p := &r.portions[0]
 	switch {
 	case errors.Is(r.ctx.Err(), context.Canceled):
-		return fmt.Errorf("sluice: %s for %s: %w", sh.spec.Resource, sh.entity, context.Canceled)
-	case r.tries == 0:
-		return &runtime.UnavailableError{Resource: sh.spec.Resource, Err: fmt.Errorf("%w: %w", runtime.ErrNotSent, context.DeadlineExceeded)}
+		return fmt.Errorf("sluice: %s for %s: %w", p.spec.Resource, p.entity, context.Canceled)
+	case r.attempts == 0:
+		err := fmt.Errorf("%w: %w", runtime.ErrNotSent, context.DeadlineExceeded)
+		return &runtime.UnavailableError{Resource: p.spec.Resource, Err: err}
 	}
-	return &runtime.UnavailableError{Resource: sh.spec.Resource, Attempts: r.tries, Err: context.DeadlineExceeded}
+	return &runtime.UnavailableError{
+		Resource: p.spec.Resource, Attempts: r.attempts, Err: context.DeadlineExceeded,
+	}
 }

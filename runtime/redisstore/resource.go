@@ -7,24 +7,25 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// resource is a generated resource with what is remembered of it.
+// resource is a generated resource with what the session caches of it.
 type resource struct {
 	def     runtime.Definition
 	spec    *runtime.Spec
-	scripts []*script               // by the length of a chain; the first is of none
-	kinds   []atomic.Pointer[level] // by kind, what was last read of it
-	changed atomic.Int64            // how often this session has changed its overrides
+	scripts []*script                  // by the number of buckets in a chain; the first serves any number
+	kinds   []atomic.Pointer[override] // by kind, the override last read for it
+	changed atomic.Int64               // counts this session's writes of its overrides
 }
 
 func (s *session) newResource(def Scripter) *resource {
 	spec := def.Spec()
-	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[level], len(spec.Kinds)), scripts: []*script{s.fallback}}
+	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[override], len(spec.Kinds)),
+		scripts: []*script{s.fallback}}
 	for chain := range spec.Kinds { // no chain has more links
-		charge := s.fallback
+		next := s.fallback
 		if text := def.Script(chain + 1); text != "" {
-			charge = newScript(text)
+			next = newScript(text)
 		}
-		r.scripts = append(r.scripts, charge)
+		r.scripts = append(r.scripts, next)
 	}
 	return r
 }
@@ -37,13 +38,14 @@ func (r *resource) script(n int) *script {
 	return r.scripts[0]
 }
 
-// resource returns what was opened as def. There are few, and an interface is hashed slower than compared.
+// resource returns the resource opened as def. It searches a slice: there are few resources, and comparing an
+// interface is faster than hashing it.
 func (s *session) resource(def runtime.Definition) *resource {
 	i := slices.IndexFunc(s.resources, func(r *resource) bool { return r.def == def })
 	return s.resources[i]
 }
 
-// named returns the resource of a name, nil if it was not opened.
+// named returns the resource with this name, or nil if it was not opened.
 func (s *session) named(name string) *resource {
 	if i := slices.IndexFunc(s.resources, func(r *resource) bool { return r.spec.Resource == name }); i >= 0 {
 		return s.resources[i]

@@ -1,9 +1,9 @@
--- Replaces what a level overrides, if it still is what it was.
+-- Replaces an override, if it still has the revision that the caller has read.
 --
--- KEYS   the hash of the level: l_<limit>, the numbers of a limit; ver, its version; op, the id of its last write
--- ARGV   the version that it had, '' where no limit is to be overridden; an id of this write; then, of each limit, its field and
---        what that is to be, '' for nothing
--- reply  the new version as text, '' if it had another one, or overrides what it was not to
+-- KEYS   the hash of the override: l_<limit>, the numbers of a limit; ver, its version; op, the id of its last write
+-- ARGV   the version that was read, '' if none of these limits may be overridden so far; an id of this write;
+--        then, of each limit, its field and the field's new text, '' to remove it
+-- reply  the new version as text; '' if the version is another one, or a limit is overridden against ARGV
 local key = KEYS[1]
 local ver = redis.call('HGET', key, 'ver')
 if ver and redis.call('HGET', key, 'op') == ARGV[2] then

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// tag returns what of key decides where it lies: its hash tag, or all of it. Keys that share it lie together, in a slot of a
-// cluster and on a shard of a Ring, which has no slots.
+// tag returns the part of key that decides where it is stored: its hash tag, or all of it. Keys with the
+// same tag are stored together, in a slot of a cluster or on a shard of a Ring, which has no slots.
 func tag(key string) string {
 	if _, rest, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
@@ -20,7 +20,7 @@ func tag(key string) string {
 	return key
 }
 
-// sharded reports that client spreads keys over nodes.
+// sharded reports whether client spreads keys over nodes.
 func sharded(client redis.UniversalClient) bool {
 	switch client.(type) {
 	case *redis.ClusterClient, *redis.Ring:
@@ -29,18 +29,24 @@ func sharded(client redis.UniversalClient) bool {
 	return false
 }
 
-// together says why r, of several parts, cannot be one script call: its keys need not lie together. One part's do, which Check
-// has seen to.
-func (s *session) together(r *request) error {
-	if r.parts < 2 || !s.keys.rooted {
+// checkTogether returns an error if r has several parts whose keys are not stored together, so that it
+// cannot be one script call. The keys of a single part are: Check verifies that.
+func (s *session) checkTogether(r *request) error {
+	if r.parts < 2 || !s.keys.hashTags {
 		return nil
 	}
-	first := r.shares[0].keys[0].(string)
-	for i := range r.shares {
-		sh := &r.shares[i]
-		if key := sh.keys[0].(string); tag(key) != tag(first) {
-			return &runtime.InvalidError{Resource: sh.spec.Resource, Field: "claim of", Value: sh.entity, Reason: fmt.Sprintf(
-				"lies on another part of the cluster than %s for %s: acquire them one by one, or under one root", r.shares[0].spec.Resource, r.shares[0].entity)}
+	first := &r.portions[0]
+	for i := range r.portions {
+		p := &r.portions[i]
+		if tag(p.keys[0].(string)) == tag(first.keys[0].(string)) {
+			continue
+		}
+		return &runtime.InvalidError{
+			Resource: p.spec.Resource, Field: "claim of", Value: p.entity,
+			Reason: fmt.Sprintf(
+				"lies on another part of the cluster than %s for %s: acquire them one by one, or under "+
+					"one root",
+				first.spec.Resource, first.entity),
 		}
 	}
 	return nil

@@ -19,25 +19,31 @@ const (
 	sinceField  = "lastRefill"
 )
 
-// wrongType is the error of a key that holds something else than what a command is for.
+// wrongType is the code of Redis's error for a command on a key that holds another type.
 const wrongType = "WRONGTYPE"
 
-// explain says what is wrong where Redis has refused c: one of the keys, if it is no bucket, or else what the error says.
-func (f *flight) explain(c *call) error {
-	if wrong := f.noBucket(context.WithoutCancel(c.requests[0].ctx), c.err, c.requests[0].shares); wrong != nil {
+// explain returns the error of c, which Redis has rejected: it names the key that is not a bucket, if there
+// is one, and otherwise says what the error means.
+func (p *pipeline) explain(c *call) error {
+	first := c.requests[0]
+	if wrong := p.findMalformed(context.WithoutCancel(first.ctx), c.err, first.portions); wrong != nil {
 		return wrong
 	}
-	return f.setupError(c.err)
+	return p.setupError(c.err)
 }
 
-// noBucket returns which key of shares is no bucket, if that is why Redis has refused a script with err; else nil.
-func (s *session) noBucket(ctx context.Context, err error, shares []share) error {
+// findMalformed returns an error that names the key of portions that is not a bucket, if Redis has rejected a
+// script with err for that reason; else nil.
+func (s *session) findMalformed(ctx context.Context, err error, portions []portion) error {
 	if text := err.Error(); !strings.Contains(text, wrongType) && !strings.Contains(text, "script") {
 		return nil
 	}
-	for _, sh := range shares {
-		for _, key := range sh.keys {
-			event := runtime.StoreEvent{Call: "HMGET", Path: "read", Resource: sh.spec.Resource, Outcome: "found", Began: s.env.Clock.Now()}
+	for _, p := range portions {
+		for _, key := range p.keys {
+			event := runtime.StoreEvent{
+				Call: "HMGET", Path: "read", Resource: p.spec.Resource, Outcome: "found",
+				Began: s.env.Clock.Now(),
+			}
 			reply, err := s.client.HMGet(ctx, key.(string), tokensField, sinceField).Result()
 			switch {
 			case err != nil:
@@ -45,7 +51,7 @@ func (s *session) noBucket(ctx context.Context, err error, shares []share) error
 			case reply[0] == nil:
 				event.Outcome = "missing"
 			}
-			s.tell(ctx, event)
+			s.report(ctx, event)
 			if err != nil && !redis.HasErrorPrefix(err, wrongType) {
 				continue
 			}
@@ -57,16 +63,16 @@ func (s *session) noBucket(ctx context.Context, err error, shares []share) error
 	return nil
 }
 
-// malformed is the error for a key that holds something else than a bucket.
+// malformed returns the error for a key that holds something else than a bucket.
 func malformed(key string, err error) error {
 	return &runtime.SetupError{
-		What: fmt.Sprintf("the key %s is no bucket", key),
-		Do:   "delete it, as a missing bucket is a full one, or use another Prefix",
+		What: fmt.Sprintf("the key %s is not a bucket", key),
+		Do:   "delete it, since a missing bucket is a full one, or use another Prefix",
 		Err:  err,
 	}
 }
 
-// decodeBucket reads the reply to an HMGET of a bucket's fields; it returns nil where there is no bucket.
+// decodeBucket decodes the reply to an HMGET of a bucket's fields; it returns nil if there is no bucket.
 func decodeBucket(fields []any, err error) (*StoredLimit, error) {
 	if err != nil || fields[0] == nil {
 		return nil, err
@@ -75,9 +81,10 @@ func decodeBucket(fields []any, err error) (*StoredLimit, error) {
 	for i, field := range []string{tokensField, sinceField} {
 		text, _ := fields[i].(string)
 		if numbers[i], err = strconv.ParseFloat(text, 64); err != nil {
-			return nil, fmt.Errorf("%s is %q, which is no number", field, text)
+			return nil, fmt.Errorf("%s is %q, which is not a number", field, text)
 		}
 	}
-	// Rounded down as the script does.
-	return &StoredLimit{Tokens: int64(math.Floor((numbers[0] + 1e-9) * bucket.Milli)), Refilled: int64(numbers[1])}, nil
+	// Rounded down as in the script.
+	return &StoredLimit{Tokens: int64(math.Floor((numbers[0] + 1e-9) * bucket.Milli)),
+		Refilled: int64(numbers[1])}, nil
 }

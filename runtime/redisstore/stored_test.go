@@ -18,7 +18,8 @@ import (
 // ttl is how long a key of the server has yet.
 func (s *server) ttl(t testing.TB, limit, root, entity string) time.Duration {
 	t.Helper()
-	ttl, err := s.client(t).TTL(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", limit, root, entity)).Result()
+	ttl, err := s.client(t).TTL(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", limit, root,
+		entity)).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func (s *server) ttl(t testing.TB, limit, root, entity string) time.Duration {
 // TestExpiry: every write has a bucket last for twice the time that it needs to be full, from its debt too.
 func TestExpiry(t *testing.T) {
 	s := simulated(t)
-	d := s.desk(t, s.client(t), gpt4())
+	d := s.process(t, s.client(t), gpt4())
 	lease, err := d.Acquire(t.Context(), alice, tokens2{10, 1})
 	if err != nil {
 		t.Fatal(err)
@@ -48,10 +49,10 @@ func TestExpiry(t *testing.T) {
 	d.left(t, alice, tokens2{60, 6000})
 }
 
-// TestClockBack: where Redis's clock is behind what it was, as after a fail-over, nothing is refilled, or refilled twice.
+// TestClockBack: if Redis's clock goes back, as after a failover, nothing is refilled, or refilled twice.
 func TestClockBack(t *testing.T) {
 	s := simulated(t)
-	d := s.desk(t, s.client(t), gpt4())
+	d := s.process(t, s.client(t), gpt4())
 	s.at(10_000)
 	if _, err := d.Acquire(t.Context(), alice, tokens2{60, 0}); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestClockBack(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
-	d := s.desk(t, client, gpt4())
+	d := s.process(t, client, gpt4())
 	key := keys{prefix: s.prefix}.bucket("gpt-4", "tpm", "user-alice", "user-alice")
 	for name, test := range map[string]struct {
 		put  func() error
@@ -77,10 +78,13 @@ func TestMalformed(t *testing.T) {
 	}{
 		"another type": {func() error { return client.Set(t.Context(), key, "x", 0).Err() },
 			"WRONGTYPE Operation against a key holding the wrong kind of value"},
-		"no number": {func() error { return client.HSet(t.Context(), key, "tokens", "many", "lastRefill", 1).Err() },
-			`tokens is "many", which is no number`},
+		"no number": {func() error {
+			return client.HSet(t.Context(), key, "tokens", "many", "lastRefill",
+				1).Err()
+		},
+			`tokens is "many", which is not a number`},
 		"one field": {func() error { return client.HSet(t.Context(), key, "tokens", "1").Err() },
-			`lastRefill is "", which is no number`},
+			`lastRefill is "", which is not a number`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := client.Del(t.Context(), key).Err(); err != nil {
@@ -90,7 +94,8 @@ func TestMalformed(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := d.Acquire(t.Context(), alice, tokens2{1, 1})
-			want := fmt.Sprintf("sluice: the key %s is no bucket: %s; delete it, as a missing bucket is a full one, or use another Prefix", key, test.want)
+			want := fmt.Sprintf("sluice: the key %s is not a bucket: %s; delete it, since a missing "+
+				"bucket is a full one, or use another Prefix", key, test.want)
 			if !isA[*runtime.SetupError](err) || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}
@@ -101,12 +106,13 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestMisplaced: a key of overrides or entities that holds something else is named, with the cure, by all that come upon it.
+// TestMisplaced: a key of overrides or entities that holds something else is named, with the cure, by all
+// that come upon it.
 func TestMisplaced(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	def := gpt4()
-	d := s.desk(t, client, def)
+	d := s.process(t, client, def)
 	at := keys{prefix: s.prefix}
 	overrides, members := d.session.Overrides(), d.session.Members()
 	stored := runtime.Stored{At: "user-alice", Limits: rpm(1)}
@@ -123,28 +129,35 @@ func TestMisplaced(t *testing.T) {
 			}
 		}
 	}
-	acquire := func(entity who) error {
+	acquire := func(entity caller) error {
 		_, err := d.Acquire(t.Context(), entity, tokens2{1, 1})
 		return err
 	}
 	for key, all := range map[string]map[string]func() error{
 		at.config("gpt-4", "user-alice"): {
 			"acquire": func() error { return acquire(alice) },
-			"get":     func() error { _, err := overrides.Get(t.Context(), def.spec, "user-bob", "user-alice"); return err },
-			"set":     func() error { _, err := overrides.Set(t.Context(), def.spec, stored); return err },
+			"get": func() error {
+				_, err := overrides.Get(t.Context(), def.spec, "user-bob",
+					"user-alice")
+				return err
+			},
+			"set": func() error { _, err := overrides.Set(t.Context(), def.spec, stored); return err },
 		},
 		at.configs("gpt-4"): {
 			"set":  func() error { _, err := overrides.Set(t.Context(), def.spec, stored); return err },
 			"list": func() error { return first(listed) },
 		},
 		at.entity("user-7"): {
-			"acquire": func() error { return acquire(who{"7", "?"}) },
+			"acquire": func() error { return acquire(caller{"7", "?"}) },
 			"get":     func() error { _, _, err := members.Get(t.Context(), "user-7"); return err },
 			"put":     func() error { return members.Put(t.Context(), runtime.Member{Entity: "user-7"}) },
 			"delete":  func() error { return members.Delete(t.Context(), "user-7") },
 		},
 		at.children("project-7"): {
-			"put":  func() error { return members.Put(t.Context(), runtime.Member{Entity: "user-8", Parent: "project-7"}) },
+			"put": func() error {
+				return members.Put(t.Context(),
+					runtime.Member{Entity: "user-8", Parent: "project-7"})
+			},
 			"list": func() error { return first(members.Children(t.Context(), "project-7")) },
 		},
 	} {
@@ -154,7 +167,8 @@ func TestMisplaced(t *testing.T) {
 		want := "sluice: the key " + key + " is not what the store keeps there: "
 		for name, do := range all {
 			err := do()
-			if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), wrongType) ||
+			if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) ||
+				!strings.Contains(err.Error(), wrongType) ||
 				!strings.HasSuffix(err.Error(), "; delete it, or use another Prefix") {
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}
@@ -163,7 +177,7 @@ func TestMisplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, do := range all {
-			if err := do(); isA[*runtime.SetupError](err) { // who is not stored may be missed
+			if err := do(); isA[*runtime.SetupError](err) { // a key that does not exist may be missed
 				t.Errorf("%s, the control: %v", name, err)
 			}
 			if err := client.Del(t.Context(), key).Err(); err != nil {
@@ -173,17 +187,18 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-// TestBuckets: what is stored is listed by entity, whatever else is there, and can be filled.
+// TestBuckets: stored buckets are listed by entity, also among other keys, and can be filled.
 func TestBuckets(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
-	d := s.desk(t, client, slow())
-	for _, entity := range []who{{"b", "1"}, {"b*", ""}, {"a", "1"}, {"b", ""}} {
+	d := s.process(t, client, slow())
+	for _, entity := range []caller{{"b", "1"}, {"b*", ""}, {"a", "1"}, {"b", ""}} {
 		if _, err := d.Acquire(t.Context(), entity, tokens2{10, 100}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := client.Set(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "user-x", "user-x"), "x", 0).Err(); err != nil {
+	if err := client.Set(t.Context(), keys{prefix: s.prefix}.bucket("gpt-4", "rpm", "user-x", "user-x"), "x",
+		0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	list := func(of string) (got []string, malformed int) {
@@ -205,10 +220,12 @@ func TestBuckets(t *testing.T) {
 	}
 	const project = "project-1 of project-1 rpm 40 tpm 5800"
 	users := []string{
-		"user-a of user-a rpm 50 tpm 5900", "user-b of user-b rpm 40 tpm 5800", "user-b* of user-b* rpm 50 tpm 5900",
+		"user-a of user-a rpm 50 tpm 5900", "user-b of user-b rpm 40 tpm 5800",
+		"user-b* of user-b* rpm 50 tpm 5900",
 	}
 	for of, want := range map[string][]string{
-		"": append([]string{project}, users...), "user": users, "project": {project}, "user-b": users[1:2], "user-b*": users[2:], "user-z": nil,
+		"": append([]string{project}, users...), "user": users, "project": {project}, "user-b": users[1:2],
+		"user-b*": users[2:], "user-z": nil,
 	} {
 		if got, _ := list(of); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", of, got, want)
@@ -220,11 +237,11 @@ func TestBuckets(t *testing.T) {
 	if err := d.store.Fill(t.Context(), "gpt-4", "", "user-b", "rpm", "tpm"); err != nil {
 		t.Fatal(err)
 	}
-	d.left(t, who{"b", ""}, tokens2{60, 6000})
-	d.left(t, who{"b*", ""}, tokens2{50, 5900})
+	d.left(t, caller{"b", ""}, tokens2{60, 6000})
+	d.left(t, caller{"b*", ""}, tokens2{50, 5900})
 }
 
-// TestBucketsNowhere: a cluster whose masters have no slots is not one without buckets.
+// TestBucketsNowhere: on a cluster whose masters have no slots, Buckets fails instead of listing none.
 func TestBucketsNowhere(t *testing.T) {
 	s := simulated(t)
 	s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, _ ...string) bool {
@@ -239,7 +256,8 @@ func TestBucketsNowhere(t *testing.T) {
 	pages, failed := 0, false
 	for _, err := range New(client, Prefix(s.prefix)).Buckets(t.Context(), "gpt-4", "") {
 		pages++
-		failed = isA[*runtime.UnavailableError](err) && strings.Contains(err.Error(), "no master of the cluster has a slot")
+		failed = isA[*runtime.UnavailableError](err) &&
+			strings.Contains(err.Error(), "no master of the cluster has a slot")
 	}
 	if pages != 1 || !failed {
 		t.Errorf("%d pages, failed: %t", pages, failed)
@@ -250,7 +268,8 @@ func TestBucketsNowhere(t *testing.T) {
 func slow() *definition {
 	def := gpt4()
 	for i := range def.spec.Kinds {
-		def.spec.Kinds[i].Limits = []bucket.Limit{bucket.Per(60, 366*24*time.Hour), bucket.Per(6000, 366*24*time.Hour)}
+		def.spec.Kinds[i].Limits = []bucket.Limit{bucket.Per(60, 366*24*time.Hour),
+			bucket.Per(6000, 366*24*time.Hour)}
 	}
 	return def
 }

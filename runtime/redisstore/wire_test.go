@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// cutter dials connections of which as many as are to be cut are, behind what is written to them next: the reply is lost.
+// cutter dials connections and cuts as many of them as its counter says, after their next write: the reply
+// is lost.
 type cutter struct{ cuts atomic.Int64 }
 
 func (c *cutter) dial(o *redis.Options) {
@@ -46,13 +47,13 @@ func (c *cut) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestNoRetries: the client's retries do not apply to script calls, alone or in a pipeline. They do to any other command, or
-// this would prove nothing.
+// TestNoRetries: the client's retries do not apply to script calls, alone or in a pipeline. They do to any
+// other command, or this would prove nothing.
 func TestNoRetries(t *testing.T) {
 	s := simulated(t)
 	var c cutter
 	client := s.client(t, c.dial)
-	d := s.desk(t, client, gpt4())
+	d := s.process(t, client, gpt4())
 	d.left(t, alice, tokens2{60, 6000})
 	d.left(t, bob, tokens2{60, 6000})
 	d.calls(t, "levels missing", "peek missing", "levels missing", "peek missing")
@@ -95,14 +96,14 @@ func TestNoRetries(t *testing.T) {
 	both := g.comes(t, "evalsha evalsha")
 	lose(func() {
 		both(pass)
-		for _, h := range []*held{a, b} {
+		for _, h := range []*pendingCall{a, b} {
 			if err := h.end(); !isA[*runtime.UnavailableError](err) {
 				t.Errorf("%v, want that it is unknown", err)
 			}
 		}
 	})
 	other(pass)
-	for _, h := range []*held{first, second} {
+	for _, h := range []*pendingCall{first, second} {
 		if err := h.end(); err != nil {
 			t.Error(err)
 		}
@@ -111,7 +112,8 @@ func TestNoRetries(t *testing.T) {
 	d.left(t, bob, tokens2{58, 6000}) // dave's may not have been run before the connection was cut
 }
 
-// TestUnloaded: a script that Redis has forgotten goes again as text, once, alone or in a pipeline; and Redis has it then.
+// TestUnloaded: a script that Redis has forgotten goes again as text, once, alone or in a pipeline; and
+// Redis has it then.
 func TestUnloaded(t *testing.T) {
 	_, d, g := gated(t)
 	flush := func() {
@@ -128,7 +130,7 @@ func TestUnloaded(t *testing.T) {
 	if err := first.end(); err != nil {
 		t.Fatal(err)
 	}
-	all := []*held{d.ask(t.Context(), alice, tokens2{1, 0})}
+	all := []*pendingCall{d.ask(t.Context(), alice, tokens2{1, 0})}
 	freed := g.comes(t, "evalsha")
 	all = append(all, d.ask(t.Context(), bob, tokens2{1, 0}))
 	other := g.comes(t, "evalsha")

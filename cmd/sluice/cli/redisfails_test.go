@@ -198,8 +198,8 @@ func TestRedisTop(t *testing.T) {
 	if err := r.server.Set("sluice:gpt-4:rpm:user-1", "x"); err != nil {
 		t.Fatal(err)
 	}
-	const wrong = "sluice: the key sluice:gpt-4:rpm:user-1 is no bucket: " +
-		"WRONGTYPE Operation against a key holding the wrong kind of value; delete it, as a missing bucket is a full one, or use another Prefix\n"
+	const wrong = "sluice: the key sluice:gpt-4:rpm:user-1 is not a bucket: " +
+		"WRONGTYPE Operation against a key holding the wrong kind of value; delete it, since a missing bucket is a full one, or use another Prefix\n"
 	r.run("top gpt-4 --kind user --limit tpm", 1, `ENTITY  LIMIT                        USED  AVAILABLE   BURST  FULL IN
 user-1  tpm    ##################--   93%      1,000  15,000  1m24s
 1 bucket read in 0s

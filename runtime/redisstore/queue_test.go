@@ -17,26 +17,29 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// gated is a desk on a simulated server, whose overrides of alice are known and whose script calls wait for the test.
-func gated(t *testing.T) (*server, *desk, *gate) {
+// gated returns a process on a simulated server. Its overrides are cached, and its script calls wait for
+// the test.
+func gated(t *testing.T) (*server, *process, *gate) {
 	t.Helper()
 	s := simulated(t)
 	client := s.client(t)
-	d := s.desk(t, client, gpt4())
-	for _, entity := range []who{alice, bob, carol, dave} {
+	d := s.process(t, client, gpt4())
+	for _, entity := range []caller{alice, bob, carol, dave} {
 		d.left(t, entity, tokens2{60, 6000})
 		d.calls(t, "levels missing", "peek missing")
 	}
 	return s, d, newGate(client)
 }
 
-var alice, bob, carol, dave = who{user: "alice"}, who{user: "bob"}, who{user: "carol"}, who{user: "dave"}
+var alice, bob, carol, dave = caller{user: "alice"}, caller{user: "bob"}, caller{user: "carol"},
+	caller{user: "dave"}
 
-// TestCoalesced: those who wait go with the next script call, in the order in which they came, and each has an outcome of its own.
+// TestCoalesced: waiting requests share the next script call, in their order, and each has an outcome of
+// its own.
 func TestCoalesced(t *testing.T) {
 	_, d, g := gated(t)
 	others := d.busy(t, g)
-	var all []*held
+	var all []*pendingCall
 	for i, cost := range []int64{40, 25, 15, 6, 5} { // of 60
 		all = append(all, d.ask(t.Context(), alice, tokens2{cost, 0}))
 		d.queued(i + 1)
@@ -47,9 +50,11 @@ func TestCoalesced(t *testing.T) {
 	under(pass)
 	for i, admitted := range []bool{true, false, true, false, true} {
 		err := all[i].end()
-		if denied, ok := errors.AsType[*runtime.DeniedError](err); admitted && err != nil || !admitted && !ok {
+		if denied, ok := errors.AsType[*runtime.DeniedError](err); admitted && err != nil || !admitted &&
+			!ok {
 			t.Errorf("%d: %v", i, err)
-		} else if !admitted && (denied.RetryAfter != time.Duration(denied.Requested)*time.Second || denied.Available != 0) {
+		} else if !admitted && (denied.RetryAfter != time.Duration(denied.Requested)*time.Second ||
+			denied.Available != 0) {
 			t.Errorf("%d: %v, want by what the script call left", i, denied)
 		}
 	}
@@ -58,21 +63,23 @@ func TestCoalesced(t *testing.T) {
 	d.calls(t, "acquire applied", "acquire applied", "acquire applied for 5", "peek found")
 }
 
-// TestOvertakes: two flights have calls on one bucket at a time, and whichever Redis runs first, it has what the other left.
+// TestOvertakes: two pipelines call one bucket at the same time, and the second one that Redis runs gets
+// the balance the first has left.
 func TestOvertakes(t *testing.T) {
 	if left := overtakes(t); left != (tokens2{30, 6000}) {
 		t.Errorf("%v left", left)
 	}
 }
 
-// TestOvertakesControl: a client that sends what it is to send once again is caught.
+// TestOvertakesControl: a client that sends everything twice is caught.
 func TestOvertakesControl(t *testing.T) {
-	if left := overtakes(t, twice{}); left == (tokens2{30, 6000}) {
+	if left := overtakes(t, repeater{}); left == (tokens2{30, 6000}) {
 		t.Errorf("%v left, though calls were run twice", left)
 	}
 }
 
-// overtakes has a call on alice that takes 30 of 60 tokens overtake one for 40, through hooks, and returns what is left.
+// overtakes lets a call for 30 of alice's 60 tokens overtake one for 40, through hooks, and returns the
+// balance.
 func overtakes(t *testing.T, hooks ...redis.Hook) tokens2 {
 	t.Helper()
 	_, d, g := gated(t)
@@ -98,53 +105,55 @@ func overtakes(t *testing.T, hooks ...redis.Hook) tokens2 {
 	return snap.Available
 }
 
-// TestFull: a script call has no more requests than it may, and a pipeline no more calls. Who has no room goes with the next call, in
-// order, or with another pipeline, at once if there is a place.
+// TestFull: script calls and pipelines have a maximum size. A request without room goes in the next script
+// call, in order, or in another pipeline, at once if one may start.
 func TestFull(t *testing.T) {
 	_, d, g := gated(t)
-	l := d.session.(*session).line
+	q := d.session.(*session).queue
 	taken := func(places int) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.flights = make([]*flight, places)
-		l.dispatch()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.pipelines = make([]*pipeline, places)
+		q.dispatch()
 	}
-	taken(mostFlights)
-	var all []*held
-	for i := range mostRequests + 1 { // of 60 tokens
+	taken(maxPipelines)
+	var all []*pendingCall
+	for i := range maxRequests + 1 { // of 60 tokens
 		all = append(all, d.ask(t.Context(), alice, tokens2{1, 0}))
 		d.queued(i + 1)
 	}
-	for i := range mostCalls - 1 {
-		all = append(all, d.ask(t.Context(), who{user: strconv.Itoa(i)}, tokens2{1, 0}))
+	for i := range maxCalls - 1 {
+		all = append(all, d.ask(t.Context(), caller{user: strconv.Itoa(i)}, tokens2{1, 0}))
 		d.queued(len(all))
 	}
 	taken(0)
 	one, other := <-g.arrived, <-g.arrived // in either order
 	sizes := []int{strings.Count(one.scripts, "evalsha"), strings.Count(other.scripts, "evalsha")}
-	if slices.Sort(sizes); !slices.Equal(sizes, []int{1, mostCalls}) {
+	if slices.Sort(sizes); !slices.Equal(sizes, []int{1, maxCalls}) {
 		t.Errorf("pipelines of %v calls", sizes)
 	}
-	one.fate <- pass
-	other.fate <- pass
+	one.delivery <- pass
+	other.delivery <- pass
 	for i, h := range all {
 		err := h.end()
-		if lacks := i >= 60 && i <= mostRequests; lacks != isA[*runtime.DeniedError](err) || !lacks && err != nil {
+		if denied := i >= 60 && i <= maxRequests; denied != isA[*runtime.DeniedError](err) || !denied &&
+			err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
 }
 
-// TestPipelined: who wants other keys does not wait while few are under way, and else goes with the next pipeline.
+// TestPipelined: requests for other keys are sent at once while few pipelines are under way, and else share
+// the next one.
 func TestPipelined(t *testing.T) {
 	_, d, g := gated(t)
-	var all []*held
-	var under []func(fate)
-	for _, entity := range []who{alice, bob} {
+	var all []*pendingCall
+	var under []func(delivery)
+	for _, entity := range []caller{alice, bob} {
 		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
 		under = append(under, g.comes(t, "evalsha"))
 	}
-	for i, entity := range []who{carol, dave} {
+	for i, entity := range []caller{carol, dave} {
 		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
 		d.queued(i + 1)
 	}
@@ -159,7 +168,7 @@ func TestPipelined(t *testing.T) {
 	d.calls(t, slices.Repeat([]string{"acquire applied"}, 4)...)
 }
 
-// TestSettleInOrder: a settle that came ahead of an acquire makes room for it, in the same script call.
+// TestSettleInOrder: a settle submitted before an acquire makes room for it, in the same script call.
 func TestSettleInOrder(t *testing.T) {
 	_, d, g := gated(t)
 	ctx := t.Context()
@@ -188,8 +197,8 @@ func TestSettleInOrder(t *testing.T) {
 	d.left(t, alice, tokens2{0, 6000})
 }
 
-// TestLeavesTheLine: whose time ends before its turn has cost nothing.
-func TestLeavesTheLine(t *testing.T) {
+// TestAbandonedInQueue: a request whose time ends before it is sent costs nothing.
+func TestAbandonedInQueue(t *testing.T) {
 	_, d, g := gated(t)
 	others := d.busy(t, g)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -200,7 +209,8 @@ func TestLeavesTheLine(t *testing.T) {
 		t.Errorf("%v, want the caller's own", err)
 	}
 	late := d.ask(t.Context(), alice, tokens2{10, 0}, runtime.Budget(time.Millisecond))
-	if err := late.end(); !isA[*runtime.UnavailableError](err) || !errors.Is(err, runtime.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) {
+	if err := late.end(); !isA[*runtime.UnavailableError](err) || !errors.Is(err, runtime.ErrNotSent) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v, want that it was not sent", err)
 	}
 	last := d.ask(t.Context(), alice, tokens2{2, 0})
@@ -217,17 +227,18 @@ func TestLeavesTheLine(t *testing.T) {
 	d.calls(t, "acquire applied", "acquire applied", "acquire applied", "peek found")
 }
 
-// TestLeavesInFlight: who leaves while its call is under way is given back what it was charged, and holds up nobody.
-func TestLeavesInFlight(t *testing.T) {
+// TestAbandonedInPipeline: a request abandoned while its call is under way is refunded, and delays no other
+// request.
+func TestAbandonedInPipeline(t *testing.T) {
 	_, d, g := gated(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var gone []*held
-	var under []func(fate)
-	for range mostFlights {
+	var gone []*pendingCall
+	var under []func(delivery)
+	for range maxPipelines {
 		gone = append(gone, d.ask(ctx, alice, tokens2{10, 0}))
 		under = append(under, g.comes(t, "evalsha"))
 	}
-	behind := d.ask(t.Context(), alice, tokens2{40, 0})
+	next := d.ask(t.Context(), alice, tokens2{40, 0})
 	d.queued(1)
 	cancel()
 	for _, h := range gone {
@@ -235,11 +246,11 @@ func TestLeavesInFlight(t *testing.T) {
 			t.Errorf("%v, want the caller's own", err)
 		}
 	}
-	g.comes(t, "evalsha")(pass) // behind does not wait for what has no callers
-	if err := behind.end(); err != nil {
+	g.comes(t, "evalsha")(pass) // next does not wait for pipelines without callers
+	if err := next.end(); err != nil {
 		t.Error(err)
 	}
-	var undo []func(fate)
+	var undo []func(delivery)
 	for _, late := range under {
 		late(pass)
 		undo = append(undo, g.comes(t, "evalsha"))
@@ -252,24 +263,25 @@ func TestLeavesInFlight(t *testing.T) {
 	}
 	g.open(t)
 	d.left(t, alice, tokens2{20, 6000})
-	d.calls(t, "acquire applied", "acquire applied", "acquire applied", "undo applied", "undo applied", "peek found")
+	d.calls(t, "acquire applied", "acquire applied", "acquire applied", "undo applied", "undo applied",
+		"peek found")
 }
 
-// TestHung: script calls that nobody answers hold up those behind them for a moment only.
-func TestHung(t *testing.T) {
+// TestSlow: script calls without a reply delay later requests only for a moment.
+func TestSlow(t *testing.T) {
 	s, _, _ := gated(t)
-	s.hung = time.Millisecond
+	s.slowAfter = time.Millisecond
 	client := s.client(t)
-	d, g := s.desk(t, client, gpt4()), newGate(client)
-	var hung []*held
-	var under []func(fate)
-	for range mostFlights {
+	d, g := s.process(t, client, gpt4()), newGate(client)
+	var hung []*pendingCall
+	var under []func(delivery)
+	for range maxPipelines {
 		hung = append(hung, d.ask(t.Context(), alice, tokens2{10, 0}))
 		under = append(under, g.comes(t, "evalsha"))
 	}
-	behind := d.ask(t.Context(), alice, tokens2{5, 0})
+	next := d.ask(t.Context(), alice, tokens2{5, 0})
 	g.comes(t, "evalsha")(pass)
-	if err := behind.end(); err != nil {
+	if err := next.end(); err != nil {
 		t.Error(err)
 	}
 	for i, h := range hung {
@@ -282,7 +294,7 @@ func TestHung(t *testing.T) {
 	d.left(t, alice, tokens2{35, 6000})
 }
 
-// TestLostReply: what may have been applied is not repeated, neither a charge nor a give-back.
+// TestLostReply: a call that may have been applied is not repeated, neither a charge nor a refund.
 func TestLostReply(t *testing.T) {
 	_, d, g := gated(t)
 	ctx := t.Context()
@@ -313,24 +325,26 @@ type redisError string
 func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
-// TestNotApplied: what Redis has not run goes again once, a give-back too.
+// TestNotApplied: a call that Redis has not run is sent once more, a refund too.
 func TestNotApplied(t *testing.T) {
 	for _, answer := range []string{
-		"LOADING Redis is loading the dataset in memory", "READONLY You can't write against a read only replica.",
+		"LOADING Redis is loading the dataset in memory",
+		"READONLY You can't write against a read only replica.",
 		"ERR max number of clients reached", "OOM command not allowed when used memory > 'maxmemory'.",
-		"ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'.",
+		"ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used " +
+			"memory > 'maxmemory'.",
 	} {
 		t.Run(answer, func(t *testing.T) {
 			_, d, g := gated(t)
 			lease := d.ask(t.Context(), alice, tokens2{10, 0})
-			g.comes(t, "evalsha")(fate{refused: redisError(answer)})
+			g.comes(t, "evalsha")(delivery{refused: redisError(answer)})
 			g.comes(t, "evalsha")(pass)
 			if err := lease.end(); err != nil {
 				t.Fatal(err)
 			}
 			back := lease.settle(t.Context(), tokens2{4, 0})
-			for range mostTries {
-				g.comes(t, "evalsha")(fate{refused: redisError(answer)})
+			for range maxAttempts {
+				g.comes(t, "evalsha")(delivery{refused: redisError(answer)})
 			}
 			down, ok := errors.AsType[*runtime.UnavailableError](back.end())
 			if !ok || down.Attempts != 2 || down.Throttled {
@@ -338,12 +352,13 @@ func TestNotApplied(t *testing.T) {
 			}
 			g.open(t)
 			d.left(t, alice, tokens2{50, 6000})
-			d.calls(t, "acquire unapplied", "acquire applied", "settle unapplied", "settle unapplied", "peek found")
+			d.calls(t, "acquire unapplied", "acquire applied", "settle unapplied", "settle unapplied",
+				"peek found")
 		})
 	}
 }
 
-// pausing is a clock whose pauses end when the test says so.
+// pausing is a clock with timers that fire when the test says so.
 type pausing struct {
 	runtime.Clock
 	over chan time.Time
@@ -351,29 +366,30 @@ type pausing struct {
 
 func (p pausing) After(time.Duration) <-chan time.Time { return p.over }
 
-// TestNotHeldUp: nobody waits for a call that goes again after a pause, but its own callers: neither those of its pipeline nor those
-// who came after it.
-func TestNotHeldUp(t *testing.T) {
+// TestNotDelayed: only its own callers wait for a call that is repeated after a pause: neither others in
+// its pipeline nor later ones.
+func TestNotDelayed(t *testing.T) {
 	s := simulated(t)
 	client, pause := s.client(t), make(chan time.Time)
-	d := s.desk(t, client, gpt4(), runtime.WithClock(pausing{&handClock{}, pause}))
-	for _, entity := range []who{alice, bob, carol, dave} {
+	d := s.process(t, client, gpt4(), runtime.WithClock(pausing{&handClock{}, pause}))
+	for _, entity := range []caller{alice, bob, carol, dave} {
 		d.left(t, entity, tokens2{60, 6000})
 	}
 	g := newGate(client)
 	others := d.busy(t, g)
-	var all []*held
-	for i, entity := range []who{alice, bob} {
+	var all []*pendingCall
+	for i, entity := range []caller{alice, bob} {
 		all = append(all, d.ask(t.Context(), entity, tokens2{1, 0}))
 		d.queued(i + 1)
 	}
 	others[0]()
 	both := g.comes(t, "evalsha evalsha")
-	behind := d.ask(t.Context(), alice, tokens2{2, 0})
+	next := d.ask(t.Context(), alice, tokens2{2, 0})
 	d.queued(1)
 	var refused atomic.Bool
 	s.mini.Server().SetPreHook(func(c *peer.Peer, cmd string, args ...string) bool {
-		if cmd != "EVALSHA" || !slices.ContainsFunc(args, func(arg string) bool { return strings.HasSuffix(arg, ":user-bob") }) || refused.Swap(true) {
+		if cmd != "EVALSHA" || !slices.ContainsFunc(args,
+			func(arg string) bool { return strings.HasSuffix(arg, ":user-bob") }) || refused.Swap(true) {
 			return false
 		}
 		c.WriteError("LOADING Redis is loading the dataset in memory")
@@ -381,7 +397,7 @@ func TestNotHeldUp(t *testing.T) {
 	})
 	both(pass)
 	g.comes(t, "evalsha")(pass)
-	if err := errors.Join(all[0].end(), behind.end()); err != nil {
+	if err := errors.Join(all[0].end(), next.end()); err != nil {
 		t.Error(err)
 	}
 	close(pause)
@@ -395,21 +411,28 @@ func TestNotHeldUp(t *testing.T) {
 	d.left(t, bob, tokens2{59, 6000})
 }
 
-// TestSetup: what somebody has to mend is said with the cure, and decided by no policy.
+// TestSetup: a setup error says what to do, and no policy decides it.
 func TestSetup(t *testing.T) {
 	for answer, want := range map[string]string{
-		"NOPERM this user has no permissions to run the 'evalsha' command": "sluice: Redis denies the user what the store needs: " +
+		"NOPERM this user has no permissions to run the 'evalsha' command": "sluice: Redis denies the " +
+			"user what the store needs: " +
 			"NOPERM this user has no permissions to run the 'evalsha' command; grant it: " +
 			"ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time",
 		"WRONGPASS invalid username-password pair": "sluice: Redis does not accept the credentials: " +
 			"WRONGPASS invalid username-password pair; set the client's Username and Password",
-		"ERR The user executing the script can't run this command or subcommand script: 104ae, on @user_script:1.": "sluice: Redis denies the user " +
-			"what the store needs: ERR The user executing the script can't run this command or subcommand script: 104ae, on @user_script:1.; " +
+		"ERR The user executing the script can't run this command or subcommand script: 104ae, on " +
+			"@user_script:1.": "sluice: Redis denies the user " +
+			"what the store needs: ERR The user executing the script can't run this command or subcommand " +
+			"script: 104ae, on @user_script:1.; " +
 			"grant it: ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time",
-		"MOVED 7 10.0.0.1:6379": "sluice: Redis is a cluster, and the client, a *redis.Client, is not one of a cluster: keys of a call would lie " +
-			"in different slots: MOVED 7 10.0.0.1:6379; pass redisstore.New what redis.NewClusterClient returns",
-		"ERR unknown command 'evalsha'": "sluice: this Redis lacks a command that the store needs: ERR unknown command 'evalsha'; " +
-			"use Redis 5 or newer, with scripts; of a Sentinel, which is none, the client is redis.NewFailoverClient's, in a URL ?master_name=NAME",
+		"MOVED 7 10.0.0.1:6379": "sluice: Redis is a cluster, and the client, a *redis.Client, is not one " +
+			"of a cluster: keys of a call would lie " +
+			"in different slots: MOVED 7 10.0.0.1:6379; pass redisstore.New what redis.NewClusterClient " +
+			"returns",
+		"ERR unknown command 'evalsha'": "sluice: this Redis does not have a command that the store " +
+			"needs: ERR unknown command 'evalsha'; " +
+			"use Redis 5 or newer, with scripts; for a Sentinel, create the client with " +
+			"redis.NewFailoverClient, in a URL ?master_name=NAME",
 	} {
 		store := New(redis.NewClient(&redis.Options{}))
 		o := store.classify(redisError(answer))
@@ -422,7 +445,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// TestLazy: a lazy settle does not keep its caller; it goes with those of its keys who come, and Close waits for it.
+// TestLazy: a lazy settle returns at once, shares the next script call for its keys, and Close waits for it.
 func TestLazy(t *testing.T) {
 	_, d, g := gated(t)
 	lazy := d.Resource.With(runtime.LazySettle(true))
@@ -460,7 +483,7 @@ func TestLazy(t *testing.T) {
 	d.calls(t, "acquire applied", "acquire applied", "acquire applied", "settle applied for 2")
 }
 
-// TestCrowd: however they meet, no more is admitted than there is, and what is given back is there.
+// TestCrowd: in any interleaving, no more is admitted than there is, and refunds are there.
 func TestCrowd(t *testing.T) {
 	s := newServer(t)
 	if admitted, gone := crowd(t, s, s.client(t)); admitted != gone {
@@ -468,38 +491,38 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestCrowdControl: a client that sends what it is to send once again is caught.
+// TestCrowdControl: a client that sends everything twice is caught.
 func TestCrowdControl(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
-	client.AddHook(twice{})
+	client.AddHook(repeater{})
 	if admitted, gone := crowd(t, s, client); admitted == gone {
 		t.Errorf("%d were admitted and stay, %d are gone, though calls were run twice", admitted, gone)
 	}
 }
 
-// twice is a client that sends everything twice, and is told of the second time.
-type twice struct{ redis.Hook }
+// repeater is a client's hook that sends everything twice and returns the second reply.
+type repeater struct{ redis.Hook }
 
-func (twice) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (twice) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (repeater) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (repeater) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		_ = next(ctx, cmds)
 		return next(ctx, cmds)
 	}
 }
-func (twice) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (repeater) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		_ = next(ctx, cmd)
 		return next(ctx, cmd)
 	}
 }
 
-// crowd has many callers acquire, release and leave, and returns how many tokens of their project those admitted hold in the
-// end, and how many are gone.
-func crowd(t *testing.T, s *server, client redis.UniversalClient) (held, gone int64) {
+// crowd runs many callers that acquire, release and leave. It returns how many of their project's tokens
+// the admitted callers hold in the end, and how many are missing from the bucket.
+func crowd(t *testing.T, s *server, client redis.UniversalClient) (pendingCall, gone int64) {
 	t.Helper()
-	d := s.desk(t, client, slow())
+	d := s.process(t, client, slow())
 	var admitted, denied atomic.Int64
 	var all sync.WaitGroup
 	for i := range 40 {
@@ -509,7 +532,7 @@ func crowd(t *testing.T, s *server, client redis.UniversalClient) (held, gone in
 				if (i*j)%7 == 3 {
 					go cancel() // somewhere on the way
 				}
-				lease, err := d.Acquire(ctx, who{strconv.Itoa((i + j) % 4), "1"}, tokens2{1, 0})
+				lease, err := d.Acquire(ctx, caller{strconv.Itoa((i + j) % 4), "1"}, tokens2{1, 0})
 				cancel()
 				switch {
 				case err == nil && j%3 == 0:
@@ -529,9 +552,9 @@ func crowd(t *testing.T, s *server, client redis.UniversalClient) (held, gone in
 		t.Error(err)
 	}
 	if denied.Load() == 0 {
-		t.Error("nobody was denied, which proves little")
+		t.Error("no call was denied, which proves little")
 	}
-	snap, err := d.Peek(t.Context(), who{"x", "1"})
+	snap, err := d.Peek(t.Context(), caller{"x", "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

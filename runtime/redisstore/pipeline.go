@@ -1,0 +1,282 @@
+package redisstore
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// pipeline is the script calls sent to Redis together. The calls that Redis reports as not run are sent once
+// more, in a second round trip.
+type pipeline struct {
+	*queue
+	calls []*call
+	began time.Time
+
+	waiters int // requests whose callers still wait; the queue's lock guards it
+}
+
+// call is one script call.
+type call struct {
+	pipeline *pipeline
+	requests []*request
+
+	command *command
+	outcome outcome
+	err     error
+}
+
+// Attempts of a call that Redis has not run: the second one follows after a pause with jitter.
+const (
+	maxAttempts = 2
+	maxPause    = 32 * time.Millisecond
+)
+
+// add puts r into the script call for its limit sets. It reports whether there was room.
+func (p *pipeline) add(r *request) bool {
+	i := len(p.calls) - 1
+	for i >= 0 && !p.calls[i].serves(r) {
+		i--
+	}
+	if i < 0 || len(p.calls[i].requests) == maxRequests {
+		if i = len(p.calls); i == maxCalls {
+			return false
+		}
+		p.calls = append(p.calls, &call{pipeline: p})
+	}
+	p.calls[i].requests = append(p.calls[i].requests, r)
+	r.pipeline, r.attempts = p, 1
+	p.waiters++
+	return true
+}
+
+// serves reports whether r may be part of c: it has the same script, and buckets with the same limits in
+// force.
+func (c *call) serves(r *request) bool {
+	first := c.requests[0]
+	return first.script == r.script && slices.EqualFunc(first.portions, r.portions, func(a, b portion) bool {
+		return a.inForce == b.inForce
+	})
+}
+
+// release ends p's turn, and starts a pipeline for the waiting requests: p takes long, or no caller waits
+// for it any more. The caller holds the lock.
+func (p *pipeline) release() {
+	if p.endTurn() {
+		p.dispatch()
+	}
+}
+
+// endTurn makes p no longer count against maxPipelines, and reports whether it did so far. The caller holds
+// the lock.
+func (p *pipeline) endTurn() bool {
+	i := slices.Index(p.pipelines, p)
+	if i >= 0 {
+		p.pipelines = slices.Delete(p.pipelines, i, i+1)
+	}
+	return i >= 0
+}
+
+// send sends p's calls, a second time if need be, and completes their requests.
+func (p *pipeline) send() {
+	calls := p.calls
+	for attempt := 1; len(calls) > 0; attempt++ {
+		p.sendOnce(calls)
+		var again []*call
+		for _, c := range calls {
+			if c.outcome == unapplied && attempt < maxAttempts && p.keepWaiting(c) {
+				again = append(again, c)
+			} else {
+				p.complete(c)
+			}
+		}
+		if calls = again; len(calls) > 0 {
+			p.mu.Lock()
+			p.release() // while p pauses, other pipelines go on
+			p.mu.Unlock()
+			<-p.env.Clock.After(time.Duration(p.jitter() * float64(maxPause)))
+		}
+	}
+}
+
+// keepWaiting removes abandoned requests from c before another attempt. It reports whether any are left; if
+// none are, c keeps them all, to be completed.
+func (p *pipeline) keepWaiting(c *call) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var waiting []*request
+	for _, r := range c.requests {
+		if r.abandoned {
+			continue
+		}
+		r.attempts++
+		waiting = append(waiting, r)
+	}
+	if len(waiting) > 0 {
+		c.requests = waiting
+	}
+	return len(waiting) > 0
+}
+
+// sendOnce runs calls in Redis, each once. A script that Redis does not have was not run: its call is sent
+// again with the script's text.
+func (p *pipeline) sendOnce(calls []*call) {
+	for _, c := range calls {
+		c.command = c.evalsha()
+	}
+	p.exec(calls)
+	var unloaded []*call
+	for _, c := range calls {
+		if c.outcome == unloadedScript {
+			c.command = c.eval()
+			unloaded = append(unloaded, c)
+		}
+	}
+	if len(unloaded) > 0 {
+		p.exec(unloaded)
+	}
+	if slices.ContainsFunc(calls, func(c *call) bool {
+		return c.outcome == unapplied ||
+			c.outcome == unknown
+	}) {
+		p.reloadSlots()
+	}
+}
+
+// finish records how c's command, sent at began, has ended.
+func (c *call) finish(began time.Time) {
+	c.err = c.command.Err()
+	c.outcome = c.pipeline.classify(c.err)
+	if c.outcome == applied {
+		c.readReply()
+	}
+	c.report(began)
+	if c.outcome == failed {
+		c.err = c.pipeline.explain(c)
+	}
+}
+
+// reloadSlots makes the client of a cluster read which master has which slots: another one may have taken
+// over. By itself the client does so only every 10 seconds, and when it is redirected.
+func (p *pipeline) reloadSlots() {
+	if cluster, ok := p.client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(context.Background())
+	}
+}
+
+// exec sends the commands of calls, in one pipeline if there are several, and finishes the calls.
+func (p *pipeline) exec(calls []*call) {
+	ctx, began := context.Background(), p.env.Clock.Now()
+	if len(calls) == 1 {
+		_ = p.client.Process(ctx, calls[0].command) // the command has the error
+	} else {
+		pipe := p.client.Pipeline()
+		for _, c := range calls {
+			_ = pipe.Process(ctx, c.command)
+		}
+		_, _ = pipe.Exec(ctx) // each command has its own error
+	}
+	for _, c := range calls {
+		c.finish(began)
+	}
+}
+
+// complete ends c's requests with the outcome of c.
+func (p *pipeline) complete(c *call) {
+	p.mu.Lock()
+	for _, r := range c.requests {
+		r.err, r.ended = c.err, true
+		if !r.abandoned {
+			p.waiters--
+		}
+		close(r.done)
+	}
+	p.mu.Unlock()
+	for _, r := range c.requests {
+		switch {
+		case r.later != nil:
+			// On a goroutine of its own: later calls observers, and other requests wait for this one.
+			p.background.Start(func() { r.later(r.result()) })
+		case r.abandoned && r.path == pathAcquire && r.err == nil && r.retryAfter == nil:
+			p.refundAbandoned(r)
+		}
+	}
+}
+
+// refundAbandoned refunds r, which was charged after its caller had left.
+func (p *pipeline) refundAbandoned(r *request) {
+	refund := r.refundRequest()
+	p.background.Begin()
+	refund.later = func(err error) {
+		defer p.background.End()
+		if err != nil {
+			first := &r.portions[0]
+			p.env.Logger.LogAttrs(refund.ctx, slog.LevelWarn,
+				"sluice: the refund of a charge whose caller had left failed",
+				slog.String("resource", first.spec.Resource), slog.String("entity", first.entity),
+				slog.Any("error", err))
+		}
+	}
+	p.submit(refund)
+}
+
+// readReply decodes the reply for each of c's requests. Redis's clock has determined the balances; from
+// here on this process's clock measures their age.
+func (c *call) readReply() {
+	reply, now := c.command.Val()[1:], c.pipeline.now()
+	portions := c.requests[0].portions
+	images := make([]*bucket.Image, len(portions))
+	keys := 0
+	for i, p := range portions {
+		images[i] = p.inForce.image(reply[keys:], now)
+		p.update(images[i])
+		keys += len(p.keys)
+	}
+	reply = reply[keys:]
+	c.outcome = refused
+	for _, r := range c.requests {
+		refused := reply[0] != 0
+		reply = reply[1:]
+		if r.images = images; refused {
+			r.retryAfter, reply = reply[:keys:keys], reply[keys:]
+		} else {
+			c.outcome = applied
+		}
+	}
+}
+
+// image returns a bucket with the given balances, in millitokens, as seen at now.
+func (s *limitSet) image(balances []int64, now int64) *bucket.Image {
+	img := &bucket.Image{Refilled: now, Balances: bucket.Full(s.limits), Missing: make([]bool, len(s.limits))}
+	for i := range img.Balances {
+		img.Balances[i].Tokens = balances[i]
+	}
+	return img
+}
+
+// report reports c to the observer.
+func (c *call) report(began time.Time) {
+	if c.pipeline.env.Observer.Store == nil { // the event costs an allocation
+		return
+	}
+	first := c.requests[0]
+	c.pipeline.session.report(first.ctx, runtime.StoreEvent{
+		Call: strings.ToUpper(c.command.Name()), Resource: first.portions[0].spec.Resource, Path: first.path,
+		Buckets: len(first.portions), Outcome: c.outcome.String(), Coalesced: len(c.requests), Began: began,
+	})
+}
+
+// report reports e, which has just ended, to the observer. ctx may be over.
+func (s *session) report(ctx context.Context, e runtime.StoreEvent) {
+	if f := s.env.Observer.Store; f != nil {
+		e.System, e.Took = "redis", s.env.Clock.Now().Sub(e.Began)
+		f(context.WithoutCancel(ctx), e)
+	}
+}
