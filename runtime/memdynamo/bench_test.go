@@ -46,8 +46,8 @@ func update(b *testing.B, client *dynamodb.Client) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "updates/s")
 }
 
-// BenchmarkOverhead runs both in turns, for machines whose speed changes, and reports how many times the empty handler's
-// time the engine takes.
+// BenchmarkOverhead runs both in turns, for machines whose speed changes, and reports how many times the
+// empty handler's time the engine takes.
 func BenchmarkOverhead(b *testing.B) {
 	engine := memdynamo.New()
 	clients := []*dynamodb.Client{

@@ -17,7 +17,8 @@ func TestStaleReadsInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		must(t, ignore(client.UpdateItem(t.Context(), add("a"))))
 		time.Sleep(time.Minute) //nolint:forbidigo // on the bubble's clock
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things), Key: item{"id": s("a")}})
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things),
+			Key: item{"id": s("a")}})
 		must(t, err)
 		if out.Item["n"] == nil {
 			t.Errorf("a read that is a second late sees %v of a minute ago", out.Item)

@@ -1,12 +1,13 @@
-// Package memdynamo is DynamoDB in the process: for tests that want the real thing's rules, prices and failures, without a
-// network, Java or Docker.
+// Package memdynamo is DynamoDB in the process: for tests that want the real thing's rules, prices and
+// failures, without a network, Java or Docker.
 //
 //	engine := memdynamo.New()
 //	client := engine.Client() // a *dynamodb.Client
 //
-// An Engine is an http.Handler that speaks DynamoDB's JSON protocol, and its clients are the SDK's own, on a transport
-// without sockets: what production runs is what runs here, with its errors, retries and time-outs. It works in the bubbles
-// of testing/synctest, on virtual time (an engine for a bubble is made in it), and has its own Faults and its own meter:
+// An Engine is an http.Handler that speaks DynamoDB's JSON protocol, and its clients are the SDK's own, on a
+// transport without sockets: what production runs is what runs here, with its errors, retries and time-outs.
+// It works in the bubbles of testing/synctest, on virtual time (an engine for a bubble is made in it), and
+// has its own Faults and its own meter:
 //
 //	engine.Faults().LoseReplies(0.1)
 //	…
@@ -14,31 +15,36 @@
 //
 // # What it serves
 //
-// CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive, TagResource,
-// UntagResource, ListTagsOfResource, DescribeContinuousBackups, DescribeLimits, DescribeEndpoints; PutItem, GetItem,
-// UpdateItem, DeleteItem, BatchGetItem, BatchWriteItem, TransactWriteItems, TransactGetItems, Query, Scan; and of streams
-// ListStreams, DescribeStream, GetShardIterator, GetRecords. They have the whole expression language, DynamoDB's
-// validation and its numbers: exact decimals of 38 digits. Any other operation is an UnknownOperationException: PartiQL,
+// CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive,
+// TagResource, UntagResource, ListTagsOfResource, DescribeContinuousBackups, DescribeLimits,
+// DescribeEndpoints; PutItem, GetItem, UpdateItem, DeleteItem, BatchGetItem, BatchWriteItem,
+// TransactWriteItems, TransactGetItems, Query, Scan; and of streams ListStreams, DescribeStream,
+// GetShardIterator, GetRecords. They have the whole expression language, DynamoDB's validation and its
+// numbers: exact decimals of 38 digits. Any other operation is an UnknownOperationException: PartiQL,
 // backups, global tables, imports and exports, auto scaling.
 //
 // # Differences from AWS
 //
-//   - All is in memory, of one region and one account. Tables and indexes are there, and gone, at once; a new index has
-//     the items that fit it.
+//   - All is in memory, of one region and one account. Tables and indexes are there, and gone, at once; a new
+//     index has the items that fit it.
 //   - A signature is wanted, and not checked: any credentials do. There are no rights.
 //   - Any content type will do, and members of requests may be written in any case.
-//   - Without Faults reads are never stale, indexes never behind, items deleted as they expire, and nothing is throttled.
+//   - Without Faults reads are never stale, indexes never behind, items deleted as they expire, and nothing
+//     is throttled.
 //   - A request that is under way arrives, whatever becomes of its client, unless Faults lose it.
 //   - Legacy parameters (Expected, AttributeUpdates, ...) are refused.
-//   - CreateTable accepts TableClass, SSESpecification and OnDemandThroughput, and forgets them; UpdateTable has none of them.
-//   - An update that only removes makes an item of its key where there is none, as on DynamoDB Local. AWS is said to make none.
+//   - CreateTable accepts TableClass, SSESpecification and OnDemandThroughput, and forgets them; UpdateTable
+//     has none of them.
+//   - An update that only removes makes an item of its key where there is none, as on DynamoDB Local. AWS is
+//     said to make none.
 //
 // # Differences from DynamoDB Local
 //
-// Where the two differ, this package does as AWS, as far as that is known: index keys of the wrong type are refused on updates
-// too; what cannot be done cancels a transaction, with ValidationError as its reason; UPDATED_OLD and UPDATED_NEW return the
-// paths that an update names, not all around them; failed conditions and cancelled transactions are billed, and transactions
-// twice, not four times; a page ends at 1 MB whatever the filter lets through; transactions conflict, and partitions and tables
-// are throttled, if Faults say so; messages are AWS's. All credentials see the same tables. The tests in conformance and
-// differential have the whole list.
+// Where the two differ, this package does as AWS, as far as that is known: index keys of the wrong type are
+// refused on updates too; what cannot be done cancels a transaction, with ValidationError as its reason;
+// UPDATED_OLD and UPDATED_NEW return the paths that an update names, not all around them; failed conditions
+// and cancelled transactions are billed, and transactions twice, not four times; a page ends at 1 MB whatever
+// the filter lets through; transactions conflict, and partitions and tables are throttled, if Faults say so;
+// messages are AWS's. All credentials see the same tables. The tests in conformance and differential have the
+// whole list.
 package memdynamo

@@ -13,8 +13,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/engine"
 )
 
-// Engine is a DynamoDB of its own, without tables at first. It is an http.Handler that speaks the protocol of DynamoDB and
-// of DynamoDB Streams. It is safe for concurrent use, starts nothing, and is garbage once nobody refers to it.
+// Engine is a DynamoDB of its own, without tables at first. It is an http.Handler that speaks the protocol of
+// DynamoDB and of DynamoDB Streams. It is safe for concurrent use, starts nothing, and is garbage once nobody
+// refers to it.
 type Engine struct {
 	clock  Clock
 	db     *engine.DB
@@ -54,8 +55,8 @@ func (e *Engine) Consumed() Consumption { return e.meter.snapshot() }
 // ResetConsumed makes Consumed start again from nothing.
 func (e *Engine) ResetConsumed() { e.meter.reset() }
 
-// endpoint is the URL that this package's clients have. Nothing can answer there: a client that lost its HTTPClient fails
-// instead of reaching AWS.
+// endpoint is the URL that this package's clients have. Nothing can answer there: a client that lost its
+// HTTPClient fails instead of reaching AWS.
 const endpoint = "http://memdynamo.invalid"
 
 // credential is what clients sign with. The engine wants a signature, and any will do.
@@ -63,15 +64,18 @@ func credential() aws.CredentialsProvider {
 	return credentials.NewStaticCredentialsProvider("memdynamo", "memdynamo", "")
 }
 
-// Client returns a client of the engine: the SDK's own, which signs, checks, retries and waits between retries as it does in
-// production, and calls the engine in place of a socket. It reads no configuration. optFns are the SDK's.
+// Client returns a client of the engine: the SDK's own, which signs, checks, retries and waits between
+// retries as it does in production, and calls the engine in place of a socket. It reads no configuration.
+// optFns are the SDK's.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
-		Region:            engine.Region,
-		Credentials:       credential(),
-		BaseEndpoint:      aws.String(endpoint),
-		HTTPClient:        e.HTTPClient(),
-		EndpointDiscovery: dynamodb.EndpointDiscoveryOptions{EnableEndpointDiscovery: aws.EndpointDiscoveryDisabled},
+		Region:       engine.Region,
+		Credentials:  credential(),
+		BaseEndpoint: aws.String(endpoint),
+		HTTPClient:   e.HTTPClient(),
+		EndpointDiscovery: dynamodb.EndpointDiscoveryOptions{
+			EnableEndpointDiscovery: aws.EndpointDiscoveryDisabled,
+		},
 	}, optFns...)
 }
 
@@ -85,8 +89,8 @@ func (e *Engine) Streams(optFns ...func(*dynamodbstreams.Options)) *dynamodbstre
 	}, optFns...)
 }
 
-// SplitShards closes every open shard of a table's stream and opens two in its place, as AWS does when a table grows. It
-// fails if there is no such table, or it has no stream.
+// SplitShards closes every open shard of a table's stream and opens two in its place, as AWS does when a
+// table grows. It fails if there is no such table, or it has no stream.
 func (e *Engine) SplitShards(table string) error {
 	if err := e.db.SplitShards(table); err != nil {
 		return fmt.Errorf("memdynamo: split the shards of table %s: %w", table, err)

@@ -14,12 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// increment adds 1 to n of item a in two steps, between which it calls between: it reads, and writes what it read and 1; if
-// compare is set, on the condition that nobody came between, and again until that is so.
+// increment adds 1 to n of item a in two steps, between which it calls between: it reads, and writes what it
+// read and 1; if compare is set, on the condition that nobody came between, and again until that is so.
 func increment(ctx context.Context, client *dynamodb.Client, compare bool, between func()) error {
 	table, key := aws.String(things), item{"id": s("a")}
 	for {
-		out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: key, ConsistentRead: aws.Bool(true)})
+		out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: key,
+			ConsistentRead: aws.Bool(true)})
 		between()
 		if err != nil {
 			return err
@@ -38,8 +39,8 @@ func increment(ctx context.Context, client *dynamodb.Client, compare bool, betwe
 	}
 }
 
-// TestManyOnOneItem: 64 goroutines count on one item, some in one step, some on the condition that nobody came between, some
-// in transactions with another item.
+// TestManyOnOneItem: 64 goroutines count on one item, some in one step, some on the condition that nobody
+// came between, some in transactions with another item.
 func TestManyOnOneItem(t *testing.T) {
 	t.Parallel()
 	engine, client := setUp(t)
@@ -115,8 +116,9 @@ func TestBalancedNegativeControl(t *testing.T) {
 	}
 }
 
-// TestOpposingTransactions move money between two accounts, both ways at once: none is lost or made, every transaction that
-// was not cancelled counts, and none is ever seen by half. If they hold their items, they conflict; if not, they never do.
+// TestOpposingTransactions move money between two accounts, both ways at once: none is lost or made, every
+// transaction that was not cancelled counts, and none is ever seen by half. If they hold their items, they
+// conflict; if not, they never do.
 func TestOpposingTransactions(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []time.Duration{0, time.Millisecond} {

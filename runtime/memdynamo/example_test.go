@@ -13,17 +13,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// A put whose reply is lost was applied: who repeats it is refused because of itself. The SDK repeats as well, by itself; here
-// it is told not to, because it would wait a while before.
+// A put whose reply is lost was applied: who repeats it is refused because of itself. The SDK repeats as
+// well, by itself; here it is told not to, because it would wait a while before.
 func Example() {
 	ctx := context.Background()
 	engine := memdynamo.New()
 	client := engine.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            aws.String("orders"),
-		BillingMode:          types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		TableName:   aws.String("orders"),
+		BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("id"),
+			KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"),
+			AttributeType: types.ScalarAttributeTypeS}},
 	})
 	if err != nil {
 		fmt.Println(err)

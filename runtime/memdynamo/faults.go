@@ -9,16 +9,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/engine"
 )
 
-// Faults are what an engine suffers from: none at first. Every method may be called at any time, while requests are under
-// way too, and holds for those that come after it.
+// Faults are what an engine suffers from: none at first. Every method may be called at any time, while
+// requests are under way too, and holds for those that come after it.
 //
-// A probability is of one request's suffering it, on its own; a value below 0 counts as 0, one above 1 as 1. Durations and
-// rates below 0 count as 0, which is none.
+// A probability is of one request's suffering it, on its own; a value below 0 counts as 0, one above 1 as 1.
+// Durations and rates below 0 count as 0, which is none.
 //
-// Chance repeats: what befalls the nth request on its way follows from the seed and n alone, whatever else is set and
-// whatever befell others; Throttle, Conflict and Unprocessed draw in the order in which requests are worked on. A program
-// that calls from one goroutine therefore meets the same again with the same seed, and others do as far as their requests
-// come in the same order.
+// Chance repeats: what befalls the nth request on its way follows from the seed and n alone, whatever else is
+// set and whatever befell others; Throttle, Conflict and Unprocessed draw in the order in which requests are
+// worked on. A program that calls from one goroutine therefore meets the same again with the same seed, and
+// others do as far as their requests come in the same order.
 type Faults struct {
 	seed   uint64
 	number atomic.Uint64 // of requests so far
@@ -42,7 +42,8 @@ type weather struct {
 // Fault is what a script does to one request.
 type Fault uint8
 
-// Faults of one request. They befall it beside what chance decides; they do as the methods of Faults of the same name say.
+// Faults of one request. They befall it beside what chance decides; they do as the methods of Faults of the
+// same name say.
 const (
 	None Fault = iota
 	LoseRequest
@@ -57,12 +58,13 @@ const (
 type Request struct {
 	Operation string // as in UpdateItem
 	Table     string // the request's TableName; empty where it has none, as of batches and transactions
-	Number    int    // of the requests with this Operation since the engine was made, from 1; each try of a client is one
+	// of the requests with this Operation since the engine was made, from 1; each try of a client is one
+	Number int
 }
 
-// Script has f decide on each request that an operation can be told of, ahead of chance; nil ends that. It is called where
-// the request is made, concurrently if requests are. It may block, which keeps the request waiting whatever its client's
-// context says, and it may change the Faults, as this request will find them:
+// Script has f decide on each request that an operation can be told of, ahead of chance; nil ends that. It is
+// called where the request is made, concurrently if requests are. It may block, which keeps the request
+// waiting whatever its client's context says, and it may change the Faults, as this request will find them:
 //
 //	engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
 //		if r.Operation == "UpdateItem" && r.Number == 3 {
@@ -88,7 +90,8 @@ func (f *Faults) LoseRequests(p float64) {
 	f.set(func(w *weather) { w.loseRequest = probability(p) })
 }
 
-// LoseReplies breaks the connection after the request was applied. A client cannot tell it from a lost request.
+// LoseReplies breaks the connection after the request was applied. A client cannot tell it from a lost
+// request.
 func (f *Faults) LoseReplies(p float64) {
 	f.set(func(w *weather) { w.loseReply = probability(p) })
 }
@@ -103,8 +106,8 @@ func (f *Faults) InternalErrors(p float64) {
 	f.set(func(w *weather) { w.internalError = probability(p) })
 }
 
-// LateInternalErrors answers InternalServerError, status 500, after the request was applied. A client cannot tell it from
-// the others.
+// LateInternalErrors answers InternalServerError, status 500, after the request was applied. A client cannot
+// tell it from the others.
 func (f *Faults) LateInternalErrors(p float64) {
 	f.set(func(w *weather) { w.lateInternalError = probability(p) })
 }
@@ -114,25 +117,27 @@ func (f *Faults) Throttle(p float64) {
 	f.set(func(w *weather) { w.conditions.Throttle = probability(p) })
 }
 
-// Conflict makes a write, or a transaction, meet another transaction on its items, and so do nothing. HoldTransactions gives
-// real ones.
+// Conflict makes a write, or a transaction, meet another transaction on its items, and so do nothing.
+// HoldTransactions gives real ones.
 func (f *Faults) Conflict(p float64) {
 	f.set(func(w *weather) { w.conditions.Conflict = probability(p) })
 }
 
-// Unprocessed leaves an element of a batch undone, to be found in UnprocessedItems or UnprocessedKeys. p is each element's.
+// Unprocessed leaves an element of a batch undone, to be found in UnprocessedItems or UnprocessedKeys. p is
+// each element's.
 func (f *Faults) Unprocessed(p float64) {
 	f.set(func(w *weather) { w.conditions.Unprocessed = probability(p) })
 }
 
-// Latency sets how long requests, and replies, take on their way: a round trip takes two of it, each drawn on its own. A nil
-// Distribution is no time. A client that gives up meanwhile calls nothing back: the request arrives, and is applied.
+// Latency sets how long requests, and replies, take on their way: a round trip takes two of it, each drawn on
+// its own. A nil Distribution is no time. A client that gives up meanwhile calls nothing back: the request
+// arrives, and is applied.
 func (f *Faults) Latency(d Distribution) {
 	f.set(func(w *weather) { w.latency = d })
 }
 
-// HoldTransactions sets how long a TransactWriteItems has its items before it applies. Meanwhile writes and transactions on
-// them conflict with it.
+// HoldTransactions sets how long a TransactWriteItems has its items before it applies. Meanwhile writes and
+// transactions on them conflict with it.
 func (f *Faults) HoldTransactions(d time.Duration) {
 	f.set(func(w *weather) { w.hold = max(0, d) })
 }
@@ -147,13 +152,14 @@ func (f *Faults) IndexLag(d time.Duration) {
 	f.set(func(w *weather) { w.conditions.IndexLag = max(0, d) })
 }
 
-// TTLLag sets how long after their expiry items are deleted; without it that is at once. On AWS it takes up to days.
+// TTLLag sets how long after their expiry items are deleted; without it that is at once. On AWS it takes up
+// to days.
 func (f *Faults) TTLLag(d time.Duration) {
 	f.set(func(w *weather) { w.conditions.TTLLag = max(0, d) })
 }
 
-// PartitionThroughput throttles what goes beyond so many write and read units a second on one partition key: 1000 and 3000
-// are AWS's. A second's worth can be saved up.
+// PartitionThroughput throttles what goes beyond so many write and read units a second on one partition key:
+// 1000 and 3000 are AWS's. A second's worth can be saved up.
 func (f *Faults) PartitionThroughput(write, read float64) {
 	f.set(func(w *weather) { w.conditions.PartitionWrite, w.conditions.PartitionRead = rate(write), rate(read) })
 }

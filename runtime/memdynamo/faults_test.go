@@ -47,7 +47,8 @@ func TestDown(t *testing.T) {
 	must(t, err)
 }
 
-// TestDownBreaksWhatIsUnderWay: the request that arrives too late is not applied, the one whose reply is under way is.
+// TestDownBreaksWhatIsUnderWay: the request that arrives too late is not applied, the one whose reply is
+// under way is.
 func TestDownBreaksWhatIsUnderWay(t *testing.T) {
 	for name, test := range map[string]struct {
 		down    time.Duration
@@ -122,8 +123,8 @@ func TestSingleFaults(t *testing.T) {
 	}
 }
 
-// TestLostReplyAndRetry is what production does to who writes on a condition: the SDK repeats what was applied, and the
-// condition fails on the caller's own item.
+// TestLostReplyAndRetry is what production does to who writes on a condition: the SDK repeats what was
+// applied, and the condition fails on the caller's own item.
 func TestLostReplyAndRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, _ := setUp(t)
@@ -156,7 +157,8 @@ func TestConflict(t *testing.T) {
 	_, err := client.UpdateItem(t.Context(), add("a"))
 	fails[*types.TransactionConflictException](t, err)
 	_, err = client.TransactWriteItems(t.Context(), transaction("a"))
-	equal(t, "reason", aws.ToString(as[*types.TransactionCanceledException](t, err).CancellationReasons[0].Code), "TransactionConflict")
+	equal(t, "reason", aws.ToString(as[*types.TransactionCanceledException](t, err).CancellationReasons[0].Code),
+		"TransactionConflict")
 	engine.Faults().Conflict(0)
 	equal(t, "applied", count(t, engine, "a"), "0")
 }
@@ -167,7 +169,8 @@ func transaction(ids ...string) *dynamodb.TransactWriteItemsInput {
 	for _, id := range ids {
 		u := add(id)
 		in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Update: &types.Update{
-			TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression, ExpressionAttributeValues: u.ExpressionAttributeValues,
+			TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression,
+			ExpressionAttributeValues: u.ExpressionAttributeValues,
 		}})
 	}
 	return in
@@ -206,7 +209,8 @@ func TestUnprocessed(t *testing.T) {
 	must(t, err)
 	equal(t, "unprocessed", len(out.UnprocessedItems[things]), 1)
 	engine.Faults().Unprocessed(0)
-	out, err = client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: out.UnprocessedItems})
+	out, err = client.BatchWriteItem(t.Context(),
+		&dynamodb.BatchWriteItemInput{RequestItems: out.UnprocessedItems})
 	must(t, err)
 	equal(t, "unprocessed", len(out.UnprocessedItems), 0)
 	if get(t, engine, "a") == nil {
@@ -241,12 +245,14 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// TestGivingUp: a client that gives up does not know whether it was applied, for it was: nothing recalls a request.
+// TestGivingUp: a client that gives up does not know whether it was applied, for it was: nothing recalls a
+// request.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, client := setUp(t)
 		engine.Faults().Latency(memdynamo.Constant(time.Second))
-		for id, patience := range map[string]time.Duration{"gone before it arrived": time.Second / 2, "gone before the reply": 3 * time.Second / 2} {
+		for id, patience := range map[string]time.Duration{"gone before it arrived": time.Second / 2,
+			"gone before the reply": 3 * time.Second / 2} {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			began := time.Now()
 			_, err := client.UpdateItem(ctx, add(id))
@@ -279,7 +285,8 @@ func TestLags(t *testing.T) {
 		engine.Faults().IndexLag(2 * lag)
 		must(t, ignore(client.PutItem(t.Context(), put("a"))))
 		stale := func() bool {
-			out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things), Key: item{"id": s("a")}})
+			out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things),
+				Key: item{"id": s("a")}})
 			must(t, err)
 			return out.Item == nil
 		}
@@ -308,8 +315,9 @@ func TestTTLLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, client := setUp(t)
 		must(t, ignore(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
-			TableName:               aws.String(things),
-			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
+			TableName: aws.String(things),
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"),
+				Enabled: aws.Bool(true)},
 		})))
 		engine.Faults().TTLLag(time.Hour)
 		expiring := put("a")
@@ -326,7 +334,8 @@ func TestTTLLag(t *testing.T) {
 	})
 }
 
-// TestThroughput counts what gets through in two seconds, on virtual time: the rate, and what was saved up at first.
+// TestThroughput counts what gets through in two seconds, on virtual time: the rate, and what was saved up at
+// first.
 func TestThroughput(t *testing.T) {
 	for name, test := range map[string]struct {
 		set  func(*memdynamo.Faults)
@@ -379,7 +388,8 @@ func TestScriptSeesRequests(t *testing.T) {
 	engine.Faults().Script(nil)
 	must(t, ignore(client.UpdateItem(t.Context(), add("a"))))
 	want := []memdynamo.Request{
-		{"UpdateItem", things, 1}, {"UpdateItem", things, 2}, {"UpdateItem", things, 3}, {"TransactWriteItems", "", 1},
+		{"UpdateItem", things, 1}, {"UpdateItem", things, 2}, {"UpdateItem", things, 3},
+		{"TransactWriteItems", "", 1},
 	}
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen %v, want %v", seen, want)
@@ -417,7 +427,8 @@ func TestFaultsChangeUnderLoad(t *testing.T) {
 // ignore drops a reply.
 func ignore[T any](_ T, err error) error { return err }
 
-// TestBubbleEndsWithRequestsUnderWay: what a client has given up leaves no goroutine behind, at which synctest would panic.
+// TestBubbleEndsWithRequestsUnderWay: what a client has given up leaves no goroutine behind, at which
+// synctest would panic.
 func TestBubbleEndsWithRequestsUnderWay(t *testing.T) {
 	for _, patience := range []time.Duration{time.Second / 2, 3 * time.Second / 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -433,13 +444,15 @@ func TestBubbleEndsWithRequestsUnderWay(t *testing.T) {
 	}
 }
 
-// TestHeldTransactionsSeeFaultsAsTheyAre: one that was held before a fault was set does not undo it when it applies.
+// TestHeldTransactionsSeeFaultsAsTheyAre: one that was held before a fault was set does not undo it when it
+// applies.
 func TestHeldTransactionsSeeFaultsAsTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, client := setUp(t)
 		must(t, ignore(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
-			TableName:               aws.String(things),
-			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
+			TableName: aws.String(things),
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"),
+				Enabled: aws.Bool(true)},
 		})))
 		engine.Faults().HoldTransactions(10 * time.Second)
 		var held sync.WaitGroup
@@ -458,7 +471,8 @@ func TestHeldTransactionsSeeFaultsAsTheyAre(t *testing.T) {
 		if get(t, engine, "a") == nil {
 			t.Error("deleted an hour before the lag is over")
 		}
-		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things), Key: item{"id": s("a")}})
+		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things),
+			Key: item{"id": s("a")}})
 		must(t, err)
 		if out.Item != nil {
 			t.Error("a read that is a minute late sees what was written ten seconds ago")

@@ -106,8 +106,8 @@ func (e *Engine) exchange(ctx context.Context, r *http.Request, body []byte) (*r
 	return answer, err
 }
 
-// contentType returns what answers a request of that type. AWS wants one of the two; here any will do, so that a plain curl
-// works.
+// contentType returns what answers a request of that type. AWS wants one of the two; here any will do, so
+// that a plain curl works.
 func contentType(header string) string {
 	kind, _, _ := strings.Cut(header, ";")
 	if strings.TrimSpace(kind) == plainJSON {
@@ -149,7 +149,8 @@ func target(header string) (operation string, err error) {
 // authenticated refuses a request without a signature. Any will do: nobody looks whether it is right.
 func authenticated(r *http.Request) error {
 	header := r.Header.Get("Authorization")
-	if strings.HasPrefix(header, "AWS4-") || strings.Contains(r.URL.RawQuery, "X-Amz-Algorithm=") { // signed in the URL
+	if strings.HasPrefix(header, "AWS4-") || strings.Contains(r.URL.RawQuery, "X-Amz-Algorithm=") {
+		// signed in the URL
 		return nil
 	}
 	return exception.New(exception.MissingAuthentication, "Request is missing Authentication Token")

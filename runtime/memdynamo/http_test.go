@@ -23,7 +23,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-const signature = "AWS4-HMAC-SHA256 Credential=me/20261121/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=x"
+const signature = "AWS4-HMAC-SHA256 Credential=me/20261121/us-east-1/dynamodb/aws4_request, " +
+	"SignedHeaders=host, Signature=x"
 
 // rawRequest is a request without the SDK.
 func rawRequest(ctx context.Context, operation, body string) *http.Request {
@@ -70,9 +71,10 @@ func TestProtocol(t *testing.T) {
 		amz     = "application/x-amz-json-1.0"
 		unknown = `{"__type":"com.amazon.coral.service#UnknownOperationException"}`
 		garbled = `{"__type":"com.amazon.coral.service#SerializationException"}`
-		noToken = `{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException","message":"Request is missing Authentication Token"}`
-		none    = "<UnknownOperationException/>\n"
-		tables  = `{"TableNames":[]}`
+		noToken = `{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException","message":"Request ` +
+			`is missing Authentication Token"}`
+		none   = "<UnknownOperationException/>\n"
+		tables = `{"TableNames":[]}`
 	)
 	header := func(pairs ...string) func(*http.Request) {
 		return func(r *http.Request) {
@@ -85,7 +87,8 @@ func TestProtocol(t *testing.T) {
 		}
 	}
 	unserved := func(operation string) string {
-		return `{"__type":"com.amazon.coral.service#UnknownOperationException","message":"memdynamo does not serve ` + operation + `"}`
+		return `{"__type":"com.amazon.coral.service#UnknownOperationException","message":"memdynamo does not ` +
+			`serve ` + operation + `"}`
 	}
 	target := func(name string) func(*http.Request) { return header("X-Amz-Target", name) }
 	method := func(name string) func(*http.Request) { return func(r *http.Request) { r.Method = name } }
@@ -97,41 +100,50 @@ func TestProtocol(t *testing.T) {
 		want   string
 	}{
 		"a good request": {"{}", header(), 200, amz, tables},
-		"plain JSON":     {"{}", header("Content-Type", "application/json; charset=utf-8"), 200, "application/json", tables},
+		"plain JSON": {"{}", header("Content-Type", "application/json; charset=utf-8"), 200, "application/json",
+			tables},
 		"signed in the URL": {"{}", func(r *http.Request) {
 			r.Header.Del("Authorization")
 			r.URL.RawQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256"
 		}, 200, amz, tables},
-		"streams":                  {"{}", target("DynamoDBStreams_20120810.ListStreams"), 200, amz, `{"Streams":[]}`},
-		"health":                   {"", method("GET"), 200, "", "healthy: dynamodb.us-east-1.amazonaws.com "},
-		"another method":           {"{}", method("PUT"), 404, "", none},
-		"another content type":     {"{}", header("Content-Type", "application/x-amz-json-1.1"), 200, amz, tables},
-		"no content type":          {"{}", header("Content-Type", ""), 200, amz, tables},
-		"no target":                {"{}", target(""), 400, amz, unknown},
-		"no service":               {"{}", target("ListTables"), 400, amz, unknown},
-		"no operation":             {"{}", target("DynamoDB_20120810."), 400, amz, unknown},
-		"unknown operation":        {"{}", target("DynamoDB_20120810.ListTablez"), 400, amz, unserved("ListTablez")},
-		"unknown service":          {"{}", target("DynamoDB_20111205.ListTables"), 400, amz, unknown},
-		"an operation too much":    {"{}", target("DynamoDB_20120810.ListTables.ListTables"), 400, amz, unserved("ListTables.ListTables")},
-		"streams of tables":        {"{}", target("DynamoDB_20120810.ListStreams"), 400, amz, unknown},
-		"tables of streams":        {"{}", target("DynamoDBStreams_20120810.ListTables"), 400, amz, unknown},
-		"no signature":             {"{}", header("Authorization", ""), 400, amz, noToken},
-		"another signature":        {"{}", header("Authorization", "Bearer x"), 400, amz, noToken},
-		"half a signature":         {"{}", header("Authorization", "AWS4-HMAC-SHA256 Credential=\"x\""), 200, amz, tables},
-		"bad JSON":                 {"{", header(), 400, amz, garbled},
-		"bad JSON, no target":      {"{", target(""), 400, amz, garbled},
-		"bad JSON, no signature":   {"{", header("Authorization", ""), 400, amz, garbled},
-		"nothing, no target":       {"", target(""), 400, amz, unknown},
-		"JSON that is no object":   {"[]", header(), 400, amz, garbled},
-		"an exception of a table":  {`{"TableName":"none"}`, target("DynamoDB_20120810.DescribeTable"), 400, amz, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource not found: Table: none not found"}`},
-		"a validation that fails":  {`{"TableName":"x"}`, target("DynamoDB_20120810.DescribeTable"), 400, amz, `{"__type":"com.amazon.coral.validate#ValidationException",`},
+		"streams": {"{}", target("DynamoDBStreams_20120810.ListStreams"), 200, amz,
+			`{"Streams":[]}`},
+		"health":               {"", method("GET"), 200, "", "healthy: dynamodb.us-east-1.amazonaws.com "},
+		"another method":       {"{}", method("PUT"), 404, "", none},
+		"another content type": {"{}", header("Content-Type", "application/x-amz-json-1.1"), 200, amz, tables},
+		"no content type":      {"{}", header("Content-Type", ""), 200, amz, tables},
+		"no target":            {"{}", target(""), 400, amz, unknown},
+		"no service":           {"{}", target("ListTables"), 400, amz, unknown},
+		"no operation":         {"{}", target("DynamoDB_20120810."), 400, amz, unknown},
+		"unknown operation": {"{}", target("DynamoDB_20120810.ListTablez"), 400, amz,
+			unserved("ListTablez")},
+		"unknown service": {"{}", target("DynamoDB_20111205.ListTables"), 400, amz, unknown},
+		"an operation too much": {"{}", target("DynamoDB_20120810.ListTables.ListTables"), 400, amz,
+			unserved("ListTables.ListTables")},
+		"streams of tables": {"{}", target("DynamoDB_20120810.ListStreams"), 400, amz, unknown},
+		"tables of streams": {"{}", target("DynamoDBStreams_20120810.ListTables"), 400, amz, unknown},
+		"no signature":      {"{}", header("Authorization", ""), 400, amz, noToken},
+		"another signature": {"{}", header("Authorization", "Bearer x"), 400, amz, noToken},
+		"half a signature": {"{}", header("Authorization", "AWS4-HMAC-SHA256 Credential=\"x\""), 200, amz,
+			tables},
+		"bad JSON":               {"{", header(), 400, amz, garbled},
+		"bad JSON, no target":    {"{", target(""), 400, amz, garbled},
+		"bad JSON, no signature": {"{", header("Authorization", ""), 400, amz, garbled},
+		"nothing, no target":     {"", target(""), 400, amz, unknown},
+		"JSON that is no object": {"[]", header(), 400, amz, garbled},
+		"an exception of a table": {`{"TableName":"none"}`, target("DynamoDB_20120810.DescribeTable"), 400, amz,
+			`{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource ` +
+				`not found: Table: none not found"}`},
+		"a validation that fails": {`{"TableName":"x"}`, target("DynamoDB_20120810.DescribeTable"), 400, amz,
+			`{"__type":"com.amazon.coral.validate#ValidationException",`},
 		"more bytes than the most": {strings.Repeat(" ", 16<<20+1), header(), 413, "", ""},
 		"the most bytes":           {strings.Repeat(" ", 16<<20-2) + "{}", header(), 200, amz, tables},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			engine := memdynamo.New()
-			for how, ask := range map[string]func(*memdynamo.Engine, *http.Request) (answer, error){"socket": serve, "client": carry} {
+			for how, ask := range map[string]func(*memdynamo.Engine, *http.Request) (answer, error){"socket": serve,
+				"client": carry} {
 				r := rawRequest(t.Context(), "ListTables", test.body)
 				test.change(r)
 				got, err := ask(engine, r)
@@ -140,7 +152,8 @@ func TestProtocol(t *testing.T) {
 				equal(t, how+": content type", got.header.Get("Content-Type"), test.kind)
 				equal(t, how+": length", got.length, int64(len(got.body)))
 				equal(t, how+": crc32", got.header.Get("X-Amz-Crc32"), fmt.Sprint(crc32.ChecksumIEEE([]byte(got.body))))
-				if got := got.body; got != test.want && !(strings.HasSuffix(test.want, ",") && strings.HasPrefix(got, test.want)) {
+				if got := got.body; got != test.want &&
+					!(strings.HasSuffix(test.want, ",") && strings.HasPrefix(got, test.want)) {
 					t.Errorf("%s: body\n\t%s\nwant\n\t%s", how, got, test.want)
 				}
 				if id := got.header.Get("X-Amzn-Requestid"); !regexp.MustCompile(`^[A-Z0-9]{52}$`).MatchString(id) {
@@ -162,12 +175,15 @@ func TestExceptionFields(t *testing.T) {
 	equal(t, "the message", failed.ErrorMessage(), "The conditional request failed")
 
 	p := put("a")
-	_, err := engine.Client().TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{Put: &types.Put{TableName: p.TableName, Item: item{"id": s("b")}}},
-		{Put: &types.Put{TableName: p.TableName, Item: p.Item, ConditionExpression: p.ConditionExpression}},
-	}})
+	_, err := engine.Client().TransactWriteItems(t.Context(),
+		&dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			{Put: &types.Put{TableName: p.TableName, Item: item{"id": s("b")}}},
+			{Put: &types.Put{TableName: p.TableName, Item: p.Item, ConditionExpression: p.ConditionExpression}},
+		}})
 	cancelled := as[*types.TransactionCanceledException](t, err)
-	equal(t, "the message", cancelled.ErrorMessage(), "Transaction cancelled, please refer cancellation reasons for specific reasons [None, ConditionalCheckFailed]")
+	equal(t, "the message", cancelled.ErrorMessage(),
+		"Transaction cancelled, please refer cancellation reasons for specific reasons [None, "+
+			"ConditionalCheckFailed]")
 	equal(t, "reasons", len(cancelled.CancellationReasons), 2)
 	equal(t, "second reason", aws.ToString(cancelled.CancellationReasons[1].Code), "ConditionalCheckFailed")
 }
@@ -212,11 +228,13 @@ func TestStreamsClient(t *testing.T) {
 	engine, client := setUp(t)
 	must(t, ignore(client.PutItem(t.Context(), put("a"))))
 	streams := engine.Streams()
-	out, err := streams.ListStreams(t.Context(), &dynamodbstreams.ListStreamsInput{TableName: aws.String(things)})
+	out, err := streams.ListStreams(t.Context(),
+		&dynamodbstreams.ListStreamsInput{TableName: aws.String(things)})
 	must(t, err)
 	equal(t, "streams", len(out.Streams), 1)
 	shards := func() (open, closed int) {
-		out, err := streams.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: out.Streams[0].StreamArn})
+		out, err := streams.DescribeStream(t.Context(),
+			&dynamodbstreams.DescribeStreamInput{StreamArn: out.Streams[0].StreamArn})
 		must(t, err)
 		for _, shard := range out.StreamDescription.Shards {
 			if shard.SequenceNumberRange.EndingSequenceNumber != nil {
@@ -232,7 +250,8 @@ func TestStreamsClient(t *testing.T) {
 	openAfter, closedAfter := shards()
 	equal(t, "open shards after a split", openAfter, 2*open)
 	equal(t, "closed shards after a split", closedAfter, closed+open)
-	if err := engine.SplitShards("none"); err == nil || !strings.Contains(err.Error(), "split the shards of table none: ResourceNotFoundException") {
+	if err := engine.SplitShards("none"); err == nil ||
+		!strings.Contains(err.Error(), "split the shards of table none: ResourceNotFoundException") {
 		t.Errorf("split of a table that is not there: %v", err)
 	}
 }
@@ -250,7 +269,8 @@ func TestClientThatLostItsTransport(t *testing.T) {
 func TestHTTPClient(t *testing.T) {
 	engine := memdynamo.New()
 	client := dynamodb.NewFromConfig(aws.Config{
-		Region: "eu-west-1", HTTPClient: engine.HTTPClient(), Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		Region: "eu-west-1", HTTPClient: engine.HTTPClient(),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b", SessionToken: "c"}, nil
 		}),
 	})
@@ -303,16 +323,21 @@ func TestClock(t *testing.T) {
 // FuzzProtocol: whatever comes in, there is one reply, and it is what its header says it is.
 func FuzzProtocol(f *testing.F) {
 	for _, body := range []string{
-		`{}`, `{"TableName":"things","Key":{"id":{"S":"a"}}}`, `[[[[[[`, `{"TableName":1e999999999}`, `"`, `null`, "\xff",
+		`{}`, `{"TableName":"things","Key":{"id":{"S":"a"}}}`, `[[[[[[`, `{"TableName":1e999999999}`, `"`, `null`,
+		"\xff",
 		`{"TableName":"things","Item":{"id":{"S":"a"},"n":{"N":"1e125"},"l":{"L":[{"M":{}}]}},"ConditionExpression":"attribute_not_exists(id) AND (n < :n)","ExpressionAttributeValues":{":n":{"N":"1"}}}`,
-		`{"TableName":"things","Key":{"id":{"S":"a"}},"UpdateExpression":"SET #a.b[0] = if_not_exists(c, :v) REMOVE d ADD e :v","ExpressionAttributeNames":{"#a":"a"},"ExpressionAttributeValues":{":v":{"N":"1"}}}`,
-		`{"TableName":"things","KeyConditionExpression":"id = :v","ExpressionAttributeValues":{":v":{"S":"a"}},"Limit":1}`,
+		`{"TableName":"things","Key":{"id":{"S":"a"}},"UpdateExpression":"SET #a.b[0] = if_not_exists(c, :v) ` +
+			`REMOVE d ADD e :v","ExpressionAttributeNames":{"#a":"a"},"ExpressionAttributeValues":{":v":{"N":"1"}}}`,
+		`{"TableName":"things","KeyConditionExpression":"id = ` +
+			`:v","ExpressionAttributeValues":{":v":{"S":"a"}},"Limit":1}`,
 		`{"TransactItems":[{"Put":{"TableName":"things","Item":{"id":{"S":"a"}}}}]}`,
 		`{"RequestItems":{"things":[{"PutRequest":{"Item":{"id":{"S":"a"}}}}]}}`,
 	} {
 		for _, target := range []string{
-			"DynamoDB_20120810.PutItem", "DynamoDB_20120810.GetItem", "DynamoDB_20120810.UpdateItem", "DynamoDB_20120810.DeleteItem",
-			"DynamoDB_20120810.Query", "DynamoDB_20120810.Scan", "DynamoDB_20120810.TransactWriteItems", "DynamoDB_20120810.BatchWriteItem",
+			"DynamoDB_20120810.PutItem", "DynamoDB_20120810.GetItem", "DynamoDB_20120810.UpdateItem",
+			"DynamoDB_20120810.DeleteItem",
+			"DynamoDB_20120810.Query", "DynamoDB_20120810.Scan", "DynamoDB_20120810.TransactWriteItems",
+			"DynamoDB_20120810.BatchWriteItem",
 			"DynamoDB_20120810.CreateTable", "DynamoDBStreams_20120810.GetRecords", "", ".",
 		} {
 			f.Add(target, "application/x-amz-json-1.0", []byte(body))

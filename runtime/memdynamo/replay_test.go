@@ -37,7 +37,8 @@ func trace(t *testing.T, seed uint64) string {
 			fmt.Fprintln(&b, i, time.Since(began), out != nil, err)
 			batch := map[string][]types.WriteRequest{}
 			for _, id := range []string{"b", "c"} {
-				batch[things] = append(batch[things], types.WriteRequest{PutRequest: &types.PutRequest{Item: item{"id": s(id)}}})
+				batch[things] = append(batch[things],
+					types.WriteRequest{PutRequest: &types.PutRequest{Item: item{"id": s(id)}}})
 			}
 			written, err := client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: batch})
 			fmt.Fprintln(&b, i, time.Since(began), written != nil && len(written.UnprocessedItems) > 0, err)
@@ -65,7 +66,8 @@ func TestFaultsDoNotShiftEachOther(t *testing.T) {
 		engine.Faults().LoseRequests(0.3)
 		change(engine.Faults())
 		for i := range 100 {
-			if err := ignore(client.UpdateItem(t.Context(), add("a"))); err != nil && strings.Contains(err.Error(), "connection reset") {
+			if err := ignore(client.UpdateItem(t.Context(), add("a"))); err != nil &&
+				strings.Contains(err.Error(), "connection reset") {
 				requests += fmt.Sprint(" ", i)
 			}
 		}
@@ -83,9 +85,11 @@ func TestFaultsDoNotShiftEachOther(t *testing.T) {
 	}
 }
 
-// TestProbabilities holds frequencies to their probabilities, four standard deviations allowed, and odd ones to the nearest.
+// TestProbabilities holds frequencies to their probabilities, four standard deviations allowed, and odd ones
+// to the nearest.
 func TestProbabilities(t *testing.T) {
-	for p, want := range map[float64]float64{0: 0, 0.1: 0.1, 0.5: 0.5, 1: 1, -1: 0, 7: 1, math.Inf(1): 1, math.NaN(): 0} {
+	for p, want := range map[float64]float64{0: 0, 0.1: 0.1, 0.5: 0.5, 1: 1, -1: 0, 7: 1, math.Inf(1): 1,
+		math.NaN(): 0} {
 		for name, set := range map[string]func(*memdynamo.Faults, float64){
 			"LoseRequests": (*memdynamo.Faults).LoseRequests, "InternalErrors": (*memdynamo.Faults).InternalErrors,
 			"Throttle": (*memdynamo.Faults).Throttle,
@@ -99,12 +103,14 @@ func TestProbabilities(t *testing.T) {
 				tries = 20 // that leaves nothing to chance
 			}
 			for range tries {
-				_, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things), Key: item{"id": s("a")}})
+				_, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(things),
+					Key: item{"id": s("a")}})
 				if err != nil {
 					failed++
 				}
 			}
-			if allowed := 4 * math.Sqrt(want*(1-want)*float64(tries)); math.Abs(float64(failed)-want*float64(tries)) > allowed {
+			if allowed := 4 * math.Sqrt(want*(1-want)*float64(tries)); math.Abs(float64(failed)-want*float64(tries)) >
+				allowed {
 				t.Errorf("%s(%v) befell %d of %d requests", name, p, failed, tries)
 			}
 		}
@@ -118,7 +124,8 @@ func TestOddDurations(t *testing.T) {
 		f := engine.Faults()
 		began := time.Now()
 		for _, latency := range []memdynamo.Distribution{
-			nil, memdynamo.Constant(-time.Second), memdynamo.Uniform(0, 0), memdynamo.LogNormal(0, 1), memdynamo.LogNormal(-time.Second, 1),
+			nil, memdynamo.Constant(-time.Second), memdynamo.Uniform(0, 0), memdynamo.LogNormal(0, 1),
+			memdynamo.LogNormal(-time.Second, 1),
 		} {
 			f.Latency(latency)
 			f.HoldTransactions(-1)

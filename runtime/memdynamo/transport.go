@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// HTTPClient returns what carries requests to the engine in place of sockets, for clients that are made elsewhere: it goes
-// into aws.Config or a client's Options. Its errors are those of an *http.Client.
+// HTTPClient returns what carries requests to the engine in place of sockets, for clients that are made
+// elsewhere: it goes into aws.Config or a client's Options. Its errors are those of an *http.Client.
 func (e *Engine) HTTPClient() aws.HTTPClient { return transport{e} }
 
 type transport struct{ engine *Engine }

@@ -10,14 +10,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
-// answer is what comes back of a request: the output, or an *exception.Error, or the error of a connection that is broken.
+// answer is what comes back of a request: the output, or an *exception.Error, or the error of a connection
+// that is broken.
 type answer struct {
 	output []byte
 	err    error
 }
 
-// perform brings a request to the tables and its reply back, as far as Faults let them through. It returns the output, an
-// *exception.Error, ctx's error, or one of a connection that is broken.
+// perform brings a request to the tables and its reply back, as far as Faults let them through. It returns
+// the output, an *exception.Error, ctx's error, or one of a connection that is broken.
 func (e *Engine) perform(ctx context.Context, operation string, input []byte, dice *dice) ([]byte, error) {
 	to := e.faults.decide(operation, input, dice)
 	if to.instant() {
@@ -27,8 +28,8 @@ func (e *Engine) perform(ctx context.Context, operation string, input []byte, di
 		}
 		return a.output, a.err
 	}
-	// Under way, a request is beyond recall: a client that gives up does not know what became of it. No goroutine travels
-	// with it: a bubble of testing/synctest cannot end while it has one.
+	// Under way, a request is beyond recall: a client that gives up does not know what became of it. No
+	// goroutine travels with it: a bubble of testing/synctest cannot end while it has one.
 	back := make(chan answer, 1)
 	recalled := context.WithoutCancel(ctx)
 	later(e.clock, to.there, func() {
@@ -47,9 +48,11 @@ func (e *Engine) perform(ctx context.Context, operation string, input []byte, di
 	}
 }
 
-// arrived does what befalls a request once it was under way for its time, in the order in which it does. It reports
-// whether the request was there.
-func (e *Engine) arrived(ctx context.Context, operation string, input []byte, to fate) (a answer, there bool) {
+// arrived does what befalls a request once it was under way for its time, in the order in which it does. It
+// reports whether the request was there.
+func (e *Engine) arrived(
+	ctx context.Context, operation string, input []byte, to fate,
+) (a answer, there bool) {
 	if to.loseRequest || e.faults.down.Load() {
 		return answer{err: broken("read", syscall.ECONNRESET)}, false
 	}

@@ -1,5 +1,5 @@
-// Package conformance_test holds DynamoDB's behaviour as scripts: requests with the replies they must get. README.md says
-// how they are written and recorded.
+// Package conformance_test holds DynamoDB's behaviour as scripts: requests with the replies they must get.
+// README.md says how they are written and recorded.
 package conformance_test
 
 import (
@@ -54,7 +54,8 @@ func TestDynamoDBLocal(t *testing.T) {
 	}
 }
 
-// TestCorpus reads every script and counts the steps: one that cannot be read, or that is lost, is no passing one.
+// TestCorpus reads every script and counts the steps: one that cannot be read, or that is lost, is no passing
+// one.
 func TestCorpus(t *testing.T) {
 	steps := 0
 	for _, path := range scripts(t) {
@@ -126,7 +127,8 @@ func record(t *testing.T, r *run, path string) {
 	}
 }
 
-// deleteTables deletes what a script left behind. It runs as a cleanup, when the test's own context has ended.
+// deleteTables deletes what a script left behind. It runs as a cleanup, when the test's own context has
+// ended.
 func (r *run) deleteTables(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), scriptLimit)

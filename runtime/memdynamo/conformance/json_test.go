@@ -21,19 +21,22 @@ var volatile = map[string]*regexp.Regexp{
 	"CreationRequestDateTime":           regexp.MustCompile(`^1[0-9]{9}(\.[0-9]+)?$`),
 	"LastUpdateToPayPerRequestDateTime": regexp.MustCompile(`^1[0-9]{9}(\.[0-9]+)?$`),
 	"EndingSequenceNumber":              regexp.MustCompile(`^[0-9]{21,40}$`),
-	"IndexArn":                          regexp.MustCompile(`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/index/.+$`),
-	"LatestStreamArn":                   regexp.MustCompile(`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/stream/.+$`),
-	"LatestStreamLabel":                 regexp.MustCompile(`^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}$`),
-	"NextShardIterator":                 regexp.MustCompile(`^.{8,}$`),
-	"SequenceNumber":                    regexp.MustCompile(`^[0-9]{21,40}$`),
-	"ShardId":                           regexp.MustCompile(`^shardId-.{20,57}$`),
-	"ShardIterator":                     regexp.MustCompile(`^.{8,}$`),
-	"StartingSequenceNumber":            regexp.MustCompile(`^[0-9]{21,40}$`),
-	"StreamArn":                         regexp.MustCompile(`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/stream/.+$`),
-	"StreamLabel":                       regexp.MustCompile(`^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}$`),
-	"TableArn":                          regexp.MustCompile(`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+$`),
-	"awsRegion":                         regexp.MustCompile(`^[a-z]+(-[a-z]+-[0-9])?$`),
-	"eventID":                           regexp.MustCompile(`^[0-9a-f-]{32,36}$`),
+	"IndexArn": regexp.MustCompile(
+		`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/index/.+$`),
+	"LatestStreamArn": regexp.MustCompile(
+		`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/stream/.+$`),
+	"LatestStreamLabel":      regexp.MustCompile(`^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}$`),
+	"NextShardIterator":      regexp.MustCompile(`^.{8,}$`),
+	"SequenceNumber":         regexp.MustCompile(`^[0-9]{21,40}$`),
+	"ShardId":                regexp.MustCompile(`^shardId-.{20,57}$`),
+	"ShardIterator":          regexp.MustCompile(`^.{8,}$`),
+	"StartingSequenceNumber": regexp.MustCompile(`^[0-9]{21,40}$`),
+	"StreamArn": regexp.MustCompile(
+		`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+/stream/.+$`),
+	"StreamLabel": regexp.MustCompile(`^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:.]{8,12}$`),
+	"TableArn":    regexp.MustCompile(`^arn:aws:dynamodb:[a-z0-9-]+:[0-9]{12}:table/.+$`),
+	"awsRegion":   regexp.MustCompile(`^[a-z]+(-[a-z]+-[0-9])?$`),
+	"eventID":     regexp.MustCompile(`^[0-9a-f-]{32,36}$`),
 }
 
 // optional are members that AWS and DynamoDB Local do not both have and that say nothing about behaviour.
@@ -41,7 +44,8 @@ var optional = []string{"TableId", "WarmThroughput", "LastIncreaseDateTime", "La
 
 // unordered are the lists whose order means nothing.
 var unordered = []string{
-	"SS", "NS", "BS", "AttributeDefinitions", "GlobalSecondaryIndexes", "LocalSecondaryIndexes", "NonKeyAttributes",
+	"SS", "NS", "BS", "AttributeDefinitions", "GlobalSecondaryIndexes", "LocalSecondaryIndexes",
+	"NonKeyAttributes",
 	"ConsumedCapacity",
 }
 
@@ -69,7 +73,8 @@ func canonical(operation string, tree any) any {
 
 // canonicalReply changes what only the top of a reply has.
 func canonicalReply(operation string, members map[string]any) {
-	if code, ok := members["__type"].(string); ok { // clients read what follows the #, and either spelling of message
+	if code, ok := members["__type"].(string); ok {
+		// clients read what follows the #, and either spelling of message
 		members["__type"] = code[strings.LastIndexByte(code, '#')+1:]
 		if message, ok := members["Message"]; ok {
 			members["message"] = message

@@ -42,7 +42,8 @@ func expand(text string, names map[string]string) string {
 	})
 }
 
-// fold is the inverse of expand as far as replies need it: the run's table names, and long runs of one letter.
+// fold is the inverse of expand as far as replies need it: the run's table names, and long runs of one
+// letter.
 func fold(text string, names map[string]string) string {
 	text = strings.ReplaceAll(text, names["T"], "$T")
 	var b strings.Builder

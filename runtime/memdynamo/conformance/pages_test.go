@@ -11,8 +11,8 @@ import (
 // pageLimit ends a paged request that does not end by itself.
 const pageLimit = 100
 
-// readAll sends a query or scan for each of its segments and until its pages end, and returns all in one, or the first
-// reply that is an exception.
+// readAll sends a query or scan for each of its segments and until its pages end, and returns all in one, or
+// the first reply that is an exception.
 func (r *run) readAll(ctx context.Context, o *orders, body string) (answer, error) {
 	all := pages{items: []any{}}
 	for segment := range max(o.segments, 1) {
@@ -41,7 +41,8 @@ type pages struct {
 	number         int
 }
 
-// tree is the pages as one reply. How many there were is not fixed when the items fall into segments by their hash.
+// tree is the pages as one reply. How many there were is not fixed when the items fall into segments by their
+// hash.
 func (p *pages) tree(counted bool) any {
 	tree := map[string]any{"Items": p.items, "Count": json.Number(strconv.FormatInt(p.count, 10)),
 		"ScannedCount": json.Number(strconv.FormatInt(p.scanned, 10))}
@@ -52,7 +53,9 @@ func (p *pages) tree(counted bool) any {
 }
 
 // readPages sends a request until its pages end, and adds them to all.
-func (r *run) readPages(ctx context.Context, header http.Header, request map[string]any, all *pages) (answer, error) {
+func (r *run) readPages(
+	ctx context.Context, header http.Header, request map[string]any, all *pages,
+) (answer, error) {
 	for range pageLimit {
 		got, err := r.send(ctx, header, oneLine(request))
 		if err != nil || got.status != http.StatusOK {
@@ -67,7 +70,8 @@ func (r *run) readPages(ctx context.Context, header http.Header, request map[str
 		if err != nil || err2 != nil {
 			return answer{}, fmt.Errorf("a page without counts: %s", oneLine(page))
 		}
-		all.items, all.count, all.scanned, all.number = append(all.items, items...), all.count+n, all.scanned+m, all.number+1
+		all.items, all.count, all.scanned, all.number = append(all.items, items...), all.count+n, all.scanned+m,
+			all.number+1
 		next, more := page["LastEvaluatedKey"]
 		if !more {
 			return got, nil

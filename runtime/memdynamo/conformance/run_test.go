@@ -37,8 +37,8 @@ func newRun(s server) *run {
 	return &run{server: s, names: map[string]string{"T": "conformance-" + rand.Text()[:12]}}
 }
 
-// check runs a step and returns how its reply differs from the recorded one: "" if it does not. An error is that of a
-// step that got no reply, or none that the protocol allows.
+// check runs a step and returns how its reply differs from the recorded one: "" if it does not. An error is
+// that of a step that got no reply, or none that the protocol allows.
 func (r *run) check(ctx context.Context, s *step) (string, error) {
 	got, err := r.do(ctx, s)
 	if err != nil {
@@ -49,7 +49,8 @@ func (r *run) check(ctx context.Context, s *step) (string, error) {
 		return "", errors.New("no reply is recorded: run with -update")
 	}
 	if want.status != got.status {
-		return fmt.Sprintf("status %d, want %d\ngot  %s\nwant %s", got.status, want.status, r.text(got), want.body), nil
+		return fmt.Sprintf("status %d, want %d\ngot  %s\nwant %s", got.status, want.status, r.text(got), want.body),
+			nil
 	}
 	if want.body == anyBody {
 		return "", nil
@@ -66,7 +67,8 @@ func (r *run) check(ctx context.Context, s *step) (string, error) {
 	if cmp.Equal(wanted, folded) {
 		return "", nil
 	}
-	return fmt.Sprintf("got  %s\nwant %s\n-want +got\n%s", oneLine(folded), oneLine(wanted), cmp.Diff(wanted, folded)), nil
+	return fmt.Sprintf("got  %s\nwant %s\n-want +got\n%s", oneLine(folded), oneLine(wanted),
+		cmp.Diff(wanted, folded)), nil
 }
 
 // record runs a step and notes the reply as DynamoDB Local's.
@@ -105,7 +107,8 @@ func ordersOf(s *step) (*orders, error) {
 	o.header.Set("X-Amz-Target", target(s.operation))
 	o.header.Set("Content-Type", "application/x-amz-json-1.0")
 	o.header.Set("Authorization",
-		"AWS4-HMAC-SHA256 Credential=conformance/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
+		"AWS4-HMAC-SHA256 Credential=conformance/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, "+
+			"Signature=0")
 	for _, directive := range s.directives {
 		word, rest, _ := strings.Cut(directive, " ")
 		switch word {
@@ -165,7 +168,8 @@ func (r *run) await(ctx context.Context, o *orders, body string) (answer, error)
 		if err != nil || o.untilPath == "" {
 			return got, err
 		}
-		// Until then it may not be there at all: DynamoDB Local answers with failures, too, while it makes an index.
+		// Until then it may not be there at all: DynamoDB Local answers with failures, too, while it makes an
+		// index.
 		if text, err := follow(got.tree, o.untilPath); err == nil && text == o.untilText {
 			return got, nil
 		}

@@ -24,7 +24,8 @@ func answering(t *testing.T, status int, body string) server {
 	return server{url: engine.URL}
 }
 
-// TestRunnerNotices is the negative control: a reply that differs in what matters is a difference, and only such a one.
+// TestRunnerNotices is the negative control: a reply that differs in what matters is a difference, and only
+// such a one.
 func TestRunnerNotices(t *testing.T) {
 	const item = `{"Item":{"s":{"SS":["a","b"]},"l":{"L":[{"N":"1"},{"N":"2"}]}},"ConsumedCapacity":{"CapacityUnits":0.5}}`
 	for _, test := range []struct {
@@ -37,10 +38,12 @@ func TestRunnerNotices(t *testing.T) {
 		{"members in another order", "GetItem", 200, `{"a":1,"b":2}`, `{"b":2,"a":1}`, true},
 		{"a set in another order", "GetItem", 200, `{"v":{"SS":["a","b"]}}`, `{"v":{"SS":["b","a"]}}`, true},
 		{"a set lacks an element", "GetItem", 200, `{"v":{"SS":["a","b"]}}`, `{"v":{"SS":["a"]}}`, false},
-		{"a list in another order", "GetItem", 200, `{"v":{"L":[{"N":"1"},{"N":"2"}]}}`, `{"v":{"L":[{"N":"2"},{"N":"1"}]}}`, false},
+		{"a list in another order", "GetItem", 200, `{"v":{"L":[{"N":"1"},{"N":"2"}]}}`,
+			`{"v":{"L":[{"N":"2"},{"N":"1"}]}}`, false},
 		{"another value", "GetItem", 200, `{"v":{"S":"a"}}`, `{"v":{"S":"b"}}`, false},
 		{"another type", "GetItem", 200, `{"v":{"S":"1"}}`, `{"v":{"N":"1"}}`, false},
-		{"another spelling of an attribute's number", "GetItem", 200, `{"v":{"N":"1"}}`, `{"v":{"N":"1.0"}}`, false},
+		{"another spelling of an attribute's number", "GetItem", 200, `{"v":{"N":"1"}}`, `{"v":{"N":"1.0"}}`,
+			false},
 		{"another spelling of a plain number", "GetItem", 200, `{"v":1}`, `{"v":1.0}`, true},
 		{"another plain number", "GetItem", 200, `{"v":1}`, `{"v":1.5}`, false},
 		{"a member is missing", "GetItem", 200, `{"a":1,"b":2}`, `{"a":1}`, false},
@@ -49,16 +52,24 @@ func TestRunnerNotices(t *testing.T) {
 		{"another status", "GetItem", 400, `{}`, `{}`, false},
 		{"any body", "GetItem", 200, `*`, `{"a":1}`, true},
 		{"any body, another status", "GetItem", 400, `*`, `{"a":1}`, false},
-		{"a scan in another order", "Scan", 200, `{"Items":[{"a":1},{"a":2}]}`, `{"Items":[{"a":2},{"a":1}]}`, true},
-		{"a query in another order", "Query", 200, `{"Items":[{"a":1},{"a":2}]}`, `{"Items":[{"a":2},{"a":1}]}`, false},
+		{"a scan in another order", "Scan", 200, `{"Items":[{"a":1},{"a":2}]}`, `{"Items":[{"a":2},{"a":1}]}`,
+			true},
+		{"a query in another order", "Query", 200, `{"Items":[{"a":1},{"a":2}]}`, `{"Items":[{"a":2},{"a":1}]}`,
+			false},
 		{"a scan lacks an item", "Scan", 200, `{"Items":[{"a":1},{"a":1}]}`, `{"Items":[{"a":1}]}`, false},
-		{"another time", "DescribeTable", 200, `{"CreationDateTime":"<CreationDateTime>"}`, `{"CreationDateTime":1795270227.085}`, true},
-		{"no time", "DescribeTable", 200, `{"CreationDateTime":"<CreationDateTime>"}`, `{"CreationDateTime":"soon"}`, false},
-		{"an exception's prefix", "GetItem", 200, `{"__type":"AException","message":"m"}`, `{"__type":"com.x#AException","Message":"m"}`, true},
-		{"another exception", "GetItem", 200, `{"__type":"AException","message":"m"}`, `{"__type":"BException","message":"m"}`, false},
-		{"another message", "GetItem", 200, `{"__type":"AException","message":"m"}`, `{"__type":"AException","message":"n"}`, false},
+		{"another time", "DescribeTable", 200, `{"CreationDateTime":"<CreationDateTime>"}`,
+			`{"CreationDateTime":1795270227.085}`, true},
+		{"no time", "DescribeTable", 200, `{"CreationDateTime":"<CreationDateTime>"}`,
+			`{"CreationDateTime":"soon"}`, false},
+		{"an exception's prefix", "GetItem", 200, `{"__type":"AException","message":"m"}`,
+			`{"__type":"com.x#AException","Message":"m"}`, true},
+		{"another exception", "GetItem", 200, `{"__type":"AException","message":"m"}`,
+			`{"__type":"BException","message":"m"}`, false},
+		{"another message", "GetItem", 200, `{"__type":"AException","message":"m"}`,
+			`{"__type":"AException","message":"n"}`, false},
 		{"reasons in another order", "TransactWriteItems", 200,
-			`{"CancellationReasons":[{"Code":"None"},{"Code":"A"}]}`, `{"CancellationReasons":[{"Code":"A"},{"Code":"None"}]}`, false},
+			`{"CancellationReasons":[{"Code":"None"},{"Code":"A"}]}`,
+			`{"CancellationReasons":[{"Code":"A"},{"Code":"None"}]}`, false},
 		{"no JSON", "GetItem", 200, `{}`, `{`, false},
 		{"two replies", "GetItem", 200, `{}`, `{}{}`, false},
 	} {
@@ -115,7 +126,8 @@ func TestRunnerChecksHeaders(t *testing.T) {
 	}
 }
 
-// TestRunnerKnowsTheEngine: where the two differ, DynamoDB Local is held to its reply and every other engine to AWS's.
+// TestRunnerKnowsTheEngine: where the two differ, DynamoDB Local is held to its reply and every other engine
+// to AWS's.
 func TestRunnerKnowsTheEngine(t *testing.T) {
 	parsed, err := parseScript("> GetItem\n{}\n< 200 AWS counts otherwise\n{\"n\":1}\n< local 200\n{\"n\":2}\n")
 	if err != nil {
@@ -144,9 +156,11 @@ func TestScriptErrors(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"no operation", "{}\n", `1: want a comment or > OPERATION, not "{}"`},
 		{"status", "> A\n{}\n< good\n{}\n", `3: "good" is no status`},
-		{"two replies", "> A\n{}\n< 200\n{}\n< 200\n{}\n", "5: want one reply, or one with a reason and then < local"},
+		{"two replies", "> A\n{}\n< 200\n{}\n< 200\n{}\n",
+			"5: want one reply, or one with a reason and then < local"},
 		{"local alone", "> A\n{}\n< local 200\n{}\n", "3: want one reply, or one with a reason and then < local"},
-		{"local without a reason", "> A\n{}\n< 200\n{}\n< local 200\n{}\n", "5: want one reply, or one with a reason and then < local"},
+		{"local without a reason", "> A\n{}\n< 200\n{}\n< local 200\n{}\n",
+			"5: want one reply, or one with a reason and then < local"},
 		{"a reason without local", "\n> A\n{}\n< 200 AWS\n{}\n", "2: a reason, but no < local"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -165,7 +179,8 @@ func TestDirectiveErrors(t *testing.T) {
 		{"segments 0", "@segments 0: want a number from 1 on"},
 		{"save name Item.absent", "no text at Item.absent in {}"},
 	} {
-		s := &step{operation: "Scan", directives: []string{test.directive}, request: "{}", want: &reply{status: 200, body: "{}"}}
+		s := &step{operation: "Scan", directives: []string{test.directive}, request: "{}",
+			want: &reply{status: 200, body: "{}"}}
 		if _, err := newRun(answering(t, 200, "{}")).check(t.Context(), s); err == nil || err.Error() != test.want {
 			t.Errorf("@%s: error %v, want %s", test.directive, err, test.want)
 		}

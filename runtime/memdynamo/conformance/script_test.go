@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// script is one file of testdata: steps that run in order on tables of their own. See README.md beside this file.
+// script is one file of testdata: steps that run in order on tables of their own. See README.md beside this
+// file.
 type script struct {
 	steps []*step
 	tail  []string // what stands after the last step

@@ -17,7 +17,8 @@ func TestUntil(t *testing.T) {
 	asked := 0
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
-		body := map[int]string{1: `{"Status":"CREATING"}`, 2: `{"__type":"InternalFailure"}`, 3: `{"Status":"ACTIVE"}`}[min(asked, 3)]
+		body := map[int]string{1: `{"Status":"CREATING"}`, 2: `{"__type":"InternalFailure"}`,
+			3: `{"Status":"ACTIVE"}`}[min(asked, 3)]
 		w.Header().Set("X-Amzn-Requestid", "1")
 		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10))
 		_, _ = w.Write([]byte(body))

@@ -12,7 +12,8 @@ import (
 // The attributes of an item beside its key, and those in its map m.
 var (
 	attributes = []attribute{
-		{"c", "N"}, {"v", ""}, {"m", "M"}, {"li", "L"}, {"ss", "SS"}, {"ns", "NS"}, {"str", "S"}, {"status", "S"}, {"bs", "BS"},
+		{"c", "N"}, {"v", ""}, {"m", "M"}, {"li", "L"}, {"ss", "SS"}, {"ns", "NS"}, {"str", "S"}, {"status", "S"},
+		{"bs", "BS"},
 		{"flag", "BOOL"}, {"a.b", "N"}, {"g", "S"}, {"n", "N"}, {"l", "N"}, {"b", "B"}, {"s", "S"},
 	}
 	mapAttributes = []attribute{{"x", "N"}, {"y", "S"}, {"li", "L"}, {"m", "M"}, {"size", "N"}}
@@ -156,14 +157,16 @@ func (a *author) garble(text string) string {
 	case 0:
 		tokens = slices.Delete(tokens, i, i+1)
 	case 1:
-		tokens = slices.Insert(tokens, i, pick(a.dice, "AND", "OR", "NOT", "(", ")", ",", "=", "<", "<>", "+", ".", "[0]", "[-1]", "BETWEEN",
+		tokens = slices.Insert(tokens, i, pick(a.dice, "AND", "OR", "NOT", "(", ")", ",", "=", "<", "<>", "+", ".",
+			"[0]", "[-1]", "BETWEEN",
 			"IN", "#none", ":none", "name", "size", "c", "foo(c)", "SET", "REMOVE", "1", "!", "é", "#", ":", "_x"))
 	case 2:
 		tokens = slices.Insert(tokens, i, tokens[i])
 	case 3:
 		tokens[i] = tokens[i][:a.upTo(len(tokens[i]))]
 	case 4:
-		return pick(a.dice, "", " ", "(", "()", strings.Repeat("(", 30)+text+strings.Repeat(")", 30), text+strings.Repeat(" ", 5000))
+		return pick(a.dice, "", " ", "(", "()", strings.Repeat("(", 30)+text+strings.Repeat(")", 30),
+			text+strings.Repeat(" ", 5000))
 	default:
 		tokens = slices.Delete(tokens, i, len(tokens))
 	}

@@ -28,8 +28,8 @@ func indented(v any) string {
 	return b.String() + "\n"
 }
 
-// canonical is the replies without what DynamoDB leaves open: the order of a batch's items, of partitions in a scan, and
-// of items of an index with equal keys.
+// canonical is the replies without what DynamoDB leaves open: the order of a batch's items, of partitions in
+// a scan, and of items of an index with equal keys.
 func canonical(o operation, replies []reply) any {
 	if slices.ContainsFunc(replies, func(r reply) bool { return r.Code != "" }) {
 		return replies
@@ -130,8 +130,8 @@ func gather(o operation, x index, pages []reply) whole {
 	return w
 }
 
-// keysOf returns the item's keys in the index as text. Where a projection has left out one of them, all items are of one
-// rank: then there is no telling in which order they have to be.
+// keysOf returns the item's keys in the index as text. Where a projection has left out one of them, all items
+// are of one rank: then there is no telling in which order they have to be.
 func keysOf(x index, item any) (hash, sort string) {
 	attributes, _ := item.(map[string]any)
 	for _, name := range x.names() {

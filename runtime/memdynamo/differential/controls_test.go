@@ -19,20 +19,23 @@ var controls = []control{
 	{name: "sums are differences", before: replace("UpdateItem", `( ?)\+( ?)`, "$1-$2")},
 	{name: "REMOVE does nothing", before: replace("UpdateItem", `(?i)(remove )(c|v|l|str)\b`, "${1}nowhere")},
 	{name: "ADD does nothing", before: replace("UpdateItem", `(?i)(add )(c|n|l|ss|ns)\b`, "${1}nowhere")},
-	{name: "conditions are ignored", before: replace("", `("ConditionExpression":")([^"]+)"`, `$1 attribute_not_exists(nowhere) OR ($2)"`)},
-	{name: "filters are ignored", before: replace("", `("FilterExpression":")([^"]+)"`, `$1 attribute_not_exists(nowhere) OR ($2)"`)},
+	{name: "conditions are ignored", before: replace("", `("ConditionExpression":")([^"]+)"`,
+		`$1 attribute_not_exists(nowhere) OR ($2)"`)},
+	{name: "filters are ignored", before: replace("", `("FilterExpression":")([^"]+)"`,
+		`$1 attribute_not_exists(nowhere) OR ($2)"`)},
 	{name: "request tokens are ignored", before: edit("TransactWriteItems", func(m map[string]any) bool {
 		delete(m, "ClientRequestToken")
 		return true
 	}, request)},
-	{name: "a transaction loses its last action", before: edit("TransactWriteItems", func(m map[string]any) bool {
-		list, _ := m["TransactItems"].([]any)
-		if len(list) < 2 {
-			return false
-		}
-		m["TransactItems"] = list[:len(list)-1]
-		return true
-	}, request)},
+	{name: "a transaction loses its last action", before: edit("TransactWriteItems",
+		func(m map[string]any) bool {
+			list, _ := m["TransactItems"].([]any)
+			if len(list) < 2 {
+				return false
+			}
+			m["TransactItems"] = list[:len(list)-1]
+			return true
+		}, request)},
 	{name: "a batch loses a write", before: edit("BatchWriteItem", func(m map[string]any) bool {
 		tables, _ := m["RequestItems"].(map[string]any)
 		for name, requests := range tables {
@@ -79,7 +82,8 @@ var controls = []control{
 		delete(consumed, "GlobalSecondaryIndexes")
 		return true
 	}, answer)},
-	{name: "another exception", after: replaceReply(`ConditionalCheckFailedException`, "TransactionConflictException")},
+	{name: "another exception", after: replaceReply(`ConditionalCheckFailedException`,
+		"TransactionConflictException")},
 	{name: "another message", after: replaceReply(`used in expression is not defined`, "is not defined")},
 	{name: "reasons in another order", after: edit("TransactWriteItems", func(m map[string]any) bool {
 		reasons, _ := m["CancellationReasons"].([]any)
@@ -108,7 +112,8 @@ var harmless = []control{
 	}, answer)},
 }
 
-// TestComparisonCatches is the negative control of the comparison: memdynamo against itself with one thing wrong.
+// TestComparisonCatches is the negative control of the comparison: memdynamo against itself with one thing
+// wrong.
 func TestComparisonCatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range controls {

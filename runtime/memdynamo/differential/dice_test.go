@@ -12,7 +12,8 @@ type dice struct {
 	t *rapid.T
 	// trouble is how much goes wrong: a fault that is to happen once in n does so trouble times as often.
 	trouble int
-	// left is how many more faults the operation may have: of several at once, which is found first is anybody's guess.
+	// left is how many more faults the operation may have: of several at once, which is found first is anybody's
+	// guess.
 	left *int
 }
 
@@ -43,12 +44,15 @@ var (
 	numbers = []string{
 		"1", "2", "3", "0", "-1", "10", "1.5", "0.1", "-0", "1.0", "1e2", "100.00", "1E+2", "0.5e1", "-3.25",
 		"12345678901234567890", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
-		"99999999999999999999999999999999999999", "-99999999999999999999999999999999999999", "0.00000000000000000001",
-		"9.9999999999999999999999999999999999999e125", "1e125", "-1e125", "1e-130", "-1e-130", "123.456e-7", "1e-10",
+		"99999999999999999999999999999999999999", "-99999999999999999999999999999999999999",
+		"0.00000000000000000001",
+		"9.9999999999999999999999999999999999999e125", "1e125", "-1e125", "1e-130", "-1e-130", "123.456e-7",
+		"1e-10",
 		"1000000000000000000000000000000000000000", "1.00000000000000000000000000000000000000000", "00012", "+7",
 	}
 	badNumbers = []string{
-		"abc", "", "1e126", "-1e126", "1e-131", "123456789012345678901234567890123456789", "0x10", "1e", " 1", "NaN", "Infinity",
+		"abc", "", "1e126", "-1e126", "1e-131", "123456789012345678901234567890123456789", "0x10", "1e", " 1",
+		"NaN", "Infinity",
 		"1_000", "--1", "1.2.3", "1e999999999", "0e999999999", "1e-999999999",
 	}
 	texts    = []string{"a", "b", "ab", "abc", "", "B", "é", "日本", "a b", "\U0001F600", strings.Repeat("s", 50)}
@@ -99,7 +103,8 @@ func (d dice) value(kind string, depth int) types.AttributeValue {
 	case "SS":
 		return &types.AttributeValueMemberSS{Value: some(d, 4, texts)}
 	case "NS":
-		return &types.AttributeValueMemberNS{Value: some(d, 3, []string{"1", "2", "3", "-1.5", "1e2", "99999999999999999999"})}
+		return &types.AttributeValueMemberNS{Value: some(d, 3, []string{"1", "2", "3", "-1.5", "1e2",
+			"99999999999999999999"})}
 	case "BS":
 		var set [][]byte
 		for _, b := range some(d, 3, binaries) {

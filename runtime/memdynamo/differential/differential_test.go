@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { dynamotest.Main(m) }
 // leastOperations is how many a full run compares at least.
 const leastOperations = 20_000
 
-// TestDifferential is the differential test: memdynamo against DynamoDB Local. Its histories are the same in every run
-// unless -rapid.seed says otherwise, so that what turns red is what has been changed.
+// TestDifferential is the differential test: memdynamo against DynamoDB Local. Its histories are the same in
+// every run unless -rapid.seed says otherwise, so that what turns red is what has been changed.
 func TestDifferential(t *testing.T) {
 	local := dynamotest.Local(t) // before the parallel parts: without it this skips
 	if flag.Lookup("rapid.seed").Value.String() == "0" {
@@ -145,8 +145,9 @@ func allTables() []operation {
 	return ops
 }
 
-// verdict is how the replies to one operation differ. After a known difference in whether it was accepted the tables may
-// have parted, and the history goes on from empty ones: Local, too, does some writes before it finds them malformed.
+// verdict is how the replies to one operation differ. After a known difference in whether it was accepted the
+// tables may have parted, and the history goes on from empty ones: Local, too, does some writes before it
+// finds them malformed.
 type verdict struct {
 	text   string
 	parted bool

@@ -79,7 +79,8 @@ func (a *author) function() string {
 	default:
 		path, _ := a.path("")
 		if a.fault(3) {
-			return pick(a.dice, "nothing", "begins_with", "size", "ATTRIBUTE_EXISTS", "if_not_exists") + "(" + path + ")"
+			return pick(a.dice, "nothing", "begins_with", "size", "ATTRIBUTE_EXISTS", "if_not_exists") + "(" +
+				path + ")"
 		}
 		return a.hold(textValue("abc")) + " = " + path
 	}

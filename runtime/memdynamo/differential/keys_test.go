@@ -17,7 +17,8 @@ var keyValues = map[string][]types.AttributeValue{
 	"n":  {numberValue("1"), numberValue("2"), numberValue("-1.5"), numberValue("1e100")},
 	"l":  {numberValue("1"), numberValue("2"), numberValue("10"), numberValue("-3")},
 	"s":  {textValue("a"), textValue("ab"), textValue("b")},
-	"b":  {&types.AttributeValueMemberB{Value: []byte{1}}, &types.AttributeValueMemberB{Value: []byte{1, 2}}, &types.AttributeValueMemberB{Value: []byte{0xff}}},
+	"b": {&types.AttributeValueMemberB{Value: []byte{1}}, &types.AttributeValueMemberB{Value: []byte{1, 2}},
+		&types.AttributeValueMemberB{Value: []byte{0xff}}},
 }
 
 func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

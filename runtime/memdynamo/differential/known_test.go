@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// knownDifference is a difference from DynamoDB Local that we keep, because the service itself differs from Local there.
+// knownDifference is a difference from DynamoDB Local that we keep, because the service itself differs from
+// Local there.
 type knownDifference struct {
 	id     string
 	why    string // what Local does, and what the service
@@ -24,7 +25,8 @@ const (
 // known is all of them, those about what is done before those about words.
 var known = []knownDifference{
 	{
-		"nested-numbers", "Local returns numbers in lists, maps and sets as they were written; the service, normalised as everywhere",
+		"nested-numbers",
+		"Local returns numbers in lists, maps and sets as they were written; the service, normalised as everywhere",
 		manual + "Supported data types: leading and trailing zeroes are trimmed", inPlace(amendNumbers),
 	},
 	{
@@ -32,11 +34,13 @@ var known = []knownDifference{
 		api + "DeleteItem: ReturnConsumedCapacity", inPlace(amendUnasked),
 	},
 	{
-		"empty-reads", "Local bills nothing for a Query or Scan that reads nothing; the service, the least that a read costs",
+		"empty-reads",
+		"Local bills nothing for a Query or Scan that reads nothing; the service, the least that a read costs",
 		manual + "Read consumption: items that do not exist", inPlace(amendEmptyReads),
 	},
 	{
-		"missing-items", "Local bills nothing for the keys of a BatchGetItem that have no item; the service, as GetItem",
+		"missing-items",
+		"Local bills nothing for the keys of a BatchGetItem that have no item; the service, as GetItem",
 		manual + "Read consumption: items that do not exist", inPlace(amendMissing),
 	},
 	{
@@ -48,7 +52,8 @@ var known = []knownDifference{
 		manual + "Write consumption: one unit for an item that does not exist", inPlace(amendBatchDeletes),
 	},
 	{
-		"index-reads", "Local bills reads of an index by the sizes of whole items, but not what a Scan fetches from the table",
+		"index-reads",
+		"Local bills reads of an index by the sizes of whole items, but not what a Scan fetches from the table",
 		manual + "Secondary indexes: read operations", inPlace(amendIndexReads),
 	},
 	{
@@ -64,11 +69,13 @@ var known = []knownDifference{
 		api + "Query: ExclusiveStartKey is what LastEvaluatedKey was", inPlace(amendStartAtEnd),
 	},
 	{
-		"updated-paths", "Local returns the whole attribute as updated where the update names a path in it; the service, the path",
+		"updated-paths",
+		"Local returns the whole attribute as updated where the update names a path in it; the service, the path",
 		api + "UpdateItem: ReturnValues", inPlace(amendUpdatedPaths),
 	},
 	{
-		"update-faults", "Local reports the one of several faults of an update whose attribute its hash table has last",
+		"update-faults",
+		"Local reports the one of several faults of an update whose attribute its hash table has last",
 		"DynamoDB Local 2.6.1; the service promises no order", inPlace(amendUpdateFaults),
 	},
 	{
@@ -84,7 +91,8 @@ var known = []knownDifference{
 		manual + "Transactions: two underlying writes of every item", inPlace(amendTransaction),
 	},
 	{
-		"constraints", "Local words what a parameter may be its own way, and late; the service has a form for it, before all else",
+		"constraints",
+		"Local words what a parameter may be its own way, and late; the service has a form for it, before all else",
 		dynalite + "*.js", inPlace(amendConstraints),
 	},
 	{
@@ -92,40 +100,56 @@ var known = []knownDifference{
 		"DynamoDB Local 2.6.1: UpdateItem without an UpdateExpression, UPDATED_NEW", inPlace(amendFailure),
 	},
 	{
-		"which-fault", "of faults in the table, the keys, a value and an expression, Local may report another than we",
-		dynalite + "updateItem.js: the service reads the expressions before it looks at the table", inPlace(amendWhichFault),
+		"which-fault",
+		"of faults in the table, the keys, a value and an expression, Local may report another than we",
+		dynalite + "updateItem.js: the service reads the expressions before it looks at the table",
+		inPlace(amendWhichFault),
 	},
 	{
 		"value-in-path", "Local's grammar takes a value for a step of a path, and fails later or not at all",
 		manual + "Expression attribute names: paths are of names", inPlace(amendValueInPath),
 	},
 	{
-		"update-paths-first", "Local looks at the condition before it says that an update may not change the key, or look into one",
+		"update-paths-first",
+		"Local looks at the condition before it says that an update may not change the key, or look into one",
 		manual + "UpdateItem: expressions are checked before any item is read",
-		inPlace(fallen("ConditionalCheckFailedException", `^One or more parameter values were invalid: Cannot update attribute \w+. This attribute is part of the key$|^Key attributes must be scalars; `)),
+		inPlace(fallen("ConditionalCheckFailedException",
+			`^One or more parameter values were invalid: Cannot update attribute \w+. This attribute is part of the `+
+				`key$|^Key attributes must be scalars; `)),
 	},
 	{
 		"size-is-reserved", "Local takes size for an attribute's name; the service reserves it",
-		manual + "Reserved words: SIZE", inPlace(fallen("", `^Invalid \w+Expression: Attribute name is a reserved keyword; reserved keyword: size$`)),
+		manual + "Reserved words: SIZE",
+		inPlace(fallen("",
+			`^Invalid \w+Expression: Attribute name is a reserved keyword; reserved keyword: size$`)),
 	},
 	{
-		"same-number", "Local takes 1 and 1e0 for different keys when it looks for an item that stands twice in a transaction",
-		manual + "Transactions: one item, one action", inPlace(fallen("", `^Transaction request cannot include multiple operations on one item$|^Provided list of item keys contains duplicates$`)),
+		"same-number",
+		"Local takes 1 and 1e0 for different keys when it looks for an item that stands twice in a transaction",
+		manual + "Transactions: one item, one action",
+		inPlace(fallen("",
+			`^Transaction request cannot include multiple operations on one item$|^Provided list of item keys `+
+				`contains duplicates$`)),
 	},
 	{
 		"empty-mismatch", "Local has no message for a reused request token",
 		api + "TransactWriteItems", inPlace(ours("IdempotentParameterMismatchException", `^$`, `.`)),
 	},
 	{
-		"index-keys", "Local takes an update that gives an index key a wrong type or size, and a check that looks into one; the service refuses",
-		manual + "Global secondary indexes: the index key's type", inPlace(acceptedBut(`secondary index key|Type mismatch for Index Key|Key attributes must be scalars`)),
+		"index-keys",
+		"Local takes an update that gives an index key a wrong type or size, and a check that looks into one; " +
+			"the service refuses",
+		manual + "Global secondary indexes: the index key's type",
+		inPlace(acceptedBut(`secondary index key|Type mismatch for Index Key|Key attributes must be scalars`)),
 	},
 	{
-		"reasons", "Local ends the message of a failed condition in a transaction with a full stop, and words others its own way",
+		"reasons", "Local ends the message of a failed condition in a transaction with a full stop, and words " +
+			"others its own way",
 		api + "CancellationReason", inPlace(amendReasons),
 	},
 	{
-		"transaction-errors", "Local lets an action's error through as it is; the service cancels the transaction for that reason",
+		"transaction-errors",
+		"Local lets an action's error through as it is; the service cancels the transaction for that reason",
 		api + "TransactWriteItems: cancellation reason ValidationError", inPlace(amendCancelled),
 	},
 }

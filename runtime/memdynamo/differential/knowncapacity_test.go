@@ -18,7 +18,8 @@ func amendUnasked(o operation, truth, _ []reply) {
 	}
 }
 
-// amendEmptyReads takes our units where Local says that to find nothing is free, if ours are the least that a read costs.
+// amendEmptyReads takes our units where Local says that to find nothing is free, if ours are the least that a
+// read costs.
 func amendEmptyReads(o operation, truth, ours []reply) {
 	var consistent bool
 	switch in := o.input.(type) {
@@ -31,7 +32,8 @@ func amendEmptyReads(o operation, truth, ours []reply) {
 	}
 	for i := range min(len(truth), len(ours)) {
 		free, paid := capacityOf(truth[i]), capacityOf(ours[i])
-		if truth[i].Body["ScannedCount"] == 0.0 && free["CapacityUnits"] == 0.0 && paid["CapacityUnits"] == readUnits(consistent) {
+		if truth[i].Body["ScannedCount"] == 0.0 && free["CapacityUnits"] == 0.0 &&
+			paid["CapacityUnits"] == readUnits(consistent) {
 			truth[i].Body["ConsumedCapacity"] = paid
 		}
 	}
@@ -56,8 +58,8 @@ func amendMissing(o operation, truth, _ []reply) {
 	}
 }
 
-// amendBatchDeletes takes our units where Local's are more by at most one for each delete: it bills a delete that finds
-// nothing twice.
+// amendBatchDeletes takes our units where Local's are more by at most one for each delete: it bills a delete
+// that finds nothing twice.
 func amendBatchDeletes(o operation, truth, ours []reply) {
 	in, ok := o.input.(*dynamodb.BatchWriteItemInput)
 	if !ok {
@@ -85,8 +87,8 @@ func amendBatchDeletes(o operation, truth, ours []reply) {
 	}
 }
 
-// amendHalfKeys takes our units where Local bills an index for an item that has one half of its key, when the one before
-// it had the other half: neither stands in the index.
+// amendHalfKeys takes our units where Local bills an index for an item that has one half of its key, when the
+// one before it had the other half: neither stands in the index.
 func amendHalfKeys(o operation, truth, ours []reply) {
 	halves := halfKeys(o)
 	theirs, mine := []map[string]any{capacityOf(truth[0])}, []map[string]any{capacityOf(ours[0])}
@@ -173,9 +175,9 @@ func amendIndexReads(o operation, truth, ours []reply) {
 	}
 }
 
-// amendTransaction takes our units where Local's are half as many to three times as many: it doubles most writes of a
-// transaction twice, a delete that finds nothing not at all, and has its own idea of half keys. It leaves out how many of a
-// table's units are reads.
+// amendTransaction takes our units where Local's are half as many to three times as many: it doubles most
+// writes of a transaction twice, a delete that finds nothing not at all, and has its own idea of half keys.
+// It leaves out how many of a table's units are reads.
 func amendTransaction(o operation, truth, ours []reply) {
 	switch o.input.(type) {
 	case *dynamodb.TransactWriteItemsInput:
@@ -183,7 +185,8 @@ func amendTransaction(o operation, truth, ours []reply) {
 		sortByTable(ours[0].Body["ConsumedCapacity"])
 		theirs, mine := capacities(truth[0]), capacities(ours[0])
 		for i := range min(len(theirs), len(mine)) {
-			if theirs[i]["TableName"] == mine[i]["TableName"] && units(mine[i]) <= 2*units(theirs[i]) && units(theirs[i]) <= 3*units(mine[i]) {
+			if theirs[i]["TableName"] == mine[i]["TableName"] && units(mine[i]) <= 2*units(theirs[i]) &&
+				units(theirs[i]) <= 3*units(mine[i]) {
 				clear(theirs[i])
 				maps.Copy(theirs[i], mine[i])
 			}

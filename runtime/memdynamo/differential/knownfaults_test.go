@@ -9,7 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// What Local refuses otherwise than the service: at another time, for another one of several reasons, or not at all.
+// What Local refuses otherwise than the service: at another time, for another one of several reasons, or not
+// at all.
 
 const validation = "ValidationException"
 
@@ -67,14 +68,19 @@ var faultFamilies = []struct {
 	messages *regexp.Regexp
 }{
 	{"expression", regexp.MustCompile(`^Invalid \w+Expression: `)},
-	{"placeholder", regexp.MustCompile(`^ExpressionAttribute(Names|Values) |in ExpressionAttribute(Names|Values) unused`)},
-	{"key", regexp.MustCompile(`number of conditions on the keys|required keys was not given|Type mismatch for key|` +
-		`Invalid attribute value type|AttributeValue for a key attribute cannot contain|primary key values must be under|` +
-		`element does not match the schema|Size limit exceeded|has exceeded the (maximum )?size limit`)},
-	{"table", regexp.MustCompile(`non-existent table|Requested resource not found|not have the specified index`)},
+	{"placeholder",
+		regexp.MustCompile(`^ExpressionAttribute(Names|Values) |in ExpressionAttribute(Names|Values) unused`)},
+	{"key", regexp.MustCompile(
+		`number of conditions on the keys|required keys was not given|Type mismatch for key|` +
+			`Invalid attribute value type|AttributeValue for a key attribute cannot contain|primary key values must ` +
+			`be under|` +
+			`element does not match the schema|Size limit exceeded|has exceeded the (maximum )?size limit`)},
+	{"table", regexp.MustCompile(
+		`non-existent table|Requested resource not found|not have the specified index`)},
 	{"twice", regexp.MustCompile(`multiple operations on one item|keys contains duplicates`)},
-	{"value", regexp.MustCompile(`into a number|to a numeric value|contains duplicates|may not be empty|must have the value of true|` +
-		`Number (over|under)flow|significant digits|precision up to 38|Nesting Levels|Item size has exceeded`)},
+	{"value", regexp.MustCompile(
+		`into a number|to a numeric value|contains duplicates|may not be empty|must have the value of true|` +
+			`Number (over|under)flow|significant digits|precision up to 38|Nesting Levels|Item size has exceeded`)},
 	{"update", updateFault},
 	{"condition", regexp.MustCompile(`Condition parameter type does not match schema type`)},
 	{"index", regexp.MustCompile(`index \w+ does not project`)},
@@ -83,7 +89,8 @@ var faultFamilies = []struct {
 
 // amendValueInPath takes our syntax error where there is a value in a path.
 func amendValueInPath(o operation, truth, ours []reply) {
-	if u := ours[0]; u.Code == validation && strings.Contains(u.Message, "Syntax error; token: \":") && valueInPath.Match(marshal(o)) {
+	if u := ours[0]; u.Code == validation && strings.Contains(u.Message, "Syntax error; token: \":") &&
+		valueInPath.Match(marshal(o)) {
 		truth[0] = u
 	}
 }
@@ -107,7 +114,9 @@ func acceptedBut(messages string) func(operation, []reply, []reply) {
 	return func(_ operation, truth, ours []reply) {
 		o := ours[0]
 		accepted := truth[0].Code == "" || truth[0].Code == "TransactionCanceledException"
-		if accepted && (o.Code == validation && refusal.MatchString(o.Message) || refusal.MatchString(textOf(o.Body["CancellationReasons"]))) {
+		if accepted &&
+			(o.Code == validation && refusal.MatchString(o.Message) ||
+				refusal.MatchString(textOf(o.Body["CancellationReasons"]))) {
 			truth[0] = o
 		}
 	}
@@ -121,7 +130,8 @@ func amendCancelled(_ operation, truth, ours []reply) {
 		return
 	}
 	for _, reason := range reasons {
-		if fields, _ := reason.(map[string]any); fields["Code"] == "ValidationError" && alike(t.Message, fmt.Sprint(fields["Message"])) {
+		if fields, _ := reason.(map[string]any); fields["Code"] == "ValidationError" &&
+			alike(t.Message, fmt.Sprint(fields["Message"])) {
 			*t = o
 			return
 		}
@@ -138,7 +148,8 @@ func amendShortReasons(_ operation, truth, ours []reply) {
 	only, _ := theirs[0].(map[string]any)
 	for _, reason := range mine {
 		fields, _ := reason.(map[string]any)
-		if only["Code"] == "ValidationError" && fields["Code"] == "ValidationError" && sameError(fmt.Sprint(only["Message"]), fmt.Sprint(fields["Message"])) {
+		if only["Code"] == "ValidationError" && fields["Code"] == "ValidationError" &&
+			sameError(fmt.Sprint(only["Message"]), fmt.Sprint(fields["Message"])) {
 			truth[0] = ours[0]
 		}
 	}
@@ -147,7 +158,8 @@ func amendShortReasons(_ operation, truth, ours []reply) {
 // amendUpdateFaults takes our fault of an update of several actions where Local has another of the same sort.
 func amendUpdateFaults(o operation, truth, ours []reply) {
 	in, ok := o.input.(*dynamodb.UpdateItemInput)
-	if t, u := truth[0], ours[0]; ok && severalActions(in.UpdateExpression) && updateFault.MatchString(t.Message) && updateFault.MatchString(u.Message) {
+	if t, u := truth[0], ours[0]; ok && severalActions(in.UpdateExpression) &&
+		updateFault.MatchString(t.Message) && updateFault.MatchString(u.Message) {
 		truth[0] = u
 	}
 }
@@ -159,11 +171,12 @@ func severalActions(update *string) bool {
 
 var (
 	clause      = regexp.MustCompile(`(?i)\b(SET|REMOVE|ADD|DELETE) `)
-	updateFault = regexp.MustCompile(`^(The document path provided in the update expression is invalid for update|` +
-		`The provided expression refers to an attribute that does not exist in the item|` +
-		`An operand in the update expression has an incorrect data type|` +
-		`.*Type mismatch for Index Key .*|.* attempted to update a secondary index key .*|` +
-		`Number overflow. .*|DynamoDB only supports precision up to 38 digits)$`)
+	updateFault = regexp.MustCompile(
+		`^(The document path provided in the update expression is invalid for update|` +
+			`The provided expression refers to an attribute that does not exist in the item|` +
+			`An operand in the update expression has an incorrect data type|` +
+			`.*Type mismatch for Index Key .*|.* attempted to update a secondary index key .*|` +
+			`Number overflow. .*|DynamoDB only supports precision up to 38 digits)$`)
 )
 
 // amendReasons takes our words for the reasons of a cancelled transaction, where Local's mean the same.

@@ -19,7 +19,8 @@ func amendLastPage(o operation, truth, ours []reply) []reply {
 	if !ok || in.Limit == nil || len(ours) != n+1 || ours[n].Code != "" || ours[n].Body["ScannedCount"] != 0.0 {
 		return truth
 	}
-	bounded := aws.ToString(in.TableName) == hashTable || strings.Contains(strings.ToUpper(*in.KeyConditionExpression), " AND ")
+	bounded := aws.ToString(in.TableName) == hashTable ||
+		strings.Contains(strings.ToUpper(*in.KeyConditionExpression), " AND ")
 	if last := ours[n-1].Body["LastEvaluatedKey"]; bounded && last != nil {
 		truth[n-1].Body["LastEvaluatedKey"] = last
 		return append(truth, ours[n])
@@ -52,7 +53,8 @@ func amendFilters(o operation, truth, ours []reply) {
 // amendStartAtEnd takes our empty page where Local sees a start key out of bounds.
 func amendStartAtEnd(o operation, truth, ours []reply) {
 	_, ok := o.input.(*dynamodb.QueryInput)
-	if ok && truth[0].Message == "The provided starting key does not match the range key predicate" && ours[0].Body["ScannedCount"] == 0.0 {
+	if ok && truth[0].Message == "The provided starting key does not match the range key predicate" &&
+		ours[0].Body["ScannedCount"] == 0.0 {
 		truth[0] = ours[0]
 	}
 }
@@ -133,7 +135,8 @@ func writePlain(v any) {
 	}
 }
 
-// plainNumber writes a number without an exponent and needless zeroes. The text is one that an engine took for a number.
+// plainNumber writes a number without an exponent and needless zeroes. The text is one that an engine took
+// for a number.
 func plainNumber(text string) string {
 	n, ok := new(big.Rat).SetString(text)
 	if !ok {

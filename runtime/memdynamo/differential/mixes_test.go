@@ -14,15 +14,20 @@ type mix struct {
 }
 
 var mixes = []mix{
-	{"Items", 1, []func(dice) operation{dice.put, dice.put, dice.update, dice.update, dice.update, dice.remove, dice.get}},
-	{"Transactions", 1, []func(dice) operation{dice.transactWrite, dice.transactWrite, dice.transactGet, dice.batchWrite, dice.batchGet}},
-	{"Reads", 1, []func(dice) operation{dice.batchWrite, dice.query, dice.query, dice.query, dice.scan, dice.update, dice.batchGet}},
+	{"Items", 1, []func(dice) operation{dice.put, dice.put, dice.update, dice.update, dice.update, dice.remove,
+		dice.get}},
+	{"Transactions", 1, []func(dice) operation{dice.transactWrite, dice.transactWrite, dice.transactGet,
+		dice.batchWrite, dice.batchGet}},
+	{"Reads", 1, []func(dice) operation{dice.batchWrite, dice.query, dice.query, dice.query, dice.scan,
+		dice.update, dice.batchGet}},
 	{"Faults", 4, []func(dice) operation{
-		dice.put, dice.update, dice.remove, dice.get, dice.batchWrite, dice.batchGet, dice.transactWrite, dice.transactGet, dice.query, dice.scan,
+		dice.put, dice.update, dice.remove, dice.get, dice.batchWrite, dice.batchGet, dice.transactWrite,
+		dice.transactGet, dice.query, dice.scan,
 	}},
 }
 
-// groups is of how many parts a history is made. rapid drops elements of slices to shrink, and its slices are short.
+// groups is of how many parts a history is made. rapid drops elements of slices to shrink, and its slices are
+// short.
 const groups = 12
 
 // histories draws histories of some sixty operations.

@@ -19,7 +19,8 @@ import (
 // operation is one step of a history.
 type operation struct {
 	input any // *dynamodb.PutItemInput, ...
-	// pages makes a Query or Scan read on until no LastEvaluatedKey comes; with segments a Scan does so in each of them.
+	// pages makes a Query or Scan read on until no LastEvaluatedKey comes; with segments a Scan does so in each
+	// of them.
 	pages    bool
 	segments int32
 }
@@ -38,7 +39,8 @@ func (o operation) kind() string {
 // writes tells whether the operation may change a table.
 func (o operation) writes() bool {
 	switch o.input.(type) {
-	case *dynamodb.PutItemInput, *dynamodb.UpdateItemInput, *dynamodb.DeleteItemInput, *dynamodb.BatchWriteItemInput,
+	case *dynamodb.PutItemInput, *dynamodb.UpdateItemInput, *dynamodb.DeleteItemInput,
+		*dynamodb.BatchWriteItemInput,
 		*dynamodb.TransactWriteItemsInput:
 		return true
 	}

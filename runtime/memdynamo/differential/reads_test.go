@@ -28,11 +28,13 @@ func (d dice) get() operation {
 }
 
 func (d dice) batchGet() operation {
-	in := &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{}, ReturnConsumedCapacity: d.capacity()}
+	in := &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{},
+		ReturnConsumedCapacity: d.capacity()}
 	for range 1 + d.upTo(2) {
 		table, name := d.tableOf()
 		a := newAuthor(d, table)
-		of := types.KeysAndAttributes{Keys: d.distinct(table, 10), ProjectionExpression: a.projected(), ConsistentRead: d.consistent()}
+		of := types.KeysAndAttributes{Keys: d.distinct(table, 10), ProjectionExpression: a.projected(),
+			ConsistentRead: d.consistent()}
 		if d.fault(60) {
 			of.Keys = append(of.Keys, d.primary(table))
 		}
@@ -80,7 +82,8 @@ func (d dice) from(table schema) (index, *string) {
 func (d dice) chosen(projected *string) types.Select {
 	switch {
 	case d.fault(40):
-		return pick(d, types.SelectAllAttributes, types.SelectAllProjectedAttributes, types.SelectSpecificAttributes, "SOME")
+		return pick(d, types.SelectAllAttributes, types.SelectAllProjectedAttributes,
+			types.SelectSpecificAttributes, "SOME")
 	case projected != nil:
 		return pick(d, "", types.SelectSpecificAttributes)
 	}
@@ -102,14 +105,15 @@ func (a *author) filter() *string {
 	return aws.String(a.garble(a.condition(2)))
 }
 
-// start is a place in the index that a read of a partition may go on from. Items of an index with equal keys are in an
-// order of the engine's own: there it is a place between items.
+// start is a place in the index that a read of a partition may go on from. Items of an index with equal keys
+// are in an order of the engine's own: there it is a place between items.
 func (d dice) start(table schema, x index, partition types.AttributeValue) item {
 	key := d.primary(table)
 	key[x.hash.name] = partition
 	if x.name != "" && x.sort.name != "" {
 		key[x.sort.name] = map[string]types.AttributeValue{
-			"n": numberValue("1.7"), "l": numberValue("1.7"), "s": textValue("aa"), "b": &types.AttributeValueMemberB{Value: []byte{1, 1}},
+			"n": numberValue("1.7"), "l": numberValue("1.7"), "s": textValue("aa"),
+			"b": &types.AttributeValueMemberB{Value: []byte{1, 1}},
 		}[x.sort.name]
 	}
 	if d.fault(8) {
@@ -127,7 +131,8 @@ func (d dice) query() operation {
 	a := newAuthor(d, table)
 	in := &dynamodb.QueryInput{
 		TableName: name, IndexName: indexName, KeyConditionExpression: aws.String(a.garble(a.keyCondition(x))),
-		ProjectionExpression: a.projected(), FilterExpression: a.filter(), Limit: d.limit(), ScanIndexForward: d.consistent(),
+		ProjectionExpression: a.projected(), FilterExpression: a.filter(), Limit: d.limit(),
+		ScanIndexForward:       d.consistent(),
 		ReturnConsumedCapacity: d.capacity(),
 	}
 	if indexName == nil || x.local || d.fault(20) {
@@ -147,7 +152,8 @@ func (d dice) scan() operation {
 	x, indexName := d.from(table)
 	a := newAuthor(d, table)
 	in := &dynamodb.ScanInput{
-		TableName: name, IndexName: indexName, ProjectionExpression: a.projected(), FilterExpression: a.filter(), Limit: d.limit(),
+		TableName: name, IndexName: indexName, ProjectionExpression: a.projected(), FilterExpression: a.filter(),
+		Limit:                  d.limit(),
 		ReturnConsumedCapacity: d.capacity(),
 	}
 	if indexName == nil || x.local || d.fault(20) {
@@ -158,7 +164,8 @@ func (d dice) scan() operation {
 	o := operation{input: in, pages: true}
 	switch {
 	case d.fault(40):
-		wrong := pick(d, [2]*int32{nil, aws.Int32(3)}, [2]*int32{aws.Int32(0), nil}, [2]*int32{aws.Int32(3), aws.Int32(3)}, [2]*int32{aws.Int32(0), aws.Int32(0)})
+		wrong := pick(d, [2]*int32{nil, aws.Int32(3)}, [2]*int32{aws.Int32(0), nil},
+			[2]*int32{aws.Int32(3), aws.Int32(3)}, [2]*int32{aws.Int32(0), aws.Int32(0)})
 		in.Segment, in.TotalSegments = wrong[0], wrong[1]
 	case d.oneIn(4):
 		o.segments = int32(1 + d.upTo(4))

@@ -19,8 +19,8 @@ type reply struct {
 	Body          map[string]any // its other fields, or the output: JSON, sets sorted
 }
 
-// reply takes down the last exchange, whose error for the SDK's user is err. It errs where there was none, or where the
-// user learns another thing than what went over the wire.
+// reply takes down the last exchange, whose error for the SDK's user is err. It errs where there was none, or
+// where the user learns another thing than what went over the wire.
 func (s *side) reply(err error) (reply, error) {
 	var r reply
 	api, refused := errors.AsType[smithy.APIError](err)
@@ -44,13 +44,17 @@ func (s *side) reply(err error) (reply, error) {
 			r.Message = strings.ReplaceAll(r.Message, its, drawn)
 		}
 		r.Message = sortNames(r.Message)
-		maps.DeleteFunc(r.Body, func(name string, _ any) bool { return name == "__type" || strings.EqualFold(name, "message") })
+		maps.DeleteFunc(r.Body, func(name string, _ any) bool {
+			return name == "__type" ||
+				strings.EqualFold(name, "message")
+		})
 	}
 	sortSets(r.Body)
 	return r, nil
 }
 
-// nameList is where a message lists names, in no order: those that are unused, or that an index does not have.
+// nameList is where a message lists names, in no order: those that are unused, or that an index does not
+// have.
 var nameList = regexp.MustCompile(`(keys: \{|does not project \[)([^]}]*)`)
 
 // sortNames sorts the names in a message.

@@ -20,7 +20,8 @@ type report struct {
 }
 
 func newReport() *report {
-	return &report{kinds: map[string]map[string]int{}, reasons: map[string]int{}, messages: map[string]int{}, met: map[string]int{}}
+	return &report{kinds: map[string]map[string]int{}, reasons: map[string]int{}, messages: map[string]int{},
+		met: map[string]int{}}
 }
 
 // ran notes what DynamoDB replied to an operation.
@@ -67,11 +68,13 @@ func (r *report) outcomes() map[string]int {
 	return sum
 }
 
-// covers fails the test if an operation did not both succeed and fail, or an exception or a reason never came.
+// covers fails the test if an operation did not both succeed and fail, or an exception or a reason never
+// came.
 func (r *report) covers(t testing.TB) {
 	t.Helper()
 	for _, kind := range []string{
-		"PutItem", "GetItem", "UpdateItem", "DeleteItem", "BatchGetItem", "BatchWriteItem", "TransactGetItems", "TransactWriteItems",
+		"PutItem", "GetItem", "UpdateItem", "DeleteItem", "BatchGetItem", "BatchWriteItem", "TransactGetItems",
+		"TransactWriteItems",
 		"Query", "Scan",
 	} {
 		if r.kinds[kind]["ok"] == 0 || len(r.kinds[kind]) < 2 {

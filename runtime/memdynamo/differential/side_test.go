@@ -90,7 +90,8 @@ func (s *side) token(drawn string) string {
 func (s *side) deleteAll(ctx context.Context) error {
 	var requests []write
 	for _, schema := range schemas {
-		pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &schema.name, ConsistentRead: aws.Bool(true)})
+		pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &schema.name,
+			ConsistentRead: aws.Bool(true)})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
@@ -101,7 +102,8 @@ func (s *side) deleteAll(ctx context.Context) error {
 				for _, name := range schema.key().names() {
 					key[name] = item[name]
 				}
-				requests = append(requests, write{schema.name, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}}})
+				requests = append(requests,
+					write{schema.name, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}}})
 			}
 		}
 	}
@@ -123,10 +125,11 @@ type write struct {
 	request types.WriteRequest
 }
 
-// rewrite puts the engine's names of tables into a request, before it is signed, and its members in order: both engines
-// are to get the same, and the SDK writes maps in any order.
+// rewrite puts the engine's names of tables into a request, before it is signed, and its members in order:
+// both engines are to get the same, and the SDK writes maps in any order.
 func rewrite(names map[string]string) func(*middleware.Stack) error {
-	rewriter := middleware.BuildMiddlewareFunc("rewrite", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (
+	rewriter := middleware.BuildMiddlewareFunc("rewrite", func(ctx context.Context, in middleware.BuildInput,
+		next middleware.BuildHandler) (
 		out middleware.BuildOutput, metadata middleware.Metadata, err error,
 	) {
 		req, ok := in.Request.(*smithyhttp.Request)
@@ -160,7 +163,8 @@ type exchange struct {
 	status         int
 }
 
-// wire is a transport that keeps the last exchange. before and after, where set, break it: for negative controls.
+// wire is a transport that keeps the last exchange. before and after, where set, break it: for negative
+// controls.
 type wire struct {
 	next   aws.HTTPClient
 	last   exchange

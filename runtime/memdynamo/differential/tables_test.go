@@ -35,7 +35,8 @@ func (s schema) key() index { return s.indexes[0] }
 var (
 	keysOnly = types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}
 	all      = types.Projection{ProjectionType: types.ProjectionTypeAll}
-	include  = types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: []string{"c", "m"}}
+	include  = types.Projection{ProjectionType: types.ProjectionTypeInclude,
+		NonKeyAttributes: []string{"c", "m"}}
 )
 
 // schemas are the two tables: one with a numeric hash key and nothing else, and one with every sort of index.
@@ -85,7 +86,8 @@ func (s schema) input(name string) *dynamodb.CreateTableInput {
 func (x index) schema() []types.KeySchemaElement {
 	elements := []types.KeySchemaElement{{AttributeName: aws.String(x.hash.name), KeyType: types.KeyTypeHash}}
 	if x.sort.name != "" {
-		elements = append(elements, types.KeySchemaElement{AttributeName: aws.String(x.sort.name), KeyType: types.KeyTypeRange})
+		elements = append(elements, types.KeySchemaElement{AttributeName: aws.String(x.sort.name),
+			KeyType: types.KeyTypeRange})
 	}
 	return elements
 }

@@ -19,11 +19,13 @@ func (d dice) capacity() types.ReturnConsumedCapacity {
 	if d.fault(150) {
 		return "ALL"
 	}
-	return pick(d, "", types.ReturnConsumedCapacityTotal, types.ReturnConsumedCapacityIndexes, types.ReturnConsumedCapacityNone)
+	return pick(d, "", types.ReturnConsumedCapacityTotal, types.ReturnConsumedCapacityIndexes,
+		types.ReturnConsumedCapacityNone)
 }
 
 func (d dice) onFailure() types.ReturnValuesOnConditionCheckFailure {
-	return pick(d, "", types.ReturnValuesOnConditionCheckFailureAllOld, types.ReturnValuesOnConditionCheckFailureNone)
+	return pick(d, "", types.ReturnValuesOnConditionCheckFailureAllOld,
+		types.ReturnValuesOnConditionCheckFailureNone)
 }
 
 // returned is what a write of a whole item may return; what an update may, now and then.
@@ -57,7 +59,8 @@ func (d dice) update() operation {
 	table, name := d.tableOf()
 	a := newAuthor(d, table)
 	in := &dynamodb.UpdateItemInput{
-		TableName: name, Key: d.primary(table), UpdateExpression: aws.String(a.garble(a.update())), ConditionExpression: a.maybe(),
+		TableName: name, Key: d.primary(table), UpdateExpression: aws.String(a.garble(a.update())),
+		ConditionExpression:    a.maybe(),
 		ReturnConsumedCapacity: d.capacity(), ReturnValuesOnConditionCheckFailure: d.onFailure(),
 		ReturnValues: pick(d, "", types.ReturnValueAllNew, types.ReturnValueAllOld, types.ReturnValueUpdatedNew,
 			types.ReturnValueUpdatedOld, types.ReturnValueNone),
@@ -149,25 +152,29 @@ func (d dice) action(table schema, name *string, key item) types.TransactWriteIt
 	}
 	switch d.upTo(5) {
 	case 0:
-		put := &types.Put{TableName: name, Item: d.item(key), ConditionExpression: condition, ReturnValuesOnConditionCheckFailure: d.onFailure()}
+		put := &types.Put{TableName: name, Item: d.item(key), ConditionExpression: condition,
+			ReturnValuesOnConditionCheckFailure: d.onFailure()}
 		put.ExpressionAttributeNames, put.ExpressionAttributeValues = a.placeholders()
 		return types.TransactWriteItem{Put: put}
 	case 1, 2:
 		text := a.garble(a.simple())
 		update := &types.Update{
-			TableName: name, Key: key, UpdateExpression: &text, ConditionExpression: condition, ReturnValuesOnConditionCheckFailure: d.onFailure(),
+			TableName: name, Key: key, UpdateExpression: &text, ConditionExpression: condition,
+			ReturnValuesOnConditionCheckFailure: d.onFailure(),
 		}
 		update.ExpressionAttributeNames, update.ExpressionAttributeValues = a.placeholders()
 		return types.TransactWriteItem{Update: update}
 	case 3:
-		del := &types.Delete{TableName: name, Key: key, ConditionExpression: condition, ReturnValuesOnConditionCheckFailure: d.onFailure()}
+		del := &types.Delete{TableName: name, Key: key, ConditionExpression: condition,
+			ReturnValuesOnConditionCheckFailure: d.onFailure()}
 		del.ExpressionAttributeNames, del.ExpressionAttributeValues = a.placeholders()
 		return types.TransactWriteItem{Delete: del}
 	default:
 		if condition == nil {
 			condition = aws.String(a.garble(a.condition(1)))
 		}
-		check := &types.ConditionCheck{TableName: name, Key: key, ConditionExpression: condition, ReturnValuesOnConditionCheckFailure: d.onFailure()}
+		check := &types.ConditionCheck{TableName: name, Key: key, ConditionExpression: condition,
+			ReturnValuesOnConditionCheckFailure: d.onFailure()}
 		check.ExpressionAttributeNames, check.ExpressionAttributeValues = a.placeholders()
 		return types.TransactWriteItem{ConditionCheck: check}
 	}

@@ -28,8 +28,8 @@ func describeEndpoints(_ context.Context, _ *DB, input []byte) ([]byte, error) {
 	return reply(struct{ Endpoints []endpoint }{[]endpoint{{"dynamodb." + Region + ".amazonaws.com", 1440}}})
 }
 
-// describeContinuousBackups says what is true of a table of which nobody asked more: that it could be restored to no point
-// in time.
+// describeContinuousBackups says what is true of a table of which nobody asked more: that it could be
+// restored to no point in time.
 func describeContinuousBackups(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	r, err := decode[namedTable](input)
 	if err != nil {

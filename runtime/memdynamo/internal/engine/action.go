@@ -41,7 +41,8 @@ type action struct {
 // parse returns the action, whose table and item or key are there.
 func (in *actionInput) parse(v verb) (action, error) {
 	a := action{verb: v, tableName: *in.TableName}
-	a.showItem = in.ReturnValuesOnConditionCheckFailure != nil && *in.ReturnValuesOnConditionCheckFailure == allOld
+	a.showItem = in.ReturnValuesOnConditionCheckFailure != nil &&
+		*in.ReturnValuesOnConditionCheckFailure == allOld
 
 	expressions := []expression{{expr.ConditionExpression, in.ConditionExpression}}
 	if v == update {
@@ -131,7 +132,8 @@ func (a action) aim(t *tableState) (target, error) {
 // result is what an action comes to.
 type result struct {
 	old, new value.Map // nil: not there
-	err      error     // why it is not to be done, and new only what it would have been: a conditionFailed, or what else is wrong
+	// why it is not to be done, and new only what it would have been: a conditionFailed, or what else is wrong
+	err error
 }
 
 // evaluate returns what the action would do. It changes nothing.

@@ -25,23 +25,30 @@ func TestBatchParameters(t *testing.T) {
 	const one = "1 validation error detected: "
 	const mismatch = "The provided key element does not match the schema"
 	for _, test := range []struct{ operation, items, message string }{
-		{"BatchGetItem", `{"plain":null}`, one + "Value null at 'requestItems.plain.member.keys' failed to satisfy constraint: Member must not be null"},
+		{"BatchGetItem", `{"plain":null}`,
+			one + "Value null at 'requestItems.plain.member.keys' failed to satisfy constraint: Member must not be " +
+				"null"},
 		{"BatchGetItem", `{"plain":{"Keys":[null]}}`, mismatch},
 		{"BatchGetItem", `{"plain":{"Keys":[{"pk":{"S":"a"}}],"AttributesToGet":["a"]}}`,
 			"The legacy parameter AttributesToGet is not supported by this engine: use ProjectionExpression"},
 		{"BatchWriteItem", `{"plain":[null]}`, one +
-			"Value null at 'requestItems.plain.member.1.member' failed to satisfy constraint: Member must not be null"},
-		{"BatchWriteItem", `{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}},{"PutRequest":{"Item":{"pk":{"S":"b"},"x":{"S":"` +
-			strings.Repeat("x", 400<<10) + `"}}}}]}`, "Item size has exceeded the maximum allowed size"},
+			"Value null at 'requestItems.plain.member.1.member' failed to satisfy constraint: Member must not be " +
+			"null"},
+		{"BatchWriteItem",
+			`{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}},{"PutRequest":{"Item":{"pk":{"S":"b"},"x":{"S":"` +
+				strings.Repeat("x", 400<<10) + `"}}}}]}`, "Item size has exceeded the maximum allowed size"},
 		{"BatchWriteItem", `{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}],"indexed":[{"PutRequest":{"Item":` +
 			`{"pk":{"S":"a"},"sk":{"N":"1"},"g":{"N":"1"}}}}]}`,
-			"One or more parameter values were invalid: Type mismatch for Index Key g Expected: S Actual: N IndexName: keys"},
+			"One or more parameter values were invalid: Type mismatch for Index Key g Expected: S Actual: N " +
+				"IndexName: keys"},
 	} {
 		r.invalid(test.operation, `{"RequestItems":`+test.items+`}`, test.message)
 	}
-	r.fails("BatchWriteItem", `{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}],"unknown":[{"DeleteRequest":{"Key":{}}}]}}`,
+	r.fails("BatchWriteItem",
+		`{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}],"unknown":[{"DeleteRequest":{"Key":{}}}]}}`,
 		exception.ResourceNotFound, "Requested resource not found")
-	r.gives("Scan", `{"TableName":"plain"}`, `{"Items":[],"Count":0,"ScannedCount":0}`) // nothing was half written
+	r.gives("Scan", `{"TableName":"plain"}`,
+		`{"Items":[],"Count":0,"ScannedCount":0}`) // nothing was half written
 }
 
 func TestBatch(t *testing.T) {
@@ -65,9 +72,11 @@ func TestBatch(t *testing.T) {
 func TestBatchGetLeavesWhatIsTooMuch(t *testing.T) {
 	r := newTables(t)
 	for i := range 50 {
-		r.do("PutItem", fmt.Sprintf(`{"TableName":"plain","Item":{"pk":{"S":"%02d"},"x":{"S":"%s"}}}`, i, strings.Repeat("x", 400<<10-10)))
+		r.do("PutItem", fmt.Sprintf(`{"TableName":"plain","Item":{"pk":{"S":"%02d"},"x":{"S":"%s"}}}`, i,
+			strings.Repeat("x", 400<<10-10)))
 	}
-	requestItems := `{"plain":{"Keys":[` + list(50, `{"pk":{"S":"%02d"}}`) + `],"ConsistentRead":true,"ProjectionExpression":"#p","ExpressionAttributeNames":{"#p":"pk"}}}`
+	requestItems := `{"plain":{"Keys":[` + list(50, `{"pk":{"S":"%02d"}}`) +
+		`],"ConsistentRead":true,"ProjectionExpression":"#p","ExpressionAttributeNames":{"#p":"pk"}}}`
 	var got []int
 	for requestItems != `{}` {
 		output := r.do("BatchGetItem", `{"RequestItems":`+requestItems+`}`)
@@ -93,7 +102,8 @@ func TestBatchLeavesUnprocessed(t *testing.T) {
 		r := newTables(t)
 		r.under(engine.Conditions{Unprocessed: 1})
 		r.gives("BatchWriteItem", write, `{"UnprocessedItems":`+strings.TrimPrefix(write, `{"RequestItems":`))
-		r.gives("BatchGetItem", get, `{"Responses":{"plain":[]},"UnprocessedKeys":`+strings.TrimPrefix(get, `{"RequestItems":`))
+		r.gives("BatchGetItem", get, `{"Responses":{"plain":[]},"UnprocessedKeys":`+
+			strings.TrimPrefix(get, `{"RequestItems":`))
 		if bills := r.billed(); len(bills) > 0 {
 			t.Errorf("bills %v for nothing", bills)
 		}
@@ -101,8 +111,10 @@ func TestBatchLeavesUnprocessed(t *testing.T) {
 	t.Run("for throughput", func(t *testing.T) {
 		r := newTables(t)
 		r.under(engine.Conditions{TableWrite: 1, TableRead: 0.5})
-		r.gives("BatchWriteItem", write, `{"UnprocessedItems":{"plain":[{"DeleteRequest":{"Key":{"pk":{"S":"b"}}}}]}}`)
-		r.gives("BatchGetItem", get, `{"Responses":{"plain":[{"pk":{"S":"a"}}]},"UnprocessedKeys":{"plain":{"Keys":[{"pk":{"S":"b"}}]}}}`)
+		r.gives("BatchWriteItem", write,
+			`{"UnprocessedItems":{"plain":[{"DeleteRequest":{"Key":{"pk":{"S":"b"}}}}]}}`)
+		r.gives("BatchGetItem", get,
+			`{"Responses":{"plain":[{"pk":{"S":"a"}}]},"UnprocessedKeys":{"plain":{"Keys":[{"pk":{"S":"b"}}]}}}`)
 		r.fails("BatchWriteItem", write, exception.ProvisionedExceeded, exceeded)
 		r.fails("BatchGetItem", get, exception.ProvisionedExceeded, exceeded)
 		r.pass(time.Second)

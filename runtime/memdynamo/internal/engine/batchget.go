@@ -94,8 +94,8 @@ func batchGetItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return db.batchGet(m, gets, in.ReturnConsumedCapacity)
 }
 
-// requestItems holds that a batch is there, and that its tables have names of tables. It errs if there are no tables, of which
-// the service speaks alone.
+// requestItems holds that a batch is there, and that its tables have names of tables. It errs if there are no
+// tables, of which the service speaks alone.
 func (c *constraints) requestItems(operation string, names []string, there bool) error {
 	if there && len(names) == 0 {
 		return exception.Invalid("The requestItems parameter is required for %s", operation)

@@ -94,8 +94,8 @@ func (w *writeRequest) parse(name string) (action, error) {
 	}
 }
 
-// batchWrite does the writes of a batch whose parameters are valid. Each stands for itself: one that meets a transaction or
-// a bound of throughput is left unprocessed.
+// batchWrite does the writes of a batch whose parameters are valid. Each stands for itself: one that meets a
+// transaction or a bound of throughput is left unprocessed.
 func (db *DB) batchWrite(m moment, actions []action, consumed, metrics *string) ([]byte, error) {
 	targets := make([]target, len(actions))
 	seen := map[itemID]bool{}

@@ -4,7 +4,8 @@ import "testing"
 
 func BenchmarkConditionalUpdate(b *testing.B) {
 	r := newTables(b)
-	input := []byte(`{"TableName":"plain","Key":{"pk":{"S":"a"}},"UpdateExpression":"SET #n = if_not_exists(#n, :zero) + :one",
+	input := []byte(
+		`{"TableName":"plain","Key":{"pk":{"S":"a"}},"UpdateExpression":"SET #n = if_not_exists(#n, :zero) + :one",
 		"ConditionExpression":"attribute_not_exists(#n) OR #n < :most","ExpressionAttributeNames":{"#n":"n"},
 		"ExpressionAttributeValues":{":zero":{"N":"0"},":one":{"N":"1"},":most":{"N":"1000000000"}},"ReturnValues":"UPDATED_NEW"}`)
 	b.ReportAllocs()

@@ -12,8 +12,8 @@ const (
 	writeUnit = 1 << 10
 )
 
-// readUnits returns what reading that many bytes costs: a whole unit per 4 KB, at least one, and half of it where eventual
-// consistency will do.
+// readUnits returns what reading that many bytes costs: a whole unit per 4 KB, at least one, and half of it
+// where eventual consistency will do.
 func readUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+readUnit-1)/readUnit))
 	if !consistent {
@@ -133,7 +133,8 @@ func wantsConsumed(mode *string) bool {
 	return mode != nil && (*mode == consumedTotal || *mode == consumedIndexes)
 }
 
-// appendConsumed appends the object ConsumedCapacity of one table. Transactions also say which kind of unit it is.
+// appendConsumed appends the object ConsumedCapacity of one table. Transactions also say which kind of unit
+// it is.
 func appendConsumed(b []byte, mode string, transactional bool, u usage) []byte {
 	kind := ""
 	if transactional {

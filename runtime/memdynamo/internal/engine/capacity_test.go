@@ -15,7 +15,8 @@ import (
 
 // indexedItem is an item of the table indexed: pk a, sk 1, and these.
 func indexedItem(attributes string) string {
-	return `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"}` + attributes + `},"ReturnConsumedCapacity":"INDEXES"}`
+	return `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"}` + attributes +
+		`},"ReturnConsumedCapacity":"INDEXES"}`
 }
 
 func TestWriteCapacity(t *testing.T) {
@@ -24,12 +25,15 @@ func TestWriteCapacity(t *testing.T) {
 	const key = `{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"ReturnConsumedCapacity":"INDEXES"`
 	// DynamoDB Local bills all of these as we do.
 	for _, test := range []struct{ what, operation, input, want string }{
-		{"in all indexes", "PutItem", indexedItem(`,"g":{"S":"x"},"l":{"S":"y"}`), `{"CapacityUnits":4,"Table":{"CapacityUnits":1},
+		{"in all indexes", "PutItem", indexedItem(`,"g":{"S":"x"},"l":{"S":"y"}`),
+			`{"CapacityUnits":4,"Table":{"CapacityUnits":1},
 			"LocalSecondaryIndexes":{"local":{"CapacityUnits":1}},
 			"GlobalSecondaryIndexes":{"keys":{"CapacityUnits":1},"all":{"CapacityUnits":1}}}`},
-		{"a key moves", "PutItem", indexedItem(`,"g":{"S":"x2"},"l":{"S":"y"}`), `{"CapacityUnits":5,"Table":{"CapacityUnits":1},
+		{"a key moves", "PutItem", indexedItem(`,"g":{"S":"x2"},"l":{"S":"y"}`),
+			`{"CapacityUnits":5,"Table":{"CapacityUnits":1},
 			"GlobalSecondaryIndexes":{"keys":{"CapacityUnits":2},"all":{"CapacityUnits":2}}}`},
-		{"nothing changes", "PutItem", indexedItem(`,"g":{"S":"x2"},"l":{"S":"y"}`), `{"CapacityUnits":1,"Table":{"CapacityUnits":1}}`},
+		{"nothing changes", "PutItem", indexedItem(`,"g":{"S":"x2"},"l":{"S":"y"}`),
+			`{"CapacityUnits":1,"Table":{"CapacityUnits":1}}`},
 		{"larger", "PutItem", indexedItem(`,"g":{"S":"x2"},"l":{"S":"y"},"z":{"S":"` + big + `"}`),
 			`{"CapacityUnits":6,"Table":{"CapacityUnits":3},"GlobalSecondaryIndexes":{"all":{"CapacityUnits":3}}}`},
 		{"smaller, and a key moves", "PutItem", indexedItem(`,"g":{"S":"x3"},"l":{"S":"y"},"z":{"S":"q"}`),
@@ -53,7 +57,8 @@ func TestWriteCapacity(t *testing.T) {
 	for bytes, units := range map[int]string{914: "1", 915: "2"} {
 		item := indexedItem(`,"l":{"S":"y"},"a":{"S":"` + strings.Repeat("a", bytes) + `"}`)
 		r.do("DeleteItem", key+`}`)
-		if got, want := r.do("PutItem", item), `"LocalSecondaryIndexes":{"local":{"CapacityUnits":`+units+`}}`; !strings.Contains(got, want) {
+		if got, want := r.do("PutItem", item), `"LocalSecondaryIndexes":{"local":{"CapacityUnits":`+units+
+			`}}`; !strings.Contains(got, want) {
 			t.Errorf("%d bytes: %s, want %s", bytes, got, want)
 		}
 	}
@@ -111,14 +116,20 @@ func TestBills(t *testing.T) {
 	r.do("PutItem", `{"TableName":"plain",`+item+`}`)
 	bills("put", engine.Bill{Operation: "PutItem", Table: "plain", Write: 2})
 	failed("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"}}`+absent+`}`)
-	bills("condition failed", engine.Bill{Operation: "PutItem", Table: "plain", Write: 2, Outcome: engine.Refused})
-	failed("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"x":{"S":"`+strings.Repeat("x", 5000)+`"}}`+absent+`}`)
-	bills("condition failed of a larger item", engine.Bill{Operation: "PutItem", Table: "plain", Write: 5, Outcome: engine.Refused})
+	bills("condition failed", engine.Bill{Operation: "PutItem", Table: "plain", Write: 2,
+		Outcome: engine.Refused})
+	failed("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"x":{"S":"`+strings.Repeat("x", 5000)+`"}}`+
+		absent+`}`)
+	bills("condition failed of a larger item", engine.Bill{Operation: "PutItem", Table: "plain", Write: 5,
+		Outcome: engine.Refused})
 	failed("UpdateItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"UpdateExpression":"SET x = :x"`+absent+`,
 		"ExpressionAttributeValues":{":x":{"S":"`+strings.Repeat("x", 5000)+`"}}}`)
-	bills("condition failed of an update to more", engine.Bill{Operation: "UpdateItem", Table: "plain", Write: 5, Outcome: engine.Refused})
-	failed("DeleteItem", `{"TableName":"plain","Key":{"pk":{"S":"b"}},"ConditionExpression":"attribute_exists(pk)"}`)
-	bills("condition failed of nothing", engine.Bill{Operation: "DeleteItem", Table: "plain", Write: 1, Outcome: engine.Refused})
+	bills("condition failed of an update to more", engine.Bill{Operation: "UpdateItem", Table: "plain", Write: 5,
+		Outcome: engine.Refused})
+	failed("DeleteItem",
+		`{"TableName":"plain","Key":{"pk":{"S":"b"}},"ConditionExpression":"attribute_exists(pk)"}`)
+	bills("condition failed of nothing", engine.Bill{Operation: "DeleteItem", Table: "plain", Write: 1,
+		Outcome: engine.Refused})
 	r.do("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"b"}},"ConsistentRead":true}`)
 	bills("get of nothing", engine.Bill{Operation: "GetItem", Table: "plain", Read: 1})
 	r.do("PutItem", indexedItem(`,"g":{"S":"x"}`))
@@ -143,9 +154,12 @@ func TestBills(t *testing.T) {
 	r.fails("TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"plain","Item":{"pk":{"S":"z"}}}},
 		{"Delete":{"TableName":"plain","Key":{"pk":{"S":"a"}},"ConditionExpression":"attribute_not_exists(pk)"}}]}`,
 		exception.TransactionCanceled,
-		"Transaction cancelled, please refer cancellation reasons for specific reasons [None, ConditionalCheckFailed]")
-	bills("cancelled", engine.Bill{Operation: "TransactWriteItems", Table: "plain", Write: 6, Outcome: engine.Cancelled})
-	r.gives("TransactGetItems", `{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Get":{"TableName":"plain","Key":{"pk":{"S":"z"}}}}]}`,
+		"Transaction cancelled, please refer cancellation reasons for specific reasons [None, "+
+			"ConditionalCheckFailed]")
+	bills("cancelled", engine.Bill{Operation: "TransactWriteItems", Table: "plain", Write: 6,
+		Outcome: engine.Cancelled})
+	r.gives("TransactGetItems",
+		`{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Get":{"TableName":"plain","Key":{"pk":{"S":"z"}}}}]}`,
 		`{"Responses":[{}],"ConsumedCapacity":[{"TableName":"plain","CapacityUnits":2,"ReadCapacityUnits":2}]}`)
 	bills("transactional get", engine.Bill{Operation: "TransactGetItems", Table: "plain", Read: 2})
 }
@@ -155,7 +169,8 @@ const exceeded = "The level of configured provisioned throughput for the table w
 
 func TestThroughput(t *testing.T) {
 	put := func(pk string, bytes int) string {
-		return `{"TableName":"plain","Item":{"pk":{"S":"` + pk + `"},"x":{"S":"` + strings.Repeat("x", bytes) + `"}}}`
+		return `{"TableName":"plain","Item":{"pk":{"S":"` + pk + `"},"x":{"S":"` + strings.Repeat("x", bytes) +
+			`"}}}`
 	}
 	refused := func(r *rig, input string) {
 		t.Helper()
@@ -206,16 +221,21 @@ func TestThroughput(t *testing.T) {
 	})
 	t.Run("transaction", func(t *testing.T) {
 		r := newTables(t)
-		r.do("CreateTable", strings.Replace(strings.Replace(plainTable, "plain", "provisioned", 1), `"BillingMode":"PAY_PER_REQUEST"`,
+		r.do("CreateTable", strings.Replace(strings.Replace(plainTable, "plain", "provisioned", 1),
+			`"BillingMode":"PAY_PER_REQUEST"`,
 			`"ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`, 1))
 		r.under(engine.Conditions{PartitionWrite: 2, PartitionRead: 2})
-		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + strings.Replace(put("a", 1), "plain", "provisioned", 1) + `}]}`
+		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + strings.Replace(put("a", 1), "plain",
+			"provisioned", 1) + `}]}`
 		r.do("TransactWriteItems", actions)
-		r.cancelled("TransactWriteItems", actions, "ThrottlingError, None", `[{"Code":"ThrottlingError","Message":"Throughput exceeds the `+
-			`current capacity of your table or index. DynamoDB is automatically scaling your table or index so please try again shortly."},{"Code":"None"}]`)
+		r.cancelled("TransactWriteItems", actions, "ThrottlingError, None",
+			`[{"Code":"ThrottlingError","Message":"Throughput exceeds the `+
+				`current capacity of your table or index. DynamoDB is automatically scaling your table or index so `+
+				`please try again shortly."},{"Code":"None"}]`)
 		gets := `{"TransactItems":[{"Get":{"TableName":"provisioned","Key":{"pk":{"S":"a"}}}}]}`
 		r.do("TransactGetItems", gets)
-		r.cancelled("TransactGetItems", gets, "ProvisionedThroughputExceeded", `[{"Code":"ProvisionedThroughputExceeded","Message":"`+exceeded+`"}]`)
+		r.cancelled("TransactGetItems", gets, "ProvisionedThroughputExceeded",
+			`[{"Code":"ProvisionedThroughputExceeded","Message":"`+exceeded+`"}]`)
 	})
 	t.Run("a transaction takes all or nothing", func(t *testing.T) {
 		r := newTables(t)
@@ -238,9 +258,11 @@ func TestThroughput(t *testing.T) {
 	t.Run("a transaction of more than a second's units", func(t *testing.T) {
 		r := newTables(t)
 		r.under(engine.Conditions{TableWrite: 5, TableRead: 5})
-		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + put("b", 1) + `},{"Put":` + put("c", 1) + `}]}`
+		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + put("b", 1) + `},{"Put":` + put("c",
+			1) + `}]}`
 		r.do("TransactWriteItems", actions) // 6 units leave a debt of 1
-		r.do("TransactGetItems", strings.NewReplacer("Put", "Get", "Item\":", "Key\":", `,"x":{"S":"x"}`, "").Replace(actions))
+		r.do("TransactGetItems", strings.NewReplacer("Put", "Get", "Item\":", "Key\":", `,"x":{"S":"x"}`,
+			"").Replace(actions))
 		refused(r, put("d", 1))
 		r.pass(400 * time.Millisecond)
 		r.do("PutItem", put("d", 1))
@@ -249,12 +271,16 @@ func TestThroughput(t *testing.T) {
 		r := newTables(t)
 		r.under(engine.Conditions{Throttle: 1})
 		refused(r, put("a", 1))
-		r.fails("BatchWriteItem", `{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}]}}`, exception.ProvisionedExceeded, exceeded)
-		r.fails("BatchGetItem", `{"RequestItems":{"plain":{"Keys":[{"pk":{"S":"a"}}]}}}`, exception.ProvisionedExceeded, exceeded)
-		fields := r.fails("TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"plain","Key":{"pk":{"S":"b"}}}},`+
-			`{"Put":`+put("a", 1)+`}]}`, exception.TransactionCanceled,
+		r.fails("BatchWriteItem", `{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}]}}`,
+			exception.ProvisionedExceeded, exceeded)
+		r.fails("BatchGetItem", `{"RequestItems":{"plain":{"Keys":[{"pk":{"S":"a"}}]}}}`,
+			exception.ProvisionedExceeded, exceeded)
+		fields := r.fails("TransactWriteItems",
+			`{"TransactItems":[{"Delete":{"TableName":"plain","Key":{"pk":{"S":"b"}}}},`+
+				`{"Put":`+put("a", 1)+`}]}`, exception.TransactionCanceled,
 			"Transaction cancelled, please refer cancellation reasons for specific reasons [ThrottlingError, None]")
-		if !strings.Contains(fields, `"Code":"ThrottlingError","Message":"Throughput exceeds the current capacity`) {
+		if !strings.Contains(fields,
+			`"Code":"ThrottlingError","Message":"Throughput exceeds the current capacity`) {
 			t.Errorf("fields %s", fields)
 		}
 	})

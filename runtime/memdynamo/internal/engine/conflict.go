@@ -27,7 +27,8 @@ func (t *transactions) release(targets []target) {
 	}
 }
 
-// collides reports which of n items of a transaction are those of another one that holds them, or are said to be by chance.
+// collides reports which of n items of a transaction are those of another one that holds them, or are said to
+// be by chance.
 func (db *DB) collides(m moment, n int, item func(i int) itemID) (which []bool, collided bool) {
 	which = make([]bool, n)
 	for i := range n {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
-// constraints collects which parameters break the rules that hold for each of them alone. The service names all that it
-// finds in one exception.
+// constraints collects which parameters break the rules that hold for each of them alone. The service names
+// all that it finds in one exception.
 type constraints struct{ broken []string }
 
 // err returns the exception, or nil if no rule was broken.
@@ -30,7 +30,8 @@ const maxBroken = 10
 // breaks notes that the parameter at that path, whose value is shown, breaks a rule.
 func (c *constraints) breaks(at, shown, rule string) {
 	if len(c.broken) < maxBroken {
-		c.broken = append(c.broken, fmt.Sprintf("Value %s at '%s' failed to satisfy constraint: %s", shown, at, rule))
+		c.broken = append(c.broken, fmt.Sprintf("Value %s at '%s' failed to satisfy constraint: %s", shown, at,
+			rule))
 	}
 }
 
@@ -62,7 +63,8 @@ func (c *constraints) between(at string, v *int, least, most int) {
 	}
 }
 
-// length holds that something is of a length within bounds. shown is how the message shows its value. most of 0 is no bound.
+// length holds that something is of a length within bounds. shown is how the message shows its value. most of
+// 0 is no bound.
 func (c *constraints) length(at, shown string, n, least, most int) {
 	if n < least {
 		c.breaks(at, quote(shown), fmt.Sprint("Member must have length greater than or equal to ", least))

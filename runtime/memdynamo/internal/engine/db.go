@@ -1,4 +1,5 @@
-// Package engine is DynamoDB's operations on tables in memory: JSON in, JSON out. A file per family of operations.
+// Package engine is DynamoDB's operations on tables in memory: JSON in, JSON out. A file per family of
+// operations.
 package engine
 
 import (
@@ -42,11 +43,13 @@ type Bill struct {
 
 // Config is what an engine runs in. All are required.
 type Config struct {
-	Now        func() time.Time
-	Rand       func() float64    // in [0, 1); called under the engine's lock
-	Conditions func() Conditions // asked under the engine's lock, once per request, and again when a transaction was held
-	// Hold is called under the engine's lock when a transaction could apply. It returns nil if the transaction applies at
-	// once. Otherwise the transaction holds its items, without the lock, until wait returns, and fails if wait does.
+	Now  func() time.Time
+	Rand func() float64 // in [0, 1); called under the engine's lock
+	// asked under the engine's lock, once per request, and again when a transaction was held
+	Conditions func() Conditions
+	// Hold is called under the engine's lock when a transaction could apply. It returns nil if the transaction
+	// applies at once. Otherwise the transaction holds its items, without the lock, until wait returns, and
+	// fails if wait does.
 	Hold func() (wait func(ctx context.Context) error)
 	Bill func(Bill) // called under the engine's lock
 }
@@ -114,9 +117,9 @@ func Known(operation string) (known, streams bool) {
 	return known || streams, streams
 }
 
-// Do runs one operation of the service DynamoDB_20120810 or DynamoDBStreams_20120810: its name, and its input as JSON. It
-// returns the output as JSON, empty for the operations that have none, or an *exception.Error, or ctx's error if ctx ended
-// before anything was done.
+// Do runs one operation of the service DynamoDB_20120810 or DynamoDBStreams_20120810: its name, and its input
+// as JSON. It returns the output as JSON, empty for the operations that have none, or an *exception.Error, or
+// ctx's error if ctx ended before anything was done.
 func (db *DB) Do(ctx context.Context, operation string, input []byte) ([]byte, error) {
 	run, ok := operations[operation]
 	if !ok {
@@ -137,7 +140,8 @@ type moment struct {
 	now time.Time
 }
 
-// enter takes the lock for a request, which gives it back by db.mu.Unlock, and brings the tables up to its moment.
+// enter takes the lock for a request, which gives it back by db.mu.Unlock, and brings the tables up to its
+// moment.
 func (db *DB) enter() moment {
 	db.mu.Lock()
 	m := moment{db.cfg.Conditions(), db.cfg.Now()}

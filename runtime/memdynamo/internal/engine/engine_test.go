@@ -111,7 +111,8 @@ func (r *rig) gives(operation, input, want string) {
 	}
 }
 
-// fails holds that an operation fails with that exception, and returns what it carries beside its message, as JSON.
+// fails holds that an operation fails with that exception, and returns what it carries beside its message, as
+// JSON.
 func (r *rig) fails(operation, input, code, message string) (fields string) {
 	r.t.Helper()
 	output, err := r.Do(r.t.Context(), operation, []byte(input))
@@ -120,7 +121,8 @@ func (r *rig) fails(operation, input, code, message string) (fields string) {
 		r.t.Fatalf("%s %s: got %s, %v; want %s", operation, short(input), output, err, code)
 	}
 	if e.Code != code || e.Message != message {
-		r.t.Errorf("%s %s: exception\n got %s: %s\nwant %s: %s", operation, short(input), e.Code, e.Message, code, message)
+		r.t.Errorf("%s %s: exception\n got %s: %s\nwant %s: %s", operation, short(input), e.Code, e.Message, code,
+			message)
 	}
 	if e.Fields == nil {
 		return "{}"
@@ -128,7 +130,8 @@ func (r *rig) fails(operation, input, code, message string) (fields string) {
 	return "{" + string(e.Fields.AppendFields(nil)[1:]) + "}"
 }
 
-// invalid is fails with a ValidationException. What the conformance corpus has recorded is not held to here again.
+// invalid is fails with a ValidationException. What the conformance corpus has recorded is not held to here
+// again.
 func (r *rig) invalid(operation, input, message string) {
 	r.t.Helper()
 	r.fails(operation, input, exception.Validation, message)
@@ -152,8 +155,8 @@ const (
 	plainTable = `{"TableName":"plain","BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],
 		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`
-	// indexedTable has the key pk of type S and sk of type N, a global index of keys only and one of all on g of type S, and
-	// a local one on l of type S that includes a.
+	// indexedTable has the key pk of type S and sk of type N, a global index of keys only and one of all on g of
+	// type S, and a local one on l of type S that includes a.
 	indexedTable = `{"TableName":"indexed","BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"N"},
 			{"AttributeName":"g","AttributeType":"S"},{"AttributeName":"l","AttributeType":"S"}],

@@ -14,7 +14,8 @@ const tokenLife = 10 * time.Minute
 // digest stands for the parameters of a transaction.
 type digest [sha256.Size]byte
 
-// digestOf returns the digest of a transaction's items. Clients write maps in any order: encoding/json sorts them.
+// digestOf returns the digest of a transaction's items. Clients write maps in any order: encoding/json sorts
+// them.
 func digestOf(items []*transactWriteItem) (digest, error) {
 	canonical, err := json.Marshal(items)
 	if err != nil {
@@ -23,8 +24,8 @@ func digestOf(items []*transactWriteItem) (digest, error) {
 	return sha256.Sum256(canonical), nil
 }
 
-// tokens are the ClientRequestTokens of the transactions that are under way, or were applied of late. One that was
-// cancelled leaves no token: it can be tried again.
+// tokens are the ClientRequestTokens of the transactions that are under way, or were applied of late. One
+// that was cancelled leaves no token: it can be tried again.
 type tokens struct {
 	uses    map[string]*tokenUse
 	applied []*tokenUse // in the order of time
@@ -39,9 +40,11 @@ type tokenUse struct {
 
 func newTokens() tokens { return tokens{uses: map[string]*tokenUse{}} }
 
-// begin notes that a transaction is under way. If the token has been used for it already, replay is true: it must not be
-// applied again.
-func (t *tokens) begin(now time.Time, token string, parameters digest) (use *tokenUse, replay bool, err error) {
+// begin notes that a transaction is under way. If the token has been used for it already, replay is true: it
+// must not be applied again.
+func (t *tokens) begin(
+	now time.Time, token string, parameters digest,
+) (use *tokenUse, replay bool, err error) {
 	t.expire(now)
 	switch use := t.uses[token]; {
 	case use == nil:
@@ -49,8 +52,9 @@ func (t *tokens) begin(now time.Time, token string, parameters digest) (use *tok
 		t.uses[token] = use
 		return use, false, nil
 	case use.parameters != parameters:
-		return nil, false, exception.New(exception.IdempotentMismatch, "DynamoDB rejected the request because you retried a request "+
-			"with a different payload but with an idempotent token that was already used.")
+		return nil, false, exception.New(exception.IdempotentMismatch,
+			"DynamoDB rejected the request because you retried a request "+
+				"with a different payload but with an idempotent token that was already used.")
 	case use.at.IsZero():
 		return nil, false, exception.New(exception.TransactionInProgress,
 			"The transaction with the given request token is already in progress.")

@@ -90,8 +90,8 @@ func (in *writeInput) validate(v verb) error {
 	return in.refuse()
 }
 
-// writeOne does an action that stands for itself, and bills it. It errs, and nothing is done, if the action meets a
-// transaction or a bound of throughput, if its condition fails, or if it makes no sense for its item.
+// writeOne does an action that stands for itself, and bills it. It errs, and nothing is done, if the action
+// meets a transaction or a bound of throughput, if its condition fails, or if it makes no sense for its item.
 func (db *DB) writeOne(operation string, m moment, x *target) (usage, result, error) {
 	if db.transactions.held[x.id] || db.chance(m.Conflict) {
 		return usage{}, result{}, exception.New(exception.TransactionConflict, conflictText)
@@ -150,8 +150,8 @@ func (g *get) aim(t *tableState) error {
 	return t.checkKey(g.key)
 }
 
-// parseProjection returns what a projection expression chooses, or nil if there is none. between is done when it is known
-// that there is an expression if there are names: the service looks at keys then.
+// parseProjection returns what a projection expression chooses, or nil if there is none. between is done when
+// it is known that there is an expression if there are names: the service looks at keys then.
 func parseProjection(text *string, names map[string]string, between func() error) (*expr.Projection, error) {
 	attributes := expressionAttributes{ExpressionAttributeNames: names}
 	e := expression{expr.ProjectionExpression, text}
@@ -228,7 +228,8 @@ func getItem(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	}
 	item := t.read(m, g.key, in.ConsistentRead)
 	u := usage{table: t, base: readUnits(value.ItemSize(item), in.ConsistentRead)}
-	if db.chance(m.Throttle) || !t.admit(m, demand{of: partition{hash: g.key[t.Def.Key.Hash.Name]}, read: u.base}) {
+	if db.chance(m.Throttle) ||
+		!t.admit(m, demand{of: partition{hash: g.key[t.Def.Key.Hash.Name]}, read: u.base}) {
 		return nil, ThroughputExceeded()
 	}
 	db.bill("GetItem", u, Applied)

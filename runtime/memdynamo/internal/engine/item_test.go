@@ -27,7 +27,8 @@ func TestSerialization(t *testing.T) {
 		{"PutItem", `{"Item":"x"}`, "Unexpected field type"},
 		{"PutItem", `{"Item":[]}`, "Unrecognized collection type java.util.Map<java.lang.String, " +
 			"com.amazonaws.dynamodb.v20120810.AttributeValue>"},
-		{"PutItem", `{"Item":{"a":[]}}`, "Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue"},
+		{"PutItem", `{"Item":{"a":[]}}`,
+			"Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue"},
 		{"PutItem", `{"Item":{"a":{"SS":{}}}}`, "Start of structure or map found where not expected"},
 		{"Query", `{"Limit":"1"}`, "STRING_VALUE cannot be converted to Integer"},
 		{"Query", `{"Limit":true}`, "TRUE_VALUE cannot be converted to Integer"},
@@ -48,12 +49,15 @@ func TestParameters(t *testing.T) {
 	for _, test := range []struct{ operation, input, message string }{
 		{"PutItem", `{"TableName":"abc;","ReturnConsumedCapacity":"hi","ReturnItemCollectionMetrics":"hi","ReturnValues":"hi"}`,
 			"5 validation errors detected: " +
-				"Value 'hi' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]; " +
-				"Value 'abc;' at 'tableName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+; " +
+				"Value 'hi' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value " +
+				"set: [INDEXES, TOTAL, NONE]; " +
+				"Value 'abc;' at 'tableName' failed to satisfy constraint: Member must satisfy regular expression " +
+				"pattern: [a-zA-Z0-9_.-]+; " +
 				"Value null at 'item' failed to satisfy constraint: Member must not be null; " +
 				"Value 'hi' at 'returnValues' failed to satisfy constraint: " +
 				"Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]; " +
-				"Value 'hi' at 'returnItemCollectionMetrics' failed to satisfy constraint: Member must satisfy enum value set: [SIZE, NONE]"},
+				"Value 'hi' at 'returnItemCollectionMetrics' failed to satisfy constraint: Member must satisfy enum " +
+				"value set: [SIZE, NONE]"},
 		{"PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"}},"Expected":{}}`,
 			"The legacy parameter Expected is not supported by this engine: use ConditionExpression"},
 		{"UpdateItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"AttributeUpdates":{}}`,
@@ -61,7 +65,8 @@ func TestParameters(t *testing.T) {
 		{"GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"AttributesToGet":["a"]}`,
 			"The legacy parameter AttributesToGet is not supported by this engine: use ProjectionExpression"},
 		{"PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"}},"ConditionalOperator":"OR"}`,
-			"The legacy parameter ConditionalOperator is not supported by this engine: use AND or OR in an expression"},
+			"The legacy parameter ConditionalOperator is not supported by this engine: use AND or OR in an " +
+				"expression"},
 		// The table is looked up last.
 		{"PutItem", `{"TableName":"nope","Item":{"pk":{}}}`,
 			"Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"},
@@ -73,9 +78,11 @@ func TestParameters(t *testing.T) {
 		r.invalid(test.operation, test.input, test.message)
 	}
 	for _, name := range []string{"nope", "arn:aws:dynamodb:us-east-1:000000000000:table/nope"} {
-		r.fails("GetItem", `{"TableName":"`+name+`","Key":{"x":{"N":"1"}}}`, exception.ResourceNotFound, "Requested resource not found")
+		r.fails("GetItem", `{"TableName":"`+name+`","Key":{"x":{"N":"1"}}}`, exception.ResourceNotFound,
+			"Requested resource not found")
 	}
-	r.do("PutItem", `{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/plain","Item":{"pk":{"S":"a"}},"Expected":null}`)
+	r.do("PutItem",
+		`{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/plain","Item":{"pk":{"S":"a"}},"Expected":null}`)
 	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`, `{"Item":{"pk":{"S":"a"}}}`)
 }
 
@@ -83,7 +90,8 @@ func TestKeys(t *testing.T) {
 	r := newTables(t)
 	const invalid = "One or more parameter values were invalid: "
 	const mismatch = "The provided key element does not match the schema"
-	const empty = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty string value. Key: pk"
+	const empty = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot " +
+		"contain an empty string value. Key: pk"
 	const tooLongHash = invalid + "Size of hashkey has exceeded the maximum size limit of2048 bytes"
 	const tooLongSort = invalid + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"
 	for _, test := range []struct{ key, message string }{
@@ -105,59 +113,75 @@ func TestKeys(t *testing.T) {
 		{`{"pk":{"S":"a"},"sk":{"N":"1"},"l":{"M":{}}}`,
 			invalid + "Type mismatch for Index Key l Expected: S Actual: M IndexName: local"},
 		{`{"pk":{"S":"a"},"sk":{"N":"1"},"g":{"S":""}}`,
-			"One or more parameter values are not valid. A value specified for a secondary index key is not supported. " +
-				"The AttributeValue for a key attribute cannot contain an empty string value. IndexName: keys, IndexKey: g"},
+			"One or more parameter values are not valid. A value specified for a secondary index key is not " +
+				"supported. " +
+				"The AttributeValue for a key attribute cannot contain an empty string value. IndexName: keys, " +
+				"IndexKey: g"},
 		{`{"pk":{"S":"a"},"sk":{"N":"1"},"g":{"S":"` + strings.Repeat("a", 2049) + `"}}`, tooLongHash},
 		{`{"pk":{"S":"a"},"sk":{"N":"1"},"l":{"S":"` + strings.Repeat("a", 1025) + `"}}`, tooLongSort},
 	} {
 		r.invalid("PutItem", `{"TableName":"indexed","Item":`+test.item+`}`, test.message)
 	}
 	for _, test := range []struct{ expression, values, message string }{
-		{"SET x = :v REMOVE sk", `{":v":{"S":"a"}}`, invalid + "Cannot update attribute sk. This attribute is part of the key"},
-		{"SET g = :v", `{":v":{"N":"1"}}`, invalid + "Type mismatch for Index Key g Expected: S Actual: N IndexName: keys"},
+		{"SET x = :v REMOVE sk", `{":v":{"S":"a"}}`,
+			invalid + "Cannot update attribute sk. This attribute is part of the key"},
+		{"SET g = :v", `{":v":{"N":"1"}}`,
+			invalid + "Type mismatch for Index Key g Expected: S Actual: N IndexName: keys"},
 		{"SET l = :v", `{":v":{"S":"` + strings.Repeat("a", 1025) + `"}}`,
 			invalid + "The update expression attempted to update the secondary index key beyond allowed size limits"},
-		{"SET x = :v", `{":v":{"S":"` + strings.Repeat("a", 400<<10) + `"}}`, "Item size to update has exceeded the maximum allowed size"},
+		{"SET x = :v", `{":v":{"S":"` + strings.Repeat("a", 400<<10) + `"}}`,
+			"Item size to update has exceeded the maximum allowed size"},
 		{"SET x = :v, y = :v", `{":v":{"S":"` + strings.Repeat("a", 300<<10) + `"}}`,
 			"Item size to update has exceeded the maximum allowed size"},
 	} {
-		r.invalid("UpdateItem", `{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"UpdateExpression":"`+test.expression+
+		r.invalid("UpdateItem", `{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"UpdateExpression":"`+
+			test.expression+
 			`","ExpressionAttributeValues":`+test.values+`}`, test.message)
 	}
 	// An item counts with its entries in local indexes, of which this one has a too.
 	big := strings.Repeat("a", 210<<10)
-	r.invalid("PutItem", `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"},"l":{"S":"a"},"a":{"S":"`+big+`"}}}`,
+	r.invalid("PutItem", `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"},"l":{"S":"a"},"a":{"S":"`+
+		big+`"}}}`,
 		"Item size has exceeded the maximum allowed size")
-	r.invalid("UpdateItem", `{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"UpdateExpression":"SET a = :x, l = :l",
-		"ExpressionAttributeValues":{":x":{"S":"`+big+`"},":l":{"S":"a"}}}`, "Item size to update has exceeded the maximum allowed size")
+	r.invalid("UpdateItem",
+		`{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"UpdateExpression":"SET a = :x, l = :l",
+		"ExpressionAttributeValues":{":x":{"S":"`+big+`"},":l":{"S":"a"}}}`,
+		"Item size to update has exceeded the maximum allowed size")
 	const scalar = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
 	const at = `"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}}`
 	for _, test := range []struct{ operation, input, message string }{
 		{"GetItem", `{` + at + `,"ProjectionExpression":"sk[0]"}`, scalar + "Key: sk"},
 		{"UpdateItem", `{` + at + `,"UpdateExpression":"REMOVE g.x"}`, scalar + "IndexKey: g"},
-		{"UpdateItem", `{` + at + `,"UpdateExpression":"REMOVE x","ConditionExpression":"attribute_exists(l.x)"}`, scalar + "IndexKey: l"},
+		{"UpdateItem", `{` + at + `,"UpdateExpression":"REMOVE x","ConditionExpression":"attribute_exists(l.x)"}`,
+			scalar + "IndexKey: l"},
 		{"DeleteItem", `{` + at + `,"ConditionExpression":"attribute_exists(pk[1])"}`, scalar + "Key: pk"},
 		{"PutItem", `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"}},"ConditionExpression":"attribute_not_exists(g.x)"}`,
 			scalar + "IndexKey: g"},
-		{"BatchGetItem", `{"RequestItems":{"indexed":{"Keys":[{"pk":{"S":"a"},"sk":{"N":"1"}}],"ProjectionExpression":"pk.x"}}}`,
+		{"BatchGetItem",
+			`{"RequestItems":{"indexed":{"Keys":[{"pk":{"S":"a"},"sk":{"N":"1"}}],"ProjectionExpression":"pk.x"}}}`,
 			scalar + "Key: pk"},
 	} {
 		r.invalid(test.operation, test.input, test.message)
 	}
-	r.gives("Scan", `{"TableName":"indexed"}`, `{"Items":[],"Count":0,"ScannedCount":0}`) // nothing was half written
+	r.gives("Scan", `{"TableName":"indexed"}`,
+		`{"Items":[],"Count":0,"ScannedCount":0}`) // nothing was half written
 }
 
 func TestPutGetDelete(t *testing.T) {
 	r := newTables(t)
 	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`, `{}`)
-	r.gives("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"n":{"N":"1.50"}},"ReturnValues":"ALL_OLD"}`, `{}`)
-	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`, `{"Item":{"pk":{"S":"a"},"n":{"N":"1.5"}}}`)
-	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"#n","ExpressionAttributeNames":{"#n":"n"}}`,
+	r.gives("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"n":{"N":"1.50"}},"ReturnValues":"ALL_OLD"}`,
+		`{}`)
+	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`,
+		`{"Item":{"pk":{"S":"a"},"n":{"N":"1.5"}}}`)
+	r.gives("GetItem",
+		`{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"#n","ExpressionAttributeNames":{"#n":"n"}}`,
 		`{"Item":{"n":{"N":"1.5"}}}`)
 	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"zz"}`, `{"Item":{}}`)
 	r.gives("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"m":{"M":{}}},"ReturnValues":"ALL_OLD"}`,
 		`{"Attributes":{"pk":{"S":"a"},"n":{"N":"1.5"}}}`)
-	r.gives("DeleteItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ReturnValues":"ALL_OLD","ReturnItemCollectionMetrics":"SIZE"}`,
+	r.gives("DeleteItem",
+		`{"TableName":"plain","Key":{"pk":{"S":"a"}},"ReturnValues":"ALL_OLD","ReturnItemCollectionMetrics":"SIZE"}`,
 		`{"Attributes":{"pk":{"S":"a"},"m":{"M":{}}}}`)
 	r.gives("DeleteItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ReturnValues":"ALL_OLD"}`, `{}`)
 }
@@ -183,18 +207,21 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%s: fields (-want +got):\n%s", operation, diff)
 		}
 	}
-	got := r.fails("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"b"}},"ConditionExpression":"attribute_exists(pk)"`+show+`}`,
+	got := r.fails("PutItem",
+		`{"TableName":"plain","Item":{"pk":{"S":"b"}},"ConditionExpression":"attribute_exists(pk)"`+show+`}`,
 		exception.ConditionalCheckFailed, failed)
 	if got != `{}` {
 		t.Errorf("no item: fields %s, want none", got)
 	}
-	r.gives("Scan", `{"TableName":"plain"}`, `{"Items":[{"pk":{"S":"a"},"n":{"N":"1"}}],"Count":1,"ScannedCount":1}`)
+	r.gives("Scan", `{"TableName":"plain"}`,
+		`{"Items":[{"pk":{"S":"a"},"n":{"N":"1"}}],"Count":1,"ScannedCount":1}`)
 }
 
 func TestReturnValues(t *testing.T) {
 	updates := []string{
 		`"UpdateExpression":"SET x = :a","ExpressionAttributeValues":{":a":{"S":"q"}}`,
-		`"UpdateExpression":"SET x = :a, m = :m","ExpressionAttributeValues":{":a":{"S":"r"},":m":{"M":{"a":{"N":"1"},"b":{"N":"2"}}}}`,
+		`"UpdateExpression":"SET x = :a, m = ` +
+			`:m","ExpressionAttributeValues":{":a":{"S":"r"},":m":{"M":{"a":{"N":"1"},"b":{"N":"2"}}}}`,
 		`"UpdateExpression":"SET m.a = :a REMOVE x","ExpressionAttributeValues":{":a":{"N":"3"}}`,
 		`"UpdateExpression":"REMOVE x"`,
 		`"ReturnConsumedCapacity":"NONE"`,
@@ -222,7 +249,8 @@ func TestReturnValues(t *testing.T) {
 			if want[i] != "" {
 				output = `{"Attributes":` + want[i] + `}`
 			}
-			r.gives("UpdateItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},`+input+`,"ReturnValues":"`+mode+`"}`, output)
+			r.gives("UpdateItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},`+input+`,"ReturnValues":"`+mode+`"}`,
+				output)
 		}
 	}
 }
@@ -251,7 +279,8 @@ func TestUpsert(t *testing.T) {
 		{`,"UpdateExpression":"REMOVE x"`, `{"pk":{"S":"a"}}`},
 		{`,"UpdateExpression":"DELETE x :s","ExpressionAttributeValues":{":s":{"SS":["a"]}}`, `{"pk":{"S":"a"}}`},
 		{`,"UpdateExpression":"SET x = pk"`, `{"pk":{"S":"a"},"x":{"S":"a"}}`},
-		{`,"UpdateExpression":"ADD x :n","ExpressionAttributeValues":{":n":{"N":"2"}}`, `{"pk":{"S":"a"},"x":{"N":"2"}}`},
+		{`,"UpdateExpression":"ADD x :n","ExpressionAttributeValues":{":n":{"N":"2"}}`,
+			`{"pk":{"S":"a"},"x":{"N":"2"}}`},
 	} {
 		r.gives("UpdateItem", key+test.expression+`,"ReturnValues":"ALL_NEW"}`, `{"Attributes":`+test.want+`}`)
 		r.gives("GetItem", key+`}`, `{"Item":`+test.want+`}`)

@@ -61,11 +61,13 @@ func parseIterator(text string) (i iterator, err error) {
 func (db *DB) shardOf(arn, id string) (*stream, *table.Shard, error) {
 	s := db.stream(arn)
 	if s == nil {
-		return nil, nil, exception.New(exception.ResourceNotFound, "Requested resource not found: Stream: %s not found", arn)
+		return nil, nil, exception.New(exception.ResourceNotFound,
+			"Requested resource not found: Stream: %s not found", arn)
 	}
 	shard := s.Shard(id)
 	if shard == nil {
-		return nil, nil, exception.New(exception.ResourceNotFound, "Requested resource not found: Shard does not exist")
+		return nil, nil, exception.New(exception.ResourceNotFound,
+			"Requested resource not found: Shard does not exist")
 	}
 	return s, shard, nil
 }
@@ -133,7 +135,8 @@ func (r getShardIteratorInput) validate() error {
 
 // wantsNumber reports whether the iterator's type is one that starts at a sequence number.
 func (r getShardIteratorInput) wantsNumber() bool {
-	return r.ShardIteratorType != nil && (*r.ShardIteratorType == atSequence || *r.ShardIteratorType == afterSequence)
+	return r.ShardIteratorType != nil &&
+		(*r.ShardIteratorType == atSequence || *r.ShardIteratorType == afterSequence)
 }
 
 // start returns the sequence number from which on the new iterator reads.
@@ -230,7 +233,8 @@ func (s *stream) appendRecord(b []byte, r table.Record) []byte {
 	_, _ = id.Write([]byte(s.arn + "|" + sequenceNumber(r.Sequence))) // it never fails
 	b = append(b, `{"eventID":"`...)
 	b = fmt.Appendf(b, "%x", id.Sum(nil))
-	b = append(b, `","eventName":"`+r.Event+`","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"`+Region...)
+	b = append(b, `","eventName":"`+r.Event+`","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"`+
+		Region...)
 	b = append(b, `","dynamodb":{"ApproximateCreationDateTime":`...)
 	b = strconv.AppendInt(b, r.At.Unix(), 10)
 	b = append(b, `,"Keys":`...)

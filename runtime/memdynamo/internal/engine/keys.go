@@ -22,10 +22,12 @@ func (t *tableState) checkItem(item value.Map) error {
 	for _, a := range keyAttributes(t.Def.Key) {
 		v, ok := item[a.Name]
 		if !ok {
-			return exception.Invalid("One or more parameter values were invalid: Missing the key %s in the item", a.Name)
+			return exception.Invalid("One or more parameter values were invalid: Missing the key %s in the item",
+				a.Name)
 		}
 		if v.Kind() != a.Kind {
-			return exception.Invalid("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s",
+			return exception.Invalid("One or more parameter values were invalid: Type mismatch for key %s expected: "+
+				"%s actual: %s",
 				a.Name, a.Kind, v.Kind())
 		}
 	}
@@ -38,11 +40,12 @@ func (t *tableState) checkItem(item value.Map) error {
 // badIndexKey is the answer to an attribute of another type than the index's key that it is.
 func badIndexKey(index table.IndexDef, a table.Attribute, v value.Value) error {
 	return exception.Invalid("One or more parameter values were invalid: "+
-		"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", a.Name, a.Kind, v.Kind(), index.Name)
+		"Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s", a.Name, a.Kind, v.Kind(),
+		index.Name)
 }
 
-// checkIndexKeys errs if an attribute of item that is an index's key has a wrong type, is empty or is too large. For an item
-// that an update has left the service has other words.
+// checkIndexKeys errs if an attribute of item that is an index's key has a wrong type, is empty or is too
+// large. For an item that an update has left the service has other words.
 func (t *tableState) checkIndexKeys(item value.Map, updated bool) error {
 	for _, index := range t.Def.Indexes {
 		for _, a := range keyAttributes(index.Key) {
@@ -110,15 +113,18 @@ func emptyKey(v value.Value) (what string, empty bool) {
 	}
 }
 
-// emptyKeyText says that a value for an attribute of a table's key is of no bytes; what is what kind of value it is.
+// emptyKeyText says that a value for an attribute of a table's key is of no bytes; what is what kind of value
+// it is.
 func emptyKeyText(what, attribute string) string {
-	return "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty " + what +
+	return "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain " +
+		"an empty " + what +
 		" value. Key: " + attribute
 }
 
 // emptyIndexKeyText says so of an attribute of an index's key.
 func emptyIndexKeyText(what, index, attribute string) string {
-	return "One or more parameter values are not valid. A value specified for a secondary index key is not supported. " +
+	return "One or more parameter values are not valid. A value specified for a secondary index key is not " +
+		"supported. " +
 		"The AttributeValue for a key attribute cannot contain an empty " + what + " value. IndexName: " + index +
 		", IndexKey: " + attribute
 }
@@ -146,7 +152,8 @@ func hasKey(key table.KeySchema, item value.Map) bool {
 	return true
 }
 
-// checkScalars errs if an expression goes into an attribute that is of a key: of the table's, or of an index's.
+// checkScalars errs if an expression goes into an attribute that is of a key: of the table's, or of an
+// index's.
 func (t *tableState) checkScalars(e interface{ Nested() []string }) error {
 	const rule = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
 	for _, attribute := range e.Nested() {

@@ -23,7 +23,8 @@ func TestItemCollectionMetrics(t *testing.T) {
 		return `{"PutRequest":{"Item":{"pk":{"S":"` + pk + `"},"sk":{"N":"` + sk + `"}}}}`
 	}
 	const plain = `"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}]`
-	r.gives("BatchWriteItem", `{"RequestItems":{"indexed":[`+put("b", "1")+`,`+put("a", "1")+`,`+put("b", "2")+`],`+plain+`}`+size,
+	r.gives("BatchWriteItem", `{"RequestItems":{"indexed":[`+put("b", "1")+`,`+put("a", "1")+`,`+put("b", "2")+
+		`],`+plain+`}`+size,
 		`{"UnprocessedItems":{},"ItemCollectionMetrics":{"indexed":[`+collection("b")+`,`+collection("a")+`]}}`)
 	r.gives("BatchWriteItem", `{"RequestItems":{`+plain+`}`+size, `{"UnprocessedItems":{}}`)
 

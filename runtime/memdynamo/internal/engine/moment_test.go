@@ -21,11 +21,13 @@ func TestStaleGets(t *testing.T) {
 		t.Helper()
 		const key = `{"pk":{"S":"a"}}`
 		r.gives("GetItem", `{"TableName":"plain","Key":`+key+`}`, `{"Item":`+item(n)+`}`)
-		r.gives("BatchGetItem", `{"RequestItems":{"plain":{"Keys":[`+key+`]}}}`, `{"Responses":{"plain":[`+item(n)+`]},"UnprocessedKeys":{}}`)
+		r.gives("BatchGetItem", `{"RequestItems":{"plain":{"Keys":[`+key+`]}}}`, `{"Responses":{"plain":[`+item(n)+
+			`]},"UnprocessedKeys":{}}`)
 		r.gives("GetItem", `{"TableName":"plain","ConsistentRead":true,"Key":`+key+`}`, `{"Item":`+item("2")+`}`)
 		r.gives("BatchGetItem", `{"RequestItems":{"plain":{"ConsistentRead":true,"Keys":[`+key+`]}}}`,
 			`{"Responses":{"plain":[`+item("2")+`]},"UnprocessedKeys":{}}`)
-		r.gives("TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"plain","Key":`+key+`}}]}`, `{"Responses":[{"Item":`+item("2")+`}]}`)
+		r.gives("TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"plain","Key":`+key+`}}]}`,
+			`{"Responses":[{"Item":`+item("2")+`}]}`)
 	}
 	eventually("1")
 	r.pass(lag - 1)
@@ -42,13 +44,15 @@ func TestStaleGets(t *testing.T) {
 // What expired goes when any request comes, and not before the service would have come to it.
 func TestExpiredItemsGo(t *testing.T) {
 	r := newTables(t)
-	r.do("UpdateTimeToLive", `{"TableName":"plain","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}`)
+	r.do("UpdateTimeToLive",
+		`{"TableName":"plain","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}`)
 	r.under(engine.Conditions{TTLLag: time.Hour})
 	r.do("PutItem", fmt.Sprintf(`{"TableName":"plain","Item":{"pk":{"S":"a"},"ttl":{"N":"%d"}}}`, r.now.Unix()))
 	r.do("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"b"}}}`)
 	there := func(count int) {
 		t.Helper()
-		r.gives("Scan", `{"TableName":"plain","Select":"COUNT"}`, fmt.Sprintf(`{"Count":%d,"ScannedCount":%d}`, count, count))
+		r.gives("Scan", `{"TableName":"plain","Select":"COUNT"}`, fmt.Sprintf(`{"Count":%d,"ScannedCount":%d}`,
+			count, count))
 	}
 	there(2)
 	r.pass(time.Hour)

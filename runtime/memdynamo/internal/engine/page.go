@@ -46,8 +46,8 @@ type page struct {
 	last    value.Map // the row after which there may be more; nil: there is none
 }
 
-// read reads rows until the page is full or there are no more. Whether there is one more it does not look: like the
-// service's, a page that the last row fills has a last key.
+// read reads rows until the page is full or there are no more. Whether there is one more it does not look:
+// like the service's, a page that the last row fills has a last key.
 func (r *reading) read(m moment) (p page) {
 	rows, items := r.view(m)
 	limit := 0

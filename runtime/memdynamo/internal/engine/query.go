@@ -36,7 +36,8 @@ func query(_ context.Context, db *DB, input []byte) ([]byte, error) {
 		return nil, err
 	}
 	if in.KeyConditionExpression == nil {
-		return nil, exception.Invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+		return nil, exception.Invalid("Either the KeyConditions or KeyConditionExpression parameter must be " +
+			"specified in the request.")
 	}
 	r, err := in.reading(scope)
 	if err != nil {
@@ -61,7 +62,8 @@ func query(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return r.answer(db, m, "Query")
 }
 
-// narrow sets the rows to read to those of the condition. It errs where parameters do not fit the table or each other.
+// narrow sets the rows to read to those of the condition. It errs where parameters do not fit the table or
+// each other.
 func (r *reading) narrow(to *expr.KeyExpression) error {
 	condition, err := to.For(r.key().Hash.Name, r.key().Sort.Name)
 	if err != nil {
@@ -149,7 +151,8 @@ func (r *reading) checkStartWithin(condition *expr.KeyCondition) error {
 	same := value.Equal(r.startKey[key.Hash.Name], condition.Hash)
 	switch {
 	case condition.Op == expr.All && !same:
-		return exception.Invalid("The provided starting key is outside query boundaries based on provided conditions")
+		return exception.Invalid("The provided starting key is outside query boundaries based on provided " +
+			"conditions")
 	case condition.Op != expr.All && !within(r.startKey[key.Sort.Name], r.rows.From, r.rows.To):
 		return exception.Invalid("The provided starting key does not match the range key predicate")
 	case !same:
@@ -182,7 +185,8 @@ func (r *reading) checkFilter() error {
 	for _, a := range keyAttributes(r.key()) {
 		for _, name := range attributes {
 			if name == a.Name {
-				return exception.Invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
+				return exception.Invalid("Filter Expression can only contain non-primary key attributes: Primary key "+
+					"attribute: %s", name)
 			}
 		}
 	}
@@ -190,7 +194,8 @@ func (r *reading) checkFilter() error {
 		return nil
 	}
 	if missing := r.missing(attributes); len(missing) > 0 {
-		return invalidParameters("Secondary index %s does not project one or more filter attributes: %s", r.index.Name, bracketed(missing))
+		return invalidParameters("Secondary index %s does not project one or more filter attributes: %s",
+			r.index.Name, bracketed(missing))
 	}
 	return nil
 }

@@ -14,16 +14,19 @@ import (
 
 // queryOf returns a Query of the indexed table with that key condition, values and other members.
 func queryOf(condition, values, members string) string {
-	return `{"TableName":"indexed","KeyConditionExpression":"` + condition + `","ExpressionAttributeValues":` + values + members + `}`
+	return `{"TableName":"indexed","KeyConditionExpression":"` + condition + `","ExpressionAttributeValues":` +
+		values + members + `}`
 }
 
 func TestQueryInvalid(t *testing.T) {
 	t.Parallel()
 	const (
-		h      = `{":h":{"S":"p"}}`
-		rules  = "One or more parameter values were invalid: "
-		empty  = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty "
-		index  = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "
+		h     = `{":h":{"S":"p"}}`
+		rules = "One or more parameter values were invalid: "
+		empty = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot " +
+			"contain an empty "
+		index = "One or more parameter values are not valid. A value specified for a secondary index key is not " +
+			"supported. "
 		start  = "The provided starting key is invalid"
 		scalar = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
 	)
@@ -41,13 +44,17 @@ func TestQueryInvalid(t *testing.T) {
 		{"pk = :h", h, `,"ProjectionExpression":"g[0]"`, scalar + "IndexKey: g"},
 
 		{"pk = :h and begins_with(l, :s)", `{":h":{"S":"p"},":s":{"S":""}}`, `,"IndexName":"local"`,
-			index + "The AttributeValue for a key attribute cannot contain an empty string value. IndexName: local, IndexKey: l"},
-		{"pk = :h and l = :s", `{":h":{"S":"p"},":s":{"S":"` + strings.Repeat("x", 1025) + `"}}`, `,"IndexName":"local"`,
+			index + "The AttributeValue for a key attribute cannot contain an empty string value. IndexName: local, " +
+				"IndexKey: l"},
+		{"pk = :h and l = :s", `{":h":{"S":"p"},":s":{"S":"` + strings.Repeat("x", 1025) + `"}}`,
+			`,"IndexName":"local"`,
 			rules + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"},
 
 		{"pk = :h", h, `,"ExclusiveStartKey":{"pk":{"S":"p"},"a":{"N":"1"}}`, start},
-		{"pk = :h", h, `,"ExclusiveStartKey":{"pk":{"S":""},"sk":{"N":"1"}}`, start + ": " + empty + "string value. Key: pk"},
-		{"pk = :h and sk > :s", `{":h":{"S":"p"},":s":{"N":"1"}}`, `,"ExclusiveStartKey":{"pk":{"S":"q"},"sk":{"N":"2"}}`,
+		{"pk = :h", h, `,"ExclusiveStartKey":{"pk":{"S":""},"sk":{"N":"1"}}`,
+			start + ": " + empty + "string value. Key: pk"},
+		{"pk = :h and sk > :s", `{":h":{"S":"p"},":s":{"N":"1"}}`,
+			`,"ExclusiveStartKey":{"pk":{"S":"q"},"sk":{"N":"2"}}`,
 			"The query can return at most one row and cannot be restarted"},
 		{"g = :h", h, `,"IndexName":"keys","ExclusiveStartKey":{"pk":{"S":"p"},"sk":{"S":"1"},"g":{"S":"p"}}`,
 			start + ": The provided key element does not match the schema"},
@@ -61,8 +68,10 @@ func TestScanInvalid(t *testing.T) {
 	const start = "The provided starting key is invalid"
 	for _, test := range []struct{ members, want string }{
 		{`"Segment":-1,"TotalSegments":1000001`, "2 validation errors detected: " +
-			"Value '-1' at 'segment' failed to satisfy constraint: Member must have value greater than or equal to 0; " +
-			"Value '1000001' at 'totalSegments' failed to satisfy constraint: Member must have value less than or equal to 1000000"},
+			"Value '-1' at 'segment' failed to satisfy constraint: Member must have value greater than or equal to " +
+			"0; " +
+			"Value '1000001' at 'totalSegments' failed to satisfy constraint: Member must have value less than or " +
+			"equal to 1000000"},
 		{`"IndexName":"keys","ExclusiveStartKey":{"pk":{"S":"p"}}`, start},
 		{`"FilterExpression":"pk[1] = :v","ExpressionAttributeValues":{":v":{"S":"a"}}`,
 			"Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: pk"},
@@ -72,10 +81,12 @@ func TestScanInvalid(t *testing.T) {
 	// A key is of one segment.
 	r, wrong := newTables(t), 0
 	for segment := range 3 {
-		input := fmt.Sprintf(`{"TableName":"plain","Segment":%d,"TotalSegments":3,"ExclusiveStartKey":{"pk":{"S":"p"}}}`, segment)
+		input := fmt.Sprintf(
+			`{"TableName":"plain","Segment":%d,"TotalSegments":3,"ExclusiveStartKey":{"pk":{"S":"p"}}}`, segment)
 		if _, err := r.Do(t.Context(), "Scan", []byte(input)); err != nil {
-			r.invalid("Scan", input, start+": Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. "+
-				fmt.Sprintf("TotalSegments: 3 Segment: %d", segment))
+			r.invalid("Scan", input,
+				start+": Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. "+
+					fmt.Sprintf("TotalSegments: 3 Segment: %d", segment))
 			wrong++
 		}
 	}
@@ -88,7 +99,8 @@ func TestScanInvalid(t *testing.T) {
 func fill(r *rig, n, size int) {
 	r.t.Helper()
 	for i := range n {
-		r.do("PutItem", fmt.Sprintf(`{"TableName":"indexed","Item":{"pk":{"S":"p"},"sk":{"N":"%d"},"g":{"S":"g"},"l":{"S":"l%d"},
+		r.do("PutItem",
+			fmt.Sprintf(`{"TableName":"indexed","Item":{"pk":{"S":"p"},"sk":{"N":"%d"},"g":{"S":"g"},"l":{"S":"l%d"},
 			"a":{"N":"1"},"b":{"S":%q}}}`, i, i, strings.Repeat("b", size)))
 	}
 	r.billed()
@@ -131,12 +143,15 @@ func TestLastKeyOfLimit(t *testing.T) {
 		3: "",
 	} {
 		answer := fmt.Sprintf(`{"Count":%d,"ScannedCount":%[1]d`, min(limit, 2)) + last + `}`
-		r.gives("Query", queryOf("g = :h", `{":h":{"S":"g"}}`, fmt.Sprintf(`,"IndexName":"all","Select":"COUNT","Limit":%d`, limit)), answer)
-		r.gives("Scan", fmt.Sprintf(`{"TableName":"indexed","IndexName":"all","Select":"COUNT","Limit":%d}`, limit), answer)
+		r.gives("Query", queryOf("g = :h", `{":h":{"S":"g"}}`,
+			fmt.Sprintf(`,"IndexName":"all","Select":"COUNT","Limit":%d`, limit)), answer)
+		r.gives("Scan", fmt.Sprintf(`{"TableName":"indexed","IndexName":"all","Select":"COUNT","Limit":%d}`, limit),
+			answer)
 	}
 }
 
-// What a read returns of an index, and what it costs: by the sizes of the index's entries, and what it has to fetch.
+// What a read returns of an index, and what it costs: by the sizes of the index's entries, and what it has to
+// fetch.
 func TestReadOfIndexes(t *testing.T) {
 	t.Parallel()
 	const (
@@ -147,7 +162,8 @@ func TestReadOfIndexes(t *testing.T) {
 	)
 	r := newTables(t)
 	fill(r, 3, 5000) // 5 KB: two units each, and 15 KB four together
-	whole := `{` + keys + `,"g":{"S":"g"},"l":{"S":"l0"},"a":{"N":"1"},"b":{"S":"` + strings.Repeat("b", 5000) + `"}}`
+	whole := `{` + keys + `,"g":{"S":"g"},"l":{"S":"l0"},"a":{"N":"1"},"b":{"S":"` + strings.Repeat("b",
+		5000) + `"}}`
 	for _, test := range []struct {
 		condition, members, first string // the first item
 		consumed                  string
@@ -159,20 +175,27 @@ func TestReadOfIndexes(t *testing.T) {
 		{"pk = :h", `,"ProjectionExpression":"a"`, `{"a":{"N":"1"}}`, table, []any{2, 2}},
 		{"g = :h", `,"IndexName":"keys"`, `{` + keys + `,"g":{"S":"g"}}`, global, []any{0.5, 0, "keys", 0.5}},
 		{"g = :h", `,"IndexName":"all"`, whole, global, []any{2, 0, "all", 2}},
-		{"pk = :h", `,"IndexName":"local"`, `{` + keys + `,"l":{"S":"l0"},"a":{"N":"1"}}`, local, []any{0.5, 0, "local", 0.5}},
-		{"pk = :h", `,"IndexName":"local","Select":"ALL_PROJECTED_ATTRIBUTES"`, `{` + keys + `,"l":{"S":"l0"},"a":{"N":"1"}}`, local,
+		{"pk = :h", `,"IndexName":"local"`, `{` + keys + `,"l":{"S":"l0"},"a":{"N":"1"}}`, local,
 			[]any{0.5, 0, "local", 0.5}},
-		{"pk = :h", `,"IndexName":"local","ProjectionExpression":"a"`, `{"a":{"N":"1"}}`, local, []any{0.5, 0, "local", 0.5}},
-		{"pk = :h", `,"IndexName":"local","ProjectionExpression":"a, g"`, `{"a":{"N":"1"},"g":{"S":"g"}}`, local, []any{3.5, 3, "local", 0.5}},
-		{"pk = :h", `,"IndexName":"local","Select":"ALL_ATTRIBUTES","ConsistentRead":true`, whole, local, []any{7, 6, "local", 1}},
+		{"pk = :h", `,"IndexName":"local","Select":"ALL_PROJECTED_ATTRIBUTES"`,
+			`{` + keys + `,"l":{"S":"l0"},"a":{"N":"1"}}`, local,
+			[]any{0.5, 0, "local", 0.5}},
+		{"pk = :h", `,"IndexName":"local","ProjectionExpression":"a"`, `{"a":{"N":"1"}}`, local,
+			[]any{0.5, 0, "local", 0.5}},
+		{"pk = :h", `,"IndexName":"local","ProjectionExpression":"a, g"`, `{"a":{"N":"1"},"g":{"S":"g"}}`, local,
+			[]any{3.5, 3, "local", 0.5}},
+		{"pk = :h", `,"IndexName":"local","Select":"ALL_ATTRIBUTES","ConsistentRead":true`, whole, local,
+			[]any{7, 6, "local", 1}},
 	} {
 		hash := map[byte]string{'p': "p", 'g': "g"}[test.condition[0]]
-		input := queryOf(test.condition, `{":h":{"S":"`+hash+`"}}`, test.members+`,"ReturnConsumedCapacity":"INDEXES"`)
+		input := queryOf(test.condition, `{":h":{"S":"`+hash+`"}}`,
+			test.members+`,"ReturnConsumedCapacity":"INDEXES"`)
 		got := parse[struct {
 			Items            []any
 			ConsumedCapacity any
 		}](r.do("Query", input))
-		if diff := cmp.Diff(parse[any](fmt.Sprintf(test.consumed, test.args...)), got.ConsumedCapacity); diff != "" {
+		if diff := cmp.Diff(parse[any](fmt.Sprintf(test.consumed, test.args...)), got.ConsumedCapacity); diff !=
+			"" {
 			t.Errorf("%s: ConsumedCapacity (-want +got):\n%s", input, diff)
 		}
 		switch {
@@ -202,7 +225,8 @@ func TestEmptyReadIsBilled(t *testing.T) {
 		`{"Items":[],"Count":0,"ScannedCount":0,"ConsumedCapacity":{"TableName":"indexed","CapacityUnits":0.5}}`)
 	r.gives("Scan", `{"TableName":"indexed","ConsistentRead":true,"ReturnConsumedCapacity":"TOTAL"}`,
 		`{"Items":[],"Count":0,"ScannedCount":0,"ConsumedCapacity":{"TableName":"indexed","CapacityUnits":1}}`)
-	want := []engine.Bill{{Operation: "Query", Table: "indexed", Read: 0.5}, {Operation: "Scan", Table: "indexed", Read: 1}}
+	want := []engine.Bill{{Operation: "Query", Table: "indexed", Read: 0.5},
+		{Operation: "Scan", Table: "indexed", Read: 1}}
 	if diff := cmp.Diff(want, r.billed()); diff != "" {
 		t.Errorf("bills (-want +got):\n%s", diff)
 	}
@@ -225,7 +249,9 @@ func TestStalePages(t *testing.T) {
 		r.under(engine.Conditions{StaleReads: test.stale, IndexLag: test.lag})
 		for i := range 10 {
 			r.pass(time.Second)
-			r.do("PutItem", fmt.Sprintf(`{"TableName":"indexed","Item":{"pk":{"S":"p"},"sk":{"N":"%d"},"g":{"S":"p"},"l":{"S":"l"}}}`, i))
+			r.do("PutItem",
+				fmt.Sprintf(`{"TableName":"indexed","Item":{"pk":{"S":"p"},"sk":{"N":"%d"},"g":{"S":"p"},"l":{"S":"l"}}}`,
+					i))
 		}
 		sees := func(operation, input string, want int) {
 			t.Helper()
@@ -256,8 +282,9 @@ func TestReadsAreThrottled(t *testing.T) {
 			r.do("Query", query)
 		}
 		r.billed()
-		r.fails("Query", query, exception.ProvisionedExceeded, "The level of configured provisioned throughput for the table was exceeded. "+
-			"Consider increasing your provisioning level with the UpdateTable API.")
+		r.fails("Query", query, exception.ProvisionedExceeded,
+			"The level of configured provisioned throughput for the table was exceeded. "+
+				"Consider increasing your provisioning level with the UpdateTable API.")
 		if bills := r.billed(); bills != nil {
 			t.Errorf("a throttled read is billed: %v", bills)
 		}
@@ -282,7 +309,8 @@ func TestPartitionsOfIndexes(t *testing.T) {
 func TestValuesAreBounded(t *testing.T) {
 	r := newTables(t)
 	scan := func(bytes int) string {
-		return `{"TableName":"plain","FilterExpression":"x = :v","ExpressionAttributeValues":{":v":{"S":"` + strings.Repeat("x", bytes) + `"}}}`
+		return `{"TableName":"plain","FilterExpression":"x = :v","ExpressionAttributeValues":{":v":{"S":"` +
+			strings.Repeat("x", bytes) + `"}}}`
 	}
 	r.gives("Scan", scan(2<<20-2), `{"Items":[],"Count":0,"ScannedCount":0}`)
 	r.invalid("Scan", scan(2<<20-1), "ExpressionAttributeValues exceeds max size")

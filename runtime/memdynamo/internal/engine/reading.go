@@ -128,8 +128,8 @@ func (r *reading) checkScalars() error {
 	return nil
 }
 
-// checkSelect errs where Select does not fit the other parameters, or asks of an index what it cannot have, and finds whether
-// a local index has to fetch whole items from the table.
+// checkSelect errs where Select does not fit the other parameters, or asks of an index what it cannot have,
+// and finds whether a local index has to fetch whole items from the table.
 func (r *reading) checkSelect() error {
 	in, projects := r.in, r.projection != nil
 	switch {
@@ -138,7 +138,8 @@ func (r *reading) checkSelect() error {
 	case projects && in.Select != nil && *in.Select != specificAttributes:
 		return exception.Invalid("Cannot specify the ProjectionExpression when choosing to get %s", *in.Select)
 	case in.selects(specificAttributes) && !projects:
-		return exception.Invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES")
+		return exception.Invalid("Must specify the AttributesToGet or ProjectionExpression when choosing to get " +
+			"SPECIFIC_ATTRIBUTES")
 	case in.selects(allProjected) && r.index == nil:
 		return exception.Invalid("ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName")
 	case r.index == nil || r.index.Projection.Type == "ALL":
@@ -177,7 +178,8 @@ func (r *reading) emptyText(attribute, what string) string {
 	return emptyKeyText(what, attribute)
 }
 
-// checkStart errs unless the start key, if there is one, has the key attributes of what is read, and nothing else.
+// checkStart errs unless the start key, if there is one, has the key attributes of what is read, and nothing
+// else.
 func (r *reading) checkStart() error {
 	if r.startKey == nil {
 		return nil

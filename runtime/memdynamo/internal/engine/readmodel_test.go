@@ -211,11 +211,14 @@ func (q question) answer(r *rig) ([]string, error) {
 			Count, ScannedCount int
 			LastEvaluatedKey    json.RawMessage
 		}](r.do(operation, input))
-		if page.Count != len(page.Items) || page.ScannedCount < page.Count || q.limit > 0 && page.ScannedCount > q.limit {
-			return nil, fmt.Errorf("%s: %d items, Count %d, ScannedCount %d", input, len(page.Items), page.Count, page.ScannedCount)
+		if page.Count != len(page.Items) || page.ScannedCount < page.Count || q.limit > 0 &&
+			page.ScannedCount > q.limit {
+			return nil, fmt.Errorf("%s: %d items, Count %d, ScannedCount %d", input, len(page.Items), page.Count,
+				page.ScannedCount)
 		}
 		if q.limit > 0 && (page.LastEvaluatedKey != nil) != (page.ScannedCount == q.limit) {
-			return nil, fmt.Errorf("%s: ScannedCount %d, LastEvaluatedKey %s", input, page.ScannedCount, page.LastEvaluatedKey)
+			return nil, fmt.Errorf("%s: ScannedCount %d, LastEvaluatedKey %s", input, page.ScannedCount,
+				page.LastEvaluatedKey)
 		}
 		for _, item := range page.Items {
 			items = append(items, string(item))
@@ -273,8 +276,9 @@ func drawRows(t *rapid.T, r *rig) []row {
 	}
 	for range rapid.IntRange(0, 40).Draw(t, "items") {
 		item := row{
-			pk: rapid.SampledFrom([]string{"p0", "p1", "p2", "p3", "p4"}).Draw(t, "pk"), sk: rapid.IntRange(-3, 8).Draw(t, "sk"),
-			g: texts("g").Draw(t, "g"), l: texts("l").Draw(t, "l"),
+			pk: rapid.SampledFrom([]string{"p0", "p1", "p2", "p3", "p4"}).Draw(t, "pk"),
+			sk: rapid.IntRange(-3, 8).Draw(t, "sk"),
+			g:  texts("g").Draw(t, "g"), l: texts("l").Draw(t, "l"),
 			a: rapid.IntRange(0, 3).Draw(t, "a"), b: rapid.IntRange(0, 3).Draw(t, "b"),
 		}
 		rows[[2]string{item.pk, fmt.Sprint(item.sk)}] = item
@@ -282,7 +286,8 @@ func drawRows(t *rapid.T, r *rig) []row {
 	}
 	for key := range rows {
 		if key[0] == "p4" { // and takes some out again
-			r.do("DeleteItem", fmt.Sprintf(`{"TableName":"indexed","Key":{"pk":{"S":%q},"sk":{"N":%q}}}`, key[0], key[1]))
+			r.do("DeleteItem", fmt.Sprintf(`{"TableName":"indexed","Key":{"pk":{"S":%q},"sk":{"N":%q}}}`, key[0],
+				key[1]))
 			delete(rows, key)
 		}
 	}

@@ -16,7 +16,8 @@ const (
 	codeProvisioned        = "ProvisionedThroughputExceeded"
 	codeThrottling         = "ThrottlingError"
 	codeValidation         = "ValidationError"
-	onDemandThrottlingText = "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling " +
+	onDemandThrottlingText = "Throughput exceeds the current capacity of your table or index. DynamoDB is " +
+		"automatically scaling " +
 		"your table or index so please try again shortly."
 )
 
@@ -92,7 +93,8 @@ func (rs reasons) cancelled() error {
 		codes[i] = r.name()
 	}
 	e := exception.New(exception.TransactionCanceled,
-		"Transaction cancelled, please refer cancellation reasons for specific reasons [%s]", strings.Join(codes, ", "))
+		"Transaction cancelled, please refer cancellation reasons for specific reasons [%s]",
+		strings.Join(codes, ", "))
 	e.Fields = rs
 	return e
 }

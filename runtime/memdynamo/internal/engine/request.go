@@ -14,11 +14,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// decode reads a request. It errs, in the service's words, where JSON has other types than the request's members.
+// decode reads a request. It errs, in the service's words, where JSON has other types than the request's
+// members.
 func decode[T any](input []byte) (request T, err error) {
 	err = json.Unmarshal(input, &request)
 	if err == nil {
-		if trimmed := bytes.TrimLeft(input, " \t\r\n"); trimmed[0] != '{' { // null, which encoding/json takes for no request
+		if trimmed := bytes.TrimLeft(input, " \t\r\n"); trimmed[0] != '{' {
+			// null, which encoding/json takes for no request
 			return request, exception.New(exception.Serialization, "")
 		}
 		return request, nil
@@ -102,7 +104,8 @@ type expression struct {
 	text      *string // nil: not given
 }
 
-// check errs if names or values were given, and none of the request's expressions, which are those, could use them.
+// check errs if names or values were given, and none of the request's expressions, which are those, could use
+// them.
 func (a expressionAttributes) check(expressions ...expression) error {
 	given := slices.ContainsFunc(expressions, func(e expression) bool { return e.text != nil })
 	if a.ExpressionAttributeNames != nil && !given {
@@ -130,7 +133,8 @@ func (a expressionAttributes) check(expressions ...expression) error {
 // maxValues is how many bytes the names and values of ExpressionAttributeValues may have together.
 const maxValues = 2 << 20
 
-// scope returns the scope of the request's expressions, of which those are all that it may have. It errs as check does.
+// scope returns the scope of the request's expressions, of which those are all that it may have. It errs as
+// check does.
 func (a expressionAttributes) scope(expressions ...expression) (*expr.Scope, error) {
 	if err := a.check(expressions...); err != nil {
 		return nil, err
@@ -166,7 +170,8 @@ func (l legacy) refuse() error {
 		{"ConditionalOperator", l.ConditionalOperator, "AND or OR in an expression"},
 	} {
 		if p.given != nil && string(p.given) != "null" {
-			return exception.Invalid("The legacy parameter %s is not supported by this engine: use %s", p.name, p.instead)
+			return exception.Invalid("The legacy parameter %s is not supported by this engine: use %s", p.name,
+				p.instead)
 		}
 	}
 	return nil

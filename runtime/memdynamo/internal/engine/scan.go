@@ -91,8 +91,9 @@ func (in *scanInput) checkSegments() error {
 		return exception.Invalid("The Segment parameter is required but was not present in the request " +
 			"when parameter TotalSegments is present")
 	case *in.Segment >= *in.TotalSegments:
-		return exception.Invalid("The Segment parameter is zero-based and must be less than parameter TotalSegments: "+
-			"Segment: %d is not less than TotalSegments: %d", *in.Segment, *in.TotalSegments)
+		return exception.Invalid(
+			"The Segment parameter is zero-based and must be less than parameter TotalSegments: "+
+				"Segment: %d is not less than TotalSegments: %d", *in.Segment, *in.TotalSegments)
 	}
 	return nil
 }
@@ -107,5 +108,6 @@ func (r *reading) checkStartSegment(m moment) error {
 		return nil
 	}
 	return exception.Invalid("The provided starting key is invalid: Invalid ExclusiveStartKey. "+
-		"Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", r.rows.Segments, r.rows.Segment)
+		"Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d", r.rows.Segments,
+		r.rows.Segment)
 }

@@ -39,8 +39,8 @@ const (
 	maxGlobalIndexes = 20
 )
 
-// maxProjected is how many attributes the indexes of a table may name between them; maxKeyName is how long a key
-// attribute's name may be.
+// maxProjected is how many attributes the indexes of a table may name between them; maxKeyName is how long a
+// key attribute's name may be.
 const (
 	maxProjected = 100
 	maxKeyName   = 255
@@ -57,7 +57,8 @@ func invalidParameters(format string, args ...any) error {
 	return exception.Invalid("One or more parameter values were invalid: "+format, args...)
 }
 
-// schema checks the rules that CreateTable's parameters make together, and returns the definition of the table.
+// schema checks the rules that CreateTable's parameters make together, and returns the definition of the
+// table.
 func (r createTableInput) schema() (table.Def, error) {
 	s := newSchema()
 	if err := s.define(*r.AttributeDefinitions); err != nil {
@@ -135,7 +136,8 @@ func (s *schema) key(elements []keySchemaElement) (key table.KeySchema, err erro
 		s.used[name] = true
 	}
 	if len(names) == 2 && names[0] == names[1] {
-		return key, exception.Invalid("Both the Hash Key and the Range Key element in the KeySchema have the same name")
+		return key, exception.Invalid("Both the Hash Key and the Range Key element in the KeySchema have the " +
+			"same name")
 	}
 	if *elements[0].KeyType != "HASH" {
 		return key, exception.Invalid("Invalid KeySchema: The first KeySchemaElement is not a HASH key type")
@@ -172,10 +174,12 @@ func (s *schema) list(key table.KeySchema, list []secondaryIndex, local bool) ([
 		defs = append(defs, def)
 	}
 	if local && len(list) > maxLocalIndexes {
-		return nil, invalidParameters("Number of LocalSecondaryIndexes exceeds per-table limit of %d", maxLocalIndexes)
+		return nil, invalidParameters("Number of LocalSecondaryIndexes exceeds per-table limit of %d",
+			maxLocalIndexes)
 	}
 	if !local && len(list) > maxGlobalIndexes {
-		return nil, invalidParameters("GlobalSecondaryIndex count exceeds the per-table limit of %d", maxGlobalIndexes)
+		return nil, invalidParameters("GlobalSecondaryIndex count exceeds the per-table limit of %d",
+			maxGlobalIndexes)
 	}
 	return defs, nil
 }
@@ -190,8 +194,9 @@ func (s *schema) index(of table.KeySchema, index secondaryIndex, local bool) (de
 		return def, invalidParameters("Index KeySchema does not have a range key for index: %s", def.Name)
 	}
 	if local && def.Key.Hash.Name != of.Hash.Name {
-		return def, invalidParameters("Index KeySchema does not have the same leading hash key as table KeySchema for index: "+
-			"%s. index hash key: %s, table hash key: %s", def.Name, def.Key.Hash.Name, of.Hash.Name)
+		return def, invalidParameters(
+			"Index KeySchema does not have the same leading hash key as table KeySchema for index: "+
+				"%s. index hash key: %s, table hash key: %s", def.Name, def.Key.Hash.Name, of.Hash.Name)
 	}
 	if def.Projection, err = s.projection(*index.Projection); err != nil {
 		return def, err
@@ -211,9 +216,11 @@ func (s *schema) projection(p projection) (table.Projection, error) {
 	include := *p.ProjectionType == "INCLUDE"
 	switch {
 	case include && p.NonKeyAttributes == nil:
-		return table.Projection{}, invalidParameters("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
+		return table.Projection{},
+			invalidParameters("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
 	case !include && p.NonKeyAttributes != nil:
-		return table.Projection{}, invalidParameters("ProjectionType is %s, but NonKeyAttributes is specified", *p.ProjectionType)
+		return table.Projection{}, invalidParameters("ProjectionType is %s, but NonKeyAttributes is specified",
+			*p.ProjectionType)
 	case !include:
 		return table.Projection{Type: *p.ProjectionType}, nil
 	}

@@ -125,7 +125,8 @@ func (c *constraints) stream(s *streamSpecification) {
 func showKeySchema(elements []keySchemaElement) string {
 	var shown []string
 	for _, e := range elements {
-		shown = append(shown, "KeySchemaElement(attributeName="+orNull(e.AttributeName)+", keyType="+orNull(e.KeyType)+")")
+		shown = append(shown, "KeySchemaElement(attributeName="+orNull(e.AttributeName)+", keyType="+
+			orNull(e.KeyType)+")")
 	}
 	return bracketed(shown)
 }

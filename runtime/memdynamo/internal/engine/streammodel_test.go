@@ -33,8 +33,9 @@ func (c change) image(n int) string {
 	return fmt.Sprintf(`{"n":{"N":"%d"},"pk":{"S":%q}}`, n, c.pk)
 }
 
-// checkFeed errs unless the shards' records are exactly the changes: each once, those of a key in their order from parents to
-// children, and in each shard in the order of their sequence numbers, within the shard's range.
+// checkFeed errs unless the shards' records are exactly the changes: each once, those of a key in their order
+// from parents to children, and in each shard in the order of their sequence numbers, within the shard's
+// range.
 func checkFeed(changes []change, shards []shard, records map[string][]record) error {
 	left := map[string][]change{}
 	for _, c := range changes {
@@ -50,8 +51,10 @@ func checkFeed(changes []change, shards []shard, records map[string][]record) er
 			}
 			c := left[pk][0]
 			left[pk] = left[pk][1:]
-			if r.EventName != c.event() || string(r.Dynamodb.OldImage) != c.image(c.old) || string(r.Dynamodb.NewImage) != c.image(c.new) {
-				return fmt.Errorf("key %s: %s of %s to %s, want %+v", pk, r.EventName, r.Dynamodb.OldImage, r.Dynamodb.NewImage, c)
+			if r.EventName != c.event() || string(r.Dynamodb.OldImage) != c.image(c.old) ||
+				string(r.Dynamodb.NewImage) != c.image(c.new) {
+				return fmt.Errorf("key %s: %s of %s to %s, want %+v", pk, r.EventName, r.Dynamodb.OldImage,
+					r.Dynamodb.NewImage, c)
 			}
 			if of := lineage[pk]; of != "" && of != s.ShardID && !isAncestor(shards, of, s) {
 				return fmt.Errorf("key %s: moved from shard %s to %s, which is no descendant", pk, of, s.ShardID)
@@ -59,7 +62,8 @@ func checkFeed(changes []change, shards []shard, records map[string][]record) er
 			lineage[pk] = s.ShardID
 			bounds := s.SequenceNumberRange
 			if r.sequence() <= last || r.sequence() < bounds.StartingSequenceNumber ||
-				bounds.EndingSequenceNumber != "" && r.sequence() > bounds.EndingSequenceNumber || len(r.sequence()) < 21 {
+				bounds.EndingSequenceNumber != "" && r.sequence() > bounds.EndingSequenceNumber ||
+				len(r.sequence()) < 21 {
 				return fmt.Errorf("shard %v: sequence number %s after %q", s, r.sequence(), last)
 			}
 			last = r.sequence()
@@ -178,7 +182,8 @@ func TestFeedControl(t *testing.T) {
 		}
 	}
 	foreign := append(slices.Clone(shards), shard{ShardID: "foreign"})
-	if err := checkFeed(changes, foreign, map[string][]record{shards[0].ShardID: all[:1], "foreign": all[1:]}); err == nil {
+	if err := checkFeed(changes, foreign, map[string][]record{shards[0].ShardID: all[:1],
+		"foreign": all[1:]}); err == nil {
 		t.Error("a key that moved to a foreign shard was not found out")
 	}
 }

@@ -26,7 +26,8 @@ func streamARN(tableName string, s *table.Stream) string {
 	return tableARN(tableName) + "/stream/" + s.Label
 }
 
-// enableStream begins a stream of the table. No two streams have one ARN: where the clock stands still, the label moves on.
+// enableStream begins a stream of the table. No two streams have one ARN: where the clock stands still, the
+// label moves on.
 func (db *DB) enableStream(t *tableState, view string, at time.Time) {
 	for ; ; at = at.Add(time.Millisecond) {
 		t.EnableStream(view, 1, at)
@@ -54,8 +55,8 @@ func (db *DB) trim(m moment) {
 	db.streams = slices.DeleteFunc(db.streams, func(s *stream) bool { return !s.Enabled && len(s.Shards) == 0 })
 }
 
-// SplitShards splits every open shard of the table's stream in two, as the service does when it likes. Those that were open
-// close, and their children tell what comes next.
+// SplitShards splits every open shard of the table's stream in two, as the service does when it likes. Those
+// that were open close, and their children tell what comes next.
 func (db *DB) SplitShards(tableName string) error {
 	m := db.enter()
 	defer db.mu.Unlock()
@@ -74,7 +75,8 @@ func (db *DB) SplitShards(tableName string) error {
 // maxStreams is how many streams, or shards of one, a list has at most.
 const maxStreams = 100
 
-// limited returns how many elements a list may have, by its Limit; complaint is the service's about a higher one.
+// limited returns how many elements a list may have, by its Limit; complaint is the service's about a higher
+// one.
 func limited(limit *int, most int, complaint string) (int, error) {
 	var c constraints
 	c.between("limit", limit, 1, 0)
@@ -172,7 +174,8 @@ func describeStream(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	defer db.mu.Unlock()
 	s := db.stream(*r.StreamArn)
 	if s == nil {
-		return nil, exception.New(exception.ResourceNotFound, "Requested resource not found: Stream: %s not found", *r.StreamArn)
+		return nil, exception.New(exception.ResourceNotFound, "Requested resource not found: Stream: %s not found",
+			*r.StreamArn)
 	}
 	d := streamDescription{
 		StreamArn: s.arn, StreamLabel: s.Label, StreamStatus: "DISABLED", StreamViewType: s.View,

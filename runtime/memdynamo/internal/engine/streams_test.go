@@ -50,7 +50,8 @@ func (r *rig) shards(limit int) (all []shard) {
 				Shards               []shard
 				LastEvaluatedShardID string
 			}
-		}](r.do("DescribeStream", fmt.Sprintf(`{"StreamArn":%q,"Limit":%d`, feedARN, limit)+start+`}`)).StreamDescription
+		}](r.do("DescribeStream", fmt.Sprintf(`{"StreamArn":%q,"Limit":%d`, feedARN, limit)+start+`}`)).
+			StreamDescription
 		all = append(all, page.Shards...)
 		if page.LastEvaluatedShardID == "" {
 			return all
@@ -64,7 +65,8 @@ func (r *rig) shards(limit int) (all []shard) {
 // iterator returns an iterator of the shard; at is a type, and a sequence number where it wants one.
 func (r *rig) iterator(shard string, at ...string) string {
 	r.t.Helper()
-	return parse[struct{ ShardIterator string }](r.do("GetShardIterator", iteratorInput(shard, at...))).ShardIterator
+	return parse[struct{ ShardIterator string }](r.do("GetShardIterator", iteratorInput(shard, at...))).
+		ShardIterator
 }
 
 func iteratorInput(shard string, at ...string) string {
@@ -86,7 +88,8 @@ type record struct {
 
 func (r record) sequence() string { return r.Dynamodb.SequenceNumber }
 
-// records reads on from an iterator, so many at once, until the shard ends or has no more. next is where to go on, or empty.
+// records reads on from an iterator, so many at once, until the shard ends or has no more. next is where to
+// go on, or empty.
 func (r *rig) records(iterator string, limit int) (all []record, next string) {
 	r.t.Helper()
 	for range 1000 {
@@ -137,12 +140,14 @@ func TestRecords(t *testing.T) {
 	)
 	for _, test := range []struct{ view, insert, modify, remove string }{
 		{"KEYS_ONLY", key + `,"SizeBytes":3`, key + `,"SizeBytes":3`, key + `,"SizeBytes":3`},
-		{"NEW_IMAGE", key + `,"NewImage":{"pk":{"S":"a"},"n":{"N":"1"}},"SizeBytes":9`, key + `,` + newImage + `,"SizeBytes":9`,
+		{"NEW_IMAGE", key + `,"NewImage":{"pk":{"S":"a"},"n":{"N":"1"}},"SizeBytes":9`,
+			key + `,` + newImage + `,"SizeBytes":9`,
 			key + `,"SizeBytes":3`},
 		{"OLD_IMAGE", key + `,"SizeBytes":3`, key + `,` + oldImage + `,"SizeBytes":9`,
 			key + `,"OldImage":{"pk":{"S":"a"},"n":{"N":"2"}},"SizeBytes":9`},
 		{"NEW_AND_OLD_IMAGES", key + `,"NewImage":{"pk":{"S":"a"},"n":{"N":"1"}},"SizeBytes":9`,
-			key + `,` + newImage + `,` + oldImage + `,"SizeBytes":15`, key + `,"OldImage":{"pk":{"S":"a"},"n":{"N":"2"}},"SizeBytes":9`},
+			key + `,` + newImage + `,` + oldImage + `,"SizeBytes":15`,
+			key + `,"OldImage":{"pk":{"S":"a"},"n":{"N":"2"}},"SizeBytes":9`},
 	} {
 		r := newFeed(t, test.view)
 		r.pass(1500 * time.Millisecond)
@@ -169,9 +174,10 @@ func TestRecords(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The shard itself has the first sequence number.
-			if diff := jsonDiff(fmt.Sprintf(`{"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",
+			if diff := jsonDiff(
+				fmt.Sprintf(`{"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",
 				"dynamodb":{"ApproximateCreationDateTime":1767323046,"SequenceNumber":"00000000000000000000%d","StreamViewType":%q,%s}}`,
-				[]string{"INSERT", "MODIFY", "REMOVE"}[i], i+2, test.view, want), string(text)); diff != "" {
+					[]string{"INSERT", "MODIFY", "REMOVE"}[i], i+2, test.view, want), string(text)); diff != "" {
 				t.Errorf("%s: record %d (-want +got):\n%s", test.view, i, diff)
 			}
 		}
@@ -185,7 +191,8 @@ func TestRecords(t *testing.T) {
 func TestRecordOfExpiry(t *testing.T) {
 	t.Parallel()
 	r := newFeed(t, "KEYS_ONLY")
-	r.do("UpdateTimeToLive", `{"TableName":"feed","TimeToLiveSpecification":{"AttributeName":"n","Enabled":true}}`)
+	r.do("UpdateTimeToLive",
+		`{"TableName":"feed","TimeToLiveSpecification":{"AttributeName":"n","Enabled":true}}`)
 	r.set("a", int(r.now.Unix())+5)
 	r.set("b", int(r.now.Unix())+5)
 	r.unset("b")
@@ -201,7 +208,8 @@ func TestRecordOfExpiry(t *testing.T) {
 	for _, record := range output.Records {
 		got = append(got, record.EventName+string(record.UserIdentity))
 	}
-	want := []string{"INSERT", "INSERT", "REMOVE", `REMOVE{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`}
+	want := []string{"INSERT", "INSERT", "REMOVE",
+		`REMOVE{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`}
 	if !slices.Equal(got, want) {
 		t.Errorf("records %q, want %q", got, want)
 	}
@@ -211,7 +219,8 @@ func TestGetRecordsSize(t *testing.T) {
 	t.Parallel()
 	r := newFeed(t, "NEW_IMAGE")
 	for i := range 4 {
-		r.do("PutItem", fmt.Sprintf(`{"TableName":"feed","Item":{"pk":{"S":"k%d"},"b":{"S":%q}}}`, i, strings.Repeat("b", 390<<10)))
+		r.do("PutItem", fmt.Sprintf(`{"TableName":"feed","Item":{"pk":{"S":"k%d"},"b":{"S":%q}}}`, i,
+			strings.Repeat("b", 390<<10)))
 	}
 	iterator := r.iterator(r.shards(1)[0].ShardID, "TRIM_HORIZON")
 	page := func() int {
@@ -229,7 +238,8 @@ func TestGetRecordsSize(t *testing.T) {
 	}
 }
 
-// Streams remember for a day, also those of tables that are gone, and iterators live for a quarter of an hour.
+// Streams remember for a day, also those of tables that are gone, and iterators live for a quarter of an
+// hour.
 func TestStreamRetention(t *testing.T) {
 	t.Parallel()
 	r := newFeed(t, "NEW_AND_OLD_IMAGES")
@@ -295,7 +305,9 @@ func TestDescribeStream(t *testing.T) {
 		if parent != "" {
 			parent = `,"ParentShardId":"` + parent + `"`
 		}
-		return fmt.Sprintf(`{"ShardId":"shardId-%020d","SequenceNumberRange":{"StartingSequenceNumber":"%021d"%s}%s}`, id, id, ending, parent)
+		return fmt.Sprintf(
+			`{"ShardId":"shardId-%020d","SequenceNumberRange":{"StartingSequenceNumber":"%021d"%s}%s}`, id, id, ending,
+			parent)
 	}
 	describe("ENABLED", shard(1, "", ""))
 	r.set("a", 1)
@@ -322,15 +334,18 @@ func TestListStreams(t *testing.T) {
 		return "arn:aws:dynamodb:us-east-1:000000000000:table/" + name + "/stream/2026-01-02T03:04:05.000"
 	}
 	summary := func(name string) string {
-		return `{"StreamArn":"` + arn(name) + `","TableName":"` + name + `","StreamLabel":"2026-01-02T03:04:05.000"}`
+		return `{"StreamArn":"` + arn(name) + `","TableName":"` + name +
+			`","StreamLabel":"2026-01-02T03:04:05.000"}`
 	}
 	for _, name := range []string{"ccc", "aaa", "bbb"} {
 		r.do("CreateTable", parse[definition](simple).with(`{"TableName":"`+name+`",
 			"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}}`))
 	}
 	r.gives("ListStreams", `{}`, `{"Streams":[`+summary("aaa")+`,`+summary("bbb")+`,`+summary("ccc")+`]}`)
-	r.gives("ListStreams", `{"Limit":3}`, `{"Streams":[`+summary("aaa")+`,`+summary("bbb")+`,`+summary("ccc")+`]}`)
-	r.gives("ListStreams", `{"Limit":2}`, `{"Streams":[`+summary("aaa")+`,`+summary("bbb")+`],"LastEvaluatedStreamArn":"`+arn("bbb")+`"}`)
+	r.gives("ListStreams", `{"Limit":3}`, `{"Streams":[`+summary("aaa")+`,`+summary("bbb")+`,`+
+		summary("ccc")+`]}`)
+	r.gives("ListStreams", `{"Limit":2}`, `{"Streams":[`+summary("aaa")+`,`+summary("bbb")+
+		`],"LastEvaluatedStreamArn":"`+arn("bbb")+`"}`)
 	r.gives("ListStreams", `{"ExclusiveStartStreamArn":"`+arn("bbb")+`"}`, `{"Streams":[`+summary("ccc")+`]}`)
 	r.gives("ListStreams", `{"TableName":"bbb"}`, `{"Streams":[`+summary("bbb")+`]}`)
 	r.gives("ListStreams", `{"TableName":"nope"}`, `{"Streams":[]}`)
@@ -341,7 +356,8 @@ func TestStreamsInvalid(t *testing.T) {
 	r := newFeed(t, "KEYS_ONLY")
 	r.set("a", 1)
 	const (
-		least = "1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must have value greater than or equal to 1"
+		least = "1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: Member must " +
+			"have value greater than or equal to 1"
 		rules = "One or more parameter values were invalid: "
 		short = " failed to satisfy constraint: Member must have length greater than or equal to "
 	)
@@ -351,19 +367,25 @@ func TestStreamsInvalid(t *testing.T) {
 		{"ListStreams", `{"Limit":0}`, least},
 		{"ListStreams", `{"Limit":101}`, rules + "Limit cannot be greater than the maximum allowed size: 100"},
 		{"DescribeStream", `{"StreamArn":"` + feedARN + `","Limit":0}`, least},
-		{"DescribeStream", `{"StreamArn":"` + feedARN + `","Limit":101}`, rules + "Limit cannot be greater than the maximum: 100"},
+		{"DescribeStream", `{"StreamArn":"` + feedARN + `","Limit":101}`,
+			rules + "Limit cannot be greater than the maximum: 100"},
 		{"DescribeStream", `{"StreamArn":"` + feedARN + `","ExclusiveStartShardId":"foo"}`,
 			"1 validation error detected: Value 'foo' at 'exclusiveStartShardId'" + short + "28"},
-		{"GetShardIterator", iteratorInput(id, "TRIM_HORIZON", one), rules + "SequenceNumber should not be passed for this iterator type"},
+		{"GetShardIterator", iteratorInput(id, "TRIM_HORIZON", one),
+			rules + "SequenceNumber should not be passed for this iterator type"},
 		{"GetShardIterator", iteratorInput(id, "AT_SEQUENCE_NUMBER", "abc"),
 			"1 validation error detected: Value 'abc' at 'sequenceNumber'" + short + "21"},
-		{"GetShardIterator", iteratorInput(id, "AT_SEQUENCE_NUMBER", strings.Repeat("x", 21)), rules + "Invalid SequenceNumber"},
-		{"GetShardIterator", iteratorInput(id, "AT_SEQUENCE_NUMBER", strings.Repeat("0", 21)), "Invalid SequenceNumber for the shard"},
-		{"GetShardIterator", iteratorInput(id, "AFTER_SEQUENCE_NUMBER", "000000000000000000003"), "Invalid SequenceNumber for the shard"},
+		{"GetShardIterator", iteratorInput(id, "AT_SEQUENCE_NUMBER", strings.Repeat("x", 21)),
+			rules + "Invalid SequenceNumber"},
+		{"GetShardIterator", iteratorInput(id, "AT_SEQUENCE_NUMBER", strings.Repeat("0", 21)),
+			"Invalid SequenceNumber for the shard"},
+		{"GetShardIterator", iteratorInput(id, "AFTER_SEQUENCE_NUMBER", "000000000000000000003"),
+			"Invalid SequenceNumber for the shard"},
 		{"GetRecords", `{"ShardIterator":"` + feedARN + `|1|Zm9v"}`, "Invalid ShardIterator"},
 	} {
 		r.invalid(test.operation, test.input, test.want)
 	}
-	r.fails("GetShardIterator", strings.Replace(iteratorInput(id, "LATEST"), feedARN, "foo", 1), exception.ResourceNotFound,
+	r.fails("GetShardIterator", strings.Replace(iteratorInput(id, "LATEST"), feedARN, "foo", 1),
+		exception.ResourceNotFound,
 		"Requested resource not found: Stream: foo not found")
 }

@@ -56,7 +56,8 @@ func createTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	}
 	t := &tableState{Table: table.New(def)}
 	t.traits = traits{
-		definitions: *r.AttributeDefinitions, id: db.newID(), created: m.now, indexes: map[string]provisionedThroughput{},
+		definitions: *r.AttributeDefinitions, id: db.newID(), created: m.now,
+		indexes: map[string]provisionedThroughput{},
 		billing: provisioned, protected: r.DeletionProtectionEnabled,
 	}
 	if r.BillingMode != nil && *r.BillingMode == onDemand {
@@ -97,7 +98,8 @@ func (r createTableInput) checkBilling() error {
 		return nil
 	}
 	if p == nil {
-		return invalidParameters("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED")
+		return invalidParameters("ReadCapacityUnits and WriteCapacityUnits must both be specified when " +
+			"BillingMode is PROVISIONED")
 	}
 	if err := p.check(); err != nil {
 		return err
@@ -132,7 +134,8 @@ func checkNewStream(s *streamSpecification) error {
 	case *s.StreamEnabled:
 		return invalidParameters("Table is being created with a stream enabled, UpdateViewType is required")
 	default:
-		return invalidParameters("Table is being created with a stream disabled, UpdateViewType should not be specified")
+		return invalidParameters("Table is being created with a stream disabled, UpdateViewType should not be " +
+			"specified")
 	}
 }
 
@@ -171,12 +174,14 @@ func checkNamed(name *string) error {
 	return c.err()
 }
 
-// lookupNamed returns the table of that name or ARN. Unlike operations on items, those on tables tell its name in their error.
+// lookupNamed returns the table of that name or ARN. Unlike operations on items, those on tables tell its
+// name in their error.
 func (db *DB) lookupNamed(name string) (*tableState, error) {
 	if t := db.tables[tableName(name)]; t != nil {
 		return t, nil
 	}
-	return nil, exception.New(exception.ResourceNotFound, "Requested resource not found: Table: %s not found", tableName(name))
+	return nil, exception.New(exception.ResourceNotFound, "Requested resource not found: Table: %s not found",
+		tableName(name))
 }
 
 func describeTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
@@ -189,8 +194,9 @@ func describeTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 func deleteTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return db.onTable(input, func(t *tableState, m moment) (any, error) {
 		if t.protected {
-			return nil, exception.Invalid("Resource cannot be deleted as it is currently protected against deletion. " +
-				"Disable deletion protection first.")
+			return nil, exception.Invalid(
+				"Resource cannot be deleted as it is currently protected against deletion. " +
+					"Disable deletion protection first.")
 		}
 		if s := t.Stream(); s != nil && s.Enabled {
 			s.Disable(m.now)

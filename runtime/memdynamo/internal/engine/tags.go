@@ -88,7 +88,8 @@ func checkResource(arn string) error {
 	name := tableName(arn)
 	switch {
 	case name != arn && strings.Contains(name, "/"):
-		return invalidParameters("Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s", arn)
+		return invalidParameters("Invalid resource arn provided, only table or stream is accepted. Provided "+
+			"resource arn: %s", arn)
 	case !validName(name), len(name) < minName, len(name) > maxName:
 		return exception.Invalid("Invalid TableArn: Invalid ResourceArn provided as input %s", arn)
 	}
@@ -103,7 +104,8 @@ func (db *DB) lookupResource(arn string) (*tableState, error) {
 	if t := db.tables[tableName(arn)]; t != nil {
 		return t, nil
 	}
-	return nil, exception.New(exception.ResourceNotFound, "Requested resource not found: ResourcArn: %s not found", arn)
+	return nil, exception.New(exception.ResourceNotFound,
+		"Requested resource not found: ResourcArn: %s not found", arn)
 }
 
 func tagResource(_ context.Context, db *DB, input []byte) ([]byte, error) {

@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// gate is what a bucket of units is of: a partition of the table or of an index, or the whole table if partition is empty.
+// gate is what a bucket of units is of: a partition of the table or of an index, or the whole table if
+// partition is empty.
 type gate struct {
 	partition string
 	write     bool
@@ -20,7 +21,8 @@ type bucket struct {
 	at    time.Time
 }
 
-// partition is which partition a request reads or writes: a hash key of the table, or of the index that is named.
+// partition is which partition a request reads or writes: a hash key of the table, or of the index that is
+// named.
 type partition struct {
 	index string
 	hash  value.Value // nil: no single one
@@ -32,8 +34,9 @@ type demand struct {
 	read, write float64
 }
 
-// admit takes the units of a request out of the table's buckets and out of its partition's. It reports false, and takes
-// nothing, if one of them has too few. What no full bucket could serve needs a full one, and leaves a debt.
+// admit takes the units of a request out of the table's buckets and out of its partition's. It reports false,
+// and takes nothing, if one of them has too few. What no full bucket could serve needs a full one, and leaves
+// a debt.
 func (t *tableState) admit(m moment, d demand) bool {
 	var a admission
 	if !a.add(t, m, d) {
@@ -52,7 +55,8 @@ type taking struct {
 	units float64
 }
 
-// add adds a part. It reports false, and adds nothing, if a bucket has too few units for it beside the parts before it.
+// add adds a part. It reports false, and adds nothing, if a bucket has too few units for it beside the parts
+// before it.
 func (a *admission) add(t *tableState, m moment, d demand) bool {
 	sum := *a
 	for _, want := range [...]struct {
@@ -112,9 +116,13 @@ func (t *tableState) bucket(g gate, rate float64, now time.Time) *bucket {
 	return b
 }
 
-// forgetFull forgets the buckets that a second has filled: they are as new ones. There may then be twice as many as are left.
+// forgetFull forgets the buckets that a second has filled: they are as new ones. There may then be twice as
+// many as are left.
 func (t *tableState) forgetFull(now time.Time) {
-	maps.DeleteFunc(t.buckets, func(_ gate, b *bucket) bool { return b.units >= 0 && now.Sub(b.at) >= time.Second })
+	maps.DeleteFunc(t.buckets, func(_ gate, b *bucket) bool {
+		return b.units >= 0 &&
+			now.Sub(b.at) >= time.Second
+	})
 	t.bucketsMax = max(minBuckets, 2*len(t.buckets))
 }
 
@@ -126,5 +134,6 @@ func ThroughputExceeded() error {
 	return exception.New(exception.ProvisionedExceeded, "%s", provisionedExceededText)
 }
 
-const provisionedExceededText = "The level of configured provisioned throughput for the table was exceeded. " +
+const provisionedExceededText = "The level of configured provisioned throughput for the table was " +
+	"exceeded. " +
 	"Consider increasing your provisioning level with the UpdateTable API."

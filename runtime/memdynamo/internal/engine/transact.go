@@ -12,7 +12,8 @@ const (
 	maxTransactionBytes = 4 << 20
 )
 
-// transactional is how much more a transaction's reads and writes cost: each is done twice, to prepare and to commit.
+// transactional is how much more a transaction's reads and writes cost: each is done twice, to prepare and to
+// commit.
 const transactional = 2
 
 // sameItemTwice is the answer to a transaction that has an item twice.
@@ -33,10 +34,12 @@ func (c *constraints) transactItems(n int, there bool) {
 	c.length("transactItems", shown, n, 1, maxTransaction)
 }
 
-// aimAll finds the items of a transaction's n parts, in their order: tableName names a part's table, in which aim finds its
-// item. It errs where there is no table, where an item is found twice, and, after all parts, where aim did: the transaction
-// is cancelled then.
-func (db *DB) aimAll(n int, tableName func(i int) string, aim func(i int, t *tableState) (itemID, error)) error {
+// aimAll finds the items of a transaction's n parts, in their order: tableName names a part's table, in which
+// aim finds its item. It errs where there is no table, where an item is found twice, and, after all parts,
+// where aim did: the transaction is cancelled then.
+func (db *DB) aimAll(
+	n int, tableName func(i int) string, aim func(i int, t *tableState) (itemID, error),
+) error {
 	tables := make([]*tableState, n)
 	for i := range tables {
 		t, err := db.lookup(tableName(i))

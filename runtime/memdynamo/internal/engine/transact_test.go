@@ -30,12 +30,14 @@ func putOf(pk string, more ...string) string {
 
 // deleteIf is a Delete of an item of the table plain.
 func deleteIf(pk, condition string, more ...string) string {
-	return `{"Delete":{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}},"ConditionExpression":"` + condition + `"` + strings.Join(more, "") + `}}`
+	return `{"Delete":{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}},"ConditionExpression":"` + condition +
+		`"` + strings.Join(more, "") + `}}`
 }
 
 // add is an Update that adds 1 to n of an item of the table plain.
 func add(pk string) string {
-	return `{"Update":{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}},"UpdateExpression":"ADD n :n","ExpressionAttributeValues":{":n":{"N":"1"}}}}`
+	return `{"Update":{"TableName":"plain","Key":{"pk":{"S":"` + pk +
+		`"}},"UpdateExpression":"ADD n :n","ExpressionAttributeValues":{":n":{"N":"1"}}}}`
 }
 
 // cancelled holds that a transaction is cancelled for those reasons, as codes and as JSON.
@@ -54,12 +56,15 @@ func TestTransactWriteParameters(t *testing.T) {
 	const null = "failed to satisfy constraint: Member must not be null"
 	for _, test := range []struct{ input, message string }{
 		{transaction(list(101, putOf("%d"))),
-			one + "Value '[101 actions]' at 'transactItems' failed to satisfy constraint: Member must have length less than or equal to 100"},
+			one + "Value '[101 actions]' at 'transactItems' failed to satisfy constraint: Member must have length " +
+				"less than or equal to 100"},
 		{transaction(`null`), one + "Value null at 'transactItems.1.member' " + null},
-		{transaction(putOf("a"), `{"Put":{}}`), "2 validation errors detected: Value null at 'transactItems.2.member.put.tableName' " + null +
-			"; Value null at 'transactItems.2.member.put.item' " + null},
+		{transaction(putOf("a"), `{"Put":{}}`),
+			"2 validation errors detected: Value null at 'transactItems.2.member.put.tableName' " + null +
+				"; Value null at 'transactItems.2.member.put.item' " + null},
 		{withToken("", transaction(putOf("a"))),
-			one + "Value '' at 'clientRequestToken' failed to satisfy constraint: Member must have length greater than or equal to 1"},
+			one + "Value '' at 'clientRequestToken' failed to satisfy constraint: Member must have length greater " +
+				"than or equal to 1"},
 	} {
 		r.invalid("TransactWriteItems", test.input, test.message)
 	}
@@ -70,31 +75,38 @@ func TestTransactWriteParameters(t *testing.T) {
 
 func TestTransactWrite(t *testing.T) {
 	r := newTables(t)
-	r.gives("TransactWriteItems", transaction(putOf("a", `,"n":{"N":"1"}`), add("b"), deleteIf("c", "attribute_not_exists(pk)"),
+	r.gives("TransactWriteItems", transaction(putOf("a", `,"n":{"N":"1"}`), add("b"),
+		deleteIf("c", "attribute_not_exists(pk)"),
 		`{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"ConditionExpression":"attribute_not_exists(pk)"}}`), `{}`)
 	const all = `{"Items":[{"pk":{"S":"a"},"n":{"N":"1"}},{"pk":{"S":"b"},"n":{"N":"1"}}]}`
 	items := func() {
 		t.Helper()
-		r.gives("BatchGetItem", `{"RequestItems":{"plain":{"Keys":[{"pk":{"S":"a"}},{"pk":{"S":"b"}},{"pk":{"S":"c"}}]}}}`,
+		r.gives("BatchGetItem",
+			`{"RequestItems":{"plain":{"Keys":[{"pk":{"S":"a"}},{"pk":{"S":"b"}},{"pk":{"S":"c"}}]}}}`,
 			`{"Responses":{"plain":`+all[len(`{"Items":`):len(all)-1]+`},"UnprocessedKeys":{}}`)
 	}
 	items()
 	const failed = `{"Code":"ConditionalCheckFailed","Message":"The conditional request failed"`
 	show := `,"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`
 	for _, test := range []struct{ actions, codes, reasons string }{
-		{add("c") + "," + deleteIf("a", "attribute_exists(nope)"), "None, ConditionalCheckFailed", `[{"Code":"None"},` + failed + `}]`},
-		{deleteIf("a", "attribute_exists(nope)", show) + "," + add("b") + "," + deleteIf("c", "attribute_exists(nope)", show),
+		{add("c") + "," + deleteIf("a", "attribute_exists(nope)"), "None, ConditionalCheckFailed",
+			`[{"Code":"None"},` + failed + `}]`},
+		{deleteIf("a", "attribute_exists(nope)", show) + "," + add("b") + "," + deleteIf("c",
+			"attribute_exists(nope)", show),
 			"ConditionalCheckFailed, None, ConditionalCheckFailed",
 			`[` + failed + `,"Item":{"pk":{"S":"a"},"n":{"N":"1"}}},{"Code":"None"},` + failed + `}]`},
-		{strings.Replace(add("a"), "ADD n :n", "SET n = zz + :n", 1) + "," + deleteIf("b", "attribute_exists(nope)"), "ValidationError, ConditionalCheckFailed",
-			`[{"Code":"ValidationError","Message":"The provided expression refers to an attribute that does not exist in the item"},` + failed + `}]`},
+		{strings.Replace(add("a"), "ADD n :n", "SET n = zz + :n", 1) + "," + deleteIf("b",
+			"attribute_exists(nope)"), "ValidationError, ConditionalCheckFailed",
+			`[{"Code":"ValidationError","Message":"The provided expression refers to an attribute that does not ` +
+				`exist in the item"},` + failed + `}]`},
 		{putOf("c") + `,{"Put":{"TableName":"plain","Item":{"pk":{"N":"1"}}}}`, "None, ValidationError",
 			`[{"Code":"None"},{"Code":"ValidationError","Message":"One or more parameter values were invalid: ` +
 				`Type mismatch for key pk expected: S actual: N"}]`},
 		{`{"Delete":{"TableName":"plain","Key":{"x":{"S":"1"}}}}`, "ValidationError",
 			`[{"Code":"ValidationError","Message":"The provided key element does not match the schema"}]`},
 		{strings.Replace(add("a"), "ADD n", "ADD pk", 1), "ValidationError",
-			`[{"Code":"ValidationError","Message":"One or more parameter values were invalid: Cannot update attribute pk. This attribute is part of the key"}]`},
+			`[{"Code":"ValidationError","Message":"One or more parameter values were invalid: Cannot update ` +
+				`attribute pk. This attribute is part of the key"}]`},
 	} {
 		r.cancelled("TransactWriteItems", transaction(test.actions), test.codes, test.reasons)
 		items()
@@ -107,40 +119,49 @@ func TestTransactGet(t *testing.T) {
 		return `{"Get":{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}}` + more + `}}`
 	}
 	r.do("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"x":{"N":"1"}}}`)
-	r.gives("TransactGetItems", transaction(get("b", ""), get("a", `,"ProjectionExpression":"x"`), get("c", `,"ProjectionExpression":"x"`)),
+	r.gives("TransactGetItems", transaction(get("b", ""), get("a", `,"ProjectionExpression":"x"`),
+		get("c", `,"ProjectionExpression":"x"`)),
 		`{"Responses":[{},{"Item":{"x":{"N":"1"}}},{}]}`)
 	const null = "failed to satisfy constraint: Member must not be null"
 	for _, test := range []struct{ input, message string }{
 		{transaction(`{}`), "1 validation error detected: Value null at 'transactItems.1.member.get' " + null},
-		{transaction(`{"Get":{}}`), "2 validation errors detected: Value null at 'transactItems.1.member.get.tableName' " + null +
-			"; Value null at 'transactItems.1.member.get.key' " + null},
-		{transaction(get("a", ""), get("a", "")), "Transaction request cannot include multiple operations on one item"},
+		{transaction(`{"Get":{}}`),
+			"2 validation errors detected: Value null at 'transactItems.1.member.get.tableName' " + null +
+				"; Value null at 'transactItems.1.member.get.key' " + null},
+		{transaction(get("a", ""), get("a", "")),
+			"Transaction request cannot include multiple operations on one item"},
 	} {
 		r.invalid("TransactGetItems", test.input, test.message)
 	}
-	r.fails("TransactGetItems", transaction(strings.Replace(get("a", ""), "plain", "nope", 1)), exception.ResourceNotFound, "Requested resource not found")
-	r.cancelled("TransactGetItems", transaction(get("a", ""), `{"Get":{"TableName":"plain","Key":{"x":{"S":"a"}}}}`), "None, ValidationError",
-		`[{"Code":"None"},{"Code":"ValidationError","Message":"The provided key element does not match the schema"}]`)
+	r.fails("TransactGetItems", transaction(strings.Replace(get("a", ""), "plain", "nope", 1)),
+		exception.ResourceNotFound, "Requested resource not found")
+	r.cancelled("TransactGetItems",
+		transaction(get("a", ""), `{"Get":{"TableName":"plain","Key":{"x":{"S":"a"}}}}`), "None, ValidationError",
+		`[{"Code":"None"},{"Code":"ValidationError","Message":"The provided key element does not match the `+
+			`schema"}]`)
 }
 
 func TestIdempotency(t *testing.T) {
 	r := newTables(t)
 	n := func(want string) {
 		t.Helper()
-		r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"n"}`, `{"Item":{"n":{"N":"`+want+`"}}}`)
+		r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"n"}`,
+			`{"Item":{"n":{"N":"`+want+`"}}}`)
 	}
 	once := withToken("t", transaction(add("a")))
 	r.do("TransactWriteItems", once)
 	n("1")
 	r.do("TransactWriteItems", once)
 	// The order of members, and what is returned, are no parameters of the transaction.
-	r.do("TransactWriteItems", `{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Update":{"ExpressionAttributeValues":{":n":{"N":"1"}},`+
-		`"Key":{"pk":{"S":"a"}},"UpdateExpression":"ADD n :n","TableName":"plain"}}],"ClientRequestToken":"t"}`)
+	r.do("TransactWriteItems",
+		`{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Update":{"ExpressionAttributeValues":{":n":{"N":"1"}},`+
+			`"Key":{"pk":{"S":"a"}},"UpdateExpression":"ADD n :n","TableName":"plain"}}],"ClientRequestToken":"t"}`)
 	r.pass(10*time.Minute - 1)
 	r.do("TransactWriteItems", once)
 	n("1")
 	r.fails("TransactWriteItems", withToken("t", transaction(add("b"))), exception.IdempotentMismatch,
-		"DynamoDB rejected the request because you retried a request with a different payload but with an idempotent token that was already used.")
+		"DynamoDB rejected the request because you retried a request with a different payload but with an "+
+			"idempotent token that was already used.")
 	r.pass(1)
 	r.do("TransactWriteItems", once)
 	n("2")
@@ -174,7 +195,8 @@ func TestHold(t *testing.T) {
 		held := func(ctx context.Context) <-chan error {
 			ended := make(chan error, 1)
 			go func() {
-				_, err := r.Do(ctx, "TransactWriteItems", []byte(withToken("t", transaction(add("a"), deleteIf("z", "attribute_not_exists(pk)")))))
+				_, err := r.Do(ctx, "TransactWriteItems",
+					[]byte(withToken("t", transaction(add("a"), deleteIf("z", "attribute_not_exists(pk)")))))
 				ended <- err
 			}()
 			synctest.Wait()
@@ -186,9 +208,11 @@ func TestHold(t *testing.T) {
 			key := `{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}}}`
 			r.fails("UpdateItem", key, exception.TransactionConflict, conflict)
 			r.fails("DeleteItem", key, exception.TransactionConflict, conflict)
-			r.fails("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"`+pk+`"}}}`, exception.TransactionConflict, conflict)
+			r.fails("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"`+pk+`"}}}`, exception.TransactionConflict,
+				conflict)
 			r.gives("GetItem", key, `{}`)
-			r.gives("BatchWriteItem", `{"RequestItems":{"plain":[{"DeleteRequest":{"Key":{"pk":{"S":"`+pk+`"}}}},{"DeleteRequest":{"Key":{"pk":{"S":"q"}}}}]}}`,
+			r.gives("BatchWriteItem", `{"RequestItems":{"plain":[{"DeleteRequest":{"Key":{"pk":{"S":"`+pk+
+				`"}}}},{"DeleteRequest":{"Key":{"pk":{"S":"q"}}}}]}}`,
 				`{"UnprocessedItems":{"plain":[{"DeleteRequest":{"Key":{"pk":{"S":"`+pk+`"}}}}]}}`)
 			reasons := `[{"Code":"None"},{"Code":"TransactionConflict","Message":"` + conflict + `"}]`
 			r.cancelled("TransactWriteItems", transaction(putOf("q"), putOf(pk)), "None, TransactionConflict", reasons)
@@ -200,13 +224,16 @@ func TestHold(t *testing.T) {
 		ended := held(t.Context())
 		meets("a")
 		meets("z") // a condition holds its item too
-		r.fails("TransactWriteItems", withToken("t", transaction(add("a"), deleteIf("z", "attribute_not_exists(pk)"))), exception.TransactionInProgress,
+		r.fails("TransactWriteItems",
+			withToken("t", transaction(add("a"), deleteIf("z", "attribute_not_exists(pk)"))),
+			exception.TransactionInProgress,
 			"The transaction with the given request token is already in progress.")
 		let <- nil
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
-		r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`, `{"Item":{"pk":{"S":"a"},"n":{"N":"1"}}}`)
+		r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`,
+			`{"Item":{"pk":{"S":"a"},"n":{"N":"1"}}}`)
 		r.do("DeleteItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`)
 		r.pass(time.Hour)
 
@@ -241,7 +268,8 @@ func TestHold(t *testing.T) {
 func TestConflictByChance(t *testing.T) {
 	r := newTables(t)
 	r.under(engine.Conditions{Conflict: 1})
-	r.fails("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"}}}`, exception.TransactionConflict, "Transaction is ongoing for the item")
+	r.fails("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"}}}`, exception.TransactionConflict,
+		"Transaction is ongoing for the item")
 	if bills := r.billed(); len(bills) > 0 {
 		t.Errorf("bills %v for nothing", bills)
 	}
@@ -254,7 +282,8 @@ func TestConflictByChance(t *testing.T) {
 		_, codes, _ := strings.Cut(err.Error(), "specific reasons ")
 		seen[codes] = true
 	}
-	if want := map[string]bool{"[TransactionConflict, None]": true, "[None, TransactionConflict]": true}; fmt.Sprint(seen) != fmt.Sprint(want) {
+	if want := map[string]bool{"[TransactionConflict, None]": true,
+		"[None, TransactionConflict]": true}; fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("reasons %v, want %v", seen, want)
 	}
 	r.gives("Scan", `{"TableName":"plain"}`, `{"Items":[],"Count":0,"ScannedCount":0}`)

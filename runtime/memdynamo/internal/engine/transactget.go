@@ -103,7 +103,8 @@ func (db *DB) transactGet(m moment, gets []get, mode *string) ([]byte, error) {
 // aimGets finds the items of all reads.
 func (db *DB) aimGets(gets []get) ([]itemID, error) {
 	ids := make([]itemID, len(gets))
-	err := db.aimAll(len(gets), func(i int) string { return gets[i].tableName }, func(i int, t *tableState) (itemID, error) {
+	err := db.aimAll(len(gets), func(i int) string { return gets[i].tableName }, func(i int,
+		t *tableState) (itemID, error) {
 		if err := gets[i].aim(t); err != nil {
 			return itemID{}, err
 		}

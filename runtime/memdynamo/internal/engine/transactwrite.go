@@ -19,7 +19,8 @@ func (w *transactWriteItem) only() (in *actionInput, v verb, at string, err erro
 		v  verb
 		at string
 	}{
-		{w.ConditionCheck, check, "conditionCheck"}, {w.Put, put, "put"}, {w.Update, update, "update"}, {w.Delete, remove, "delete"},
+		{w.ConditionCheck, check, "conditionCheck"}, {w.Put, put, "put"}, {w.Update, update, "update"},
+		{w.Delete, remove, "delete"},
 	} {
 		if a.in != nil {
 			given++
@@ -28,7 +29,8 @@ func (w *transactWriteItem) only() (in *actionInput, v verb, at string, err erro
 	}
 	switch given {
 	case 0:
-		err = exception.Invalid("Invalid Request: TransactWriteRequest should contain Delete or Put or Update request")
+		err = exception.Invalid("Invalid Request: TransactWriteRequest should contain Delete or Put or Update " +
+			"request")
 	case 1:
 	default:
 		err = exception.Invalid("TransactItems can only contain one of Check, Put, Update or Delete")
@@ -54,7 +56,8 @@ func transactWriteItems(ctx context.Context, db *DB, input []byte) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	w := transactWrite{db: db, actions: actions, mode: in.ReturnConsumedCapacity, metrics: in.ReturnItemCollectionMetrics}
+	w := transactWrite{db: db, actions: actions, mode: in.ReturnConsumedCapacity,
+		metrics: in.ReturnItemCollectionMetrics}
 	if in.ClientRequestToken != nil {
 		w.token = *in.ClientRequestToken
 		if w.parameters, err = digestOf(in.TransactItems); err != nil {
@@ -176,7 +179,8 @@ func (w *transactWrite) run(ctx context.Context) (output []byte, err error) {
 // aim finds the items of all actions.
 func (w *transactWrite) aim() error {
 	w.targets = make([]target, len(w.actions))
-	return w.db.aimAll(len(w.actions), func(i int) string { return w.actions[i].tableName }, func(i int, t *tableState) (itemID, error) {
+	return w.db.aimAll(len(w.actions), func(i int) string { return w.actions[i].tableName }, func(i int,
+		t *tableState) (itemID, error) {
 		x, err := w.actions[i].aim(t)
 		w.targets[i] = x
 		return x.id, err
@@ -270,8 +274,8 @@ func (w *transactWrite) admit(m moment, costs []usage) error {
 	return nil
 }
 
-// cancel bills the transaction, which is not done for those reasons, and returns the exception. Nothing of an index is
-// written, and so none is billed; and what is not valid costs nothing.
+// cancel bills the transaction, which is not done for those reasons, and returns the exception. Nothing of an
+// index is written, and so none is billed; and what is not valid costs nothing.
 func (w *transactWrite) cancel(rs reasons, costs []usage) error {
 	if rs.has(codeValidation) {
 		return rs.cancelled()

@@ -12,7 +12,8 @@ type timeToLiveSpecification struct {
 	Enabled       *bool
 }
 
-// updateTimeToLive enables or disables expiry at once, as often as one likes: the service would let an hour pass.
+// updateTimeToLive enables or disables expiry at once, as often as one likes: the service would let an hour
+// pass.
 func updateTimeToLive(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	r, err := decode[struct {
 		TableName               *string
@@ -42,7 +43,8 @@ func updateTimeToLive(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	}
 	switch {
 	case t.ttl != "" && t.ttl != *spec.AttributeName:
-		return nil, exception.Invalid("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.ttl)
+		return nil, exception.Invalid("TimeToLive is active on a different AttributeName: current AttributeName "+
+			"is %s", t.ttl)
 	case t.ttl != "" && *spec.Enabled:
 		return nil, exception.Invalid("TimeToLive is already enabled")
 	case t.ttl == "" && !*spec.Enabled:

@@ -12,18 +12,23 @@ func TestTimeToLive(t *testing.T) {
 	t.Parallel()
 	r := newTables(t)
 	spec := func(attribute string, enabled bool) string {
-		return fmt.Sprintf(`{"TableName":"plain","TimeToLiveSpecification":{"AttributeName":%q,"Enabled":%t}}`, attribute, enabled)
+		return fmt.Sprintf(`{"TableName":"plain","TimeToLiveSpecification":{"AttributeName":%q,"Enabled":%t}}`,
+			attribute, enabled)
 	}
 	const disabled = `{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}`
 	r.gives("DescribeTimeToLive", `{"TableName":"plain"}`, disabled)
 	r.invalid("UpdateTimeToLive", spec("x", false), "TimeToLive is already disabled")
-	r.gives("UpdateTimeToLive", spec("x", true), `{"TimeToLiveSpecification":{"AttributeName":"x","Enabled":true}}`)
-	r.gives("DescribeTimeToLive", `{"TableName":"plain"}`, `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"x"}}`)
+	r.gives("UpdateTimeToLive", spec("x", true),
+		`{"TimeToLiveSpecification":{"AttributeName":"x","Enabled":true}}`)
+	r.gives("DescribeTimeToLive", `{"TableName":"plain"}`,
+		`{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"x"}}`)
 	r.invalid("UpdateTimeToLive", spec("x", true), "TimeToLive is already enabled")
 	for _, enabled := range []bool{true, false} {
-		r.invalid("UpdateTimeToLive", spec("y", enabled), "TimeToLive is active on a different AttributeName: current AttributeName is x")
+		r.invalid("UpdateTimeToLive", spec("y", enabled),
+			"TimeToLive is active on a different AttributeName: current AttributeName is x")
 	}
-	r.gives("UpdateTimeToLive", spec("x", false), `{"TimeToLiveSpecification":{"AttributeName":"x","Enabled":false}}`)
+	r.gives("UpdateTimeToLive", spec("x", false),
+		`{"TimeToLiveSpecification":{"AttributeName":"x","Enabled":false}}`)
 	r.gives("DescribeTimeToLive", `{"TableName":"plain"}`, disabled)
 	r.do("UpdateTimeToLive", spec("y", true))
 }
@@ -34,16 +39,19 @@ func TestExpiry(t *testing.T) {
 	for _, lag := range []time.Duration{0, time.Minute} {
 		r := newTables(t)
 		r.under(engine.Conditions{TTLLag: lag})
-		r.do("UpdateTimeToLive", `{"TableName":"plain","TimeToLiveSpecification":{"AttributeName":"x","Enabled":true}}`)
+		r.do("UpdateTimeToLive",
+			`{"TableName":"plain","TimeToLiveSpecification":{"AttributeName":"x","Enabled":true}}`)
 		expires := r.now.Unix() + 10
 		for pk, x := range map[string]string{
-			"soon": fmt.Sprintf(`{"N":"%d"}`, expires), "later": fmt.Sprintf(`{"N":"%d"}`, expires+1000), "text": `{"S":"1"}`,
+			"soon": fmt.Sprintf(`{"N":"%d"}`, expires), "later": fmt.Sprintf(`{"N":"%d"}`, expires+1000),
+			"text": `{"S":"1"}`,
 		} {
 			r.do("PutItem", fmt.Sprintf(`{"TableName":"plain","Item":{"pk":{"S":%q},"x":%s}}`, pk, x))
 		}
 		count := func(want int) {
 			t.Helper()
-			r.gives("Scan", `{"TableName":"plain","Select":"COUNT"}`, fmt.Sprintf(`{"Count":%d,"ScannedCount":%[1]d}`, want))
+			r.gives("Scan", `{"TableName":"plain","Select":"COUNT"}`, fmt.Sprintf(`{"Count":%d,"ScannedCount":%[1]d}`,
+				want))
 		}
 		r.pass(10*time.Second + lag)
 		count(3)

@@ -69,9 +69,11 @@ func checkActions(updates []globalSecondaryIndexUpdate) error {
 			return invalidParameters("One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, " +
 				"GlobalSecondaryIndexUpdate.Delete must not be null")
 		case given > 1:
-			return invalidParameters("Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object")
+			return invalidParameters(
+				"Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object")
 		case slices.Contains(names, u.name()):
-			return invalidParameters("Only one global secondary index update per index is allowed simultaneously. Index: %s", u.name())
+			return invalidParameters("Only one global secondary index update per index is allowed simultaneously. "+
+				"Index: %s", u.name())
 		}
 		names = append(names, u.name())
 	}
@@ -89,7 +91,8 @@ func online(updates []globalSecondaryIndexUpdate) int {
 	return n
 }
 
-// checkIndexes errs where the changes of indexes do not fit the table as it is. It returns the index to create, or nil.
+// checkIndexes errs where the changes of indexes do not fit the table as it is. It returns the index to
+// create, or nil.
 func (r updateTableInput) checkIndexes(t *tableState) (created *table.IndexDef, err error) {
 	billing := t.billing
 	if r.BillingMode != nil {
@@ -105,7 +108,8 @@ func (r updateTableInput) checkIndexes(t *tableState) (created *table.IndexDef, 
 				err = checkNewThroughput(*u.Create, billing)
 			}
 		case index == nil:
-			err = exception.New(exception.ResourceNotFound, "Requested resource not found: Index %s for table %s", u.name(), t.Def.Name)
+			err = exception.New(exception.ResourceNotFound, "Requested resource not found: Index %s for table %s",
+				u.name(), t.Def.Name)
 		case u.Delete != nil && index.Local:
 			err = exception.Invalid("Cannot delete an index that is not a GlobalSecondaryIndex: %s", u.name())
 		case u.Update != nil && index.Local:
@@ -123,7 +127,8 @@ func (r updateTableInput) checkIndexes(t *tableState) (created *table.IndexDef, 
 	}
 	if created != nil && t.globalIndexes() == maxGlobalIndexes {
 		return nil, exception.New(exception.LimitExceeded,
-			"Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of %d", maxGlobalIndexes)
+			"Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of %d",
+			maxGlobalIndexes)
 	}
 	if billing == provisioned && t.billing == onDemand {
 		return created, t.checkAllUpdated(updates)
@@ -151,8 +156,11 @@ func (t *tableState) globalIndexes() int {
 	return n
 }
 
-// newIndex returns the definition of an index for the table, whose key attributes are among those definitions.
-func (t *tableState) newIndex(index secondaryIndex, definitions []attributeDefinition) (*table.IndexDef, error) {
+// newIndex returns the definition of an index for the table, whose key attributes are among those
+// definitions.
+func (t *tableState) newIndex(
+	index secondaryIndex, definitions []attributeDefinition,
+) (*table.IndexDef, error) {
 	if len(definitions) == 0 {
 		return nil, invalidParameters("AttributeDefinitions is not specified for index: %s", *index.IndexName)
 	}
@@ -186,8 +194,9 @@ func (t *tableState) checkRedefined(key table.KeySchema) error {
 		for _, known := range keys {
 			for _, b := range keyAttributes(known) {
 				if a.Name == b.Name && a.Kind != b.Kind {
-					return invalidParameters("Attributes cannot be redefined. Please check that your attribute has the same type as "+
-						"previously defined. Existing schema: %s New schema: %s", showSchema(known), showSchema(key))
+					return invalidParameters(
+						"Attributes cannot be redefined. Please check that your attribute has the same type as "+
+							"previously defined. Existing schema: %s New schema: %s", showSchema(known), showSchema(key))
 				}
 			}
 		}
@@ -221,10 +230,12 @@ func checkNewThroughput(index secondaryIndex, billing string) error {
 
 // bothUnits is the answer to an index without throughput, of a table that is provisioned.
 func bothUnits(index string) error {
-	return invalidParameters("Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: %s", index)
+	return invalidParameters("Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: %s",
+		index)
 }
 
-// checkThroughput errs where an index's new throughput does not fit the table's billing mode, or is the old one.
+// checkThroughput errs where an index's new throughput does not fit the table's billing mode, or is the old
+// one.
 func (t *tableState) checkThroughput(u updateGlobalSecondaryIndexAction, billing string) error {
 	name, p := *u.IndexName, u.ProvisionedThroughput
 	if billing == onDemand {
@@ -247,19 +258,23 @@ func (t *tableState) checkThroughput(u updateGlobalSecondaryIndexAction, billing
 func (t *tableState) checkAllUpdated(updates []globalSecondaryIndexUpdate) error {
 	var missing []string
 	for _, index := range t.Def.Indexes {
-		named := slices.ContainsFunc(updates, func(u globalSecondaryIndexUpdate) bool { return u.name() == index.Name })
+		named := slices.ContainsFunc(updates, func(u globalSecondaryIndexUpdate) bool {
+			return u.name() ==
+				index.Name
+		})
 		if !index.Local && !named {
 			missing = append(missing, index.Name)
 		}
 	}
 	if missing != nil {
-		return invalidParameters("ProvisionedThroughput must be specified for index: %s", strings.Join(missing, ","))
+		return invalidParameters("ProvisionedThroughput must be specified for index: %s",
+			strings.Join(missing, ","))
 	}
 	return nil
 }
 
-// updateIndexes makes changes of indexes that have been checked. They are done at once: created indexes have the items that
-// were there before.
+// updateIndexes makes changes of indexes that have been checked. They are done at once: created indexes have
+// the items that were there before.
 func (t *tableState) updateIndexes(r updateTableInput, created *table.IndexDef, now time.Time) {
 	for _, u := range orNone(r.GlobalSecondaryIndexUpdates) {
 		switch {

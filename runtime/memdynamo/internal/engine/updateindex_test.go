@@ -54,11 +54,13 @@ func TestIndexComesAndGoes(t *testing.T) {
 		`{"ConsumedCapacity":{"TableName":"plain","CapacityUnits":2,"Table":{"CapacityUnits":1},
 			"GlobalSecondaryIndexes":{"byG":{"CapacityUnits":1}}}}`)
 	r.invalid("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"1"},"g":{"N":"1"}}}`,
-		"One or more parameter values were invalid: Type mismatch for Index Key g Expected: S Actual: N IndexName: byG")
+		"One or more parameter values were invalid: Type mismatch for Index Key g Expected: S Actual: N "+
+			"IndexName: byG")
 	r.gives("Scan", `{"TableName":"plain","IndexName":"byG","Select":"COUNT"}`, `{"Count":3,"ScannedCount":3}`)
 
 	output = r.do("UpdateTable", shrunk)
-	if want := `"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]`; !strings.Contains(output, want) {
+	if want := `"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]`; !strings.Contains(output,
+		want) {
 		t.Errorf("no %s in %s", want, output)
 	}
 	if strings.Contains(output, "GlobalSecondaryIndexes") {
@@ -95,7 +97,8 @@ func TestIndexAmongStaleReads(t *testing.T) {
 	holds("plain", "byG", 2)
 
 	r.do("DeleteItem", `{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}}}`)
-	r.do("UpdateTable", `{"TableName":"indexed","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"keys"}}]}`)
+	r.do("UpdateTable",
+		`{"TableName":"indexed","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"keys"}}]}`)
 	holds("indexed", "all", 1) // still, a minute late
 	holds("indexed", "local", 1)
 	r.pass(time.Minute)
@@ -109,7 +112,8 @@ func TestIndexUpdateRules(t *testing.T) {
 	const invalid = "One or more parameter values were invalid: "
 	const g = `,"AttributeDefinitions":[{"AttributeName":"n","AttributeType":"S"}]`
 	create := func(name, key, more string) string {
-		return `{"Create":{"IndexName":"` + name + `","KeySchema":[{"AttributeName":"` + key + `","KeyType":"HASH"}]` + more + `}}`
+		return `{"Create":{"IndexName":"` + name + `","KeySchema":[{"AttributeName":"` + key +
+			`","KeyType":"HASH"}]` + more + `}}`
 	}
 	const all = `,"Projection":{"ProjectionType":"ALL"}`
 	const units = `"ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":6}`
@@ -120,20 +124,24 @@ func TestIndexUpdateRules(t *testing.T) {
 			"Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object"},
 		{`{"Delete":{"IndexName":"all"}},{"Update":{"IndexName":"all"}}`, "", invalid +
 			"Only one global secondary index update per index is allowed simultaneously. Index: all"},
-		{`{"Delete":{}}`, "", "1 validation error detected: Value null at 'globalSecondaryIndexUpdates.1.member.delete.indexName' " +
-			"failed to satisfy constraint: Member must not be null"},
+		{`{"Delete":{}}`, "",
+			"1 validation error detected: Value null at 'globalSecondaryIndexUpdates.1.member.delete.indexName' " +
+				"failed to satisfy constraint: Member must not be null"},
 		{`{"Update":{"IndexName":"a"}}`, "", "1 validation error detected: " +
 			"Value 'a' at 'globalSecondaryIndexUpdates.1.member.update.indexName' " +
 			"failed to satisfy constraint: Member must have length greater than or equal to 3"},
 		{``, `,"DeletionProtectionEnabled":true`, invalid + "List of GlobalSecondaryIndexUpdates is empty"},
 		{`{"Delete":{"IndexName":"all"}}`, `,"DeletionProtectionEnabled":true`, invalid +
 			"DeletionProtection modification must be the only operation in the request"},
-		{`{"Delete":{"IndexName":"all"}}`, `,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}`, invalid +
-			"You cannot create or delete index while changing stream status"},
+		{`{"Delete":{"IndexName":"all"}}`,
+			`,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}`, invalid +
+				"You cannot create or delete index while changing stream status"},
 		{`{"Delete":{"IndexName":"all"}}`, `,"BillingMode":"PROVISIONED",` + units, invalid +
 			"You cannot create or delete index while updating table IOPS"},
-		{`{"Delete":{"IndexName":"local"}}`, "", "Cannot delete an index that is not a GlobalSecondaryIndex: local"},
-		{`{"Update":{"IndexName":"local"}}`, "", "Cannot update an index that is not a GlobalSecondaryIndex: local"},
+		{`{"Delete":{"IndexName":"local"}}`, "",
+			"Cannot delete an index that is not a GlobalSecondaryIndex: local"},
+		{`{"Update":{"IndexName":"local"}}`, "",
+			"Cannot update an index that is not a GlobalSecondaryIndex: local"},
 		{`{"Update":{"IndexName":"all",` + units + `}}`, "", invalid + "The only Updates for index: all " +
 			"when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput"},
 		{`{"Update":{"IndexName":"all",` + units + `}}`, `,"BillingMode":"PROVISIONED",` + units, invalid +
@@ -141,39 +149,48 @@ func TestIndexUpdateRules(t *testing.T) {
 		{create("all", "n", all), g, "Attempting to create an index which already exists"},
 		{create("local", "n", all), g, "Attempting to create an index which already exists"},
 		{create("new", "n", all), "", invalid + "AttributeDefinitions is not specified for index: new"},
-		{create("new", "o", all), g, invalid + "Some index key attributes are not defined in AttributeDefinitions. " +
-			"Keys: [o], AttributeDefinitions: [n]"},
+		{create("new", "o", all), g,
+			invalid + "Some index key attributes are not defined in AttributeDefinitions. " +
+				"Keys: [o], AttributeDefinitions: [n]"},
 		{`{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"n","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}]` +
 			all + `}}`, g, "Invalid KeySchema: Some index key attribute have no definition"},
 		{create("new", "sk", all), `,"AttributeDefinitions":[{"AttributeName":"sk","AttributeType":"S"}]`, invalid +
-			"Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. " +
+			"Attributes cannot be redefined. Please check that your attribute has the same type as previously " +
+			"defined. " +
 			"Existing schema: Schema:[SchemaElement: key{pk:S:HASH}, SchemaElement: key{sk:N:RANGE}] " +
 			"New schema: Schema:[SchemaElement: key{sk:S:HASH}]"},
 		{create("new", "n", `,"Projection":{}`), g, invalid + "Unknown ProjectionType: null"},
 		{create("new", "n", `,"Projection":{"ProjectionType":"INCLUDE"}`), g, invalid +
 			"ProjectionType is INCLUDE, but NonKeyAttributes is not specified"},
 		{create("new", "n", all+`,`+units), g, invalid +
-			"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: new when BillingMode is PAY_PER_REQUEST"},
+			"Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: new when BillingMode is " +
+			"PAY_PER_REQUEST"},
 	} {
-		r.invalid("UpdateTable", `{"TableName":"indexed","GlobalSecondaryIndexUpdates":[`+c.updates+`]`+c.more+`}`, c.message)
+		r.invalid("UpdateTable", `{"TableName":"indexed","GlobalSecondaryIndexUpdates":[`+c.updates+`]`+c.more+`}`,
+			c.message)
 	}
-	r.fails("UpdateTable", `{"TableName":"indexed","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"none"}}]}`,
+	r.fails("UpdateTable",
+		`{"TableName":"indexed","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"none"}}]}`,
 		exception.ResourceNotFound, "Requested resource not found: Index none for table indexed")
 	for _, updates := range []string{
 		create("new", "n", all) + `,` + create("newer", "n", all),
 		create("new", "n", all) + `,{"Delete":{"IndexName":"all"}}`,
 		`{"Delete":{"IndexName":"keys"}},{"Delete":{"IndexName":"all"}}`,
 	} {
-		r.fails("UpdateTable", `{"TableName":"indexed","GlobalSecondaryIndexUpdates":[`+updates+`]`+g+`}`, exception.LimitExceeded,
+		r.fails("UpdateTable", `{"TableName":"indexed","GlobalSecondaryIndexUpdates":[`+updates+`]`+g+`}`,
+			exception.LimitExceeded,
 			"Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table")
 	}
 	// Nothing of all that was done.
 	r.gives("Scan", `{"TableName":"indexed","IndexName":"all","Select":"COUNT"}`, `{"Count":0,"ScannedCount":0}`)
 	for i := range 20 {
-		r.do("UpdateTable", `{"TableName":"plain","GlobalSecondaryIndexUpdates":[`+create(fmt.Sprint("new", i), "n", all)+`]`+g+`}`)
+		r.do("UpdateTable", `{"TableName":"plain","GlobalSecondaryIndexUpdates":[`+
+			create(fmt.Sprint("new", i), "n", all)+`]`+g+`}`)
 	}
-	r.fails("UpdateTable", `{"TableName":"plain","GlobalSecondaryIndexUpdates":[`+create("last", "n", all)+`]`+g+`}`,
-		exception.LimitExceeded, "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of 20")
+	r.fails("UpdateTable", `{"TableName":"plain","GlobalSecondaryIndexUpdates":[`+create("last", "n", all)+`]`+
+		g+`}`,
+		exception.LimitExceeded,
+		"Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of 20")
 }
 
 func TestIndexThroughput(t *testing.T) {
@@ -200,11 +217,14 @@ func TestIndexThroughput(t *testing.T) {
 		"Requested WriteCapacityUnits: 5. "+
 		"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.")
 	r.invalid("UpdateTable", update(""),
-		"One or more parameter values were invalid: Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: byG")
+		"One or more parameter values were invalid: Both ReadCapacityUnits and WriteCapacityUnits must be "+
+			"specified for index: byG")
 	has(r.do("UpdateTable", update(six)), `"ReadCapacityUnits":5,"WriteCapacityUnits":6`)
 	r.do("UpdateTable", shrunk)
 	r.invalid("UpdateTable", grown,
-		"One or more parameter values were invalid: Both ReadCapacityUnits and WriteCapacityUnits must be specified for index: byG")
-	has(r.do("UpdateTable", strings.Replace(grown, `"ProjectionType":"ALL"}`, `"ProjectionType":"ALL"}`+five, 1)),
+		"One or more parameter values were invalid: Both ReadCapacityUnits and WriteCapacityUnits must be "+
+			"specified for index: byG")
+	has(r.do("UpdateTable", strings.Replace(grown, `"ProjectionType":"ALL"}`, `"ProjectionType":"ALL"}`+
+		five, 1)),
 		`"ReadCapacityUnits":5,"WriteCapacityUnits":5`)
 }

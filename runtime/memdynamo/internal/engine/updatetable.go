@@ -70,11 +70,14 @@ func (r updateTableInput) validate() error {
 		return err
 	}
 	updates := orNone(r.GlobalSecondaryIndexUpdates)
-	other := r.BillingMode != nil || r.ProvisionedThroughput != nil || r.StreamSpecification != nil // than protection and indexes
+	// than protection and indexes
+	other := r.BillingMode != nil || r.ProvisionedThroughput != nil || r.StreamSpecification != nil
 	if !other && r.DeletionProtectionEnabled == nil && len(updates) == 0 {
 		return exception.Invalid("At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, " +
-			"GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, " +
-			"MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required")
+			"GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, " +
+			"ReplicaTransitRoleArn, " +
+			"MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is " +
+			"required")
 	}
 	if r.GlobalSecondaryIndexUpdates != nil && len(updates) == 0 {
 		return invalidParameters("List of GlobalSecondaryIndexUpdates is empty")
@@ -135,10 +138,11 @@ func (r updateTableInput) checkAgainst(t *tableState) error {
 
 // willNotChange is the answer to a new throughput that is the old one. The two names are of what has it.
 func willNotChange(of, provisionedFor string, p *provisionedThroughput) error {
-	return exception.Invalid("The provisioned throughput for %s will not change. The requested value equals the current value. "+
-		"Current ReadCapacityUnits provisioned for %s: %d. Requested ReadCapacityUnits: %[3]d. "+
-		"Current WriteCapacityUnits provisioned for %[2]s: %[4]d. Requested WriteCapacityUnits: %[4]d. "+
-		"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.",
+	return exception.Invalid(
+		"The provisioned throughput for %s will not change. The requested value equals the current value. "+
+			"Current ReadCapacityUnits provisioned for %s: %d. Requested ReadCapacityUnits: %[3]d. "+
+			"Current WriteCapacityUnits provisioned for %[2]s: %[4]d. Requested WriteCapacityUnits: %[4]d. "+
+			"Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits.",
 		of, provisionedFor, *p.ReadCapacityUnits, *p.WriteCapacityUnits)
 }
 

@@ -33,7 +33,8 @@ type Error struct {
 	Code    string
 	Message string
 	Fields  Fields // nil, or what the exception carries beside its message
-	Input   bool   // whether it is of the input, so that even a transaction is refused with it and not cancelled for it
+	// whether it is of the input, so that even a transaction is refused with it and not cancelled for it
+	Input bool
 }
 
 // Fields are the members of an exception beside its message, such as CancellationReasons.

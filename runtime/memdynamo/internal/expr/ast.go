@@ -26,7 +26,8 @@ const (
 
 // String returns the operator as messages name it.
 func (o op) String() string {
-	return [...]string{"", "", "", "=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN", "AND", "OR", "NOT", "+", "-"}[o]
+	return [...]string{"", "", "", "=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN", "AND", "OR", "NOT", "+",
+		"-"}[o]
 }
 
 // node is a part of an expression.

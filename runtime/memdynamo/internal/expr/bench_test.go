@@ -21,7 +21,8 @@ var (
 	benchItem = value.Map{
 		"pk": value.String("k"), "a": value.NumberOf(1), "b": value.String("y"), "c": value.NumberOf(9),
 		"d": value.NumberOf(9), "e": value.String("hello"), "n": value.NumberOf(3), "s": value.Strings{"u", "v"},
-		"m": value.Map{"b": value.String("z")}, "l": value.List{value.NumberOf(1), value.Map{"x": value.NumberOf(2)}},
+		"m": value.Map{"b": value.String("z")}, "l": value.List{value.NumberOf(1),
+			value.Map{"x": value.NumberOf(2)}},
 	}
 )
 

@@ -10,11 +10,12 @@ import (
 // maxCandidates is the most operands that IN takes on its right.
 const maxCandidates = 100
 
-// operation checks a function or operator whose operands are resolved: how many there are, that they differ, their types.
-// Types are those of values and of size; what a path leads to is seen when it is evaluated.
+// operation checks a function or operator whose operands are resolved: how many there are, that they differ,
+// their types. Types are those of values and of size; what a path leads to is seen when it is evaluated.
 func (c *checker) operation(n *node) error {
 	if n.op == opFunction && len(n.args) != n.fn.operands() {
-		return c.invalid("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d",
+		return c.invalid("Incorrect number of operands for operator or function; operator or function: %s, "+
+			"number of operands: %d",
 			n.name, len(n.args))
 	}
 	if n.op == opBetween { // the only one whose types go first
@@ -54,7 +55,8 @@ func (c *checker) call(n *node) error {
 	case fnBeginsWith:
 		return c.types(n, n.args, value.KindS, value.KindB)
 	case fnSize:
-		return c.types(n, n.args, value.KindS, value.KindB, value.KindSS, value.KindNS, value.KindBS, value.KindL, value.KindM)
+		return c.types(n, n.args, value.KindS, value.KindB, value.KindSS, value.KindNS, value.KindBS, value.KindL,
+			value.KindM)
 	case fnListAppend:
 		return c.types(n, n.args, value.KindL)
 	}
@@ -72,7 +74,8 @@ func (c *checker) types(n *node, operands []*node, allowed ...value.Kind) error 
 }
 
 func (c *checker) wrongType(n *node, kind string) error {
-	return c.invalid("Incorrect operand type for operator or function; operator or function: %s, operand type: %s",
+	return c.invalid("Incorrect operand type for operator or function; operator or function: %s, operand "+
+		"type: %s",
 		n.operator(), kind)
 }
 
@@ -101,7 +104,8 @@ func (c *checker) typeName(n *node) error {
 			return nil
 		}
 	}
-	return c.invalid("Invalid attribute type name found; type: %s, valid types: {N,BS,L,B,NULL,M,S,SS,NS,BOOL}", string(name))
+	return c.invalid("Invalid attribute type name found; type: %s, valid types: {N,BS,L,B,NULL,M,S,SS,NS,BOOL}",
+		string(name))
 }
 
 // distinct errs if the first operand is a path that comes again.
@@ -112,8 +116,9 @@ func (c *checker) distinct(n *node) error {
 	}
 	for _, o := range n.args[1:] {
 		if o.op == opPath && slices.Equal(o.path, first.path) {
-			return c.invalid("The first operand must be distinct from the remaining operands for this operator or function; "+
-				"operator: %s, first operand: %s", n.operator(), first.path)
+			return c.invalid(
+				"The first operand must be distinct from the remaining operands for this operator or function; "+
+					"operator: %s, first operand: %s", n.operator(), first.path)
 		}
 	}
 	return nil
@@ -133,11 +138,13 @@ func (c *checker) bounds(lower, upper *node) error {
 	default:
 		return nil
 	}
-	return c.invalid("The BETWEEN operator requires %s; lower bound operand: AttributeValue: %s, upper bound operand: "+
-		"AttributeValue: %s", wrong, bound(lower.value), bound(upper.value))
+	return c.invalid(
+		"The BETWEEN operator requires %s; lower bound operand: AttributeValue: %s, upper bound operand: "+
+			"AttributeValue: %s", wrong, bound(lower.value), bound(upper.value))
 }
 
-// bound returns a value as messages about BETWEEN have it: DynamoDB shows a binary as a buffer of its language.
+// bound returns a value as messages about BETWEEN have it: DynamoDB shows a binary as a buffer of its
+// language.
 func bound(v value.Value) string {
 	if b, ok := v.(value.Binary); ok {
 		return fmt.Sprintf("{B:java.nio.HeapByteBuffer[pos=0 lim=%d cap=%[1]d]}", len(b))
@@ -154,7 +161,8 @@ func (c *checker) assignment(a action) error {
 	case kind == value.KindN && a.clause == clauseAdd:
 		return nil
 	}
-	return c.invalid("Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%[1]s_OPERAND",
+	return c.invalid("Incorrect operand type for operator or function; operator: %s, operand type: %s, "+
+		"typeSet: ALLOWED_FOR_%[1]s_OPERAND",
 		a.clause, longName(kind))
 }
 

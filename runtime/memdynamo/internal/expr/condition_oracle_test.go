@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An independent evaluator of conditions: a tree of its own, values of Go's own types, and no knowledge of how texts are
-// read. What it is asked to print has no more parentheses than precedence needs, in any case and spacing.
+// An independent evaluator of conditions: a tree of its own, values of Go's own types, and no knowledge of
+// how texts are read. What it is asked to print has no more parentheses than precedence needs, in any case
+// and spacing.
 
 // formula is a condition as the oracle has it.
 type formula struct {
@@ -208,9 +209,10 @@ func toItem(t thing) value.Map {
 
 // Few values, so that they meet.
 var (
-	genScalar = rapid.OneOf(rapid.SampledFrom([]any{"", "a", "ab", "b"}), rapid.Map(rapid.IntRange(0, 3), func(i int) any { return i }))
-	genAny    = rapid.OneOf(genScalar, rapid.SampledFrom([]any{true, false, thing{"x": 1}}))
-	genItem   = rapid.Custom(func(t *rapid.T) thing {
+	genScalar = rapid.OneOf(rapid.SampledFrom([]any{"", "a", "ab", "b"}), rapid.Map(rapid.IntRange(0, 3),
+		func(i int) any { return i }))
+	genAny  = rapid.OneOf(genScalar, rapid.SampledFrom([]any{true, false, thing{"x": 1}}))
+	genItem = rapid.Custom(func(t *rapid.T) thing {
 		item := thing{}
 		for _, name := range []string{"a", "b"} {
 			if rapid.Bool().Draw(t, name+" is there") {
@@ -219,7 +221,8 @@ var (
 		}
 		return item
 	})
-	genPath    = rapid.Map(rapid.SampledFrom([]string{"a", "b", "a.x", "b.x"}), func(p string) term { return term{path: p} })
+	genPath = rapid.Map(rapid.SampledFrom([]string{"a", "b", "a.x", "b.x"}),
+		func(p string) term { return term{path: p} })
 	genSize    = rapid.Map(genPath, func(t term) term { return term{path: t.path, size: true} })
 	genLiteral = rapid.Map(genScalar, func(v any) term { return term{literal: v} })
 	genTerm    = rapid.OneOf(genPath, genLiteral, genSize)
@@ -228,7 +231,8 @@ var (
 // genFormula draws formulas that DynamoDB takes: operands of one operator differ, those of some are strings.
 func genFormula(depth int) *rapid.Generator[formula] {
 	return rapid.Custom(func(t *rapid.T) formula {
-		ops := []string{"=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN", "attribute_exists", "attribute_not_exists",
+		ops := []string{"=", "<>", "<", "<=", ">", ">=", "BETWEEN", "IN", "attribute_exists",
+			"attribute_not_exists",
 			"begins_with", "contains"}
 		if depth > 0 {
 			ops = append(ops, "AND", "OR", "NOT", "AND", "OR", "NOT", "AND", "OR", "NOT", "AND", "OR", "NOT")
@@ -301,7 +305,8 @@ func TestOracleSeesMistakes(t *testing.T) {
 		"OR before AND": func(f formula) formula { // a OR b AND c read as (a OR b) AND c
 			if f.op == "OR" && f.subs[1].op == "AND" {
 				and := f.subs[1]
-				return formula{op: "AND", subs: []formula{{op: "OR", subs: []formula{f.subs[0], and.subs[0]}}, and.subs[1]}}
+				return formula{op: "AND", subs: []formula{{op: "OR", subs: []formula{f.subs[0], and.subs[0]}},
+					and.subs[1]}}
 			}
 			return f
 		},

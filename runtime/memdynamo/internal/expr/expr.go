@@ -1,5 +1,6 @@
-// Package expr is DynamoDB's expression language: conditions, filters, updates, projections and key conditions. A text is
-// parsed, checked and resolved once; the result is evaluated against items, which it never changes.
+// Package expr is DynamoDB's expression language: conditions, filters, updates, projections and key
+// conditions. A text is parsed, checked and resolved once; the result is evaluated against items, which it
+// never changes.
 package expr
 
 // Parameters that hold expressions, by the names that error messages use.

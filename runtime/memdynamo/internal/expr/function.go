@@ -49,7 +49,8 @@ func (f function) operands() int {
 // ofUpdate reports whether f belongs in updates, or else in conditions.
 func (f function) ofUpdate() bool { return f >= fnIfNotExists }
 
-// mayStand reports whether f may stand as an operand (nested), or on its own: as a condition, or as what SET assigns.
+// mayStand reports whether f may stand as an operand (nested), or on its own: as a condition, or as what SET
+// assigns.
 func (f function) mayStand(nested bool) bool {
 	switch f {
 	case fnIfNotExists:

@@ -41,8 +41,9 @@ func (s *Scope) KeyCondition(text string) (*KeyExpression, error) {
 	return &KeyExpression{c.root}, nil
 }
 
-// For returns the key condition for the key of a table or index; sort is empty if the key has none. It errs where the
-// condition asks more than a key can answer, which DynamoDB says only after it has read all of the request's expressions.
+// For returns the key condition for the key of a table or index; sort is empty if the key has none. It errs
+// where the condition asks more than a key can answer, which DynamoDB says only after it has read all of the
+// request's expressions.
 func (e *KeyExpression) For(hash, sort string) (*KeyCondition, error) {
 	var conditions []keyPart
 	if err := collect(e.root, &conditions); err != nil {
@@ -106,8 +107,9 @@ func collect(n *node, parts *[]keyPart) error {
 		return exception.Invalid("Invalid operator used in KeyConditionExpression: %s", n.operator())
 	}
 	if (op == Between || op == BeginsWith) && n.args[0].op != opPath {
-		return exception.Invalid("Invalid condition in KeyConditionExpression: %s operator must have the key attribute "+
-			"as its first operand", n.operator())
+		return exception.Invalid(
+			"Invalid condition in KeyConditionExpression: %s operator must have the key attribute "+
+				"as its first operand", n.operator())
 	}
 	part := keyPart{op: op}
 	for i, arg := range n.args {
@@ -117,7 +119,8 @@ func collect(n *node, parts *[]keyPart) error {
 		case arg.op == opValue:
 			part.operands = append(part.operands, arg.value)
 		case part.attribute != "":
-			return exception.Invalid("Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition")
+			return exception.Invalid("Invalid condition in KeyConditionExpression: Multiple attribute names used in " +
+				"one condition")
 		case len(arg.path) > 1:
 			return exception.Invalid("KeyConditionExpressions cannot have conditions on nested attributes")
 		default:

@@ -47,8 +47,10 @@ func TestKeyCondition(t *testing.T) {
 		{"h = :s AND attribute_type(r, :S)", operator + "attribute_type"},
 		{"contains(h.x, r)", operator + "contains"},
 
-		{":s BETWEEN size(r) AND size(h) AND r > :n", condition + "BETWEEN operator must have the key attribute as its first operand"},
-		{"begins_with(:s, r) AND h > :n", condition + "begins_with operator must have the key attribute as its first operand"},
+		{":s BETWEEN size(r) AND size(h) AND r > :n",
+			condition + "BETWEEN operator must have the key attribute as its first operand"},
+		{"begins_with(:s, r) AND h > :n",
+			condition + "begins_with operator must have the key attribute as its first operand"},
 		{"size(r) > h AND h.x > r", nested},
 		{"h > size(r.x)", nested},
 		{"h BETWEEN size(r) AND size(h)", nested},
@@ -75,13 +77,18 @@ func TestKeyCondition(t *testing.T) {
 
 		{"", "Invalid KeyConditionExpression: The expression can not be empty;"},
 		{"h =", `Invalid KeyConditionExpression: Syntax error; token: "<EOF>", near: "="`},
-		{"name = :n", "Invalid KeyConditionExpression: Attribute name is a reserved keyword; reserved keyword: name"},
-		{"h = :q", "Invalid KeyConditionExpression: An expression attribute value used in expression is not defined; attribute value: :q"},
+		{"name = :n",
+			"Invalid KeyConditionExpression: Attribute name is a reserved keyword; reserved keyword: name"},
+		{"h = :q", "Invalid KeyConditionExpression: An expression attribute value used in expression is not " +
+			"defined; attribute value: :q"},
 		{"h = :s AND r < :t", "Invalid KeyConditionExpression: Incorrect operand type for operator or function; " +
 			"operator or function: <, operand type: BOOL"},
-		{"h = :s AND begins_with(r, :n)", "Invalid KeyConditionExpression: Incorrect operand type for operator or function; " +
-			"operator or function: begins_with, operand type: N"},
-		{"h = :s AND size(r)", "Invalid KeyConditionExpression: The function is not allowed to be used this way in an expression; function: size"},
+		{"h = :s AND begins_with(r, :n)",
+			"Invalid KeyConditionExpression: Incorrect operand type for operator or function; " +
+				"operator or function: begins_with, operand type: N"},
+		{"h = :s AND size(r)",
+			"Invalid KeyConditionExpression: The function is not allowed to be used this way in an expression; " +
+				"function: size"},
 	}
 	r := readRequest(t)
 	for _, test := range tests {
@@ -106,7 +113,8 @@ func TestKeyConditionWithoutSortKey(t *testing.T) {
 	}
 }
 
-// What a key cannot answer is said only when the condition meets a key: after the names and values that nothing uses.
+// What a key cannot answer is said only when the condition meets a key: after the names and values that
+// nothing uses.
 func TestKeyConditionReadsBeforeItMeetsTheKey(t *testing.T) {
 	s := newScope(t, nil, value.Map{":a": value.String("x"), ":b": value.String("y")})
 	e, err := s.KeyCondition("h <> :a")

@@ -47,7 +47,8 @@ func TestLimits(t *testing.T) {
 		{UpdateExpression, "SET " + list(300, "a%d=n+n", ","), ""},
 		{UpdateExpression, "SET " + list(301, "a%d=n+n", ","), operators},
 		{UpdateExpression, "SET " + list(301, "a%d=:n", ","), ""}, // assignments are no operators
-		{UpdateExpression, "SET x=" + strings.Repeat("if_not_exists(q,", 200) + ":n" + strings.Repeat(")", 200), ""},
+		{UpdateExpression, "SET x=" + strings.Repeat("if_not_exists(q,", 200) + ":n" + strings.Repeat(")", 200),
+			""},
 		{ProjectionExpression, list(700, "a%d", ","), ""},
 
 		{ConditionExpression, "n IN (" + list(100, ":n", ",") + ")", ""},
@@ -60,7 +61,8 @@ func TestLimits(t *testing.T) {
 		{ProjectionExpression, "m" + strings.Repeat("[0]", 33), depth + "34"},
 		{ProjectionExpression, "m[2147483647]", ""},
 		{ProjectionExpression, "m[2147483648]", index + "[2147483648]"},
-		{ProjectionExpression, "m[" + strings.Repeat("9", 4000) + "]", index + "[" + strings.Repeat("9", 4000) + "]"},
+		{ProjectionExpression, "m[" + strings.Repeat("9", 4000) + "]",
+			index + "[" + strings.Repeat("9", 4000) + "]"},
 
 		{ConditionExpression, strings.Repeat("(", 4096), `Syntax error; token: "<EOF>", near: "("`},
 		{ConditionExpression, strings.Repeat("n<", 2048), `Syntax error; token: "<", near: "n<n"`},
@@ -120,7 +122,8 @@ func TestReservedWords(t *testing.T) {
 	if longest != longestReserved {
 		t.Errorf("the longest word has %d letters, not %d", longest, longestReserved)
 	}
-	for _, word := range []string{"a", "id", "pk", "naming", "name_", "status1", "zonez", strings.Repeat("a", 4096)} {
+	for _, word := range []string{"a", "id", "pk", "naming", "name_", "status1", "zonez",
+		strings.Repeat("a", 4096)} {
 		if err := read(newScope(t, nil, nil), ProjectionExpression, word); err != nil {
 			t.Errorf("%s: %v", word, err)
 		}

@@ -9,8 +9,8 @@ import (
 // maxText is the most bytes an expression may have. It bounds the parser's recursion too.
 const maxText = 4096
 
-// parser reads one text. Its methods read what their name says, from the current token on, and err at the first token that
-// cannot follow.
+// parser reads one text. Its methods read what their name says, from the current token on, and err at the
+// first token that cannot follow.
 type parser struct {
 	parameter string
 	text      string
@@ -42,9 +42,11 @@ func newParser(parameter, text string) (*parser, error) {
 	case text == "":
 		return nil, exception.Invalid("Invalid %s: The expression can not be empty;", parameter)
 	case len(text) > maxText && (parameter == UpdateExpression || parameter == ProjectionExpression):
-		return nil, exception.Invalid("Invalid %s: Expression size has exceeded the maximum allowed size;", parameter)
+		return nil, exception.Invalid("Invalid %s: Expression size has exceeded the maximum allowed size;",
+			parameter)
 	case len(text) > maxText:
-		return nil, exception.Invalid("Invalid %s: Expression size has exceeded the maximum allowed size; expression size: %d",
+		return nil, exception.Invalid("Invalid %s: Expression size has exceeded the maximum allowed size; "+
+			"expression size: %d",
 			parameter, len(text))
 	}
 	return &parser{parameter: parameter, text: text, tok: lex(text, 0)}, nil
@@ -58,8 +60,8 @@ func (p *parser) end() error {
 	return nil
 }
 
-// tidy errs if there were redundant parentheses. It is asked when a condition or an action has been read: mistakes of syntax
-// in it go before.
+// tidy errs if there were redundant parentheses. It is asked when a condition or an action has been read:
+// mistakes of syntax in it go before.
 func (p *parser) tidy() error {
 	if p.redundant {
 		return exception.Invalid("Invalid %s: The expression has redundant parentheses;", p.parameter)
@@ -167,7 +169,8 @@ func (p *parser) name() step {
 	return s
 }
 
-// indexStep returns the step of an index. One that no list can have is left as text for the checker: other mistakes go before.
+// indexStep returns the step of an index. One that no list can have is left as text for the checker: other
+// mistakes go before.
 func indexStep(digits string) step {
 	i, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil {

@@ -13,7 +13,8 @@ func parseCondition(parameter, text string) (*node, error) {
 	return n, p.end()
 }
 
-// or reads terms joined by OR. In parentheses a mere operand may stand in place of a condition: what follows tells.
+// or reads terms joined by OR. In parentheses a mere operand may stand in place of a condition: what follows
+// tells.
 func (p *parser) or(inParens bool) (*node, error) {
 	left, err := p.and(inParens)
 	for err == nil && p.tok.kind == tOr {

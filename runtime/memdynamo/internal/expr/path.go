@@ -71,7 +71,8 @@ func (p path) String() string {
 	return string(append(b, ']'))
 }
 
-// roots returns the top-level attributes that paths start from, sorted; with nested, only of those that have a further step.
+// roots returns the top-level attributes that paths start from, sorted; with nested, only of those that have
+// a further step.
 func roots(paths []path, nested bool) []string {
 	var names []string
 	for _, p := range paths {

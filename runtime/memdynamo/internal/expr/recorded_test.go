@@ -46,7 +46,8 @@ func (r request) scope(t testing.TB) *Scope {
 	return s
 }
 
-// recorded calls try with each text of a file of testdata and compares what it returns with what DynamoDB Local 2.6.1 said.
+// recorded calls try with each text of a file of testdata and compares what it returns with what DynamoDB
+// Local 2.6.1 said.
 func recorded(t *testing.T, file string, try func(s *Scope, r request, text string) (string, error)) {
 	t.Helper()
 	lines, err := os.ReadFile("testdata/" + file)

@@ -7,8 +7,9 @@ const (
 	maxDepth     = 32  // steps of a path
 )
 
-// checker holds an expression against the rules that need no item, in passes as DynamoDB does: which mistake is told, if
-// there are several, depends on them. First come words; then operands, which are resolved on the way.
+// checker holds an expression against the rules that need no item, in passes as DynamoDB does: which mistake
+// is told, if there are several, depends on them. First come words; then operands, which are resolved on the
+// way.
 type checker struct {
 	scope     *Scope
 	parameter string
@@ -20,8 +21,9 @@ func (c *checker) invalid(format string, args ...any) error {
 	return exception.Invalid("Invalid "+c.parameter+": "+format, args...)
 }
 
-// words checks, in the order of the text, what is wrong whatever the scope: functions that do not exist or do not belong
-// where they stand, reserved words, indexes, and too many operators. nested tells that n is an operand.
+// words checks, in the order of the text, what is wrong whatever the scope: functions that do not exist or do
+// not belong where they stand, reserved words, indexes, and too many operators. nested tells that n is an
+// operand.
 func (c *checker) words(n *node, nested bool) error {
 	switch n.op {
 	case opPath:
@@ -81,7 +83,8 @@ func (c *checker) path(p path) error {
 		}
 		name, ok := c.scope.names.use(p[i].name)
 		if !ok {
-			return c.invalid("An expression attribute name used in the document path is not defined; attribute name: %s",
+			return c.invalid("An expression attribute name used in the document path is not defined; attribute "+
+				"name: %s",
 				p[i].name)
 		}
 		p[i] = step{name: name}
@@ -106,7 +109,8 @@ func (c *checker) operands(n *node) error {
 	case opValue:
 		var ok bool
 		if n.value, ok = c.scope.values.use(n.name); !ok {
-			return c.invalid("An expression attribute value used in expression is not defined; attribute value: %s", n.name)
+			return c.invalid("An expression attribute value used in expression is not defined; attribute value: %s",
+				n.name)
 		}
 		return nil
 	case opAnd, opOr, opNot:

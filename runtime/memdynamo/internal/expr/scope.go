@@ -12,14 +12,15 @@ import (
 // maxKey is the most bytes that a key of ExpressionAttributeNames or ExpressionAttributeValues may have.
 const maxKey = 255
 
-// Scope is what the expressions of one request may refer to, and what they did refer to. It serves one goroutine.
+// Scope is what the expressions of one request may refer to, and what they did refer to. It serves one
+// goroutine.
 type Scope struct {
 	names  bindings[string]
 	values bindings[value.Value]
 }
 
-// NewScope returns the scope of ExpressionAttributeNames and ExpressionAttributeValues. Either may be nil: not given. It
-// errs where a key's syntax is wrong.
+// NewScope returns the scope of ExpressionAttributeNames and ExpressionAttributeValues. Either may be nil:
+// not given. It errs where a key's syntax is wrong.
 func NewScope(names map[string]string, values value.Map) (*Scope, error) {
 	s := &Scope{}
 	if names != nil {
@@ -90,7 +91,8 @@ func (b bindings[T]) check(sigil byte) error {
 		case len(key) > maxKey && sigil == ':':
 			wrong = "The expression attribute map contains a key that is too long;"
 		case len(key) > maxKey:
-			wrong = "The expression attribute map contains a key that is too long; size of key: " + strconv.Itoa(len(key))
+			wrong = "The expression attribute map contains a key that is too long; size of key: " +
+				strconv.Itoa(len(key))
 		case len(key) < 2, key[0] != sigil, wordEnd(key, 1) != len(key):
 			wrong = `Syntax error; key: "` + key + `"`
 		}
@@ -103,7 +105,10 @@ func (b bindings[T]) check(sigil byte) error {
 
 // use returns what key stands for, and remembers that it was asked.
 func (b bindings[T]) use(key string) (v T, ok bool) {
-	i, ok := slices.BinarySearchFunc(b.list, key, func(b binding[T], key string) int { return strings.Compare(b.key, key) })
+	i, ok := slices.BinarySearchFunc(b.list, key, func(b binding[T],
+		key string) int {
+		return strings.Compare(b.key, key)
+	})
 	if !ok {
 		return v, false
 	}
@@ -121,5 +126,6 @@ func (b bindings[T]) unused() error {
 	if keys == nil {
 		return nil
 	}
-	return exception.Invalid("Value provided in %s unused in expressions: keys: {%s}", b.parameter, strings.Join(keys, ", "))
+	return exception.Invalid("Value provided in %s unused in expressions: keys: {%s}", b.parameter,
+		strings.Join(keys, ", "))
 }

@@ -18,7 +18,8 @@ func TestNewScopeChecksKeys(t *testing.T) {
 		want   string
 	}{
 		{nil, nil, ""},
-		{map[string]string{"#a": "x", "#_": "y", "#9": "z", "#aZ_9": "w"}, value.Map{":a": x, ":_": x, ":9": x}, ""},
+		{map[string]string{"#a": "x", "#_": "y", "#9": "z", "#aZ_9": "w"}, value.Map{":a": x, ":_": x, ":9": x},
+			""},
 		{map[string]string{"#" + long[1:]: "x"}, value.Map{":" + long[1:]: x}, ""},
 		{map[string]string{"#a": strings.Repeat("x", 65535)}, nil, ""},
 
@@ -31,10 +32,13 @@ func TestNewScopeChecksKeys(t *testing.T) {
 		{map[string]string{"#a-b": "x"}, nil, names + syntax + `"#a-b"`},
 		{map[string]string{"#a b": "x", "a": "y"}, nil, names + syntax + `"#a b"`},
 		{map[string]string{"#é": "x"}, nil, names + syntax + `"#é"`},
-		{map[string]string{"": "x"}, nil, names + "contains invalid key: The expression attribute map contains an empty key;"},
+		{map[string]string{"": "x"}, nil,
+			names + "contains invalid key: The expression attribute map contains an empty key;"},
 		{map[string]string{"#" + long: "x"}, nil,
-			names + "contains invalid key: The expression attribute map contains a key that is too long; size of key: 256"},
-		{nil, value.Map{":" + long: x}, values + "contains invalid key: The expression attribute map contains a key that is too long;"},
+			names + "contains invalid key: The expression attribute map contains a key that is too long; size of " +
+				"key: 256"},
+		{nil, value.Map{":" + long: x},
+			values + "contains invalid key: The expression attribute map contains a key that is too long;"},
 		{nil, value.Map{"a": x}, values + syntax + `"a"`},
 		{nil, value.Map{":": x}, values + syntax + `":"`},
 		{nil, value.Map{"#a": x}, values + syntax + `"#a"`},
@@ -81,7 +85,8 @@ func TestUnused(t *testing.T) {
 }
 
 func TestUnusedIsOfAllExpressions(t *testing.T) {
-	s := newScope(t, map[string]string{"#a": "a", "#b": "b"}, value.Map{":a": value.String("x"), ":b": value.String("y")})
+	s := newScope(t, map[string]string{"#a": "a", "#b": "b"}, value.Map{":a": value.String("x"),
+		":b": value.String("y")})
 	if _, err := s.Update("SET #a = if_not_exists(x, :a)"); err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ func with[S set[T], T any](v value.Value, operand S, compare func(T, T) int) (va
 	return slices.CompactFunc(sum, func(a, b T) bool { return compare(a, b) == 0 }), nil
 }
 
-// without returns v, which must be a set of the operand's kind, less the operand's members: nil if none is left.
+// without returns v, which must be a set of the operand's kind, less the operand's members: nil if none is
+// left.
 func without[S set[T], T any](v value.Value, operand S, compare func(T, T) int) (value.Value, error) {
 	old, err := typed[S](v, nil)
 	if err != nil {

@@ -6,15 +6,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// tree is a set of paths, by their steps, none of which is a part of another: the shape of a projection or an update.
+// tree is a set of paths, by their steps, none of which is a part of another: the shape of a projection or an
+// update.
 type tree struct {
 	step     step
 	leaf     int // 1 + the index of the path that ends here, or 0
 	branches []tree
 }
 
-// grow resolves n paths and adds them, from the last to the first: that is the order in which DynamoDB looks at them, and it
-// shows in what is said of two of which one must go.
+// grow resolves n paths and adds them, from the last to the first: that is the order in which DynamoDB looks
+// at them, and it shows in what is said of two of which one must go.
 func (t *tree) grow(c *checker, n int, at func(i int) path) error {
 	t.branches = make([]tree, 0, n)
 	for i := n - 1; i >= 0; i-- {

@@ -68,14 +68,16 @@ func (u *Update) Attributes() []string {
 	return names
 }
 
-// Nested returns those of the top-level attributes it changes or reads that it goes into, sorted: none may be of a key.
+// Nested returns those of the top-level attributes it changes or reads that it goes into, sorted: none may be
+// of a key.
 func (u *Update) Nested() []string { return roots(u.paths, true) }
 
-// Updated returns what UPDATED_OLD or UPDATED_NEW return of item, the one before or after: the paths that the update names.
+// Updated returns what UPDATED_OLD or UPDATED_NEW return of item, the one before or after: the paths that the
+// update names.
 func (u *Update) Updated(item value.Map) value.Map { return u.tree.ofItem(item) }
 
-// Apply returns item as the update leaves it. All right-hand sides see the item as it was. It errs, and nothing is done,
-// where an operand has the wrong type or a path does not exist.
+// Apply returns item as the update leaves it. All right-hand sides see the item as it was. It errs, and
+// nothing is done, where an operand has the wrong type or a path does not exist.
 func (u *Update) Apply(item value.Map) (value.Map, error) {
 	return application{u.actions, item}.inMap(&u.tree, item)
 }
@@ -104,7 +106,8 @@ func (a application) inMap(t *tree, old value.Map) (value.Map, error) {
 	return result, nil
 }
 
-// inList finds elements by the positions they had: what is set beyond the end is appended, then what is removed falls out.
+// inList finds elements by the positions they had: what is set beyond the end is appended, then what is
+// removed falls out.
 func (a application) inList(t *tree, old value.List) (value.List, error) {
 	result := slices.Clone(old)
 	for i := range t.branches {
@@ -181,7 +184,8 @@ func (a application) operand(n *node) (value.Value, error) {
 	return otherwise, err
 }
 
-// operands returns both operands of n, which must be Ts. What is wrong within one of them goes before their types.
+// operands returns both operands of n, which must be Ts. What is wrong within one of them goes before their
+// types.
 func operands[T value.Value](a application, n *node) (left, right T, err error) {
 	v, err := a.operand(n.args[0])
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An independent executor of updates. It works on one deep copy, path by path: what is there is replaced, then lists are
-// appended to, then elements are removed from the last to the first. The tree of the package does all of it in one walk.
+// An independent executor of updates. It works on one deep copy, path by path: what is there is replaced,
+// then lists are appended to, then elements are removed from the last to the first. The tree of the package
+// does all of it in one walk.
 
 // doc is a document of Go's own types: int, string, members, []any and map[string]any.
 type doc = map[string]any
@@ -143,7 +144,8 @@ func execute(item doc, changes []change, mistake int) (doc, bool) {
 		w := write{c.target, copied(v)}
 		index, isIndex := c.target[len(c.target)-1].(int)
 		switch {
-		case v == nil && lookup(item, c.target) == nil: // was not there: not even if something is appended there now
+		case v == nil && lookup(item, c.target) == nil:
+			// was not there: not even if something is appended there now
 		case v == nil:
 			removes = append(removes, w)
 		case isIndex && index >= len(lookup(item, c.target[:len(c.target)-1]).([]any)):
@@ -214,7 +216,8 @@ func take(item doc, path []any) {
 	}
 }
 
-// clashing reports whether one of two targets is a part of the other, or they take the same thing for a map and a list.
+// clashing reports whether one of two targets is a part of the other, or they take the same thing for a map
+// and a list.
 func clashing(changes []change) bool {
 	for i, c := range changes {
 		for _, d := range changes[:i] {
@@ -222,7 +225,8 @@ func clashing(changes []change) bool {
 			for n < min(len(c.target), len(d.target)) && c.target[n] == d.target[n] {
 				n++
 			}
-			if n == len(c.target) || n == len(d.target) || fmt.Sprintf("%T", c.target[n]) != fmt.Sprintf("%T", d.target[n]) {
+			if n == len(c.target) || n == len(d.target) || fmt.Sprintf("%T", c.target[n]) != fmt.Sprintf("%T",
+				d.target[n]) {
 				return true
 			}
 		}
@@ -320,19 +324,27 @@ var (
 			case "map":
 				item[name] = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), genFlat, 0, 2).Draw(t, "map")
 			case "list":
-				item[name] = rapid.SliceOfN(rapid.OneOf(genFlat, rapid.Map(genFlat, func(v any) any { return doc{"x": v} })), 0, 4).Draw(t, "list")
+				item[name] = rapid.SliceOfN(rapid.OneOf(genFlat, rapid.Map(genFlat, func(v any) any {
+					return doc{
+						"x": v,
+					}
+				})), 0, 4).Draw(t, "list")
 			}
 		}
 		return item
 	})
-	genSteps = rapid.SampledFrom([][]any{{"a"}, {"b"}, {"c"}, {"a", "x"}, {"a", "y"}, {"a", 0}, {"a", 1}, {"a", 2}, {"a", 5}, {"a", 6},
-		{"a", 9}, {"b", 0}, {"b", 1}, {"b", 3}, {"b", 7}, {"a", 1, "x"}, {"a", 0, "x"}, {"b", 2, "x"}, {"c", "x"}, {"b", "y"}})
+	genSteps = rapid.SampledFrom([][]any{{"a"}, {"b"}, {"c"}, {"a", "x"}, {"a", "y"}, {"a", 0}, {"a", 1},
+		{"a", 2}, {"a", 5}, {"a", 6},
+		{"a", 9}, {"b", 0}, {"b", 1}, {"b", 3}, {"b", 7}, {"a", 1, "x"}, {"a", 0, "x"}, {"b", 2, "x"}, {"c", "x"},
+		{"b", "y"}})
 	genChange = rapid.Custom(func(t *rapid.T) change {
-		c := change{clause: rapid.SampledFrom([]string{"SET", "SET", "SET", "REMOVE", "REMOVE", "ADD", "DELETE"}).Draw(t, "clause")}
+		c := change{clause: rapid.SampledFrom([]string{"SET", "SET", "SET", "REMOVE", "REMOVE", "ADD", "DELETE"}).
+			Draw(t, "clause")}
 		c.target = genSteps.Draw(t, "target")
 		switch c.clause {
 		case "SET":
-			c.form = rapid.SampledFrom([]string{"", "", "path", "+", "-", "if_not_exists", "list_append"}).Draw(t, "form")
+			c.form = rapid.SampledFrom([]string{"", "", "path", "+", "-", "if_not_exists", "list_append"}).Draw(t,
+				"form")
 			c.source = genSteps.Draw(t, "source")
 			switch c.form {
 			case "+", "-":

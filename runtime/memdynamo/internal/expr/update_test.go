@@ -56,7 +56,8 @@ func at(t *testing.T, item value.Map, text string) value.Value {
 func same(a, b value.Value) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
 
 func TestApplyToNothing(t *testing.T) {
-	u, err := newScope(t, nil, value.Map{":n": number(2)}).Update("SET a = if_not_exists(a, :n) ADD c :n REMOVE d")
+	u, err := newScope(t, nil, value.Map{":n": number(2)}).Update(
+		"SET a = if_not_exists(a, :n) ADD c :n REMOVE d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,8 @@ func TestUpdated(t *testing.T) {
 		{"SET n = :m", `{"n":{"N":"5"}}`, `{"n":{"N":"7"}}`},
 		{"SET m.a = :m, m.b.c = :s", `{"m":{"M":{"a":{"N":"1"},"b":{"M":{"c":{"S":"d"}}}}}}`,
 			`{"m":{"M":{"a":{"N":"7"},"b":{"M":{"c":{"S":"hello"}}}}}}`},
-		{"SET l[1] = :m, l[0] = :s", `{"l":{"L":[{"N":"1"},{"S":"two"}]}}`, `{"l":{"L":[{"S":"hello"},{"N":"7"}]}}`},
+		{"SET l[1] = :m, l[0] = :s", `{"l":{"L":[{"N":"1"},{"S":"two"}]}}`,
+			`{"l":{"L":[{"S":"hello"},{"N":"7"}]}}`},
 		{"SET l[9] = :m", `{}`, `{}`},
 		{"SET x = :n REMOVE n", `{"n":{"N":"5"}}`, `{"x":{"N":"5"}}`},
 		{"REMOVE n, x", `{"n":{"N":"5"}}`, `{}`},
@@ -177,18 +179,22 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// These are messages in which AWS is recorded to differ from DynamoDB Local, or that have to do with an order of which
-// neither is known: then it is the order of names, so that the same request always has the same answer.
+// These are messages in which AWS is recorded to differ from DynamoDB Local, or that have to do with an order
+// of which neither is known: then it is the order of names, so that the same request always has the same
+// answer.
 func TestMessagesOfOurOwn(t *testing.T) {
 	const (
-		overlap = "Invalid UpdateExpression: Two document paths overlap with each other; must remove or rewrite one of these paths; "
+		overlap = "Invalid UpdateExpression: Two document paths overlap with each other; must remove or rewrite " +
+			"one of these paths; "
 		missing = "The provided expression refers to an attribute that does not exist in the item"
 		typed   = "An operand in the update expression has an incorrect data type"
 	)
 	tests := []struct{ parameter, text, want string }{
-		{ConditionExpression, "attribute_type(n, s)", "Invalid ConditionExpression: Incorrect operand type for operator or " +
-			"function; operator or function: attribute_type, operand type: {NS,SS,L,BS,N,M,B,BOOL,NULL,S}"},
-		{ConditionExpression, "size = :n", "Invalid ConditionExpression: Attribute name is a reserved keyword; reserved keyword: size"},
+		{ConditionExpression, "attribute_type(n, s)",
+			"Invalid ConditionExpression: Incorrect operand type for operator or " +
+				"function; operator or function: attribute_type, operand type: {NS,SS,L,BS,N,M,B,BOOL,NULL,S}"},
+		{ConditionExpression, "size = :n",
+			"Invalid ConditionExpression: Attribute name is a reserved keyword; reserved keyword: size"},
 		{UpdateExpression, "REMOVE a1, b1, c1, a1", overlap + "path one: [a1], path two: [a1]"},
 		{UpdateExpression, "REMOVE x, m, m.c, m.b", overlap + "path one: [m], path two: [m, b]"},
 		{UpdateExpression, "SET x = q, y = s + :n", missing},

@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// An index that comes late is as one that was there from the start, and one that goes leaves the others as they are.
+// An index that comes late is as one that was there from the start, and one that goes leaves the others as
+// they are.
 func TestIndexesComeAndGo(t *testing.T) {
 	t.Parallel()
 	early, late := New(orders), New(orders)
@@ -41,7 +42,8 @@ func TestIndexesComeAndGo(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("index %s (-early +late):\n%s", index.Name, diff)
 			}
-			if want, got := early.View(index.Name, time.Time{}), late.View(index.Name, time.Time{}); want.Bytes() != got.Bytes() {
+			if want, got := early.View(index.Name, time.Time{}), late.View(index.Name, time.Time{}); want.Bytes() !=
+				got.Bytes() {
 				t.Errorf("index %s: %d bytes early, %d late", index.Name, want.Bytes(), got.Bytes())
 			}
 		}
@@ -58,14 +60,16 @@ func TestIndexesComeAndGo(t *testing.T) {
 	}
 }
 
-// A version of the past has the trees of the indexes that it knew, in their places, whatever comes and goes after it.
+// A version of the past has the trees of the indexes that it knew, in their places, whatever comes and goes
+// after it.
 func TestIndexesInThePast(t *testing.T) {
 	t.Parallel()
 	index := func(attribute string) IndexDef {
 		key := KeySchema{Hash: Attribute{attribute, value.KindS}}
 		return IndexDef{Name: attribute, Key: key, Projection: Projection{Type: "ALL"}}
 	}
-	table := New(Def{Key: KeySchema{Hash: Attribute{"pk", value.KindS}}, Indexes: []IndexDef{index("a"), index("b")}})
+	table := New(Def{Key: KeySchema{Hash: Attribute{"pk", value.KindS}}, Indexes: []IndexDef{index("a"),
+		index("b")}})
 	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
 	table.KeepPast(time.Hour, at(0))
 	put := func(second int, pk string) {
@@ -80,7 +84,8 @@ func TestIndexesInThePast(t *testing.T) {
 	put(3, "y")
 	table.DropIndex("a")
 	put(4, "z")
-	for second, want := range []map[string]int{{"": 0, "b": 0, "c": 0}, {"": 1, "b": 1, "c": 0}, {"": 1, "b": 1, "c": 1},
+	for second, want := range []map[string]int{{"": 0, "b": 0, "c": 0}, {"": 1, "b": 1, "c": 0},
+		{"": 1, "b": 1, "c": 1},
 		{"": 2, "b": 2, "c": 2}, {"": 3, "b": 3, "c": 3}} {
 		for name, n := range want {
 			if got := table.View(name, at(second)).Len(); got != n {
@@ -96,7 +101,8 @@ func TestIndexesInThePast(t *testing.T) {
 // An item is in an index if its attributes are fit for its key.
 func TestUnfitForAnIndex(t *testing.T) {
 	t.Parallel()
-	index := IndexDef{Name: "i", Key: KeySchema{Attribute{"h", value.KindS}, Attribute{"r", value.KindS}}, Projection: Projection{Type: "ALL"}}
+	index := IndexDef{Name: "i", Key: KeySchema{Attribute{"h", value.KindS}, Attribute{"r", value.KindS}},
+		Projection: Projection{Type: "ALL"}}
 	table := New(Def{Key: KeySchema{Hash: Attribute{"pk", value.KindS}}, Indexes: []IndexDef{index}})
 	long := func(n int) value.Value { return value.String(strings.Repeat("x", n)) }
 	for _, c := range []struct {

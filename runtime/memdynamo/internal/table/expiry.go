@@ -35,8 +35,9 @@ func (x *expiry) entry(key Key, item value.Map) *entry {
 	return &entry{position: position{place: Key{sort: at}, of: key}}
 }
 
-// Expired returns the keys of the items that expired before that instant, the earliest first. Those that did more than five
-// years earlier are not among them: DynamoDB takes such a time for a mistake and does not delete the item.
+// Expired returns the keys of the items that expired before that instant, the earliest first. Those that did
+// more than five years earlier are not among them: DynamoDB takes such a time for a mistake and does not
+// delete the item.
 func (t *Table) Expired(before time.Time) []Key {
 	if t.expiry.attribute == "" {
 		return nil

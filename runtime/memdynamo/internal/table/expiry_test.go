@@ -13,8 +13,9 @@ func TestExpired(t *testing.T) {
 	at := func(seconds int) value.Value { return value.NumberOf(start.Unix() + int64(seconds)) }
 	items := map[string]value.Value{
 		"now": at(0), "soon": at(1), "later": at(2), "long ago": at(-1000), "text": value.String("1"),
-		"milliseconds": value.NumberOf(start.UnixMilli()), "a mistake": value.NumberOf(1), "below zero": value.NumberOf(-5),
-		"huge": number("1e100"), "a fraction": number("0.5"),
+		"milliseconds": value.NumberOf(start.UnixMilli()), "a mistake": value.NumberOf(1),
+		"below zero": value.NumberOf(-5),
+		"huge":       number("1e100"), "a fraction": number("0.5"),
 	}
 	table := New(Def{Key: KeySchema{Hash: Attribute{"id", value.KindS}}})
 	add := func(id string, expiry value.Value) {

@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// AddIndex adds an index, and to it the items that have its key. Reads that see the table as it was before then find it empty.
+// AddIndex adds an index, and to it the items that have its key. Reads that see the table as it was before
+// then find it empty.
 func (t *Table) AddIndex(index IndexDef, at time.Time) {
 	t.past.keep(t.trees, at)
 	t.Def.Indexes = append(slices.Clip(t.Def.Indexes), index)
@@ -22,7 +23,8 @@ func (t *Table) AddIndex(index IndexDef, at time.Time) {
 	t.trees = append(t.trees, filled)
 }
 
-// DropIndex removes the index of that name, which the table has, from its past too: no read finds it any more.
+// DropIndex removes the index of that name, which the table has, from its past too: no read finds it any
+// more.
 func (t *Table) DropIndex(name string) {
 	i := slices.IndexFunc(t.Def.Indexes, func(d IndexDef) bool { return d.Name == name })
 	t.Def.Indexes = slices.Delete(slices.Clone(t.Def.Indexes), i, i+1)
@@ -36,8 +38,8 @@ const (
 	MaxSortSize = 1024
 )
 
-// keyOf returns the item's key in the index; ok is false if it has none: an attribute is missing, or is none that a key may
-// have. Of the last kind are only items that were there before their index.
+// keyOf returns the item's key in the index; ok is false if it has none: an attribute is missing, or is none
+// that a key may have. Of the last kind are only items that were there before their index.
 func (d *IndexDef) keyOf(item value.Map) (key Key, ok bool) {
 	key, ok = d.Key.keyOf(item)
 	switch {
@@ -58,7 +60,8 @@ func (t *Table) Project(index *IndexDef, item value.Map) (entry value.Map, ok bo
 	return t.project(index, item), true
 }
 
-// project returns what the index holds of an item that is in it. Values are immutable: with ALL, that is the item itself.
+// project returns what the index holds of an item that is in it. Values are immutable: with ALL, that is the
+// item itself.
 func (t *Table) project(index *IndexDef, item value.Map) value.Map {
 	if index.Projection.Type == "ALL" {
 		return item

@@ -8,8 +8,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// Key is a primary key, or an index's: comparable, so that it serves as a map's key. Its texts are ordered, byte by byte, as
-// the values are: the smallest text after s is s+"\x00", so every range of keys is a half-open one.
+// Key is a primary key, or an index's: comparable, so that it serves as a map's key. Its texts are ordered,
+// byte by byte, as the values are: the smallest text after s is s+"\x00", so every range of keys is a
+// half-open one.
 type Key struct {
 	spread     uint64 // of hash
 	hash, sort string
@@ -48,13 +49,15 @@ func (a *Attribute) ordered(item value.Map) (text string, ok bool) {
 // partition returns the place before all keys with that hash text.
 func partition(hash string) Key { return Key{spread: spread(hash), hash: hash} }
 
-// spread places a partition key among the others. Scans go by it, as DynamoDB's go by a hash: a segment of a parallel scan and
-// a shard of the stream are then ranges of it, each with its share of the keys, and the same in every run.
+// spread places a partition key among the others. Scans go by it, as DynamoDB's go by a hash: a segment of a
+// parallel scan and a shard of the stream are then ranges of it, each with its share of the keys, and the
+// same in every run.
 func spread(hash string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(hash)) // it never fails
 	x := h.Sum64()
-	// FNV leaves the high bits of short keys nearly alike, and ranges go by the high bits: murmur3's last step mixes them.
+	// FNV leaves the high bits of short keys nearly alike, and ranges go by the high bits: murmur3's last step
+	// mixes them.
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
 	return x ^ x>>33
@@ -85,8 +88,8 @@ func ordered(v value.Value) string {
 	}
 }
 
-// orderedNumber returns a decimal, as Number's String writes it, as its sign, magnitude and digits: bytes that are ordered as
-// numbers are.
+// orderedNumber returns a decimal, as Number's String writes it, as its sign, magnitude and digits: bytes
+// that are ordered as numbers are.
 func orderedNumber(text string) string {
 	text, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(text, ".")
@@ -101,7 +104,8 @@ func orderedNumber(text string) string {
 	if !negative {
 		return string(append([]byte{0x81, magnitude}, digits...))
 	}
-	// The larger the magnitude, the smaller the number; and -12 is before -1, so what ends is after what goes on.
+	// The larger the magnitude, the smaller the number; and -12 is before -1, so what ends is after what goes
+	// on.
 	b := []byte{0x7f, ^magnitude}
 	for _, digit := range []byte(digits) {
 		b = append(b, '0'+'9'-digit)

@@ -42,14 +42,16 @@ func TestKeyTextsAreOrderedAsValues(t *testing.T) {
 		}
 	})
 	// Negative control: numbers are not ordered as their texts.
-	if !wrong(func(a, b value.Value) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }, number("9"), number("10")) {
+	if !wrong(func(a, b value.Value) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }, number("9"),
+		number("10")) {
 		t.Error("any order passes")
 	}
 }
 
 func TestNumbersAtTheEnds(t *testing.T) {
 	rising := []string{
-		"-9.9999999999999999999999999999999999999e125", "-9.9e125", "-1e125", "-10", "-1.21", "-1.2", "-1", "-1.1e-130", "-1e-130", "0",
+		"-9.9999999999999999999999999999999999999e125", "-9.9e125", "-1e125", "-10", "-1.21", "-1.2", "-1",
+		"-1.1e-130", "-1e-130", "0",
 		"1e-130", "1.1e-130", "9.9e-130", "1e-129", "0.1", "1", "1.2", "1.21", "10", "1e125", "9.9e125",
 		"9.9999999999999999999999999999999999999e125",
 	}

@@ -101,7 +101,8 @@ func (s scenario) read(table *Table, m *model, p step, broken fault) string {
 	if p.Range.After != nil {
 		all := p.Range
 		all.After = nil
-		if got, want := view.Holds(all, p.Range.After), len(m.read(p.Index, all, []value.Map{p.Range.After})) == 1; got != want {
+		if got, want := view.Holds(all, p.Range.After),
+			len(m.read(p.Index, all, []value.Map{p.Range.After})) == 1; got != want {
 			return fmt.Sprintf("Holds: %v, want %v", got, want)
 		}
 	}
@@ -136,7 +137,8 @@ func differ(table *Table, m *model) string {
 			bytes += value.ItemSize(item)
 		}
 		if view.Len() != len(want) || view.Bytes() != bytes {
-			return fmt.Sprintf("%s: %d items of %d bytes, want %d of %d", index, view.Len(), view.Bytes(), len(want), bytes)
+			return fmt.Sprintf("%s: %d items of %d bytes, want %d of %d", index, view.Len(), view.Bytes(), len(want),
+				bytes)
 		}
 	}
 	for _, item := range m.items {
@@ -195,7 +197,8 @@ func TestTableIsTheModel(t *testing.T) {
 // TestModelFindsFaults is the machine's negative control.
 func TestModelFindsFaults(t *testing.T) {
 	for name, broken := range map[string]fault{
-		"an index keeps the entry of an item whose index key moved": {change: func(t *Table, c Change, old value.Map) {
+		"an index keeps the entry of an item whose index key moved": {change: func(t *Table, c Change,
+			old value.Map) {
 			if e := t.Def.Indexes[0].stand(c.Key, old); e != nil {
 				if _, ok := t.trees[1].Get(e); !ok {
 					t.trees[1].replace(nil, e.holding(t.project(&t.Def.Indexes[0], old)))

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// model is a table as simple as it can be: items in a slice, sorted and filtered whenever one looks. Of the code under test
-// it takes only the partitions' order.
+// model is a table as simple as it can be: items in a slice, sorted and filtered whenever one looks. Of the
+// code under test it takes only the partitions' order.
 type model struct {
 	def     Def
 	items   []value.Map
@@ -241,7 +241,8 @@ func (m *model) expired(before time.Time) []string {
 	var found []due
 	for _, item := range m.items {
 		n, ok := at(item)
-		if s, err := strconv.ParseInt(n.String(), 10, 64); !ok || err != nil || !time.Unix(s, 0).Before(before) || time.Unix(s, 0).Before(before.AddDate(-5, 0, 0)) {
+		if s, err := strconv.ParseInt(n.String(), 10, 64); !ok || err != nil || !time.Unix(s, 0).Before(before) ||
+			time.Unix(s, 0).Before(before.AddDate(-5, 0, 0)) {
 			continue
 		}
 		found = append(found, due{n, item})

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// past is what a table was: its versions, the oldest first, so far as reads that are at most keepFor late can see them. A
-// version is made before a change, and costs a copy of the trees' roots; the change then copies the nodes on its path,
-// some kilobytes, and shares all others. Nothing is copied while keepFor is 0.
+// past is what a table was: its versions, the oldest first, so far as reads that are at most keepFor late can
+// see them. A version is made before a change, and costs a copy of the trees' roots; the change then copies
+// the nodes on its path, some kilobytes, and shares all others. Nothing is copied while keepFor is 0.
 type past struct {
 	keepFor  time.Duration
 	versions []version
 }
 
-// version is the trees as they were until a change at that instant: those of the table's present indexes, without the last
-// ones if they are younger.
+// version is the trees as they were until a change at that instant: those of the table's present indexes,
+// without the last ones if they are younger.
 type version struct {
 	until time.Time
 	trees []tree
@@ -52,7 +52,8 @@ func (p *past) drop(i int) {
 	}
 }
 
-// prune forgets the versions that ended too early to be seen, and all if the clock went back: those were of another time.
+// prune forgets the versions that ended too early to be seen, and all if the clock went back: those were of
+// another time.
 func (p *past) prune(now time.Time) {
 	if n := len(p.versions); p.keepFor <= 0 || n > 0 && now.Before(p.versions[n-1].until) {
 		p.versions = nil
@@ -73,7 +74,10 @@ func (p *past) at(then time.Time, now []tree) []tree {
 
 // index returns which version is that of then. A change at that very instant is seen.
 func (p *past) index(then time.Time) int {
-	i, found := slices.BinarySearchFunc(p.versions, then, func(v version, t time.Time) int { return v.until.Compare(t) })
+	i, found := slices.BinarySearchFunc(p.versions, then, func(v version,
+		t time.Time) int {
+		return v.until.Compare(t)
+	})
 	if found {
 		i++
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// churn changes a table of thousands of items many times, so that nodes split and merge, a millisecond apart. It returns what
-// the table and an index were after each change.
+// churn changes a table of thousands of items many times, so that nodes split and merge, a millisecond apart.
+// It returns what the table and an index were after each change.
 func churn(table *Table, seed uint64, changes int, after func()) (states [][2][]string) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i := range changes {
@@ -47,7 +47,8 @@ func pastDiffers(table *Table, states [][2][]string) string {
 			continue
 		}
 		for k, index := range []string{"", "state"} {
-			asOf := start.Add(time.Duration(i)*time.Millisecond + time.Duration(i%2)*(time.Millisecond-1)) // at and before a change
+			// at and before a change
+			asOf := start.Add(time.Duration(i)*time.Millisecond + time.Duration(i%2)*(time.Millisecond-1))
 			if got := state(table, index, asOf); !slices.Equal(want[k], got) {
 				return cmp.Diff(want[k], got)
 			}

@@ -40,12 +40,14 @@ func values(kind value.Kind) []value.Value {
 	switch kind {
 	case value.KindN:
 		return []value.Value{
-			number("-9.9e125"), number("-1.25"), number("-1.2"), number("-1e-130"), number("0"), number("2"), number("10"),
+			number("-9.9e125"), number("-1.25"), number("-1.2"), number("-1e-130"), number("0"), number("2"),
+			number("10"),
 			number("1.2e2"),
 		}
 	case value.KindB:
 		return []value.Value{
-			value.Binary("\x00"), value.Binary("\x00\x00"), value.Binary("a"), value.Binary("a\xff"), value.Binary("\xff"),
+			value.Binary("\x00"), value.Binary("\x00\x00"), value.Binary("a"), value.Binary("a\xff"),
+			value.Binary("\xff"),
 			value.Binary("\xff\xff"),
 		}
 	default:
@@ -78,7 +80,8 @@ func drawDef(t *rapid.T) Def {
 	}
 	if rapid.Bool().Draw(t, "sorted") {
 		def.Key.Sort = Attribute{"r", kinds.Draw(t, "sort")}
-		local := IndexDef{Name: "local", Key: KeySchema{def.Key.Hash, g}, Projection: Projection{Type: "ALL"}, Local: true}
+		local := IndexDef{Name: "local", Key: KeySchema{def.Key.Hash, g}, Projection: Projection{Type: "ALL"},
+			Local: true}
 		def.Indexes = append(def.Indexes, local)
 	}
 	return def
@@ -88,7 +91,8 @@ func drawDef(t *rapid.T) Def {
 func drawKeys(t *rapid.T, def Def) value.Map {
 	g, x := def.Indexes[0].Key.Hash, def.Indexes[0].Key.Sort
 	item := value.Map{
-		"h": drawHash(t, def.Key.Hash.Kind, "h"), g.Name: drawHash(t, g.Kind, "g"), x.Name: drawHash(t, x.Kind, "x"),
+		"h": drawHash(t, def.Key.Hash.Kind, "h"), g.Name: drawHash(t, g.Kind, "g"),
+		x.Name: drawHash(t, x.Kind, "x"),
 	}
 	if def.Key.Sort.Name != "" {
 		item[def.Key.Sort.Name] = drawValue(t, def.Key.Sort.Kind, "r")
@@ -151,7 +155,8 @@ func scenarios() *rapid.Generator[scenario] {
 
 func drawStep(t *rapid.T, def Def) step {
 	p := step{Do: rapid.SampledFrom([]string{
-		"put", "put", "put", "put", "put", "delete", "delete", "again", "sleep", "sleep", "read", "read", "read", "read",
+		"put", "put", "put", "put", "put", "delete", "delete", "again", "sleep", "sleep", "read", "read", "read",
+		"read",
 		"past", "stream", "disable", "split", "trim", "expire",
 	}).Draw(t, "do")}
 	switch p.Do {
@@ -166,7 +171,8 @@ func drawStep(t *rapid.T, def Def) step {
 		p.Limit = rapid.IntRange(0, 10).Draw(t, "limit")
 		p.For = drawFor(t)
 	case "stream":
-		p.Text = rapid.SampledFrom([]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}).Draw(t, "view")
+		p.Text = rapid.SampledFrom([]string{"KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"}).Draw(t,
+			"view")
 	case "expire":
 		p.Text = rapid.SampledFrom([]string{"", "ttl", "g"}).Draw(t, "attribute")
 	}

@@ -41,8 +41,8 @@ type Stream struct {
 	Shards  []*Shard // the oldest first
 }
 
-// EnableStream begins a new stream with so many open shards, at least one. View is what its records tell: KEYS_ONLY,
-// NEW_IMAGE, OLD_IMAGE or NEW_AND_OLD_IMAGES. An earlier stream is forgotten.
+// EnableStream begins a new stream with so many open shards, at least one. View is what its records tell:
+// KEYS_ONLY, NEW_IMAGE, OLD_IMAGE or NEW_AND_OLD_IMAGES. An earlier stream is forgotten.
 func (t *Table) EnableStream(view string, shards int, at time.Time) {
 	s := &Stream{Label: at.UTC().Format("2006-01-02T15:04:05.000"), Created: at, View: view, Enabled: true}
 	if t.stream != nil {
@@ -100,9 +100,13 @@ func (s *Stream) Shard(id string) *Shard {
 	return s.Shards[i]
 }
 
-// Read returns at most limit records, from that sequence number on. They are valid until the next change of the stream.
+// Read returns at most limit records, from that sequence number on. They are valid until the next change of
+// the stream.
 func (s *Shard) Read(from uint64, limit int) []Record {
-	i, _ := slices.BinarySearchFunc(s.records, from, func(r Record, n uint64) int { return cmp.Compare(r.Sequence, n) })
+	i, _ := slices.BinarySearchFunc(s.records, from, func(r Record,
+		n uint64) int {
+		return cmp.Compare(r.Sequence, n)
+	})
 	return s.records[i:min(i+limit, len(s.records))]
 }
 

@@ -16,10 +16,11 @@ func TestRecords(t *testing.T) {
 	second["note"] = value.String("quick")
 	keys := text(keysOnly(orders.Key, first))
 	for view, want := range map[string][3]record{
-		"KEYS_ONLY":          {{}, {}, {}},
-		"NEW_IMAGE":          {{after: text(first)}, {after: text(second)}, {}},
-		"OLD_IMAGE":          {{}, {before: text(first)}, {before: text(second)}},
-		"NEW_AND_OLD_IMAGES": {{after: text(first)}, {before: text(first), after: text(second)}, {before: text(second)}},
+		"KEYS_ONLY": {{}, {}, {}},
+		"NEW_IMAGE": {{after: text(first)}, {after: text(second)}, {}},
+		"OLD_IMAGE": {{}, {before: text(first)}, {before: text(second)}},
+		"NEW_AND_OLD_IMAGES": {{after: text(first)}, {before: text(first), after: text(second)},
+			{before: text(second)}},
 	} {
 		table := New(orders)
 		put(table, order("bob", 1)) // no stream yet
@@ -43,7 +44,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestSplit says that the changes of a key are in one shard and then in its child, and that both children have their share.
+// TestSplit says that the changes of a key are in one shard and then in its child, and that both children
+// have their share.
 func TestSplit(t *testing.T) {
 	table := New(orders)
 	table.EnableStream("KEYS_ONLY", 2, start)
@@ -83,7 +85,8 @@ func TestSplit(t *testing.T) {
 	}
 	for key, shards := range byKey {
 		for i, shard := range shards {
-			if i == 0 && shard.Parent != "" || i > 0 && (shard.Parent != shards[i-1].ID || shard.First <= shards[i-1].Last) {
+			if i == 0 && shard.Parent != "" ||
+				i > 0 && (shard.Parent != shards[i-1].ID || shard.First <= shards[i-1].Last) {
 				t.Errorf("%v: shard %d is %+v", key, i, shard)
 			}
 		}
@@ -148,7 +151,8 @@ func TestDisable(t *testing.T) {
 	}
 	table.EnableStream("OLD_IMAGE", 1, start.Add(time.Millisecond))
 	s := table.Stream()
-	if s.Label != "2026-11-21T12:00:00.001" || s.View != "OLD_IMAGE" || !s.Enabled || s.Shards[0].First <= old.Latest {
+	if s.Label != "2026-11-21T12:00:00.001" || s.View != "OLD_IMAGE" || !s.Enabled ||
+		s.Shards[0].First <= old.Latest {
 		t.Errorf("the new one: %+v", s)
 	}
 }

@@ -1,5 +1,5 @@
-// Package table is the storage: items in the order of their keys, indexes that follow them, what the stream tells of them,
-// and the past that stale reads see. Nothing here locks: the engine's lock does.
+// Package table is the storage: items in the order of their keys, indexes that follow them, what the stream
+// tells of them, and the past that stale reads see. Nothing here locks: the engine's lock does.
 package table
 
 import (

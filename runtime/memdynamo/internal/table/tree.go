@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// position is where an entry stands: by the key of its table or index and then, as an index's keys are not unique, by the
-// primary key. In a table there is only the former.
+// position is where an entry stands: by the key of its table or index and then, as an index's keys are not
+// unique, by the primary key. In a table there is only the former.
 type position struct{ place, of Key }
 
 func (p *position) compare(other *position) int {
@@ -74,7 +74,7 @@ func (t *tree) replace(out, in *entry) {
 	}
 }
 
-// copy returns the tree as it is now, whatever is done to t later. It shares all nodes, and t copies a node before it first
-// changes it: BTreeG's Copy gives both trees new identities, and a tree writes only to nodes of its own identity. Entries
-// are never changed but replaced.
+// copy returns the tree as it is now, whatever is done to t later. It shares all nodes, and t copies a node
+// before it first changes it: BTreeG's Copy gives both trees new identities, and a tree writes only to nodes
+// of its own identity. Entries are never changed but replaced.
 func (t *tree) copy() tree { return tree{t.Copy(), t.bytes} }

@@ -16,8 +16,8 @@ type View struct {
 	index *KeySchema // nil: the view is of the table
 }
 
-// View returns the table's items, or an index's if index is not empty; nil if there is no such index. The items of an
-// index are what it projects. asOf is when: the zero time is now, an earlier one needs KeepPast.
+// View returns the table's items, or an index's if index is not empty; nil if there is no such index. The
+// items of an index are what it projects. asOf is when: the zero time is now, an earlier one needs KeepPast.
 func (t *Table) View(index string, asOf time.Time) *View {
 	trees := t.trees
 	if !asOf.IsZero() {
@@ -63,8 +63,9 @@ type Bound struct {
 
 // Prefix returns the bounds of the strings or binaries that begin with prefix.
 func Prefix(prefix value.Value) (from, to *Bound) {
-	// What follows all of them is the prefix with its last byte one higher. A byte of 0xff has no higher one: what follows
-	// then is found in the bytes before, and if there is none, the range has no end. In UTF-8 there is no 0xff.
+	// What follows all of them is the prefix with its last byte one higher. A byte of 0xff has no higher one:
+	// what follows then is found in the bytes before, and if there is none, the range has no end. In UTF-8 there
+	// is no 0xff.
 	bound := func(text string) *Bound { return &Bound{Value: value.String(text)} }
 	if prefix.Kind() == value.KindB {
 		bound = func(text string) *Bound { return &Bound{Value: value.Binary(text)} }
@@ -102,7 +103,8 @@ func (v *View) Items(r Range) iter.Seq[value.Map] {
 	return v.ascend(from, to)
 }
 
-// Holds reports whether an item with these key attributes, which need not exist, would be in the range, whatever its After.
+// Holds reports whether an item with these key attributes, which need not exist, would be in the range,
+// whatever its After.
 func (v *View) Holds(r Range, keys value.Map) bool {
 	from, to := r.ends()
 	at := v.position(keys)

@@ -26,7 +26,8 @@ var orders = Def{
 			Projection: Projection{Type: "INCLUDE", NonKey: []string{"note", "none"}},
 		},
 		{
-			Name: "weight", Key: KeySchema{Attribute{"user", value.KindS}, Attribute{"weight", value.KindN}}, Local: true,
+			Name: "weight", Key: KeySchema{Attribute{"user", value.KindS}, Attribute{"weight", value.KindN}},
+			Local:      true,
 			Projection: Projection{Type: "ALL"},
 		},
 	},

@@ -10,7 +10,8 @@ import (
 
 // item has 30 attributes: texts, numbers, and a few of everything else.
 func item() []byte {
-	text := []byte(`{"list":{"L":[{"S":"a"},{"N":"1"}]},"map":{"M":{"a":{"BOOL":true}}},"set":{"SS":["a","b","c"]},"bytes":{"B":"AP9h"}`)
+	text := []byte(
+		`{"list":{"L":[{"S":"a"},{"N":"1"}]},"map":{"M":{"a":{"BOOL":true}}},"set":{"SS":["a","b","c"]},"bytes":{"B":"AP9h"}`)
 	for i := range 13 {
 		text = fmt.Appendf(text, `,"text%d":{"S":"some text, number %d"},"number%d":{"N":"%d"}`, i, i, i, i*1234567)
 	}
@@ -43,7 +44,8 @@ func BenchmarkDecodeAppend(b *testing.B) {
 
 func BenchmarkArithmetic(b *testing.B) {
 	for _, c := range []struct{ name, a, b string }{
-		{"small", "123456789", "-987"}, {"decimals", "1234.5678", "0.0001"}, {"38 digits", "12345678901234567890123456789012345678", "1"},
+		{"small", "123456789", "-987"}, {"decimals", "1234.5678", "0.0001"},
+		{"38 digits", "12345678901234567890123456789012345678", "1"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -1,10 +1,11 @@
 package value
 
-// MaxDepth is how many levels of lists and maps a value may have, and an item, whose own map is its first level.
+// MaxDepth is how many levels of lists and maps a value may have, and an item, whose own map is its first
+// level.
 const MaxDepth = 32
 
-// Depth returns how many levels of lists and maps v has: 0 of a string, 1 of an empty list. What a request brings is checked
-// when it is decoded; an update can nest what it brings deeper.
+// Depth returns how many levels of lists and maps v has: 0 of a string, 1 of an empty list. What a request
+// brings is checked when it is decoded; an update can nest what it brings deeper.
 func Depth(v Value) int {
 	deepest := -1
 	switch v := v.(type) {

@@ -13,21 +13,22 @@ const (
 	minMagnitude = -130
 )
 
-// Number is an exact decimal of at most 38 significant digits, 1e-130 to 9.99...e125 in magnitude, or zero. It is immutable,
-// and the zero value is 0. Numbers are compared by [Number.Cmp], not by ==.
+// Number is an exact decimal of at most 38 significant digits, 1e-130 to 9.99...e125 in magnitude, or zero.
+// It is immutable, and the zero value is 0. Numbers are compared by [Number.Cmp], not by ==.
 type Number struct {
 	small int64 // the number, if it is an integer that fits
 	wide  *wide // any other number, or nil
 }
 
-// wide is a decimal without trailing zeros in its coefficient, never an integer that fits an int64: so a number has exactly
-// one form.
+// wide is a decimal without trailing zeros in its coefficient, never an integer that fits an int64: so a
+// number has exactly one form.
 type wide struct{ apd.Decimal }
 
 // NumberOf returns i as a Number.
 func NumberOf(i int64) Number { return Number{small: i} }
 
-// Add returns n+m. It errs where the sum has more digits, or a larger magnitude, than a number may have: it never rounds.
+// Add returns n+m. It errs where the sum has more digits, or a larger magnitude, than a number may have: it
+// never rounds.
 func (n Number) Add(m Number) (Number, error) {
 	if sum := n.small + m.small; n.wide == nil && m.wide == nil && (sum < n.small) == (m.small < 0) {
 		return Number{small: sum}, nil
@@ -43,9 +44,11 @@ func (n Number) Sub(m Number) (Number, error) {
 	return calculate((*apd.Context).Sub, n, m)
 }
 
-// calculate does with apd what does not fit an int64. Its BaseContext has no precision and so never rounds; the operands'
-// bounds keep the result below 300 digits.
-func calculate(do func(c *apd.Context, d, x, y *apd.Decimal) (apd.Condition, error), n, m Number) (Number, error) {
+// calculate does with apd what does not fit an int64. Its BaseContext has no precision and so never rounds;
+// the operands' bounds keep the result below 300 digits.
+func calculate(
+	do func(c *apd.Context, d, x, y *apd.Decimal) (apd.Condition, error), n, m Number,
+) (Number, error) {
 	var result wide
 	if _, err := do(&apd.BaseContext, &result.Decimal, n.decimal(), m.decimal()); err != nil {
 		return Number{}, errOverflow() // within the bounds there is nothing that apd could refuse
@@ -53,8 +56,8 @@ func calculate(do func(c *apd.Context, d, x, y *apd.Decimal) (apd.Condition, err
 	return normal(&result)
 }
 
-// normal returns the one form of d, or the error that an update's result has when it is out of bounds. AWS says overflow of
-// a sum of too many digits too.
+// normal returns the one form of d, or the error that an update's result has when it is out of bounds. AWS
+// says overflow of a sum of too many digits too.
 func normal(d *wide) (Number, error) {
 	d.Reduce(&d.Decimal)
 	digits := int(d.NumDigits())

@@ -51,15 +51,19 @@ func TestParseNumber(t *testing.T) {
 	for text, want := range map[string]string{
 		"0": "0", "-0": "0", "+0.00": "0", "0e500": "0", "0e-500": "0", "0e999999999": "0",
 		"1": "1", "+1": "1", "-1": "-1", "007": "7", "1.50": "1.5", "100": "100", "-1.50e3": "-1500",
-		".5": "0.5", "-.5": "-0.5", "5.": "5", "1.e3": "1000", "+.5e+3": "500", "1E5": "100000", "1e09": "1000000000",
+		".5": "0.5", "-.5": "-0.5", "5.": "5", "1.e3": "1000", "+.5e+3": "500", "1E5": "100000",
+		"1e09": "1000000000",
 		"1e20": "100000000000000000000", "1E-7": "0.0000001", "123456e-10": "0.0000123456",
 		"1e0000000000000000000000001": "10",
 		"9223372036854775807":         "9223372036854775807", "9223372036854775808": "9223372036854775808",
 		"-9223372036854775808": "-9223372036854775808", "-9223372036854775809": "-9223372036854775809",
 		"123456789012345678": "123456789012345678", "1234567890123456789": "1234567890123456789",
-		"1e125": "1" + zeros(125), "0.1e126": "1" + zeros(125), "-1e125": "-1" + zeros(125), nines + "e88": nines + zeros(88),
-		"1e-130": "0." + zeros(129) + "1", "10e-131": "0." + zeros(129) + "1", "12.3e-131": "0." + zeros(129) + "123",
-		nines: nines, "0." + nines: "0." + nines, nines + "0.0": nines + "0", strings.Repeat("1", 37) + ".5": strings.Repeat("1", 37) + ".5",
+		"1e125": "1" + zeros(125), "0.1e126": "1" + zeros(125), "-1e125": "-1" + zeros(125),
+		nines + "e88": nines + zeros(88),
+		"1e-130":      "0." + zeros(129) + "1", "10e-131": "0." + zeros(129) + "1", "12.3e-131": "0." + zeros(129) +
+			"123",
+		nines: nines, "0." + nines: "0." + nines, nines + "0.0": nines + "0",
+		strings.Repeat("1", 37) + ".5":    strings.Repeat("1", 37) + ".5",
 		"1" + zeros(100_000) + "e-100000": "1", zeros(1<<20) + "1": "1", "1." + zeros(1<<20): "1",
 	} {
 		if n, err := value.ParseNumber(text); err != nil || n.String() != want {
@@ -71,9 +75,12 @@ func TestParseNumber(t *testing.T) {
 func TestParseNumberErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"": notNumeric, "１": notNumeric + ": １", // Local reads any of Unicode's digits
-		"1e126": overflow, "-1e126": overflow, "10e125": overflow, "1e999999999": overflow, "1" + zeros(1<<20): overflow,
-		"1e-131": underflow, "-1e-131": underflow, "0.9e-130": underflow, "1e-999999999": underflow, "0." + zeros(1<<20) + "1": underflow,
-		strings.Repeat("1", 39): precision, "0." + strings.Repeat("1", 39): precision, "1" + zeros(37) + "1": precision,
+		"1e126": overflow, "-1e126": overflow, "10e125": overflow, "1e999999999": overflow,
+		"1" + zeros(1<<20): overflow,
+		"1e-131":           underflow, "-1e-131": underflow, "0.9e-130": underflow, "1e-999999999": underflow,
+		"0." + zeros(1<<20) + "1": underflow,
+		strings.Repeat("1", 39):   precision, "0." + strings.Repeat("1", 39): precision,
+		"1" + zeros(37) + "1":            precision,
 		strings.Repeat("1", 39) + "e200": precision, strings.Repeat("1", 1<<20): precision,
 	} {
 		if _, err := value.ParseNumber(text); message(t, err) != want {
@@ -81,7 +88,8 @@ func TestParseNumberErrors(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		" 1", "1 ", "\t1", "1\n", "1_0", ".", "-.", "e5", ".e5", "-e5", "1e", "1e+", "1e++5", "1e+-5", "1e5.5", "1e_5", "0x10",
+		" 1", "1 ", "\t1", "1\n", "1_0", ".", "-.", "e5", ".e5", "-e5", "1e", "1e+", "1e++5", "1e+-5", "1e5.5",
+		"1e_5", "0x10",
 		"NaN", "Infinity", "-inf", "-", "+", "--1", "1,000", "1.2.3", "..1", "1f", "1d", "'1'", "null", "\x00",
 		"1e2147483648", "0e99999999999", "1e-2147483648", zeros(1<<20) + "x", "1e" + strings.Repeat("9", 1<<20),
 	} {
@@ -142,16 +150,19 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// texts are numbers within the bounds: small and wide integers, ends of the range, neighbours that cancel out.
+// texts are numbers within the bounds: small and wide integers, ends of the range, neighbours that cancel
+// out.
 func texts() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		if rapid.IntRange(0, 2).Draw(t, "form") == 0 {
 			return strconv.FormatInt(rapid.Int64().Draw(t, "integer"), 10)
 		}
-		digits := rapid.OneOf(rapid.StringMatching(`[1-9][0-9]{0,37}`), rapid.StringMatching(`9{36,38}|10{35,36}1`)).Draw(t, "digits")
+		digits := rapid.OneOf(rapid.StringMatching(`[1-9][0-9]{0,37}`),
+			rapid.StringMatching(`9{36,38}|10{35,36}1`)).Draw(t, "digits")
 		lowest, highest := -130-len(digits)+1, 125-len(digits)+1
 		exponent := rapid.OneOf(
-			rapid.IntRange(-len(digits)-2, 2), rapid.IntRange(lowest, highest), rapid.SampledFrom([]int{lowest, highest}),
+			rapid.IntRange(-len(digits)-2, 2), rapid.IntRange(lowest, highest),
+			rapid.SampledFrom([]int{lowest, highest}),
 		).Draw(t, "exponent")
 		return fmt.Sprintf("%s%se%d", rapid.SampledFrom([]string{"", "-", "+"}).Draw(t, "sign"), digits, exponent)
 	})
@@ -166,7 +177,8 @@ func rational(t testing.TB, text string) *big.Rat {
 	return r
 }
 
-// expected is the text of r and an empty message, or the message of the error that r is as the result of an update.
+// expected is the text of r and an empty message, or the message of the error that r is as the result of an
+// update.
 func expected(r *big.Rat) (text, message string) {
 	const shift = 300 // more than any exponent of an operand
 	i := new(big.Int).Exp(big.NewInt(10), big.NewInt(shift), nil)
@@ -206,7 +218,8 @@ func (op arithmetic) check(t testing.TB, textA, textB string) (wrong []string) {
 	verify := func(what string, got value.Number, err error, want *big.Rat) {
 		text, mess := expected(want)
 		if message(t, err) != mess || err == nil && got.String() != text {
-			wrong = append(wrong, fmt.Sprintf("%s %s %s is %s, %v; want %s%s", textA, what, textB, got, err, text, mess))
+			wrong = append(wrong, fmt.Sprintf("%s %s %s is %s, %v; want %s%s", textA, what, textB, got, err, text,
+				mess))
 		}
 		if again, e := value.ParseNumber(text); err == nil && mess == "" && (e != nil || again.Cmp(got) != 0) {
 			wrong = append(wrong, fmt.Sprintf("%s does not parse back: %s, %v", text, again, e))

@@ -31,8 +31,8 @@ func Equal(a, b Value) bool {
 	return a == b // String, Binary, Bool, Null, and no value at all
 }
 
-// Compare orders two values of the same type out of S, N and B; ok is false for any others. Strings are ordered by their
-// UTF-8 bytes, numbers by their value, binaries by their bytes as unsigned numbers.
+// Compare orders two values of the same type out of S, N and B; ok is false for any others. Strings are
+// ordered by their UTF-8 bytes, numbers by their value, binaries by their bytes as unsigned numbers.
 func Compare(a, b Value) (order int, ok bool) {
 	switch a := a.(type) {
 	case String:

@@ -9,8 +9,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
-// ParseNumber reads a number as clients write it: an optional sign, digits with or without a point, an optional exponent;
-// no spaces. Its errors are the ValidationExceptions of DynamoDB, in AWS's wording, and whole messages.
+// ParseNumber reads a number as clients write it: an optional sign, digits with or without a point, an
+// optional exponent; no spaces. Its errors are the ValidationExceptions of DynamoDB, in AWS's wording, and
+// whole messages.
 func ParseNumber(text string) (Number, error) {
 	if n, ok := parseSmall(text); ok {
 		return n, nil
@@ -109,8 +110,8 @@ mantissa:
 	return normal(&d)
 }
 
-// parseExponent reads an exponent with its e, or nothing. Like Java's BigDecimal, which DynamoDB reads numbers with, it takes
-// none beyond 32 bits.
+// parseExponent reads an exponent with its e, or nothing. Like Java's BigDecimal, which DynamoDB reads
+// numbers with, it takes none beyond 32 bits.
 func parseExponent(text string) (int64, bool) {
 	if text == "" {
 		return 0, true
@@ -134,9 +135,11 @@ func errPrecision() error {
 }
 
 func errOverflow() error {
-	return exception.Invalid("Number overflow. Attempting to store a number with magnitude larger than supported range")
+	return exception.Invalid("Number overflow. Attempting to store a number with magnitude larger than " +
+		"supported range")
 }
 
 func errUnderflow() error {
-	return exception.Invalid("Number underflow. Attempting to store a number with magnitude smaller than supported range")
+	return exception.Invalid("Number underflow. Attempting to store a number with magnitude smaller than " +
+		"supported range")
 }

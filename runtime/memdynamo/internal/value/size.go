@@ -3,11 +3,12 @@ package value
 // MaxItemSize is the most bytes an item may have.
 const MaxItemSize = 400 << 10
 
-// collectionOverhead is what a list or map takes beside its elements, each of which takes one more byte than its own size.
+// collectionOverhead is what a list or map takes beside its elements, each of which takes one more byte than
+// its own size.
 const collectionOverhead = 3
 
-// Size returns v's size in bytes by DynamoDB's rules. They stand in its developer guide ("DynamoDB item sizes and formats");
-// what the guide gives as approximate was measured on DynamoDB Local against the 400 KB limit.
+// Size returns v's size in bytes by DynamoDB's rules. They stand in its developer guide ("DynamoDB item sizes
+// and formats"); what the guide gives as approximate was measured on DynamoDB Local against the 400 KB limit.
 func Size(v Value) int {
 	switch v := v.(type) {
 	case String:
@@ -42,8 +43,9 @@ func ItemSize(m Map) int {
 // maxNumberSize is the most bytes a number takes: the last one of a negative number is saved if need be.
 const maxNumberSize = 21
 
-// numberSize is one byte, one more for a sign, and one for every digit of base 100 from the first to the last that is not
-// zero. Such a digit is a pair of decimal ones, counted from the point: 12 is one, 1.2 and 120 are two.
+// numberSize is one byte, one more for a sign, and one for every digit of base 100 from the first to the last
+// that is not zero. Such a digit is a pair of decimal ones, counted from the point: 12 is one, 1.2 and 120
+// are two.
 func numberSize(n Number) int {
 	count, exponent := n.digits()
 	if count == 0 {

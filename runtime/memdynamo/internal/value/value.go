@@ -1,4 +1,5 @@
-// Package value is DynamoDB's attribute values: ten types, exact numbers, their sizes, their order, and their JSON.
+// Package value is DynamoDB's attribute values: ten types, exact numbers, their sizes, their order, and their
+// JSON.
 package value
 
 // Kind is the type of a value.
@@ -23,8 +24,9 @@ func (k Kind) String() string {
 	return [...]string{"?", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"}[k]
 }
 
-// Value is one of [String], [Number], [Binary], [Bool], [Null], [Strings], [Numbers], [Binaries], [List] and [Map].
-// Values are immutable: who changes a part makes a new whole, and so old and new images share what did not change.
+// Value is one of [String], [Number], [Binary], [Bool], [Null], [Strings], [Numbers], [Binaries], [List] and
+// [Map]. Values are immutable: who changes a part makes a new whole, and so old and new images share what did
+// not change.
 type Value interface {
 	Kind() Kind
 }

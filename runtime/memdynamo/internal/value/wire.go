@@ -25,8 +25,8 @@ type Wire struct {
 // MaxName is the most bytes that the name of an attribute may have.
 const MaxName = 1<<16 - 1
 
-// Decode returns the value of w. Its errors are of type *exception.Error, in AWS's wording, and whole: they are what a client
-// sees where w is an attribute of an item or key.
+// Decode returns the value of w. Its errors are of type *exception.Error, in AWS's wording, and whole: they
+// are what a client sees where w is an attribute of an item or key.
 func Decode(w *Wire) (Value, error) { return decode(w, MaxDepth) }
 
 // DecodeMap returns the item or key of w; nil gives nil. Its errors are as Decode's.
@@ -37,8 +37,8 @@ func DecodeMap(w map[string]*Wire) (Map, error) {
 	return decodeMap(w, MaxDepth)
 }
 
-// DecodeValues returns the ExpressionAttributeValues of w, their names unchecked; nil gives nil. Its errors name the value:
-// they are what a client sees.
+// DecodeValues returns the ExpressionAttributeValues of w, their names unchecked; nil gives nil. Its errors
+// name the value: they are what a client sees.
 func DecodeValues(w map[string]*Wire) (Map, error) {
 	if w == nil {
 		return nil, nil
@@ -105,10 +105,12 @@ func decode(w *Wire, levels int) (Value, error) {
 	case err != nil:
 		return nil, err
 	case types == 0:
-		return nil, exception.Invalid("Supplied AttributeValue is empty, must contain exactly one of the supported datatypes")
+		return nil, exception.Invalid("Supplied AttributeValue is empty, must contain exactly one of the " +
+			"supported datatypes")
 	case types > 1:
 		return nil, exception.Invalid(
-			"Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+			"Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported " +
+				"datatypes")
 	}
 	return v, nil
 }
@@ -155,8 +157,8 @@ func decodeMap(w map[string]*Wire, levels int) (Map, error) {
 	return decodeAll(w, func(name string, w *Wire) (Value, error) { return decodeAttribute(name, w, levels-1) })
 }
 
-// decodeAll returns, of several errors, the one of the first name: a map has no order, and the same request gets the same
-// answer.
+// decodeAll returns, of several errors, the one of the first name: a map has no order, and the same request
+// gets the same answer.
 func decodeAll(w map[string]*Wire, decodeOne func(name string, w *Wire) (Value, error)) (Map, error) {
 	var wrong string
 	var wrongErr error

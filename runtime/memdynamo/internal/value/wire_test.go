@@ -16,9 +16,11 @@ import (
 const (
 	parameter = "One or more parameter values were invalid: "
 	empty     = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
-	twoTypes  = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
-	null      = "The supplied Item contains a null AttributeValue"
-	tooDeep   = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
+	twoTypes  = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the " +
+		"supported datatypes"
+	null    = "The supplied Item contains a null AttributeValue"
+	tooDeep = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels " +
+		"beyond supported limit"
 )
 
 func unmarshal[T any](t testing.TB, text string) T {
@@ -108,7 +110,8 @@ func TestDecodeBase64Errors(t *testing.T) {
 	for text, want := range map[string]string{
 		"YQ":    "Base64 encoded length is expected a multiple of 4 bytes but found: 2",
 		"23456": "Base64 encoded length is expected a multiple of 4 bytes but found: 5",
-		"=+/=":  character, "+/+=": character, "YR==": character, "!!!!": character, "_-__": character, "YWF\nhYW\r": character,
+		"=+/=":  character, "+/+=": character, "YR==": character, "!!!!": character, "_-__": character,
+		"YWF\nhYW\r": character,
 	} {
 		for _, w := range []*value.Wire{{B: &text}, {BS: &[]*string{&text}}, {L: &[]*value.Wire{{B: &text}}}} {
 			for door, err := range map[string]error{
@@ -129,7 +132,8 @@ func second[T any](_ T, err error) error { return err }
 
 func TestDecodeValues(t *testing.T) {
 	values, err := value.DecodeValues(unmarshal[map[string]*value.Wire](t, `{":a":{"N":"1"},":b":{"S":"x"}}`))
-	if err != nil || len(values) != 2 || !value.Equal(values[":a"], value.NumberOf(1)) || !value.Equal(values[":b"], value.String("x")) {
+	if err != nil || len(values) != 2 || !value.Equal(values[":a"], value.NumberOf(1)) ||
+		!value.Equal(values[":b"], value.String("x")) {
 		t.Errorf("%v, %v", values, err)
 	}
 	if values, err := value.DecodeValues(nil); values != nil || err != nil {
@@ -164,11 +168,13 @@ func TestDepth(t *testing.T) {
 		for _, levels := range []int{0, 1, 31, 32, 33, 1000} {
 			w := unmarshal[*value.Wire](t, nested(levels, kind))
 			v, err := value.Decode(w)
-			if levels > value.MaxDepth && message(t, err) != tooDeep || levels <= value.MaxDepth && (err != nil || value.Depth(v) != levels) {
+			if levels > value.MaxDepth && message(t, err) != tooDeep ||
+				levels <= value.MaxDepth && (err != nil || value.Depth(v) != levels) {
 				t.Errorf("a value of %d levels of %s: %v", levels, kind, err)
 			}
 			m, err := value.DecodeMap(map[string]*value.Wire{"v": w})
-			if levels >= value.MaxDepth && message(t, err) != tooDeep || levels < value.MaxDepth && (err != nil || value.Depth(m) != levels+1) {
+			if levels >= value.MaxDepth && message(t, err) != tooDeep ||
+				levels < value.MaxDepth && (err != nil || value.Depth(m) != levels+1) {
 				t.Errorf("an item with %d levels of %s: %v", levels, kind, err)
 			}
 		}
@@ -180,8 +186,10 @@ func TestDepth(t *testing.T) {
 
 func TestAppend(t *testing.T) {
 	for _, text := range []string{
-		`{"S":"é \"quoted\" \\ <>&"}`, `{"S":""}`, `{"N":"-1.5"}`, `{"B":"AP9h"}`, `{"B":""}`, `{"BOOL":true}`, `{"BOOL":false}`,
-		`{"NULL":true}`, `{"SS":["","a","b"]}`, `{"NS":["-1","9","10"]}`, `{"BS":["","YQ==","/w=="]}`, `{"L":[]}`, `{"M":{}}`,
+		`{"S":"é \"quoted\" \\ <>&"}`, `{"S":""}`, `{"N":"-1.5"}`, `{"B":"AP9h"}`, `{"B":""}`, `{"BOOL":true}`,
+		`{"BOOL":false}`,
+		`{"NULL":true}`, `{"SS":["","a","b"]}`, `{"NS":["-1","9","10"]}`, `{"BS":["","YQ==","/w=="]}`, `{"L":[]}`,
+		`{"M":{}}`,
 		`{"L":[{"S":"a"},{"N":"1"}]}`, `{"M":{"A":{"L":[]},"a":{"S":"x"},"b":{"M":{"\"":{"NULL":true}}}}}`,
 		`{"N":"1` + zeros(125) + `"}`,
 	} {
@@ -192,7 +200,8 @@ func TestAppend(t *testing.T) {
 }
 
 func TestAppendString(t *testing.T) {
-	texts := []string{"", "plain", "\xff", "a\xff\xfeb", "\xe2\x82", "\u2028\u2029", "😀", "\ufffd", `"\/`, "\x7f"}
+	texts := []string{"", "plain", "\xff", "a\xff\xfeb", "\xe2\x82", "\u2028\u2029", "😀", "\ufffd", `"\/`,
+		"\x7f"}
 	for c := range rune(0x20) {
 		texts = append(texts, "a"+string(c)+"b"+string(c))
 	}
