@@ -15,12 +15,14 @@
 //
 // # What it serves
 //
-// CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive, DescribeTimeToLive,
-// TagResource, UntagResource, ListTagsOfResource, DescribeContinuousBackups, DescribeLimits,
-// DescribeEndpoints; PutItem, GetItem, UpdateItem, DeleteItem, BatchGetItem, BatchWriteItem,
-// TransactWriteItems, TransactGetItems, Query, Scan; and of streams ListStreams, DescribeStream,
-// GetShardIterator, GetRecords. They have the whole expression language, DynamoDB's validation and its
-// numbers: exact decimals of 38 digits. Any other operation is an UnknownOperationException: PartiQL,
+//   - tables: CreateTable, DescribeTable, UpdateTable, DeleteTable, ListTables, UpdateTimeToLive,
+//     DescribeTimeToLive, DescribeContinuousBackups
+//   - items: PutItem, GetItem, UpdateItem, DeleteItem, BatchGetItem, BatchWriteItem, TransactWriteItems,
+//     Query, Scan
+//   - streams: ListStreams, DescribeStream, GetShardIterator, GetRecords
+//
+// These have the whole expression language, DynamoDB's validation and its numbers: exact decimals of 38
+// digits. Any other operation is an UnknownOperationException, such as PartiQL, TransactGetItems, tags,
 // backups, global tables, imports and exports, auto scaling.
 //
 // # Differences from AWS
@@ -33,8 +35,8 @@
 //     is throttled.
 //   - A request that is under way arrives, whatever becomes of its client, unless Faults lose it.
 //   - Legacy parameters (Expected, AttributeUpdates, ...) are refused.
-//   - CreateTable accepts TableClass, SSESpecification and OnDemandThroughput, and forgets them; UpdateTable
-//     has none of them.
+//   - CreateTable accepts Tags, TableClass, SSESpecification and OnDemandThroughput, and drops them;
+//     UpdateTable has none of them.
 //   - An update that only removes makes an item of its key where there is none, as on DynamoDB Local. AWS is
 //     said to make none.
 //

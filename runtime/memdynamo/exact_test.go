@@ -91,9 +91,9 @@ func TestManyOnOneItemNegativeControl(t *testing.T) {
 }
 
 // balanced reports whether accounts have that much together, and none owes.
-func balanced(total int, accounts ...types.ItemResponse) bool {
+func balanced(total int, accounts ...item) bool {
 	for _, account := range accounts {
-		has, ok := account.Item["n"].(*types.AttributeValueMemberN)
+		has, ok := account["n"].(*types.AttributeValueMemberN)
 		if !ok {
 			return false
 		}
@@ -107,7 +107,7 @@ func balanced(total int, accounts ...types.ItemResponse) bool {
 }
 
 func TestBalancedNegativeControl(t *testing.T) {
-	account := func(amount string) types.ItemResponse { return types.ItemResponse{Item: item{"n": n(amount)}} }
+	account := func(amount string) item { return item{"n": n(amount)} }
 	for _, test := range []struct {
 		a, b string
 		want bool
@@ -134,14 +134,12 @@ func oppose(t *testing.T, hold time.Duration) {
 	engine, client := setUp(t)
 	engine.Faults().HoldTransactions(hold)
 	const start = 10
-	both := &dynamodb.TransactGetItemsInput{}
+	keys := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
 	for _, id := range []string{"a", "b"} {
 		account := put(id)
 		account.Item["n"] = n(strconv.Itoa(start))
 		must(t, ignore(client.PutItem(t.Context(), account)))
-		both.TransactItems = append(both.TransactItems, types.TransactGetItem{
-			Get: &types.Get{TableName: account.TableName, Key: item{"id": s(id)}},
-		})
+		keys.Keys = append(keys.Keys, item{"id": s(id)})
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -166,15 +164,14 @@ func oppose(t *testing.T, hold time.Duration) {
 			t.Error(err)
 		}
 	}
-	look := func() {
-		out, err := client.TransactGetItems(t.Context(), both)
-		if _, cancelled := errors.AsType[*types.TransactionCanceledException](err); cancelled && hold > 0 {
-			return
-		}
+	read := func() { // the engine reads all keys of a batch at one moment
+		out, err := client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{things: keys},
+		})
 		mu.Lock()
 		defer mu.Unlock()
 		seen++
-		if err != nil || !balanced(2*start, out.Responses...) {
+		if err != nil || len(out.Responses[things]) != 2 || !balanced(2*start, out.Responses[things]...) {
 			t.Errorf("half a transaction is seen: %v, %v", out, err)
 		}
 	}
@@ -186,7 +183,7 @@ func oppose(t *testing.T, hold time.Duration) {
 		all.Go(func() {
 			for range 50 {
 				move(from, to, by)
-				look()
+				read()
 				time.Sleep(time.Duration(i) * time.Millisecond) //nolint:forbidigo // on the bubble's clock
 			}
 		})

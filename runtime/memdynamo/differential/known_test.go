@@ -87,7 +87,7 @@ var known = []knownDifference{
 		api + "TransactWriteItems: a reason for each action", inPlace(amendShortReasons),
 	},
 	{
-		"transaction-units", "Local doubles writes in a transaction twice, and leaves out some fields",
+		"transaction-units", "Local doubles writes in a transaction twice",
 		manual + "Transactions: two underlying writes of every item", inPlace(amendTransaction),
 	},
 	{

@@ -177,10 +177,8 @@ func amendIndexReads(o operation, truth, ours []reply) {
 
 // amendTransaction takes our units where Local's are half as many to three times as many: it doubles most
 // writes of a transaction twice, a delete that finds nothing not at all, and has its own idea of half keys.
-// It leaves out how many of a table's units are reads.
 func amendTransaction(o operation, truth, ours []reply) {
-	switch o.input.(type) {
-	case *dynamodb.TransactWriteItemsInput:
+	if _, ok := o.input.(*dynamodb.TransactWriteItemsInput); ok {
 		sortByTable(truth[0].Body["ConsumedCapacity"])
 		sortByTable(ours[0].Body["ConsumedCapacity"])
 		theirs, mine := capacities(truth[0]), capacities(ours[0])
@@ -189,12 +187,6 @@ func amendTransaction(o operation, truth, ours []reply) {
 				units(theirs[i]) <= 3*units(mine[i]) {
 				clear(theirs[i])
 				maps.Copy(theirs[i], mine[i])
-			}
-		}
-	case *dynamodb.TransactGetItemsInput:
-		for _, consumed := range capacities(truth[0]) {
-			if part, ok := consumed["Table"].(map[string]any); ok {
-				part["ReadCapacityUnits"] = part["CapacityUnits"]
 			}
 		}
 	}

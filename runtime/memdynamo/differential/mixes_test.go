@@ -16,13 +16,13 @@ type mix struct {
 var mixes = []mix{
 	{"Items", 1, []func(dice) operation{dice.put, dice.put, dice.update, dice.update, dice.update, dice.remove,
 		dice.get}},
-	{"Transactions", 1, []func(dice) operation{dice.transactWrite, dice.transactWrite, dice.transactGet,
+	{"Transactions", 1, []func(dice) operation{dice.transactWrite, dice.transactWrite,
 		dice.batchWrite, dice.batchGet}},
 	{"Reads", 1, []func(dice) operation{dice.batchWrite, dice.query, dice.query, dice.query, dice.scan,
 		dice.update, dice.batchGet}},
 	{"Faults", 4, []func(dice) operation{
 		dice.put, dice.update, dice.remove, dice.get, dice.batchWrite, dice.batchGet, dice.transactWrite,
-		dice.transactGet, dice.query, dice.scan,
+		dice.query, dice.scan,
 	}},
 }
 

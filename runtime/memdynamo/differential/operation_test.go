@@ -186,8 +186,6 @@ func (s *side) send(ctx context.Context, input any) (last item, err error) {
 			mine.ClientRequestToken = aws.String(s.token(*in.ClientRequestToken))
 		}
 		_, err = s.client.TransactWriteItems(ctx, &mine)
-	case *dynamodb.TransactGetItemsInput:
-		_, err = s.client.TransactGetItems(ctx, in)
 	case *dynamodb.QueryInput:
 		out, failed := s.client.Query(ctx, in)
 		if err = failed; err == nil {

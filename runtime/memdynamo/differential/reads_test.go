@@ -47,25 +47,6 @@ func (d dice) batchGet() operation {
 	return operation{input: in}
 }
 
-func (d dice) transactGet() operation {
-	in := &dynamodb.TransactGetItemsInput{ReturnConsumedCapacity: d.capacity()}
-	keys := map[string][]item{}
-	for _, table := range schemas {
-		keys[table.name] = d.distinct(table, 4)
-	}
-	for range 1 + d.upTo(4) {
-		table, name := d.tableOf()
-		a := newAuthor(d, table)
-		get := &types.Get{TableName: name, Key: d.primary(table), ProjectionExpression: a.projected()}
-		if left := keys[table.name]; len(left) > 0 && !d.fault(40) {
-			get.Key, keys[table.name] = left[0], left[1:]
-		}
-		get.ExpressionAttributeNames, _ = a.placeholders()
-		in.TransactItems = append(in.TransactItems, types.TransactGetItem{Get: get})
-	}
-	return operation{input: in}
-}
-
 // from is the table or one of its indexes, and how an operation names it.
 func (d dice) from(table schema) (index, *string) {
 	x := pick(d, table.indexes...)

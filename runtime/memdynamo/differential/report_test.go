@@ -73,9 +73,8 @@ func (r *report) outcomes() map[string]int {
 func (r *report) covers(t testing.TB) {
 	t.Helper()
 	for _, kind := range []string{
-		"PutItem", "GetItem", "UpdateItem", "DeleteItem", "BatchGetItem", "BatchWriteItem", "TransactGetItems",
-		"TransactWriteItems",
-		"Query", "Scan",
+		"PutItem", "GetItem", "UpdateItem", "DeleteItem", "BatchGetItem", "BatchWriteItem",
+		"TransactWriteItems", "Query", "Scan",
 	} {
 		if r.kinds[kind]["ok"] == 0 || len(r.kinds[kind]) < 2 {
 			t.Errorf("%s: %s: want successes and failures", kind, counts(r.kinds[kind]))

@@ -158,10 +158,6 @@ func TestBills(t *testing.T) {
 			"ConditionalCheckFailed]")
 	bills("cancelled", engine.Bill{Operation: "TransactWriteItems", Table: "plain", Write: 6,
 		Outcome: engine.Cancelled})
-	r.gives("TransactGetItems",
-		`{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Get":{"TableName":"plain","Key":{"pk":{"S":"z"}}}}]}`,
-		`{"Responses":[{}],"ConsumedCapacity":[{"TableName":"plain","CapacityUnits":2,"ReadCapacityUnits":2}]}`)
-	bills("transactional get", engine.Bill{Operation: "TransactGetItems", Table: "plain", Read: 2})
 }
 
 const exceeded = "The level of configured provisioned throughput for the table was exceeded. " +
@@ -224,7 +220,7 @@ func TestThroughput(t *testing.T) {
 		r.do("CreateTable", strings.Replace(strings.Replace(plainTable, "plain", "provisioned", 1),
 			`"BillingMode":"PAY_PER_REQUEST"`,
 			`"ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}`, 1))
-		r.under(engine.Conditions{PartitionWrite: 2, PartitionRead: 2})
+		r.under(engine.Conditions{PartitionWrite: 2})
 		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + strings.Replace(put("a", 1), "plain",
 			"provisioned", 1) + `}]}`
 		r.do("TransactWriteItems", actions)
@@ -232,37 +228,27 @@ func TestThroughput(t *testing.T) {
 			`[{"Code":"ThrottlingError","Message":"Throughput exceeds the `+
 				`current capacity of your table or index. DynamoDB is automatically scaling your table or index so `+
 				`please try again shortly."},{"Code":"None"}]`)
-		gets := `{"TransactItems":[{"Get":{"TableName":"provisioned","Key":{"pk":{"S":"a"}}}}]}`
-		r.do("TransactGetItems", gets)
-		r.cancelled("TransactGetItems", gets, "ProvisionedThroughputExceeded",
+		puts := `{"TransactItems":[{"Put":` + strings.Replace(put("b", 1), "plain", "provisioned", 1) + `}]}`
+		r.do("TransactWriteItems", puts)
+		r.cancelled("TransactWriteItems", puts, "ProvisionedThroughputExceeded",
 			`[{"Code":"ProvisionedThroughputExceeded","Message":"`+exceeded+`"}]`)
 	})
 	t.Run("a transaction takes all or nothing", func(t *testing.T) {
 		r := newTables(t)
-		r.under(engine.Conditions{PartitionWrite: 2, PartitionRead: 2})
+		r.under(engine.Conditions{PartitionWrite: 2})
 		r.do("PutItem", put("b", 1)) // which leaves 1
 		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + put("b", 1) + `}]}`
 		for range 2 { // what is refused takes nothing of a, so that a is never the reason
 			r.fails("TransactWriteItems", actions, exception.TransactionCanceled,
 				"Transaction cancelled, please refer cancellation reasons for specific reasons [None, ThrottlingError]")
 		}
-		get := func(pk string) string { return `{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}}}` }
-		r.do("GetItem", get("b"))
-		r.do("GetItem", get("b"))
-		gets := `{"TransactItems":[{"Get":` + get("a") + `},{"Get":` + get("b") + `}]}`
-		for range 2 {
-			r.fails("TransactGetItems", gets, exception.TransactionCanceled,
-				"Transaction cancelled, please refer cancellation reasons for specific reasons [None, ThrottlingError]")
-		}
 	})
 	t.Run("a transaction of more than a second's units", func(t *testing.T) {
 		r := newTables(t)
-		r.under(engine.Conditions{TableWrite: 5, TableRead: 5})
+		r.under(engine.Conditions{TableWrite: 5})
 		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + put("b", 1) + `},{"Put":` + put("c",
 			1) + `}]}`
 		r.do("TransactWriteItems", actions) // 6 units leave a debt of 1
-		r.do("TransactGetItems", strings.NewReplacer("Put", "Get", "Item\":", "Key\":", `,"x":{"S":"x"}`,
-			"").Replace(actions))
 		refused(r, put("d", 1))
 		r.pass(400 * time.Millisecond)
 		r.do("PutItem", put("d", 1))

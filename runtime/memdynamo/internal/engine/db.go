@@ -82,12 +82,7 @@ var operations = map[string]operation{
 	"ListTables":         listTables,
 	"UpdateTimeToLive":   updateTimeToLive,
 	"DescribeTimeToLive": describeTimeToLive,
-	"TagResource":        tagResource,
-	"UntagResource":      untagResource,
-	"ListTagsOfResource": listTagsOfResource,
 
-	"DescribeLimits":            describeLimits,
-	"DescribeEndpoints":         describeEndpoints,
 	"DescribeContinuousBackups": describeContinuousBackups,
 
 	"PutItem":            putItem,
@@ -96,7 +91,6 @@ var operations = map[string]operation{
 	"DeleteItem":         deleteItem,
 	"BatchGetItem":       batchGetItem,
 	"BatchWriteItem":     batchWriteItem,
-	"TransactGetItems":   transactGetItems,
 	"TransactWriteItems": transactWriteItems,
 	"Query":              query,
 	"Scan":               scan,

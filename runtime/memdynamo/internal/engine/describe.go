@@ -37,8 +37,7 @@ type traits struct {
 	throughput   provisionedThroughput
 	indexes      map[string]provisionedThroughput // of global indexes, by name
 	protected    bool                             // from deletion
-	tags         map[string]string
-	ttl          string // the attribute of expiry; empty: disabled
+	ttl          string                           // the attribute of expiry; empty: disabled
 }
 
 // TableDescription and its parts, as the service returns them.

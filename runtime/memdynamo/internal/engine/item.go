@@ -114,7 +114,7 @@ func (db *DB) writeOne(operation string, m moment, x *target) (usage, result, er
 	return u, r, nil
 }
 
-// getInput is the input of GetItem, and a Get of TransactGetItems.
+// getInput is the input of GetItem.
 type getInput struct {
 	TableName                *string
 	Key                      map[string]*value.Wire

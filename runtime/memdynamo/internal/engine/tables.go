@@ -20,7 +20,6 @@ type createTableInput struct {
 	ProvisionedThroughput     *provisionedThroughput
 	StreamSpecification       *streamSpecification
 	DeletionProtectionEnabled bool
-	Tags                      []tag
 }
 
 // describedTable is the output of operations that change a table.
@@ -46,9 +45,6 @@ func createTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	if err := checkNewStream(stream); err != nil {
 		return nil, err
 	}
-	if err := checkTags(r.Tags); err != nil {
-		return nil, err
-	}
 	m := db.enter()
 	defer db.mu.Unlock()
 	if db.tables[def.Name] != nil {
@@ -70,9 +66,6 @@ func createTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	}
 	if stream != nil && *stream.StreamEnabled {
 		db.enableStream(t, *stream.StreamViewType, m.now)
-	}
-	if err := t.putTags(r.Tags); err != nil {
-		return nil, err
 	}
 	db.tables[def.Name] = t
 	return reply(describedTable{t.describe()})

@@ -113,34 +113,6 @@ func TestTransactWrite(t *testing.T) {
 	}
 }
 
-func TestTransactGet(t *testing.T) {
-	r := newTables(t)
-	get := func(pk, more string) string {
-		return `{"Get":{"TableName":"plain","Key":{"pk":{"S":"` + pk + `"}}` + more + `}}`
-	}
-	r.do("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"x":{"N":"1"}}}`)
-	r.gives("TransactGetItems", transaction(get("b", ""), get("a", `,"ProjectionExpression":"x"`),
-		get("c", `,"ProjectionExpression":"x"`)),
-		`{"Responses":[{},{"Item":{"x":{"N":"1"}}},{}]}`)
-	const null = "failed to satisfy constraint: Member must not be null"
-	for _, test := range []struct{ input, message string }{
-		{transaction(`{}`), "1 validation error detected: Value null at 'transactItems.1.member.get' " + null},
-		{transaction(`{"Get":{}}`),
-			"2 validation errors detected: Value null at 'transactItems.1.member.get.tableName' " + null +
-				"; Value null at 'transactItems.1.member.get.key' " + null},
-		{transaction(get("a", ""), get("a", "")),
-			"Transaction request cannot include multiple operations on one item"},
-	} {
-		r.invalid("TransactGetItems", test.input, test.message)
-	}
-	r.fails("TransactGetItems", transaction(strings.Replace(get("a", ""), "plain", "nope", 1)),
-		exception.ResourceNotFound, "Requested resource not found")
-	r.cancelled("TransactGetItems",
-		transaction(get("a", ""), `{"Get":{"TableName":"plain","Key":{"x":{"S":"a"}}}}`), "None, ValidationError",
-		`[{"Code":"None"},{"Code":"ValidationError","Message":"The provided key element does not match the `+
-			`schema"}]`)
-}
-
 func TestIdempotency(t *testing.T) {
 	r := newTables(t)
 	n := func(want string) {
@@ -216,8 +188,6 @@ func TestHold(t *testing.T) {
 				`{"UnprocessedItems":{"plain":[{"DeleteRequest":{"Key":{"pk":{"S":"`+pk+`"}}}}]}}`)
 			reasons := `[{"Code":"None"},{"Code":"TransactionConflict","Message":"` + conflict + `"}]`
 			r.cancelled("TransactWriteItems", transaction(putOf("q"), putOf(pk)), "None, TransactionConflict", reasons)
-			r.cancelled("TransactGetItems", transaction(`{"Get":{"TableName":"plain","Key":{"pk":{"S":"q"}}}}`,
-				`{"Get":{"TableName":"plain","Key":{"pk":{"S":"`+pk+`"}}}}`), "None, TransactionConflict", reasons)
 			r.do("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"q"}}}`)
 		}
 

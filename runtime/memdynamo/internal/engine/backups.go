@@ -6,28 +6,6 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/exception"
 )
 
-// describeLimits returns what a new account may provision. Nothing here holds anyone to it.
-func describeLimits(_ context.Context, _ *DB, input []byte) ([]byte, error) {
-	if _, err := decode[struct{}](input); err != nil {
-		return nil, err
-	}
-	return reply(struct {
-		AccountMaxReadCapacityUnits, AccountMaxWriteCapacityUnits, TableMaxReadCapacityUnits, TableMaxWriteCapacityUnits int
-	}{80_000, 80_000, 40_000, 40_000})
-}
-
-// describeEndpoints returns the region's one endpoint.
-func describeEndpoints(_ context.Context, _ *DB, input []byte) ([]byte, error) {
-	if _, err := decode[struct{}](input); err != nil {
-		return nil, err
-	}
-	type endpoint struct {
-		Address              string
-		CachePeriodInMinutes int
-	}
-	return reply(struct{ Endpoints []endpoint }{[]endpoint{{"dynamodb." + Region + ".amazonaws.com", 1440}}})
-}
-
 // describeContinuousBackups says what is true of a table of which nobody asked more: that it could be
 // restored to no point in time.
 func describeContinuousBackups(_ context.Context, db *DB, input []byte) ([]byte, error) {
