@@ -51,11 +51,15 @@ func TestDocs(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no docs: ", err)
 	}
+	records, err := filepath.Glob("docs/adr/*.md")
+	if err != nil || len(records) == 0 {
+		t.Fatal("no records: ", err)
+	}
 	root, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, "README.md", "CONTRIBUTING.md") {
+	for _, file := range append(append(files, records...), "README.md", "CONTRIBUTING.md") {
 		t.Run(file, func(t *testing.T) {
 			text := read(t, file)
 			alone(t)
