@@ -91,7 +91,7 @@ func (c *charge) unread(all []*request, now int64) (lacking bool) {
 func (c *charge) fit(all []*request, now int64) (together, apart, behind []*request) {
 	acquire := func(r *request) bool { return !r.settle }
 	reshapes := slices.ContainsFunc(all, acquire) && slices.ContainsFunc(c.legs, func(l *leg) bool {
-		return l.view.img != nil && outdated(l.view.img, l.shape)
+		return l.view.img != nil && outdated(l.view.img, &l.shape.shape)
 	})
 	rooms := make([]room, len(c.legs))
 	for i, l := range c.legs {
@@ -149,7 +149,7 @@ func (c *charge) pass() {
 		}
 		var denied *runtime.DeniedError
 		for i, l := range c.legs {
-			if l.view.img != nil && l.view.truth && !outdated(l.view.img, l.shape) {
+			if l.view.img != nil && l.view.truth && !outdated(l.view.img, &l.shape.shape) {
 				denied = runtime.Refuse(denied, l.spec, l.entity, l.view.img, r.wants(i), c.planned)
 			}
 		}
@@ -235,7 +235,10 @@ func (l *leg) doubtful(now int64) bool {
 
 // sum makes l's want what all want of it, the i-th of their buckets.
 func (l *leg) sum(all []*request, i int) {
-	l.want, l.served = want{shape: l.shape, scratch: &l.vectors}, len(all)
+	l.want, l.served = want{scratch: &l.vectors}, len(all)
+	if l.shape != nil {
+		l.want.shape = &l.shape.shape
+	}
 	for _, r := range all {
 		vector := &l.take
 		if r.settle {

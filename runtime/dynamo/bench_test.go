@@ -36,7 +36,7 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 	m := p.session.recall(p.session.resource(def), 0, "user-1")
 	m.learn(img, time.Now().UnixMilli())
-	m.take(&shape{limits: []bucket.Limit{img.Balances[0].Limit}, cv: revisionUnit, read: time.Now().UnixMilli()})
+	m.take(&resolved{shape: shape{limits: []bucket.Limit{img.Balances[0].Limit}, cv: revisionUnit}, read: time.Now().UnixMilli()})
 	call := &runtime.Call{Called: p.clock.Now(), Deadline: time.Now().Add(time.Hour), Parts: []runtime.Part{{Def: def, Buckets: []runtime.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -53,7 +53,7 @@ func BenchmarkRefused(b *testing.B) {
 	now := time.Now().UnixMilli()
 	m := p.session.recall(p.session.resource(def), 0, "user-1")
 	m.learn(&bucket.Image{Refilled: now, Version: revisionUnit, Balances: []bucket.Balance{{Limit: perSecond(10)}}, Missing: []bool{false}}, now)
-	m.take(&shape{limits: []bucket.Limit{perSecond(10)}, cv: revisionUnit, read: now})
+	m.take(&resolved{shape: shape{limits: []bucket.Limit{perSecond(10)}, cv: revisionUnit}, read: now})
 	chain, cost := []runtime.Link{{ID: "1"}}, []int64{1000}
 	b.ReportAllocs()
 	for b.Loop() {

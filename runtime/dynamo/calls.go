@@ -127,8 +127,8 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 	}
 	now := s.now()
 	for i, l := range c.legs {
-		if img := l.view.img; img != nil && outdated(img, l.shape) { // as the next acquire will find it
-			p := planReshape(make([]int64, len(l.shape.limits)), img, l.shape, now)
+		if img := l.view.img; img != nil && outdated(img, &l.shape.shape) { // as the next acquire will find it
+			p := planReshape(make([]int64, len(l.shape.limits)), img, &l.shape.shape, now)
 			r.shares[i].after = p.predict(img.Op)
 		}
 	}

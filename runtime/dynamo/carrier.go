@@ -171,7 +171,7 @@ func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *buc
 }
 
 // shape reads the overrides of entity and its kind, together and consistently.
-func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entity string) (*shape, error) {
+func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entity string) (*resolved, error) {
 	at := []string{entity, spec.Kinds[kind].Name}
 	keys := []codec.Item{levelKey(spec.Resource, at[0]), levelKey(spec.Resource, at[1])}
 	if spec.Regions != nil {

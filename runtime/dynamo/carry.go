@@ -194,7 +194,7 @@ func ofSchema(spec *runtime.Spec, items []perlimit.Item) (counting []perlimit.It
 }
 
 // made returns the bucket that items make under s. More than one transaction takes are a *runtime.SetupError.
-func made(spec *runtime.Spec, s *shape, entity string, items []perlimit.Item, now int64) (*perlimit.Bucket, error) {
+func made(spec *runtime.Spec, s *resolved, entity string, items []perlimit.Item, now int64) (*perlimit.Bucket, error) {
 	if n := len(items); n > perlimit.MostItems {
 		return nil, &runtime.SetupError{
 			What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d", entity, n, spec.Resource, perlimit.MostItems),

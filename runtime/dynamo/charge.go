@@ -305,7 +305,7 @@ func (c *charge) finish(ctx context.Context, l *leg, p *plan, all []*request) {
 // mend writes the bucket's ttl anew, which turned out too short: the image that it was computed from knew less debt than the
 // bucket has.
 func (s *session) mend(ctx context.Context, l *leg) {
-	p := planAdjust(make([]int64, len(l.view.img.Balances)), l.view.img, l.shape, s.now())
+	p := planAdjust(make([]int64, len(l.view.img.Balances)), l.view.img, &l.shape.shape, s.now())
 	p.verdict, p.repair = write, true
 	if r := s.send(ctx, l, &p, newOp()); r.outcome == applied {
 		l.learn(r.img, r.sent)

@@ -44,7 +44,7 @@ const (
 // choose picks the write path for w by what is known of the bucket: Retry if it will hold, else Normal if that will,
 // else a consistent read, and by a true image a denial. Design section 4 has the paths and the reason for each guard.
 func choose(w *want, v view, now int64) plan {
-	if w.take != nil && w.shape.shares != nil {
+	if w.take != nil && w.shape.ceiling != nil {
 		if p, ok := w.withheld(v, now); ok {
 			return p
 		}

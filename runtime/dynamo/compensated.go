@@ -56,8 +56,8 @@ func (s *session) compensated(r *request) error {
 // scarcity is the least share of a burst that cost would leave, as far as is known.
 func (l *leg) scarcity(cost []int64, now int64) float64 {
 	least := 1.0
-	if l.shape != nil && l.shape.shares != nil {
-		w := want{take: cost, shape: l.shape}
+	if l.shape != nil && l.shape.ceiling != nil {
+		w := want{take: cost, shape: &l.shape.shape}
 		if _, ok := w.withheld(l.view, now); ok {
 			return math.Inf(-1)
 		}

@@ -173,10 +173,10 @@ func (s *scene) plans() map[path]plan {
 	}
 	taken := make([]int64, len(s.want.shape.limits))
 	copy(taken, s.want.take)
-	if p := planAdjust(negated(taken), s.remembered, s.leg.shape, s.now); p.verdict == write {
+	if p := planAdjust(negated(taken), s.remembered, s.leg.want.shape, s.now); p.verdict == write {
 		all[adjust] = p
 	}
-	if p := planReshape(taken, s.remembered, s.leg.shape, s.now); p.verdict == write {
+	if p := planReshape(taken, s.remembered, s.leg.want.shape, s.now); p.verdict == write {
 		all[reshape] = p
 	}
 	return all
@@ -280,10 +280,10 @@ func TestComparisonSees(t *testing.T) {
 	r := c.resource(c.defs[0])
 	s := scene{leg: &leg{resource: r, entity: "user-1", want: want{shape: schemaShape(r)}}, now: t0 + 1000}
 	img := &bucket.Image{
-		Refilled: t0, Version: s.leg.shape.cv, Op: "before", Missing: make([]bool, 2),
+		Refilled: t0, Version: s.leg.want.shape.cv, Op: "before", Missing: make([]bool, 2),
 		Balances: []bucket.Balance{{Limit: userRPM, Tokens: 50_000}, {Limit: userTPM, Tokens: 5_000_000}},
 	}
-	s.want = &want{take: []int64{10_000, 0}, called: s.now, shape: s.leg.shape}
+	s.want = &want{take: []int64{10_000, 0}, called: s.now, shape: s.leg.want.shape}
 	spent := *img
 	spent.Balances = slices.Clone(img.Balances)
 	spent.Balances[0].Tokens = 5000

@@ -224,7 +224,7 @@ func TestShareStormControl(t *testing.T) {
 		o.choose = func(w *want, v view, now int64) plan {
 			if w.shape != nil {
 				own := *w.shape
-				own.limits = own.shares.most
+				own.limits = own.ceiling
 				w.shape = &own
 			}
 			return choose(w, v, now)

@@ -22,7 +22,7 @@ func (c *charge) abandon() {
 	c.endUnsure()
 	for _, l := range c.legs {
 		if slices.ContainsFunc(l.sent.take, positive) {
-			own := &leg{resource: l.resource, want: want{shape: l.shape}, settling: true, entity: l.entity, kind: l.kind, memory: l.memory}
+			own := &leg{resource: l.resource, shape: l.shape, settling: true, entity: l.entity, kind: l.kind, memory: l.memory}
 			lost, op, ctx := l.sent, c.op, c.base
 			c.background.Start(func() { c.undo(ctx, own, lost, op) })
 		}
@@ -39,7 +39,7 @@ func (s *session) undo(ctx context.Context, l *leg, lost *sent, op string) {
 	if lost.plan.path == reshape { // if it was applied, the bucket has this schema's limits
 		img = lost.plan.predict(op)
 	}
-	p := planAdjust(negated(lost.take), img, l.shape, s.now())
+	p := planAdjust(negated(lost.take), img, &l.shape.shape, s.now())
 	p.verdict, p.undo = write, op
 	r := &request{ctx: ctx, settle: true, shares: []share{{}}}
 	r.deadline, _ = ctx.Deadline()

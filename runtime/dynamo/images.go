@@ -24,7 +24,7 @@ type memory struct {
 
 	img   *bucket.Image // nil: unknown, or gone
 	seen  int64         // when img was the truth, ms; predicted where it never was
-	shape *shape        // nil: unknown
+	shape *resolved     // nil: unknown
 	yield int64         // until when Normals leave room at the top, ms
 	rival int64         // until when others are taken to be at work on the bucket, ms
 	last  *refusal      // of a chain that begins here, by memory alone
@@ -67,7 +67,7 @@ func (s *session) recall(r *resource, kind int, entity string) *memory {
 }
 
 // known returns what is remembered: an image, when it was the truth, and a shape.
-func (m *memory) known() (img *bucket.Image, seen int64, known *shape) {
+func (m *memory) known() (img *bucket.Image, seen int64, known *resolved) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.img, m.seen, m.shape
@@ -96,7 +96,7 @@ func (m *memory) returned(n int) {
 func (m *memory) forget() { m.learn(nil, predicted) }
 
 // take makes s the shape that the bucket should have.
-func (m *memory) take(s *shape) {
+func (m *memory) take(s *resolved) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shape = s

@@ -6,6 +6,8 @@ import "github.com/sluice-go/sluice/runtime/bucket"
 type leg struct {
 	*resource
 	want
+
+	shape    *resolved
 	settling bool // nobody acquires
 	served   int  // whose wants these are
 

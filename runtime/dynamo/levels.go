@@ -17,12 +17,18 @@ type shape struct {
 	limits  []bucket.Limit
 	removed []string // dropped by the generated Reshape
 	cv      int64
+	ceiling []bucket.Limit // the most that a limit can come to be; nil where limits is
+}
+
+// resolved is a shape as it was made of overrides.
+type resolved struct {
+	shape
 
 	read  int64 // when the overrides were read, ms
 	whole bool  // all levels were read together and consistently: of two such shapes, the newer one's cv is not lower
 	again bool  // they were read a second time, because the bucket had seen newer ones
 
-	shares *shares // nil where this table has the limits for itself
+	quota *quota // nil where this table has the limits for itself
 }
 
 // level is what one level says of a resource, as it was read.
@@ -196,15 +202,17 @@ func (l *leg) level(at string, items map[primaryKey]codec.Item, now int64) (*lev
 
 // shapeOf resolves the levels of an entity of a kind, the more specific first. Design section 6: any change of one raises cv. b is
 // there where regions share the limits out.
-func shapeOf(spec *runtime.Spec, kind int, own, ofKind *level, b *beat, now int64) *shape {
+func shapeOf(spec *runtime.Spec, kind int, own, ofKind *level, b *beat, now int64) *resolved {
 	if spec.Regions != nil {
 		return sharedShape(spec, kind, own, ofKind, b, now)
 	}
-	return &shape{
-		limits:  runtime.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
-		removed: spec.Removed,
-		cv:      spec.Revision*revisionUnit + own.ver + ofKind.ver,
-		read:    min(own.read, ofKind.read),
+	return &resolved{
+		shape: shape{
+			limits:  runtime.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
+			removed: spec.Removed,
+			cv:      spec.Revision*revisionUnit + own.ver + ofKind.ver,
+		},
+		read: min(own.read, ofKind.read),
 	}
 }
 
@@ -223,7 +231,7 @@ func (c *charge) withOld(o outcome, now int64) outcome {
 	for _, l := range c.legs {
 		if l.lacks != 0 {
 			old := *l.shape
-			if old.again = true; old.shares == nil {
+			if old.again = true; old.quota == nil {
 				old.read = c.spared(now)
 			}
 			l.resolved = true

@@ -47,7 +47,7 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 			b := &img.Balances[j]
 			switch {
 			case cost[j] <= 0, img.Missing[j]:
-			case known.shares != nil && runtime.Beyond(b.Limit, cost[j]) && cost[j] <= known.shares.most[j].Burst:
+			case known.ceiling != nil && runtime.Beyond(b.Limit, cost[j]) && cost[j] <= known.ceiling[j].Burst:
 				refuses = true
 			case cost[j] > b.Burst: // never: another error
 				return nil
@@ -77,5 +77,5 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 // trusts reports whether m's image may refuse at now. The caller holds m's lock.
 func (s *session) trusts(r *resource, m *memory, now int64) bool {
 	return m.img != nil && m.shape != nil && trustworthy(m.seen, now, trusted) && m.back == 0 &&
-		s.fresh(r.spec, m.shape.read, now) && !m.shape.over(r.spec, now) && !outdated(m.img, m.shape)
+		s.fresh(r.spec, m.shape.read, now) && !m.shape.over(r.spec, now) && !outdated(m.img, &m.shape.shape)
 }

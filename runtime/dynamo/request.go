@@ -103,7 +103,7 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 
 // recall notes what is remembered of the bucket.
 func (sh *share) recall(s *session) {
-	var known *shape
+	var known *resolved
 	if sh.after, _, known = sh.memory.known(); known != nil {
 		sh.limits = known.inForce(s)
 	}

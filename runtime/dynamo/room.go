@@ -22,8 +22,8 @@ func (l *leg) room(now int64) room {
 	}
 	switch {
 	case img == nil:
-	case outdated(img, l.shape):
-		p := planReshape(make([]int64, len(whole)), img, l.shape, now)
+	case outdated(img, &l.shape.shape):
+		p := planReshape(make([]int64, len(whole)), img, &l.shape.shape, now)
 		for i, b := range p.predict("").Balances {
 			whole[i] = b.Tokens
 		}
@@ -35,7 +35,7 @@ func (l *leg) room(now int64) room {
 			}
 		}
 	}
-	if l.shape.shares != nil {
+	if l.shape.ceiling != nil {
 		for i := range whole {
 			if _, none := l.shape.beyond(img, i, 1); none {
 				whole[i], most[i] = 0, 0

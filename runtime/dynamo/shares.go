@@ -6,10 +6,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 )
 
-// shares is what a shape has besides where regions share the limits out: never all of a limit, but this region's share while sync is
+// quota is what a shape has besides where regions share the limits out: never all of a limit, but this region's share while sync is
 // alive, else what every region keeps.
-type shares struct {
-	most  []bucket.Limit // what a limit can come to be: all regions' together, or what an operator has set for this one
+type quota struct {
 	floor []bucket.Limit // in force once ends has come
 	ends  int64          // when the heartbeat expires that the shape was made by, ms; 0 where it has no part in it
 }
@@ -22,7 +21,7 @@ func (l *level) shared() bool { return l.Epoch > 0 && l.Overrides() }
 // The version of a level with a share is never below the instant at which shares last came into force or ceased to be: so the bucket
 // follows, whoever sees it first. A share whose own version is not below the heartbeat's end could not be told from what comes
 // after it, and is not in force.
-func sharedShape(spec *runtime.Spec, kind int, own, ofKind *level, b *beat, now int64) *shape {
+func sharedShape(spec *runtime.Spec, kind int, own, ofKind *level, b *beat, now int64) *resolved {
 	stored, ver, ends := own.Stored, own.ver, int64(0)
 	if own.shared() {
 		if ver >= b.Expires {
@@ -35,32 +34,36 @@ func sharedShape(spec *runtime.Spec, kind int, own, ofKind *level, b *beat, now 
 	}
 	schema := spec.Kinds[kind].Limits
 	deciding := runtime.InRegion(spec, kind, []runtime.Stored{stored, ofKind.Stored}, b.Heartbeat, now)
-	s := &shares{most: runtime.Resolve(schema, ofKind.Stored), floor: runtime.Resolve(schema, deciding[1]), ends: ends}
+	ceiling := runtime.Resolve(schema, ofKind.Stored)
+	q := &quota{floor: runtime.Resolve(schema, deciding[1]), ends: ends}
 	if own.Epoch == 0 {
-		s.most = runtime.Resolve(s.most, own.Stored)
-		s.floor = runtime.Resolve(schema, deciding...)
+		ceiling = runtime.Resolve(ceiling, own.Stored)
+		q.floor = runtime.Resolve(schema, deciding...)
 	}
-	return &shape{
-		limits:  runtime.Resolve(schema, deciding...),
-		removed: spec.Removed,
-		cv:      spec.Revision*revisionUnit + ver + ofKind.ver,
-		read:    min(own.read, ofKind.read, b.read),
-		shares:  s,
+	return &resolved{
+		shape: shape{
+			limits:  runtime.Resolve(schema, deciding...),
+			removed: spec.Removed,
+			cv:      spec.Revision*revisionUnit + ver + ofKind.ver,
+			ceiling: ceiling,
+		},
+		read:  min(own.read, ofKind.read, b.read),
+		quota: q,
 	}
 }
 
 // over reports that s is not to be used at now, whether it can be read again or not: others may have been given what it says.
-func (s *shape) over(spec *runtime.Spec, now int64) bool {
-	if s.shares == nil {
+func (s *resolved) over(spec *runtime.Spec, now int64) bool {
+	if s.quota == nil {
 		return false
 	}
-	return s.shares.ends != 0 && now >= s.shares.ends || !lookups.TTL(spec.Regions.Window).Fresh(s.read, now)
+	return s.quota.ends != 0 && now >= s.quota.ends || !lookups.TTL(spec.Regions.Window).Fresh(s.read, now)
 }
 
 // inForce returns the limits in force as far as s says: what a process goes by that cannot ask. No share outlives the heartbeat.
-func (s *shape) inForce(of *session) []bucket.Limit {
-	if s.shares != nil && s.shares.ends != 0 && of.now() >= s.shares.ends {
-		return s.shares.floor
+func (s *resolved) inForce(of *session) []bucket.Limit {
+	if s.quota != nil && s.quota.ends != 0 && of.now() >= s.quota.ends {
+		return s.quota.floor
 	}
 	return s.limits
 }
@@ -88,7 +91,7 @@ func (w *want) withheld(v view, now int64) (p plan, ok bool) {
 	for i, take := range w.take {
 		if by, beyond := w.shape.beyond(v.img, i, take); beyond {
 			held = true
-			never = never || take > max(by.Burst, w.shape.shares.most[i].Burst)
+			never = never || take > max(by.Burst, w.shape.ceiling[i].Burst)
 		}
 	}
 	full := func(limits []bucket.Limit) *bucket.Image {
@@ -100,7 +103,7 @@ func (w *want) withheld(v view, now int64) (p plan, ok bool) {
 	case v.img != nil && !v.truth:
 		return plan{verdict: look, img: v.img}, true
 	case never:
-		return plan{verdict: exceed, img: full(w.shape.shares.most)}, true
+		return plan{verdict: exceed, img: full(w.shape.ceiling)}, true
 	case v.img == nil && v.truth:
 		n := len(w.take)
 		return plan{
