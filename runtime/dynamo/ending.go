@@ -54,7 +54,7 @@ func (c *charge) found(r *request) {
 			continue
 		}
 		if sh.after = l.view.img; l.shape != nil {
-			sh.limits = l.shape.inForce(c.session)
+			sh.limits = l.shape.inForce(c.now())
 		}
 		if img := l.plan.refusing(); img != nil && l.lacks == 0 {
 			sh.after = img

@@ -105,7 +105,7 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 func (sh *share) recall(s *session) {
 	var known *resolved
 	if sh.after, _, known = sh.memory.known(); known != nil {
-		sh.limits = known.inForce(s)
+		sh.limits = known.inForce(s.now())
 	}
 }
 

@@ -61,8 +61,8 @@ func (s *resolved) over(spec *runtime.Spec, now int64) bool {
 }
 
 // inForce returns the limits in force as far as s says: what a process goes by that cannot ask. No share outlives the heartbeat.
-func (s *resolved) inForce(of *session) []bucket.Limit {
-	if s.quota != nil && s.quota.ends != 0 && of.now() >= s.quota.ends {
+func (s *resolved) inForce(now int64) []bucket.Limit {
+	if s.quota != nil && s.quota.ends != 0 && now >= s.quota.ends {
 		return s.quota.floor
 	}
 	return s.limits
