@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // choices decides on those members for whom what is known suffices, and plans a write that serves as many of the others as
@@ -12,7 +13,7 @@ import (
 //
 // Who would fit, but not after those ahead of it, is refused by what the write leaves (pass), so that nobody waits for more
 // than one write: in an overload the line would grow and grow. It is overtaken by whoever takes less.
-func (c *charge) choices() verdict {
+func (c *charge) choices() plan.Decision {
 	now, all := c.now(), c.members
 	c.behind, c.known = nil, nil
 	if c.unknown() { // under its op nobody joins
@@ -23,20 +24,20 @@ func (c *charge) choices() verdict {
 	}
 	all = slices.Clone(all)
 	if c.unread(all, now) {
-		return look
+		return plan.Read
 	}
 	together, apart, behind := c.fit(all, now)
 	if len(behind) > 0 && c.unseen(now) {
-		return look
+		return plan.Read
 	}
 	for i := range apart {
-		if v := c.decide(apart[i:i+1:i+1], now); v != skip {
+		if v := c.decide(apart[i:i+1:i+1], now); v != plan.None {
 			return v
 		}
 	}
 	switch {
 	case len(together) == 0, len(c.legs) > 1 && !slices.ContainsFunc(together, func(r *request) bool { return !r.settle }):
-		return skip // what is owed to a chain's buckets makes no transaction
+		return plan.None // what is owed to a chain's buckets makes no transaction
 	case len(together) == 1:
 		v := c.decide(together, now)
 		c.behind, c.planned = behind, now
@@ -44,30 +45,30 @@ func (c *charge) choices() verdict {
 	}
 	v := c.plan(together, now)
 	c.behind, c.planned = behind, now
-	if v == write || v == look {
+	if v == plan.Write || v == plan.Read {
 		return v
 	}
 	return c.decide(together[:1:1], now) // alone it has a verdict, whatever keeps the others from one
 }
 
 // decide plans for one alone, and ends it where that comes to no write.
-func (c *charge) decide(one []*request, now int64) verdict {
+func (c *charge) decide(one []*request, now int64) plan.Decision {
 	r := one[0]
 	switch c.plan(one, now) {
-	case write:
-		return write
-	case look:
+	case plan.Write:
+		return plan.Write
+	case plan.Read:
 		c.known = c.denied(now)
-		return look
-	case refuse:
+		return plan.Read
+	case plan.Deny:
 		c.end(r, c.denied(now))
-	case exceed:
+	case plan.TooLarge:
 		c.end(r, c.exceeded())
-	case skip:
+	case plan.None:
 		c.found(r)
 		c.end(r, nil)
 	}
-	return skip
+	return plan.None
 }
 
 // unread notes what has to be read before anything can be said of all, and reports whether that is anything.
@@ -76,8 +77,8 @@ func (c *charge) unread(all []*request, now int64) (lacking bool) {
 	for i, l := range c.legs {
 		l.settling = settles
 		l.lacks = c.lacksLevels(l, now)
-		takes := func(r *request) bool { return !r.settle || slices.ContainsFunc(r.wants(i), positive) }
-		if l.view.img == nil && !l.view.truth && slices.ContainsFunc(all, takes) {
+		takes := func(r *request) bool { return !r.settle || slices.ContainsFunc(r.wants(i), plan.Positive) }
+		if l.view.Image == nil && !l.view.Confirmed && slices.ContainsFunc(all, takes) {
 			l.lacks |= image
 		}
 		lacking = lacking || l.lacks != 0
@@ -91,7 +92,7 @@ func (c *charge) unread(all []*request, now int64) (lacking bool) {
 func (c *charge) fit(all []*request, now int64) (together, apart, behind []*request) {
 	acquire := func(r *request) bool { return !r.settle }
 	reshapes := slices.ContainsFunc(all, acquire) && slices.ContainsFunc(c.legs, func(l *leg) bool {
-		return l.view.img != nil && outdated(l.view.img, &l.shape.shape)
+		return l.view.Image != nil && plan.Outdated(l.view.Image, &l.shape.Shape)
 	})
 	rooms := make([]room, len(c.legs))
 	for i, l := range c.legs {
@@ -131,7 +132,7 @@ func (c *charge) unseen(now int64) (lacking bool) {
 		return false
 	}
 	for _, l := range c.legs {
-		if l.view.img != nil && !l.current(now).truth {
+		if l.view.Image != nil && !l.current(now).Confirmed {
 			l.lacks |= image
 			lacking = true
 		}
@@ -149,8 +150,8 @@ func (c *charge) pass() {
 		}
 		var denied *runtime.DeniedError
 		for i, l := range c.legs {
-			if l.view.img != nil && l.view.truth && !outdated(l.view.img, &l.shape.shape) {
-				denied = runtime.Refuse(denied, l.spec, l.entity, l.view.img, r.wants(i), c.planned)
+			if l.view.Image != nil && l.view.Confirmed && !plan.Outdated(l.view.Image, &l.shape.Shape) {
+				denied = runtime.Refuse(denied, l.spec, l.entity, l.view.Image, r.wants(i), c.planned)
 			}
 		}
 		if denied != nil {
@@ -160,46 +161,46 @@ func (c *charge) pass() {
 }
 
 // plan has every leg choose how to write what all want together, and returns what to do about them all.
-func (c *charge) plan(all []*request, now int64) verdict {
+func (c *charge) plan(all []*request, now int64) plan.Decision {
 	c.aboard = all
 	var lacking, doubted, refused, exceeded bool
 	skipped := 0
 	for i, l := range c.legs {
 		l.sum(all, i)
-		l.settling = l.settles()
+		l.settling = l.SettlesOnly()
 		l.lacks = c.lacksLevels(l, now)
 		if l.shape == nil {
-			if l.view.img == nil && !l.view.truth {
+			if l.view.Image == nil && !l.view.Confirmed {
 				l.lacks |= image // both in one read
 			}
 			lacking = true
 			continue
 		}
-		l.plan = c.choose(&l.want, l.current(now), now)
+		l.plan = c.choose(&l.Demand, l.current(now), now)
 		l.lacks |= l.lacksWhole(&l.plan) | c.lacksPerLimit(l)
-		switch l.plan.verdict {
-		case look:
+		switch l.plan.Decision {
+		case plan.Read:
 			l.lacks |= image
-			doubted = doubted || l.view.img != nil
-		case refuse:
+			doubted = doubted || l.view.Image != nil
+		case plan.Deny:
 			refused = true
-		case exceed:
+		case plan.TooLarge:
 			exceeded = true
-		case skip:
+		case plan.None:
 			skipped++
-		case write:
+		case plan.Write:
 			if l.doubtful(now) {
 				l.lacks |= image
 			}
 			if len(c.legs) > 1 {
-				l.plan.fence()
+				l.plan.GuardDebt()
 			}
 		}
 		lacking = lacking || l.lacks != 0
 	}
 	if doubted || refused || exceeded { // a denial is to say how the whole chain stands: in one read, and no worse than it is
 		for _, l := range c.legs {
-			if l.shape != nil && l.plan.verdict == write && !l.current(now).truth && !l.passed {
+			if l.shape != nil && l.plan.Decision == plan.Write && !l.current(now).Confirmed && !l.passed {
 				l.lacks |= image
 				lacking = true
 			}
@@ -207,26 +208,26 @@ func (c *charge) plan(all []*request, now int64) verdict {
 	}
 	switch {
 	case lacking:
-		return look
+		return plan.Read
 	case exceeded:
-		return exceed
+		return plan.TooLarge
 	case refused:
-		return refuse
+		return plan.Deny
 	case skipped == len(c.legs):
-		return skip
+		return plan.None
 	}
-	return write
+	return plan.Write
 }
 
 // doubtful reports that l's write is likely to fail: it needs refill, others are at work on the bucket, and what is known of it
 // is old or predicted. A read is a fifth of the price of a failed write, and may deny.
 func (l *leg) doubtful(now int64) bool {
-	img := l.view.img
+	img := l.view.Image
 	if img == nil || l.read || trustworthy(l.seen, now, old) || !l.memory.contested(now) {
 		return false
 	}
 	for i, b := range img.Balances {
-		if l.take != nil && l.take[i] > 0 && !img.Missing[i] && b.Tokens < l.take[i] {
+		if l.Take != nil && l.Take[i] > 0 && !img.Missing[i] && b.Tokens < l.Take[i] {
 			return true
 		}
 	}
@@ -235,16 +236,16 @@ func (l *leg) doubtful(now int64) bool {
 
 // sum makes l's want what all want of it, the i-th of their buckets.
 func (l *leg) sum(all []*request, i int) {
-	l.want, l.served = want{scratch: &l.vectors}, len(all)
+	l.Demand, l.served = plan.Demand{Pool: &l.vectors}, len(all)
 	if l.shape != nil {
-		l.want.shape = &l.shape.shape
+		l.Demand.Shape = &l.shape.Shape
 	}
 	for _, r := range all {
-		vector := &l.take
+		vector := &l.Take
 		if r.settle {
-			vector = &l.change
+			vector = &l.Change
 		}
-		l.called = max(l.called, r.called)
+		l.Called = max(l.Called, r.called)
 		switch cost := r.wants(i); {
 		case cost == nil:
 		case *vector == nil && len(all) == 1:
@@ -263,8 +264,8 @@ func (l *leg) sum(all []*request, i int) {
 func (c *charge) denied(now int64) *runtime.DeniedError {
 	var denied *runtime.DeniedError
 	for _, l := range c.legs {
-		if img := l.plan.refusing(); img != nil && l.lacks == 0 {
-			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.take, now)
+		if img := l.plan.DeniedImage(); img != nil && l.lacks == 0 {
+			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.Take, now)
 		}
 	}
 	return denied
@@ -273,8 +274,8 @@ func (c *charge) denied(now int64) *runtime.DeniedError {
 // exceeded returns the error of the first leg whose cost is above a burst.
 func (c *charge) exceeded() error {
 	for _, l := range c.legs {
-		if l.plan.verdict == exceed {
-			return runtime.Exceeds(l.spec, l.entity, l.plan.img, l.take)
+		if l.plan.Decision == plan.TooLarge {
+			return runtime.Exceeds(l.spec, l.entity, l.plan.Image, l.Take)
 		}
 	}
 	return nil

@@ -11,6 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Describer is the part of *dynamodb.Client that CheckTable calls.
@@ -89,7 +92,7 @@ func backfilling(i types.GlobalSecondaryIndexDescription) string {
 
 // ours reports that an index is one of the definition's.
 func ours(name string) bool {
-	return slices.ContainsFunc(indexes(), func(i index) bool { return i.name == name })
+	return slices.ContainsFunc(item.Indexes(), func(i item.Index) bool { return i.Name == name })
 }
 
 // noted returns what there is to know of a table from its description.
@@ -166,7 +169,7 @@ func unrecoverable(ctx context.Context, client Describer, table string) ([]Note,
 		return nil, nil
 	}
 	if err != nil {
-		return nil, checkError(table, err)
+		return nil, wire.CallError(table, err)
 	}
 	if d := out.ContinuousBackupsDescription; d == nil || d.PointInTimeRecoveryDescription == nil ||
 		d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusDisabled {

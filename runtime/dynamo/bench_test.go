@@ -10,11 +10,14 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // canned answers every update with the same item.
 type canned struct {
-	API
+	wire.API
 	out dynamodb.UpdateItemOutput
 }
 
@@ -26,7 +29,7 @@ func BenchmarkAcquire(b *testing.B) {
 	_, embeddings := generated(b)
 	def := withNumbers(embeddings, 1, perSecond(1_000_000))
 	api := &canned{}
-	w := &codec.Write{Entity: "user-1", Limits: []bucket.Limit{perSecond(1_000_000)}, Cost: []int64{0}, RF: time.Now().UnixMilli(), CV: revisionUnit, TTL: 1 << 40, Op: "x"}
+	w := &codec.Write{Entity: "user-1", Limits: []bucket.Limit{perSecond(1_000_000)}, Cost: []int64{0}, RF: time.Now().UnixMilli(), CV: plan.RevisionUnit, TTL: 1 << 40, Op: "x"}
 	def.Create(w)
 	api.out.Attributes = w.Item
 	p := newProcess(b, api, 1, 0, nil, def)
@@ -36,7 +39,7 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 	m := p.session.recall(p.session.resource(def), 0, "user-1")
 	m.learn(img, time.Now().UnixMilli())
-	m.take(&resolved{shape: shape{limits: []bucket.Limit{img.Balances[0].Limit}, cv: revisionUnit}, read: time.Now().UnixMilli()})
+	m.take(&override.Resolved{Shape: plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: plan.RevisionUnit}, ReadAt: time.Now().UnixMilli()})
 	call := &runtime.Call{Called: p.clock.Now(), Deadline: time.Now().Add(time.Hour), Parts: []runtime.Part{{Def: def, Buckets: []runtime.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -52,8 +55,8 @@ func BenchmarkRefused(b *testing.B) {
 	p := newProcess(b, &canned{}, 1, 0, nil, def)
 	now := time.Now().UnixMilli()
 	m := p.session.recall(p.session.resource(def), 0, "user-1")
-	m.learn(&bucket.Image{Refilled: now, Version: revisionUnit, Balances: []bucket.Balance{{Limit: perSecond(10)}}, Missing: []bool{false}}, now)
-	m.take(&resolved{shape: shape{limits: []bucket.Limit{perSecond(10)}, cv: revisionUnit}, read: now})
+	m.learn(&bucket.Image{Refilled: now, Version: plan.RevisionUnit, Balances: []bucket.Balance{{Limit: perSecond(10)}}, Missing: []bool{false}}, now)
+	m.take(&override.Resolved{Shape: plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: plan.RevisionUnit}, ReadAt: now})
 	chain, cost := []runtime.Link{{ID: "1"}}, []int64{1000}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // Acquire implements runtime.Session. One part goes as its resource's cascade says, several go together.
@@ -121,15 +122,15 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 		return err
 	}
 	defer r.show(s)
-	c, err := s.readFor(ctx, r, func(l *leg) bool { return !l.view.truth })
+	c, err := s.readFor(ctx, r, func(l *leg) bool { return !l.view.Confirmed })
 	if err != nil {
 		return err
 	}
 	now := s.now()
 	for i, l := range c.legs {
-		if img := l.view.img; img != nil && outdated(img, &l.shape.shape) { // as the next acquire will find it
-			p := planReshape(make([]int64, len(l.shape.limits)), img, &l.shape.shape, now)
-			r.shares[i].after = p.predict(img.Op)
+		if img := l.view.Image; img != nil && plan.Outdated(img, &l.shape.Shape) { // as the next acquire will find it
+			p := plan.NewReshape(make([]int64, len(l.shape.Limits)), img, &l.shape.Shape, now)
+			r.shares[i].after = p.Predict(img.Op)
 		}
 	}
 	return nil
@@ -148,9 +149,9 @@ func (s *session) readFor(ctx context.Context, r *request, unread func(*leg) boo
 		c.look(ctx)
 	}
 	for _, l := range c.legs {
-		if s.perLimit && !r.ended && l.view.img == nil {
+		if s.perLimit && !r.ended && l.view.Image == nil {
 			var err error
-			if l.view.img, err = c.prospect(ctx, l); err != nil {
+			if l.view.Image, err = c.prospect(ctx, l); err != nil {
 				return nil, err
 			}
 		}

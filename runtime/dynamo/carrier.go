@@ -14,21 +14,24 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Carrier carries buckets over from per-limit items (package perlimit) beside the acquires of processes that have
 // PerLimitItems, which do the same to each bucket that they need. It is safe for concurrent use.
 type Carrier struct {
-	api      API
+	api      wire.API
 	table    string
 	now      func() time.Time
-	patience patience
+	patience wire.Retrier
 }
 
 // NewCarrier returns a Carrier for table. It does no I/O.
-func NewCarrier(client API, table string, now func() time.Time) *Carrier {
-	return &Carrier{api: client, table: table, now: now, patience: newPatience(table)}
+func NewCarrier(client wire.API, table string, now func() time.Time) *Carrier {
+	return &Carrier{api: client, table: table, now: now, patience: wire.NewRetrier(table)}
 }
 
 // CarryState is what there is of a bucket, or what became of it.
@@ -70,8 +73,8 @@ func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) 
 			return found, err
 		}
 		in := b.Transaction(c.table, found.Image)
-		err = c.patience.call(ctx, func() error {
-			out, err := c.api.TransactWriteItems(ctx, in, once)
+		err = c.patience.Do(ctx, func() error {
+			out, err := c.api.TransactWriteItems(ctx, in, wire.NoRetry)
 			if err != nil {
 				return asSingle(err, len(in.TransactItems))
 			}
@@ -86,7 +89,7 @@ func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) 
 		} else if _, lost := errors.AsType[*types.ConditionalCheckFailedException](err); !lost {
 			return found, err
 		}
-		if try == c.patience.tries {
+		if try == c.patience.Attempts {
 			return found, &runtime.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: try}
 		}
 	}
@@ -95,7 +98,7 @@ func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) 
 // Items returns the per-limit items of entity, as stored, on resource, by limit: those that count and those that are marked. It
 // fails as Look does.
 func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []perlimit.Item, err error) {
-	err = c.patience.call(ctx, func() error {
+	err = c.patience.Do(ctx, func() error {
 		items, err = perLimitItems(ctx, c.api, c.table, entity, resource, func(*dynamodb.QueryOutput, error) {})
 		return err
 	})
@@ -104,13 +107,13 @@ func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []p
 
 // asSingle returns an error of a transaction of n items as one that classify sorts as classifyTransaction does.
 func asSingle(err error, n int) error {
-	o, err := classifyTransaction(err, n)
+	o, err := wire.ClassifyTransaction(err, n)
 	switch o {
-	case refused:
+	case wire.Refused:
 		return &types.ConditionalCheckFailedException{}
-	case conflict:
+	case wire.Conflict:
 		return &types.TransactionConflictException{Message: aws.String(err.Error())}
-	case throttled:
+	case wire.Throttled:
 		return &types.ProvisionedThroughputExceededException{Message: aws.String(err.Error())}
 	}
 	return err
@@ -163,47 +166,47 @@ func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (
 
 // bucket is Inspect, for longer where DynamoDB does not answer.
 func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *bucket.Image, err error) {
-	err = c.patience.call(ctx, func() error {
-		img, err = inspect(ctx, c.api, c.table, entity, resource, once)
+	err = c.patience.Do(ctx, func() error {
+		img, err = inspect(ctx, c.api, c.table, entity, resource, wire.NoRetry)
 		return err
 	})
 	return img, err
 }
 
 // shape reads the overrides of entity and its kind, together and consistently.
-func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entity string) (*resolved, error) {
+func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entity string) (*override.Resolved, error) {
 	at := []string{entity, spec.Kinds[kind].Name}
-	keys := []codec.Item{levelKey(spec.Resource, at[0]), levelKey(spec.Resource, at[1])}
+	keys := []codec.Item{item.OverrideKey(spec.Resource, at[0]), item.OverrideKey(spec.Resource, at[1])}
 	if spec.Regions != nil {
-		keys = append(keys, beatKey())
+		keys = append(keys, item.HeartbeatKey())
 	}
 	now := c.now().UnixMilli()
 	items, err := (&Overrides{api: c.api, table: c.table, patience: c.patience}).read(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	beat, err := decodeBeat(items[beatPlace], now)
+	beat, err := override.DecodeHeartbeat(items[item.Heartbeat], now)
 	if err != nil {
 		return nil, err
 	}
-	var both [2]*level
+	var both [2]*override.Override
 	for i := range both {
-		stored, ver, err := decodeLevel(spec, at[i], items[primaryKeyOf(keys[i])])
+		stored, ver, err := override.Decode(spec, at[i], items[item.KeyOf(keys[i])])
 		if err != nil {
 			return nil, err
 		}
-		both[i] = &level{Stored: stored, ver: ver}
+		both[i] = &override.Override{Stored: stored, Version: ver}
 	}
-	return shapeOf(spec, kind, both[0], both[1], beat, now), nil
+	return override.Resolve(spec, kind, both[0], both[1], beat, now), nil
 }
 
 // Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs without
 // PerLimitItems, and in those that are too old to know of such tables.
 func (c *Carrier) Begin(ctx context.Context) error {
-	return c.patience.call(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutBuckets, layoutCarrying) })
+	return c.patience.Do(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutBuckets, layoutCarrying) })
 }
 
 // End notes that the table holds no per-limit items any more: programs need no PerLimitItems then. The caller has looked.
 func (c *Carrier) End(ctx context.Context) error {
-	return c.patience.call(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutCarrying, layoutBuckets) })
+	return c.patience.Do(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutCarrying, layoutBuckets) })
 }

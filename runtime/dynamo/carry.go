@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"log/slog"
 	"slices"
 
@@ -12,6 +13,9 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
@@ -29,7 +33,7 @@ func PerLimitItems() Option {
 
 // lacksPerLimit says that p creates a bucket that there may be per-limit items of.
 func (c *charge) lacksPerLimit(l *leg) lack {
-	if c.perLimit && l.plan.path == create && l.plan.verdict == write && !l.surveyed {
+	if c.perLimit && l.plan.Path == plan.Create && l.plan.Decision == plan.Write && !l.surveyed {
 		return legacy
 	}
 	return 0
@@ -37,26 +41,26 @@ func (c *charge) lacksPerLimit(l *leg) lack {
 
 // carryOver makes the missing bucket of l of its per-limit items, if there are any that count. What it writes takes nothing:
 // the charge follows, by the bucket's own paths. The outcome is that of a write.
-func (c *charge) carryOver(ctx context.Context, l *leg) (outcome, error) {
+func (c *charge) carryOver(ctx context.Context, l *leg) (wire.Outcome, error) {
 	c.lostAt = l
 	items, o, err := c.survey(ctx, l)
-	if o != applied {
+	if o != wire.Applied {
 		return o, err
 	}
 	counting, _ := ofSchema(l.spec, items)
 	if len(counting) == 0 {
 		l.surveyed = true
-		return applied, nil
+		return wire.Applied, nil
 	}
 	b, err := made(l.spec, l.shape, l.entity, counting, c.now())
 	if err != nil {
-		return fatal, err
+		return wire.Failed, err
 	}
 	return c.sendCarry(ctx, l, b)
 }
 
 // survey reads l's per-limit items.
-func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, outcome, error) {
+func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, wire.Outcome, error) {
 	began := c.env.Clock.Now()
 	items, err := perLimitItems(ctx, c.api, c.table, l.entity, l.spec.Resource, func(out *dynamodb.QueryOutput, err error) {
 		event := runtime.StoreEvent{Call: "Query", Path: "perlimit", Outcome: "found", Began: began}
@@ -74,38 +78,38 @@ func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, outcome, 
 	})
 	switch _, bad := errors.AsType[*runtime.SetupError](err); {
 	case bad:
-		return nil, fatal, err
+		return nil, wire.Failed, err
 	case err != nil:
-		o, _ := classify(err)
-		return nil, o, explain(c.table, o, err)
+		o, _ := wire.Classify(err)
+		return nil, o, wire.Explain(c.table, o, err)
 	}
-	c.retries.answered(applied)
-	return items, applied, nil
+	c.retries.Answered(wire.Applied)
+	return items, wire.Applied, nil
 }
 
 // sendCarry writes b and learns of l what it leaves, or who was there before. An unknown outcome needs no care: the bucket is
 // read next, and what put it there charged nothing.
-func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (outcome, error) {
+func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (wire.Outcome, error) {
 	img := b.Image()
 	in := b.Transaction(c.table, img)
 	began := c.env.Clock.Now()
-	out, err := c.api.TransactWriteItems(ctx, in, once)
+	out, err := c.api.TransactWriteItems(ctx, in, wire.NoRetry)
 	event := runtime.StoreEvent{Call: "TransactWriteItems", Path: "carry", Began: began}
-	o, seen := applied, began.UnixMilli()
+	o, seen := wire.Applied, began.UnixMilli()
 	if err == nil {
 		for _, used := range out.ConsumedCapacity {
 			event.Write += aws.ToFloat64(used.CapacityUnits)
 		}
-		c.skew.watch(c.env, began, out.ResultMetadata)
+		c.skew.Watch(c.env, began, out.ResultMetadata)
 		c.recordCarrying(ctx)
 	} else {
 		img, seen = nil, predicted
-		o, err = classifyTransaction(err, len(in.TransactItems))
-		event.Write = cancelledUnits(o, len(in.TransactItems))
-		err = explain(c.table, o, err)
+		o, err = wire.ClassifyTransaction(err, len(in.TransactItems))
+		event.Write = wire.CancelledUnits(o, len(in.TransactItems))
+		err = wire.Explain(c.table, o, err)
 	}
 	l.learn(img, seen)
-	c.retries.answered(o)
+	c.retries.Answered(o)
 	event.Outcome = o.String()
 	c.observe(ctx, l, event)
 	return o, err
@@ -116,7 +120,7 @@ func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (out
 func (c *charge) prospect(ctx context.Context, l *leg) (*bucket.Image, error) {
 	var items []perlimit.Item
 	p := c.patience(lookupTries)
-	err := p.call(ctx, func() (err error) {
+	err := p.Do(ctx, func() (err error) {
 		items, _, err = c.survey(ctx, l)
 		return err
 	})
@@ -132,12 +136,12 @@ func (c *charge) prospect(ctx context.Context, l *leg) (*bucket.Image, error) {
 		}
 		return b.Image(), nil
 	case len(items) > len(strays):
-		err = p.call(ctx, func() error {
+		err = p.Do(ctx, func() error {
 			_, err := c.read(ctx, l)
 			return err
 		})
 	}
-	return l.view.img, err
+	return l.view.Image, err
 }
 
 // recordCarrying notes in the table, once, in the background, that buckets are being carried over: see Carrier.Begin.
@@ -156,23 +160,23 @@ func (s *session) recordCarrying(ctx context.Context) {
 
 // perLimitItems reads the per-limit items of entity on resource, by limit. It tells each of its queries.
 func perLimitItems(
-	ctx context.Context, api API, table, entity, resource string, tell func(*dynamodb.QueryOutput, error),
+	ctx context.Context, api wire.API, table, entity, resource string, tell func(*dynamodb.QueryOutput, error),
 ) (items []perlimit.Item, err error) {
 	in := perlimit.Query(table, entity, resource)
 	for {
-		out, err := api.Query(ctx, in, once)
+		out, err := api.Query(ctx, in, wire.NoRetry)
 		tell(out, err)
 		if err != nil {
 			return nil, err
 		}
 		for _, raw := range out.Items {
-			item, err := perlimit.Decode(raw)
+			decoded, err := perlimit.Decode(raw)
 			if err != nil {
 				return nil, &runtime.SetupError{
-					What: fmt.Sprintf("the per-limit item %s is malformed", itemText(raw)), Err: err, Do: "mend or delete it",
+					What: fmt.Sprintf("the per-limit item %s is malformed", item.KeyOf(raw).String()), Err: err, Do: "mend or delete it",
 				}
 			}
-			items = append(items, item)
+			items = append(items, decoded)
 		}
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
 			return items, nil
@@ -194,7 +198,7 @@ func ofSchema(spec *runtime.Spec, items []perlimit.Item) (counting []perlimit.It
 }
 
 // made returns the bucket that items make under s. More than one transaction takes are a *runtime.SetupError.
-func made(spec *runtime.Spec, s *resolved, entity string, items []perlimit.Item, now int64) (*perlimit.Bucket, error) {
+func made(spec *runtime.Spec, s *override.Resolved, entity string, items []perlimit.Item, now int64) (*perlimit.Bucket, error) {
 	if n := len(items); n > perlimit.MostItems {
 		return nil, &runtime.SetupError{
 			What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d", entity, n, spec.Resource, perlimit.MostItems),
@@ -202,6 +206,6 @@ func made(spec *runtime.Spec, s *resolved, entity string, items []perlimit.Item,
 		}
 	}
 	return &perlimit.Bucket{
-		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: s.limits, Version: s.cv, Op: newOp(), Items: items, Now: now,
+		Entity: entity, Resource: spec.Resource, Names: spec.Limits, Limits: s.Limits, Version: s.Version, Op: wire.NewOp(), Items: items, Now: now,
 	}, nil
 }

@@ -2,14 +2,13 @@ package dynamo
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // charge is a lane's work: one write after the other, each an update of one bucket or a transaction of several. All tries
@@ -84,10 +83,10 @@ func (c *charge) board() {
 // step decides on members by what is known, and then reads or writes once if that is needed.
 func (c *charge) step(ctx context.Context) {
 	c.board()
-	verdict := write
+	verdict := plan.Write
 	if c.pending == nil {
 		verdict = c.choices()
-		if c.sweep(); verdict == skip {
+		if c.sweep(); verdict == plan.None {
 			return
 		}
 	}
@@ -98,7 +97,7 @@ func (c *charge) step(ctx context.Context) {
 	case c.failed != nil && !c.unrivalled():
 		c.disembark()
 		c.pause(ctx)
-	case verdict == look:
+	case verdict == plan.Read:
 		c.look(ctx)
 	default:
 		c.failed = nil
@@ -113,11 +112,11 @@ func (c *charge) step(ctx context.Context) {
 // what is stored suffices for many.
 func (c *charge) unrivalled() bool {
 	l := c.legs[0]
-	if _, lost := errors.AsType[*runtime.ContendedError](c.failed); !lost || len(c.legs) > 1 || l.plan.path != retry || !c.mayTry() {
+	if _, lost := errors.AsType[*runtime.ContendedError](c.failed); !lost || len(c.legs) > 1 || l.plan.Path != plan.Retry || !c.mayTry() {
 		return false
 	}
-	for i, b := range l.view.img.Balances {
-		if l.take != nil && l.take[i] > 0 && b.Tokens < b.Burst/2 {
+	for i, b := range l.view.Image.Balances {
+		if l.Take != nil && l.Take[i] > 0 && b.Tokens < b.Burst/2 {
 			return false
 		}
 	}
@@ -129,8 +128,8 @@ func (c *charge) reset() {
 	c.op, c.tries, c.failed, c.met, c.cause, c.conflicts, c.throttled, c.pending = "", 0, nil, nil, nil, 0, false, nil
 	c.aboard, c.party, c.lostAt = nil, nil, c.legs[0]
 	for _, l := range c.legs {
-		l.sent, l.resolved, l.surveyed, l.passed, l.view.truth = nil, false, false, false, false
-		l.view.img, l.seen, l.shape = l.memory.known() // others may have written to it beside this lane
+		l.sent, l.resolved, l.surveyed, l.passed, l.view.Confirmed = nil, false, false, false, false
+		l.view.Image, l.seen, l.shape = l.memory.known() // others may have written to it beside this lane
 	}
 }
 
@@ -142,17 +141,17 @@ func (c *charge) look(ctx context.Context) {
 	c.known = nil
 	o, err := c.fetch(bounded)
 	switch o {
-	case applied:
+	case wire.Applied:
 		if c.unknown() && len(c.legs) == 1 && c.wrote(c.legs[0]) { // a try without reply had been applied
 			c.finish(ctx, c.legs[0], &c.legs[0].sent.plan, c.party)
 		}
 		return
-	case fatal:
+	case wire.Failed:
 		c.endAll(c.members, func(*request) error { return err })
 		return
-	case refused, conflict: // somebody else has carried the bucket over, or written to what was to be carried
+	case wire.Refused, wire.Conflict: // somebody else has carried the bucket over, or written to what was to be carried
 		c.tried(c.members, nil)
-		if o == conflict {
+		if o == wire.Conflict {
 			c.conflicts++
 		}
 		c.failed = c.lost()
@@ -183,12 +182,12 @@ func (c *charge) tried(all, behind []*request) {
 func (c *charge) unknown() bool { return len(c.legs) > 0 && c.legs[0].sent != nil }
 
 // wrote reports that the last write of l, as far as is known, was this one.
-func (c *charge) wrote(l *leg) bool { return l.view.img != nil && l.view.img.Op == c.op }
+func (c *charge) wrote(l *leg) bool { return l.view.Image != nil && l.view.Image.Op == c.op }
 
 // try sends what was chosen: a bare reshape by itself, ahead of the rest.
 func (c *charge) try(ctx context.Context) {
 	if c.op == "" {
-		c.op = newOp()
+		c.op = wire.NewOp()
 	}
 	if len(c.legs) == 1 {
 		c.tryOne(ctx, c.legs[0])
@@ -196,7 +195,7 @@ func (c *charge) try(ctx context.Context) {
 	}
 	if c.pending == nil {
 		for _, l := range c.legs {
-			if l.plan.bare {
+			if l.plan.Uncharged {
 				c.tryOne(ctx, l)
 				return
 			}
@@ -208,45 +207,45 @@ func (c *charge) try(ctx context.Context) {
 // tryOne sends the plan of one leg: of the only one, or a bare reshape.
 func (c *charge) tryOne(ctx context.Context, l *leg) {
 	p, op := &l.plan, c.op
-	if p.bare {
-		op = newOp()
+	if p.Uncharged {
+		op = wire.NewOp()
 	}
 	c.tried(c.aboard, c.behind)
 	served := ctx // a bare write, and what mends a ttl afterwards, serve nobody
-	if c.joint != nil && !p.bare {
+	if c.joint != nil && !p.Uncharged {
 		served = c.joint(ctx, c.aboard)
 	}
 	bounded, cancel := attempt(served, c.aboard)
 	defer cancel()
 	r := c.send(bounded, l, p, op)
-	if !p.bare && (r.outcome == unknown || r.stands) {
-		c.party, l.sent = c.aboard, &sent{p.kept(), slices.Clone(l.take)}
+	if !p.Uncharged && (r.outcome == wire.Unknown || r.stands) {
+		c.party, l.sent = c.aboard, &sent{p.Clone(), slices.Clone(l.Take)}
 	}
 	switch r.outcome {
-	case applied:
+	case wire.Applied:
 		l.learn(r.img, r.sent)
-		if p.bare {
+		if p.Uncharged {
 			c.recordRevision(ctx)
 			return
 		}
 		c.finish(ctx, l, p, c.aboard)
-	case refused:
+	case wire.Refused:
 		c.refused(ctx, l, p, &r)
-	case conflict:
+	case wire.Conflict:
 		c.conflicts++
 		l.memory.raced(r.sent, false)
 		c.failed = c.lost()
-	case unknown:
-		l.view.truth = false
+	case wire.Unknown:
+		l.view.Confirmed = false
 		c.failed = c.unavailable(r.outcome, r.err)
 		// What gives back went out once: twice it would mint tokens.
 		for _, r := range c.aboard {
-			if r.givesBack() && !p.bare {
+			if r.givesBack() && !p.Uncharged {
 				c.end(r, c.told(r))
 			}
 		}
-	case throttled, unapplied:
-		l.view.truth = false
+	case wire.Throttled, wire.NotSent:
+		l.view.Confirmed = false
 		c.failed = c.unavailable(r.outcome, r.err)
 	default:
 		c.endAll(c.members, func(*request) error { return r.err })
@@ -254,11 +253,11 @@ func (c *charge) tryOne(ctx context.Context, l *leg) {
 }
 
 // refused draws the consequence of a failed condition, whose image is the truth.
-func (c *charge) refused(ctx context.Context, l *leg, p *plan, r *reply) {
+func (c *charge) refused(ctx context.Context, l *leg, p *plan.Plan, r *reply) {
 	found := r.img
 	l.learn(found, r.sent)
 	switch {
-	case !p.bare && c.wrote(l): // an earlier copy had been applied
+	case !p.Uncharged && c.wrote(l): // an earlier copy had been applied
 		if l.sent != nil {
 			p = &l.sent.plan
 		}
@@ -285,16 +284,16 @@ func (c *charge) covered() []*request {
 }
 
 // raced notes that p lost to another writer, who left found.
-func (c *charge) raced(l *leg, p *plan, found *bucket.Image) {
+func (c *charge) raced(l *leg, p *plan.Plan, found *bucket.Image) {
 	if found != nil {
-		l.memory.raced(c.now(), p.path == normal && found.Version == p.img.Version)
+		l.memory.raced(c.now(), p.Path == plan.Normal && found.Version == p.Image.Version)
 	}
 }
 
 // finish notes what p did for all, the applied plan of the only leg, mends what it left, and ends them.
-func (c *charge) finish(ctx context.Context, l *leg, p *plan, all []*request) {
+func (c *charge) finish(ctx context.Context, l *leg, p *plan.Plan, all []*request) {
 	c.committed(ctx, all, 0, p)
-	if shortLived(l.view.img) {
+	if plan.ExpiresTooSoon(l.view.Image) {
 		bounded, cancel := attempt(ctx, all)
 		c.mend(bounded, l)
 		cancel()
@@ -305,17 +304,17 @@ func (c *charge) finish(ctx context.Context, l *leg, p *plan, all []*request) {
 // mend writes the bucket's ttl anew, which turned out too short: the image that it was computed from knew less debt than the
 // bucket has.
 func (s *session) mend(ctx context.Context, l *leg) {
-	p := planAdjust(make([]int64, len(l.view.img.Balances)), l.view.img, &l.shape.shape, s.now())
-	p.verdict, p.repair = write, true
-	if r := s.send(ctx, l, &p, newOp()); r.outcome == applied {
+	p := plan.NewAdjust(make([]int64, len(l.view.Image.Balances)), l.view.Image, &l.shape.Shape, s.now())
+	p.Decision, p.RepairsTTL = plan.Write, true
+	if r := s.send(ctx, l, &p, wire.NewOp()); r.outcome == wire.Applied {
 		l.learn(r.img, r.sent)
 	}
 }
 
 // committed notes for all what p did, the applied plan of the i-th leg: how it left the bucket, and which limits that had no
 // use for. An earlier try may have said so of others.
-func (c *charge) committed(ctx context.Context, all []*request, i int, p *plan) {
-	l, dropped := c.legs[i], p.missing
+func (c *charge) committed(ctx context.Context, all []*request, i int, p *plan.Plan) {
+	l, dropped := c.legs[i], p.Missing
 	if dropped != nil {
 		dropped = dropped[:len(l.spec.Limits)]
 	}
@@ -324,19 +323,9 @@ func (c *charge) committed(ctx context.Context, all []*request, i int, p *plan) 
 		if sh == nil {
 			continue
 		}
-		sh.after, sh.limits, sh.dropped = l.view.img, l.shape.limits, dropped
+		sh.after, sh.limits, sh.dropped = l.view.Image, l.shape.Limits, dropped
 	}
-	if p.path == reshape {
+	if p.Path == plan.Reshape {
 		c.recordRevision(ctx)
 	}
-}
-
-// newOp returns an id for a logical write: 72 random bits.
-func newOp() string {
-	var id [16]byte
-	binary.NativeEndian.PutUint64(id[:], rand.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
-	var text [12]byte
-	base64.RawURLEncoding.Encode(text[:], id[:9])
-	return string(text[:])
 }

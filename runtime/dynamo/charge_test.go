@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // TestRefusedWriteDenies: a refused write has returned the truth. If that denies, the caller is told so at once, on the
@@ -69,7 +70,7 @@ func TestGoneBucketIsCreatedAtOnce(t *testing.T) {
 
 // throttledReads fails so many reads.
 type throttledReads struct {
-	API
+	wire.API
 	left int
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Check implements runtime.Session: it reads the table's description, its TTL and its version item, and compares this
@@ -26,7 +28,7 @@ func (s *session) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if off := skew(began, s.env.Clock.Now(), v.metadata); off != 0 {
+	if off := wire.Skew(began, s.env.Clock.Now(), v.metadata); off != 0 {
 		return &runtime.SetupError{
 			What: fmt.Sprintf("this host's clock is at least %v %s DynamoDB's", off.Abs().Round(time.Millisecond), aheadOf(off)),
 			Do:   "set it by NTP: a clock ahead stops everybody's refill",
@@ -56,9 +58,9 @@ type version struct {
 
 // readVersion reads the version item and refuses a layout that is newer than this program's.
 func readVersion(ctx context.Context, client Getter, table string) (version, error) {
-	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: versionKey(), ConsistentRead: aws.Bool(true)})
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: item.VersionKey(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
-		return version{}, checkError(table, err)
+		return version{}, wire.CallError(table, err)
 	}
 	v := version{metadata: out.ResultMetadata}
 	if len(out.Item) == 0 {
@@ -84,17 +86,6 @@ func aheadOf(d time.Duration) string {
 	return "behind"
 }
 
-// checkError is what a failed call about a table means to who asked for it. How often it was tried is the client's affair,
-// whose retries are on, and is in err.
-func checkError(table string, err error) error {
-	o, _ := classify(err)
-	err = explain(table, o, err)
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
-		return err
-	}
-	return &runtime.UnavailableError{Resource: "table " + table, Err: err}
-}
-
 // describer is what Check calls.
 type describer interface {
 	Getter
@@ -108,16 +99,16 @@ type describer interface {
 func checkTable(ctx context.Context, client describer, table string) (v version, t *types.TableDescription, err error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
-		return v, nil, checkError(table, err)
+		return v, nil, wire.CallError(table, err)
 	}
 	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {
-		return v, nil, checkError(table, err)
+		return v, nil, wire.CallError(table, err)
 	}
 	errs := append(wrongLayout(out.Table), wrongTTL(table, ttl.TimeToLiveDescription)...)
 	if do := cureOf(out.Table.TableStatus); do != "" {
 		errs = append(errs, wrong(table, do, "it is %s", out.Table.TableStatus))
-	} else if hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, hashKey, rangeKey) {
+	} else if hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, item.PK, item.SK) {
 		if v, err = readVersion(ctx, client, table); err != nil {
 			errs = append(errs, err)
 		}
@@ -146,9 +137,9 @@ func wrongTTL(table string, d *types.TimeToLiveDescription) []error {
 	}
 	if d != nil && aws.ToString(d.AttributeName) != "" && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
 		return []error{wrong(table, "disable it, wait until it is DISABLED, which takes up to an hour, and run `sluice table create`"+why,
-			"TTL is %s on attribute %s, not enabled on %s", d.TimeToLiveStatus, *d.AttributeName, ttlAttribute)}
+			"TTL is %s on attribute %s, not enabled on %s", d.TimeToLiveStatus, *d.AttributeName, item.TTL)}
 	}
-	return []error{wrong(table, "enable it, as `sluice table create` does"+why, "TTL is not enabled on attribute %s", ttlAttribute)}
+	return []error{wrong(table, "enable it, as `sluice table create` does"+why, "TTL is not enabled on attribute %s", item.TTL)}
 }
 
 func wrong(table, do, what string, args ...any) error {
@@ -160,30 +151,30 @@ func wrongLayout(t *types.TableDescription) []error {
 	var errs []error
 	table := aws.ToString(t.TableName)
 	add := func(do, what string, args ...any) { errs = append(errs, wrong(table, do, what, args...)) }
-	if !hasKeys(t.KeySchema, t.AttributeDefinitions, hashKey, rangeKey) {
-		add("create it anew: run `sluice table create` with another name", "its key is not %s (S, hash) and %s (S, range)", hashKey, rangeKey)
+	if !hasKeys(t.KeySchema, t.AttributeDefinitions, item.PK, item.SK) {
+		add("create it anew: run `sluice table create` with another name", "its key is not %s (S, hash) and %s (S, range)", item.PK, item.SK)
 	}
-	for _, want := range indexes() {
+	for _, want := range item.Indexes() {
 		i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
-			return aws.ToString(g.IndexName) == want.name
+			return aws.ToString(g.IndexName) == want.Name
 		})
 		if i < 0 {
-			add("add it, projecting KEYS_ONLY", "index %s (%s, %s) is missing", want.name, want.hash, want.sort)
+			add("add it, projecting KEYS_ONLY", "index %s (%s, %s) is missing", want.Name, want.Hash, want.Sort)
 			continue
 		}
 		got := t.GlobalSecondaryIndexes[i]
-		if !hasKeys(got.KeySchema, t.AttributeDefinitions, want.hash, want.sort) {
+		if !hasKeys(got.KeySchema, t.AttributeDefinitions, want.Hash, want.Sort) {
 			add("delete the index and add it with these", "the keys of index %s are not %s (S, hash) and %s (S, range)",
-				want.name, want.hash, want.sort)
+				want.Name, want.Hash, want.Sort)
 		}
 		switch p := got.Projection; {
 		case p != nil && p.ProjectionType == types.ProjectionTypeKeysOnly:
 		case p != nil && p.ProjectionType == types.ProjectionTypeInclude:
 			add("delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
-				"index %s projects %s, not KEYS_ONLY", want.name, projection(p))
+				"index %s projects %s, not KEYS_ONLY", want.Name, projection(p))
 		default:
 			add("delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
-				"index %s projects %s, not KEYS_ONLY", want.name, projection(p))
+				"index %s projects %s, not KEYS_ONLY", want.Name, projection(p))
 		}
 	}
 	return errs
@@ -229,7 +220,7 @@ func (s *session) recordRevision(ctx context.Context) {
 			defer cancel()
 			err := s.note(ctx, &dynamodb.UpdateItemInput{
 				TableName:                 &s.table,
-				Key:                       versionKey(),
+				Key:                       item.VersionKey(),
 				UpdateExpression:          aws.String("SET revision = :revision, layout = if_not_exists(layout, :layout)"),
 				ConditionExpression:       aws.String("attribute_not_exists(revision) OR revision < :revision"),
 				ExpressionAttributeValues: codec.Item{":revision": codec.N(s.revision), ":layout": codec.N(layoutBuckets)},

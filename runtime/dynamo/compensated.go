@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // compensated charges r's buckets one by one, the scarcest first, and gives back what it has charged if one refuses.
@@ -19,7 +20,7 @@ func (s *session) compensated(r *request) error {
 	r.work = nil // its parts go one by one
 	c := s.apart(r)
 	c.board()
-	if c.lacking(func(l *leg) bool { return l.view.img == nil }) {
+	if c.lacking(func(l *leg) bool { return l.view.Image == nil }) {
 		if c.look(r.ctx); r.ended {
 			return r.err
 		}
@@ -30,7 +31,7 @@ func (s *session) compensated(r *request) error {
 	}
 	rooms := make([]float64, len(c.legs))
 	for i, l := range c.legs {
-		r.shares[i].truth = l.view.truth
+		r.shares[i].truth = l.view.Confirmed
 		rooms[i] = l.scarcity(r.shares[i].cost, now)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rooms[a], rooms[b]) })
@@ -56,18 +57,18 @@ func (s *session) compensated(r *request) error {
 // scarcity is the least share of a burst that cost would leave, as far as is known.
 func (l *leg) scarcity(cost []int64, now int64) float64 {
 	least := 1.0
-	if l.shape != nil && l.shape.ceiling != nil {
-		w := want{take: cost, shape: &l.shape.shape}
-		if _, ok := w.withheld(l.view, now); ok {
+	if l.shape != nil && l.shape.Ceiling != nil {
+		w := plan.Demand{Take: cost, Shape: &l.shape.Shape}
+		if _, ok := w.DenyByQuota(l.view, now); ok {
 			return math.Inf(-1)
 		}
 	}
-	if l.view.img == nil {
+	if l.view.Image == nil {
 		return least // full
 	}
-	for i, b := range l.view.img.Balances {
-		if cost[i] > 0 && !l.view.img.Missing[i] {
-			left := bucket.Sub(bucket.Available(b, l.view.img.Refilled, now), cost[i])
+	for i, b := range l.view.Image.Balances {
+		if cost[i] > 0 && !l.view.Image.Missing[i] {
+			left := bucket.Sub(bucket.Available(b, l.view.Image.Refilled, now), cost[i])
 			least = min(least, float64(left)/float64(b.Burst))
 		}
 	}
@@ -87,17 +88,17 @@ func (s *session) overChain(r *request, err error, others []int) error {
 		rest.shares = append(rest.shares, r.shares[i])
 	}
 	now := s.now()
-	c, failed := s.readFor(r.ctx, &rest, func(l *leg) bool { return !l.current(now).truth })
+	c, failed := s.readFor(r.ctx, &rest, func(l *leg) bool { return !l.current(now).Confirmed })
 	if failed != nil {
 		return err // as far as is known
 	}
 	c.plan([]*request{&rest}, now)
 	for _, l := range c.legs {
-		if l.plan.verdict == exceed {
-			return runtime.Exceeds(l.spec, l.entity, l.plan.img, l.take)
+		if l.plan.Decision == plan.TooLarge {
+			return runtime.Exceeds(l.spec, l.entity, l.plan.Image, l.Take)
 		}
-		if img := l.plan.refusing(); img != nil {
-			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.take, now)
+		if img := l.plan.DeniedImage(); img != nil {
+			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.Take, now)
 		}
 	}
 	place := func(of runtime.Refusal) int {

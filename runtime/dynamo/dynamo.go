@@ -35,6 +35,12 @@ import (
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -44,22 +50,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/seal"
 )
 
-// API is the part of *dynamodb.Client that the store calls.
-type API interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
-	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
-}
+// API is the part of *dynamodb.Client that a store calls.
+type API = wire.API
 
 // Store implements runtime.Store on one table. It is safe for concurrent use, by several Limiters too.
 type Store struct {
-	api   API
+	api   wire.API
 	table string
 	options
 	err        error
@@ -74,7 +70,7 @@ type options struct {
 	attempts int
 	perLimit bool           // missing buckets may have per-limit items
 	jitter   func() float64 // in [0, 1)
-	choose   func(*want, view, int64) plan
+	choose   func(*plan.Demand, plan.State, int64) plan.Plan
 	joint    func(context.Context, []*request) context.Context // nil; the simulation notes whom a write serves
 }
 
@@ -110,9 +106,9 @@ func Attempts(n int) Option {
 
 // New returns a store on table, its name or its ARN. It does no I/O; a bad option is reported by the generated New. Retries of
 // the client do not apply to the store's writes: the store repeats, because it knows what is safe to repeat.
-func New(client API, table string, opts ...Option) *Store {
+func New(client wire.API, table string, opts ...Option) *Store {
 	s := &Store{api: client, table: table, options: options{
-		images: DefaultImageCache, attempts: DefaultAttempts, jitter: rand.Float64, choose: choose,
+		images: DefaultImageCache, attempts: DefaultAttempts, jitter: rand.Float64, choose: plan.Choose,
 	}}
 	if client == nil {
 		s.err = fmt.Errorf("dynamo.New: the client is nil")
@@ -149,8 +145,8 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	}
 	opened := &session{
 		Store: s, env: env, images: images,
-		background: background.Tasks{Within: &s.background}, retries: newRetryBudget(), closing: make(chan struct{}),
-		envelopes: sync.Pool{New: func() any { return new(envelope) }}, once: []func(*dynamodb.Options){once},
+		background: background.Tasks{Within: &s.background}, retries: wire.NewBudget(wire.BudgetTokens), closing: make(chan struct{}),
+		envelopes: sync.Pool{New: func() any { return new(envelope) }}, once: []func(*dynamodb.Options){wire.NoRetry},
 	}
 	if opened.lookups, err = lookups.New(s.images, env, &opened.background, opened.readMember); err != nil {
 		return nil, err
@@ -165,7 +161,7 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 			}
 		}
 		opened.resources = append(opened.resources, &resource{
-			Resource: generated, def: def, spec: spec, sort: primaryKeyOf(generated.Key("")).sort, kinds: make(kindLevels, len(spec.Kinds)),
+			Resource: generated, def: def, spec: spec, sort: item.KeyOf(generated.Key("")).SK, kinds: make(kindLevels, len(spec.Kinds)),
 		})
 		opened.revision = max(opened.revision, spec.Revision)
 	}
@@ -199,12 +195,12 @@ type session struct {
 	revision   int64 // the schema's
 	images     *lru.Cache[bucketKey, *memory]
 	lookups    *lookups.Members
-	beat       atomic.Pointer[beat] // as last read; nil where no resource has regions
+	beat       atomic.Pointer[override.Heartbeat] // as last read; nil where no resource has regions
 	background background.Tasks
-	retries    *retryBudget
+	retries    *wire.Budget
 	envelopes  sync.Pool // of *envelope
 	once       []func(*dynamodb.Options)
-	skew       skewWatch
+	skew       wire.SkewWatch
 	recorded   sync.Once     // this revision in the table
 	carrying   sync.Once     // that per-limit items are carried over, in the table
 	closing    chan struct{} // closed when nothing is to wait any more
@@ -222,5 +218,5 @@ func (s *session) Close(ctx context.Context) error {
 
 var (
 	_ runtime.Store = (*Store)(nil)
-	_ API           = (*dynamodb.Client)(nil)
+	_ wire.API      = (*dynamodb.Client)(nil)
 )

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // end has r end with err, unless it has ended.
@@ -53,10 +54,10 @@ func (c *charge) found(r *request) {
 		if sh == nil {
 			continue
 		}
-		if sh.after = l.view.img; l.shape != nil {
-			sh.limits = l.shape.inForce(c.now())
+		if sh.after = l.view.Image; l.shape != nil {
+			sh.limits = l.shape.InForce(c.now())
 		}
-		if img := l.plan.refusing(); img != nil && l.lacks == 0 {
+		if img := l.plan.DeniedImage(); img != nil && l.lacks == 0 {
 			sh.after = img
 		}
 	}
@@ -80,11 +81,11 @@ func (c *charge) done(all []*request) {
 
 // unavailable is the error of a try that had no answer. A context that ended during the last try says little: then it
 // names what an earlier one met as well.
-func (c *charge) unavailable(o outcome, err error) error {
+func (c *charge) unavailable(o wire.Outcome, err error) error {
 	if setup, ok := errors.AsType[*runtime.SetupError](err); ok {
 		return setup
 	}
-	c.throttled = c.throttled || o == throttled
+	c.throttled = c.throttled || o == wire.Throttled
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		c.cause = err
 	} else if c.cause != nil {

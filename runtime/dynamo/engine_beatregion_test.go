@@ -9,11 +9,14 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // puts counts writes of whole items.
 type puts struct {
-	API
+	wire.API
 
 	n int
 }
@@ -69,9 +72,9 @@ func TestBeatOfRegion(t *testing.T) {
 			}
 		})
 	}
-	item := beatKey()
-	item["epoch"], item["since"], item["exp"], item[regionAttribute] = codec.N(1), codec.N(1), codec.N(2), codec.N(3)
-	if _, err := decodeBeat(item, 1); !isA[*runtime.SetupError](err) {
+	item := item.HeartbeatKey()
+	item["epoch"], item["since"], item["exp"], item[override.RegionAttribute] = codec.N(1), codec.N(1), codec.N(2), codec.N(3)
+	if _, err := override.DecodeHeartbeat(item, 1); !isA[*runtime.SetupError](err) {
 		t.Errorf("a number for a region: %v", err)
 	}
 }

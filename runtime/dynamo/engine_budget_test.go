@@ -15,12 +15,14 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // gate is an API that, while it is shut, holds what is sent about one entity: until the test lets it through, or until whoever
 // sent it waits no longer, and then it never gets there.
 type gate struct {
-	API
+	wire.API
 	entity string
 
 	mu     sync.Mutex
@@ -49,7 +51,7 @@ func (g *gate) wait(ctx context.Context, keys ...codec.Item) error {
 	g.mu.Unlock()
 	held := false
 	for _, key := range keys {
-		held = held || primaryKeyOf(key).hash == "ENTITY#"+g.entity
+		held = held || item.KeyOf(key).PK == "ENTITY#"+g.entity
 	}
 	if passes == nil || !held {
 		return nil
@@ -126,7 +128,7 @@ func spend(t *testing.T, e *engine, m *meter, cascade runtime.Cascade) *spending
 	return s
 }
 
-func (s *spending) house(api API, cascade runtime.Cascade, revision int64) *house {
+func (s *spending) house(api wire.API, cascade runtime.Cascade, revision int64) *house {
 	s.Helper()
 	_, embeddings := generated(s)
 	hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
@@ -425,7 +427,7 @@ func (s *spending) all(members ...member) {
 func (s *spending) delete(entity string) {
 	s.Helper()
 	if _, err := s.client.DeleteItem(s.Context(), &dynamodb.DeleteItemInput{
-		TableName: &s.table, Key: bucketItemKey(entity, "embeddings"), ReturnValues: types.ReturnValueNone,
+		TableName: &s.table, Key: item.BucketKey(entity, "embeddings"), ReturnValues: types.ReturnValueNone,
 	}); err != nil {
 		s.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 )
@@ -23,20 +25,20 @@ type usage struct {
 
 // meter is an API that asks for the capacity of table and indexes, and adds it up.
 type meter struct {
-	API
+	wire.API
 	local bool // DynamoDB Local bills nothing for keys of a batch that have no item, nor for the third item of a transaction; AWS does
 	mu    sync.Mutex
 	sum   usage
 }
 
-func newMeter(tb testing.TB, api API) *meter {
+func newMeter(tb testing.TB, api wire.API) *meter {
 	tb.Helper()
 	return &meter{API: api, local: dynamotest.OnLocal(tb)}
 }
 
 // billed returns what AWS bills for a write of so many units whose condition failed, which no engine tells with the error.
 func billed(err error, units float64) *types.ConsumedCapacity {
-	if o, _ := classify(err); o != refused && !isA[*types.TransactionCanceledException](err) {
+	if o, _ := wire.Classify(err); o != wire.Refused && !isA[*types.TransactionCanceledException](err) {
 		units = 0
 	}
 	return &types.ConsumedCapacity{Table: &types.Capacity{CapacityUnits: &units}}

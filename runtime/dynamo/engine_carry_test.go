@@ -13,12 +13,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+
 	streams "github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -65,17 +70,17 @@ func carriedRow(rpm, tpm int64) row {
 // storedCarried is stored for a bucket that was carried over from putOld's items.
 func (e *engine) storedCarried(t testing.TB, want row) {
 	t.Helper()
-	item := want.item(t)
-	item["m_rpm"], item["m_tpm"] = codec.N(7_000_000), codec.N(9_000_000)
-	got := e.get(t, bucketItemKey("user-1", "gpt-4"))
-	item["op"] = got["op"]
-	if diff := cmp.Diff(plain(item), plain(got)); diff != "" {
+	stored := want.item(t)
+	stored["m_rpm"], stored["m_tpm"] = codec.N(7_000_000), codec.N(9_000_000)
+	got := e.get(t, item.BucketKey("user-1", "gpt-4"))
+	stored["op"] = got["op"]
+	if diff := cmp.Diff(plain(stored), plain(got)); diff != "" {
 		t.Errorf("the bucket, - wanted, + stored:\n%s", diff)
 	}
 }
 
 // rateDesk is a process that carries over.
-func rateDesk(t testing.TB, e *engine, api API) *desk {
+func rateDesk(t testing.TB, e *engine, api wire.API) *desk {
 	t.Helper()
 	gpt4, _ := generated(t)
 	return e.desk(t, api, withNumbers(gpt4, 1, userRPM, userTPM), PerLimitItems())
@@ -87,9 +92,9 @@ type carrying struct {
 	*engine
 }
 
-func (s carrying) has(item codec.Item) {
+func (s carrying) has(stored codec.Item) {
 	s.Helper()
-	s.put(s.T, item)
+	s.put(s.T, stored)
 }
 
 // carried has the items of putOld carried over by an acquire of so many.
@@ -102,7 +107,7 @@ func (s carrying) carried(rpm int64) {
 
 func (s carrying) expired() {
 	s.Helper()
-	s.remove(s.T, bucketItemKey("user-1", "gpt-4"))
+	s.remove(s.T, item.BucketKey("user-1", "gpt-4"))
 }
 
 // TestCarryOver: the first acquire makes the bucket of the per-limit items, refilled until now, and charges it.
@@ -122,7 +127,7 @@ func TestCarryOver(t *testing.T) {
 	if err := d.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if layout := number(e.get(t, versionKey())["layout"]); layout != layoutCarrying {
+	if layout := number(e.get(t, item.VersionKey())["layout"]); layout != layoutCarrying {
 		t.Errorf("layout %d", layout)
 	}
 
@@ -146,7 +151,7 @@ func TestCarryOverOnce(t *testing.T) {
 	if _, err := d.Acquire(t.Context(), "1", tokens{1, 0}); err != nil {
 		t.Fatal(err)
 	}
-	e.remove(t, bucketItemKey("user-1", "gpt-4"))
+	e.remove(t, item.BucketKey("user-1", "gpt-4"))
 	e.clock.set(300_000)
 	d.store = nil
 	if _, err := d.Acquire(t.Context(), "1", tokens{100, 0}); err != nil {
@@ -212,7 +217,7 @@ func TestCarryOverTogether(t *testing.T) {
 
 // meddler does something right before a transaction is sent, and may lose its reply.
 type meddler struct {
-	API
+	wire.API
 	before func()
 	after  func(error) error
 	times  atomic.Int64
@@ -289,7 +294,7 @@ func (e *engine) remove(t testing.TB, key codec.Item) {
 }
 
 // carryingHouse is a process with embeddings that carries over.
-func (e *engine) carryingHouse(t testing.TB, api API, cascade runtime.Cascade) *house {
+func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade runtime.Cascade) *house {
 	t.Helper()
 	_, embeddings := generated(t)
 	h := &house{events: &events{}}
@@ -308,9 +313,9 @@ func TestCarryOverChain(t *testing.T) {
 	for _, cascade := range []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated} {
 		e := newEngine(t)
 		for _, who := range []string{"user-1", "project-1"} {
-			item := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: 40_000, Consumed: 60_000}, 0)
-			item["SK"] = codec.S("#BUCKET#embeddings#rps")
-			e.put(t, item)
+			stored := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: 40_000, Consumed: 60_000}, 0)
+			stored["SK"] = codec.S("#BUCKET#embeddings#rps")
+			e.put(t, stored)
 		}
 		h := e.carryingHouse(t, e.client, cascade)
 		h.acquire(t, alicesHome, 30)
@@ -326,9 +331,9 @@ func TestCarryOverChainDenied(t *testing.T) {
 	for _, cascade := range []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated} {
 		e := newEngine(t)
 		for who, tokens := range map[string]int64{"user-1": 20_000, "project-1": -200_000} {
-			item := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: tokens}, 0)
-			item["SK"] = codec.S("#BUCKET#embeddings#rps")
-			e.put(t, item)
+			stored := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: tokens}, 0)
+			stored["SK"] = codec.S("#BUCKET#embeddings#rps")
+			e.put(t, stored)
 		}
 		_, err := e.carryingHouse(t, e.client, cascade).at[0].Acquire(t.Context(), alicesHome, tokens{30})
 		denied, ok := errors.AsType[*runtime.DeniedError](err)
@@ -396,8 +401,8 @@ func TestCarryOverShape(t *testing.T) {
 		"rpm": {Limit: bucket.Per(200, time.Minute), Tokens: 195_000, Consumed: 6_000},
 		"tpm": {Limit: userTPM, Tokens: 14_900_000, Consumed: 100_000},
 	}}.item(t)
-	want["cv"], want["m_rpm"] = codec.N(revisionUnit+t0), codec.N(1_000)
-	got := e.get(t, bucketItemKey("user-1", "gpt-4"))
+	want["cv"], want["m_rpm"] = codec.N(plan.RevisionUnit+t0), codec.N(1_000)
+	got := e.get(t, item.BucketKey("user-1", "gpt-4"))
 	want["op"] = got["op"]
 	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
 		t.Errorf("the bucket, - wanted, + stored:\n%s", diff)
@@ -419,7 +424,7 @@ func TestCarryOverPeek(t *testing.T) {
 	}
 	d.calls(t, "read missing", "perlimit found")
 	e.marked(t)
-	if e.get(t, bucketItemKey("user-1", "gpt-4")) != nil {
+	if e.get(t, item.BucketKey("user-1", "gpt-4")) != nil {
 		t.Error("a bucket was made")
 	}
 }
@@ -432,9 +437,9 @@ func TestCarryOverMalformed(t *testing.T) {
 	}{
 		{"a text", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
 			"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it", func(s carrying) {
-			item := oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM}, 0)
-			item[perlimit.Tokens] = codec.S("1")
-			s.has(item)
+			stored := oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM}, 0)
+			stored[perlimit.Tokens] = codec.S("1")
+			s.has(stored)
 		}},
 		{"a period of nothing", "sluice: the per-limit item ENTITY#user-1 / #BUCKET#gpt-4#rpm is malformed: " +
 			"attribute refill_period_ms: 0, want a positive number; mend or delete it", func(s carrying) {
@@ -459,7 +464,7 @@ func TestCarryOverMalformed(t *testing.T) {
 			if _, err := d.Acquire(t.Context(), "1", tokens{1, 1}); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
-			if e.get(t, bucketItemKey("user-1", "gpt-4")) != nil {
+			if e.get(t, item.BucketKey("user-1", "gpt-4")) != nil {
 				t.Error("a bucket was made")
 			}
 			if _, err := d.Peek(t.Context(), "1"); err == nil || err.Error() != test.want {
@@ -474,7 +479,7 @@ func TestCarryOverMalformed(t *testing.T) {
 
 // lateQuery does something right before the first query for per-limit items.
 type lateQuery struct {
-	API
+	wire.API
 	before func()
 }
 
@@ -631,13 +636,13 @@ func TestLayoutWhileCarrying(t *testing.T) {
 			t.Error("Check fails though no items are left")
 		}
 	}
-	item := versionKey()
-	item["layout"], item["revision"] = codec.N(9), codec.N(0)
-	e.put(t, item)
+	stored := item.VersionKey()
+	stored["layout"], stored["revision"] = codec.N(9), codec.N(0)
+	e.put(t, stored)
 	if err := c.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := number(e.get(t, versionKey())["layout"]); got != 9 {
+	if got := number(e.get(t, item.VersionKey())["layout"]); got != 9 {
 		t.Errorf("Begin made of layout 9 layout %d", got)
 	}
 }

@@ -16,7 +16,9 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // What was in each per-limit item of a crossing, in tokens: as many are left or consumed at every moment, whoever writes.
@@ -85,11 +87,11 @@ func cross(t *testing.T, cascade runtime.Cascade, expires bool, edit func([]type
 }
 
 func (c *crossing) old(who string) codec.Item {
-	item := oldItem(who, "rps", bucket.Balance{
+	stored := oldItem(who, "rps", bucket.Balance{
 		Limit: bucket.Per(100, time.Minute), Tokens: crossedLeft * 1000, Consumed: crossedConsumed * 1000,
 	}, 0)
-	item["SK"] = codec.S("#BUCKET#embeddings#rps")
-	return item
+	stored["SK"] = codec.S("#BUCKET#embeddings#rps")
+	return stored
 }
 
 // use acquires a token at a time, and releases every other one.
@@ -111,14 +113,14 @@ func (c *crossing) use(ctx context.Context, h *house) {
 // write is a program of before, which takes token by token. That it stops at the mark is this test's: its writes would
 // count nowhere.
 func (c *crossing) write(ctx context.Context, who string) {
-	item := c.old(who)
+	stored := c.old(who)
 	for range 12 {
 		_, _ = c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: &c.table, Key: codec.Item{"PK": item["PK"], "SK": item["SK"]},
+			TableName: &c.table, Key: codec.Item{"PK": stored["PK"], "SK": stored["SK"]},
 			UpdateExpression:          aws.String("ADD tokens_milli :less, total_consumed_milli :more"),
 			ConditionExpression:       aws.String("tokens_milli >= :more AND attribute_not_exists(migrated)"),
 			ExpressionAttributeValues: codec.Item{":less": codec.N(-1000), ":more": codec.N(1000)},
-		}, once)
+		}, wire.NoRetry)
 	}
 }
 
@@ -126,8 +128,8 @@ func (c *crossing) write(ctx context.Context, who string) {
 func (c *crossing) expire(ctx context.Context) {
 	for range 40 {
 		out, err := c.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: &c.table, Key: bucketItemKey("user-1", "embeddings"), ReturnValues: types.ReturnValueAllOld,
-		}, once)
+			TableName: &c.table, Key: item.BucketKey("user-1", "embeddings"), ReturnValues: types.ReturnValueAllOld,
+		}, wire.NoRetry)
 		if err == nil && out.Attributes["m_rps"] != nil {
 			c.mu.Lock()
 			c.gone = true
@@ -139,21 +141,21 @@ func (c *crossing) expire(ctx context.Context) {
 // wrong says what is wrong with the bucket of who and its item.
 func (c *crossing) wrong(t *testing.T, who string) string {
 	t.Helper()
-	item := c.old(who)
-	old, err := perlimit.Decode(c.get(t, codec.Item{"PK": item["PK"], "SK": item["SK"]}))
+	stored := c.old(who)
+	old, err := perlimit.Decode(c.get(t, codec.Item{"PK": stored["PK"], "SK": stored["SK"]}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := c.get(t, bucketItemKey(who, "embeddings"))
+	got := c.get(t, item.BucketKey(who, "embeddings"))
 	expires := c.expires && who == "user-1"
-	if stored == nil {
+	if got == nil {
 		if expires || old.Counts() {
 			return ""
 		}
 		return "its item is marked, and there is no bucket"
 	}
-	tk, tc, all := number(stored["b_rps_tk"]), number(stored["b_rps_tc"]), int64(crossedLeft+crossedConsumed)*1000
-	switch from := stored["m_rps"]; {
+	tk, tc, all := number(got["b_rps_tk"]), number(got["b_rps_tc"]), int64(crossedLeft+crossedConsumed)*1000
+	switch from := got["m_rps"]; {
 	case from == nil && !expires:
 		return "its bucket was made beside its item"
 	case from == nil:
@@ -174,7 +176,7 @@ func (c *crossing) wrong(t *testing.T, who string) string {
 
 // carriesOtherwise is a client whose carries are changed.
 type carriesOtherwise struct {
-	API
+	wire.API
 	edit func([]types.TransactWriteItem)
 }
 
@@ -202,8 +204,8 @@ func TestCarryOverByChanceSees(t *testing.T) {
 	t.Parallel()
 	marks := func(edit func(*types.Update)) func([]types.TransactWriteItem) {
 		return func(items []types.TransactWriteItem) {
-			for _, item := range items[1:] {
-				edit(item.Update)
+			for _, stored := range items[1:] {
+				edit(stored.Update)
 			}
 		}
 	}

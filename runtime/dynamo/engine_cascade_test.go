@@ -17,6 +17,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // family returns r as if its schema gave projects and their users these limits.
@@ -48,13 +50,13 @@ type house struct {
 	at []*runtime.Resource[member, tokens]
 }
 
-func (e *engine) house(t testing.TB, api API, defs ...runtime.Definition) *house {
+func (e *engine) house(t testing.TB, api wire.API, defs ...runtime.Definition) *house {
 	t.Helper()
 	return e.houseWith(t, api, nil, defs...)
 }
 
 // houseWith is a house with other options than all have.
-func (e *engine) houseWith(t testing.TB, api API, opts []runtime.Option, defs ...runtime.Definition) *house {
+func (e *engine) houseWith(t testing.TB, api wire.API, opts []runtime.Option, defs ...runtime.Definition) *house {
 	t.Helper()
 	h := &house{events: &events{}}
 	b := runtime.NewBuilder(New(api, e.table), append(e.options(h.events), opts...)...)
@@ -82,7 +84,7 @@ func (h *house) acquire(t testing.TB, m member, cost ...int64) *runtime.Lease[to
 // held returns an entity's balance and consumption of embeddings, in whole tokens.
 func (e *engine) held(t testing.TB, entity string) (tk, tc int64) {
 	t.Helper()
-	item := e.get(t, bucketItemKey(entity, "embeddings"))
+	item := e.get(t, item.BucketKey(entity, "embeddings"))
 	if item["b_rps_tk"] == nil {
 		return 0, 0
 	}
@@ -117,7 +119,7 @@ func TestCascadePaths(t *testing.T) {
 	e.clock.set(30_000)
 	h.acquire(t, alicesHome, 70) // normal, and retry
 	e.holding(t, "user-1 20 130", "project-1 370 630")
-	user, project := e.get(t, bucketItemKey("user-1", "embeddings")), e.get(t, bucketItemKey("project-1", "embeddings"))
+	user, project := e.get(t, item.BucketKey("user-1", "embeddings")), e.get(t, item.BucketKey("project-1", "embeddings"))
 	if number(user["rf"]) != t0+30_000 || number(project["rf"]) != t0 {
 		t.Errorf("rf of user %d, of project %d: want one by normal and one by retry", number(user["rf"]), number(project["rf"]))
 	}
@@ -206,13 +208,13 @@ func TestCascadeDeniedOutdated(t *testing.T) {
 func TestCascadeDeniedWithoutTheRest(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
-	down, parent := false, bucketItemKey("project-1", "embeddings")
+	down, parent := false, item.BucketKey("project-1", "embeddings")
 	api := &batches{API: e.client, answer: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
 		if !down {
 			return nil, nil
 		}
 		keys := in.RequestItems[e.table].Keys
-		i := slices.IndexFunc(keys, func(key codec.Item) bool { return primaryKeyOf(key) == primaryKeyOf(parent) })
+		i := slices.IndexFunc(keys, func(key codec.Item) bool { return item.KeyOf(key) == item.KeyOf(parent) })
 		if i < 0 || len(keys) == 1 {
 			return nil, errWire
 		}
@@ -370,7 +372,7 @@ func TestTransactionOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			client, w := e.wire()
+			client, w := e.withNetwork()
 			def := family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100))
 			h := e.house(t, client, def)
 			h.acquire(t, alicesHome, 1)
@@ -401,7 +403,7 @@ func TestTransactionGivenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			client, w := e.wire()
+			client, w := e.withNetwork()
 			def := family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100))
 			h := e.house(t, client, def)
 			h.acquire(t, alicesHome, 1)
@@ -439,7 +441,7 @@ func TestTransactionGivenBackAfterAFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			client, w := e.wire()
+			client, w := e.withNetwork()
 			h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
 			h.acquire(t, alicesHome, 1)
 			h.calls(t, "read missing", "transact applied")
@@ -460,7 +462,7 @@ func TestTransactionGivenBackAfterAFailure(t *testing.T) {
 func TestConflicts(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
-	client, w := e.wire()
+	client, w := e.withNetwork()
 	h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, alicesHome, 1)
 	w.expect(slices.Repeat([]mishap{cancel("TransactionConflict", "None")}, DefaultAttempts)...)
@@ -542,7 +544,7 @@ func TestTransactionKeepsDebt(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale.acquire(t, alicesHome, 1, 0) // knows nothing of the debt of tpm, and does not ask for it
-	item := e.get(t, bucketItemKey("project-1", "gpt-4"))
+	item := e.get(t, item.BucketKey("project-1", "gpt-4"))
 	tk, ttl := number(item["b_tpm_tk"]), number(item["ttl"])
 	if full := t0/1000 + (1_000_000-tk)*60/1_000_000; tk > -8_000_000 || ttl < full {
 		t.Errorf("%d millitokens, full at %d, but the ttl is %d", tk, full, ttl)

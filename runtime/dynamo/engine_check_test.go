@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
@@ -65,9 +67,9 @@ func ttlOn(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTa
 func TestCheck(t *testing.T) {
 	const again = "create it anew: run `sluice table create` with another name"
 	version := func(layout, revision int64) codec.Item {
-		item := versionKey()
-		item["layout"], item["revision"] = codec.N(layout), codec.N(revision)
-		return item
+		stored := item.VersionKey()
+		stored["layout"], stored["revision"] = codec.N(layout), codec.N(revision)
+		return stored
 	}
 	torn := version(1, 1)
 	delete(torn, "layout")
@@ -275,7 +277,7 @@ func TestRevisionIsRecorded(t *testing.T) {
 		}
 	}
 	want := map[string]string{"PK": "S SYSTEM#", "SK": "S #VERSION", "layout": "N 1", "revision": "N 3"}
-	if diff := cmp.Diff(want, plain(e.get(t, versionKey()))); diff != "" {
+	if diff := cmp.Diff(want, plain(e.get(t, item.VersionKey()))); diff != "" {
 		t.Errorf("the version item, - wanted, + stored:\n%s", diff)
 	}
 }
@@ -334,7 +336,7 @@ func TestCreateTable(t *testing.T) {
 	}
 	e := &engine{client: client, table: table}
 	want := map[string]string{"PK": "S SYSTEM#", "SK": "S #VERSION", "layout": "N 1", "revision": "N 0"}
-	if diff := cmp.Diff(want, plain(e.get(t, versionKey()))); diff != "" {
+	if diff := cmp.Diff(want, plain(e.get(t, item.VersionKey()))); diff != "" {
 		t.Errorf("the version item, - wanted, + stored:\n%s", diff)
 	}
 	described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &table})
@@ -348,13 +350,13 @@ func TestCreateTable(t *testing.T) {
 		t.Errorf("billing %+v, want PAY_PER_REQUEST", b)
 	}
 	// An item written meanwhile, by the first reshape of a revision, stays.
-	item := versionItem()
-	item["revision"] = codec.N(9)
-	e.put(t, item)
+	stored := versionItem()
+	stored["revision"] = codec.N(9)
+	e.put(t, stored)
 	if created, err := CreateTable(t.Context(), client, table); created || err != nil {
 		t.Errorf("got %t, %v", created, err)
 	}
-	if got := plain(e.get(t, versionKey()))["revision"]; got != "N 9" {
+	if got := plain(e.get(t, item.VersionKey()))["revision"]; got != "N 9" {
 		t.Errorf("the revision became %s", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // crowd is a process, in a bubble of testing/synctest, whose callers all want the bucket of user-1: 100 an hour. What it
@@ -25,7 +26,7 @@ type crowd struct {
 	*testing.T
 	*engine
 	*desk
-	wire *wire
+	wire *network
 	gate *gate // shut
 	wg   sync.WaitGroup
 }
@@ -76,7 +77,7 @@ func newCrowd(t *testing.T, def runtime.Definition, opts ...Option) *crowd {
 	t.Helper()
 	e, _ := newFaulty(t)
 	e.ttl = 10 * time.Minute
-	client, w := e.wire()
+	client, w := e.withNetwork()
 	c := &crowd{T: t, engine: e, wire: w, gate: &gate{API: client, entity: "user-1"}}
 	c.desk = e.desk(t, c.gate, def, opts...)
 	return c
@@ -129,7 +130,7 @@ func (c *crowd) end() {
 func (c *crowd) left(n int64) {
 	c.Helper()
 	tk, tc := c.balance(c, "embeddings", "rps")
-	fill := bucket.Refill(bucket.Per(100, time.Hour), t0, number(c.get(c, bucketItemKey("user-1", "embeddings"))["rf"]))
+	fill := bucket.Refill(bucket.Per(100, time.Hour), t0, number(c.get(c, item.BucketKey("user-1", "embeddings"))["rf"]))
 	if tk != n*bucket.Milli+fill || tc != (100-n)*bucket.Milli {
 		c.Errorf("%d left and %d consumed, want %d and %d", tk, tc, n*bucket.Milli+fill, (100-n)*bucket.Milli)
 	}
@@ -572,14 +573,14 @@ func TestLateCopyOfTheWhole(t *testing.T) {
 		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
 		var taken *runtime.Lease[tokens]
 		c.wire.expect(pass, delay,
-			func(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) { // refused: 25 are left
+			func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) { // refused: 25 are left
 				var err error
 				if taken, err = other.Acquire(context.WithoutCancel(t.Context()), "1", tokens{15}); err != nil {
 					t.Error(err)
 				}
 				return apply()
 			},
-			func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) { // for one of the two
+			func(w *network, apply func() (*http.Response, error)) (*http.Response, error) { // for one of the two
 				taken.Release(context.WithoutCancel(t.Context()))
 				if codes := w.arrive(t); !slices.Equal(codes, []int{http.StatusOK}) {
 					t.Errorf("the late copy was answered %v, want it applied", codes)
@@ -604,7 +605,7 @@ func TestTogetherGone(t *testing.T) {
 		c.release(held[1])
 		b := c.ask(3)
 		if _, err := c.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-			TableName: &c.table, Key: bucketItemKey("user-1", "embeddings"),
+			TableName: &c.table, Key: item.BucketKey("user-1", "embeddings"),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -836,7 +837,7 @@ func TestChainBehind(t *testing.T) {
 		c.gate.open()
 		c.acquire(t, alicesHome, 40)
 		c.gate.shut()
-		back := c.get(t, bucketItemKey("user-1", "embeddings")) // 59 are left
+		back := c.get(t, item.BucketKey("user-1", "embeddings")) // 59 are left
 		back["b_rps_tk"], back["b_rps_tc"] = codec.N(99_000), codec.N(1000)
 		c.put(t, back)
 		first, a, b := c.ask(t.Context(), alicesHome, 1), c.ask(t.Context(), alicesHome, 30), c.ask(t.Context(), alicesHome, 50)
@@ -885,7 +886,7 @@ type chain struct {
 	*engine
 	*house
 	other *house
-	wire  *wire
+	wire  *network
 	gate  *gate // shut, for user-1
 	wg    sync.WaitGroup
 }
@@ -898,7 +899,7 @@ func chained(t *testing.T, f func(*testing.T, *chain)) {
 		def := family(embeddings, runtime.CascadeAtomic, hour(1000), hour(100))
 		e, _ := newFaulty(t)
 		e.ttl = 24 * time.Hour
-		client, w := e.wire()
+		client, w := e.withNetwork()
 		c := &chain{engine: e, wire: w, gate: &gate{API: client, entity: "user-1"}, other: e.house(t, e.client, def)}
 		c.house = e.house(t, c.gate, def)
 		c.acquire(t, alicesHome, 1)

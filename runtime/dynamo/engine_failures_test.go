@@ -16,6 +16,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
@@ -47,7 +50,7 @@ func TestExhausted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.put(t, half().item(t))
-			client, w := e.wire()
+			client, w := e.withNetwork()
 			process := e.demo(t, client, Attempts(test.attempts))
 			if _, err := process.GPT4.Peek(t.Context(), alice); err != nil {
 				t.Fatal(err)
@@ -80,7 +83,7 @@ func TestContended(t *testing.T) {
 	e, process, w := wired(t)
 	other := script{t, e, e.demo(t, e.client)}
 	level := int64(50)
-	race := func(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+	race := func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 		other.acquire(level, 0)
 		r, err := apply()
 		e.clock.set(e.clock.since.Load() + 60_000) // full again
@@ -147,7 +150,7 @@ func TestConnectionRefused(t *testing.T) {
 }
 
 // movable is an API that a test points elsewhere.
-type movable struct{ API }
+type movable struct{ wire.API }
 
 // TestSetupErrors holds the texts of what somebody has to mend.
 func TestSetupErrors(t *testing.T) {
@@ -192,7 +195,7 @@ func TestSetupErrors(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, w := e.wire()
+			client, w := e.withNetwork()
 			table := e.table
 			if test.table != "" {
 				table = test.table
@@ -239,40 +242,40 @@ func TestMalformed(t *testing.T) {
 		unseen bool // in a write's reply, of which rf and balances are read
 	}{
 		"a balance that is text": {
-			func(item codec.Item) { item["b_rpm_tk"] = codec.S("50000") },
+			func(stored codec.Item) { stored["b_rpm_tk"] = codec.S("50000") },
 			"attribute b_rpm_tk: of type S, want an integer of 64 bits", false,
 		},
 		"a balance with a fraction": {
-			func(item codec.Item) { item["b_rpm_tk"] = &types.AttributeValueMemberN{Value: "0.5"} },
+			func(stored codec.Item) { stored["b_rpm_tk"] = &types.AttributeValueMemberN{Value: "0.5"} },
 			`attribute b_rpm_tk: "0.5", want an integer of 64 bits`, false,
 		},
 		"half a limit": {
-			func(item codec.Item) { delete(item, "b_tpm_rp") },
+			func(stored codec.Item) { delete(stored, "b_tpm_rp") },
 			"attribute b_tpm_rp: missing, want an integer of 64 bits", true,
 		},
 		"the other half": {
-			func(item codec.Item) { delete(item, "b_tpm_tk") },
+			func(stored codec.Item) { delete(stored, "b_tpm_tk") },
 			"attribute b_tpm_tk: missing, want an integer, since the item has b_tpm_cp", false,
 		},
 		"a period of 0": {
-			func(item codec.Item) { item["b_rpm_rp"] = codec.N(0) },
+			func(stored codec.Item) { stored["b_rpm_rp"] = codec.N(0) },
 			"attribute b_rpm_rp: 0, want a positive number", true,
 		},
 		"no rf": {
-			func(item codec.Item) { delete(item, "rf") },
+			func(stored codec.Item) { delete(stored, "rf") },
 			"attribute rf: missing, want an integer of 64 bits", false,
 		},
 		"half an unknown limit": {
-			func(item codec.Item) { item["b_ipm_tk"] = codec.N(1) },
+			func(stored codec.Item) { stored["b_ipm_tk"] = codec.N(1) },
 			"attribute b_ipm_tc: missing, want an integer of 64 bits", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "sluice: the bucket of user-1 on gpt-4 is malformed: " + test.err + "; mend or delete the item: a missing bucket is a full one"
 			e, process, _ := wired(t)
-			item := half().item(t)
-			test.spoil(item)
-			e.put(t, item)
+			stored := half().item(t)
+			test.spoil(stored)
+			e.put(t, stored)
 			fresh := e.demo(t, e.client)
 			_, err := fresh.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
 			if !isA[*runtime.SetupError](err) {
@@ -283,7 +286,7 @@ func TestMalformed(t *testing.T) {
 			wantText(t, err, text)
 			// By a process that knew the bucket when it was sound, and so writes first. It goes by the parameters that it knows,
 			// which cv says are those in force, and reads no others.
-			charged := item["b_rpm_tc"]
+			charged := stored["b_rpm_tc"]
 			for range 2 {
 				_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
 				if !test.unseen {
@@ -299,7 +302,7 @@ func TestMalformed(t *testing.T) {
 				t.Fatal(err)
 			}
 			// What was charged before the reply turned out malformed was given back.
-			if got := e.get(t, bucketItemKey("user-1", "gpt-4"))["b_rpm_tc"]; !reflect.DeepEqual(got, charged) {
+			if got := e.get(t, item.BucketKey("user-1", "gpt-4"))["b_rpm_tc"]; !reflect.DeepEqual(got, charged) {
 				t.Errorf("charged: b_rpm_tc is %v, want %v", got, charged)
 			}
 			_, err = Inspect(t.Context(), e.client, e.table, "user-1", "gpt-4")
@@ -319,7 +322,7 @@ func TestItemGone(t *testing.T) {
 		s := script{t, e, process}
 		lease := s.acquire(10, 2000)
 		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-			TableName: &e.table, Key: bucketItemKey("user-1", "gpt-4"),
+			TableName: &e.table, Key: item.BucketKey("user-1", "gpt-4"),
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -329,8 +332,8 @@ func TestItemGone(t *testing.T) {
 	}
 	nothing := func(s script) {
 		s.Helper()
-		if item := s.get(s, bucketItemKey("user-1", "gpt-4")); item != nil {
-			s.Errorf("a bucket was written: %v", plain(item))
+		if stored := s.get(s, item.BucketKey("user-1", "gpt-4")); stored != nil {
+			s.Errorf("a bucket was written: %v", plain(stored))
 		}
 	}
 	t.Run("release", func(t *testing.T) {

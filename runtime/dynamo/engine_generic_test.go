@@ -13,7 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+
+	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -62,48 +64,48 @@ type scene struct {
 	*leg
 	remembered *bucket.Image
 	stored     codec.Item
-	want       *want
+	want       *plan.Demand
 	now        int64
 }
 
 // schemaShape is the shape of a bucket of r's first kind that nothing overrides.
-func schemaShape(r *resource) *shape {
-	return &shape{limits: r.spec.Kinds[0].Limits, removed: r.spec.Removed, cv: r.spec.Revision * revisionUnit}
+func schemaShape(r *resource) *plan.Shape {
+	return &plan.Shape{Limits: r.spec.Kinds[0].Limits, Removed: r.spec.Removed, Version: r.spec.Revision * plan.RevisionUnit}
 }
 
 // drawScene draws a bucket of r in any state, of which a process may remember another one.
 func drawScene(t *rapid.T, r *resource) scene {
 	shape := schemaShape(r)
-	s := scene{leg: &leg{resource: r, entity: "user-1", want: want{shape: shape}}}
+	s := scene{leg: &leg{resource: r, entity: "user-1", Demand: plan.Demand{Shape: shape}}}
 	img := &bucket.Image{
 		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
-		Version:  rapid.SampledFrom([]int64{shape.cv, shape.cv, shape.cv - revisionUnit, shape.cv + revisionUnit}).Draw(t, "cv"),
-		Balances: bucket.Full(shape.limits), Missing: make([]bool, len(shape.limits)),
+		Version:  rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - plan.RevisionUnit, shape.Version + plan.RevisionUnit}).Draw(t, "cv"),
+		Balances: bucket.Full(shape.Limits), Missing: make([]bool, len(shape.Limits)),
 	}
 	s.now = img.Refilled + rapid.Int64Range(-1000, 60_000).Draw(t, "elapsed")
-	s.want = &want{shape: shape, called: s.now - rapid.Int64Range(0, 500).Draw(t, "since called")}
+	s.want = &plan.Demand{Shape: shape, Called: s.now - rapid.Int64Range(0, 500).Draw(t, "since called")}
 	costs := func() []int64 {
-		all := make([]int64, len(shape.limits))
-		for i, l := range shape.limits {
+		all := make([]int64, len(shape.Limits))
+		for i, l := range shape.Limits {
 			all[i] = rapid.SampledFrom([]int64{0, 1000, l.Burst / 3, l.Burst}).Draw(t, "cost")
 		}
 		return all
 	}
 	settles := rapid.IntRange(0, 2).Draw(t, "settles") // none, beside an acquire, alone
 	if settles < 2 {
-		s.want.take = costs()
+		s.want.Take = costs()
 	}
 	if settles > 0 {
-		s.want.change = costs()
-		for i := range s.want.change {
+		s.want.Change = costs()
+		for i := range s.want.Change {
 			if rapid.Bool().Draw(t, "back") {
-				s.want.change[i] *= -1
+				s.want.Change[i] *= -1
 			}
 		}
 	}
 	drifted := *img
-	drifted.Balances = bucket.Full(shape.limits)
-	for i, l := range shape.limits {
+	drifted.Balances = bucket.Full(shape.Limits)
+	for i, l := range shape.Limits {
 		b := &img.Balances[i]
 		b.Tokens = rapid.Int64Range(-l.Burst/2, l.Burst+l.Burst/4).Draw(t, "tk")
 		b.Consumed = rapid.Int64Range(0, 1<<40).Draw(t, "tc")
@@ -126,7 +128,7 @@ func drawScene(t *rapid.T, r *resource) scene {
 		img.Missing[0] = true
 		img.Balances[0] = bucket.Balance{}
 	}
-	for _, name := range shape.removed {
+	for _, name := range shape.Removed {
 		if rapid.Bool().Draw(t, name) {
 			img.Extra = append(img.Extra, bucket.Named{Name: name, Balance: bucket.Balance{Limit: userRPM, Tokens: 1, Consumed: 2}})
 		}
@@ -161,23 +163,23 @@ func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
 }
 
 // plans returns the writes that the scene may come to, by path; not all could be chosen as things are.
-func (s *scene) plans() map[path]plan {
-	b := balancesOf(s.remembered)
-	f := b.flow(s.want)
-	all := map[path]plan{}
-	if p, ok := planRetry(s.want, b, f, s.now); ok {
-		all[retry] = p
+func (s *scene) plans() map[plan.Path]plan.Plan {
+	b := plan.BalancesOf(s.remembered)
+	f := b.Net(s.want)
+	all := map[plan.Path]plan.Plan{}
+	if p, ok := plan.NewRetry(s.want, b, f, s.now); ok {
+		all[plan.Retry] = p
 	}
-	if p, ok := planNormal(s.want, view{img: s.remembered}, b, f, s.now); ok {
-		all[normal] = p
+	if p, ok := plan.NewNormal(s.want, plan.State{Image: s.remembered}, b, f, s.now); ok {
+		all[plan.Normal] = p
 	}
-	taken := make([]int64, len(s.want.shape.limits))
-	copy(taken, s.want.take)
-	if p := planAdjust(negated(taken), s.remembered, s.leg.want.shape, s.now); p.verdict == write {
-		all[adjust] = p
+	taken := make([]int64, len(s.want.Shape.Limits))
+	copy(taken, s.want.Take)
+	if p := plan.NewAdjust(negated(taken), s.remembered, s.leg.Demand.Shape, s.now); p.Decision == plan.Write {
+		all[plan.Adjust] = p
 	}
-	if p := planReshape(taken, s.remembered, s.leg.want.shape, s.now); p.verdict == write {
-		all[reshape] = p
+	if p := plan.NewReshape(taken, s.remembered, s.leg.Demand.Shape, s.now); p.Decision == plan.Write {
+		all[plan.Reshape] = p
 	}
 	return all
 }
@@ -207,9 +209,9 @@ func newComparison(t *testing.T) *comparison {
 }
 
 // build builds p by the generated code or from the image.
-func (s *scene) build(t propertyTB, p plan, generic bool) *codec.Write {
+func (s *scene) build(t propertyTB, p plan.Plan, generic bool) *codec.Write {
 	t.Helper()
-	p.generic = generic
+	p.Generic = generic
 	w := &codec.Write{}
 	err := s.leg.build(w, &p, "this write")
 	if err != nil {
@@ -236,7 +238,7 @@ func (c *comparison) try(t propertyTB, s *scene, w *codec.Write, copied string) 
 func TestGenericMeansTheSame(t *testing.T) {
 	c := newComparison(t)
 	type seen struct {
-		path    path
+		path    plan.Path
 		applied bool
 	}
 	tally := map[seen]int{}
@@ -244,9 +246,9 @@ func TestGenericMeansTheSame(t *testing.T) {
 		t.Run(def.Spec().Resource, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				s := drawScene(t, c.resource(def))
-				for _, way := range []path{retry, normal, adjust, reshape} {
+				for _, way := range []plan.Path{plan.Retry, plan.Normal, plan.Adjust, plan.Reshape} {
 					p, ok := s.plans()[way]
-					if !ok || p.generic { // not to be written, or not by generated text
+					if !ok || p.Generic { // not to be written, or not by generated text
 						continue
 					}
 					one := c.try(t, &s, s.build(t, p, false), "generated")
@@ -267,7 +269,7 @@ func TestGenericMeansTheSame(t *testing.T) {
 	if testing.Short() { // rapid makes a fifth of its checks then: too few to ask for all
 		return
 	}
-	for _, way := range []path{retry, normal, adjust, reshape} {
+	for _, way := range []plan.Path{plan.Retry, plan.Normal, plan.Adjust, plan.Reshape} {
 		if tally[seen{way, true}] == 0 || tally[seen{way, false}] == 0 {
 			t.Errorf("%v: %d applied and %d refused, want some of both", way, tally[seen{way, true}], tally[seen{way, false}])
 		}
@@ -278,28 +280,28 @@ func TestGenericMeansTheSame(t *testing.T) {
 func TestComparisonSees(t *testing.T) {
 	c := newComparison(t)
 	r := c.resource(c.defs[0])
-	s := scene{leg: &leg{resource: r, entity: "user-1", want: want{shape: schemaShape(r)}}, now: t0 + 1000}
+	s := scene{leg: &leg{resource: r, entity: "user-1", Demand: plan.Demand{Shape: schemaShape(r)}}, now: t0 + 1000}
 	img := &bucket.Image{
-		Refilled: t0, Version: s.leg.want.shape.cv, Op: "before", Missing: make([]bool, 2),
+		Refilled: t0, Version: s.leg.Demand.Shape.Version, Op: "before", Missing: make([]bool, 2),
 		Balances: []bucket.Balance{{Limit: userRPM, Tokens: 50_000}, {Limit: userTPM, Tokens: 5_000_000}},
 	}
-	s.want = &want{take: []int64{10_000, 0}, called: s.now, shape: s.leg.want.shape}
+	s.want = &plan.Demand{Take: []int64{10_000, 0}, Called: s.now, Shape: s.leg.Demand.Shape}
 	spent := *img
 	spent.Balances = slices.Clone(img.Balances)
 	spent.Balances[0].Tokens = 5000
-	for _, way := range []path{retry, normal, reshape} {
+	for _, way := range []plan.Path{plan.Retry, plan.Normal, plan.Reshape} {
 		s.remembered = img
 		p := s.plans()[way]
 		s.stored = s.item(img, false)
 		off := p
-		off.cost = []int64{p.cost[0] + 1, 0}
+		off.Cost = []int64{p.Cost[0] + 1, 0}
 		good := c.try(t, &s, s.build(t, p, false), "generated")
 		if !good.Applied || cmp.Equal(good, c.try(t, &s, s.build(t, off, true), "generic")) {
 			t.Errorf("%v: a millitoken makes no difference to %+v", way, good)
 		}
 		s.stored = s.item(&spent, false)
 		open := p
-		open.lo, open.hi = slices.Repeat([]int64{math.MinInt64}, 2), slices.Repeat([]int64{math.MaxInt64}, 2)
+		open.Lo, open.Hi = slices.Repeat([]int64{math.MinInt64}, 2), slices.Repeat([]int64{math.MaxInt64}, 2)
 		good = c.try(t, &s, s.build(t, p, false), "generated")
 		if good.Applied || cmp.Equal(good, c.try(t, &s, s.build(t, open, true), "generic")) {
 			t.Errorf("%v: a guard makes no difference to %+v", way, good)

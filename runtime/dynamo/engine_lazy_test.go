@@ -17,6 +17,8 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -26,7 +28,7 @@ type idler struct {
 	*engine
 	*house
 	m    *meter
-	wire *wire
+	wire *network
 	gate *gate // of project-1
 }
 
@@ -39,7 +41,7 @@ func idle(t *testing.T, f func(*testing.T, *idler)) {
 		hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
 		i := &idler{engine: &engine{client: memdynamo.New().Client(), ttl: 24 * time.Hour}}
 		i.table = dynamotest.Table(t, i.client, Table)
-		client, w := i.wire0()
+		client, w := i.withNetwork0()
 		i.wire, i.m = w, &meter{API: client}
 		i.gate = &gate{API: i.m, entity: "project-1"}
 		i.house = i.onBubblesTime(t, i.gate, family(embeddings, runtime.CascadeAtomic, hour(1000), hour(100)))
@@ -51,7 +53,7 @@ func idle(t *testing.T, f func(*testing.T, *idler)) {
 }
 
 // onBubblesTime is a house whose clock is the bubble's, and whose settles are lazy.
-func (e *engine) onBubblesTime(t testing.TB, api API, def runtime.Definition) *house {
+func (e *engine) onBubblesTime(t testing.TB, api wire.API, def runtime.Definition) *house {
 	t.Helper()
 	return e.houseWith(t, api, []runtime.Option{
 		runtime.WithClock(offsetClock(0)), runtime.CallDefaults(runtime.LazySettle(true)),
@@ -59,7 +61,7 @@ func (e *engine) onBubblesTime(t testing.TB, api API, def runtime.Definition) *h
 }
 
 // wire0 is the engine's wire, which the field hides.
-func (i *idler) wire0() (*dynamodb.Client, *wire) { return i.engine.wire() }
+func (i *idler) withNetwork0() (*dynamodb.Client, *network) { return i.engine.withNetwork() }
 
 // spent holds what was called for since the last time.
 func (i *idler) spent(t *testing.T, want usage) {
@@ -424,7 +426,7 @@ func TestLazyGone(t *testing.T) {
 				t.Helper()
 				lease := i.acquire(t, solo, 10)
 				if _, err := i.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-					TableName: &i.table, Key: bucketItemKey("project-1", "embeddings"),
+					TableName: &i.table, Key: item.BucketKey("project-1", "embeddings"),
 				}); err != nil {
 					t.Fatal(err)
 				}
@@ -506,7 +508,7 @@ func TestMixtureIsExact(t *testing.T) {
 						}
 					}
 					for entity, want := range charged {
-						item := e.get(t, bucketItemKey(entity, "embeddings"))
+						item := e.get(t, item.BucketKey(entity, "embeddings"))
 						tk, tc, bx := number(item["b_rps_tk"]), number(item["b_rps_tc"]), number(item["b_rps_bx"])
 						if lost := tc - want*bucket.Milli; lost < 0 || lost > 0 && !leave || tk != bx-tc {
 							t.Errorf("%s was charged %d and holds %d of %d, want %d charged", entity, tc, tk, bx, want*bucket.Milli)

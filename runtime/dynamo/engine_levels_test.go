@@ -15,6 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // manager is an operator who changes overrides of one resource, which has one limit.
@@ -229,7 +231,7 @@ func TestOverridesStorm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	item := e.get(t, bucketItemKey("user-1", "embeddings"))
+	item := e.get(t, item.BucketKey("user-1", "embeddings"))
 	if got := number(item["b_rps_cp"]); got != want.Capacity {
 		t.Errorf("the bucket has capacity %d, want %d", got, want.Capacity)
 	}
@@ -248,7 +250,7 @@ func (e *engine) final(t *testing.T, def codec.Resource) bucket.Limit {
 
 // levelReads counts reads of config items.
 type levelReads struct {
-	API
+	wire.API
 	mu sync.Mutex
 	n  int
 }
@@ -257,7 +259,7 @@ func (l *levelReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItem
 	l.mu.Lock()
 	for _, wanted := range in.RequestItems {
 		for _, key := range wanted.Keys {
-			if k := primaryKeyOf(key); k == primaryKeyOf(levelKey("embeddings", "user-1")) {
+			if k := item.KeyOf(key); k == item.KeyOf(item.OverrideKey("embeddings", "user-1")) {
 				l.n++
 			}
 		}
@@ -268,7 +270,7 @@ func (l *levelReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItem
 
 // batches is an API whose BatchGetItem a test may answer in DynamoDB's place, nil leaving it to that, and follow.
 type batches struct {
-	API
+	wire.API
 	answer func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error)
 	then   func()
 	calls  int
@@ -398,7 +400,7 @@ func TestKindReadMeanwhile(t *testing.T) {
 	}
 	acquire("2")
 	for _, id := range []string{"user-1", "user-2", "user-3"} {
-		if got := number(e.get(t, bucketItemKey(id, "embeddings"))["b_rps_cp"]); got != 5_000 {
+		if got := number(e.get(t, item.BucketKey(id, "embeddings"))["b_rps_cp"]); got != 5_000 {
 			t.Errorf("%s has a bucket of capacity %d, want 5,000", id, got)
 		}
 	}
@@ -409,7 +411,7 @@ func TestMalformedOverride(t *testing.T) {
 	_, embeddings := generated(t)
 	def := withNumbers(embeddings, 1, *per(200))
 	e := newEngine(t)
-	item := levelKey("embeddings", "user")
+	item := item.OverrideKey("embeddings", "user")
 	item["ver"], item["l_rps_cp"] = codec.N(1), codec.S("many")
 	e.put(t, item)
 	_, err := e.desk(t, e.client, def).Acquire(t.Context(), "1", tokens{1})
@@ -417,5 +419,5 @@ func TestMalformedOverride(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantText(t, err, fmt.Sprint("sluice: the override of embeddings at user is malformed: attribute l_rps_cp: of type S, want an integer ",
-		"of 64 bits; mend the item KIND#user / #CONFIG#embeddings and raise its ver"))
+		"of 64 bits; fix the item KIND#user / #CONFIG#embeddings and raise its ver"))
 }

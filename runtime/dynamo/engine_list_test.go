@@ -14,6 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
@@ -43,9 +46,9 @@ func (e *engine) crowded(t testing.TB, users int) (entities []string) {
 }
 
 // lister lists the buckets of gpt-4, with pauses that take no time.
-func (e *engine) lister(api API) *lister {
-	l := &lister{api, newPatience(e.table), "gpt-4"}
-	l.patience.after = e.clock.After
+func (e *engine) lister(api wire.API) *lister {
+	l := &lister{api, wire.NewRetrier(e.table), "gpt-4"}
+	l.patience.After = e.clock.After
 	return l
 }
 
@@ -64,7 +67,7 @@ func all(t testing.TB, l *lister, kind string) (got listed) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Buckets) > batchMost {
+		if len(page.Buckets) > wire.MaxBatchGet {
 			t.Errorf("a page of %d buckets", len(page.Buckets))
 		}
 		for _, b := range page.Buckets {
@@ -80,8 +83,8 @@ func all(t testing.TB, l *lister, kind string) (got listed) {
 // TestBuckets lists what there is, once each and as Inspect reads it, over pages of the index and batches of items.
 func TestBuckets(t *testing.T) {
 	e := newEngine(t)
-	want := e.crowded(t, 2*batchMost+20)
-	for _, most := range []int32{1000, batchMost, 70} {
+	want := e.crowded(t, 2*wire.MaxBatchGet+20)
+	for _, most := range []int32{1000, wire.MaxBatchGet, 70} {
 		if got := all(t, e.lister(&pages{API: e.client, most: most}), ""); !slices.Equal(got.entities, want) || got.malformed != nil || got.others != 0 {
 			t.Errorf("in pages of %d: %+v\nwant %q", most, got, want)
 		}
@@ -109,7 +112,7 @@ func TestBuckets(t *testing.T) {
 // TestBucketsCost: what the doc comment says, of 221 buckets.
 func TestBucketsCost(t *testing.T) {
 	e := newEngine(t)
-	want := e.crowded(t, 2*batchMost+20)
+	want := e.crowded(t, 2*wire.MaxBatchGet+20)
 	got := all(t, e.lister(e.client), "")
 	index := got.units - float64(len(want))/2
 	if perEntry := index / float64(len(want)); index <= 0 || perEntry > 0.02 {
@@ -119,7 +122,7 @@ func TestBucketsCost(t *testing.T) {
 
 // hasty is an API that does something ahead of each batch.
 type hasty struct {
-	API
+	wire.API
 	before func()
 }
 
@@ -133,7 +136,7 @@ func TestBucketsGone(t *testing.T) {
 	e := newEngine(t)
 	want := e.crowded(t, 2)
 	gone := func() {
-		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: bucketItemKey("user-000", "gpt-4")}); err != nil {
+		if _, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.BucketKey("user-000", "gpt-4")}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -171,7 +174,7 @@ func TestBucketsBeside(t *testing.T) {
 // TestBucketsUnprocessed: what DynamoDB leaves over is asked for again, and not for ever.
 func TestBucketsUnprocessed(t *testing.T) {
 	e, memory := newFaulty(t)
-	want := e.crowded(t, batchMost+20)
+	want := e.crowded(t, wire.MaxBatchGet+20)
 	memory.Faults().Unprocessed(0.5)
 	if got := all(t, e.lister(e.client), ""); !slices.Equal(got.entities, want) {
 		t.Errorf("listed %q\nwant %q", got.entities, want)

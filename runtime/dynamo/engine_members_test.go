@@ -17,18 +17,20 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
 // members are the entities as an operator reaches them. Pauses take no time.
-func (e *engine) members(api API) *Members {
+func (e *engine) members(api wire.API) *Members {
 	m := NewMembers(api, e.table)
-	m.patience.after = e.clock.After
+	m.patience.After = e.clock.After
 	return m
 }
 
 // session is a process that looks entities up, and what its observer was told.
-func (e *engine) session(t testing.TB, api API, clock runtime.Clock, opts ...Option) (*session, *events) {
+func (e *engine) session(t testing.TB, api wire.API, clock runtime.Clock, opts ...Option) (*session, *events) {
 	t.Helper()
 	seen := &events{}
 	opened, err := New(api, e.table, opts...).Open(&runtime.Env{
@@ -76,7 +78,7 @@ func TestMemberItems(t *testing.T) {
 		{Entity: "project-a"},
 	} {
 		putMember(t, members, m)
-		if diff := cmp.Diff(memberItem(m), e.get(t, memberKey(m.Entity)), cmp.AllowUnexported(
+		if diff := cmp.Diff(memberItem(m), e.get(t, item.EntityKey(m.Entity)), cmp.AllowUnexported(
 			types.AttributeValueMemberS{}, types.AttributeValueMemberBOOL{})); diff != "" {
 			t.Errorf("the item, - wanted, + stored:\n%s", diff)
 		}
@@ -197,11 +199,11 @@ func TestMembersAgain(t *testing.T) {
 	throttle := reject("ProvisionedThroughputExceededException", "slow down")
 	for name, mishaps := range map[string][]mishap{
 		"lost reply": {loseReply}, "lost request": {loseRequest}, "500": {fail500}, "502": {proxy502}, "duplicate": {duplicate},
-		"throttled": {throttle, throttle}, "until the end": slices.Repeat([]mishap{loseRequest}, operatorTries-1),
+		"throttled": {throttle, throttle}, "until the end": slices.Repeat([]mishap{loseRequest}, wire.OperatorAttempts-1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			client, w := e.wire(mishaps...)
+			client, w := e.withNetwork(mishaps...)
 			putMember(t, e.members(client), child())
 			if got, found, err := e.members(e.client).Get(t.Context(), "user-1"); got != child() || !found || err != nil {
 				t.Errorf("read %v, %v, %v", got, found, err)
@@ -225,7 +227,7 @@ func TestMembersAgain(t *testing.T) {
 	if got := memory.Consumed().Requests["DeleteItem"]; got != 3 && got != 4 { // one of them was lost on its way
 		t.Errorf("%d deletions arrived", got)
 	}
-	if item := e.get(t, memberKey("user-1")); item != nil {
+	if item := e.get(t, item.EntityKey("user-1")); item != nil {
 		t.Errorf("%v is still there", item)
 	}
 }
@@ -310,7 +312,7 @@ func TestLookUpsBounded(t *testing.T) {
 
 // held is an API whose reads of single items are answered when a test lets them.
 type held struct {
-	API
+	wire.API
 	reads chan struct{} // each lets one be answered
 }
 
@@ -496,8 +498,8 @@ func TestLookUpsBudget(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if got := seen.count("member failed"); got != lookups+retryTokens/retryCost {
-		t.Errorf("%d reads, want %d and the budget of %d", got, lookups, retryTokens/retryCost)
+	if got := seen.count("member failed"); got != lookups+wire.BudgetTokens/wire.RetryCost {
+		t.Errorf("%d reads, want %d and the budget of %d", got, lookups, wire.BudgetTokens/wire.RetryCost)
 	}
 	memory.Faults().Clear()
 }

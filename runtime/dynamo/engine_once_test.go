@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -20,11 +22,11 @@ func half() row {
 
 // wired is a demonstration process behind a wire, which knows the half full bucket of user-1. At 0 it takes by retry, and
 // at a second more than 50 by normal.
-func wired(t *testing.T) (*engine, demo, *wire) {
+func wired(t *testing.T) (*engine, demo, *network) {
 	t.Helper()
 	e := newEngine(t)
 	e.put(t, half().item(t))
-	client, w := e.wire()
+	client, w := e.withNetwork()
 	process := e.demo(t, client)
 	if _, err := process.GPT4.Peek(t.Context(), alice); err != nil {
 		t.Fatal(err)
@@ -37,7 +39,7 @@ func wired(t *testing.T) (*engine, demo, *wire) {
 func (e *engine) charged(t *testing.T, want int64) {
 	t.Helper()
 	tk, tc := e.balance(t, "gpt-4", "rpm")
-	item := e.get(t, bucketItemKey("user-1", "gpt-4"))
+	item := e.get(t, item.BucketKey("user-1", "gpt-4"))
 	fill := bucket.Refill(userRPM, t0, number(item["rf"]))
 	if tc != 50_000+want || tk != 50_000+fill-want {
 		t.Errorf("charged %d, leaving %d of %d; want %d", tc-50_000, tk, 50_000+fill, want)
@@ -100,7 +102,7 @@ func TestCreatedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			client, w := e.wire(test.mishap)
+			client, w := e.withNetwork(test.mishap)
 			s := script{t, e, e.demo(t, client)}
 			s.acquire(10, 100)
 			s.demo.calls(t, test.calls...)
@@ -121,7 +123,7 @@ func TestReshapedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.put(t, half().item(t))
-			client, _ := e.wire(loseReply)
+			client, _ := e.withNetwork(loseReply)
 			d := e.desk(t, client, withNumbers(gpt4, 2, userRPM, userTPM))
 			_, err := d.Acquire(t.Context(), "1", tokens{cost, 0})
 			d.calls(t, "read found", "reshape unknown", "reshape refused") // whose image shows that it had been applied
@@ -295,7 +297,7 @@ func TestGoneCaller(t *testing.T) {
 			other := script{t, e, e.demo(t, e.client)}
 			e.clock.set(1000)
 			ctx, cancel := context.WithCancel(t.Context())
-			w.expect(func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+			w.expect(func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 				defer cancel()
 				_, err := test.reply(w, apply)
 				if test.between > 0 {
@@ -324,7 +326,7 @@ func TestGoneCallerGeneric(t *testing.T) {
 	e := newEngine(t)
 	left := map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000}}
 	e.put(t, row{CV: 3, Op: "before", Limits: left}.item(t))
-	client, w := e.wire()
+	client, w := e.withNetwork()
 	d := e.desk(t, client, withNumbers(gpt4, 2, userRPM, userTPM))
 	ctx, cancel := context.WithCancel(t.Context())
 	w.expect(then(cancel, loseReply))
@@ -343,7 +345,7 @@ func TestCloseWaits(t *testing.T) {
 	e, process, w := wired(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	arrived, goOn := make(chan struct{}), make(chan struct{})
-	w.expect(then(cancel, loseReply), func(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+	w.expect(then(cancel, loseReply), func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 		close(arrived)
 		<-goOn
 		return apply()
@@ -427,7 +429,7 @@ func TestGoneCallerOfOtherPaths(t *testing.T) {
 			}
 			e.clock.set(1000)
 			ctx, cancel := context.WithCancel(t.Context())
-			client, _ := e.wire(then(cancel, loseReply))
+			client, _ := e.withNetwork(then(cancel, loseReply))
 			d := e.desk(t, client, withNumbers(gpt4, 2, userRPM, userTPM))
 			if _, err := d.Acquire(ctx, "1", test.cost); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v, want context.Canceled", err)

@@ -20,6 +20,9 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -34,9 +37,9 @@ func newFaulty(t testing.TB) (*engine, *memdynamo.Engine) {
 }
 
 // operator is who sets overrides, with a clock that is so many ms ahead of the engine's. Pauses take no time.
-func (e *engine) operator(api API, ahead int64) *Overrides {
+func (e *engine) operator(api wire.API, ahead int64) *Overrides {
 	o := NewOverrides(api, e.table, func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) })
-	o.patience.after = e.clock.After
+	o.patience.After = e.clock.After
 	return o
 }
 
@@ -95,7 +98,7 @@ func list(ctx context.Context, o *Overrides) (all []runtime.Stored, err error) {
 }
 
 // rev is the revision of a write at ms since t0.
-func rev(ms int64) runtime.Revision { return revision(t0 + ms) }
+func rev(ms int64) runtime.Revision { return override.FormatRevision(t0 + ms) }
 
 // TestOverrideItems holds config items attribute by attribute, at both levels and through every kind of change.
 func TestOverrideItems(t *testing.T) {
@@ -105,7 +108,7 @@ func TestOverrideItems(t *testing.T) {
 		at, holder string
 	}{{"user-1", "ENTITY#user-1"}, {"user", "KIND#user"}} {
 		e.clock.set(0)
-		key := levelKey("gpt-4", test.at)
+		key := item.OverrideKey("gpt-4", test.at)
 		item := func(ms int64, more ...string) map[string]string {
 			want := map[string]string{"PK": "S " + test.holder, "SK": "S #CONFIG#gpt-4", "ver": fmt.Sprint("N ", t0+ms)}
 			if len(more) > 0 {
@@ -186,7 +189,7 @@ func TestUnknownLimitsSurvive(t *testing.T) {
 	says(t, o, hourly)
 	set(t, o, stored("user-1", first, 0, 8))
 	ipm := map[string]string{}
-	for name, v := range plain(e.get(t, levelKey("gpt-4", "user-1"))) {
+	for name, v := range plain(e.get(t, item.OverrideKey("gpt-4", "user-1"))) {
 		if strings.HasPrefix(name, "l_") && !strings.HasPrefix(name, "l_tpm_") {
 			ipm[name] = v
 		}
@@ -259,7 +262,7 @@ func TestManyOperators(t *testing.T) {
 		}
 		return nil
 	})
-	item := e.get(t, levelKey("gpt-4", "user-1"))
+	item := e.get(t, item.OverrideKey("gpt-4", "user-1"))
 	if got := number(item["l_rpm_cp"]); got != (1+operators*raises)*bucket.Milli {
 		t.Errorf("a capacity of %d, want %d: a change was lost", got, (1+operators*raises)*bucket.Milli)
 	}
@@ -297,7 +300,7 @@ func TestVersionsRise(t *testing.T) {
 			s = stored("user-1", current)
 		}
 		current = set(t, e.operator(e.client, ahead), s)
-		if ver := number(e.get(t, levelKey("gpt-4", "user-1"))["ver"]); ver <= last || current != revision(ver) {
+		if ver := number(e.get(t, item.OverrideKey("gpt-4", "user-1"))["ver"]); ver <= last || current != override.FormatRevision(ver) {
 			t.Errorf("version %d and revision %s after %d", ver, current, last)
 		} else {
 			last = ver
@@ -306,7 +309,7 @@ func TestVersionsRise(t *testing.T) {
 	if last != t0+5011 {
 		t.Errorf("the last version is %d, want %d", last, t0+5011)
 	}
-	_, err := e.operator(e.client, lastVersion-t0+1).Set(t.Context(), rates(), stored("user-1", current, 1))
+	_, err := e.operator(e.client, override.MaxVersion-t0+1).Set(t.Context(), rates(), stored("user-1", current, 1))
 	if !isA[*runtime.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
@@ -330,7 +333,7 @@ func TestSetOnce(t *testing.T) {
 		"throttled":     {[]mishap{throttle, throttle, throttle}, 4},
 		"all of it":     {[]mishap{throttle, loseRequest, loseReply, fail500, throttle}, 6},
 		"a late copy":   {[]mishap{delay}, 2},
-		"until the end": {slices.Repeat([]mishap{loseReply}, operatorTries-1), operatorTries},
+		"until the end": {slices.Repeat([]mishap{loseReply}, wire.OperatorAttempts-1), wire.OperatorAttempts},
 	} {
 		for kind, write := range map[string]struct {
 			before []runtime.Stored
@@ -348,7 +351,7 @@ func TestSetOnce(t *testing.T) {
 				for _, s := range write.before {
 					set(t, e.operator(e.client, 0), s)
 				}
-				client, w := e.wire(test.mishaps...)
+				client, w := e.withNetwork(test.mishaps...)
 				o := e.operator(client, write.ver)
 				got := set(t, o, write.is)
 				if got != rev(write.ver) {
@@ -403,7 +406,7 @@ func TestOthersBetweenSets(t *testing.T) {
 		"somebody who deletes the item itself": {
 			before: stored("user-1", "", 4), is: stored("user-1", rev(0), 5), lost: true, err: true,
 			theirs: func(e *engine, _ *Overrides) {
-				_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: levelKey("gpt-4", "user-1")})
+				_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.OverrideKey("gpt-4", "user-1")})
 				if err != nil {
 					t.Error(err)
 				}
@@ -417,10 +420,10 @@ func TestOthersBetweenSets(t *testing.T) {
 			if test.before.At != "" {
 				set(t, other, test.before)
 			}
-			client, w := e.wire()
+			client, w := e.withNetwork()
 			theirs := func() { test.theirs(e, other) }
 			if test.lost {
-				w.expect(func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+				w.expect(func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 					theirs()
 					return loseRequest(w, apply)
 				})
@@ -470,7 +473,7 @@ func TestOverridesUnavailable(t *testing.T) {
 
 		// A deadline that falls between two tries, and a caller who gives up there.
 		soon, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
-		o.patience.after = func(time.Duration) <-chan time.Time { cancel(); return nil }
+		o.patience.After = func(time.Duration) <-chan time.Time { cancel(); return nil }
 		err := calls[do](soon)
 		if !errors.Is(err, context.Canceled) || isA[*runtime.UnavailableError](err) {
 			t.Errorf("cancelled, %s: got %v", do, err)
@@ -479,9 +482,9 @@ func TestOverridesUnavailable(t *testing.T) {
 			t.Errorf("cancelled, %s: got %v, want %s", do, err, want)
 		}
 		over := &overAfter{Context: t.Context(), done: make(chan struct{})}
-		o.patience.after = func(time.Duration) <-chan time.Time { over.end(); return nil }
+		o.patience.After = func(time.Duration) <-chan time.Time { over.end(); return nil }
 		fails(over, "deadline", do, "sluice: table TABLE: store unavailable after 1 attempt: context deadline exceeded, after ")
-		o.patience.after = e.clock.After
+		o.patience.After = e.clock.After
 		memory.Faults().Clear()
 	}
 	says(t, o, stored("user-1", rev(0), 5))
@@ -531,7 +534,7 @@ func TestOverridesSetupErrors(t *testing.T) {
 func TestUnprocessedKeys(t *testing.T) {
 	e, memory := newFaulty(t)
 	o := e.operator(e.client, 0)
-	want := make([]runtime.Stored, 2*batchMost+7)
+	want := make([]runtime.Stored, 2*wire.MaxBatchGet+7)
 	for i := range want {
 		at := "user-" + strconv.Itoa(i)
 		want[i] = stored(at, set(t, o, stored(at, "", int64(i+1))), int64(i+1))
@@ -546,7 +549,7 @@ func TestUnprocessedKeys(t *testing.T) {
 
 // pages is an API whose queries return so many items a page.
 type pages struct {
-	API
+	wire.API
 	most    int32
 	queries int
 }
@@ -563,7 +566,7 @@ func TestListPages(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
 	var want []runtime.Stored
-	for i := range 2 * batchMost {
+	for i := range 2 * wire.MaxBatchGet {
 		at := fmt.Sprintf("user-%03d", i)
 		s := stored(at, set(t, o, stored(at, "", int64(i+1))), int64(i+1))
 		if i%10 == 3 {
@@ -612,7 +615,7 @@ func TestListBehind(t *testing.T) {
 	set(t, o, stored("user-3", "", 7))
 	e.clock.set(60_000)
 	set(t, o, stored("user-1", first))
-	_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: levelKey("gpt-4", "user-2")})
+	_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.OverrideKey("gpt-4", "user-2")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -644,11 +647,11 @@ func TestMalformedOverrides(t *testing.T) {
 			e := newEngine(t)
 			o := e.operator(e.client, 0)
 			set(t, o, stored("user-1", "", 5))
-			item := e.get(t, levelKey("gpt-4", "user-1"))
-			test.spoil(item)
-			e.put(t, item)
+			raw := e.get(t, item.OverrideKey("gpt-4", "user-1"))
+			test.spoil(raw)
+			e.put(t, raw)
 			want := "sluice: the override of gpt-4 at user-1 is malformed: " + test.err + "; " +
-				"mend the item ENTITY#user-1 / #CONFIG#gpt-4 and raise its ver"
+				"fix the item ENTITY#user-1 / #CONFIG#gpt-4 and raise its ver"
 			for call, err := range map[string]error{
 				"get":  second(o.Get(t.Context(), rates(), "user", "user-1")),
 				"list": second(list(t.Context(), o)),
@@ -658,7 +661,7 @@ func TestMalformedOverrides(t *testing.T) {
 					t.Errorf("%s: got\n%v\nwant\n%s", call, err, want)
 				}
 			}
-			if diff := cmp.Diff(plain(item), plain(e.get(t, levelKey("gpt-4", "user-1")))); diff != "" {
+			if diff := cmp.Diff(plain(raw), plain(e.get(t, item.OverrideKey("gpt-4", "user-1")))); diff != "" {
 				t.Errorf("it was changed:\n%s", diff)
 			}
 		})

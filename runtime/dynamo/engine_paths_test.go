@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 )
 
@@ -183,7 +185,7 @@ func TestPaths(t *testing.T) {
 // TestItem holds a stored bucket, all types included, to what attributevalue makes of a struct written by hand, and reads
 // it back by the generated unmarshaler and by attributevalue.
 func TestItem(t *testing.T) {
-	type item struct {
+	type attributes struct {
 		PK, SK, GSI2PK, GSI2SK string
 
 		Entity   string `dynamodbav:"entity_id"`
@@ -207,15 +209,15 @@ func TestItem(t *testing.T) {
 	}
 	e := newEngine(t)
 	script{t, e, e.demo(t, e.client)}.acquire(7, 1200)
-	got := e.get(t, bucketItemKey("user-1", "gpt-4"))
-	want := item{
+	got := e.get(t, item.BucketKey("user-1", "gpt-4"))
+	want := attributes{
 		PK: "ENTITY#user-1", SK: "#BUCKET#gpt-4", GSI2PK: "RESOURCE#gpt-4", GSI2SK: "BUCKET#user-1",
 		Entity: "user-1", Resource: "gpt-4",
 		Refilled: 1_800_000_000_000, Version: 100_000_000_000_000, TTL: 1_800_000_180,
 		RPMtk: 93_000, RPMcp: 100_000, RPMbx: 100_000, RPMra: 100_000, RPMrp: 60_000, RPMtc: 7000,
 		TPMtk: 13_800_000, TPMcp: 10_000_000, TPMbx: 15_000_000, TPMra: 10_000_000, TPMrp: 60_000, TPMtc: 1_200_000,
 	}
-	var back item
+	var back attributes
 	if err := attributevalue.UnmarshalMap(got, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +248,7 @@ func TestOpIsNew(t *testing.T) {
 	seen := map[string]bool{}
 	look := func() {
 		t.Helper()
-		op := plain(e.get(t, bucketItemKey("user-1", "gpt-4")))["op"]
+		op := plain(e.get(t, item.BucketKey("user-1", "gpt-4")))["op"]
 		if seen[op] {
 			t.Errorf("op %s for a second time", op)
 		}

@@ -11,6 +11,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -20,18 +24,18 @@ import (
 // they saw before.
 func TestTrace(t *testing.T) {
 	// Both by Normal first, as in the seed: whoever comes second takes from what the first one left.
-	normalFirst := func(w *want, v view, now int64) plan {
-		if !v.truth && v.img != nil {
-			b := balancesOf(v.img)
-			if p, ok := planNormal(w, v, b, b.flow(w), now); ok {
+	normalFirst := func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+		if !v.Confirmed && v.Image != nil {
+			b := plan.BalancesOf(v.Image)
+			if p, ok := plan.NewNormal(w, v, b, b.Net(w), now); ok {
 				return p
 			}
 		}
-		return choose(w, v, now)
+		return plan.Choose(w, v, now)
 	}
 	for _, test := range []struct {
 		name   string
-		choose func(*want, view, int64) plan
+		choose func(*plan.Demand, plan.State, int64) plan.Plan
 		after  row
 		counts map[string]int
 	}{
@@ -39,7 +43,7 @@ func TestTrace(t *testing.T) {
 			row{RF: 1000, CV: 1, TTL: 181, Limits: holds(81_666, 20_000, 15_000_000, 0)},
 			map[string]int{"normal applied": 1, "normal refused": 1, "retry applied": 1}},
 		// What is stored suffices for both, so nobody claims, and nobody loses a race: the level is the same.
-		{"as the store does it", choose,
+		{"as the store does it", plan.Choose,
 			row{CV: 1, TTL: 181, Limits: holds(80_000, 20_000, 15_000_000, 0)},
 			map[string]int{"retry applied": 2}},
 	} {
@@ -229,10 +233,10 @@ func TestNoneTooMany(t *testing.T) {
 func TestNoneTooManySeesIt(t *testing.T) {
 	e := newEngine(t)
 	def := withNumbers(second(generated(t)), 1, bucket.Per(1, 366*24*time.Hour))
-	blind := func(w *want, v view, now int64) plan {
-		p := choose(w, v, now)
-		for i := range p.lo {
-			p.lo[i], p.hi[i] = math.MinInt64, math.MaxInt64
+	blind := func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+		p := plan.Choose(w, v, now)
+		for i := range p.Lo {
+			p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64
 		}
 		return p
 	}
@@ -264,7 +268,7 @@ func (e *engine) poll(t *testing.T, done <-chan struct{}) int64 {
 		case <-done:
 			return least
 		default:
-			if item := e.get(t, bucketItemKey("user-1", "embeddings")); item != nil {
+			if item := e.get(t, item.BucketKey("user-1", "embeddings")); item != nil {
 				least = min(least, number(item["b_rps_tk"]))
 			}
 		}
@@ -273,7 +277,7 @@ func (e *engine) poll(t *testing.T, done <-chan struct{}) int64 {
 
 // reader is an API whose first read ends when everybody's has.
 type reader struct {
-	API
+	wire.API
 	all  *sync.WaitGroup
 	once sync.Once
 }

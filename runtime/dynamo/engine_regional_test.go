@@ -12,6 +12,9 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // sharedRates is rates, shared by two regions.
@@ -23,7 +26,7 @@ func sharedRates() *runtime.Spec {
 }
 
 // regional is a region's table for its sync, whose clock is so many ms ahead of the engine's. Pauses take no time.
-func (e *engine) regional(api API, ahead int64) *Regional {
+func (e *engine) regional(api wire.API, ahead int64) *Regional {
 	return &Regional{overrides: e.operator(api, ahead)}
 }
 
@@ -48,13 +51,13 @@ func TestShareItems(t *testing.T) {
 		if last, err = write(); err != nil || last != rev(ms) {
 			t.Fatalf("%s: revision %s, %v; want %s", what, last, err, rev(ms))
 		}
-		item := map[string]string{"PK": "S ENTITY#user-1", "SK": "S #CONFIG#gpt-4", "ver": fmt.Sprint("N ", t0+ms)}
+		raw := map[string]string{"PK": "S ENTITY#user-1", "SK": "S #CONFIG#gpt-4", "ver": fmt.Sprint("N ", t0+ms)}
 		for i := 0; i < len(want); i += 2 {
-			item[want[i]] = want[i+1]
+			raw[want[i]] = want[i+1]
 		}
-		got := plain(e.get(t, levelKey("gpt-4", "user-1")))
+		got := plain(e.get(t, item.OverrideKey("gpt-4", "user-1")))
 		delete(got, "op")
-		if diff := cmp.Diff(item, got); diff != "" {
+		if diff := cmp.Diff(raw, got); diff != "" {
 			t.Errorf("%s, - wanted, + stored:\n%s", what, diff)
 		}
 	}
@@ -96,7 +99,7 @@ func TestShareItems(t *testing.T) {
 	if _, err := operator.Set(t.Context(), spec, stored("user", "")); err != nil {
 		t.Fatal(err)
 	}
-	if item := e.get(t, levelKey("gpt-4", "user")); item["managed"] != nil {
+	if item := e.get(t, item.OverrideKey("gpt-4", "user")); item["managed"] != nil {
 		t.Errorf("the kind's tombstone is %v", plain(item))
 	}
 	set(t, operator, stored("user-2", ""))
@@ -123,15 +126,15 @@ func TestShareWithoutRegions(t *testing.T) {
 // TestClosedOverride: no operator's override is closed.
 func TestClosedOverride(t *testing.T) {
 	e := newEngine(t)
-	item := levelKey("gpt-4", "user-1")
+	raw := item.OverrideKey("gpt-4", "user-1")
 	none := bucket.Per(100, time.Minute).Share(0)
-	attrs := limitAttrs("rpm")
-	item["ver"] = codec.N(1)
-	item[attrs[0]], item[attrs[1]], item[attrs[2]], item[attrs[3]] = codec.N(0), codec.N(none.Burst), codec.N(none.Refill), codec.N(none.Period)
-	e.put(t, item)
+	attrs := item.OverrideAttributes("rpm")
+	raw["ver"] = codec.N(1)
+	raw[attrs[0]], raw[attrs[1]], raw[attrs[2]], raw[attrs[3]] = codec.N(0), codec.N(none.Burst), codec.N(none.Refill), codec.N(none.Period)
+	e.put(t, raw)
 	_, err := e.operator(e.client, 0).Get(t.Context(), sharedRates(), "user-1")
 	wantText(t, err, "sluice: the override of gpt-4 at user-1 is malformed: limit rpm: capacity 0 is not above 0: a limit that admits nothing is none, "+
-		"raise it; mend the item ENTITY#user-1 / #CONFIG#gpt-4 and raise its ver")
+		"raise it; fix the item ENTITY#user-1 / #CONFIG#gpt-4 and raise its ver")
 }
 
 // TestShareRefused: what cannot be a share is met before anything is written.
@@ -156,7 +159,7 @@ func TestShareRefused(t *testing.T) {
 	if _, err := sync.Share(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*runtime.ConflictError](err) {
 		t.Errorf("%v, want a conflict", err)
 	}
-	if item := e.get(t, levelKey("gpt-4", "user-1")); item != nil {
+	if item := e.get(t, item.OverrideKey("gpt-4", "user-1")); item != nil {
 		t.Errorf("stored %v", plain(item))
 	}
 }
@@ -205,7 +208,7 @@ func TestShareOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
-			client, w := e.wire(mishaps...)
+			client, w := e.withNetwork(mishaps...)
 			got, err := e.regional(client, 0).Share(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30))
 			if err != nil || got != rev(0) {
 				t.Errorf("revision %s, %v; want %s", got, err, rev(0))
@@ -218,7 +221,7 @@ func TestShareOnce(t *testing.T) {
 				t.Errorf("%d mishaps left", len(w.mishaps))
 			}
 
-			client, w = e.wire(mishaps...)
+			client, w = e.withNetwork(mishaps...)
 			beat := runtime.Heartbeat{Epoch: 7, Since: t0, Expires: t0 + 30_000}
 			if err := e.regional(client, 0).Beat(t.Context(), runtime.Heartbeat{Epoch: 7, Expires: beat.Expires}); err != nil {
 				t.Error(err)
@@ -236,7 +239,7 @@ func TestShareOnce(t *testing.T) {
 // TestLateShare: a copy of a share that arrives after a newer one changes nothing.
 func TestLateShare(t *testing.T) {
 	e := newEngine(t)
-	client, w := e.wire(delay)
+	client, w := e.withNetwork(delay)
 	sync := e.regional(client, 0)
 	if _, err := sync.Share(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30)); err != nil {
 		t.Fatal(err)
@@ -325,7 +328,7 @@ func TestBeat(t *testing.T) {
 }
 
 // beat0 is what nobody has stored.
-var beat0 = beat{Heartbeat: runtime.Heartbeat{Epoch: 1, Since: 1, Expires: 2}}
+var beat0 = override.Heartbeat{Heartbeat: runtime.Heartbeat{Epoch: 1, Since: 1, Expires: 2}}
 
 func mustRead(t testing.TB, r *Regional) runtime.Heartbeat {
 	t.Helper()

@@ -15,6 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // used is a bucket in debt in tpm, with a limit that the demonstration does not know.
@@ -48,7 +50,7 @@ func TestReset(t *testing.T) {
 				want.Limits = with(want.Limits, name, b)
 			}
 			e.stored(t, want)
-			if op := plain(e.get(t, bucketItemKey("user-1", "gpt-4")))["op"]; op == "S before" {
+			if op := plain(e.get(t, item.BucketKey("user-1", "gpt-4")))["op"]; op == "S before" {
 				t.Error("op is that of the write before")
 			}
 		})
@@ -70,7 +72,7 @@ func TestResetRefused(t *testing.T) {
 	if len(got) > 0 || err != nil {
 		t.Errorf("filled %v, %v of no bucket", got, err)
 	}
-	if item := e.get(t, bucketItemKey("user-2", "gpt-4")); item != nil {
+	if item := e.get(t, item.BucketKey("user-2", "gpt-4")); item != nil {
 		t.Errorf("made %v", item)
 	}
 
@@ -91,7 +93,7 @@ func TestResetRefused(t *testing.T) {
 func TestResetAgain(t *testing.T) {
 	change := func(do func(e *engine)) func(*engine) mishap {
 		return func(e *engine) mishap {
-			return func(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+			return func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 				do(e)
 				return apply()
 			}
@@ -115,7 +117,7 @@ func TestResetAgain(t *testing.T) {
 			e.put(t, less.item(t))
 		}), all[1:], 2},
 		"deleted meanwhile": {change(func(e *engine) {
-			_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: bucketItemKey("user-1", "gpt-4")})
+			_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.BucketKey("user-1", "gpt-4")})
 			if err != nil {
 				t.Error(err)
 			}
@@ -124,14 +126,14 @@ func TestResetAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.put(t, used().item(t))
-			client, w := e.wire()
+			client, w := e.withNetwork()
 			w.expect(test.mishap(e))
 			got, err := Reset(t.Context(), client, e.table, "user-1", "gpt-4")
 			if !slices.Equal(got, test.want) || err != nil {
 				t.Errorf("filled %v, %v; want %v", got, err, test.want)
 			}
 			w.writes(t, test.writes)
-			item := e.get(t, bucketItemKey("user-1", "gpt-4"))
+			item := e.get(t, item.BucketKey("user-1", "gpt-4"))
 			if (item == nil) != (test.want == nil) {
 				t.Errorf("the bucket is %v", plain(item))
 			}
@@ -144,7 +146,7 @@ func TestResetAgain(t *testing.T) {
 	}
 	t.Run("all the time", func(t *testing.T) {
 		e := newEngine(t)
-		client, w := e.wire()
+		client, w := e.withNetwork()
 		changes := 0
 		toggle := change(func(e *engine) {
 			next := used()
@@ -158,7 +160,7 @@ func TestResetAgain(t *testing.T) {
 		full := used()
 		delete(full.Limits, "rpm")
 		e.put(t, full.item(t))
-		w.expect(slices.Repeat([]mishap{toggle}, operatorTries)...)
+		w.expect(slices.Repeat([]mishap{toggle}, wire.OperatorAttempts)...)
 		_, err := Reset(t.Context(), client, e.table, "user-1", "gpt-4")
 		if !isA[*runtime.ContendedError](err) {
 			t.Errorf("got a %T", err)
@@ -182,7 +184,7 @@ func TestResetAgain(t *testing.T) {
 
 // ledger is an API that notes what rpm lacked when it was updated.
 type ledger struct {
-	API
+	wire.API
 	filled int64
 }
 
@@ -264,9 +266,9 @@ func TestResetControl(t *testing.T) {
 		}
 	}
 	_, err := noting.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &e.table, Key: bucketItemKey("user-1", "gpt-4"),
+		TableName: &e.table, Key: item.BucketKey("user-1", "gpt-4"),
 		UpdateExpression:          aws.String("SET op = :op ADD b_rpm_tk :lack"),
-		ExpressionAttributeValues: codec.Item{":op": codec.S(newOp()), ":lack": codec.N(lack)},
+		ExpressionAttributeValues: codec.Item{":op": codec.S(wire.NewOp()), ":lack": codec.N(lack)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/gen/testdata/golden/minimal/out"
-	"github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
+	minimal "github.com/sluice-go/sluice/gen/testdata/golden/minimal/out"
+
+	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -243,9 +247,9 @@ func TestUnknownLimits(t *testing.T) {
 	}{
 		{"the store", func(*options) error { return nil }, 900_000},
 		{"without the generic path", func(o *options) error {
-			o.choose = func(w *want, v view, now int64) plan {
-				p := choose(w, v, now)
-				p.generic = false
+			o.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+				p := plan.Choose(w, v, now)
+				p.Generic = false
 				return p
 			}
 			return nil
@@ -350,7 +354,7 @@ func TestStaleParameters(t *testing.T) {
 	if _, err := old.Acquire(t.Context(), "1", tokens{6}); !isA[*runtime.CostExceedsBurstError](err) {
 		t.Errorf("got %v, want a cost above the burst that the bucket has now", err)
 	}
-	item := plain(e.get(t, bucketItemKey("user-1", "embeddings")))
+	item := plain(e.get(t, item.BucketKey("user-1", "embeddings")))
 	got := map[string]string{"bx": item["b_rps_bx"], "cv": item["cv"], "tk": item["b_rps_tk"]}
 	want := map[string]string{"bx": "N 5000", "cv": "N 200000000000000", "tk": "N 4000"}
 	if diff := cmp.Diff(want, got); diff != "" {

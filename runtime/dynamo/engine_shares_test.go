@@ -16,6 +16,9 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // window is that of the tests' regions, ms. A heartbeat lasts for three.
@@ -49,7 +52,7 @@ type sync1 struct {
 func (e *engine) sync(t testing.TB, def codec.Resource) sync1 {
 	t.Helper()
 	r := NewRegional(e.client, e.table, e.clock.Now)
-	r.overrides.patience.after = e.clock.After
+	r.overrides.patience.After = e.clock.After
 	return sync1{r, t, e, def.Spec()}
 }
 
@@ -159,9 +162,9 @@ func lapse(t *testing.T, opts ...Option) (capacities, versions []int64, reshapes
 		for _, d := range all {
 			acquire(d)
 		}
-		item := e.get(t, bucketItemKey("user-1", "embeddings"))
+		item := e.get(t, item.BucketKey("user-1", "embeddings"))
 		capacities = append(capacities, number(item["b_rps_cp"])/bucket.Milli)
-		versions = append(versions, number(item["cv"])%revisionUnit)
+		versions = append(versions, number(item["cv"])%plan.RevisionUnit)
 	}
 	stage(1000, a)
 	stage(22_000, a)       // its cache is good until 32 s,
@@ -199,13 +202,13 @@ func TestShareLapses(t *testing.T) {
 // TestShareLapsesControl: where the version is the item's own, TestShareLapses fails.
 func TestShareLapsesControl(t *testing.T) {
 	capacities, _, _ := lapse(t, func(o *options) error {
-		o.choose = func(w *want, v view, now int64) plan {
-			if w.shape != nil {
-				own := *w.shape
-				own.cv = own.cv - own.cv%revisionUnit + 1
-				w.shape = &own
+		o.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+			if w.Shape != nil {
+				own := *w.Shape
+				own.Version = own.Version - own.Version%plan.RevisionUnit + 1
+				w.Shape = &own
 			}
-			return choose(w, v, now)
+			return plan.Choose(w, v, now)
 		}
 		return nil
 	})
@@ -228,7 +231,7 @@ func TestNewEpoch(t *testing.T) {
 		if _, err := d.Acquire(t.Context(), user(entity), tokens{1}); err != nil {
 			t.Fatal(err)
 		}
-		if got := number(e.get(t, bucketItemKey("user-"+entity, "embeddings"))["b_rps_cp"]) / bucket.Milli; got != want {
+		if got := number(e.get(t, item.BucketKey("user-"+entity, "embeddings"))["b_rps_cp"]) / bucket.Milli; got != want {
 			t.Errorf("user-%s has a bucket of %d, want %d", entity, got, want)
 		}
 	}
@@ -339,7 +342,7 @@ func TestDeniedByShare(t *testing.T) {
 	never("2", 1001)
 	denied("2", 1, 0)
 	for _, id := range []string{"user-1", "user-2"} {
-		if item := e.get(t, bucketItemKey(id, "embeddings")); item == nil || item["b_rps_cp"] != nil {
+		if item := e.get(t, item.BucketKey(id, "embeddings")); item == nil || item["b_rps_cp"] != nil {
 			t.Errorf("%s has %v, want a bucket without limits", id, plain(item))
 		}
 	}
@@ -368,7 +371,7 @@ func TestDeniedByShare(t *testing.T) {
 	e.clock.set(12_000)
 	denied("1", 1, 0)
 	denied("1", 1, 0)
-	if cp := number(e.get(t, bucketItemKey("user-1", "embeddings"))["b_rps_cp"]); cp != 300*bucket.Milli {
+	if cp := number(e.get(t, item.BucketKey("user-1", "embeddings"))["b_rps_cp"]); cp != 300*bucket.Milli {
 		t.Errorf("the bucket has capacity %d, want nothing written", cp)
 	}
 	d.calls(t, "levels found", "read found")
@@ -393,7 +396,7 @@ func TestClosedBucket(t *testing.T) {
 	s.gives(1, "user-1", 0)
 	e.clock.set(window)
 	stale := e.desk(t, e.client, def) // as a process that comes too late: its own levels are the bucket's
-	item := e.get(t, bucketItemKey("user-1", "embeddings"))
+	item := e.get(t, item.BucketKey("user-1", "embeddings"))
 	closed := daily.Share(0)
 	item["b_rps_cp"], item["b_rps_bx"], item["b_rps_ra"], item["b_rps_rp"] = codec.N(0), codec.N(closed.Burst), codec.N(closed.Refill), codec.N(closed.Period)
 	item["b_rps_tk"] = codec.N(closed.Burst)
@@ -550,7 +553,7 @@ func TestHeartbeatMalformed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.sync(t, def).alive(1)
-			item := e.get(t, beatKey())
+			item := e.get(t, item.HeartbeatKey())
 			var value int64
 			if _, err := fmt.Sscan(test.value, &value); err != nil {
 				t.Fatal(err)
@@ -559,14 +562,14 @@ func TestHeartbeatMalformed(t *testing.T) {
 			e.put(t, item)
 			_, err := e.desk(t, e.client, def).Acquire(t.Context(), "1", tokens{1})
 			wantText(t, err, "sluice: the heartbeat of regional sync is malformed: "+test.want+"; stop the region's sync and delete the item "+
-				"SYSTEM# / #HEARTBEAT: shares count as the floor until it is back")
+				"SYSTEM# / #HEARTBEAT: quotas count as the floor until it is back")
 		})
 	}
 }
 
 // stalled is an API that throttles the next update, after a while.
 type stalled struct {
-	API
+	wire.API
 	next func()
 }
 
@@ -606,7 +609,7 @@ func TestShareWithinACall(t *testing.T) {
 			if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
 				t.Fatal(err)
 			}
-			if cp := number(e.get(t, bucketItemKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli; cp != test.want {
+			if cp := number(e.get(t, item.BucketKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli; cp != test.want {
 				t.Errorf("the bucket has %d, want %d", cp, test.want)
 			}
 		})
@@ -657,7 +660,7 @@ func TestOneLimitClosed(t *testing.T) {
 	if admitted.Load() != 10 || denied.Load() != 10 {
 		t.Errorf("%d admitted and %d denied, want 10 of each", admitted.Load(), denied.Load())
 	}
-	item := e.get(t, bucketItemKey("user-1", "gpt-4"))
+	item := e.get(t, item.BucketKey("user-1", "gpt-4"))
 	if rpm, tpm := number(item["b_rpm_cp"]), number(item["b_tpm_cp"]); rpm != 200*bucket.Milli || tpm != 0 {
 		t.Errorf("the bucket has %d and %d, want 200,000 and a closed limit", rpm, tpm)
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // skewed is a clock that is so many ms ahead of the tests'.
@@ -44,7 +47,7 @@ type shareStorm struct {
 // moment is an instant, ms since t0, and whole tokens that are in force from then on.
 type moment struct{ at, tokens int64 }
 
-func newShareStorm(t testing.TB, seed uint64, through func(API) API, opts ...Option) *shareStorm {
+func newShareStorm(t testing.TB, seed uint64, through func(wire.API) wire.API, opts ...Option) *shareStorm {
 	t.Helper()
 	e, _ := newFaulty(t) // 100,000 calls
 	e.ttl = time.Minute
@@ -159,7 +162,7 @@ func (s *shareStorm) happens() string {
 
 // holds is the capacity of the bucket, in whole tokens.
 func (s *shareStorm) holds() int64 {
-	return number(s.get(s.t, bucketItemKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli
+	return number(s.get(s.t, item.BucketKey("user-1", "embeddings"))["b_rps_cp"]) / bucket.Milli
 }
 
 // run returns what went wrong, and how often the bucket got other numbers.
@@ -201,7 +204,7 @@ func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
 func TestShareStorm(t *testing.T) {
 	seeds, changes, reshapes := uint64(40), 0, 0
 	for seed := range seeds {
-		s := newShareStorm(t, seed, func(api API) API { return api })
+		s := newShareStorm(t, seed, func(api wire.API) wire.API { return api })
 		wrong, n := s.run(80)
 		for _, w := range wrong {
 			t.Errorf("seed %d: %s", seed, w)
@@ -221,22 +224,22 @@ func TestShareStorm(t *testing.T) {
 // shows it.
 func TestShareStormControl(t *testing.T) {
 	whole := func(o *options) error {
-		o.choose = func(w *want, v view, now int64) plan {
-			if w.shape != nil {
-				own := *w.shape
-				own.limits = own.ceiling
-				w.shape = &own
+		o.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+			if w.Shape != nil {
+				own := *w.Shape
+				own.Limits = own.Ceiling
+				w.Shape = &own
 			}
-			return choose(w, v, now)
+			return plan.Choose(w, v, now)
 		}
 		return nil
 	}
 	for name, control := range map[string]struct {
-		api  func(API) API
+		api  func(wire.API) wire.API
 		opts []Option
 	}{
-		"no version of coming back": {func(api API) API { return evergreen{api} }, nil},
-		"the whole limit":           {func(api API) API { return api }, []Option{whole}},
+		"no version of coming back": {func(api wire.API) wire.API { return evergreen{api} }, nil},
+		"the whole limit":           {func(api wire.API) wire.API { return api }, []Option{whole}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := 0
@@ -253,7 +256,7 @@ func TestShareStormControl(t *testing.T) {
 }
 
 // evergreen is an API whose heartbeat has always been alive.
-type evergreen struct{ API }
+type evergreen struct{ wire.API }
 
 func (f evergreen) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
 	out, err := f.API.BatchGetItem(ctx, in, opts...)
@@ -261,9 +264,9 @@ func (f evergreen) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemIn
 		return nil, err
 	}
 	for _, items := range out.Responses {
-		for _, item := range items {
-			if primaryKeyOf(item) == beatPlace {
-				item["since"] = codec.N(1)
+		for _, raw := range items {
+			if item.KeyOf(raw) == item.Heartbeat {
+				raw["since"] = codec.N(1)
 			}
 		}
 	}

@@ -17,6 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
@@ -71,7 +75,7 @@ type demo struct {
 	*events
 }
 
-func (e *engine) demo(t testing.TB, api API, opts ...Option) demo {
+func (e *engine) demo(t testing.TB, api wire.API, opts ...Option) demo {
 	t.Helper()
 	seen := &events{}
 	gpt4, embeddings := generated(t)
@@ -115,7 +119,7 @@ type desk struct {
 	*events
 }
 
-func (e *engine) desk(t testing.TB, api API, def runtime.Definition, opts ...Option) *desk {
+func (e *engine) desk(t testing.TB, api wire.API, def runtime.Definition, opts ...Option) *desk {
 	t.Helper()
 	d := &desk{events: &events{}}
 	b := runtime.NewBuilder(New(api, e.table, opts...), e.options(d.events)...)
@@ -213,7 +217,7 @@ func (r row) item(t testing.TB) codec.Item {
 		"PK": "ENTITY#" + r.Entity, "SK": "#BUCKET#" + r.Resource,
 		"GSI2PK": "RESOURCE#" + r.Resource, "GSI2SK": "BUCKET#" + r.Entity,
 		"entity_id": r.Entity, "resource": r.Resource,
-		"rf": t0 + r.RF, "cv": r.CV * revisionUnit, "ttl": t0/1000 + r.TTL, "op": r.Op,
+		"rf": t0 + r.RF, "cv": r.CV * plan.RevisionUnit, "ttl": t0/1000 + r.TTL, "op": r.Op,
 	}
 	for name, b := range r.Limits {
 		p := "b_" + name + "_"
@@ -267,7 +271,7 @@ func (e *engine) get(t testing.TB, key codec.Item) codec.Item {
 // balance reads one limit of user-1's bucket raw.
 func (e *engine) balance(t testing.TB, resource, limit string) (tk, tc int64) {
 	t.Helper()
-	item := e.get(t, bucketItemKey("user-1", resource))
+	item := e.get(t, item.BucketKey("user-1", resource))
 	if item == nil {
 		t.Fatalf("no bucket of user-1 on %s", resource)
 	}

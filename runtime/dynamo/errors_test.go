@@ -16,6 +16,8 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // TestClassify has the real client meet what a network does. What was never sent is never of unknown outcome, whatever
@@ -49,32 +51,32 @@ func TestClassify(t *testing.T) {
 		ctx         context.Context
 		endpoint    string
 		credentials aws.CredentialsProvider
-		want        outcome
+		want        wire.Outcome
 		setup       bool
 	}{
-		"503 without a body":     {t.Context(), down, static, unknown, false},
-		"502 of a proxy":         {t.Context(), answer(http.StatusBadGateway, "<html>"), static, unknown, false},
-		"429 of a proxy":         {t.Context(), answer(http.StatusTooManyRequests, "{}"), static, throttled, false},
-		"garbled reply":          {t.Context(), answer(http.StatusOK, "{"), static, unknown, false},
-		"nobody listens":         {t.Context(), "http://127.0.0.1:1", static, unapplied, false},
-		"context over before":    {over, down, static, unapplied, false},
-		"cut off in flight":      {cut, silent.URL, static, unknown, false},
-		"role's service is down": {t.Context(), down, role, unapplied, true},
+		"503 without a body":     {t.Context(), down, static, wire.Unknown, false},
+		"502 of a proxy":         {t.Context(), answer(http.StatusBadGateway, "<html>"), static, wire.Unknown, false},
+		"429 of a proxy":         {t.Context(), answer(http.StatusTooManyRequests, "{}"), static, wire.Throttled, false},
+		"garbled reply":          {t.Context(), answer(http.StatusOK, "{"), static, wire.Unknown, false},
+		"nobody listens":         {t.Context(), "http://127.0.0.1:1", static, wire.NotSent, false},
+		"context over before":    {over, down, static, wire.NotSent, false},
+		"cut off in flight":      {cut, silent.URL, static, wire.Unknown, false},
+		"role's service is down": {t.Context(), down, role, wire.NotSent, true},
 		"throttled": {
-			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static, throttled, false,
+			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazon.coral.availability#ThrottlingException"}`), static, wire.Throttled, false,
 		},
-		"throttled, by its older name": {t.Context(), answer(http.StatusBadRequest, `{"__type":"Throttling"}`), static, throttled, false},
+		"throttled, by its older name": {t.Context(), answer(http.StatusBadRequest, `{"__type":"Throttling"}`), static, wire.Throttled, false},
 		"no access": {
-			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#AccessDeniedException"}`), static, fatal, true,
+			t.Context(), answer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#AccessDeniedException"}`), static, wire.Failed, true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: &test.endpoint, Credentials: test.credentials})
-			_, err := client.UpdateItem(test.ctx, &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: versionKey()}, once)
+			_, err := client.UpdateItem(test.ctx, &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: item.VersionKey()}, wire.NoRetry)
 			if err == nil {
 				t.Fatal("no error")
 			}
-			got, _ := classify(err)
+			got, _ := wire.Classify(err)
 			if got != test.want {
 				t.Errorf("%v is %v, want %v", err, got, test.want)
 			}
@@ -84,10 +86,10 @@ func TestClassify(t *testing.T) {
 				t.Fatalf("a %T", err)
 			}
 			wrapped := &smithy.OperationError{Err: fmt.Errorf("middleware: %w", op.Err)}
-			if again, _ := classify(wrapped); again != got {
+			if again, _ := wire.Classify(wrapped); again != got {
 				t.Errorf("wrapped it is %v, want %v", again, got)
 			}
-			if _, setup := errors.AsType[*runtime.SetupError](explain("t", got, err)); setup != test.setup {
+			if _, setup := errors.AsType[*runtime.SetupError](wire.Explain("t", got, err)); setup != test.setup {
 				t.Errorf("%v: a SetupError is %v, want %v", err, setup, test.setup)
 			}
 		})

@@ -18,6 +18,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -56,7 +58,7 @@ func inBubble(t *testing.T, seed uint64, f func(*testing.T, *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{Engine: memdynamo.New(memdynamo.WithSeed(seed))}
-		b.client = b.Client(once)
+		b.client = b.Client(wire.NoRetry)
 		made, err := b.client.CreateTable(t.Context(), Table("faults"))
 		if err != nil {
 			t.Fatal(err)
@@ -95,18 +97,18 @@ func newPost(t testing.TB, store runtime.Store, opts []runtime.Option, defs ...r
 }
 
 // consumed returns tc of every bucket, by limit as resources have them.
-func (b *bubble) consumed(t testing.TB, limits map[string][]string) map[primaryKey][]int64 {
+func (b *bubble) consumed(t testing.TB, limits map[string][]string) map[item.Key][]int64 {
 	t.Helper()
-	all := map[primaryKey][]int64{}
+	all := map[item.Key][]int64{}
 	out, err := b.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: new("faults")})
 	if err != nil || out.LastEvaluatedKey != nil {
 		t.Fatal(err, out)
 	}
-	for _, item := range out.Items {
-		at := primaryKeyOf(item)
-		if resource, ok := strings.CutPrefix(at.sort, "#BUCKET#"); ok {
+	for _, raw := range out.Items {
+		at := item.KeyOf(raw)
+		if resource, ok := strings.CutPrefix(at.SK, "#BUCKET#"); ok {
 			for _, limit := range limits[resource] {
-				all[at] = append(all[at], number(item["b_"+limit+"_tc"]))
+				all[at] = append(all[at], number(raw["b_"+limit+"_tc"]))
 			}
 		}
 	}
@@ -126,7 +128,7 @@ type storm struct {
 	faults map[memdynamo.Fault]float64     // shares of requests
 	chance func(*memdynamo.Faults, *books) // others
 	cancel float64                         // share of acquires whose caller leaves meanwhile
-	wrap   func(API) API                   // a broken store
+	wrap   func(wire.API) wire.API         // a broken store
 }
 
 const (
@@ -195,7 +197,7 @@ func (s storm) defs(gpt4, embeddings codec.Resource) []runtime.Definition {
 
 func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []runtime.Definition) []*post {
 	t.Helper()
-	var api API = b.client
+	var api wire.API = b.client
 	if s.wrap != nil {
 		api = s.wrap(api)
 	}
@@ -296,9 +298,9 @@ func (w *worker) part(at int, who kin) part {
 }
 
 // adds what costs change to a bucket's consumption.
-func (p part) adds(change map[primaryKey][]int64, cost tokens) {
+func (p part) adds(change map[item.Key][]int64, cost tokens) {
 	for i := range p.who {
-		at := primaryKey{"ENTITY#" + []string{"org", "project", "user"}[i] + "-" + p.who[i], "#BUCKET#" + p.resource.Name()}
+		at := item.Key{PK: "ENTITY#" + []string{"org", "project", "user"}[i] + "-" + p.who[i], SK: "#BUCKET#" + p.resource.Name()}
 		if change[at] == nil {
 			change[at] = make([]int64, p.limits)
 		}
@@ -315,7 +317,7 @@ func (w *worker) call(t *testing.T) {
 	if w.claims {
 		parts = append(parts, w.part(0, w.who()), w.part(1, w.who()))
 	}
-	change := map[primaryKey][]int64{}
+	change := map[item.Key][]int64{}
 	for _, p := range parts {
 		p.adds(change, p.cost)
 	}
@@ -363,7 +365,7 @@ func (w *worker) acquire(ctx context.Context, parts []part) ([]*runtime.Lease[to
 // close settles a lease for something else, or releases it, or leaves it as it is.
 func (w *worker) close(t *testing.T, p part, lease *runtime.Lease[tokens]) {
 	t.Helper()
-	change, actual := map[primaryKey][]int64{}, make(tokens, p.limits)
+	change, actual := map[item.Key][]int64{}, make(tokens, p.limits)
 	switch w.rng.IntN(4) {
 	case 0:
 	case 1:
@@ -482,11 +484,11 @@ func TestFaults(t *testing.T) {
 func TestFaultsAreSeen(t *testing.T) {
 	for name, test := range map[string]struct {
 		storm string
-		wrap  func(API) API
+		wrap  func(wire.API) wire.API
 	}{
-		"give-backs of unknown outcome sent again": {"single buckets", func(api API) API { return &insistent{API: api} }},
-		"transactions sent again as new ones":      {"atomic chains of 2, in order", func(api API) API { return &amnesiac{API: api} }},
-		"charges given back unconditionally":       {"single buckets, in order", func(api API) API { return &credulous{API: api} }},
+		"give-backs of unknown outcome sent again": {"single buckets", func(api wire.API) wire.API { return &insistent{API: api} }},
+		"transactions sent again as new ones":      {"atomic chains of 2, in order", func(api wire.API) wire.API { return &amnesiac{API: api} }},
+		"charges given back unconditionally":       {"single buckets, in order", func(api wire.API) wire.API { return &credulous{API: api} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storms()[test.storm]
@@ -501,11 +503,11 @@ func TestFaultsAreSeen(t *testing.T) {
 }
 
 // amnesiac sends every transaction under a new token, and without the guard of its op.
-type amnesiac struct{ API }
+type amnesiac struct{ wire.API }
 
 func (c *amnesiac) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	another := *in
-	another.ClientRequestToken, another.TransactItems = new(newOp()), slices.Clone(in.TransactItems)
+	another.ClientRequestToken, another.TransactItems = new(wire.NewOp()), slices.Clone(in.TransactItems)
 	for i, item := range in.TransactItems {
 		if item.Update != nil {
 			update := *item.Update
@@ -517,7 +519,7 @@ func (c *amnesiac) TransactWriteItems(ctx context.Context, in *dynamodb.Transact
 }
 
 // credulous gives back charges of unknown outcome as if they had been applied.
-type credulous struct{ API }
+type credulous struct{ wire.API }
 
 func (c *credulous) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	if isUndo(in) {
@@ -540,7 +542,7 @@ func TestCopyOfARefusedGiveBack(t *testing.T) {
 			e, process, w := wired(t)
 			s, other := script{t, e, process}, script{t, e, e.demo(t, e.client)}
 			lease := s.acquire(10, 0)
-			w.expect(func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+			w.expect(func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 				drop(apply())
 				if test.between > 0 {
 					other.acquire(test.between, 0)
@@ -558,10 +560,10 @@ func TestCopyOfARefusedGiveBack(t *testing.T) {
 func TestLateTransaction(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
-	client, w := e.wire()
+	client, w := e.withNetwork()
 	h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, alicesHome, 1)
-	w.expect(delay, func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+	w.expect(delay, func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 		w.arrive(t)
 		return cancel("TransactionConflict", "None")(w, apply)
 	})

@@ -16,6 +16,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go"
 
@@ -44,13 +49,13 @@ import (
 
 // deed is one call, as its caller was told of it and as it was written.
 type deed struct {
-	what   string                 // acquire, settle or release
-	change map[primaryKey][]int64 // of tc, in millitokens, if it is done
+	what   string               // acquire, settle or release
+	change map[item.Key][]int64 // of tc, in millitokens, if it is done
 	failed error
 
 	mu         sync.Mutex
-	unreturned bool                   // a write that gives back what was charged was not answered
-	net        map[primaryKey][]int64 // by the table's stream: the change that there was
+	unreturned bool                 // a write that gives back what was charged was not answered
+	net        map[item.Key][]int64 // by the table's stream: the change that there was
 }
 
 type deedKey struct{}
@@ -64,7 +69,7 @@ func (d *deed) within(ctx context.Context) context.Context {
 func gives(change []int64) bool { return slices.ContainsFunc(change, negative) }
 
 // wrong says what is wrong with what was written to a bucket, in the light of what the caller was told.
-func (d *deed) wrong(at primaryKey, inOrder bool) string {
+func (d *deed) wrong(at item.Key, inOrder bool) string {
 	told, net := d.change[at], d.net[at]
 	if told == nil {
 		told = make([]int64, len(net))
@@ -95,12 +100,12 @@ func (d *deed) wrong(at primaryKey, inOrder bool) string {
 	if !wrong {
 		return ""
 	}
-	return fmt.Sprintf("%s of %v at %s, told %v, changed %v", d.what, told, at.hash+at.sort, d.failed, net)
+	return fmt.Sprintf("%s of %v at %s, told %v, changed %v", d.what, told, at.PK+at.SK, d.failed, net)
 }
 
 // bounds returns the least and the most that the bucket at a key was changed by, in limit i, as the caller was told. They
 // differ where the API says that it does not know.
-func (d *deed) bounds(at primaryKey, i int) (least, most int64) {
+func (d *deed) bounds(at item.Key, i int) (least, most int64) {
 	told := d.change[at]
 	switch {
 	case told == nil:
@@ -133,7 +138,7 @@ type errands []errand
 // errand is what one call has a write do to a bucket.
 type errand struct {
 	*deed
-	at     primaryKey
+	at     item.Key
 	change []int64
 }
 
@@ -146,7 +151,7 @@ func (b *books) joint(ctx context.Context, all []*request) context.Context {
 		d, _ := r.ctx.Value(deedKey{}).(*deed)
 		for i := range r.shares {
 			sh := &r.shares[i]
-			a = append(a, errand{d, primaryKey{"ENTITY#" + sh.entity, "#BUCKET#" + sh.spec.Resource}, slices.Clone(sh.cost)})
+			a = append(a, errand{d, item.Key{PK: "ENTITY#" + sh.entity, SK: "#BUCKET#" + sh.spec.Resource}, slices.Clone(sh.cost)})
 		}
 	}
 	return context.WithValue(ctx, askedKey{}, a)
@@ -155,7 +160,7 @@ func (b *books) joint(ctx context.Context, all []*request) context.Context {
 // undone is what giving back those who take comes to.
 func (a errands) undone() (back errands) {
 	for _, e := range a {
-		if slices.ContainsFunc(e.change, positive) && e.what == "acquire" {
+		if slices.ContainsFunc(e.change, plan.Positive) && e.what == "acquire" {
 			e.change = negated(e.change)
 			back = append(back, e)
 		}
@@ -164,7 +169,7 @@ func (a errands) undone() (back errands) {
 }
 
 // comesTo reports whether a changes the bucket at a key by so much.
-func (a errands) comesTo(at primaryKey, change []int64) bool {
+func (a errands) comesTo(at item.Key, change []int64) bool {
 	sum := make([]int64, len(change))
 	for _, e := range a {
 		for i := range e.change {
@@ -176,8 +181,8 @@ func (a errands) comesTo(at primaryKey, change []int64) bool {
 	return slices.Equal(sum, change)
 }
 
-func (b *books) open(what string, change map[primaryKey][]int64) *deed {
-	d := &deed{what: what, change: change, net: map[primaryKey][]int64{}}
+func (b *books) open(what string, change map[item.Key][]int64) *deed {
+	d := &deed{what: what, change: change, net: map[item.Key][]int64{}}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.deeds = append(b.deeds, d)
@@ -192,7 +197,7 @@ func (b *books) befell(what string) {
 
 // answer counts what the script does not know of: writes that met a transaction.
 func (b *books) answer(_ context.Context, e runtime.StoreEvent) {
-	if e.Outcome == conflict.String() {
+	if e.Outcome == wire.Conflict.String() {
 		b.befell("conflicts")
 	}
 }
@@ -216,7 +221,7 @@ func (b *books) WithGroup(string) slog.Handler            { return b }
 
 // scribe is an API that notes whose writes are whose, and whose give-backs were not answered.
 type scribe struct {
-	API
+	wire.API
 	*books
 }
 
@@ -302,8 +307,8 @@ func (b *books) enter(t testing.TB, client *dynamodbstreams.Client, arn string, 
 	t.Helper()
 	for record := range records(t, client, arn) {
 		key, change := record.Dynamodb.Keys, record.Dynamodb
-		at := primaryKey{streamText(key[hashKey]), streamText(key[rangeKey])}
-		resource, isBucket := strings.CutPrefix(at.sort, "#BUCKET#")
+		at := item.Key{PK: streamText(key[item.PK]), SK: streamText(key[item.SK])}
+		resource, isBucket := strings.CutPrefix(at.SK, "#BUCKET#")
 		if !isBucket {
 			continue
 		}
@@ -333,7 +338,7 @@ func (b *books) enter(t testing.TB, client *dynamodbstreams.Client, arn string, 
 }
 
 // book adds what a write has done for d.
-func (d *deed) book(at primaryKey, change []int64) {
+func (d *deed) book(at item.Key, change []int64) {
 	if d.net[at] == nil {
 		d.net[at] = make([]int64, len(change))
 	}
@@ -400,10 +405,10 @@ type audit struct {
 }
 
 // audit holds every deed, and every bucket's sum, to what callers were told. tc has the table's.
-func (b *books) audit(tc map[primaryKey][]int64, inOrder bool) audit {
+func (b *books) audit(tc map[item.Key][]int64, inOrder bool) audit {
 	a := audit{calls: map[string]int{}}
 	type sums struct{ least, most, net []int64 }
-	by := map[primaryKey]sums{}
+	by := map[item.Key]sums{}
 	for at, charged := range tc {
 		by[at] = sums{make([]int64, len(charged)), make([]int64, len(charged)), make([]int64, len(charged))}
 	}
@@ -435,9 +440,9 @@ func (b *books) audit(tc map[primaryKey][]int64, inOrder bool) audit {
 			a.told, a.most, a.charged = a.told+sum.least[i], a.most+sum.most[i], a.charged+charged
 			switch {
 			case sum.net[i] != charged:
-				a.wrong = append(a.wrong, fmt.Sprintf("%s%s has tc %d, its writes come to %d", at.hash, at.sort, charged, sum.net[i]))
+				a.wrong = append(a.wrong, fmt.Sprintf("%s%s has tc %d, its writes come to %d", at.PK, at.SK, charged, sum.net[i]))
 			case charged < sum.least[i], inOrder && charged > sum.most[i]:
-				a.wrong = append(a.wrong, fmt.Sprintf("%s%s was charged %d for between %d and %d", at.hash, at.sort, charged, sum.least[i], sum.most[i]))
+				a.wrong = append(a.wrong, fmt.Sprintf("%s%s was charged %d for between %d and %d", at.PK, at.SK, charged, sum.least[i], sum.most[i]))
 			}
 		}
 	}

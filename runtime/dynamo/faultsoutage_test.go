@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -42,7 +42,7 @@ type generous struct{ *Store }
 func (g generous) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
 	opened, err := g.Store.Open(env, defs...)
 	if s, ok := opened.(*session); ok {
-		s.retries = &retryBudget{ratelimit.NewTokenRateLimit(1 << 30)}
+		s.retries = wire.NewBudget(1 << 30)
 	}
 	return opened, err
 }
@@ -55,7 +55,7 @@ type outage struct {
 	wire *counter
 }
 
-func newOutage(t *testing.T, b *bubble, store func(API) runtime.Store, callers int) *outage {
+func newOutage(t *testing.T, b *bubble, store func(wire.API) runtime.Store, callers int) *outage {
 	t.Helper()
 	client, wire := b.counted()
 	def := lineage(second(generated(t)), runtime.CascadeNone, minute(1_000_000))
@@ -95,7 +95,7 @@ func (o *outage) wellAgain(t *testing.T) {
 }
 
 // retriesAtOnce is how many retries a process has saved up.
-const retriesAtOnce = retryTokens / retryCost
+const retriesAtOnce = wire.BudgetTokens / wire.RetryCost
 
 // TestOutageIsNotMultiplied: while DynamoDB is down, callers send one request each and a hundred retries together; once it
 // is seen to be down they send none. When it is back, each needs one.
@@ -103,7 +103,7 @@ func TestOutageIsNotMultiplied(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") }, callers)
+		o := newOutage(t, b, func(api wire.API) runtime.Store { return New(api, "faults") }, callers)
 		b.Faults().Down(true)
 		failed, sent := o.calls(t, callers)
 		t.Logf("down: %d callers sent %d requests", callers, sent)
@@ -133,7 +133,7 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api API) runtime.Store { return generous{New(api, "faults")} }, callers)
+		o := newOutage(t, b, func(api wire.API) runtime.Store { return generous{New(api, "faults")} }, callers)
 		b.Faults().Down(true)
 		if _, sent := o.calls(t, callers); sent != callers*DefaultAttempts {
 			t.Errorf("%d requests of %d calls, want %d: each attempt", sent, callers, callers*DefaultAttempts)
@@ -146,7 +146,7 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 func TestThrottlingIsNotMultiplied(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api API) runtime.Store { return New(api, "faults") }, 25)
+		o := newOutage(t, b, func(api wire.API) runtime.Store { return New(api, "faults") }, 25)
 		b.Faults().Throttle(1)
 		var calls, sum int64
 		for range 40 {
@@ -186,16 +186,16 @@ func TestDenialsEarnRetries(t *testing.T) {
 		t.Fatal(err)
 	}
 	retries := opened.(*session).retries
-	for retries.take(t.Context()) { // as an outage does
+	for retries.Take(t.Context()) { // as an outage does
 	}
-	for i := range int64(retryCost) {
+	for i := range int64(wire.RetryCost) {
 		e.clock.set((i + 1) * (trusted + 1)) // by then memory may not deny
 		if err := acquire(1); !isA[*runtime.DeniedError](err) {
 			t.Fatal(err)
 		}
 	}
-	if !retries.take(t.Context()) {
-		t.Errorf("no retry after %d reads that were answered", retryCost)
+	if !retries.Take(t.Context()) {
+		t.Errorf("no retry after %d reads that were answered", wire.RetryCost)
 	}
 }
 
@@ -300,7 +300,7 @@ func (b *bubble) charged(t *testing.T, buckets int, want int64) {
 	}
 	for at, tc := range all {
 		if tc[0] != want*bucket.Milli {
-			t.Errorf("%s was charged %d millitokens, want %d tokens", at.hash, tc[0], want)
+			t.Errorf("%s was charged %d millitokens, want %d tokens", at.PK, tc[0], want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // stream is a batch, and the bucket that its write finds: other writers may have been there since the image was seen.
@@ -27,7 +28,7 @@ func drawStream(t *rapid.T) *stream {
 	const base = 1_000_000
 	n := rapid.IntRange(1, 3).Draw(t, "limits")
 	s := &stream{
-		img:      &bucket.Image{Refilled: base, Version: revisionUnit, Missing: make([]bool, n)},
+		img:      &bucket.Image{Refilled: base, Version: plan.RevisionUnit, Missing: make([]bool, n)},
 		now:      base + rapid.Int64Range(-50, 3000).Draw(t, "now"),
 		yield:    rapid.Bool().Draw(t, "yield"),
 		refilled: base + rapid.SampledFrom([]int64{0, 1}).Draw(t, "claimed by others")*rapid.Int64Range(0, 3000).Draw(t, "when"),
@@ -64,14 +65,14 @@ func drawStream(t *rapid.T) *stream {
 }
 
 // want is what s wants of the bucket.
-func (s *stream) want() *want {
-	w := &want{shape: &shape{limits: s.limits, cv: revisionUnit}, called: s.called, change: slices.Clone(s.change), scratch: &scratch{}}
+func (s *stream) want() *plan.Demand {
+	w := &plan.Demand{Shape: &plan.Shape{Limits: s.limits, Version: plan.RevisionUnit}, Called: s.called, Change: slices.Clone(s.change), Pool: &plan.VectorPool{}}
 	for i, take := range s.takes {
 		if i == 0 {
-			w.take = make([]int64, len(take))
+			w.Take = make([]int64, len(take))
 		}
 		for j, n := range take {
-			w.take[j] += n
+			w.Take[j] += n
 		}
 	}
 	return w
@@ -80,26 +81,26 @@ func (s *stream) want() *want {
 // flows chooses a write and holds what that leaves of the bucket, where its condition is met, against the ideal one, which is
 // given back to, taken from and settled up with in this order: all acquires are to find their tokens, and at no later instant
 // may there be more, or less by more than a Normal may yield. It returns the path, "" for no write, and what is wrong.
-func (s *stream) flows(choose func(*want, view, int64) plan) (path, wrong string) {
-	p := choose(s.want(), view{img: s.img, truth: true, yield: s.yield}, s.now)
-	if p.verdict != write {
+func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (path, wrong string) {
+	p := choose(s.want(), plan.State{Image: s.img, Confirmed: true, LeaveSlack: s.yield}, s.now)
+	if p.Decision != plan.Write {
 		return "", ""
 	}
 	for i, tokens := range s.found {
-		if tokens < p.lo[i] || tokens > p.hi[i] {
+		if tokens < p.Lo[i] || tokens > p.Hi[i] {
 			return "", ""
 		}
 	}
 	before, at := s.img.Refilled, s.now
-	if p.path != normal { // the others hold whoever has claimed the refill
+	if p.Path != plan.Normal { // the others hold whoever has claimed the refill
 		before = s.refilled
 	}
-	if p.path == retry { // whose guard is of the call's instant
+	if p.Path == plan.Retry { // whose guard is of the call's instant
 		at = s.called
 	}
 	after := before
-	if p.path == normal {
-		after = p.rf
+	if p.Path == plan.Normal {
+		after = p.Refilled
 	}
 	at = max(at, after)
 	for i, l := range s.limits {
@@ -113,24 +114,24 @@ func (s *stream) flows(choose func(*want, view, int64) plan) (path, wrong string
 		}
 		for _, take := range s.takes {
 			if take[i] > 0 && ideal.Tokens < take[i] {
-				return p.path.String(), fmt.Sprintf("limit %d: an acquire of %d finds %d", i, take[i], ideal.Tokens)
+				return p.Path.String(), fmt.Sprintf("limit %d: an acquire of %d finds %d", i, take[i], ideal.Tokens)
 			}
 			ideal.Tokens -= take[i]
 		}
 		ideal.Tokens -= max(change, 0)
 		slack := int64(0)
-		if s.yield && p.path == normal {
-			slack = yielded(l)
+		if s.yield && p.Path == plan.Normal {
+			slack = plan.Slack(l)
 		}
-		left := bucket.Balance{Limit: l, Tokens: s.found[i] + p.fill[i] - p.cost[i]}
+		left := bucket.Balance{Limit: l, Tokens: s.found[i] + p.Fill[i] - p.Cost[i]}
 		for _, later := range []int64{0, 1, 7, 100, 1000, 60_000, math.MaxInt32} {
 			got, want := bucket.Available(left, after, at+later), bucket.Available(ideal, at, at+later)
 			if got > want || got < want-slack {
-				return p.path.String(), fmt.Sprintf("limit %d has %d %d ms later, want %d, or up to %d less", i, got, later, want, slack)
+				return p.Path.String(), fmt.Sprintf("limit %d has %d %d ms later, want %d, or up to %d less", i, got, later, want, slack)
 			}
 		}
 	}
-	return p.path.String(), ""
+	return p.Path.String(), ""
 }
 
 // TestFlow holds the arithmetic of batches, whatever they consist of and whoever wrote meanwhile, to an ideal bucket's.
@@ -140,14 +141,14 @@ func TestFlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for range 50 {
 			s := drawStream(t)
-			path, wrong := s.flows(choose)
+			path, wrong := s.flows(plan.Choose)
 			if seen[path]++; wrong != "" {
 				t.Fatalf("%s: %s\n%+v", path, wrong, s)
 			}
 		}
 	})
 	t.Log(seen)
-	for _, p := range []path{normal, retry, adjust} {
+	for _, p := range []plan.Path{plan.Normal, plan.Retry, plan.Adjust} {
 		if seen[p.String()] == 0 {
 			t.Errorf("no %v was chosen whose condition held", p)
 		}
@@ -158,14 +159,14 @@ func TestFlow(t *testing.T) {
 // the guards out, is caught.
 func TestFlowSees(t *testing.T) {
 	t.Parallel()
-	netting := func(w *want, v view, now int64) plan {
-		for i := range w.take {
-			if w.change != nil && w.change[i] < 0 {
-				both := min(w.take[i], -w.change[i])
-				w.take[i], w.change[i] = w.take[i]-both, w.change[i]+both
+	netting := func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+		for i := range w.Take {
+			if w.Change != nil && w.Change[i] < 0 {
+				both := min(w.Take[i], -w.Change[i])
+				w.Take[i], w.Change[i] = w.Take[i]-both, w.Change[i]+both
 			}
 		}
-		return choose(w, v, now)
+		return plan.Choose(w, v, now)
 	}
 	streams := rapid.Custom(drawStream)
 	for seed := range 2000 {

@@ -11,42 +11,43 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // buildGeneric builds p from the image, for a bucket with other limits than the generated text names: this binary is
 // older or newer than the one that shaped it (design section 6). It has the generated paths' meaning.
-func buildGeneric(w *codec.Write, p *plan, spec *runtime.Spec) error {
+func buildGeneric(w *codec.Write, p *plan.Plan, spec *runtime.Spec) error {
 	g := generic{write: w, plan: p}
 	g.update = expression.Set(expression.Name("op"), expression.Value(w.Op)).
 		Set(expression.Name("ttl"), expression.Value(w.TTL))
 	g.condition = expression.Name("op").NotEqual(expression.Value(w.Op))
-	if p.path != adjust {
-		g.condition = g.condition.And(expression.Name("cv").Equal(expression.Value(p.img.Version)))
+	if p.Path != plan.Adjust {
+		g.condition = g.condition.And(expression.Name("cv").Equal(expression.Value(p.Image.Version)))
 	}
-	if p.path == normal || p.path == reshape {
+	if p.Path == plan.Normal || p.Path == plan.Reshape {
 		g.update = g.update.Set(expression.Name("rf"), expression.Value(w.RF))
-		g.condition = g.condition.And(expression.Name("rf").Equal(expression.Value(p.img.Refilled)))
+		g.condition = g.condition.And(expression.Name("rf").Equal(expression.Value(p.Image.Refilled)))
 	}
-	if p.path == reshape {
+	if p.Path == plan.Reshape {
 		g.update = g.update.Set(expression.Name("cv"), expression.Value(w.CV))
 	}
-	for i, name := range names(spec, p.img) {
+	for i, name := range names(spec, p.Image) {
 		unknown := i >= len(spec.Limits)
 		switch {
-		case p.path == reshape && unknown:
+		case p.Path == plan.Reshape && unknown:
 			g.remove(name)
-		case p.path == reshape:
+		case p.Path == plan.Reshape:
 			g.reshape(name, i)
-		case unknown && p.path != normal: // no refill to claim for it
-			if p.fenced {
+		case unknown && p.Path != plan.Normal: // no refill to claim for it
+			if p.DebtGuarded {
 				g.guard(name, i)
 			}
-		case p.missing == nil || !p.missing[i]:
+		case p.Missing == nil || !p.Missing[i]:
 			g.charge(name, i)
 		}
 	}
-	if p.undo != "" { // as in the generated undo: while it is the last write
-		g.condition = expression.Name("op").Equal(expression.Value(p.undo))
+	if p.Reverses != "" { // as in the generated undo: while it is the last write
+		g.condition = expression.Name("op").Equal(expression.Value(p.Reverses))
 	}
 	built, err := expression.NewBuilder().WithUpdate(g.update).WithCondition(g.condition).Build()
 	if err != nil {
@@ -58,7 +59,7 @@ func buildGeneric(w *codec.Write, p *plan, spec *runtime.Spec) error {
 
 type generic struct {
 	write     *codec.Write
-	plan      *plan
+	plan      *plan.Plan
 	update    expression.UpdateBuilder
 	condition expression.ConditionBuilder
 }
@@ -66,9 +67,9 @@ type generic struct {
 // charge adds one limit of a normal, retry or adjust.
 func (g *generic) charge(name string, i int) {
 	p, tk := g.plan, expression.Name("b_"+name+"_tk")
-	g.update = g.update.Add(tk, expression.Value(bucket.Sub(p.fill[i], p.cost[i]))).
-		Add(expression.Name("b_"+name+"_tc"), expression.Value(p.cost[i]))
-	if p.path == adjust {
+	g.update = g.update.Add(tk, expression.Value(bucket.Sub(p.Fill[i], p.Cost[i]))).
+		Add(expression.Name("b_"+name+"_tc"), expression.Value(p.Cost[i]))
+	if p.Path == plan.Adjust {
 		g.condition = g.condition.And(tk.AttributeExists())
 		return
 	}
@@ -77,7 +78,7 @@ func (g *generic) charge(name string, i int) {
 
 // guard bounds one limit's balance.
 func (g *generic) guard(name string, i int) {
-	g.condition = g.condition.And(expression.Name("b_"+name+"_tk").Between(bound(g.plan.lo[i]), bound(g.plan.hi[i])))
+	g.condition = g.condition.And(expression.Name("b_"+name+"_tk").Between(bound(g.plan.Lo[i]), bound(g.plan.Hi[i])))
 }
 
 // reshape adds one limit of a reshape.
@@ -88,14 +89,14 @@ func (g *generic) reshape(name string, i int) {
 		return expression.Plus(expression.IfNotExists(attr(field), expression.Value(start)), expression.Value(change))
 	}
 	g.update = g.update.
-		Set(attr("tk"), sum("tk", limit.Burst, bucket.Sub(p.fill[i], p.cost[i]))).
-		Set(attr("tc"), sum("tc", 0, p.cost[i])).
+		Set(attr("tk"), sum("tk", limit.Burst, bucket.Sub(p.Fill[i], p.Cost[i]))).
+		Set(attr("tc"), sum("tc", 0, p.Cost[i])).
 		Set(attr("cp"), expression.Value(limit.Capacity)).
 		Set(attr("bx"), expression.Value(limit.Burst)).
 		Set(attr("ra"), expression.Value(limit.Refill)).
 		Set(attr("rp"), expression.Value(limit.Period))
 	g.condition = g.condition.And(expression.Or(
-		attr("tk").AttributeNotExists(), attr("tk").Between(bound(p.lo[i]), bound(p.hi[i]))))
+		attr("tk").AttributeNotExists(), attr("tk").Between(bound(p.Lo[i]), bound(p.Hi[i]))))
 }
 
 // remove drops a limit that the schema no longer has.

@@ -3,6 +3,9 @@ package dynamo
 import (
 	"context"
 	"slices"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // giveUp gives back what r was charged, whose caller did not wait for it.
@@ -21,7 +24,7 @@ func (c *charge) giveUp(r *request) {
 func (c *charge) abandon() {
 	c.endUnsure()
 	for _, l := range c.legs {
-		if slices.ContainsFunc(l.sent.take, positive) {
+		if slices.ContainsFunc(l.sent.take, plan.Positive) {
 			own := &leg{resource: l.resource, shape: l.shape, settling: true, entity: l.entity, kind: l.kind, memory: l.memory}
 			lost, op, ctx := l.sent, c.op, c.base
 			c.background.Start(func() { c.undo(ctx, own, lost, op) })
@@ -35,34 +38,34 @@ func (c *charge) abandon() {
 func (s *session) undo(ctx context.Context, l *leg, lost *sent, op string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 	defer cancel()
-	img := lost.plan.img
-	if lost.plan.path == reshape { // if it was applied, the bucket has this schema's limits
-		img = lost.plan.predict(op)
+	img := lost.plan.Image
+	if lost.plan.Path == plan.Reshape { // if it was applied, the bucket has this schema's limits
+		img = lost.plan.Predict(op)
 	}
-	p := planAdjust(negated(lost.take), img, &l.shape.shape, s.now())
-	p.verdict, p.undo = write, op
+	p := plan.NewAdjust(negated(lost.take), img, &l.shape.Shape, s.now())
+	p.Decision, p.Reverses = plan.Write, op
 	r := &request{ctx: ctx, settle: true, shares: []share{{}}}
 	r.deadline, _ = ctx.Deadline()
 	c := s.apart(r)
-	c.legs, c.lostAt, c.op = []*leg{l}, l, newOp()
+	c.legs, c.lostAt, c.op = []*leg{l}, l, wire.NewOp()
 	for !r.ended {
 		c.tried(c.members, nil)
 		bounded, cancel := attempt(ctx, c.members)
 		reply := c.send(bounded, l, &p, c.op)
 		cancel()
 		switch reply.outcome {
-		case applied:
+		case wire.Applied:
 			l.learn(reply.img, reply.sent)
-			if shortLived(l.view.img) {
+			if plan.ExpiresTooSoon(l.view.Image) {
 				c.mend(ctx, l)
 			}
 			return
-		case refused:
+		case wire.Refused:
 			l.learn(reply.img, reply.sent)
 			return
-		case conflict:
+		case wire.Conflict:
 			c.failed = c.lost()
-		case throttled, unapplied, unknown:
+		case wire.Throttled, wire.NotSent, wire.Unknown:
 			c.failed = c.unavailable(reply.outcome, reply.err)
 		default:
 			return

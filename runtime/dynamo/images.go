@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // bucketKey names a bucket within a session: by the entity's kind and id, as callers give them.
@@ -22,12 +24,12 @@ type memory struct {
 
 	mu sync.Mutex
 
-	img   *bucket.Image // nil: unknown, or gone
-	seen  int64         // when img was the truth, ms; predicted where it never was
-	shape *resolved     // nil: unknown
-	yield int64         // until when Normals leave room at the top, ms
-	rival int64         // until when others are taken to be at work on the bucket, ms
-	last  *refusal      // of a chain that begins here, by memory alone
+	img   *bucket.Image      // nil: unknown, or gone
+	seen  int64              // when img was the truth, ms; predicted where it never was
+	shape *override.Resolved // nil: unknown
+	yield int64              // until when Normals leave room at the top, ms
+	rival int64              // until when others are taken to be at work on the bucket, ms
+	last  *refusal           // of a chain that begins here, by memory alone
 
 	lane   lane        // of writes to this bucket alone
 	owed   []*request  // lazy settles of this bucket
@@ -57,8 +59,8 @@ func (s *session) recall(r *resource, kind int, entity string) *memory {
 	if m, ok := s.images.Get(key); ok {
 		return m
 	}
-	fresh := &memory{hash: entityPrefix + entity}
-	fresh.entity = fresh.hash[len(entityPrefix):]
+	fresh := &memory{hash: item.EntityPrefix + entity}
+	fresh.entity = fresh.hash[len(item.EntityPrefix):]
 	fresh.lane.memory = fresh
 	if m, ok, _ := s.images.PeekOrAdd(key, fresh); ok {
 		return m
@@ -67,7 +69,7 @@ func (s *session) recall(r *resource, kind int, entity string) *memory {
 }
 
 // known returns what is remembered: an image, when it was the truth, and a shape.
-func (m *memory) known() (img *bucket.Image, seen int64, known *resolved) {
+func (m *memory) known() (img *bucket.Image, seen int64, known *override.Resolved) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.img, m.seen, m.shape
@@ -96,7 +98,7 @@ func (m *memory) returned(n int) {
 func (m *memory) forget() { m.learn(nil, predicted) }
 
 // take makes s the shape that the bucket should have.
-func (m *memory) take(s *resolved) {
+func (m *memory) take(s *override.Resolved) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shape = s

@@ -2,14 +2,15 @@ package dynamo
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Getter is the part of *dynamodb.Client that Inspect calls.
@@ -23,7 +24,7 @@ type Getter interface {
 func Inspect(ctx context.Context, client Getter, table, entity, resource string) (*bucket.Image, error) {
 	img, err := inspect(ctx, client, table, entity, resource)
 	if err != nil {
-		return nil, checkError(table, err)
+		return nil, wire.CallError(table, err)
 	}
 	return img, nil
 }
@@ -33,7 +34,7 @@ func inspect(
 	ctx context.Context, client Getter, table, entity, resource string, opts ...func(*dynamodb.Options),
 ) (*bucket.Image, error) {
 	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &table, Key: bucketItemKey(entity, resource), ConsistentRead: aws.Bool(true),
+		TableName: &table, Key: item.BucketKey(entity, resource), ConsistentRead: aws.Bool(true),
 	}, opts...)
 	if err != nil {
 		return nil, err
@@ -45,11 +46,11 @@ func inspect(
 }
 
 // decodeAny reads a bucket's item without a schema: its limits are Extra. It fails with a *runtime.SetupError.
-func decodeAny(entity, resource string, item codec.Item) (*bucket.Image, error) {
-	d := codec.Decoder{Item: item}
-	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(ttlAttribute), Op: d.Text("op"), Extra: d.Extra()}
+func decodeAny(entity, resource string, raw codec.Item) (*bucket.Image, error) {
+	d := codec.Decoder{Item: raw}
+	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(item.TTL), Op: d.Text("op"), Extra: d.Extra()}
 	if err := d.Err(); err != nil {
-		return nil, malformed(entity, resource, err)
+		return nil, wire.Malformed(entity, resource, err)
 	}
 	return img, nil
 }
@@ -58,19 +59,5 @@ func decodeAny(entity, resource string, item codec.Item) (*bucket.Image, error) 
 // versions of its two levels' overrides (runtime.Revision), the entity's and its kind's. A bucket changes its numbers only
 // where one of the two is higher and none lower.
 func SplitVersion(version int64) (revision, overrides int64) {
-	return version / revisionUnit, version % revisionUnit
-}
-
-// bucketItemKey is the key of a bucket; generated code has it as constants.
-func bucketItemKey(entity, resource string) codec.Item {
-	return codec.Item{hashKey: codec.S(entityPrefix + entity), rangeKey: codec.S("#BUCKET#" + resource)}
-}
-
-// malformed is the error for a bucket's item that cannot be one.
-func malformed(entity, resource string, err error) error {
-	return &runtime.SetupError{
-		What: fmt.Sprintf("the bucket of %s on %s is malformed", entity, resource),
-		Do:   "mend or delete the item: a missing bucket is a full one",
-		Err:  err,
-	}
+	return version / plan.RevisionUnit, version % plan.RevisionUnit
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Layouts of a table, as its version item records them. A program stops at one that it does not know.
@@ -21,7 +23,7 @@ const (
 )
 
 // recordLayout replaces layout from, or none, by to. Where there is another, it leaves it.
-func recordLayout(ctx context.Context, api API, table string, from, to int64) error {
+func recordLayout(ctx context.Context, api wire.API, table string, from, to int64) error {
 	_, err := api.UpdateItem(ctx, layoutUpdate(table, from, to))
 	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
 		return nil
@@ -32,7 +34,7 @@ func recordLayout(ctx context.Context, api API, table string, from, to int64) er
 func layoutUpdate(table string, from, to int64) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName:                 &table,
-		Key:                       versionKey(),
+		Key:                       item.VersionKey(),
 		UpdateExpression:          aws.String("SET layout = :to, revision = if_not_exists(revision, :none)"),
 		ConditionExpression:       aws.String("attribute_not_exists(layout) OR layout = :from"),
 		ExpressionAttributeValues: codec.Item{":from": codec.N(from), ":to": codec.N(to), ":none": codec.N(0)},
@@ -44,16 +46,16 @@ func (s *session) note(ctx context.Context, in *dynamodb.UpdateItemInput) error 
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
 	event := runtime.StoreEvent{Call: "UpdateItem", Path: "system", Began: s.env.Clock.Now()}
 	out, err := s.api.UpdateItem(ctx, in)
-	o := applied
+	o := wire.Applied
 	if err != nil {
-		o, _ = classify(err)
-		event.Write = writeUnits(o, nil)
+		o, _ = wire.Classify(err)
+		event.Write = wire.WriteUnits(o, nil)
 	} else {
-		event.Write = writeUnits(o, out.ConsumedCapacity)
+		event.Write = wire.WriteUnits(o, out.ConsumedCapacity)
 	}
 	event.Outcome = o.String()
 	s.tell(ctx, event)
-	if o == refused {
+	if o == wire.Refused {
 		return nil
 	}
 	return err

@@ -1,20 +1,24 @@
 package dynamo
 
-import "github.com/sluice-go/sluice/runtime/bucket"
+import (
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+)
 
 // leg is one bucket of a charge.
 type leg struct {
 	*resource
-	want
+	plan.Demand
 
-	shape    *resolved
+	shape    *override.Resolved
 	settling bool // nobody acquires
 	served   int  // whose wants these are
 
 	entity string // as stored
 	kind   int
 	memory *memory
-	view   view
+	view   plan.State
 	seen   int64 // when view.img was the truth
 	read   bool  // view.img was read for the next try
 
@@ -25,34 +29,34 @@ type leg struct {
 	resolved bool // its overrides were read for this write
 	surveyed bool // it has no per-limit items that count
 
-	vectors scratch // what plan is made of
-	plan    plan
+	vectors plan.VectorPool // what plan is made of
+	plan    plan.Plan
 	passed  bool  // the condition of plan held, in a transaction that failed elsewhere
 	sent    *sent // the last that may have been applied
 }
 
 // sent is a write of unknown outcome.
 type sent struct {
-	plan plan
+	plan plan.Plan
 	take []int64 // by acquires
 }
 
 func (l *leg) board(sh *share) {
 	l.resource, l.entity, l.kind, l.memory = sh.resource, sh.entity, sh.kind, sh.memory
-	l.view.img, l.seen, l.shape = sh.memory.known()
-	l.view.truth = sh.truth && l.view.img == nil
+	l.view.Image, l.seen, l.shape = sh.memory.known()
+	l.view.Confirmed = sh.truth && l.view.Image == nil
 }
 
 // learn makes img, nil for a missing bucket, what is known: the truth as it was at seen, or predicted.
 func (l *leg) learn(img *bucket.Image, seen int64) {
-	l.view.img, l.view.truth, l.seen, l.read = img, seen != predicted, seen, false
+	l.view.Image, l.view.Confirmed, l.seen, l.read = img, seen != predicted, seen, false
 	l.memory.learn(img, seen)
 }
 
 // current is the view of the bucket as of now. An image from before a write of unknown outcome decides nothing.
-func (l *leg) current(now int64) view {
+func (l *leg) current(now int64) plan.State {
 	v := l.view
-	v.truth = v.truth || v.img != nil && l.sent == nil && trustworthy(l.seen, now, trusted)
-	v.yield = l.memory.yields(now)
+	v.Confirmed = v.Confirmed || v.Image != nil && l.sent == nil && trustworthy(l.seen, now, trusted)
+	v.LeaveSlack = l.memory.yields(now)
 	return v
 }

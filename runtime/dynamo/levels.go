@@ -7,36 +7,13 @@ import (
 	"sync/atomic"
 
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 )
-
-// shape is what a bucket should look like: this binary's schema, with the overrides that this process knows of.
-type shape struct {
-	limits  []bucket.Limit
-	removed []string // dropped by the generated Reshape
-	cv      int64
-	ceiling []bucket.Limit // the most that a limit can come to be; nil where limits is
-}
-
-// resolved is a shape as it was made of overrides.
-type resolved struct {
-	shape
-
-	read  int64 // when the overrides were read, ms
-	whole bool  // all levels were read together and consistently: of two such shapes, the newer one's cv is not lower
-	again bool  // they were read a second time, because the bucket had seen newer ones
-
-	quota *quota // nil where this table has the limits for itself
-}
-
-// level is what one level says of a resource, as it was read.
-type level struct {
-	runtime.Stored
-
-	ver, read int64 // ms
-}
 
 // lack is what has to be read before a leg can be planned.
 type lack uint8
@@ -69,9 +46,9 @@ func (s *session) lacksLevels(l *leg, now int64) lack {
 		return levels
 	case l.settling:
 		return 0
-	case !l.resolved && !s.fresh(l.spec, l.shape.read, now), l.shape.over(l.spec, now):
+	case !l.resolved && !s.fresh(l.spec, l.shape.ReadAt, now), l.shape.Expired(l.spec, now):
 		return levels
-	case l.view.img != nil && l.view.img.Version%revisionUnit > l.shape.cv%revisionUnit && !l.shape.again:
+	case l.view.Image != nil && l.view.Image.Version%plan.RevisionUnit > l.shape.Version%plan.RevisionUnit && !l.shape.Rechecked:
 		return newest
 	}
 	return 0
@@ -80,8 +57,8 @@ func (s *session) lacksLevels(l *leg, now int64) lack {
 // lacksWhole says whether p gives the bucket overrides that were read at different times. A process that knows the
 // entity's new level and its kind's old one, and another that knows it the other way round, would each take the other's
 // shape for the older.
-func (l *leg) lacksWhole(p *plan) lack {
-	if p.path == reshape && p.verdict == write && p.cv%revisionUnit != p.img.Version%revisionUnit && !l.shape.whole {
+func (l *leg) lacksWhole(p *plan.Plan) lack {
+	if p.Path == plan.Reshape && p.Decision == plan.Write && p.Version%plan.RevisionUnit != p.Image.Version%plan.RevisionUnit && !l.shape.Whole {
 		return whole
 	}
 	return 0
@@ -89,7 +66,7 @@ func (l *leg) lacksWhole(p *plan) lack {
 
 // fetch reads what the legs lack, in one call. The outcome is that of a write: applied, or why not; with some keys left
 // over it is throttled, and the rest is known.
-func (c *charge) fetch(ctx context.Context) (outcome, error) {
+func (c *charge) fetch(ctx context.Context) (wire.Outcome, error) {
 	now := c.now()
 	if i := slices.IndexFunc(c.legs, func(l *leg) bool { return l.lacks&legacy != 0 }); i >= 0 {
 		return c.carryOver(ctx, c.legs[i])
@@ -98,48 +75,48 @@ func (c *charge) fetch(ctx context.Context) (outcome, error) {
 		return c.read(ctx, c.legs[0])
 	}
 	keys, consistent := c.keys(now)
-	items := make(map[primaryKey]codec.Item, len(keys))
-	left := map[primaryKey]bool{}
-	for chunk := range slices.Chunk(keys, batchMost) {
+	items := make(map[item.Key]codec.Item, len(keys))
+	left := map[item.Key]bool{}
+	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
 		o, rest, err := c.batch(ctx, chunk, consistent, items)
-		if o != applied {
+		if o != wire.Applied {
 			return c.withOld(o, now), err
 		}
 		for _, key := range rest {
-			left[primaryKeyOf(key)] = true
+			left[item.KeyOf(key)] = true
 		}
 	}
 	for _, l := range c.legs {
 		if err := c.accept(l, items, left, consistent, now); err != nil {
-			return fatal, err
+			return wire.Failed, err
 		}
 	}
 	if len(left) > 0 {
-		return c.withOld(throttled, now), errUnprocessed
+		return c.withOld(wire.Throttled, now), errUnprocessed
 	}
-	return applied, nil
+	return wire.Applied, nil
 }
 
 // keys returns the keys of what the legs lack, and whether they are to be read consistently. Overrides alone are not:
 // they are remembered for longer than a replica lags, and it halves the price. Shares are: a region gives away what nobody in it can
 // have remembered any more.
 func (c *charge) keys(now int64) (keys []codec.Item, consistent bool) {
-	kinds := map[primaryKey]codec.Item{} // and the heartbeat
+	kinds := map[item.Key]codec.Item{} // and the heartbeat
 	for _, l := range c.legs {
 		if l.lacks&image != 0 {
 			keys = append(keys, l.Key(l.entity))
 		}
 		if l.lacks&^image != 0 {
-			keys = append(keys, levelKey(l.spec.Resource, l.entity))
+			keys = append(keys, item.OverrideKey(l.spec.Resource, l.entity))
 			known := l.kinds[l.kind].Load()
-			if l.withKind = known == nil || l.lacks&(newest|whole) != 0 || !c.fresh(l.spec, known.read, now); l.withKind {
-				key := levelKey(l.spec.Resource, l.spec.Kinds[l.kind].Name)
-				kinds[primaryKeyOf(key)] = key
+			if l.withKind = known == nil || l.lacks&(newest|whole) != 0 || !c.fresh(l.spec, known.ReadAt, now); l.withKind {
+				key := item.OverrideKey(l.spec.Resource, l.spec.Kinds[l.kind].Name)
+				kinds[item.KeyOf(key)] = key
 			}
 			if l.spec.Regions != nil {
 				consistent = true
 				if l.withBeat = c.lacksBeat(l, now); l.withBeat {
-					kinds[beatPlace] = beatKey()
+					kinds[item.Heartbeat] = item.HeartbeatKey()
 				}
 			}
 		}
@@ -149,8 +126,8 @@ func (c *charge) keys(now int64) (keys []codec.Item, consistent bool) {
 }
 
 // accept learns of l what was read for it, if nothing of it was left over: l lacks that no longer.
-func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primaryKey]bool, consistent bool, now int64) error {
-	if key := primaryKeyOf(l.Key(l.entity)); l.lacks&image != 0 && !left[key] {
+func (c *charge) accept(l *leg, items map[item.Key]codec.Item, left map[item.Key]bool, consistent bool, now int64) error {
+	if key := item.KeyOf(l.Key(l.entity)); l.lacks&image != 0 && !left[key] {
 		img, err := l.decode(items[key])
 		if err != nil {
 			return err
@@ -160,10 +137,10 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 		l.lacks &^= image
 	}
 	kindName := l.spec.Kinds[l.kind].Name
-	if l.withBeat && left[beatPlace] {
+	if l.withBeat && left[item.Heartbeat] {
 		return nil
 	}
-	if l.lacks&^image == 0 || left[primaryKeyOf(levelKey(l.spec.Resource, l.entity))] || left[primaryKeyOf(levelKey(l.spec.Resource, kindName))] {
+	if l.lacks&^image == 0 || left[item.KeyOf(item.OverrideKey(l.spec.Resource, l.entity))] || left[item.KeyOf(item.OverrideKey(l.spec.Resource, kindName))] {
 		return nil
 	}
 	own, err := l.level(l.entity, items, now)
@@ -177,14 +154,14 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 		}
 		l.kinds[l.kind].Store(kind)
 	}
-	var b *beat
+	var b *override.Heartbeat
 	if l.spec.Regions != nil {
 		if b, err = c.beatFor(l, own, items, now); b == nil {
 			return err
 		}
 	}
-	next := shapeOf(l.spec, l.kind, own, kind, b, now)
-	next.whole, next.again = l.withKind && consistent && (b == nil || l.withBeat), l.lacks&newest != 0
+	next := override.Resolve(l.spec, l.kind, own, kind, b, now)
+	next.Whole, next.Rechecked = l.withKind && consistent && (b == nil || l.withBeat), l.lacks&newest != 0
 	l.resolved, l.lacks, l.unsure = true, 0, false
 	l.memory.take(next)
 	l.shape = next
@@ -192,35 +169,19 @@ func (c *charge) accept(l *leg, items map[primaryKey]codec.Item, left map[primar
 }
 
 // level decodes what was read of a level.
-func (l *leg) level(at string, items map[primaryKey]codec.Item, now int64) (*level, error) {
-	stored, ver, err := decodeLevel(l.spec, at, items[primaryKeyOf(levelKey(l.spec.Resource, at))])
+func (l *leg) level(at string, items map[item.Key]codec.Item, now int64) (*override.Override, error) {
+	stored, ver, err := override.Decode(l.spec, at, items[item.KeyOf(item.OverrideKey(l.spec.Resource, at))])
 	if err != nil {
 		return nil, err
 	}
-	return &level{Stored: stored, ver: ver, read: now}, nil
-}
-
-// shapeOf resolves the levels of an entity of a kind, the more specific first. Design section 6: any change of one raises cv. b is
-// there where regions share the limits out.
-func shapeOf(spec *runtime.Spec, kind int, own, ofKind *level, b *beat, now int64) *resolved {
-	if spec.Regions != nil {
-		return sharedShape(spec, kind, own, ofKind, b, now)
-	}
-	return &resolved{
-		shape: shape{
-			limits:  runtime.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
-			removed: spec.Removed,
-			cv:      spec.Revision*revisionUnit + own.ver + ofKind.ver,
-		},
-		read: min(own.read, ofKind.read),
-	}
+	return &override.Override{Stored: stored, Version: ver, ReadAt: now}, nil
 }
 
 // withOld lets legs go on for a second with overrides that are due to be read, where DynamoDB does not answer but they are
 // all that is lacking: that they could not be read is no reason to refuse what could be charged. A share that is due is another
 // region's by now, maybe.
-func (c *charge) withOld(o outcome, now int64) outcome {
-	if o == fatal {
+func (c *charge) withOld(o wire.Outcome, now int64) wire.Outcome {
+	if o == wire.Failed {
 		return o
 	}
 	for _, l := range c.legs {
@@ -231,16 +192,16 @@ func (c *charge) withOld(o outcome, now int64) outcome {
 	for _, l := range c.legs {
 		if l.lacks != 0 {
 			old := *l.shape
-			if old.again = true; old.quota == nil {
-				old.read = c.spared(now)
+			if old.Rechecked = true; old.Quota == nil {
+				old.ReadAt = c.spared(now)
 			}
 			l.resolved = true
 			l.memory.take(&old)
 			l.shape = &old
 		}
 	}
-	return applied
+	return wire.Applied
 }
 
 // kindLevels holds, by kind, what was last read of it.
-type kindLevels []atomic.Pointer[level]
+type kindLevels []atomic.Pointer[override.Override]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // Those who share a line must not suffer for each other: for a table that is slow, a request that nobody answers, a reply that
@@ -19,7 +20,7 @@ import (
 
 // slowReads is an API whose reads take longer than an image stays young.
 type slowReads struct {
-	API
+	wire.API
 	clock *handClock
 }
 

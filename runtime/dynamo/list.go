@@ -12,6 +12,8 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // BucketPage is what Buckets has read since the page before.
@@ -35,15 +37,15 @@ type StoredBucket struct {
 // Nothing is changed. A bucket costs half a read unit for each 4 KB of it, of which it mostly has less than one, and its
 // entry in the index a fiftieth of a unit or less: a list of 100,000 takes some 51,000 units, one call after the other. No
 // read is consistent: a bucket may be as it was a moment ago, a new one may be missing, and one that is gone is left out.
-func Buckets(ctx context.Context, client API, table, resource, kind string) iter.Seq2[BucketPage, error] {
-	l := lister{client, newPatience(table), resource}
+func Buckets(ctx context.Context, client wire.API, table, resource, kind string) iter.Seq2[BucketPage, error] {
+	l := lister{client, wire.NewRetrier(table), resource}
 	return l.list(ctx, kind)
 }
 
 // lister reads the buckets of one resource.
 type lister struct {
-	api      API
-	patience patience
+	api      wire.API
+	patience wire.Retrier
 	resource string
 }
 
@@ -54,7 +56,7 @@ func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, er
 		prefix += kind + "-"
 	}
 	return func(yield func(BucketPage, error) bool) {
-		for found, err := range queryPages(ctx, l.api, &l.patience, indexes()[1], "RESOURCE#"+l.resource, prefix) {
+		for found, err := range wire.QueryPages(ctx, l.api, &l.patience, item.Indexes()[1], "RESOURCE#"+l.resource, prefix) {
 			if err != nil {
 				yield(BucketPage{}, l.explain(ctx, err))
 				return
@@ -67,17 +69,17 @@ func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, er
 }
 
 // read yields the buckets that a page of the index names, at least one page of them. It reports whether to go on.
-func (l *lister) read(ctx context.Context, found queryPage, yield func(BucketPage, error) bool) bool {
-	next := BucketPage{ReadUnits: found.units}
+func (l *lister) read(ctx context.Context, found wire.QueryPage, yield func(BucketPage, error) bool) bool {
+	next := BucketPage{ReadUnits: found.Units}
 	var entities []string
-	for _, entry := range found.items {
-		key := primaryKeyOf(entry)
-		if entity, ok := strings.CutPrefix(key.hash, entityPrefix); ok && key == primaryKeyOf(bucketItemKey(entity, l.resource)) {
+	for _, entry := range found.Items {
+		key := item.KeyOf(entry)
+		if entity, ok := strings.CutPrefix(key.PK, item.EntityPrefix); ok && key == item.KeyOf(item.BucketKey(entity, l.resource)) {
 			entities = append(entities, entity)
 		}
 	}
-	next.Others = len(found.items) - len(entities)
-	for chunk := range slices.Chunk(entities, batchMost) {
+	next.Others = len(found.Items) - len(entities)
+	for chunk := range slices.Chunk(entities, wire.MaxBatchGet) {
 		if err := l.batch(ctx, chunk, &next); err != nil {
 			yield(BucketPage{}, err)
 			return false
@@ -94,15 +96,15 @@ func (l *lister) read(ctx context.Context, found queryPage, yield func(BucketPag
 func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) error {
 	keys := make([]codec.Item, len(entities))
 	for i, entity := range entities {
-		keys[i] = bucketItemKey(entity, l.resource)
+		keys[i] = item.BucketKey(entity, l.resource)
 	}
-	got, err := batchRead(ctx, l.api, &l.patience, keys, false)
+	got, err := wire.BatchRead(ctx, l.api, &l.patience, keys, false)
 	if err != nil {
 		return err
 	}
-	p.ReadUnits += got.units
+	p.ReadUnits += got.Units
 	for i, entity := range entities {
-		item := got.items[primaryKeyOf(keys[i])]
+		item := got.Items[item.KeyOf(keys[i])]
 		if item == nil { // gone since
 			continue
 		}
@@ -120,11 +122,11 @@ func (l *lister) explain(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "ValidationException" {
 		return err
 	}
-	out, failed := l.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &l.patience.table})
+	out, failed := l.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &l.patience.Table})
 	if failed != nil {
 		return err
 	}
-	if wrong := append(wrongLayout(out.Table), wrongIndexes(l.patience.table, out.Table)...); len(wrong) > 0 {
+	if wrong := append(wrongLayout(out.Table), wrongIndexes(l.patience.Table, out.Table)...); len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
 	return err

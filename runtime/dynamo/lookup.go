@@ -20,9 +20,9 @@ func (s *session) Member(ctx context.Context, entity string) (m runtime.Member, 
 // readMember reads an entity's item.
 func (s *session) readMember(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
 	members, p := NewMembers(s.api, s.table), s.patience(lookupTries)
-	p.budget = s.retries // an outage is not to be met by more reads than were asked for
+	p.Budget = s.retries // an outage is not to be met by more reads than were asked for
 	var out *dynamodb.GetItemOutput
-	err = p.call(ctx, func() (err error) {
+	err = p.Do(ctx, func() (err error) {
 		began := s.env.Clock.Now()
 		out, err = members.get(ctx, entity)
 		event := runtime.StoreEvent{Call: "GetItem", Path: "member", Outcome: "found", Began: began}

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,33 +14,35 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime"
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Overrides reads and writes the config items of one table. It implements runtime.OverrideStore.
 type Overrides struct {
-	api      API
+	api      wire.API
 	table    string
 	now      func() time.Time
-	patience patience
+	patience wire.Retrier
 }
 
 // NewOverrides returns the overrides in table. now dates their versions. It does no I/O.
-func NewOverrides(client API, table string, now func() time.Time) *Overrides {
-	return &Overrides{api: client, table: table, now: now, patience: newPatience(table)}
+func NewOverrides(client wire.API, table string, now func() time.Time) *Overrides {
+	return &Overrides{api: client, table: table, now: now, patience: wire.NewRetrier(table)}
 }
 
 // Overrides implements runtime.Session.
 func (s *session) Overrides() runtime.OverrideStore {
-	return &Overrides{api: s.api, table: s.table, now: s.env.Clock.Now, patience: s.patience(operatorTries)}
+	return &Overrides{api: s.api, table: s.table, now: s.env.Clock.Now, patience: s.patience(wire.OperatorAttempts)}
 }
 
 // Get implements runtime.OverrideStore.
 func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
 	keys := make([]codec.Item, len(at))
 	for i, level := range at {
-		keys[i] = levelKey(spec.Resource, level)
+		keys[i] = item.OverrideKey(spec.Resource, level)
 	}
 	items, err := o.read(ctx, keys)
 	if err != nil {
@@ -49,7 +50,7 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 	}
 	all := make([]runtime.Stored, len(at))
 	for i, level := range at {
-		if all[i], _, err = decodeLevel(spec, level, items[primaryKeyOf(keys[i])]); err != nil {
+		if all[i], _, err = override.Decode(spec, level, items[item.KeyOf(keys[i])]); err != nil {
 			return nil, err
 		}
 	}
@@ -57,14 +58,14 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 }
 
 // read returns the items that are there, consistently.
-func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[primaryKey]codec.Item, error) {
-	items := make(map[primaryKey]codec.Item, len(keys))
-	for chunk := range slices.Chunk(keys, batchMost) {
-		b, err := batchRead(ctx, o.api, &o.patience, chunk, true)
+func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[item.Key]codec.Item, error) {
+	items := make(map[item.Key]codec.Item, len(keys))
+	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
+		b, err := wire.BatchRead(ctx, o.api, &o.patience, chunk, true)
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(items, b.items)
+		maps.Copy(items, b.Items)
 	}
 	return items, nil
 }
@@ -75,7 +76,7 @@ func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[primaryKey
 // limit alike write the same.
 func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
 	conflict := &runtime.ConflictError{Resource: spec.Resource, At: s.At}
-	old, ok := versionOf(s.Revision)
+	old, ok := override.ParseRevision(s.Revision)
 	if !ok {
 		return "", conflict
 	}
@@ -89,22 +90,22 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 			return "", err
 		}
 		doubtful := false // some try may have been applied
-		err = o.patience.call(ctx, func() error {
+		err = o.patience.Do(ctx, func() error {
 			err := w.send(ctx, o.api)
-			outcome, _ := classify(err)
-			doubtful = doubtful || outcome == unknown
+			outcome, _ := wire.Classify(err)
+			doubtful = doubtful || outcome == wire.Unknown
 			return err
 		})
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil {
-			return revision(w.ver), nil
+			return override.FormatRevision(w.ver), nil
 		} else if !ok {
 			return "", err
 		}
 		if w.wrote(failed.Item) { // an earlier try was applied
-			return revision(w.ver), nil
+			return override.FormatRevision(w.ver), nil
 		}
-		there, ver, err := decodeLevel(spec, s.At, failed.Item)
+		there, ver, err := override.Decode(spec, s.At, failed.Item)
 		switch {
 		case err != nil:
 			return "", err
@@ -119,11 +120,11 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 
 // changed returns what the version that takes a share's place has to be above, beside the share's own.
 func (o *Overrides) changed(ctx context.Context, spec *runtime.Spec, at string) (int64, error) {
-	if spec.Regions == nil || !isEntity(at) {
+	if spec.Regions == nil || !item.IsEntity(at) {
 		return 0, nil
 	}
 	now := o.now().UnixMilli()
-	b, err := readBeat(ctx, o.api, &o.patience, now)
+	b, err := override.ReadHeartbeat(ctx, o.api, &o.patience, now)
 	if err != nil {
 		return 0, err
 	}
@@ -132,7 +133,7 @@ func (o *Overrides) changed(ctx context.Context, spec *runtime.Spec, at string) 
 
 // Heartbeat implements runtime.OverrideStore, consistently.
 func (o *Overrides) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
-	b, err := readBeat(ctx, o.api, &o.patience, o.now().UnixMilli())
+	b, err := override.ReadHeartbeat(ctx, o.api, &o.patience, o.now().UnixMilli())
 	if err != nil {
 		return runtime.Heartbeat{}, err
 	}
@@ -142,12 +143,12 @@ func (o *Overrides) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
 // List implements runtime.OverrideStore. The index may be behind: what it lists is read, and skipped if it is gone.
 func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runtime.Stored, error] {
 	return func(yield func(runtime.Stored, error) bool) {
-		for page, err := range query(ctx, o.api, &o.patience, indexes()[1], listKey(spec.Resource)) {
+		for page, err := range wire.Query(ctx, o.api, &o.patience, item.Indexes()[1], item.OverrideList(spec.Resource)) {
 			if err != nil {
 				yield(runtime.Stored{}, err)
 				return
 			}
-			for chunk := range slices.Chunk(page, batchMost) {
+			for chunk := range slices.Chunk(page, wire.MaxBatchGet) {
 				all, err := o.Get(ctx, spec, chunk...)
 				if err != nil {
 					yield(runtime.Stored{}, err)
@@ -179,7 +180,7 @@ func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, after, old int64
 		condition, values[":old"] = "ver = :old", codec.N(old)
 	}
 	var managed *int64
-	if spec.Regions != nil && isEntity(s.At) && !s.Overrides() {
+	if spec.Regions != nil && item.IsEntity(s.At) && !s.Overrides() {
 		managed = new(int64)
 	}
 	return o.write(spec, s, managed, after, condition, values)
@@ -190,21 +191,21 @@ func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, after, old int64
 func (o *Overrides) write(
 	spec *runtime.Spec, s runtime.Stored, managed *int64, after int64, condition string, values codec.Item,
 ) (*levelWrite, error) {
-	w := &levelWrite{ver: max(o.now().UnixMilli(), after+1), op: newOp()}
-	if w.ver > lastVersion {
+	w := &levelWrite{ver: max(o.now().UnixMilli(), after+1), op: wire.NewOp()}
+	if w.ver > override.MaxVersion {
 		return nil, &runtime.SetupError{
 			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 3554", spec.Resource, s.At, w.ver),
 			Do:   "set this host's clock by NTP",
 		}
 	}
-	key := levelKey(spec.Resource, s.At)
+	key := item.OverrideKey(spec.Resource, s.At)
 	if s.Overrides() || strings.Contains(condition, ":ver") {
 		values[":ver"] = codec.N(w.ver)
 	}
 	if !s.Overrides() {
 		key["ver"], key["op"] = codec.N(w.ver), codec.S(w.op)
 		if managed != nil {
-			key[managedAttribute] = codec.N(*managed)
+			key[override.Managed] = codec.N(*managed)
 		}
 		w.put = &dynamodb.PutItemInput{
 			TableName: &o.table, Item: key, ConditionExpression: &condition,
@@ -215,16 +216,16 @@ func (o *Overrides) write(
 		}
 		return w, nil
 	}
-	values[":op"], values[":list"], values[":at"] = codec.S(w.op), codec.S(listKey(spec.Resource)), codec.S(s.At)
+	values[":op"], values[":list"], values[":at"] = codec.S(w.op), codec.S(item.OverrideList(spec.Resource)), codec.S(s.At)
 	set, remove := "SET ver = :ver, op = :op, GSI2PK = :list, GSI2SK = :at", ""
 	if managed != nil {
-		set += ", " + managedAttribute + " = :managed"
+		set += ", " + override.Managed + " = :managed"
 		values[":managed"] = codec.N(*managed)
 	} else {
-		remove = ", " + managedAttribute
+		remove = ", " + override.Managed
 	}
 	for i, l := range s.Limits {
-		attrs := limitAttrs(spec.Limits[i])
+		attrs := item.OverrideAttributes(spec.Limits[i])
 		if l == nil {
 			remove += ", " + strings.Join(attrs[:], ", ")
 			continue
@@ -244,11 +245,11 @@ func (o *Overrides) write(
 	return w, nil
 }
 
-func (w *levelWrite) send(ctx context.Context, api API) (err error) {
+func (w *levelWrite) send(ctx context.Context, api wire.API) (err error) {
 	if w.put != nil {
-		_, err = api.PutItem(ctx, w.put, once)
+		_, err = api.PutItem(ctx, w.put, wire.NoRetry)
 	} else {
-		_, err = api.UpdateItem(ctx, w.update, once)
+		_, err = api.UpdateItem(ctx, w.update, wire.NoRetry)
 	}
 	return err
 }
@@ -257,110 +258,4 @@ func (w *levelWrite) send(ctx context.Context, api API) (err error) {
 func (w *levelWrite) wrote(item codec.Item) bool {
 	op, ok := item["op"].(*types.AttributeValueMemberS)
 	return ok && op.Value == w.op
-}
-
-// listKey is the key in GSI2 under which the overrides of resource are listed.
-func listKey(resource string) string { return "CONFIG#" + resource }
-
-// levelKey is the key of the config item of resource at a level.
-func levelKey(resource, at string) codec.Item {
-	holder := "KIND#"
-	if isEntity(at) {
-		holder = entityPrefix
-	}
-	return codec.Item{hashKey: codec.S(holder + at), rangeKey: codec.S("#CONFIG#" + resource)}
-}
-
-// isEntity reports that a level is an entity's: no kind has a '-', and an entity's ends its kind.
-func isEntity(at string) bool { return strings.Contains(at, "-") }
-
-// managedAttribute is there where regional sync may write: the epoch of the share, 0 where an operator has given the entry back.
-const managedAttribute = "managed"
-
-// lastVersion bounds the version of a level, so that those of two levels add up to less than a revision in cv: design
-// section 6. It is in the year 3554.
-const lastVersion = revisionUnit/2 - 1
-
-// decodeLevel reads a config item, which may be empty. ver is its version in ms, 0 for none. Limits that spec does not
-// know are another binary's, and skipped; so is the share of a resource that has regions no longer. It fails with a
-// *runtime.SetupError.
-func decodeLevel(spec *runtime.Spec, at string, item codec.Item) (stored runtime.Stored, ver int64, err error) {
-	stored = runtime.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
-	if len(item) == 0 {
-		return stored, 0, nil
-	}
-	d := codec.Decoder{Item: item}
-	ver = d.Int("ver")
-	err = d.Err()
-	if err == nil && (ver < 1 || ver > lastVersion) {
-		err = &codec.AttributeError{Attr: "ver", Got: strconv.FormatInt(ver, 10), Want: "a time in ms"}
-	}
-	managed := item[managedAttribute] != nil
-	if managed {
-		stored.Epoch = d.Int(managedAttribute)
-		if err == nil {
-			err = d.Err()
-		}
-	}
-	for i, name := range spec.Limits {
-		if err == nil && (!managed || spec.Regions != nil) {
-			stored.Limits[i], err = decodeLimit(&d, name, managed)
-		}
-	}
-	if err != nil {
-		return runtime.Stored{}, 0, &runtime.SetupError{
-			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, at),
-			Do:   "mend the item " + itemText(levelKey(spec.Resource, at)) + " and raise its ver",
-			Err:  err,
-		}
-	}
-	stored.Revision = revision(ver)
-	return stored, ver, nil
-}
-
-// decodeLimit reads one limit of a config item, nil where the item has nothing of it. A share may be closed.
-func decodeLimit(d *codec.Decoder, name string, managed bool) (*bucket.Limit, error) {
-	attrs := limitAttrs(name)
-	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
-		return nil, nil
-	}
-	l := &bucket.Limit{Capacity: d.Int(attrs[0]), Burst: d.Int(attrs[1]), Refill: d.Int(attrs[2]), Period: d.Int(attrs[3])}
-	if err := d.Err(); err != nil {
-		return nil, err
-	}
-	if wrong := checkLimit(*l, managed); wrong != "" {
-		return nil, fmt.Errorf("limit %s: %s", name, wrong)
-	}
-	return l, nil
-}
-
-// checkLimit says what is wrong with l, or "". A share that is closed is otherwise what one token is.
-func checkLimit(l bucket.Limit, managed bool) string {
-	if managed && l.Closed() {
-		l.Capacity = bucket.Milli
-	}
-	return l.Check(0)
-}
-
-// limitAttrs are the attributes of one limit: capacity, burst, refill and period.
-func limitAttrs(name string) [4]string {
-	p := "l_" + name + "_"
-	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
-}
-
-func revision(ver int64) runtime.Revision { return runtime.Revision(strconv.FormatInt(ver, 10)) }
-
-// versionOf undoes revision; none is 0. ok is false for what is no revision of this store, and so of nothing that is stored.
-func versionOf(r runtime.Revision) (ver int64, ok bool) {
-	if r == "" {
-		return 0, true
-	}
-	ver, err := strconv.ParseInt(string(r), 10, 64)
-	return ver, err == nil && ver > 0
-}
-
-// itemText names an item by its key, as errors do.
-func itemText(key codec.Item) string {
-	k := primaryKeyOf(key)
-	return k.hash + " / " + k.sort
 }

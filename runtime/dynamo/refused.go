@@ -5,6 +5,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // refusal is a denial that memory alone has led to. Callers of one millisecond share it: a flood of them costs no garbage, and
@@ -47,7 +48,7 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 			b := &img.Balances[j]
 			switch {
 			case cost[j] <= 0, img.Missing[j]:
-			case known.ceiling != nil && runtime.Beyond(b.Limit, cost[j]) && cost[j] <= known.ceiling[j].Burst:
+			case known.Ceiling != nil && runtime.Beyond(b.Limit, cost[j]) && cost[j] <= known.Ceiling[j].Burst:
 				refuses = true
 			case cost[j] > b.Burst: // never: another error
 				return nil
@@ -77,5 +78,5 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 // trusts reports whether m's image may refuse at now. The caller holds m's lock.
 func (s *session) trusts(r *resource, m *memory, now int64) bool {
 	return m.img != nil && m.shape != nil && trustworthy(m.seen, now, trusted) && m.back == 0 &&
-		s.fresh(r.spec, m.shape.read, now) && !m.shape.over(r.spec, now) && !outdated(m.img, &m.shape.shape)
+		s.fresh(r.spec, m.shape.ReadAt, now) && !m.shape.Expired(r.spec, now) && !plan.Outdated(m.img, &m.shape.Shape)
 }

@@ -13,17 +13,20 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Regional is a region's table as regional sync sees it: the region.Table of one region. It is safe for concurrent use.
 type Regional struct {
 	overrides *Overrides
-	beat      atomic.Pointer[beat] // as last read or written here
-	newest    atomic.Int64         // version of the shares written here
+	beat      atomic.Pointer[override.Heartbeat] // as last read or written here
+	newest    atomic.Int64                       // version of the shares written here
 }
 
 // NewRegional returns the region whose table it is. now dates versions and the heartbeat. It does no I/O.
-func NewRegional(client API, table string, now func() time.Time) *Regional {
+func NewRegional(client wire.API, table string, now func() time.Time) *Regional {
 	return &Regional{overrides: NewOverrides(client, table, now)}
 }
 
@@ -57,7 +60,7 @@ func (r *Regional) Share(ctx context.Context, spec *runtime.Spec, s runtime.Stor
 		return "", err
 	}
 	conflict := &runtime.ConflictError{Resource: spec.Resource, At: s.At}
-	after, ok := versionOf(s.Revision)
+	after, ok := override.ParseRevision(s.Revision)
 	if !ok {
 		return "", conflict
 	}
@@ -70,20 +73,20 @@ func (r *Regional) Share(ctx context.Context, spec *runtime.Spec, s runtime.Stor
 		if err != nil {
 			return "", err
 		}
-		err = r.overrides.patience.call(ctx, func() error { return w.send(ctx, r.overrides.api) })
+		err = r.overrides.patience.Do(ctx, func() error { return w.send(ctx, r.overrides.api) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil || ok && w.wrote(failed.Item) { // an earlier try was applied
 			for last := r.newest.Load(); last < w.ver && !r.newest.CompareAndSwap(last, w.ver); last = r.newest.Load() {
 			}
-			return revision(w.ver), nil
+			return override.FormatRevision(w.ver), nil
 		} else if !ok {
 			return "", err
 		}
-		there, ver, err := decodeLevel(spec, s.At, failed.Item)
+		there, ver, err := override.Decode(spec, s.At, failed.Item)
 		switch {
 		case err != nil:
 			return "", err
-		case failed.Item[managedAttribute] == nil && there.Overrides(), ver < w.ver:
+		case failed.Item[override.Managed] == nil && there.Overrides(), ver < w.ver:
 			return "", conflict
 		}
 		after = ver
@@ -98,7 +101,7 @@ func checkShare(spec *runtime.Spec, s runtime.Stored) error {
 	switch {
 	case spec.Regions == nil:
 		return wrong("share of", s.At, "is of a resource that no regions share: add `regions` to it in limits.yaml")
-	case !isEntity(s.At):
+	case !item.IsEntity(s.At):
 		return wrong("share of", s.At, "is of a kind: regions share what entities have")
 	case s.Epoch < 1:
 		return wrong("epoch of the share of "+s.At, fmt.Sprint(s.Epoch), "is below 1: an operator's override is set by Overrides")
@@ -107,7 +110,7 @@ func checkShare(spec *runtime.Spec, s runtime.Stored) error {
 		if l == nil {
 			continue
 		}
-		if reason := checkLimit(*l, true); reason != "" {
+		if reason := override.CheckLimit(*l, true); reason != "" {
 			return wrong("limit "+spec.Limits[i]+" of the share of "+s.At, "", "is not possible: "+reason)
 		}
 	}
@@ -123,8 +126,8 @@ func (r *Regional) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
 	return b.Heartbeat, nil
 }
 
-func (r *Regional) read(ctx context.Context) (*beat, error) {
-	b, err := readBeat(ctx, r.overrides.api, &r.overrides.patience, r.overrides.now().UnixMilli())
+func (r *Regional) read(ctx context.Context) (*override.Heartbeat, error) {
+	b, err := override.ReadHeartbeat(ctx, r.overrides.api, &r.overrides.patience, r.overrides.now().UnixMilli())
 	if err == nil {
 		r.beat.Store(b)
 	}
@@ -140,7 +143,7 @@ const lateBeat = 1000
 // one of a higher epoch is stored, or one of the same that expires later or is another region's, and with a *runtime.SetupError where
 // that of another region is alive. It takes one write unit: the write is for what r last read or wrote, and goes again if that has changed.
 func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
-	if h.Epoch < 1 || h.Expires < 1 || h.Expires > lastVersion {
+	if h.Epoch < 1 || h.Expires < 1 || h.Expires > override.MaxVersion {
 		return &runtime.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
 	}
 	old := r.beat.Load()
@@ -166,13 +169,13 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 		default:
 			next.Since = old.Since
 		}
-		err := r.overrides.patience.call(ctx, func() error { return r.put(ctx, old.Heartbeat, next) })
+		err := r.overrides.patience.Do(ctx, func() error { return r.put(ctx, old.Heartbeat, next) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err != nil && !ok {
 			return err
 		}
 		if ok {
-			if old, err = decodeBeat(failed.Item, now); err != nil {
+			if old, err = override.DecodeHeartbeat(failed.Item, now); err != nil {
 				return err
 			}
 			r.beat.Store(old)
@@ -180,17 +183,17 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 				continue
 			}
 		}
-		r.beat.Store(&beat{next, now})
+		r.beat.Store(&override.Heartbeat{Heartbeat: next, ReadAt: now})
 		return nil
 	}
 }
 
 // put replaces old, which may be none, by next.
 func (r *Regional) put(ctx context.Context, old, next runtime.Heartbeat) error {
-	item := beatKey()
+	item := item.HeartbeatKey()
 	item["epoch"], item["since"], item["exp"] = codec.N(next.Epoch), codec.N(next.Since), codec.N(next.Expires)
 	if next.Region != "" {
-		item[regionAttribute] = codec.S(next.Region)
+		item[override.RegionAttribute] = codec.S(next.Region)
 	}
 	in := &dynamodb.PutItemInput{
 		TableName: &r.overrides.table, Item: item,
@@ -202,6 +205,6 @@ func (r *Regional) put(ctx context.Context, old, next runtime.Heartbeat) error {
 		in.ExpressionAttributeValues = codec.Item{":epoch": codec.N(old.Epoch), ":since": codec.N(old.Since), ":exp": codec.N(old.Expires)}
 	}
 	in.ConditionExpression = &condition
-	_, err := r.overrides.api.PutItem(ctx, in, once)
+	_, err := r.overrides.api.PutItem(ctx, in, wire.NoRetry)
 	return err
 }

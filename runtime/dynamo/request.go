@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 )
 
 // request is one caller's logical write: to one bucket, or to several all or none.
@@ -103,9 +104,9 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 
 // recall notes what is remembered of the bucket.
 func (sh *share) recall(s *session) {
-	var known *resolved
+	var known *override.Resolved
 	if sh.after, _, known = sh.memory.known(); known != nil {
-		sh.limits = known.inForce(s.now())
+		sh.limits = known.InForce(s.now())
 	}
 }
 

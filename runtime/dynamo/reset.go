@@ -13,14 +13,16 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Reset fills the bucket of entity, as stored, on resource up to its burst: the named limits, or all. It returns the
 // limits that it filled, by name; none where there is no bucket, which is full. It fails with a *runtime.InvalidError
 // that names the bucket's limits if it lacks a named one, and otherwise as Inspect does, or with a
 // *runtime.ContendedError where the bucket's limits change all the time. It may run beside acquires.
-func Reset(ctx context.Context, client API, table, entity, resource string, limits ...string) ([]string, error) {
-	p := newPatience(table)
+func Reset(ctx context.Context, client wire.API, table, entity, resource string, limits ...string) ([]string, error) {
+	p := wire.NewRetrier(table)
 	for try := 1; ; try++ {
 		img, err := Inspect(ctx, client, table, entity, resource)
 		if img == nil || err != nil {
@@ -34,8 +36,8 @@ func Reset(ctx context.Context, client API, table, entity, resource string, limi
 		if err != nil {
 			return nil, err
 		}
-		err = p.call(ctx, func() error {
-			_, err := client.UpdateItem(ctx, in, once)
+		err = p.Do(ctx, func() error {
+			_, err := client.UpdateItem(ctx, in, wire.NoRetry)
 			return err
 		})
 		if err == nil {
@@ -44,7 +46,7 @@ func Reset(ctx context.Context, client API, table, entity, resource string, limi
 			return nil, err
 		}
 		// A limit was removed meanwhile, or the bucket deleted.
-		if try == p.tries {
+		if try == p.Attempts {
 			return nil, &runtime.ContendedError{Resource: resource, Entity: entity, Attempts: try}
 		}
 	}
@@ -75,8 +77,8 @@ func resettable(img *bucket.Image, entity, resource string, named []string) ([]s
 // A charge that was planned before is refused, or guarded by bounds that a full bucket is within; op is new, so that none
 // is taken for the last write. ttl stays: it lasts for the balances that were there, and fuller ones need less.
 func resetInput(table, entity, resource string, limits []string) (*dynamodb.UpdateItemInput, error) {
-	update := expression.Set(expression.Name("op"), expression.Value(newOp()))
-	condition := expression.AttributeExists(expression.Name(hashKey))
+	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
+	condition := expression.AttributeExists(expression.Name(item.PK))
 	for _, name := range limits {
 		tk := expression.Name("b_" + name + "_tk")
 		update = update.Set(tk, expression.Name("b_"+name+"_bx"))
@@ -87,7 +89,7 @@ func resetInput(table, entity, resource string, limits []string) (*dynamodb.Upda
 		return nil, fmt.Errorf("expression for the reset of %s: %w", resource, err)
 	}
 	return &dynamodb.UpdateItemInput{
-		TableName: &table, Key: bucketItemKey(entity, resource),
+		TableName: &table, Key: item.BucketKey(entity, resource),
 		UpdateExpression: built.Update(), ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 	}, nil

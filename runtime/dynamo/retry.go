@@ -6,42 +6,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
-
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
-
-// retryBudget keeps retries from multiplying the load of an outage: each one after a failure takes retryCost, each call
-// that DynamoDB carries out, or refuses by its condition, gives one back. When it is spent, at most one call in five is a
-// retry. Lost races do not count: they are answers.
-type retryBudget struct{ tokens *ratelimit.TokenRateLimit }
-
-const (
-	retryTokens = 500 // a hundred retries at once
-	retryCost   = 5
-)
-
-func newRetryBudget() *retryBudget {
-	return &retryBudget{ratelimit.NewTokenRateLimit(retryTokens)}
-}
-
-// take reports whether there may be another retry.
-func (b *retryBudget) take(ctx context.Context) bool {
-	_, err := b.tokens.GetToken(ctx, retryCost)
-	return err == nil
-}
-
-// answered gives back for a call that ended with o, if that is an answer.
-func (b *retryBudget) answered(o outcome) {
-	if o == applied || o == refused {
-		_ = b.tokens.AddTokens(1) // never fails
-	}
-}
 
 // pause waits for the next try, and ends those for whom there is none.
 func (c *charge) pause(ctx context.Context) {
 	_, outage := errors.AsType[*runtime.UnavailableError](c.failed)
-	spent := outage && !c.retries.take(ctx)
+	spent := outage && !c.retries.Take(ctx)
 	for _, r := range c.members {
 		switch {
 		case r.over():
@@ -59,7 +31,7 @@ func (c *charge) pause(ctx context.Context) {
 			tries = min(tries, max(r.tries, 1))
 		}
 	}
-	most := longest(firstPause, tries)
+	most := wire.Backoff(firstPause, tries)
 	if spent {
 		most = time.Second // settles have until their time-out, and nowhere else to go
 	}
@@ -120,11 +92,6 @@ func untilFirst(ctx context.Context, all []*request) (context.Context, context.C
 // each at a write unit: in the simulation's overload, 64 writers at 13 times the limit, 4.4 writes per admitted acquire with
 // 2 ms and 2.7 with 8; longer ones would keep an uncontended bucket's second try waiting.
 const firstPause = 8 * time.Millisecond
-
-// longest is how long the sleep before the next try may be: first, doubled with each try up to 32 times. The jitter is full.
-func longest(first time.Duration, tries int) time.Duration {
-	return first << max(0, min(tries-1, 5))
-}
 
 // attempt bounds one try for all. Who has less time than the others leaves by itself, and does not cut them off; a lone caller
 // who works for itself cannot.

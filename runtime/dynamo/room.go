@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // room is what acquires may take of one bucket, by limit.
@@ -15,16 +16,16 @@ type room struct {
 
 // room returns what is there at now, as far as is known.
 func (l *leg) room(now int64) room {
-	img := l.view.img
-	whole, most := make([]int64, len(l.shape.limits)), make([]int64, len(l.shape.limits))
-	for i, limit := range l.shape.limits {
+	img := l.view.Image
+	whole, most := make([]int64, len(l.shape.Limits)), make([]int64, len(l.shape.Limits))
+	for i, limit := range l.shape.Limits {
 		whole[i], most[i] = limit.Burst, limit.Burst
 	}
 	switch {
 	case img == nil:
-	case outdated(img, &l.shape.shape):
-		p := planReshape(make([]int64, len(whole)), img, &l.shape.shape, now)
-		for i, b := range p.predict("").Balances {
+	case plan.Outdated(img, &l.shape.Shape):
+		p := plan.NewReshape(make([]int64, len(whole)), img, &l.shape.Shape, now)
+		for i, b := range p.Predict("").Balances {
 			whole[i] = b.Tokens
 		}
 	default:
@@ -35,9 +36,9 @@ func (l *leg) room(now int64) room {
 			}
 		}
 	}
-	if l.shape.ceiling != nil {
+	if l.shape.Ceiling != nil {
 		for i := range whole {
-			if _, none := l.shape.beyond(img, i, 1); none {
+			if _, none := l.shape.ExceedsQuota(img, i, 1); none {
 				whole[i], most[i] = 0, 0
 			}
 		}

@@ -12,12 +12,14 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // reply is what came of one write. img is the bucket after an applied write or as a refused one found it, nil where there
 // is none; err says why it was neither.
 type reply struct {
-	outcome outcome
+	outcome wire.Outcome
 	img     *bucket.Image
 	err     error
 	stands  bool  // fatal though it was applied: the bucket that it left is malformed
@@ -33,50 +35,50 @@ type envelope struct {
 }
 
 // send writes p to l's bucket under op.
-func (s *session) send(ctx context.Context, l *leg, p *plan, op string) reply {
+func (s *session) send(ctx context.Context, l *leg, p *plan.Plan, op string) reply {
 	w := s.envelopes.Get().(*envelope)
 	defer s.envelopes.Put(w)
 	if err := l.build(&w.Write, p, op); err != nil {
-		return reply{outcome: fatal, err: err}
+		return reply{outcome: wire.Failed, err: err}
 	}
 	began := s.env.Clock.Now()
 	item, consumed, metadata, err := s.call(ctx, l, p, w)
-	r := reply{outcome: applied, sent: began.UnixMilli()}
+	r := reply{outcome: wire.Applied, sent: began.UnixMilli()}
 	if err != nil {
-		r.outcome, item = classify(err)
-		r.err = explain(s.table, r.outcome, err)
+		r.outcome, item = wire.Classify(err)
+		r.err = wire.Explain(s.table, r.outcome, err)
 	}
-	if r.outcome == applied && len(item) == 0 { // no DynamoDB answers so: something in between did
-		r.outcome, r.err = unknown, errors.New("the reply to an update is empty")
+	if r.outcome == wire.Applied && len(item) == 0 { // no DynamoDB answers so: something in between did
+		r.outcome, r.err = wire.Unknown, errors.New("the reply to an update is empty")
 	}
-	if r.outcome == applied || r.outcome == refused {
+	if r.outcome == wire.Applied || r.outcome == wire.Refused {
 		if r.img, err = l.found(r.outcome, p, op, item); err != nil {
-			r.outcome, r.err, r.stands = fatal, err, r.outcome == applied
+			r.outcome, r.err, r.stands = wire.Failed, err, r.outcome == wire.Applied
 			l.memory.forget() // the next call reads first, and so is not charged
 		}
 	}
-	s.retries.answered(r.outcome)
+	s.retries.Answered(r.outcome)
 	if s.env.Observer.Store != nil {
 		served := l.served
-		if p.repair || p.bare {
+		if p.RepairsTTL || p.Uncharged {
 			served = 0
 		}
 		call := "UpdateItem"
-		if p.path == create {
+		if p.Path == plan.Create {
 			call = "PutItem"
 		}
 		s.observe(ctx, l, runtime.StoreEvent{
-			Call: call, Path: p.name(l.settles()), Generic: p.generic, Outcome: r.outcome.String(), Coalesced: served,
-			Write: writeUnits(r.outcome, consumed), Began: began,
+			Call: call, Path: p.Label(l.SettlesOnly()), Generic: p.Generic, Outcome: r.outcome.String(), Coalesced: served,
+			Write: wire.WriteUnits(r.outcome, consumed), Began: began,
 		})
 	}
-	s.skew.watch(s.env, began, metadata)
+	s.skew.Watch(s.env, began, metadata)
 	return r
 }
 
 // call puts or updates the item, and returns it as it is now.
-func (s *session) call(ctx context.Context, l *leg, p *plan, w *envelope) (codec.Item, *types.ConsumedCapacity, middleware.Metadata, error) {
-	if p.path == create {
+func (s *session) call(ctx context.Context, l *leg, p *plan.Plan, w *envelope) (codec.Item, *types.ConsumedCapacity, middleware.Metadata, error) {
+	if p.Path == plan.Create {
 		w.put = dynamodb.PutItemInput{
 			TableName:                           &s.table,
 			Item:                                w.Item,
@@ -111,28 +113,28 @@ func (s *session) call(ctx context.Context, l *leg, p *plan, w *envelope) (codec
 
 // found reads the item that a write has left, or was refused by. A Normal or a Retry was applied to a bucket of the very
 // shape that p was made for, so of that item only the levels are news.
-func (l *leg) found(o outcome, p *plan, op string, item codec.Item) (*bucket.Image, error) {
-	if o != applied || p.generic || p.path != normal && p.path != retry || len(p.img.Extra) > 0 {
+func (l *leg) found(o wire.Outcome, p *plan.Plan, op string, item codec.Item) (*bucket.Image, error) {
+	if o != wire.Applied || p.Generic || p.Path != plan.Normal && p.Path != plan.Retry || len(p.Image.Extra) > 0 {
 		return l.decode(item)
 	}
 	made := &struct { // in one piece, as there are so many
 		bucket.Image
 		few [2]bucket.Balance
-	}{Image: *p.img}
+	}{Image: *p.Image}
 	img := &made.Image
-	img.TTL, img.Op = p.ttl, op
-	img.Balances = append(made.few[:0], p.img.Balances...)
+	img.TTL, img.Op = p.TTL, op
+	img.Balances = append(made.few[:0], p.Image.Balances...)
 	for i := range img.Balances {
-		img.Balances[i].Consumed = bucket.Add(img.Balances[i].Consumed, p.cost[i])
+		img.Balances[i].Consumed = bucket.Add(img.Balances[i].Consumed, p.Cost[i])
 	}
 	if err := l.DecodeLevels(img, item); err != nil {
-		return nil, malformed(l.entity, l.spec.Resource, err)
+		return nil, wire.Malformed(l.entity, l.spec.Resource, err)
 	}
 	return img, nil
 }
 
 // read reads b's bucket consistently and learns it. The outcome is that of a write: applied, or why not.
-func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
+func (s *session) read(ctx context.Context, l *leg) (wire.Outcome, error) {
 	began := s.env.Clock.Now()
 	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:              &s.table,
@@ -142,10 +144,10 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 	}, s.once...)
 	event := runtime.StoreEvent{Call: "GetItem", Path: "read", Outcome: "found", Began: began}
 	if err != nil {
-		o, _ := classify(err)
+		o, _ := wire.Classify(err)
 		event.Outcome = "failed"
 		s.observe(ctx, l, event)
-		return o, explain(s.table, o, err)
+		return o, wire.Explain(s.table, o, err)
 	}
 	if len(out.Item) == 0 {
 		event.Outcome = "missing"
@@ -153,44 +155,40 @@ func (s *session) read(ctx context.Context, l *leg) (outcome, error) {
 	if c := out.ConsumedCapacity; c != nil {
 		event.Read = aws.ToFloat64(c.CapacityUnits)
 	}
-	s.retries.answered(applied)
+	s.retries.Answered(wire.Applied)
 	s.observe(ctx, l, event)
-	s.skew.watch(s.env, began, out.ResultMetadata)
+	s.skew.Watch(s.env, began, out.ResultMetadata)
 	img, err := l.decode(out.Item)
 	if err != nil {
-		return fatal, err
+		return wire.Failed, err
 	}
 	l.learn(img, began.UnixMilli())
 	l.read = true
-	return applied, nil
+	return wire.Applied, nil
 }
 
-// once turns the client's retries off: a write that is sent again unasked could be applied twice, and a read is repeated
-// by the charge that needs it.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
 // build turns p into text and values.
-func (l *leg) build(w *codec.Write, p *plan, op string) error {
-	w.Entity, w.Image, w.Limits = l.entity, p.img, p.limits
-	w.Cost, w.Fill, w.Lo, w.Hi = p.cost, p.fill, p.lo, p.hi
-	w.RF, w.CV, w.TTL, w.Op = p.rf, p.cv, p.ttl, op
+func (l *leg) build(w *codec.Write, p *plan.Plan, op string) error {
+	w.Entity, w.Image, w.Limits = l.entity, p.Image, p.Limits
+	w.Cost, w.Fill, w.Lo, w.Hi = p.Cost, p.Fill, p.Lo, p.Hi
+	w.RF, w.CV, w.TTL, w.Op = p.Refilled, p.Version, p.TTL, op
 	switch {
-	case p.generic:
+	case p.Generic:
 		return buildGeneric(w, p, l.spec)
-	case p.path == create:
+	case p.Path == plan.Create:
 		l.Create(w)
-	case p.path == normal:
+	case p.Path == plan.Normal:
 		l.Normal(w)
-	case p.path == retry:
+	case p.Path == plan.Retry:
 		l.Retry(w)
-	case p.path == adjust:
+	case p.Path == plan.Adjust:
 		l.Adjust(w)
-		if p.undo != "" {
+		if p.Reverses != "" {
 			// Design section 4: a charge of unknown outcome is given back under its own op, so only while it is the last write.
 			w.Cond = "op = :undo"
-			w.S(":undo", p.undo)
+			w.S(":undo", p.Reverses)
 		}
-	case p.path == reshape:
+	case p.Path == plan.Reshape:
 		l.Reshape(w)
 	}
 	return nil
@@ -203,43 +201,9 @@ func (l *leg) decode(item codec.Item) (*bucket.Image, error) {
 	}
 	img := &bucket.Image{}
 	if err := l.Decode(img, item); err != nil {
-		return nil, malformed(l.entity, l.spec.Resource, err)
+		return nil, wire.Malformed(l.entity, l.spec.Resource, err)
 	}
 	return img, nil
-}
-
-// name is the path as observers see it, which know a settle that charges as one.
-func (p *plan) name(settle bool) string {
-	switch {
-	case p.undo != "":
-		return "undo"
-	case p.repair:
-		return "repair"
-	case settle && p.path != adjust:
-		return "settle"
-	}
-	return p.path.String()
-}
-
-// writeUnits returns what a write cost. DynamoDB bills a failed condition like a write, and does not say so; buckets are
-// rarely above 1 KB, so that is one unit.
-func writeUnits(o outcome, consumed *types.ConsumedCapacity) float64 {
-	switch {
-	case o == refused:
-		return 1
-	case consumed != nil:
-		return aws.ToFloat64(consumed.CapacityUnits)
-	}
-	return 0
-}
-
-// cancelledUnits returns what a transaction over n items cost that was cancelled: like one that is applied, whether by a condition or
-// by another transaction. One that was throttled cost nothing.
-func cancelledUnits(o outcome, n int) float64 {
-	if o == refused || o == conflict {
-		return 2 * float64(n)
-	}
-	return 0
 }
 
 // observe tells of a call for l.

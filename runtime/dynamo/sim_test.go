@@ -17,6 +17,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -129,7 +132,7 @@ type process struct {
 	calls []*acquired
 }
 
-func newProcess(t testing.TB, api API, seed uint64, offset offsetClock, opt func(*options), defs ...runtime.Definition) *process {
+func newProcess(t testing.TB, api wire.API, seed uint64, offset offsetClock, opt func(*options), defs ...runtime.Definition) *process {
 	t.Helper()
 	p := &process{clock: turnClock{offset, 0}, rng: rand.New(rand.NewPCG(seed, 3))}
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -265,12 +268,12 @@ type history struct {
 	override time.Duration // two operators change the limits of some level as often as that, at most; 0 for never
 	cache    time.Duration // processes remember that for half as long to as long; 0 for a minute
 
-	choose func(*want, view, int64) plan
-	wrap   func(API) API                             // for each process
+	choose func(*plan.Demand, plan.State, int64) plan.Plan
+	wrap   func(wire.API) wire.API                   // for each process
 	env    func(*runtime.Env)                        // of each process
 	told   func([]runtime.Refusal) []runtime.Refusal // what callers learn of a denial
 	decode func(*bucket.Image)                       // what a broken variant makes of an image
-	edit   func(path, *codec.Write)                  // and of a condition
+	edit   func(plan.Path, *codec.Write)             // and of a condition
 }
 
 // calm reports that every call learns what became of it, unless its caller leaves.
@@ -363,7 +366,7 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		var wg sync.WaitGroup
 		seeds := rand.New(rand.NewPCG(h.seed, 4))
 		var processes []*process
-		process := func(clock turnClock, api API) *process {
+		process := func(clock turnClock, api wire.API) *process {
 			p := newProcess(t, api, seeds.Uint64(), clock.offsetClock, func(o *options) {
 				if h.choose != nil {
 					o.choose = h.choose
@@ -389,7 +392,7 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 			if h.skew > 0 {
 				skew = time.Duration(seeds.Int64N(int64(2*h.skew))) - h.skew
 			}
-			var api API = table
+			var api wire.API = table
 			if h.wrap != nil {
 				api = h.wrap(table)
 			}
@@ -697,12 +700,12 @@ func (m *mangled) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 // edited is a resource whose conditions are not what was generated.
 type edited struct {
 	codec.Resource
-	edit func(path, *codec.Write)
+	edit func(plan.Path, *codec.Write)
 }
 
-func (e *edited) Normal(w *codec.Write)  { e.Resource.Normal(w); e.edit(normal, w) }
-func (e *edited) Retry(w *codec.Write)   { e.Resource.Retry(w); e.edit(retry, w) }
-func (e *edited) Reshape(w *codec.Write) { e.Resource.Reshape(w); e.edit(reshape, w) }
+func (e *edited) Normal(w *codec.Write)  { e.Resource.Normal(w); e.edit(plan.Normal, w) }
+func (e *edited) Retry(w *codec.Write)   { e.Resource.Retry(w); e.edit(plan.Retry, w) }
+func (e *edited) Reshape(w *codec.Write) { e.Resource.Reshape(w); e.edit(plan.Reshape, w) }
 
 // perAdmitted is the number of writes for each admitted acquire.
 func (r result) perAdmitted() float64 { return float64(r.writes) / float64(max(1, r.admitted)) }

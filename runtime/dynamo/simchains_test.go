@@ -16,6 +16,9 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // What must hold beyond the single bucket: of denials by a chain, of transactions, and of limits that change on the way.
@@ -176,7 +179,7 @@ func said(changes []change, level string, spec *runtime.Spec, from, to time.Time
 		if c.at != level || c.when.After(to) {
 			continue
 		}
-		stored, _, err := decodeLevel(spec, level, c.item)
+		stored, _, err := override.Decode(spec, level, c.item)
 		if err != nil {
 			panic(err)
 		}
@@ -199,7 +202,7 @@ func TestSimTableTransactions(t *testing.T) {
 			in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
 			for _, entity := range entities {
 				in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Update: &types.Update{
-					Key: bucketItemKey(entity, "gpt-4"), ConditionExpression: aws.String("attribute_not_exists(n) OR n < :most"),
+					Key: item.BucketKey(entity, "gpt-4"), ConditionExpression: aws.String("attribute_not_exists(n) OR n < :most"),
 					UpdateExpression: aws.String("ADD n :n"), ExpressionAttributeValues: codec.Item{":n": codec.N(n), ":most": codec.N(3)},
 				}})
 			}
@@ -208,7 +211,7 @@ func TestSimTableTransactions(t *testing.T) {
 		}
 		holds := func(entity string, want int64) {
 			t.Helper()
-			if item := table.items[keyOf(bucketItemKey(entity, "gpt-4"))]; item == nil || number(item["n"]) != want {
+			if item := table.items[keyOf(item.BucketKey(entity, "gpt-4"))]; item == nil || number(item["n"]) != want {
 				t.Errorf("%s holds %v, want %d", entity, item, want)
 			}
 		}
@@ -222,11 +225,11 @@ func TestSimTableTransactions(t *testing.T) {
 			t.Error("the token was taken for other writes")
 		}
 		cancelled, ok := errors.AsType[*types.TransactionCanceledException](transact("two", 1, "c-1", "a-1"))
-		if !ok || *cancelled.CancellationReasons[0].Code != "None" || *cancelled.CancellationReasons[1].Code != conditionFailed ||
+		if !ok || *cancelled.CancellationReasons[0].Code != "None" || *cancelled.CancellationReasons[1].Code != wire.ConditionFailed ||
 			number(cancelled.CancellationReasons[1].Item["n"]) != 3 {
 			t.Errorf("want the second item refused, with its image: %+v", cancelled)
 		}
-		if table.items[keyOf(bucketItemKey("c-1", "gpt-4"))] != nil {
+		if table.items[keyOf(item.BucketKey("c-1", "gpt-4"))] != nil {
 			t.Error("half of a refused transaction was applied")
 		}
 		table.minDelay, table.maxDelay = 0, 1 // so that both arrive at once

@@ -11,6 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // control is a broken variant of the store, and the histories in which that must show.
@@ -20,11 +22,11 @@ type control struct {
 }
 
 // plans breaks what was planned, where that is a write.
-func plans(breakage func(w *want, v view, p *plan)) func(*history) {
+func plans(breakage func(w *plan.Demand, v plan.State, p *plan.Plan)) func(*history) {
 	return func(h *history) {
-		h.choose = func(w *want, v view, now int64) plan {
-			p := choose(w, v, now)
-			if p.verdict == write {
+		h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+			p := plan.Choose(w, v, now)
+			if p.Decision == plan.Write {
 				breakage(w, v, &p)
 			}
 			return p
@@ -33,10 +35,10 @@ func plans(breakage func(w *want, v view, p *plan)) func(*history) {
 }
 
 // limitsOf breaks every limit of the writes of one path.
-func limitsOf(of path, breakage func(p *plan, i int)) func(*history) {
-	return plans(func(_ *want, _ view, p *plan) {
-		if p.path == of {
-			for i := range p.lo {
+func limitsOf(of plan.Path, breakage func(p *plan.Plan, i int)) func(*history) {
+	return plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+		if p.Path == of {
+			for i := range p.Lo {
 				breakage(p, i)
 			}
 		}
@@ -44,9 +46,9 @@ func limitsOf(of path, breakage func(p *plan, i int)) func(*history) {
 }
 
 // without takes a clause out of the conditions of some paths.
-func without(clause string, of ...path) func(*history) {
+func without(clause string, of ...plan.Path) func(*history) {
 	return func(h *history) {
-		h.edit = func(p path, w *codec.Write) {
+		h.edit = func(p plan.Path, w *codec.Write) {
 			for _, one := range of {
 				if p != one {
 					continue
@@ -65,16 +67,16 @@ func without(clause string, of ...path) func(*history) {
 }
 
 // open drops the bounds of what p charges.
-func open(p *plan, lo, hi bool) {
-	for i := range p.lo {
-		if p.cost[i] <= 0 {
+func open(p *plan.Plan, lo, hi bool) {
+	for i := range p.Lo {
+		if p.Cost[i] <= 0 {
 			continue
 		}
 		if lo {
-			p.lo[i] = math.MinInt64
+			p.Lo[i] = math.MinInt64
 		}
 		if hi {
-			p.hi[i] = math.MaxInt64
+			p.Hi[i] = math.MaxInt64
 		}
 	}
 }
@@ -91,15 +93,15 @@ func controls() map[string][]control {
 	return map[string][]control{
 		"Retry without its upper guard in a parent": oneOf(func(h *history) {
 			parent := times(h.above[0], h.limits[0])
-			h.choose = func(w *want, v view, now int64) plan {
-				if w.shape == nil || !slices.Equal(w.shape.limits, parent) {
-					return choose(w, v, now)
+			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+				if w.Shape == nil || !slices.Equal(w.Shape.Limits, parent) {
+					return plan.Choose(w, v, now)
 				}
 				return chooseIdle(w, v, now)
 			}
 		}, "atomic, idle bursts"),
 		"transaction without the fence": oneOf(func(h *history) {
-			h.edit = func(_ path, w *codec.Write) {
+			h.edit = func(_ plan.Path, w *codec.Write) {
 				for name, hi := range w.Values { // what has no upper bound has a lower one by the fence alone
 					limit, ok := strings.CutSuffix(name, "_hi")
 					if lo := limit + "_lo"; ok && number(hi) == math.MaxInt64 && number(w.Values[lo]) < 0 {
@@ -110,73 +112,73 @@ func controls() map[string][]control {
 		}, "atomic, debt"),
 		"give-backs and takes netted before the guards": oneOf(func(h *history) { h.choose = chooseNetted }, "crowd, full", "crowd, settles"),
 		"room for the largest acquire of a batch alone": oneOf(wrapped(leastForLargest), "crowd, overload"),
-		"batches that give back repeated":               oneOf(wrapped(func(api API) API { return &insistent{api, true} }), "crowd, lost replies"),
-		"newcomers under an op of unknown outcome":      oneOf(wrapped(func(api API) API { return &optimist{api} }), "crowd, lost replies"),
+		"batches that give back repeated":               oneOf(wrapped(func(api wire.API) wire.API { return &insistent{api, true} }), "crowd, lost replies"),
+		"newcomers under an op of unknown outcome":      oneOf(wrapped(func(api wire.API) wire.API { return &optimist{api} }), "crowd, lost replies"),
 		"callers who left charged":                      oneOf(func(h *history) { h.env = func(e *runtime.Env) { e.SettleTimeout = -1 } }, "crowd, cancelled callers"),
 		"guard at the instant of the first of a batch":  oneOf(func(h *history) { h.wrap = hindsight(h.limits[0]) }, "crowd, nearly full"),
-		"transaction piece by piece":                    oneOf(wrapped(func(api API) API { return &piecemeal{API: api} }), "atomic"),
+		"transaction piece by piece":                    oneOf(wrapped(func(api wire.API) wire.API { return &piecemeal{API: api} }), "atomic"),
 		"transaction of unknown outcome under a new token": oneOf(
-			wrapped(func(api API) API { return &forgetful{API: api} }), "atomic, lost replies"),
-		"compensation given twice": oneOf(wrapped(func(api API) API { return &openHanded{API: api} }), "compensated"),
-		"compensation repeated":    oneOf(wrapped(func(api API) API { return &insistent{API: api} }), "compensated, lost replies"),
+			wrapped(func(api wire.API) wire.API { return &forgetful{API: api} }), "atomic, lost replies"),
+		"compensation given twice": oneOf(wrapped(func(api wire.API) wire.API { return &openHanded{API: api} }), "compensated"),
+		"compensation repeated":    oneOf(wrapped(func(api wire.API) wire.API { return &insistent{API: api} }), "compensated, lost replies"),
 		"denial by one refusal of the chain": oneOf(func(h *history) {
 			h.told = func(all []runtime.Refusal) []runtime.Refusal { return all[:1] }
 		}, "atomic, drained", "compensated, drained"),
 		"overrides without cv": oneOf(func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
+			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				unversioned := *w
-				if w.shape != nil {
-					s := *w.shape
-					s.cv -= s.cv % revisionUnit
-					unversioned.shape = &s
+				if w.Shape != nil {
+					s := *w.Shape
+					s.Version -= s.Version % plan.RevisionUnit
+					unversioned.Shape = &s
 				}
-				return choose(&unversioned, v, now)
+				return plan.Choose(&unversioned, v, now)
 			}
 		}, "atomic, overrides", "compensated, overrides"),
 		"Reshape by whoever knows another shape": oneOf(func(h *history) {
-			wrapped(func(api API) API { return &stuck{API: api, seen: map[string]codec.Item{}} })(h)
-			h.choose = func(w *want, v view, now int64) plan {
-				if !w.settles() && v.img != nil && v.img.Version != w.shape.cv {
-					return chooseReshape(w, v, now)
+			wrapped(func(api wire.API) wire.API { return &stuck{API: api, seen: map[string]codec.Item{}} })(h)
+			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+				if !w.SettlesOnly() && v.Image != nil && v.Image.Version != w.Shape.Version {
+					return plan.ChooseReshape(w, v, now)
 				}
-				return choose(w, v, now)
+				return plan.Choose(w, v, now)
 			}
 		}, "atomic, overrides", "compensated, overrides"),
-		"the seeds' conditions": oneOf(plans(func(_ *want, _ view, p *plan) {
-			switch p.path {
-			case normal:
+		"the seeds' conditions": oneOf(plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+			switch p.Path {
+			case plan.Normal:
 				open(p, true, true)
-			case retry:
+			case plan.Retry:
 				open(p, false, true)
 			}
 		}), "overload"),
 		"Retry without its upper guard": oneOf(func(h *history) { h.choose = chooseIdle }, "idle bursts"),
-		"Retry without cv":              oneOf(without("cv = :cv", retry), "reshape storm"),
-		"Retry charges double": oneOf(plans(func(w *want, _ view, p *plan) {
-			if p.path != retry || w.settles() {
+		"Retry without cv":              oneOf(without("cv = :cv", plan.Retry), "reshape storm"),
+		"Retry charges double": oneOf(plans(func(w *plan.Demand, _ plan.State, p *plan.Plan) {
+			if p.Path != plan.Retry || w.SettlesOnly() {
 				return
 			}
-			for i, c := range p.cost {
-				if c > 0 && p.img.Balances[i].Tokens >= 2*c {
-					p.cost[i], p.lo[i] = 2*c, 2*c
+			for i, c := range p.Cost {
+				if c > 0 && p.Image.Balances[i].Tokens >= 2*c {
+					p.Cost[i], p.Lo[i] = 2*c, 2*c
 				}
 			}
 		}), "overload"),
-		"clamped Normal without the exact match": oneOf(limitsOf(normal, func(p *plan, i int) {
-			if p.lo[i] == p.hi[i] {
-				p.lo[i], p.hi[i] = p.cost[i]-p.fill[i], p.img.Balances[i].Burst-p.fill[i]
+		"clamped Normal without the exact match": oneOf(limitsOf(plan.Normal, func(p *plan.Plan, i int) {
+			if p.Lo[i] == p.Hi[i] {
+				p.Lo[i], p.Hi[i] = p.Cost[i]-p.Fill[i], p.Image.Balances[i].Burst-p.Fill[i]
 			}
 		}), "idle bursts"),
-		"clamped Normal open where the cost is 0": oneOf(limitsOf(normal, func(p *plan, i int) {
-			refill := bucket.Refill(p.img.Balances[i].Limit, p.img.Refilled, p.rf)
-			if p.fill[i] < refill && p.cost[i] == 0 {
-				p.lo[i], p.hi[i] = math.MinInt64, math.MaxInt64
+		"clamped Normal open where the cost is 0": oneOf(limitsOf(plan.Normal, func(p *plan.Plan, i int) {
+			refill := bucket.Refill(p.Image.Balances[i].Limit, p.Image.Refilled, p.Refilled)
+			if p.Fill[i] < refill && p.Cost[i] == 0 {
+				p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64
 			}
 		}), "lost replies", "nearly full"),
 		"contended Normal leaks": oneOf(func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				p := choose(w, v, now)
-				if p.verdict == write && p.path == normal && v.yield {
+			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+				p := plan.Choose(w, v, now)
+				if p.Decision == plan.Write && p.Path == plan.Normal && v.LeaveSlack {
 					leak(&p, now)
 				}
 				return p
@@ -184,83 +186,83 @@ func controls() map[string][]control {
 		}, "overload"),
 		"ttl from a stale balance": oneOf(staleTTL, "expiry"),
 		"blind Adjust upward": oneOf(func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				if w.settles() && v.img != nil {
-					return planAdjust(w.change, v.img, w.shape, now)
+			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+				if w.SettlesOnly() && v.Image != nil {
+					return plan.NewAdjust(w.Change, v.Image, w.Shape, now)
 				}
-				return choose(w, v, now)
+				return plan.Choose(w, v, now)
 			}
 		}, "idle bursts"),
-		"refunds repeated": oneOf(wrapped(func(api API) API { return &insistent{API: api} }), "lost replies"),
-		"give-backs dropped": oneOf(plans(func(w *want, _ view, p *plan) {
-			if w.settles() && p.path == adjust {
-				p.verdict = skip
+		"refunds repeated": oneOf(wrapped(func(api wire.API) wire.API { return &insistent{API: api} }), "lost replies"),
+		"give-backs dropped": oneOf(plans(func(w *plan.Demand, _ plan.State, p *plan.Plan) {
+			if w.SettlesOnly() && p.Path == plan.Adjust {
+				p.Decision = plan.None
 			}
 		}), "overload"),
 		"no op <> :op on charges": oneOf(func(h *history) {
 			h.faults = faults{late: 0.2}
-			without("op <> :op", normal, retry, reshape)(h)
+			without("op <> :op", plan.Normal, plan.Retry, plan.Reshape)(h)
 		}, "lost replies"),
 		"deny from a stale cached image": oneOf(func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan {
-				p := choose(w, v, now)
-				if p.verdict == look && v.img != nil {
-					p.verdict, p.img = refuse, v.img
+			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+				p := plan.Choose(w, v, now)
+				if p.Decision == plan.Read && v.Image != nil {
+					p.Decision, p.Image = plan.Deny, v.Image
 				}
 				return p
 			}
 		}, "drained"),
-		"Reshape without rf": oneOf(without("rf = :rf0", reshape), "reshape storm"),
-		"Reshape without cv": oneOf(without("cv = :cv", reshape), "reshape storm"),
-		"clamped Reshape without the exact match": oneOf(limitsOf(reshape, func(p *plan, i int) {
-			if p.lo[i] == p.hi[i] && !p.img.Missing[i] {
-				top := min(p.img.Balances[i].Burst, p.limits[i].Burst)
-				p.lo[i], p.hi[i] = math.MinInt64, max(p.hi[i], top-p.fill[i])
+		"Reshape without rf": oneOf(without("rf = :rf0", plan.Reshape), "reshape storm"),
+		"Reshape without cv": oneOf(without("cv = :cv", plan.Reshape), "reshape storm"),
+		"clamped Reshape without the exact match": oneOf(limitsOf(plan.Reshape, func(p *plan.Plan, i int) {
+			if p.Lo[i] == p.Hi[i] && !p.Image.Missing[i] {
+				top := min(p.Image.Balances[i].Burst, p.Limits[i].Burst)
+				p.Lo[i], p.Hi[i] = math.MinInt64, max(p.Hi[i], top-p.Fill[i])
 			}
 		}), "reshape storm"),
-		"Reshape refills with the new parameters": oneOf(limitsOf(reshape, func(p *plan, i int) {
-			tk, l := p.img.Balances[i].Tokens, p.limits[i]
-			p.fill[i] = min(bucket.Refill(l, p.img.Refilled, p.rf), l.Burst-tk)
-			p.lo[i], p.hi[i] = min(p.lo[i], tk), max(p.hi[i], tk)
+		"Reshape refills with the new parameters": oneOf(limitsOf(plan.Reshape, func(p *plan.Plan, i int) {
+			tk, l := p.Image.Balances[i].Tokens, p.Limits[i]
+			p.Fill[i] = min(bucket.Refill(l, p.Image.Refilled, p.Refilled), l.Burst-tk)
+			p.Lo[i], p.Hi[i] = min(p.Lo[i], tk), max(p.Hi[i], tk)
 		}), "reshape storm"),
 	}
 }
 
 // wrapped puts something between the store and the table.
-func wrapped(wrap func(API) API) func(*history) { return func(h *history) { h.wrap = wrap } }
+func wrapped(wrap func(wire.API) wire.API) func(*history) { return func(h *history) { h.wrap = wrap } }
 
 // chooseNetted is choose where what settles give back is taken off what acquires take.
-func chooseNetted(w *want, v view, now int64) plan {
+func chooseNetted(w *plan.Demand, v plan.State, now int64) plan.Plan {
 	netted := *w
-	netted.take, netted.change = slices.Clone(w.take), slices.Clone(w.change)
-	for i := range netted.take {
-		if w.change != nil && w.change[i] < 0 {
-			off := min(w.take[i], -w.change[i])
-			netted.take[i], netted.change[i] = w.take[i]-off, w.change[i]+off
+	netted.Take, netted.Change = slices.Clone(w.Take), slices.Clone(w.Change)
+	for i := range netted.Take {
+		if w.Change != nil && w.Change[i] < 0 {
+			off := min(w.Take[i], -w.Change[i])
+			netted.Take[i], netted.Change[i] = w.Take[i]-off, w.Change[i]+off
 		}
 	}
-	return choose(&netted, v, now)
+	return plan.Choose(&netted, v, now)
 }
 
 // chooseIdle is choose without the upper guard of Retry: as if nothing had been refilled, which leaves bx.
-func chooseIdle(w *want, v view, now int64) plan {
+func chooseIdle(w *plan.Demand, v plan.State, now int64) plan.Plan {
 	idle := *w
-	idle.called = 0
-	p := choose(&idle, v, now)
-	if p.path == retry {
+	idle.Called = 0
+	p := plan.Choose(&idle, v, now)
+	if p.Path == plan.Retry {
 		open(&p, false, true)
 	}
 	return p
 }
 
 // leak drops a quarter of what p may leave although p is not clamped, each time, and looks like a Normal that leaves it.
-func leak(p *plan, now int64) {
-	for i, b := range p.img.Balances {
-		refill := bucket.Refill(b.Limit, p.img.Refilled, now)
-		fill := max(0, refill-yielded(b.Limit)/4)
-		if p.fill[i] == refill && refill > 0 && b.Tokens+fill >= p.cost[i] {
-			p.fill[i] = fill
-			p.lo[i], p.hi[i] = b.Tokens-1, b.Tokens
+func leak(p *plan.Plan, now int64) {
+	for i, b := range p.Image.Balances {
+		refill := bucket.Refill(b.Limit, p.Image.Refilled, now)
+		fill := max(0, refill-plan.Slack(b.Limit)/4)
+		if p.Fill[i] == refill && refill > 0 && b.Tokens+fill >= p.Cost[i] {
+			p.Fill[i] = fill
+			p.Lo[i], p.Hi[i] = b.Tokens-1, b.Tokens
 		}
 	}
 }
@@ -276,17 +278,17 @@ func staleTTL(h *history) {
 		}
 		return upTo(time.Second)(r)
 	}
-	h.choose = func(w *want, v view, now int64) plan {
-		p := choose(w, v, now)
-		if p.img != nil && p.verdict == write {
-			p.ttl = 0
-			for i, b := range p.img.Balances {
-				b.Tokens += -p.cost[i]
-				if p.fill != nil {
-					b.Tokens += p.fill[i]
+	h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+		p := plan.Choose(w, v, now)
+		if p.Image != nil && p.Decision == plan.Write {
+			p.TTL = 0
+			for i, b := range p.Image.Balances {
+				b.Tokens += -p.Cost[i]
+				if p.Fill != nil {
+					b.Tokens += p.Fill[i]
 				}
 				full := bucket.ReadyAt(b, now, b.Burst)
-				p.ttl = max(p.ttl, (2*full-now)/1000+1)
+				p.TTL = max(p.TTL, (2*full-now)/1000+1)
 			}
 		}
 		return p

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // The oracle of design section 4: the committed writes, put in the order of the instants at which they linearise and
@@ -70,7 +71,7 @@ func (c *commit) costs() []int64 {
 // mended is so by a write of its own.
 func (c *commit) demand() (demand, bool) {
 	d, ok := c.tag.wants[c.entity]
-	acquires := slices.ContainsFunc(d.take, positive)
+	acquires := slices.ContainsFunc(d.take, plan.Positive)
 	if !ok || c.adjust && acquires || !slices.ContainsFunc(c.costs(), func(n int64) bool { return n != 0 }) && !(acquires && c.before != nil && c.before.Version == c.after.Version) {
 		return demand{}, false
 	}
@@ -102,7 +103,7 @@ func (c *commit) other(removed []bool) string {
 // charges reports that c has an acquire aboard that took something.
 func (c *commit) charges() bool {
 	d, ok := c.demand()
-	return ok && slices.ContainsFunc(d.take, positive)
+	return ok && slices.ContainsFunc(d.take, plan.Positive)
 }
 
 // takes is what acquires took.
@@ -379,7 +380,7 @@ func (e *entry) room() int64 {
 	if e.before == nil || e.before.Version != e.after.Version || !e.pins() {
 		return 0
 	}
-	s := yielded(e.balance().Limit)
+	s := plan.Slack(e.balance().Limit)
 	tk := e.before.Balances[e.limit].Tokens
 	fill := e.balance().Tokens + e.charged - tk
 	for name, v := range e.values {

@@ -17,6 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
@@ -33,7 +37,7 @@ type faults struct {
 // simTable is one table on virtual time: a request travels, is applied at one instant, and its reply travels back. It
 // keeps a log of what was applied, which the oracle replays.
 type simTable struct {
-	API // the methods that the simulation does not need
+	wire.API // the methods that the simulation does not need
 
 	decode   func(*bucket.Image, codec.Item) error
 	minDelay time.Duration // each way
@@ -457,7 +461,7 @@ func (t *simTable) TransactWriteItems(ctx context.Context, in *dynamodb.Transact
 }
 
 func (t *simTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if keyOf(in.Key) == keyOf(versionKey()) {
+	if keyOf(in.Key) == keyOf(item.VersionKey()) {
 		return &dynamodb.UpdateItemOutput{}, nil
 	}
 	w := simWrite{in.Key, in.ConditionExpression, in.UpdateExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues, nil}.kept()
@@ -497,7 +501,7 @@ func (t *simTable) left(err error, w simWrite) {
 	if w.put != nil {
 		op, _ = w.put["op"].(*types.AttributeValueMemberS)
 	}
-	if op == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) || unsent(err) {
+	if op == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) || wire.IsUnsent(err) {
 		return
 	}
 	t.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 func perSecond(tokens int64) bucket.Limit { return bucket.Per(tokens, time.Second) }
@@ -324,18 +325,18 @@ func TestRetryGuardAtNow(t *testing.T) {
 	_, embeddings := generated(t)
 	h := busy(1000, 16)
 	h.spend = 900
-	play := func(choose func(*want, view, int64) plan) (all result) {
+	play := func(choose func(*plan.Demand, plan.State, int64) plan.Plan) (all result) {
 		h.choose = choose
 		for h.seed = range 10 {
 			all.sum(h.run(t, embeddings))
 		}
 		return all
 	}
-	good := play(choose)
-	bad := play(func(w *want, v view, now int64) plan {
+	good := play(plan.Choose)
+	bad := play(func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 		late := *w
-		late.called = now
-		return choose(&late, v, now)
+		late.Called = now
+		return plan.Choose(&late, v, now)
 	})
 	t.Logf("guard at now: %v\nat the call: %v", bad, good)
 	if good.perAdmitted()*1.1 > bad.perAdmitted() {

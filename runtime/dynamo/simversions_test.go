@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // Histories of deployments: old and new binaries, whose schemas have different limits, are at work side by side on the same
@@ -82,7 +83,7 @@ func (h *history) misshapen(log []commit, names []string) string {
 	for _, c := range log {
 		for _, v := range h.versions {
 			spec := v.Spec()
-			if spec.Revision != c.after.Version/revisionUnit {
+			if spec.Revision != c.after.Version/plan.RevisionUnit {
 				continue
 			}
 			for i, name := range names {

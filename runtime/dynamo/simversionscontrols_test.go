@@ -7,62 +7,65 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // deploymentControls are the variants that design sections 4 and 6 give reasons against, by name.
 func deploymentControls() map[string]control {
 	texts := func(edit func(w *codec.Write)) func(*history) {
 		return func(h *history) {
-			h.edit = func(p path, w *codec.Write) {
-				if p == reshape {
+			h.edit = func(p plan.Path, w *codec.Write) {
+				if p == plan.Reshape {
 					edit(w)
 				}
 			}
 		}
 	}
-	chosen := func(wrap func(w *want, v view, now int64, good plan) plan) func(*history) {
+	chosen := func(wrap func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan) func(*history) {
 		return func(h *history) {
-			h.choose = func(w *want, v view, now int64) plan { return wrap(w, v, now, choose(w, v, now)) }
+			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+				return wrap(w, v, now, plan.Choose(w, v, now))
+			}
 		}
 	}
 	return map[string]control{
-		"refill is claimed for known limits alone": {"rolling", plans(func(_ *want, _ view, p *plan) {
-			if p.path == normal && len(p.img.Extra) > 0 && !slices.Contains(p.img.Missing, true) {
-				p.generic = false
+		"refill is claimed for known limits alone": {"rolling", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+			if p.Path == plan.Normal && len(p.Image.Extra) > 0 && !slices.Contains(p.Image.Missing, true) {
+				p.Generic = false
 			}
 		})},
-		"clamped refill of an unknown limit without the exact match": {"rolling, nearly full", plans(func(_ *want, _ view, p *plan) {
-			if p.path == normal {
-				for i := len(p.img.Balances); i < len(p.lo); i++ {
-					p.lo[i], p.hi[i] = math.MinInt64, math.MaxInt64
+		"clamped refill of an unknown limit without the exact match": {"rolling, nearly full", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+			if p.Path == plan.Normal {
+				for i := len(p.Image.Balances); i < len(p.Lo); i++ {
+					p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64
 				}
 			}
 		})},
-		"fence around known limits alone": {"chains, debt", plans(func(_ *want, _ view, p *plan) {
-			if p.path == retry && !p.generic {
-				p.lo, p.hi = p.lo[:len(p.img.Balances)], p.hi[:len(p.img.Balances)]
+		"fence around known limits alone": {"chains, debt", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+			if p.Path == plan.Retry && !p.Generic {
+				p.Lo, p.Hi = p.Lo[:len(p.Image.Balances)], p.Hi[:len(p.Image.Balances)]
 			}
 		})},
-		"ttl of known limits alone": {"chains, debt", plans(func(_ *want, _ view, p *plan) {
-			if p.path == retry || p.path == normal {
-				p.ttl = expiry(p.predict("").Balances, p.rf)
+		"ttl of known limits alone": {"chains, debt", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+			if p.Path == plan.Retry || p.Path == plan.Normal {
+				p.TTL = plan.Expiry(p.Predict("").Balances, p.Refilled)
 			}
 		})},
-		"Reshape by whoever has another revision": {"rolling", chosen(func(w *want, v view, now int64, good plan) plan {
-			if !w.settles() && v.img != nil && v.img.Version != w.shape.cv {
-				return chooseReshape(w, v, now)
+		"Reshape by whoever has another revision": {"rolling", chosen(func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan {
+			if !w.SettlesOnly() && v.Image != nil && v.Image.Version != w.Shape.Version {
+				return plan.ChooseReshape(w, v, now)
 			}
 			return good
 		})},
-		"old binaries add what they miss": {"rolling", chosen(func(w *want, v view, now int64, good plan) plan {
-			if w.settles() || v.img == nil || v.img.Version <= w.shape.cv || !slices.Contains(v.img.Missing, true) {
+		"old binaries add what they miss": {"rolling", chosen(func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan {
+			if w.SettlesOnly() || v.Image == nil || v.Image.Version <= w.Shape.Version || !slices.Contains(v.Image.Missing, true) {
 				return good
 			}
-			kept := *w.shape
-			kept.cv = v.img.Version
+			kept := *w.Shape
+			kept.Version = v.Image.Version
 			again := *w
-			again.shape = &kept
-			return chooseReshape(&again, v, now)
+			again.Shape = &kept
+			return plan.ChooseReshape(&again, v, now)
 		})},
 		"a limit is added without if_not_exists": {"rolling", texts(func(w *codec.Write) {
 			w.Update = strings.ReplaceAll(w.Update, "if_not_exists(b_tpd_tk, :tpd_bx)", ":tpd_bx")

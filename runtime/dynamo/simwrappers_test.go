@@ -13,13 +13,14 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // What stands between a store and its table where the store is to be broken, for negative controls.
 
 // insistent sends give-backs again when their outcome is unknown, as a client's retries would.
 type insistent struct {
-	API
+	wire.API
 	batches bool // those alone that others are aboard with who take
 }
 
@@ -38,7 +39,7 @@ func (c *insistent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput
 
 // optimist takes a write without an answer for one that was not applied, so that others may join what goes again. Those that
 // give back are another matter.
-type optimist struct{ API }
+type optimist struct{ wire.API }
 
 func (c *optimist) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	out, err := c.API.UpdateItem(ctx, in, opts...)
@@ -50,7 +51,7 @@ func (c *optimist) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 
 // changed sends updates with other values, of those that change returns by their names.
 type changed struct {
-	API
+	wire.API
 	change func(tag, codec.Item) map[string]int64
 }
 
@@ -68,7 +69,7 @@ func (c *changed) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 }
 
 // leastForLargest has the lower bound of a write for several leave room for the largest acquire alone.
-func leastForLargest(api API) API {
+func leastForLargest(api wire.API) wire.API {
 	return &changed{api, func(where tag, values codec.Item) map[string]int64 {
 		bounds := map[string]int64{}
 		for i, limit := range []string{":rpm", ":tpm"} {
@@ -82,8 +83,8 @@ func leastForLargest(api API) API {
 }
 
 // hindsight has the upper bound of a Retry for several hold at the instant when the first of them was called.
-func hindsight(limits []bucket.Limit) func(API) API {
-	return func(api API) API {
+func hindsight(limits []bucket.Limit) func(wire.API) wire.API {
+	return func(api wire.API) wire.API {
 		return &changed{api, func(where tag, values codec.Item) map[string]int64 {
 			bounds := map[string]int64{}
 			for i, limit := range []string{":rpm", ":tpm"} {
@@ -97,16 +98,16 @@ func hindsight(limits []bucket.Limit) func(API) API {
 }
 
 // forgetful gives a transaction that goes again a new token.
-type forgetful struct{ API }
+type forgetful struct{ wire.API }
 
 func (c *forgetful) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	rebuilt := *in
-	rebuilt.ClientRequestToken = aws.String(newOp())
+	rebuilt.ClientRequestToken = aws.String(wire.NewOp())
 	return c.API.TransactWriteItems(ctx, &rebuilt, opts...)
 }
 
 // piecemeal writes a transaction's items one after the other, until one is refused.
-type piecemeal struct{ API }
+type piecemeal struct{ wire.API }
 
 func (c *piecemeal) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	reasons := slices.Repeat([]types.CancellationReason{{Code: aws.String("None")}}, len(in.TransactItems))
@@ -132,14 +133,14 @@ func (c *piecemeal) TransactWriteItems(ctx context.Context, in *dynamodb.Transac
 }
 
 // openHanded gives an acquire's compensation a second time, as another write.
-type openHanded struct{ API }
+type openHanded struct{ wire.API }
 
 func (c *openHanded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	out, err := c.API.UpdateItem(ctx, in, opts...)
 	if where, _ := ctx.Value(tagKey{}).(tag); err == nil && where.returns && isAdjust(in) {
 		again := *in
 		again.ExpressionAttributeValues = maps.Clone(in.ExpressionAttributeValues)
-		again.ExpressionAttributeValues[":op"] = codec.S(newOp())
+		again.ExpressionAttributeValues[":op"] = codec.S(wire.NewOp())
 		out, err = c.API.UpdateItem(ctx, &again, opts...)
 	}
 	return out, err
@@ -147,7 +148,7 @@ func (c *openHanded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInpu
 
 // stuck keeps what it once read of an override, or that there was none.
 type stuck struct {
-	API
+	wire.API
 	seen map[string]codec.Item
 }
 

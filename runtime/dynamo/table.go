@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,23 +20,6 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
-
-// The table's key and index attributes.
-const (
-	hashKey      = "PK"
-	rangeKey     = "SK"
-	entityPrefix = "ENTITY#" // of the hash key of all that an entity has
-	ttlAttribute = "ttl"
-)
-
-// index is a global secondary index. All are KEYS_ONLY and no acquire touches their keys: projecting more would make
-// every acquire cost twice.
-type index struct{ name, hash, sort string }
-
-// indexes returns the table's: parents to children, and resources to buckets.
-func indexes() []index {
-	return []index{{"GSI1", "GSI1PK", "GSI1SK"}, {"GSI2", "GSI2PK", "GSI2SK"}}
-}
 
 // tableForm is what DynamoDB takes for a table: its name, or, but for creating it, its ARN.
 var tableForm = regexp.MustCompile(`^(?:arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?([a-zA-Z0-9_.-]{3,255})$`)
@@ -75,7 +62,7 @@ func (d Definition) Create() *dynamodb.CreateTableInput {
 		TableName:             &d.Table,
 		BillingMode:           types.BillingModePayPerRequest,
 		ProvisionedThroughput: d.units(),
-		KeySchema:             keySchema(hashKey, rangeKey),
+		KeySchema:             keySchema(item.PK, item.SK),
 		StreamSpecification: &types.StreamSpecification{
 			StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages,
 		},
@@ -92,11 +79,11 @@ func (d Definition) Create() *dynamodb.CreateTableInput {
 				types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS})
 		}
 	}
-	define(hashKey, rangeKey)
-	for _, i := range indexes() {
-		define(i.hash, i.sort)
+	define(item.PK, item.SK)
+	for _, i := range item.Indexes() {
+		define(i.Hash, i.Sort)
 		in.GlobalSecondaryIndexes = append(in.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
-			IndexName: aws.String(i.name), KeySchema: keySchema(i.hash, i.sort), ProvisionedThroughput: d.units(),
+			IndexName: aws.String(i.Name), KeySchema: keySchema(i.Hash, i.Sort), ProvisionedThroughput: d.units(),
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		})
 	}
@@ -114,7 +101,7 @@ func (d Definition) units() *types.ProvisionedThroughput {
 // TimeToLive returns the request that has DynamoDB delete buckets that nobody uses.
 func (d Definition) TimeToLive() *dynamodb.UpdateTimeToLiveInput {
 	return &dynamodb.UpdateTimeToLiveInput{TableName: &d.Table, TimeToLiveSpecification: &types.TimeToLiveSpecification{
-		AttributeName: aws.String(ttlAttribute), Enabled: aws.Bool(true),
+		AttributeName: aws.String(item.TTL), Enabled: aws.Bool(true),
 	}}
 }
 
@@ -224,7 +211,7 @@ func (d Definition) unlike(t *types.TableDescription) []error {
 // every other call; anything else, such as the end of the wait, is told with the step.
 func stepError(table, step string, err error) error {
 	if _, called := errors.AsType[*smithy.OperationError](err); called && !errors.Is(err, context.Canceled) {
-		return checkError(table, err)
+		return wire.CallError(table, err)
 	}
 	return fmt.Errorf("%s: %w", step, err)
 }
@@ -270,17 +257,12 @@ func unknownOperation(err error) bool {
 }
 
 func ttlEnabled(d *types.TimeToLiveDescription) bool {
-	return d != nil && aws.ToString(d.AttributeName) == ttlAttribute &&
+	return d != nil && aws.ToString(d.AttributeName) == item.TTL &&
 		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
 }
 
-// versionKey is the key of the item that says what the table holds: layout, and the highest revision seen.
-func versionKey() codec.Item {
-	return codec.Item{hashKey: codec.S("SYSTEM#"), rangeKey: codec.S("#VERSION")}
-}
-
 func versionItem() codec.Item {
-	item := versionKey()
+	item := item.VersionKey()
 	item["layout"] = codec.N(layoutBuckets)
 	item["revision"] = codec.N(0)
 	return item

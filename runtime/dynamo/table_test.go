@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
 // TestTableName: what DynamoDB takes for a table, which New refuses the rest of.
@@ -38,8 +40,8 @@ func TestTableName(t *testing.T) {
 
 // TestSplitVersion undoes what a bucket's cv is made of: design section 6.
 func TestSplitVersion(t *testing.T) {
-	for _, want := range [][2]int64{{0, 0}, {1, 0}, {90_000, 2 * lastVersion}, {3, 1_772_366_400_000}} {
-		revision, overrides := SplitVersion(want[0]*revisionUnit + want[1])
+	for _, want := range [][2]int64{{0, 0}, {1, 0}, {90_000, 2 * override.MaxVersion}, {3, 1_772_366_400_000}} {
+		revision, overrides := SplitVersion(want[0]*plan.RevisionUnit + want[1])
 		if got := [2]int64{revision, overrides}; got != want {
 			t.Errorf("%v, want %v", got, want)
 		}

@@ -12,13 +12,15 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 )
 
 // transaction is a TransactWriteItems as it was built, with the plans it was built from. Under its token it may go any
 // number of times, and is applied once.
 type transaction struct {
 	input *dynamodb.TransactWriteItemsInput
-	plans []plan
+	plans []plan.Plan
 }
 
 // tryTransaction sends the legs' plans together, or again the transaction whose outcome is unknown.
@@ -41,13 +43,13 @@ func (c *charge) tryTransaction(ctx context.Context) {
 	o, err := c.sendTransaction(bounded, tx)
 	_, atWork := errors.AsType[*types.TransactionInProgressException](err)
 	switch {
-	case o == unknown, atWork:
+	case o == wire.Unknown, atWork:
 		c.pending, c.party = tx, c.aboard
 		for i, l := range c.legs {
-			l.sent = &sent{tx.plans[i], slices.Clone(l.take)}
+			l.sent = &sent{tx.plans[i], slices.Clone(l.Take)}
 		}
-	case o == applied, o == refused, o == fatal:
-		if c.pending = nil; o != applied {
+	case o == wire.Applied, o == wire.Refused, o == wire.Failed:
+		if c.pending = nil; o != wire.Applied {
 			c.endUnsure()
 		}
 	} // else this try has met others, and says nothing of those before it
@@ -55,23 +57,23 @@ func (c *charge) tryTransaction(ctx context.Context) {
 		l.passed = false
 	}
 	switch o {
-	case applied:
+	case wire.Applied:
 		all := c.aboard
 		for i, l := range c.legs {
-			l.learn(tx.plans[i].predict(c.op), predicted)
+			l.learn(tx.plans[i].Predict(c.op), predicted)
 			c.committed(ctx, all, i, &tx.plans[i])
 		}
 		c.done(all)
-	case refused:
+	case wire.Refused:
 		c.refusedTransaction(ctx, tx, err, now)
-	case conflict:
+	case wire.Conflict:
 		c.conflicts++
 		if i := conflicting(err); i >= 0 {
 			c.lostAt = c.legs[i]
 			c.lostAt.memory.raced(now, false)
 		}
 		c.failed = c.lost()
-	case unknown, throttled, unapplied:
+	case wire.Unknown, wire.Throttled, wire.NotSent:
 		c.failed = c.unavailable(o, err)
 	default:
 		c.endAll(c.members, func(*request) error { return err })
@@ -84,7 +86,7 @@ func conflicting(err error) int {
 	if !ok {
 		return -1
 	}
-	return slices.IndexFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool { return aws.ToString(r.Code) == itemInConflict })
+	return slices.IndexFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool { return aws.ToString(r.Code) == wire.ItemInConflict })
 }
 
 // refusedTransaction learns the images of the legs that failed. The others' conditions held: they are planned anew too, but not
@@ -95,7 +97,7 @@ func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err er
 	for i, l := range c.legs {
 		reason := cancelled.CancellationReasons[i]
 		l.passed = aws.ToString(reason.Code) == "None"
-		if aws.ToString(reason.Code) != conditionFailed {
+		if aws.ToString(reason.Code) != wire.ConditionFailed {
 			continue
 		}
 		img, err := l.decode(reason.Item)
@@ -128,7 +130,7 @@ func (c *charge) refusedTransaction(ctx context.Context, tx *transaction, err er
 
 // transaction builds the legs' plans.
 func (c *charge) transaction() (*transaction, error) {
-	token := newOp()
+	token := wire.NewOp()
 	tx := &transaction{input: &dynamodb.TransactWriteItemsInput{
 		ClientRequestToken:     &token,
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
@@ -138,9 +140,9 @@ func (c *charge) transaction() (*transaction, error) {
 		if err := l.build(w, &l.plan, c.op); err != nil {
 			return nil, err
 		}
-		tx.plans = append(tx.plans, l.plan.kept())
+		tx.plans = append(tx.plans, l.plan.Clone())
 		var item types.TransactWriteItem
-		if l.plan.path == create {
+		if l.plan.Path == plan.Create {
 			item.Put = &types.Put{
 				TableName: &c.table, Item: w.Item, ConditionExpression: &w.Cond,
 				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -158,13 +160,13 @@ func (c *charge) transaction() (*transaction, error) {
 }
 
 // sendTransaction sends tx once. The error says why it was not applied.
-func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (outcome, error) {
+func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (wire.Outcome, error) {
 	began := c.env.Clock.Now()
-	out, err := c.api.TransactWriteItems(ctx, tx.input, once)
-	o := applied
+	out, err := c.api.TransactWriteItems(ctx, tx.input, wire.NoRetry)
+	o := wire.Applied
 	event := runtime.StoreEvent{
 		Call: "TransactWriteItems", Path: "transact", Buckets: len(c.legs), Coalesced: len(c.aboard), Began: began,
-		Generic: slices.ContainsFunc(tx.plans, func(p plan) bool { return p.generic }),
+		Generic: slices.ContainsFunc(tx.plans, func(p plan.Plan) bool { return p.Generic }),
 	}
 	var metadata middleware.Metadata
 	switch {
@@ -174,13 +176,13 @@ func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (outcome,
 			event.Write += aws.ToFloat64(used.CapacityUnits)
 		}
 	default:
-		o, err = classifyTransaction(err, len(c.legs))
-		event.Write = cancelledUnits(o, len(c.legs))
-		err = explain(c.table, o, err)
+		o, err = wire.ClassifyTransaction(err, len(c.legs))
+		event.Write = wire.CancelledUnits(o, len(c.legs))
+		err = wire.Explain(c.table, o, err)
 	}
-	c.retries.answered(o)
+	c.retries.Answered(o)
 	event.Outcome = o.String()
 	c.observe(ctx, c.legs[0], event)
-	c.skew.watch(c.env, began, metadata)
+	c.skew.Watch(c.env, began, metadata)
 	return o, err
 }

@@ -1,10 +1,11 @@
-package dynamo
+package wire
 
 import (
 	"sync/atomic"
 	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/sluice-go/sluice/runtime"
@@ -13,16 +14,16 @@ import (
 // tolerated is how far a host's clock may be off: design section 3.
 const tolerated = time.Second
 
-// skewWatch reports a clock that is off, at most once a minute.
-type skewWatch struct{ next atomic.Int64 }
+// SkewWatch reports a clock that is off, at most once a minute.
+type SkewWatch struct{ next atomic.Int64 }
 
-// watch compares the service's Date with the times between which a call was made.
-func (w *skewWatch) watch(env *runtime.Env, began time.Time, metadata middleware.Metadata) {
+// Watch compares the service's Date with the times between which a call was made.
+func (w *SkewWatch) Watch(env *runtime.Env, began time.Time, metadata middleware.Metadata) {
 	if env.Observer.Skew == nil {
 		return
 	}
 	now := env.Clock.Now()
-	ahead := skew(began, now, metadata)
+	ahead := Skew(began, now, metadata)
 	if ahead == 0 {
 		return
 	}
@@ -32,9 +33,9 @@ func (w *skewWatch) watch(env *runtime.Env, began time.Time, metadata middleware
 	}
 }
 
-// skew returns by how much at least this host's clock is ahead of the service's (negative: behind), or 0 if that is
+// Skew returns by how much at least this host's clock is ahead of the service's (negative: behind), or 0 if that is
 // within what is tolerated or not known. The Date has whole seconds and was made between began and ended.
-func skew(began, ended time.Time, metadata middleware.Metadata) time.Duration {
+func Skew(began, ended time.Time, metadata middleware.Metadata) time.Duration {
 	date, ok := awsmiddleware.GetServerTime(metadata)
 	if !ok {
 		return 0

@@ -15,11 +15,13 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
-// wire is the network between the real client and the engine. It does with each write of a bucket what the test said,
+// network is what lies between the real client and the engine. It does with each write of a bucket what the test said,
 // one mishap after the other; what comes after those, reads and other items pass.
-type wire struct {
+type network struct {
 	next dynamodb.HTTPClient
 
 	mu      sync.Mutex
@@ -29,18 +31,18 @@ type wire struct {
 }
 
 // mishap is what befalls a write. apply sends it on, as often as it is called.
-type mishap func(w *wire, apply func() (*http.Response, error)) (*http.Response, error)
+type mishap func(w *network, apply func() (*http.Response, error)) (*http.Response, error)
 
-// wire returns a client of the engine through a wire of its own.
-func (e *engine) wire(mishaps ...mishap) (*dynamodb.Client, *wire) {
+// withNetwork returns a client of the engine through a network of its own.
+func (e *engine) withNetwork(mishaps ...mishap) (*dynamodb.Client, *network) {
 	o := e.client.Options()
-	w := &wire{next: o.HTTPClient, mishaps: mishaps}
+	w := &network{next: o.HTTPClient, mishaps: mishaps}
 	o.HTTPClient = w
 	return dynamodb.New(o), w
 }
 
 // Do implements dynamodb.HTTPClient.
-func (w *wire) Do(r *http.Request) (*http.Response, error) {
+func (w *network) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 		return w.next.Do(again)
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if op != "PutItem" && op != "UpdateItem" && op != "TransactWriteItems" || !bytes.Contains(body, []byte(`"ENTITY#`)) && !bytes.Contains(body, []byte(beatPlace.sort)) {
+	if op != "PutItem" && op != "UpdateItem" && op != "TransactWriteItems" || !bytes.Contains(body, []byte(`"ENTITY#`)) && !bytes.Contains(body, []byte(item.Heartbeat.SK)) {
 		return apply()
 	}
 	w.mu.Lock()
@@ -65,14 +67,14 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 }
 
 // expect sets what befalls the next writes, and forgets how many there were.
-func (w *wire) expect(mishaps ...mishap) {
+func (w *network) expect(mishaps ...mishap) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mishaps, w.sent = mishaps, 0
 }
 
 // writes holds how many writes the client sent since expect, and that every mishap happened.
-func (w *wire) writes(t testing.TB, want int) {
+func (w *network) writes(t testing.TB, want int) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,17 +95,19 @@ func drop(r *http.Response, err error) {
 	}
 }
 
-func pass(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) { return apply() }
+func pass(_ *network, apply func() (*http.Response, error)) (*http.Response, error) { return apply() }
 
-func loseRequest(*wire, func() (*http.Response, error)) (*http.Response, error) { return nil, errWire }
+func loseRequest(*network, func() (*http.Response, error)) (*http.Response, error) {
+	return nil, errWire
+}
 
-func loseReply(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+func loseReply(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	drop(apply())
 	return nil, errWire
 }
 
 // cutReply ends the reply in its middle.
-func cutReply(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+func cutReply(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	r, err := apply()
 	if err != nil {
 		return nil, err
@@ -122,13 +126,13 @@ type broken struct{}
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // duplicate sends the request twice, and returns the second reply.
-func duplicate(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+func duplicate(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	drop(apply())
 	return apply()
 }
 
 // delay keeps the request until the test lets it arrive.
-func delay(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+func delay(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.late = append(w.late, apply)
@@ -136,13 +140,13 @@ func delay(w *wire, apply func() (*http.Response, error)) (*http.Response, error
 }
 
 // keep sends the request on, and keeps a copy that the test lets arrive.
-func keep(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+func keep(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	_, _ = delay(w, apply)
 	return apply()
 }
 
 // arrive lets what was delayed or kept arrive, and returns the engine's answers. It can be called again.
-func (w *wire) arrive(t testing.TB) (codes []int) {
+func (w *network) arrive(t testing.TB) (codes []int) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -159,7 +163,7 @@ func (w *wire) arrive(t testing.TB) (codes []int) {
 
 // then runs something once the write is applied and before the mishap of the reply.
 func then(do func(), m mishap) mishap {
-	return func(w *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+	return func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 		r, err := apply()
 		do()
 		taken := false
@@ -174,14 +178,14 @@ func then(do func(), m mishap) mishap {
 
 // reject answers with an error and applies nothing.
 func reject(code, message string) mishap {
-	return func(*wire, func() (*http.Response, error)) (*http.Response, error) {
+	return func(*network, func() (*http.Response, error)) (*http.Response, error) {
 		return answer(http.StatusBadRequest, code, message), nil
 	}
 }
 
 // cancel answers that a transaction of two items was cancelled, and applies nothing.
 func cancel(first, second string) mishap {
-	return func(*wire, func() (*http.Response, error)) (*http.Response, error) {
+	return func(*network, func() (*http.Response, error)) (*http.Response, error) {
 		r := answer(http.StatusBadRequest, "TransactionCanceledException", "cancelled")
 		body := strings.TrimSuffix(text(r), "}") + fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q}]}`, first, second)
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
@@ -195,13 +199,13 @@ func text(r *http.Response) string {
 }
 
 // fail500 applies the write and answers with a server's failure.
-func fail500(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+func fail500(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	drop(apply())
 	return answer(http.StatusInternalServerError, "InternalServerError", "we are sorry"), nil
 }
 
 // proxy502 applies the write, and a proxy answers in a language of its own.
-func proxy502(_ *wire, apply func() (*http.Response, error)) (*http.Response, error) {
+func proxy502(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
 	drop(apply())
 	r := answer(http.StatusBadGateway, "", "")
 	r.Body = io.NopCloser(strings.NewReader("<html>Bad Gateway</html>"))

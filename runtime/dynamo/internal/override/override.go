@@ -1,0 +1,112 @@
+// Package override decodes the items that decide which limits are in force: overrides of an entity or a kind, and the
+// heartbeat of regional sync. It resolves them to the shape that a bucket should have (docs/design.md, "Overrides and cv").
+package override
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+)
+
+// Override is what a table stores for one target, an entity or a kind, of one resource.
+type Override struct {
+	runtime.Stored
+
+	Version int64 // ms; 0 for none
+	ReadAt  int64 // ms
+}
+
+// IsQuota reports whether o is a regional quota, stored by regional sync, and not an operator's override.
+func (o *Override) IsQuota() bool { return o.Epoch > 0 && o.Overrides() }
+
+// Managed is the attribute of an item that regional sync may write: the epoch of the quota, or 0 once an operator has
+// deleted an override there.
+const Managed = "managed"
+
+// MaxVersion bounds an override's version, so that the sum of two stays below one revision in a bucket's version. As a
+// time it lies in the year 3554.
+const MaxVersion = plan.RevisionUnit/2 - 1
+
+// Decode decodes a config item, which may be empty. version is in ms, 0 for none. It skips limits that spec does not
+// have, which another binary wrote, and a quota of a resource that has no regions any more. The error is a
+// *runtime.SetupError.
+func Decode(spec *runtime.Spec, target string, raw codec.Item) (stored runtime.Stored, version int64, err error) {
+	stored = runtime.Stored{At: target, Limits: make([]*bucket.Limit, len(spec.Limits))}
+	if len(raw) == 0 {
+		return stored, 0, nil
+	}
+	d := codec.Decoder{Item: raw}
+	version = d.Int("ver")
+	err = d.Err()
+	if err == nil && (version < 1 || version > MaxVersion) {
+		err = &codec.AttributeError{Attr: "ver", Got: strconv.FormatInt(version, 10), Want: "a time in ms"}
+	}
+	managed := raw[Managed] != nil
+	if managed {
+		stored.Epoch = d.Int(Managed)
+		if err == nil {
+			err = d.Err()
+		}
+	}
+	for i, name := range spec.Limits {
+		if err == nil && (!managed || spec.Regions != nil) {
+			stored.Limits[i], err = decodeLimit(&d, name, managed)
+		}
+	}
+	if err != nil {
+		key := item.KeyOf(item.OverrideKey(spec.Resource, target))
+		return runtime.Stored{}, 0, &runtime.SetupError{
+			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, target),
+			Do:   "fix the item " + key.String() + " and raise its ver",
+			Err:  err,
+		}
+	}
+	stored.Revision = FormatRevision(version)
+	return stored, version, nil
+}
+
+// decodeLimit decodes one limit of a config item. It returns nil if the item has none of the limit's attributes.
+func decodeLimit(d *codec.Decoder, name string, managed bool) (*bucket.Limit, error) {
+	attrs := item.OverrideAttributes(name)
+	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
+		return nil, nil
+	}
+	l := &bucket.Limit{
+		Capacity: d.Int(attrs[0]), Burst: d.Int(attrs[1]), Refill: d.Int(attrs[2]), Period: d.Int(attrs[3]),
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	if reason := CheckLimit(*l, managed); reason != "" {
+		return nil, fmt.Errorf("limit %s: %s", name, reason)
+	}
+	return l, nil
+}
+
+// CheckLimit returns why l is not possible, or "". Only a quota may be closed; its other numbers are those of one token.
+func CheckLimit(l bucket.Limit, managed bool) string {
+	if managed && l.Closed() {
+		l.Capacity = bucket.Milli
+	}
+	return l.Check(0)
+}
+
+// FormatRevision returns a version as users pass it back.
+func FormatRevision(version int64) runtime.Revision {
+	return runtime.Revision(strconv.FormatInt(version, 10))
+}
+
+// ParseRevision returns the version in r, 0 for an empty one. ok is false if r does not come from this store.
+func ParseRevision(r runtime.Revision) (version int64, ok bool) {
+	if r == "" {
+		return 0, true
+	}
+	version, err := strconv.ParseInt(string(r), 10, 64)
+	return version, err == nil && version > 0
+}

@@ -1,0 +1,119 @@
+// Package item spells the table's layout once: keys, prefixes, indexes, and the attributes of each kind of item.
+// It does no I/O. docs/design.md, "Table", has the same as a table.
+package item
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Item is a DynamoDB item, or its key.
+type Item = map[string]types.AttributeValue
+
+// Attributes of every item's key, and of its deletion.
+const (
+	PK  = "PK"
+	SK  = "SK"
+	TTL = "ttl" // seconds since 1970
+)
+
+// EntityPrefix begins the partition key of everything that belongs to one entity.
+const EntityPrefix = "ENTITY#"
+
+// BucketPrefix begins the sort key of a bucket. The resource follows. A predecessor's per-limit item has "#<limit>" after it.
+const BucketPrefix = "#BUCKET#"
+
+// ChildPrefix begins the sort key of an entity in the index of its parent's children.
+const ChildPrefix = "CHILD#"
+
+const (
+	kindPrefix   = "KIND#"
+	configPrefix = "#CONFIG#"
+	systemKey    = "SYSTEM#"
+)
+
+// BucketAttributes are the attributes of a bucket besides those of its limits.
+var BucketAttributes = [...]string{
+	PK, SK, "GSI2PK", "GSI2SK", "entity_id", "resource", "rf", "cv", "op", TTL,
+}
+
+// LimitFields are the attributes of one limit in a bucket: tokens, capacity, burst, refill amount, refill period and total
+// consumed. LimitAttribute makes their names.
+var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}
+
+// LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields.
+func LimitAttribute(limit, field string) string { return "b_" + limit + "_" + field }
+
+// CarriedAttribute returns the name of the attribute that holds what a limit had consumed before its bucket was made.
+func CarriedAttribute(limit string) string { return "m_" + limit }
+
+// OverrideAttributes returns the attributes of one limit in a config item: capacity, burst, refill amount and refill period.
+func OverrideAttributes(limit string) [4]string {
+	p := "l_" + limit + "_"
+	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
+}
+
+// Index is a global secondary index. Its projection is KEYS_ONLY, and no acquire writes its keys: otherwise every acquire
+// would cost twice.
+type Index struct{ Name, Hash, Sort string }
+
+// Indexes returns the table's two: from parents to children, and from resources to buckets and overrides.
+func Indexes() []Index {
+	return []Index{{"GSI1", "GSI1PK", "GSI1SK"}, {"GSI2", "GSI2PK", "GSI2SK"}}
+}
+
+// BucketList returns the key in GSI2 under which a resource's buckets are listed.
+func BucketList(resource string) string { return "RESOURCE#" + resource }
+
+// OverrideList returns the key in GSI2 under which a resource's overrides are listed.
+func OverrideList(resource string) string { return "CONFIG#" + resource }
+
+// ParentKey returns the key in GSI1 under which an entity's children are listed.
+func ParentKey(entity string) string { return "PARENT#" + entity }
+
+// BucketKey returns the key of an entity's bucket. Generated code has it as constants.
+func BucketKey(entity, resource string) Item { return key(EntityPrefix+entity, BucketPrefix+resource) }
+
+// EntityKey returns the key of the item that names an entity's parent.
+func EntityKey(entity string) Item { return key(EntityPrefix+entity, "#META") }
+
+// OverrideKey returns the key of the config item of a resource for an entity as stored, or for a kind.
+func OverrideKey(resource, target string) Item {
+	if IsEntity(target) {
+		return key(EntityPrefix+target, configPrefix+resource)
+	}
+	return key(kindPrefix+target, configPrefix+resource)
+}
+
+// IsEntity reports whether the target of an override is an entity. No kind contains a '-', and in an entity one ends its kind.
+func IsEntity(target string) bool { return strings.Contains(target, "-") }
+
+// VersionKey returns the key of the item that records the table's layout and the highest revision seen.
+func VersionKey() Item { return key(systemKey, "#VERSION") }
+
+// HeartbeatKey returns the key of the heartbeat of regional sync. A table has one for all its resources.
+func HeartbeatKey() Item { return key(systemKey, "#HEARTBEAT") }
+
+// Heartbeat is HeartbeatKey, comparable.
+var Heartbeat = Key{systemKey, "#HEARTBEAT"}
+
+func key(pk, sk string) Item {
+	return Item{PK: &types.AttributeValueMemberS{Value: pk}, SK: &types.AttributeValueMemberS{Value: sk}}
+}
+
+// Key is an item's primary key, comparable.
+type Key struct{ PK, SK string }
+
+// KeyOf returns the primary key of an item, or of a key.
+func KeyOf(item Item) Key { return Key{text(item[PK]), text(item[SK])} }
+
+// String returns the key as errors name it.
+func (k Key) String() string { return k.PK + " / " + k.SK }
+
+func text(value types.AttributeValue) string {
+	if s, ok := value.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
