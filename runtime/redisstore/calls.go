@@ -19,7 +19,7 @@ func (s *session) perform(r *request) error {
 		r.fillCall(false)
 		return err
 	}
-	q := s.queueOf(r)
+	q := s.queues.of(r)
 	q.submit(r.encode())
 	ended, err := q.await(r)
 	r.fillCall(ended)
@@ -28,10 +28,10 @@ func (s *session) perform(r *request) error {
 
 // prepare resolves the limits in force for r's buckets, and rejects a request that can never succeed.
 func (s *session) prepare(r *request) error {
-	if err := s.checkTogether(r); err != nil {
+	if err := r.checkTogether(s.keys); err != nil {
 		return err
 	}
-	if err := s.resolve(r); err != nil {
+	if err := (resolver{s}).resolve(r); err != nil {
 		return err
 	}
 	if r.path != pathAcquire {
@@ -88,7 +88,7 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 			r.later(err)
 			return
 		}
-		s.queueOf(r).submit(r.encode())
+		s.queues.of(r).submit(r.encode())
 	})
 	return nil
 }

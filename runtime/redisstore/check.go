@@ -34,7 +34,7 @@ const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) "
 // It returns when ctx ends, which the client does not watch while it waits.
 func (s *session) Check(ctx context.Context) error {
 	checked := make(chan error, 1)
-	s.background.Start(func() { checked <- s.check(ctx) })
+	s.background.Start(func() { checked <- checker{s}.check(ctx) })
 	select {
 	case err := <-checked:
 		return err
@@ -43,11 +43,14 @@ func (s *session) Check(ctx context.Context) error {
 	}
 }
 
-func (s *session) check(ctx context.Context) error {
-	info, err := s.client.Info(ctx).Result() // all sections: before 7 Redis rejects INFO with two sections
+// checker performs the steps of Check.
+type checker struct{ *session }
+
+func (c checker) check(ctx context.Context) error {
+	info, err := c.client.Info(ctx).Result() // all sections: before 7 Redis rejects INFO with two sections
 	// A user may not have the right to INFO: then probe decides.
-	if err != nil && !redis.IsPermissionError(err) && s.classify(err) != failed {
-		return s.operationError(ctx, err)
+	if err != nil && !redis.IsPermissionError(err) && c.classify(err) != failed {
+		return c.operationError(ctx, err)
 	}
 	version := field(info, "redis_version")
 	if major, _, _ := strings.Cut(version, "."); major != "" {
@@ -58,25 +61,25 @@ func (s *session) check(ctx context.Context) error {
 		}
 	}
 	switch {
-	case s.keys.hashTags:
-		if err := s.checkSlots(); err != nil {
+	case c.keys.hashTags:
+		if err := c.checkSlots(); err != nil {
 			return err
 		}
 	case field(info, "cluster_enabled") == "1":
-		return s.notClusterClient(nil)
+		return c.notClusterClient(nil)
 	case field(info, "role") == "slave": // calls would fail with READONLY, which a failover causes too
 		return &runtime.SetupError{
 			What: "this Redis is a replica, which takes no writes",
 			Do:   "pass redisstore.New a client of its master",
 		}
 	}
-	began := s.env.Clock.Now()
-	clock, err := redis.NewScript(probe).Run(ctx, s.client, []string{s.keys.prefix + "#check"}).StringSlice()
+	began := c.env.Clock.Now()
+	clock, err := redis.NewScript(probe).Run(ctx, c.client, []string{c.keys.prefix + "#check"}).StringSlice()
 	if err != nil {
-		return s.operationError(ctx, err)
+		return c.operationError(ctx, err)
 	}
-	s.reportSkew(began, s.env.Clock.Now(), clock)
-	s.warnOfEviction(ctx)
+	c.reportSkew(began, c.env.Clock.Now(), clock)
+	c.warnOfEviction(ctx)
 	return nil
 }
 
@@ -92,8 +95,8 @@ func field(info, name string) string {
 
 // reportSkew tells the observer if this host's clock is off. clock is the server's time, read between began
 // and ended.
-func (s *session) reportSkew(began, ended time.Time, clock []string) {
-	if s.env.Observer.Skew == nil || len(clock) != 2 {
+func (c checker) reportSkew(began, ended time.Time, clock []string) {
+	if c.env.Observer.Skew == nil || len(clock) != 2 {
 		return
 	}
 	seconds, errS := strconv.ParseInt(clock[0], 10, 64)
@@ -104,16 +107,16 @@ func (s *session) reportSkew(began, ended time.Time, clock []string) {
 	server := time.Unix(seconds, micros*1000)
 	switch {
 	case began.Sub(server) > maxSkew:
-		s.env.Observer.Skew(began.Sub(server))
+		c.env.Observer.Skew(began.Sub(server))
 	case server.Sub(ended) > maxSkew:
-		s.env.Observer.Skew(ended.Sub(server))
+		c.env.Observer.Skew(ended.Sub(server))
 	}
 }
 
 // checkSlots returns an error for the first resource whose calls have keys in different slots. The cause is a
 // prefix with a '{'.
-func (s *session) checkSlots() error {
-	for _, r := range s.resources {
+func (c checker) checkSlots() error {
+	for _, r := range c.resources {
 		spec := r.spec
 		first := ""
 		for _, kind := range spec.Kinds {
@@ -121,7 +124,7 @@ func (s *session) checkSlots() error {
 				continue
 			}
 			for _, limit := range spec.Limits {
-				at := tag(s.keys.bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
+				at := tag(c.keys.bucket(spec.Resource, limit, "root-1", kind.Prefix+"1"))
 				if first == "" {
 					first = at
 				}
@@ -129,7 +132,7 @@ func (s *session) checkSlots() error {
 					return &runtime.SetupError{
 						What: fmt.Sprintf("Redis is a cluster, and the keys of a call of %s would lie in "+
 							"different slots, "+
-							"since the prefix %q has a '{'", spec.Resource, s.keys.prefix),
+							"since the prefix %q has a '{'", spec.Resource, c.keys.prefix),
 						Do: "use a Prefix without '{'",
 					}
 				}
@@ -141,13 +144,13 @@ func (s *session) checkSlots() error {
 
 // warnOfEviction logs a warning if Redis may evict buckets that are not full, and so lose charges. It logs
 // nothing if the user has no right to read the configuration.
-func (s *session) warnOfEviction(ctx context.Context) {
-	config, err := s.client.ConfigGet(ctx, "maxmemory*").Result()
+func (c checker) warnOfEviction(ctx context.Context) {
+	config, err := c.client.ConfigGet(ctx, "maxmemory*").Result()
 	if err != nil || config["maxmemory"] == "0" {
 		return
 	}
 	if policy := config["maxmemory-policy"]; policy != "" && policy != "noeviction" {
-		s.env.Logger.LogAttrs(ctx, slog.LevelWarn,
+		c.env.Logger.LogAttrs(ctx, slog.LevelWarn,
 			"sluice: Redis may evict buckets when its memory is full, and an evicted bucket counts as full: "+
 				"set maxmemory-policy to noeviction",
 			slog.String("maxmemory-policy", policy), slog.String("maxmemory", config["maxmemory"]))

@@ -249,7 +249,7 @@ func TestEviction(t *testing.T) {
 		var log bytes.Buffer
 		s := &session{Store: New(config(test.policy, test.most)),
 			env: &runtime.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
-		s.warnOfEviction(t.Context())
+		checker{s}.warnOfEviction(t.Context())
 		if warned := strings.Contains(log.String(), "level=WARN"); warned != test.warned {
 			t.Errorf("%s: logged %q", name, log.String())
 		}
@@ -284,7 +284,7 @@ func cluster(t *testing.T, prefix string) *process {
 // TestClusterPrefix: checkSlots rejects a prefix that would spread a chain's keys over slots.
 func TestClusterPrefix(t *testing.T) {
 	for prefix, fits := range map[string]bool{"sluice:": true, "{shared}:": true, "a{": false, "{}": false} {
-		err := cluster(t, prefix).session.(*session).checkSlots()
+		err := checker{cluster(t, prefix).session.(*session)}.checkSlots()
 		if fits && err != nil || !fits && !isA[*runtime.SetupError](err) {
 			t.Errorf("%q: %v", prefix, err)
 		}

@@ -173,7 +173,7 @@ func (d *process) busy(t testing.TB, g *gate) (pass [maxPipelines]func()) {
 }
 
 // queued waits until n requests wait for the next pipeline.
-func (d *process) queued(n int) { d.session.(*session).queue.queued(n) }
+func (d *process) queued(n int) { d.session.(*session).queues.single.queued(n) }
 
 func (q *queue) queued(n int) {
 	for {

@@ -38,7 +38,7 @@ func (s *Store) Overrides() *Overrides { return &Overrides{Store: s, changed: fu
 // Overrides implements runtime.Session. The session sees a write through it at once.
 func (s *session) Overrides() runtime.OverrideStore {
 	return &Overrides{Store: s.Store, changed: func(resource string) {
-		if r := s.named(resource); r != nil {
+		if r := named(s.resources, resource); r != nil {
 			r.changed.Add(1)
 		}
 	}}

@@ -68,16 +68,16 @@ func TestOverrides(t *testing.T) {
 	if got := list(); !slices.Equal(got, []string{"user", "user-alice"}) {
 		t.Errorf("listed %q", got)
 	}
-	gone := set("user-alice", []*bucket.Limit{nil, nil}, own)
-	if gone <= own {
-		t.Errorf("revision %s after %s", gone, own)
+	removed := set("user-alice", []*bucket.Limit{nil, nil}, own)
+	if removed <= own {
+		t.Errorf("revision %s after %s", removed, own)
 	}
 	d.left(t, alice, tokens2{90, 6000})
 	if got := list(); !slices.Equal(got, []string{"user"}) {
 		t.Errorf("listed %q", got)
 	}
-	if again := set("user-alice", rpm(70), ""); again <= gone {
-		t.Errorf("revision %s after %s", again, gone)
+	if again := set("user-alice", rpm(70), ""); again <= removed {
+		t.Errorf("revision %s after %s", again, removed)
 	}
 	if all, err := store.Get(ctx, def.spec, "user-alice", "user-bob"); err != nil ||
 		*all[0].Limits[0] != *rpm(70)[0] || all[1].Revision != "" {

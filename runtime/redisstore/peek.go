@@ -14,7 +14,7 @@ import (
 // balances and changes nothing.
 func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 	r := s.newRequest(ctx, call, pathPeek, func(part *runtime.Part) []int64 { return part.Cost })
-	if err := s.resolve(r); err != nil {
+	if err := (resolver{s}).resolve(r); err != nil {
 		return err
 	}
 	balances, exist := make([]*redis.IntSliceCmd, len(r.portions)), make([]*redis.IntCmd, len(r.portions))

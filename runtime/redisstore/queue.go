@@ -37,29 +37,34 @@ type queue struct {
 	waiting   []*request  // oldest first
 	starting  bool        // a goroutine is about to take the waiting requests
 	pipelines []*pipeline // under way, the oldest first
-	watched   bool        // a timer is set that ends the turn of slow pipelines
+	watched   bool        // a timer is set that ends the turns of slow pipelines
 }
 
 func newQueue(s *session) *queue { return &queue{session: s} }
 
-// queueOf returns the queue for r. Each master of a cluster has its own, so that a master that is down
-// blocks no other. If the client knows no master for the key, the session's queue serves: the client
-// reports the error.
-func (s *session) queueOf(r *request) *queue {
-	cluster, ok := s.client.(*redis.ClusterClient)
+// queues is the queues of a session.
+type queues struct {
+	single   *queue   // of a client that is not a cluster's
+	byMaster sync.Map // of a cluster, the queue of each master by its address
+}
+
+// of returns the queue for r. Each master of a cluster has its own, so that a master that is down blocks no
+// other. If the client knows no master for the key, the single queue serves: the client reports the error.
+func (q *queues) of(r *request) *queue {
+	cluster, ok := q.single.client.(*redis.ClusterClient)
 	if !ok {
-		return s.queue
+		return q.single
 	}
 	master, err := cluster.MasterForKey(r.ctx, r.portions[0].keys[0].(string))
 	if err != nil {
-		return s.queue
+		return q.single
 	}
 	addr := master.Options().Addr
-	if q, ok := s.queues.Load(addr); ok {
-		return q.(*queue)
+	if known, ok := q.byMaster.Load(addr); ok {
+		return known.(*queue)
 	}
-	q, _ := s.queues.LoadOrStore(addr, newQueue(s))
-	return q.(*queue)
+	known, _ := q.byMaster.LoadOrStore(addr, newQueue(q.single.session))
+	return known.(*queue)
 }
 
 // submit adds r to the queue.

@@ -109,7 +109,7 @@ func overtakes(t *testing.T, hooks ...redis.Hook) tokens2 {
 // call, in order, or in another pipeline, at once if one may start.
 func TestFull(t *testing.T) {
 	_, d, g := gated(t)
-	q := d.session.(*session).queue
+	q := d.session.(*session).queues.single
 	taken := func(places int) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -232,16 +232,16 @@ func TestAbandonedInQueue(t *testing.T) {
 func TestAbandonedInPipeline(t *testing.T) {
 	_, d, g := gated(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	var gone []*pendingCall
+	var abandoned []*pendingCall
 	var under []func(delivery)
 	for range maxPipelines {
-		gone = append(gone, d.ask(ctx, alice, tokens2{10, 0}))
+		abandoned = append(abandoned, d.ask(ctx, alice, tokens2{10, 0}))
 		under = append(under, g.comes(t, "evalsha"))
 	}
 	next := d.ask(t.Context(), alice, tokens2{40, 0})
 	d.queued(1)
 	cancel()
-	for _, h := range gone {
+	for _, h := range abandoned {
 		if err := h.end(); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want the caller's own", err)
 		}
@@ -250,12 +250,12 @@ func TestAbandonedInPipeline(t *testing.T) {
 	if err := next.end(); err != nil {
 		t.Error(err)
 	}
-	var undo []func(delivery)
+	var refunds []func(delivery)
 	for _, late := range under {
 		late(pass)
-		undo = append(undo, g.comes(t, "evalsha"))
+		refunds = append(refunds, g.comes(t, "evalsha"))
 	}
-	for _, back := range undo {
+	for _, back := range refunds {
 		back(pass)
 	}
 	if err := d.Close(t.Context()); err != nil {
@@ -486,8 +486,8 @@ func TestLazy(t *testing.T) {
 // TestCrowd: in any interleaving, no more is admitted than there is, and refunds are there.
 func TestCrowd(t *testing.T) {
 	s := newServer(t)
-	if admitted, gone := crowd(t, s, s.client(t)); admitted != gone {
-		t.Errorf("%d were admitted and stay, %d are gone", admitted, gone)
+	if admitted, missing := crowd(t, s, s.client(t)); admitted != missing {
+		t.Errorf("%d were admitted and stay, %d are missing", admitted, missing)
 	}
 }
 
@@ -496,8 +496,8 @@ func TestCrowdControl(t *testing.T) {
 	s := newServer(t)
 	client := s.client(t)
 	client.AddHook(repeater{})
-	if admitted, gone := crowd(t, s, client); admitted == gone {
-		t.Errorf("%d were admitted and stay, %d are gone, though calls were run twice", admitted, gone)
+	if admitted, missing := crowd(t, s, client); admitted == missing {
+		t.Errorf("%d were admitted and stay, %d are missing, though calls were run twice", admitted, missing)
 	}
 }
 
@@ -520,7 +520,7 @@ func (repeater) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // crowd runs many callers that acquire, release and leave. It returns how many of their project's tokens
 // the admitted callers hold in the end, and how many are missing from the bucket.
-func crowd(t *testing.T, s *server, client redis.UniversalClient) (pendingCall, gone int64) {
+func crowd(t *testing.T, s *server, client redis.UniversalClient) (held, missing int64) {
 	t.Helper()
 	d := s.process(t, client, slow())
 	var admitted, denied atomic.Int64

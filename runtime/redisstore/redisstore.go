@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -114,7 +113,7 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 		opened.readMember); err != nil {
 		return nil, err
 	}
-	opened.queue = newQueue(opened)
+	opened.queues.single = newQueue(opened)
 	for _, def := range defs {
 		generated, ok := def.(Scripter)
 		if !ok {
@@ -130,7 +129,7 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 				Do: "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
 			}
 		}
-		opened.resources = append(opened.resources, opened.newResource(generated))
+		opened.resources = append(opened.resources, newResource(generated, opened.fallback))
 	}
 	return opened, nil
 }
@@ -143,8 +142,7 @@ type session struct {
 	fallback   *script
 	buckets    *lru.Cache[bucketKey, *cachedBucket]
 	lookups    *lookups.Members
-	queue      *queue
-	queues     sync.Map // of a cluster, the queue of each master by its address
+	queues     queues
 	background background.Tasks
 }
 

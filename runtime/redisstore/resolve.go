@@ -19,21 +19,21 @@ type override struct {
 	changes int64 // the resource's changed counter at that time
 }
 
-// fresh reports whether what was read at read may still be used.
-func (s *session) fresh(read, now int64) bool { return lookups.TTL(s.env.CacheTTL).Fresh(read, now) }
+// resolver resolves the limits in force, from overrides in the session's cache or in Redis.
+type resolver struct{ *session }
 
 // graceRead returns the read time to record when a refresh is due but failed, so that the old value serves
 // for one more second.
-func (s *session) graceRead(now int64) int64 { return lookups.TTL(s.env.CacheTTL).Spared(now) }
+func (s resolver) graceRead(now int64) int64 { return lookups.TTL(s.env.CacheTTL).Spared(now) }
 
 // current reports whether o may still be used.
-func (s *session) current(r *resource, o *override, now int64) bool {
-	return o != nil && s.fresh(o.read, now) && o.changes == r.changed.Load()
+func (s resolver) current(r *resource, o *override, now int64) bool {
+	return o != nil && lookups.TTL(s.env.CacheTTL).Fresh(o.read, now) && o.changes == r.changed.Load()
 }
 
 // resolve sets the limits in force for r's buckets. It reads the overrides whose cached values have
 // expired, all in one pipeline.
-func (s *session) resolve(r *request) error {
+func (s resolver) resolve(r *request) error {
 	now, expired := s.now(), false
 	for i := range r.portions {
 		p := &r.portions[i]
@@ -67,7 +67,7 @@ type overrideReads struct {
 }
 
 // newOverrideReads returns the reads that r's portions without limits need.
-func (s *session) newOverrideReads(r *request, now int64) *overrideReads {
+func (s resolver) newOverrideReads(r *request, now int64) *overrideReads {
 	reads := &overrideReads{
 		own: make([]*overrideRead, len(r.portions)), ofKind: make([]*overrideRead, len(r.portions)),
 	}
@@ -97,7 +97,7 @@ func (o *overrideReads) add(of *resource, at string) *overrideRead {
 }
 
 // exec reads all from Redis. It reports whether any override was found.
-func (o *overrideReads) exec(ctx context.Context, s *session) (found bool, err error) {
+func (o *overrideReads) exec(ctx context.Context, s resolver) (found bool, err error) {
 	pipe := s.client.Pipeline()
 	for _, read := range o.all {
 		read.command = pipe.HGetAll(ctx, s.keys.config(read.spec.Resource, read.at))
@@ -111,7 +111,7 @@ func (o *overrideReads) exec(ctx context.Context, s *session) (found bool, err e
 
 // readOverrides reads the overrides of those of r's buckets whose limits are not resolved yet. If Redis
 // does not answer, expired overrides serve for another second: a failed read is no reason to deny.
-func (s *session) readOverrides(r *request, now int64) error {
+func (s resolver) readOverrides(r *request, now int64) error {
 	ctx := r.ctx
 	if !r.deadline.IsZero() { // half of the remaining time is for the charge
 		var cancel context.CancelFunc
@@ -157,7 +157,7 @@ func (p *portion) useOverrides(own, ofKind *override) {
 }
 
 // decodeRead returns the override that was read.
-func (s *session) decodeRead(read *overrideRead, now int64) (*override, error) {
+func (s resolver) decodeRead(read *overrideRead, now int64) (*override, error) {
 	stored, err := s.decodeOverride(read.spec, read.at, read.command.Val())
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (s *session) decodeRead(read *overrideRead, now int64) (*override, error) {
 
 // useExpired resolves r's limits from expired overrides, which serve for another second. It returns err if a
 // bucket has none.
-func (s *session) useExpired(r *request, now int64, err error) error {
+func (s resolver) useExpired(r *request, now int64, err error) error {
 	for i := range r.portions {
 		p := &r.portions[i]
 		if p.inForce != nil {

@@ -16,12 +16,13 @@ type resource struct {
 	changed atomic.Int64               // counts this session's writes of its overrides
 }
 
-func (s *session) newResource(def Scripter) *resource {
+// newResource returns def as a resource; fallback serves chains without a script of their own.
+func newResource(def Scripter, fallback *script) *resource {
 	spec := def.Spec()
 	r := &resource{def: def, spec: spec, kinds: make([]atomic.Pointer[override], len(spec.Kinds)),
-		scripts: []*script{s.fallback}}
+		scripts: []*script{fallback}}
 	for chain := range spec.Kinds { // no chain has more links
-		next := s.fallback
+		next := fallback
 		if text := def.Script(chain + 1); text != "" {
 			next = newScript(text)
 		}
@@ -46,9 +47,9 @@ func (s *session) resource(def runtime.Definition) *resource {
 }
 
 // named returns the resource with this name, or nil if it was not opened.
-func (s *session) named(name string) *resource {
-	if i := slices.IndexFunc(s.resources, func(r *resource) bool { return r.spec.Resource == name }); i >= 0 {
-		return s.resources[i]
+func named(resources []*resource, name string) *resource {
+	if i := slices.IndexFunc(resources, func(r *resource) bool { return r.spec.Resource == name }); i >= 0 {
+		return resources[i]
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ func sharded(client redis.UniversalClient) bool {
 
 // checkTogether returns an error if r has several parts whose keys are not stored together, so that it
 // cannot be one script call. The keys of a single part are: Check verifies that.
-func (s *session) checkTogether(r *request) error {
-	if r.parts < 2 || !s.keys.hashTags {
+func (r *request) checkTogether(k keys) error {
+	if r.parts < 2 || !k.hashTags {
 		return nil
 	}
 	first := &r.portions[0]
