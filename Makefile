@@ -44,8 +44,12 @@ check: ## fail, with a diff, if what is generated is not what limits.yaml, those
 	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && diff docs/schema.md $(BUILD)/schema.md
 
 .PHONY: test
-test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…)
-	go test $(TESTFLAGS) ./...
+test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…); it lists what it leaves out or skips
+	go run ./internal/test/report $(TESTFLAGS) ./...
+
+.PHONY: test-long
+test-long: ## run all tests in their long form, as CI does
+	SLUICE_TEST=long go run ./internal/test/report $(TESTFLAGS) ./...
 
 .PHONY: test-local
 test-local: $(LOCAL) ## run on DynamoDB Local the tests that ask for a DynamoDB, and those that hold our engine against it

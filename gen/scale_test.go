@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // thousand returns a schema with 1,000 limits over 100 resources.
@@ -38,9 +40,7 @@ func BenchmarkThousandLimits(b *testing.B) {
 
 // TestThousandLimitsCompile vets what a thousand limits give, in a module of its own that requires this one.
 func TestThousandLimitsCompile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles 300 files: not with -short")
-	}
+	longform.Only(t, "it compiles 300 files")
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)

@@ -2,12 +2,13 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluice-go/sluice/internal/test/crossbuild"
 )
 
 // TestEvent adds up the batch that lies beside the program: a call, its settle for more, another call, and what that gave back.
@@ -51,13 +52,4 @@ func TestMistakes(t *testing.T) {
 }
 
 // TestBuild: it builds for Lambda's arm64.
-func TestBuild(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the go command: not with -short")
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(t.TempDir(), "bootstrap"), ".")
-	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
+func TestBuild(t *testing.T) { crossbuild.Lambda(t) }

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/examples/regionsync/limits"
 	"github.com/sluice-go/sluice/gen"
+	"github.com/sluice-go/sluice/internal/test/crossbuild"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -114,13 +111,4 @@ func TestStart(t *testing.T) {
 }
 
 // TestBuild: it builds for Lambda's arm64.
-func TestBuild(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the go command: not with -short")
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(t.TempDir(), "bootstrap"), ".")
-	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, strings.TrimSpace(string(out)))
-	}
-}
+func TestBuild(t *testing.T) { crossbuild.Lambda(t) }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/regionsim"
 )
 
@@ -11,10 +12,7 @@ import (
 // The same worlds are fine with the sync as it is.
 func TestSimControls(t *testing.T) {
 	t.Parallel()
-	worlds := uint64(60)
-	if testing.Short() {
-		worlds = 20
-	}
+	worlds := longform.Count[uint64](t, "worlds for each broken sync", 60, 20)
 	away := []regionsim.Fault{{Kind: regionsim.Kill, Region: 1, At: 10 * window, For: 8 * window}}
 	deaf := regionsim.Fault{Kind: regionsim.NoPeers, Region: 1, At: 10 * window, For: 40 * window, Percent: 100}
 	mute := deaf

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/regionsim"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
@@ -46,15 +47,15 @@ func calm(w regionsim.World) regionsim.World {
 	return w
 }
 
-// histories is how many TestSim plays on each of two processors, unless -rapid.checks says something else than rapid does by itself.
+// histories is how many TestSim plays in its long form, in two runs side by side, unless -rapid.checks is given.
 // 12,000 of them were once played by hand.
-const histories = 600
+const histories = 1200
 
 // TestSim: in random worlds with faults, shares in force never sum to more than the limit, and nobody has less than the floor; some
 // windows after the last fault nothing is in nobody's hands; and what is played twice is the same twice.
 func TestSim(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); !testing.Short() && checks.Value.String() == checks.DefValue {
-		setFlag(t, checks, strconv.Itoa(histories))
+		setFlag(t, checks, strconv.Itoa(longform.Count(t, "histories", histories, 160)/2))
 	}
 	t.Run("worlds", func(t *testing.T) {
 		for range 2 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/test/regionsim"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
@@ -77,10 +78,7 @@ func settled(t testing.TB, w regionsim.World) steady {
 
 // TestSimScale writes few of the shares of a tenth of the case that BenchmarkSim has whole.
 func TestSimScale(t *testing.T) {
-	entities := 200
-	if testing.Short() {
-		entities = 20
-	}
+	entities := longform.Count(t, "entities", 200, 20)
 	s := settled(t, busy(entities, 15))
 	t.Logf("%.2f %% of the shares are written in a cycle, %v in all; they are %.1f ‰ from where demand is", s.writes*100, s.triggers, s.distance*1000)
 	if s.writes > atMost {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
@@ -220,9 +221,9 @@ func rollings() map[string][][]int64 {
 // TestRolling: after each write of whichever version every bucket has, to the millitoken, what an ideal one has; the limits and
 // numbers of the highest revision that has charged it, given once; and who is denied lacks the tokens.
 func TestRolling(t *testing.T) {
-	seeds := uint64(4)
-	if testing.Short() || dynamotest.OnLocal(t) {
-		seeds = 1
+	seeds := uint64(1)
+	if !dynamotest.OnLocal(t) {
+		seeds = longform.Count[uint64](t, "histories of each deployment", 4, 1)
 	}
 	for name, stages := range rollings() {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/internal/test/linted"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/internal/tool/infra"
 )
 
@@ -19,9 +20,7 @@ func replaced(t *testing.T, text, old, by string) string {
 
 // TestCloudFormation has CloudFormation's linter look at the templates, and at the policies in them.
 func TestCloudFormation(t *testing.T) {
-	if testing.Short() {
-		t.Skip("cfn-lint takes 2 s a template")
-	}
+	longform.Only(t, "cfn-lint takes 2 s a template")
 	lint := linted.CloudFormation(t)
 	for billing, d := range definitions() {
 		if out, ok := lint(string(rendered(t, infra.CloudFormation, d))); !ok || out != "" {
@@ -57,9 +56,7 @@ func TestTerraform(t *testing.T) {
 
 // TestTerraformValidate has terraform hold the configurations against the provider's resources.
 func TestTerraformValidate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("terraform takes 4 s a configuration")
-	}
+	longform.Only(t, "terraform takes 4 s a configuration")
 	validate := linted.TerraformValidate(t)
 	for billing, d := range definitions() {
 		if out, ok := validate(string(rendered(t, infra.Terraform, d))); !ok {

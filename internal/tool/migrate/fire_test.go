@@ -17,6 +17,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
@@ -161,13 +162,13 @@ func hash(s string) (h uint64) {
 	return h
 }
 
-// size is how many buckets a test of many has: fewer on DynamoDB Local, and in the short form.
+// size is how many buckets a test of many has: fewer on DynamoDB Local, and in the usual form.
 func size(t *testing.T, n int) int {
 	t.Helper()
-	if testing.Short() || dynamotest.OnLocal(t) {
+	if dynamotest.OnLocal(t) {
 		return n / 10
 	}
-	return n
+	return longform.Count(t, "buckets", n, n/10)
 }
 
 // TestUnderFire: whatever kills the migration, and whoever comes between, what a bucket has in the end is what its items

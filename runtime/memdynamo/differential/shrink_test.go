@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // recorder is a test that may fail, and what it printed.
@@ -38,9 +40,7 @@ func (r *recorder) Fatal(args ...any) {
 
 // TestFailureIsShrunk lets the test fail, and holds what it prints to be of few operations that can be read.
 func TestFailureIsShrunk(t *testing.T) {
-	if testing.Short() {
-		t.Skip("shrinking takes its time, and under the race detector all of it")
-	}
+	longform.Only(t, "shrinking takes 15 s; TestComparisonCatches finds the same failures, unshrunk")
 	setFlag(t, "rapid.nofailfile", "true")
 	setFlag(t, "rapid.seed", "1")
 	setFlag(t, "rapid.shrinktime", "15s") // a third of it leaves two operations, where nothing slows it down

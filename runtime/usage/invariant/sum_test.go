@@ -13,6 +13,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -35,12 +36,12 @@ const (
 // that expired, and what callers were granted and kept, is one and the same. Meanwhile limits change, leases are settled late,
 // shards split, and readers are killed, start again, run beside each other and lose requests and replies.
 func TestSumOfWindows(t *testing.T) {
-	seeds, calls := uint64(9), 25
+	seeds, calls := longform.Count[uint64](t, "storms", 9, 3), 25
 	switch {
 	case dynamotest.OnLocal(t): // the more its streams have, the slower it writes, those of tables that are gone too
 		seeds, calls = 3, 10
 	case testing.Short():
-		seeds, calls = 3, 15
+		calls = 15
 	}
 	met := map[string]int{}
 	for seed := range seeds {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // death is how a Poller ends in the middle of a call.
@@ -104,8 +106,9 @@ func killings(t *testing.T, seed uint64, how death, change func(*world, *tap)) (
 
 // TestKilled: wherever a Poller ends, nothing is lost and nothing is counted twice.
 func TestKilled(t *testing.T) {
+	seeds := longform.Count[uint64](t, "histories of each way to end", 2, 1)
 	for _, how := range []death{unsent, unheard, cancelled} {
-		for seed := range uint64(2) {
+		for seed := range seeds {
 			wrong, deaths := killings(t, seed, how, nil)
 			if wrong != "" {
 				t.Errorf("killed %s, seed %d: %s", how, seed, wrong)
