@@ -13,6 +13,7 @@ import (
 	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime"
 )
@@ -125,27 +126,27 @@ func TestCheckRights(t *testing.T) {
 // TestWrongClient: for a client that does not match its server, the error names the client to use.
 func TestWrongClient(t *testing.T) {
 	for what, want := range map[string]string{
-		"ERR DB index is out of range": "sluice: Redis has no database of the " +
-			"client's number: %s; set the client's DB, in a URL the number behind the host, to one that " +
+		"ERR DB index is out of range": "setup: Redis has no database of the " +
+			"client's number | %s | set the client's DB, in a URL the number behind the host, to one that " +
 			"it has: 0, on a cluster the only one",
-		"ERR SELECT is not allowed in cluster mode": "sluice: Redis has no database of the " +
-			"client's number: %s; set the client's DB, in a URL the number behind the host, to one that " +
+		"ERR SELECT is not allowed in cluster mode": "setup: Redis has no database of the " +
+			"client's number | %s | set the client's DB, in a URL the number behind the host, to one that " +
 			"it has: 0, on a cluster the only one",
-		"ERR This instance has cluster support disabled": "sluice: the client is one of a cluster, " +
-			"which this Redis is not: %s; pass redisstore.New what redis.NewClient returns, or leave " +
+		"ERR This instance has cluster support disabled": "setup: the client is one of a cluster, " +
+			"which this Redis is not | %s | pass redisstore.New what redis.NewClient returns, or leave " +
 			"?addr= out of the URL",
-		"ERR unknown command 'evalsha', with args of some": "sluice: this Redis does not have a command " +
-			"that the store needs: %s; use Redis 5 or newer, with scripts; for a Sentinel, create the " +
+		"ERR unknown command 'evalsha', with args of some": "setup: this Redis does not have a command " +
+			"that the store needs | %s | use Redis 5 or newer, with scripts; for a Sentinel, create the " +
 			"client with redis.NewFailoverClient, in a URL ?master_name=NAME",
 	} {
 		s := simulated(t)
 		s.mini.SetError(what)
 		d := s.process(t, s.client(t), gpt4())
 		want = fmt.Sprintf(want, what)
-		if err := d.Check(t.Context()); err == nil || err.Error() != want {
+		if err := d.Check(t.Context()); errtext.Of(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if _, err := d.Acquire(t.Context(), alice, tokens2{1, 1}); err == nil || err.Error() != want {
+		if _, err := d.Acquire(t.Context(), alice, tokens2{1, 1}); errtext.Of(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -166,10 +167,9 @@ func TestUnknownMaster(t *testing.T) {
 		SentinelAddrs: []string{sentinel.Addr().String()}})
 	t.Cleanup(func() { _ = client.Close() })
 	err = s.process(t, client, gpt4()).Check(t.Context())
-	const want = "sluice: no Sentinel knows the master: "
-	if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) ||
-		!strings.Contains(err.Error(),
-			"; set MasterName, in a URL ?master_name=, as in their `sentinel monitor`") {
+	const want = "setup: no Sentinel knows the master | "
+	if got := errtext.Of(err); !strings.HasPrefix(got, want) ||
+		!strings.Contains(got, " | set MasterName, in a URL ?master_name=, as in their `sentinel monitor`") {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
@@ -179,14 +179,14 @@ func TestUnknownMaster(t *testing.T) {
 func TestCheckServer(t *testing.T) {
 	for info, want := range map[string]string{
 		"redis_version:5.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "",
-		"redis_version:7.0.15\r\n# Replication\r\nrole:slave\r\n": "sluice: this Redis is a replica, " +
-			"which takes no writes; " +
+		"redis_version:7.0.15\r\n# Replication\r\nrole:slave\r\n": "setup: this Redis is a replica, " +
+			"which takes no writes | " +
 			"pass redisstore.New a client of its master",
-		"redis_version:4.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "sluice: this is Redis 4.0.14; use " +
+		"redis_version:4.0.14\r\n# Cluster\r\ncluster_enabled:0\r\n": "setup: this is Redis 4.0.14 | use " +
 			"Redis 5 or newer",
-		"redis_version:6.2.14\r\n# Cluster\r\ncluster_enabled:1\r\n": "sluice: Redis is a cluster, and " +
+		"redis_version:6.2.14\r\n# Cluster\r\ncluster_enabled:1\r\n": "setup: Redis is a cluster, and " +
 			"the client, a *redis.Client, " +
-			"is not one of a cluster: keys of a call would lie in different slots; pass redisstore.New " +
+			"is not one of a cluster: keys of a call would lie in different slots | pass redisstore.New " +
 			"what redis.NewClusterClient returns",
 	} {
 		s := simulated(t)
@@ -201,11 +201,7 @@ func TestCheckServer(t *testing.T) {
 			}
 			return true
 		})
-		got := ""
-		if err := s.process(t, s.client(t), gpt4()).Check(t.Context()); err != nil {
-			got = err.Error()
-		}
-		if got != want {
+		if got := errtext.Of(s.process(t, s.client(t), gpt4()).Check(t.Context())); got != want {
 			t.Errorf("%q: %s, want %s", info, got, want)
 		}
 	}
@@ -294,13 +290,10 @@ func TestClusterPrefix(t *testing.T) {
 // TestPrefix: New rejects an empty prefix, such as a variable that is not set.
 func TestPrefix(t *testing.T) {
 	for prefix, want := range map[string]string{"app:": "",
-		"": `sluice: redisstore.Prefix(""): want the start of all keys, as in "billing:"; correct the call`} {
+		"": `setup: redisstore.Prefix(""): want the start of all keys, as in "billing:" | correct the call`} {
 		client := redis.NewClient(&redis.Options{})
-		got := ""
-		if _, err := runtime.NewBuilder(New(client, Prefix(prefix))).Limiter(); err != nil {
-			got = err.Error()
-		}
-		if got != want {
+		_, err := runtime.NewBuilder(New(client, Prefix(prefix))).Limiter()
+		if got := errtext.Of(err); got != want {
 			t.Errorf("%q: %s, want %s", prefix, got, want)
 		}
 		_ = client.Close()
@@ -313,9 +306,9 @@ func TestClusterClaims(t *testing.T) {
 	d := cluster(t, "sluice:")
 	a, b := d.Claim(caller{"1", "1"}, tokens2{1, 0}), d.Claim(caller{"2", "2"}, tokens2{1, 0})
 	err := d.AcquireAll(t.Context(), a, b)
-	const want = `sluice: gpt-4: claim of "user-2" lies on another part of the cluster than gpt-4 for user-1: ` +
+	const want = `invalid gpt-4 claim of "user-2" lies on another part of the cluster than gpt-4 for user-1: ` +
 		`acquire them one by one, or under one root`
-	if !isA[*runtime.InvalidError](err) || err.Error() != want {
+	if errtext.Reason(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	// Two roots may share a slot, but not the shard of a Ring.
@@ -392,16 +385,16 @@ func TestOpen(t *testing.T) {
 		RouteRandomly: true})
 	t.Cleanup(func() { _ = behind.Close() })
 	for want, store := range map[string]*Store{
-		"sluice: redisstore.New: the client reads from replicas, which lag behind: " +
-			"want one without ReadOnly, RouteByLatency and RouteRandomly; correct the call": New(behind),
-		"sluice: redisstore.New: the client is nil; correct the call": New(nil),
-		"sluice: redisstore.ImageCache(0): want at least 1; correct the call": New(client, nil,
+		"setup: redisstore.New: the client reads from replicas, which lag behind: " +
+			"want one without ReadOnly, RouteByLatency and RouteRandomly | correct the call": New(behind),
+		"setup: redisstore.New: the client is nil | correct the call": New(nil),
+		"setup: redisstore.ImageCache(0): want at least 1 | correct the call": New(client, nil,
 			ImageCache(0)),
-		"sluice: resource gpt-4 was not generated for Redis; " +
+		"setup: resource gpt-4 was not generated for Redis | " +
 			"add `stores: [redis]` to limits.yaml and run `sluice generate`": New(client),
 	} {
 		_, err := store.Open(&runtime.Env{}, scriptless{gpt4()})
-		if setup, ok := errors.AsType[*runtime.SetupError](err); !ok || setup.Error() != want {
+		if errtext.Of(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -415,11 +408,11 @@ func TestOpenGlobal(t *testing.T) {
 	global := gpt4()
 	global.spec.Resource, global.spec.Regions = "batch", &runtime.Regions{Names: []string{"eu", "us"},
 		Floor: 5, Window: time.Second}
-	const want = "sluice: resource batch is global, and the store on Redis does not divide limits among " +
-		"regions; " +
+	const want = "setup: resource batch is global, and the store on Redis does not divide limits among " +
+		"regions | " +
 		"leave it out of the limits.yaml that is for Redis, or remove `global` from it"
 	_, err := New(client).Open(&runtime.Env{}, gpt4(), global)
-	if setup, ok := errors.AsType[*runtime.SetupError](err); !ok || setup.Error() != want {
+	if errtext.Of(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if _, err := New(client).Open(&runtime.Env{}, gpt4()); err != nil {

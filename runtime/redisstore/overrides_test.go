@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -95,10 +96,10 @@ func TestMalformedOverride(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := d.Acquire(t.Context(), alice, tokens2{1, 0})
-	want := `sluice: the override of gpt-4 at user-alice is malformed: ` +
-		`limit rpm: "5 5 5": want capacity, burst, refill and period; ` +
+	want := `setup: the override of gpt-4 at user-alice is malformed | ` +
+		`limit rpm: "5 5 5": want capacity, burst, refill and period | ` +
 		"fix the hash " + key + " and raise its ver"
-	if !isA[*runtime.SetupError](err) || err.Error() != want {
+	if errtext.Of(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -414,29 +415,29 @@ func TestNotDelayed(t *testing.T) {
 // TestSetup: a setup error says what to do, and no policy decides it.
 func TestSetup(t *testing.T) {
 	for answer, want := range map[string]string{
-		"NOPERM this user has no permissions to run the 'evalsha' command": "sluice: Redis denies the " +
-			"user what the store needs: " +
-			"NOPERM this user has no permissions to run the 'evalsha' command; grant it: " +
+		"NOPERM this user has no permissions to run the 'evalsha' command": "setup: Redis denies the " +
+			"user what the store needs | " +
+			"NOPERM this user has no permissions to run the 'evalsha' command | grant it: " +
 			"ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time",
-		"WRONGPASS invalid username-password pair": "sluice: Redis does not accept the credentials: " +
-			"WRONGPASS invalid username-password pair; set the client's Username and Password",
+		"WRONGPASS invalid username-password pair": "setup: Redis does not accept the credentials | " +
+			"WRONGPASS invalid username-password pair | set the client's Username and Password",
 		"ERR The user executing the script can't run this command or subcommand script: 104ae, on " +
-			"@user_script:1.": "sluice: Redis denies the user " +
-			"what the store needs: ERR The user executing the script can't run this command or subcommand " +
-			"script: 104ae, on @user_script:1.; " +
+			"@user_script:1.": "setup: Redis denies the user " +
+			"what the store needs | ERR The user executing the script can't run this command or subcommand " +
+			"script: 104ae, on @user_script:1. | " +
 			"grant it: ACL SETUSER <user> ~sluice:* +@read +@write +@scripting +@connection +info +time",
-		"MOVED 7 10.0.0.1:6379": "sluice: Redis is a cluster, and the client, a *redis.Client, is not one " +
+		"MOVED 7 10.0.0.1:6379": "setup: Redis is a cluster, and the client, a *redis.Client, is not one " +
 			"of a cluster: keys of a call would lie " +
-			"in different slots: MOVED 7 10.0.0.1:6379; pass redisstore.New what redis.NewClusterClient " +
+			"in different slots | MOVED 7 10.0.0.1:6379 | pass redisstore.New what redis.NewClusterClient " +
 			"returns",
-		"ERR unknown command 'evalsha'": "sluice: this Redis does not have a command that the store " +
-			"needs: ERR unknown command 'evalsha'; " +
+		"ERR unknown command 'evalsha'": "setup: this Redis does not have a command that the store " +
+			"needs | ERR unknown command 'evalsha' | " +
 			"use Redis 5 or newer, with scripts; for a Sentinel, create the client with " +
 			"redis.NewFailoverClient, in a URL ?master_name=NAME",
 	} {
 		store := New(redis.NewClient(&redis.Options{}))
 		o := store.classify(redisError(answer))
-		if got := store.setupError(redisError(answer)).Error(); o != failed || got != want {
+		if got := errtext.Of(store.setupError(redisError(answer))); o != failed || got != want {
 			t.Errorf("%v: %s, want %s", o, got, want)
 		}
 		if err := store.client.Close(); err != nil {

@@ -11,6 +11,7 @@ import (
 	peer "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -94,12 +95,12 @@ func TestMalformed(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := d.Acquire(t.Context(), alice, tokens2{1, 1})
-			want := fmt.Sprintf("sluice: the key %s is not a bucket: %s; delete it, since a missing "+
+			want := fmt.Sprintf("setup: the key %s is not a bucket | %s | delete it, since a missing "+
 				"bucket is a full one, or use another Prefix", key, test.want)
-			if !isA[*runtime.SetupError](err) || err.Error() != want {
+			if errtext.Of(err) != want {
 				t.Errorf("%v, want %s", err, want)
 			}
-			if _, err := d.Peek(t.Context(), alice); !isA[*runtime.SetupError](err) || err.Error() != want {
+			if _, err := d.Peek(t.Context(), alice); errtext.Of(err) != want {
 				t.Errorf("a peek: %v, want %s", err, want)
 			}
 		})
@@ -164,12 +165,11 @@ func TestMisplaced(t *testing.T) {
 		if err := client.Set(t.Context(), key, "x", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		want := "sluice: the key " + key + " is not what the store keeps there: "
+		want := "setup: the key " + key + " is not what the store keeps there | "
 		for name, do := range all {
 			err := do()
-			if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), want) ||
-				!strings.Contains(err.Error(), wrongType) ||
-				!strings.HasSuffix(err.Error(), "; delete it, or use another Prefix") {
+			if got := errtext.Of(err); !strings.HasPrefix(got, want) || !strings.Contains(got, wrongType) ||
+				!strings.HasSuffix(got, " | delete it, or use another Prefix") {
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}
 		}
