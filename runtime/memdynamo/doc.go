@@ -4,10 +4,10 @@
 //	engine := memdynamo.New()
 //	client := engine.Client() // a *dynamodb.Client
 //
-// An Engine is an http.Handler that speaks DynamoDB's JSON protocol, and its clients are the SDK's own, on a
-// transport without sockets: what production runs is what runs here, with its errors, retries and time-outs.
-// It works in the bubbles of testing/synctest, on virtual time (an engine for a bubble is made in it), and
-// has its own Faults and its own meter:
+// An Engine is an http.Handler that speaks DynamoDB's JSON protocol. Its clients are the SDK's own, on a
+// transport without sockets, so a test runs what production runs, with its errors, retries and time-outs. It
+// works in the bubbles of testing/synctest, on virtual time (an engine for a bubble is made in it), and has
+// its own Faults and its own meter:
 //
 //	engine.Faults().LoseReplies(0.1)
 //	…
@@ -42,11 +42,16 @@
 //
 // # Differences from DynamoDB Local
 //
-// Where the two differ, this package does as AWS, as far as that is known: index keys of the wrong type are
-// refused on updates too; what cannot be done cancels a transaction, with ValidationError as its reason;
-// UPDATED_OLD and UPDATED_NEW return the paths that an update names, not all around them; failed conditions
-// and cancelled transactions are billed, and transactions twice, not four times; a page ends at 1 MB whatever
-// the filter lets through; transactions conflict, and partitions and tables are throttled, if Faults say so;
-// messages are AWS's. All credentials see the same tables. The tests in conformance and differential have the
-// whole list.
+// This package does as AWS, as far as that is known, where the two differ:
+//
+//   - Index keys of the wrong type are refused on updates too.
+//   - An action that cannot be done cancels its transaction, with ValidationError as the reason.
+//   - UPDATED_OLD and UPDATED_NEW return the paths that an update names, not all around them.
+//   - Failed conditions and cancelled transactions are billed, and transactions twice, not four times.
+//   - A page ends at 1 MB, whatever the filter lets through.
+//   - Transactions conflict, and partitions and tables are throttled, if Faults say so.
+//   - Messages are AWS's.
+//   - All credentials see the same tables.
+//
+// The tests in conformance and differential have the whole list.
 package memdynamo

@@ -64,8 +64,8 @@ func credential() aws.CredentialsProvider {
 	return credentials.NewStaticCredentialsProvider("memdynamo", "memdynamo", "")
 }
 
-// Client returns a client of the engine: the SDK's own, which signs, checks, retries and waits between
-// retries as it does in production, and calls the engine in place of a socket. It reads no configuration.
+// Client returns a client of the engine. It is the SDK's own: it signs, checks, retries and waits between
+// retries as it does in production, but calls the engine in place of a socket. It reads no configuration.
 // optFns are the SDK's.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{

@@ -14,8 +14,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// increment adds 1 to n of item a in two steps, between which it calls between: it reads, and writes what it
-// read and 1; if compare is set, on the condition that nobody came between, and again until that is so.
+// increment adds 1 to n of item a in two steps, a read and a write, and calls between after the first. If
+// compare is set, the write has the condition that n did not change since, and both steps are repeated until
+// it holds.
 func increment(ctx context.Context, client *dynamodb.Client, compare bool, between func()) error {
 	table, key := aws.String(things), item{"id": s("a")}
 	for {
@@ -33,7 +34,7 @@ func increment(ctx context.Context, client *dynamodb.Client, compare bool, betwe
 			in.ConditionExpression = aws.String("n = :seen")
 		}
 		_, err = client.UpdateItem(ctx, in)
-		if _, raced := errors.AsType[*types.ConditionalCheckFailedException](err); !raced {
+		if _, failed := errors.AsType[*types.ConditionalCheckFailedException](err); !failed {
 			return err
 		}
 	}

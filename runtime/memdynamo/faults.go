@@ -15,10 +15,10 @@ import (
 // A probability is of one request's suffering it, on its own; a value below 0 counts as 0, one above 1 as 1.
 // Durations and rates below 0 count as 0, which is none.
 //
-// Chance repeats: what befalls the nth request on its way follows from the seed and n alone, whatever else is
-// set and whatever befell others; Throttle, Conflict and Unprocessed draw in the order in which requests are
-// worked on. A program that calls from one goroutine therefore meets the same again with the same seed, and
-// others do as far as their requests come in the same order.
+// Chance repeats. The faults of the nth request on its way follow from the seed and n alone, regardless of
+// other settings and other requests. Throttle, Conflict and Unprocessed draw in the order in which requests
+// are worked on. A program that calls from one goroutine therefore gets the same faults again with the same
+// seed. Others do as far as their requests come in the same order.
 type Faults struct {
 	seed   uint64
 	number atomic.Uint64 // of requests so far
@@ -62,9 +62,10 @@ type Request struct {
 	Number int
 }
 
-// Script has f decide on each request that an operation can be told of, ahead of chance; nil ends that. It is
-// called where the request is made, concurrently if requests are. It may block, which keeps the request
-// waiting whatever its client's context says, and it may change the Faults, as this request will find them:
+// Script has f decide on each request whose operation is known, ahead of chance; nil ends that. It is called
+// on the goroutine that makes the request, concurrently if requests are. It may block, which keeps the
+// request waiting regardless of its client's context. It may change the Faults, which then hold for this
+// request too:
 //
 //	engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
 //		if r.Operation == "UpdateItem" && r.Number == 3 {

@@ -245,19 +245,19 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// TestGivingUp: a client that gives up does not know whether it was applied, for it was: nothing recalls a
-// request.
-func TestGivingUp(t *testing.T) {
+// TestTimeOuts has clients time out before their request arrives and before its reply does. Both requests are
+// applied: nothing takes back a request that was sent.
+func TestTimeOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, client := setUp(t)
 		engine.Faults().Latency(memdynamo.Constant(time.Second))
-		for id, patience := range map[string]time.Duration{"gone before it arrived": time.Second / 2,
+		for id, timeout := range map[string]time.Duration{"gone before it arrived": time.Second / 2,
 			"gone before the reply": 3 * time.Second / 2} {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			began := time.Now()
 			_, err := client.UpdateItem(ctx, add(id))
 			cancel()
-			equal(t, "gave up after", time.Since(began), patience)
+			equal(t, "gave up after", time.Since(began), timeout)
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v, want the deadline", id, err)
 			}
@@ -427,14 +427,14 @@ func TestFaultsChangeUnderLoad(t *testing.T) {
 // ignore drops a reply.
 func ignore[T any](_ T, err error) error { return err }
 
-// TestBubbleEndsWithRequestsUnderWay: what a client has given up leaves no goroutine behind, at which
-// synctest would panic.
+// TestBubbleEndsWithRequestsUnderWay has requests time out. They leave no goroutine behind, at which synctest
+// would panic.
 func TestBubbleEndsWithRequestsUnderWay(t *testing.T) {
-	for _, patience := range []time.Duration{time.Second / 2, 3 * time.Second / 2} {
+	for _, timeout := range []time.Duration{time.Second / 2, 3 * time.Second / 2} {
 		synctest.Test(t, func(t *testing.T) {
 			engine, client := setUp(t)
 			engine.Faults().Latency(memdynamo.Constant(time.Second))
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			_, err := client.UpdateItem(ctx, add("a"))
 			if !errors.Is(err, context.DeadlineExceeded) {
@@ -444,8 +444,8 @@ func TestBubbleEndsWithRequestsUnderWay(t *testing.T) {
 	}
 }
 
-// TestHeldTransactionsSeeFaultsAsTheyAre: one that was held before a fault was set does not undo it when it
-// applies.
+// TestHeldTransactionsSeeFaultsAsTheyAre sets a fault while a transaction is held. The transaction does not
+// revert the fault when it applies.
 func TestHeldTransactionsSeeFaultsAsTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, client := setUp(t)

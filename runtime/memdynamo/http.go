@@ -123,7 +123,8 @@ func (e *Engine) call(ctx context.Context, r *http.Request, body []byte, dice *d
 		err = authenticated(r)
 	}
 	if err != nil {
-		// What is no JSON is told ahead of what is wrong with the header. Otherwise whoever performs it finds out.
+		// A body that is not JSON is reported before a fault of the header. With a good header the operation finds
+		// that out itself.
 		if len(body) > 0 && !json.Valid(body) {
 			err = exception.New(exception.Serialization, "")
 		}
@@ -140,7 +141,7 @@ func target(header string) (operation string, err error) {
 	case known && service == tablesService && !streams, known && service == streamsService && streams:
 		return operation, nil
 	case !known && operation != "" && (service == tablesService || service == streamsService):
-		// AWS says nothing, but knows more operations: whoever calls one of those would wonder.
+		// AWS has no message here, but it serves more operations, and a test may call one of those.
 		return "", exception.New(exception.UnknownOperation, "memdynamo does not serve %s", operation)
 	}
 	return "", exception.New(exception.UnknownOperation, "")
@@ -186,7 +187,8 @@ func namespace(code string) string {
 	return "com.amazonaws.dynamodb.v20120810"
 }
 
-// messageMember returns how AWS spells the member with the message, which is not always the same. Clients take either.
+// messageMember returns how AWS spells the member with the message, which is not always the same. Clients
+// take either.
 func messageMember(code string) string {
 	switch code {
 	case exception.Serialization, exception.TransactionCanceled:

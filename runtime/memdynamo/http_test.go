@@ -325,7 +325,9 @@ func FuzzProtocol(f *testing.F) {
 	for _, body := range []string{
 		`{}`, `{"TableName":"things","Key":{"id":{"S":"a"}}}`, `[[[[[[`, `{"TableName":1e999999999}`, `"`, `null`,
 		"\xff",
-		`{"TableName":"things","Item":{"id":{"S":"a"},"n":{"N":"1e125"},"l":{"L":[{"M":{}}]}},"ConditionExpression":"attribute_not_exists(id) AND (n < :n)","ExpressionAttributeValues":{":n":{"N":"1"}}}`,
+		`{"TableName":"things","Item":{"id":{"S":"a"},"n":{"N":"1e125"},"l":{"L":[{"M":{}}]}},
+			"ConditionExpression":"attribute_not_exists(id) AND (n < :n)",
+			"ExpressionAttributeValues":{":n":{"N":"1"}}}`,
 		`{"TableName":"things","Key":{"id":{"S":"a"}},"UpdateExpression":"SET #a.b[0] = if_not_exists(c, :v) ` +
 			`REMOVE d ADD e :v","ExpressionAttributeNames":{"#a":"a"},"ExpressionAttributeValues":{":v":{"N":"1"}}}`,
 		`{"TableName":"things","KeyConditionExpression":"id = ` +

@@ -18,8 +18,8 @@ func Uniform(least, most time.Duration) Distribution {
 	return func(r func() float64) time.Duration { return least + duration(r()*float64(most-least)) }
 }
 
-// LogNormal is what networks and services look like: half the time it is below median, and its tail is the
-// longer the larger sigma is: one in a hundred takes 3.2 times the median with 0.5, ten times with 1.
+// LogNormal is the usual latency of networks and services. Half of it is below median, and the tail grows
+// with sigma: one in a hundred takes 3.2 times the median with 0.5, ten times with 1.
 func LogNormal(median time.Duration, sigma float64) Distribution {
 	return func(r func() float64) time.Duration {
 		// Box and Muller: two uniform numbers make a normal one.

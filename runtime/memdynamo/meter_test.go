@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// TestConsumed holds the meter to AWS's price list: a put of an indexed item is two units, a refused one is
-// one that no reply shows, a cancelled transaction two for each item.
+// TestConsumed holds the meter to AWS's price list. A put of an indexed item is two units, a refused one is
+// one that no reply shows, and a cancelled transaction is two for each item.
 func TestConsumed(t *testing.T) {
 	engine, client := setUp(t)
 	engine.ResetConsumed()

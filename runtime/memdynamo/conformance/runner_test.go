@@ -27,7 +27,8 @@ func answering(t *testing.T, status int, body string) server {
 // TestRunnerNotices is the negative control: a reply that differs in what matters is a difference, and only
 // such a one.
 func TestRunnerNotices(t *testing.T) {
-	const item = `{"Item":{"s":{"SS":["a","b"]},"l":{"L":[{"N":"1"},{"N":"2"}]}},"ConsumedCapacity":{"CapacityUnits":0.5}}`
+	const item = `{"Item":{"s":{"SS":["a","b"]},"l":{"L":[{"N":"1"},{"N":"2"}]}},
+		"ConsumedCapacity":{"CapacityUnits":0.5}}`
 	for _, test := range []struct {
 		name, operation string
 		status          int

@@ -36,10 +36,10 @@ func canonical(o operation, replies []reply) any {
 	}
 	switch in := o.input.(type) {
 	case *dynamodb.ScanInput:
-		return gather(o, indexOf(in.TableName, in.IndexName), replies)
+		return collect(o, indexOf(in.TableName, in.IndexName), replies)
 	case *dynamodb.QueryInput:
 		if in.IndexName != nil {
-			return gather(o, indexOf(in.TableName, in.IndexName), replies)
+			return collect(o, indexOf(in.TableName, in.IndexName), replies)
 		}
 	case *dynamodb.BatchGetItemInput:
 		for _, r := range replies {
@@ -87,7 +87,7 @@ type rank struct {
 	Items []string
 }
 
-func gather(o operation, x index, pages []reply) whole {
+func collect(o operation, x index, pages []reply) whole {
 	w := whole{Pages: len(pages)}
 	if o.segments > 0 {
 		w.Pages = 0
@@ -130,8 +130,8 @@ func gather(o operation, x index, pages []reply) whole {
 	return w
 }
 
-// keysOf returns the item's keys in the index as text. Where a projection has left out one of them, all items
-// are of one rank: then there is no telling in which order they have to be.
+// keysOf returns the item's keys in the index as text. If a projection leaves out a key attribute, all items
+// get the same rank, since their order cannot be checked.
 func keysOf(x index, item any) (hash, sort string) {
 	attributes, _ := item.(map[string]any)
 	for _, name := range x.names() {

@@ -55,7 +55,8 @@ var (
 		"NaN", "Infinity",
 		"1_000", "--1", "1.2.3", "1e999999999", "0e999999999", "1e-999999999",
 	}
-	texts    = []string{"a", "b", "ab", "abc", "", "B", "é", "日本", "a b", "\U0001F600", strings.Repeat("s", 50)}
+	texts = []string{"a", "b", "ab", "abc", "", "B", "é", "日本", "a b", "\U0001F600",
+		strings.Repeat("s", 50)}
 	binaries = []string{"a", "b", "ab", "", "\x00", "\xff", "\x00\x01", "\x80abc"}
 	kinds    = []string{"N", "S", "M", "L", "SS", "NS", "BS", "B", "BOOL", "NULL"}
 )
@@ -150,10 +151,10 @@ func (d dice) badValue() types.AttributeValue {
 	}
 }
 
-// nested is a list in a list, so often.
-func nested(levels int) types.AttributeValue {
+// nested returns a number inside that many lists.
+func nested(depth int) types.AttributeValue {
 	var v types.AttributeValue = &types.AttributeValueMemberN{Value: "1"}
-	for range levels {
+	for range depth {
 		v = &types.AttributeValueMemberL{Value: []types.AttributeValue{v}}
 	}
 	return v

@@ -145,34 +145,34 @@ func allTables() []operation {
 	return ops
 }
 
-// verdict is how the replies to one operation differ. After a known difference in whether it was accepted the
-// tables may have parted, and the history goes on from empty ones: Local, too, does some writes before it
-// finds them malformed.
-type verdict struct {
+// parting is how the replies to one operation differ. If a known difference is whether the operation was
+// accepted, the tables may differ from then on, and the history continues with empty ones. Local, too,
+// applies some writes before it finds them malformed.
+type parting struct {
 	text   string
 	parted bool
 }
 
 // step puts both engines through one operation.
-func (p *pair) step(ctx context.Context, o operation) ([]reply, verdict, error) {
+func (p *pair) step(ctx context.Context, o operation) ([]reply, parting, error) {
 	truth, err := p.truth.run(ctx, o)
 	if err != nil {
-		return nil, verdict{}, fmt.Errorf("DynamoDB Local: %w", err)
+		return nil, parting{}, fmt.Errorf("DynamoDB Local: %w", err)
 	}
 	ours, err := p.ours.run(ctx, o)
 	if err != nil {
-		return nil, verdict{}, fmt.Errorf("memdynamo: %w", err)
+		return nil, parting{}, fmt.Errorf("memdynamo: %w", err)
 	}
 	text := difference(o, truth, ours)
 	if text == "" {
-		return truth, verdict{}, nil
+		return truth, parting{}, nil
 	}
 	if ids := explain(o, truth, ours); ids != nil {
 		p.seen.explained(ids)
 		parted := o.writes() && (failed(truth) != failed(ours) || slices.Contains(ids, "constraints"))
-		return truth, verdict{parted: parted}, nil
+		return truth, parting{parted: parted}, nil
 	}
-	return truth, verdict{text: text}, nil
+	return truth, parting{text: text}, nil
 }
 
 // failed tells whether an exception came.

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// What Local bills otherwise than the service.
+// This file holds known differences in what Local and the service bill.
 
 // amendUnasked drops what a delete that found nothing tells of its capacity without having been asked.
 func amendUnasked(o operation, truth, _ []reply) {
@@ -87,8 +87,8 @@ func amendBatchDeletes(o operation, truth, ours []reply) {
 	}
 }
 
-// amendHalfKeys takes our units where Local bills an index for an item that has one half of its key, when the
-// one before it had the other half: neither stands in the index.
+// amendHalfKeys takes our units where Local bills an index for an item that has only one half of the index's
+// key, if the item before had the other half. Neither item is in the index.
 func amendHalfKeys(o operation, truth, ours []reply) {
 	halves := halfKeys(o)
 	theirs, mine := []map[string]any{capacityOf(truth[0])}, []map[string]any{capacityOf(ours[0])}
@@ -175,8 +175,8 @@ func amendIndexReads(o operation, truth, ours []reply) {
 	}
 }
 
-// amendTransaction takes our units where Local's are half as many to three times as many: it doubles most
-// writes of a transaction twice, a delete that finds nothing not at all, and has its own idea of half keys.
+// amendTransaction takes our units where Local's are half as many to three times as many. It doubles most
+// writes of a transaction twice, a delete that finds nothing not at all, and bills half keys differently.
 func amendTransaction(o operation, truth, ours []reply) {
 	if _, ok := o.input.(*dynamodb.TransactWriteItemsInput); ok {
 		sortByTable(truth[0].Body["ConsumedCapacity"])

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// What Local refuses otherwise than the service: at another time, for another one of several reasons, or not
-// at all.
+// This file holds known differences in what Local and the service refuse: Local refuses at another time, for
+// another one of several reasons, or not at all.
 
 const validation = "ValidationException"
 

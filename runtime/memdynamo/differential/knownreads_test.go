@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// What Local returns otherwise than the service.
+// This file holds known differences in what Local and the service return.
 
 // amendLastPage adds our empty last page to a query that ended with the last key that can be.
 func amendLastPage(o operation, truth, ours []reply) []reply {

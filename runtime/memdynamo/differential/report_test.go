@@ -9,19 +9,19 @@ import (
 	"testing"
 )
 
-// report counts what was run: a run that met only errors, or never an operation, has shown little.
+// report counts what was run: a run that occurred only errors, or never an operation, has shown little.
 type report struct {
 	mu       sync.Mutex
 	total    int
 	kinds    map[string]map[string]int // operations by kind and outcome: "ok" or the exception's code
 	reasons  map[string]int            // why transactions were cancelled
 	messages map[string]int
-	met      map[string]int // known differences by id
+	occurred map[string]int // known differences by id
 }
 
 func newReport() *report {
 	return &report{kinds: map[string]map[string]int{}, reasons: map[string]int{}, messages: map[string]int{},
-		met: map[string]int{}}
+		occurred: map[string]int{}}
 }
 
 // ran notes what DynamoDB replied to an operation.
@@ -53,7 +53,7 @@ func (r *report) explained(ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
-		r.met[id]++
+		r.occurred[id]++
 	}
 }
 
@@ -110,7 +110,7 @@ func (r *report) log(t testing.TB) {
 	fmt.Fprintf(&b, "reasons of cancelled transactions: %s\n", counts(r.reasons))
 	fmt.Fprintf(&b, "different messages: %d\n", len(r.messages))
 	for _, d := range allKnown() {
-		fmt.Fprintf(&b, "known difference %s: met %d times\n", d.id, r.met[d.id])
+		fmt.Fprintf(&b, "known difference %s: occurred %d times\n", d.id, r.occurred[d.id])
 	}
 	t.Log(b.String())
 }

@@ -125,13 +125,12 @@ type write struct {
 	request types.WriteRequest
 }
 
-// rewrite puts the engine's names of tables into a request, before it is signed, and its members in order:
-// both engines are to get the same, and the SDK writes maps in any order.
+// rewrite puts the engine's names of tables into a request, and its members in order, before it is signed.
+// Both engines are to get the same bytes, and the SDK writes maps in any order.
 func rewrite(names map[string]string) func(*middleware.Stack) error {
-	rewriter := middleware.BuildMiddlewareFunc("rewrite", func(ctx context.Context, in middleware.BuildInput,
-		next middleware.BuildHandler) (
-		out middleware.BuildOutput, metadata middleware.Metadata, err error,
-	) {
+	rewriter := middleware.BuildMiddlewareFunc("rewrite", func(
+		ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler,
+	) (out middleware.BuildOutput, metadata middleware.Metadata, err error) {
 		req, ok := in.Request.(*smithyhttp.Request)
 		if !ok {
 			return out, metadata, fmt.Errorf("a request of type %T", in.Request)

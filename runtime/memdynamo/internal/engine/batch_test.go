@@ -45,7 +45,8 @@ func TestBatchParameters(t *testing.T) {
 		r.invalid(test.operation, `{"RequestItems":`+test.items+`}`, test.message)
 	}
 	r.fails("BatchWriteItem",
-		`{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}],"unknown":[{"DeleteRequest":{"Key":{}}}]}}`,
+		`{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}}],
+			"unknown":[{"DeleteRequest":{"Key":{}}}]}}`,
 		exception.ResourceNotFound, "Requested resource not found")
 	r.gives("Scan", `{"TableName":"plain"}`,
 		`{"Items":[],"Count":0,"ScannedCount":0}`) // nothing was half written
@@ -55,16 +56,21 @@ func TestBatch(t *testing.T) {
 	r := newTables(t)
 	r.do("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"gone"}}}`)
 	r.gives("BatchWriteItem", `{"RequestItems":{
-		"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"},"x":{"N":"1"},"y":{"N":"2"}}}},{"DeleteRequest":{"Key":{"pk":{"S":"gone"}}}}],
-		"indexed":[{"PutRequest":{"Item":{"pk":{"S":"a"},"sk":{"N":"1"},"g":{"S":"a"}}}}]},"ReturnConsumedCapacity":"INDEXES"}`,
+		"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"},"x":{"N":"1"},"y":{"N":"2"}}}},
+		{"DeleteRequest":{"Key":{"pk":{"S":"gone"}}}}],
+		"indexed":[{"PutRequest":{"Item":{"pk":{"S":"a"},"sk":{"N":"1"},"g":{"S":"a"}}}}]},
+		"ReturnConsumedCapacity":"INDEXES"}`,
 		`{"UnprocessedItems":{},"ConsumedCapacity":[
 			{"TableName":"indexed","CapacityUnits":3,"Table":{"CapacityUnits":1},
 				"GlobalSecondaryIndexes":{"keys":{"CapacityUnits":1},"all":{"CapacityUnits":1}}},
 			{"TableName":"plain","CapacityUnits":2,"Table":{"CapacityUnits":2}}]}`)
 	r.gives("BatchGetItem", `{"RequestItems":{
-		"plain":{"Keys":[{"pk":{"S":"gone"}},{"pk":{"S":"a"}}],"ProjectionExpression":"#x","ExpressionAttributeNames":{"#x":"x"}},
-		"indexed":{"Keys":[{"pk":{"S":"a"},"sk":{"N":"1.0"}}],"ConsistentRead":true}},"ReturnConsumedCapacity":"TOTAL"}`,
-		`{"Responses":{"plain":[{"x":{"N":"1"}}],"indexed":[{"pk":{"S":"a"},"sk":{"N":"1"},"g":{"S":"a"}}]},"UnprocessedKeys":{},
+		"plain":{"Keys":[{"pk":{"S":"gone"}},{"pk":{"S":"a"}}],"ProjectionExpression":"#x",
+		"ExpressionAttributeNames":{"#x":"x"}},
+		"indexed":{"Keys":[{"pk":{"S":"a"},"sk":{"N":"1.0"}}],"ConsistentRead":true}},
+		"ReturnConsumedCapacity":"TOTAL"}`,
+		`{"Responses":{"plain":[{"x":{"N":"1"}}],"indexed":[{"pk":{"S":"a"},"sk":{"N":"1"},"g":{"S":"a"}}]},
+			"UnprocessedKeys":{},
 		"ConsumedCapacity":[{"TableName":"indexed","CapacityUnits":1},{"TableName":"plain","CapacityUnits":1}]}`)
 }
 
@@ -96,7 +102,8 @@ func TestBatchGetLeavesWhatIsTooMuch(t *testing.T) {
 }
 
 func TestBatchLeavesUnprocessed(t *testing.T) {
-	write := `{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}},{"DeleteRequest":{"Key":{"pk":{"S":"b"}}}}]}}`
+	write := `{"RequestItems":{"plain":[{"PutRequest":{"Item":{"pk":{"S":"a"}}}},
+		{"DeleteRequest":{"Key":{"pk":{"S":"b"}}}}]}}`
 	get := `{"RequestItems":{"plain":{"Keys":[{"pk":{"S":"a"}},{"pk":{"S":"b"}}]}}}`
 	t.Run("by chance", func(t *testing.T) {
 		r := newTables(t)

@@ -37,9 +37,11 @@ func TestWriteCapacity(t *testing.T) {
 		{"larger", "PutItem", indexedItem(`,"g":{"S":"x2"},"l":{"S":"y"},"z":{"S":"` + big + `"}`),
 			`{"CapacityUnits":6,"Table":{"CapacityUnits":3},"GlobalSecondaryIndexes":{"all":{"CapacityUnits":3}}}`},
 		{"smaller, and a key moves", "PutItem", indexedItem(`,"g":{"S":"x3"},"l":{"S":"y"},"z":{"S":"q"}`),
-			`{"CapacityUnits":9,"Table":{"CapacityUnits":3},"GlobalSecondaryIndexes":{"keys":{"CapacityUnits":2},"all":{"CapacityUnits":4}}}`},
+			`{"CapacityUnits":9,"Table":{"CapacityUnits":3},"GlobalSecondaryIndexes":{"keys":{"CapacityUnits":2},
+				"all":{"CapacityUnits":4}}}`},
 		{"out of an index", "PutItem", indexedItem(`,"l":{"S":"y"},"z":{"S":"q"}`),
-			`{"CapacityUnits":3,"Table":{"CapacityUnits":1},"GlobalSecondaryIndexes":{"keys":{"CapacityUnits":1},"all":{"CapacityUnits":1}}}`},
+			`{"CapacityUnits":3,"Table":{"CapacityUnits":1},"GlobalSecondaryIndexes":{"keys":{"CapacityUnits":1},
+				"all":{"CapacityUnits":1}}}`},
 		{"an included attribute", "UpdateItem", key + `,"UpdateExpression":"SET a = l"}`,
 			`{"CapacityUnits":2,"Table":{"CapacityUnits":1},"LocalSecondaryIndexes":{"local":{"CapacityUnits":1}}}`},
 		{"update of nothing", "UpdateItem", key + `}`, `{"CapacityUnits":1,"Table":{"CapacityUnits":1}}`},
@@ -97,7 +99,7 @@ func TestUnitBounds(t *testing.T) {
 		`{"ConsumedCapacity":{"TableName":"plain","CapacityUnits":0.5,"Table":{"CapacityUnits":0.5}}}`)
 }
 
-// What fails is billed as well, which DynamoDB Local does not do.
+// TestBills holds that failed requests are billed as well, unlike by DynamoDB Local.
 func TestBills(t *testing.T) {
 	r := newTables(t)
 	item := `"Item":{"pk":{"S":"a"},"x":{"S":"` + strings.Repeat("x", 2000) + `"}}`
@@ -141,14 +143,18 @@ func TestBills(t *testing.T) {
 	bills("invalid")
 
 	token := `"ClientRequestToken":"t","TransactItems":[{"Put":{"TableName":"plain",` + item + `}},
-		{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"9"}},"ConditionExpression":"attribute_not_exists(pk)"}}]}`
+		{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"9"}},
+		"ConditionExpression":"attribute_not_exists(pk)"}}]}`
 	r.gives("TransactWriteItems", `{"ReturnConsumedCapacity":"INDEXES",`+token, `{"ConsumedCapacity":[
-		{"TableName":"plain","CapacityUnits":4,"WriteCapacityUnits":4,"Table":{"CapacityUnits":4,"WriteCapacityUnits":4}},
-		{"TableName":"indexed","CapacityUnits":2,"WriteCapacityUnits":2,"Table":{"CapacityUnits":2,"WriteCapacityUnits":2}}]}`)
+		{"TableName":"plain","CapacityUnits":4,"WriteCapacityUnits":4,"Table":{"CapacityUnits":4,
+		"WriteCapacityUnits":4}},
+		{"TableName":"indexed","CapacityUnits":2,"WriteCapacityUnits":2,"Table":{"CapacityUnits":2,
+		"WriteCapacityUnits":2}}]}`)
 	bills("transaction", engine.Bill{Operation: "TransactWriteItems", Table: "plain", Write: 4},
 		engine.Bill{Operation: "TransactWriteItems", Table: "indexed", Write: 2})
 	r.gives("TransactWriteItems", `{"ReturnConsumedCapacity":"TOTAL",`+token, `{"ConsumedCapacity":[
-		{"TableName":"plain","CapacityUnits":2,"ReadCapacityUnits":2},{"TableName":"indexed","CapacityUnits":2,"ReadCapacityUnits":2}]}`)
+		{"TableName":"plain","CapacityUnits":2,"ReadCapacityUnits":2},{"TableName":"indexed","CapacityUnits":2,
+		"ReadCapacityUnits":2}]}`)
 	bills("transaction again", engine.Bill{Operation: "TransactWriteItems", Table: "plain", Read: 2},
 		engine.Bill{Operation: "TransactWriteItems", Table: "indexed", Read: 2})
 	r.fails("TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"plain","Item":{"pk":{"S":"z"}}}},

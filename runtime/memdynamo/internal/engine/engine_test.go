@@ -130,7 +130,7 @@ func (r *rig) fails(operation, input, code, message string) (fields string) {
 	return "{" + string(e.Fields.AppendFields(nil)[1:]) + "}"
 }
 
-// invalid is fails with a ValidationException. What the conformance corpus has recorded is not held to here
+// invalid is fails with a ValidationException. Cases that the conformance corpus records are not tested here
 // again.
 func (r *rig) invalid(operation, input, message string) {
 	r.t.Helper()
@@ -155,18 +155,22 @@ const (
 	plainTable = `{"TableName":"plain","BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],
 		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`
-	// indexedTable has the key pk of type S and sk of type N, a global index of keys only and one of all on g of
-	// type S, and a local one on l of type S that includes a.
+	// indexedTable has the key pk of type S and sk of type N. Its two global indexes are on g of type S: one of
+	// keys only and one of all attributes. Its local index is on l of type S and includes a.
 	indexedTable = `{"TableName":"indexed","BillingMode":"PAY_PER_REQUEST",
-		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk","AttributeType":"N"},
+		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"sk",
+		"AttributeType":"N"},
 			{"AttributeName":"g","AttributeType":"S"},{"AttributeName":"l","AttributeType":"S"}],
 		"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
 		"GlobalSecondaryIndexes":[
-			{"IndexName":"keys","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"KEYS_ONLY"}},
-			{"IndexName":"all","KeySchema":[{"AttributeName":"g","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
+			{"IndexName":"keys","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],
+			"Projection":{"ProjectionType":"KEYS_ONLY"}},
+			{"IndexName":"all","KeySchema":[{"AttributeName":"g","KeyType":"HASH"},{"AttributeName":"sk",
+			"KeyType":"RANGE"}],
 				"Projection":{"ProjectionType":"ALL"}}],
 		"LocalSecondaryIndexes":[
-			{"IndexName":"local","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"l","KeyType":"RANGE"}],
+			{"IndexName":"local","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"},{"AttributeName":"l",
+			"KeyType":"RANGE"}],
 				"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["a"]}}]}`
 )
 

@@ -13,7 +13,8 @@ import (
 func FuzzDo(f *testing.F) {
 	operations := []string{
 		"BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem", "DescribeStream", "DescribeTable", "GetItem",
-		"GetRecords", "GetShardIterator", "ListStreams", "ListTables", "PutItem", "Query", "Scan", "TransactWriteItems",
+		"GetRecords", "GetShardIterator", "ListStreams", "ListTables", "PutItem", "Query", "Scan",
+		"TransactWriteItems",
 		"UpdateItem", "UpdateTable", "UpdateTimeToLive",
 	}
 	for operation, inputs := range map[string][]string{

@@ -47,7 +47,8 @@ func TestSerialization(t *testing.T) {
 func TestParameters(t *testing.T) {
 	r := newTables(t)
 	for _, test := range []struct{ operation, input, message string }{
-		{"PutItem", `{"TableName":"abc;","ReturnConsumedCapacity":"hi","ReturnItemCollectionMetrics":"hi","ReturnValues":"hi"}`,
+		{"PutItem", `{"TableName":"abc;","ReturnConsumedCapacity":"hi","ReturnItemCollectionMetrics":"hi",
+		"ReturnValues":"hi"}`,
 			"5 validation errors detected: " +
 				"Value 'hi' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value " +
 				"set: [INDEXES, TOTAL, NONE]; " +
@@ -82,7 +83,8 @@ func TestParameters(t *testing.T) {
 			"Requested resource not found")
 	}
 	r.do("PutItem",
-		`{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/plain","Item":{"pk":{"S":"a"}},"Expected":null}`)
+		`{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/plain","Item":{"pk":{"S":"a"}},
+			"Expected":null}`)
 	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`, `{"Item":{"pk":{"S":"a"}}}`)
 }
 
@@ -155,7 +157,8 @@ func TestKeys(t *testing.T) {
 		{"UpdateItem", `{` + at + `,"UpdateExpression":"REMOVE x","ConditionExpression":"attribute_exists(l.x)"}`,
 			scalar + "IndexKey: l"},
 		{"DeleteItem", `{` + at + `,"ConditionExpression":"attribute_exists(pk[1])"}`, scalar + "Key: pk"},
-		{"PutItem", `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"}},"ConditionExpression":"attribute_not_exists(g.x)"}`,
+		{"PutItem", `{"TableName":"indexed","Item":{"pk":{"S":"a"},"sk":{"N":"1"}},
+		"ConditionExpression":"attribute_not_exists(g.x)"}`,
 			scalar + "IndexKey: g"},
 		{"BatchGetItem",
 			`{"RequestItems":{"indexed":{"Keys":[{"pk":{"S":"a"},"sk":{"N":"1"}}],"ProjectionExpression":"pk.x"}}}`,
@@ -175,13 +178,15 @@ func TestPutGetDelete(t *testing.T) {
 	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}}}`,
 		`{"Item":{"pk":{"S":"a"},"n":{"N":"1.5"}}}`)
 	r.gives("GetItem",
-		`{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"#n","ExpressionAttributeNames":{"#n":"n"}}`,
+		`{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"#n",
+			"ExpressionAttributeNames":{"#n":"n"}}`,
 		`{"Item":{"n":{"N":"1.5"}}}`)
 	r.gives("GetItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ProjectionExpression":"zz"}`, `{"Item":{}}`)
 	r.gives("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"m":{"M":{}}},"ReturnValues":"ALL_OLD"}`,
 		`{"Attributes":{"pk":{"S":"a"},"n":{"N":"1.5"}}}`)
 	r.gives("DeleteItem",
-		`{"TableName":"plain","Key":{"pk":{"S":"a"}},"ReturnValues":"ALL_OLD","ReturnItemCollectionMetrics":"SIZE"}`,
+		`{"TableName":"plain","Key":{"pk":{"S":"a"}},"ReturnValues":"ALL_OLD",
+			"ReturnItemCollectionMetrics":"SIZE"}`,
 		`{"Attributes":{"pk":{"S":"a"},"m":{"M":{}}}}`)
 	r.gives("DeleteItem", `{"TableName":"plain","Key":{"pk":{"S":"a"}},"ReturnValues":"ALL_OLD"}`, `{}`)
 }
@@ -255,16 +260,16 @@ func TestReturnValues(t *testing.T) {
 	}
 }
 
-// An update may not nest what it brings deeper than a put may.
+// TestUpdateNests holds that an update may nest values no deeper than a put may.
 func TestUpdateNests(t *testing.T) {
 	r := newTables(t)
-	nested := func(levels int) string {
-		return strings.Repeat(`{"M":{"a":`, levels) + `{"S":"x"}` + strings.Repeat(`}}`, levels)
+	nested := func(depth int) string {
+		return strings.Repeat(`{"M":{"a":`, depth) + `{"S":"x"}` + strings.Repeat(`}}`, depth)
 	}
 	r.do("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"a"},"m":`+nested(20)+`}}`)
-	update := func(levels int) string {
+	update := func(depth int) string {
 		return `{"TableName":"plain","Key":{"pk":{"S":"a"}},"UpdateExpression":"SET m` + strings.Repeat(".a", 19) +
-			` = :v","ExpressionAttributeValues":{":v":` + nested(levels) + `}}`
+			` = :v","ExpressionAttributeValues":{":v":` + nested(depth) + `}}`
 	}
 	r.do("UpdateItem", update(12))
 	r.invalid("UpdateItem", update(13), "Nesting Levels have exceeded supported limits")

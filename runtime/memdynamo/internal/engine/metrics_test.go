@@ -30,7 +30,8 @@ func TestItemCollectionMetrics(t *testing.T) {
 
 	transaction := `{"TransactItems":[{"Put":{"TableName":"plain","Item":{"pk":{"S":"a"}}}},
 		{"Update":{"TableName":"indexed","Key":` + key + `,"UpdateExpression":"SET x = sk"}},
-		{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"c"},"sk":{"N":"1"}},"ConditionExpression":"attribute_not_exists(pk)"}},
+		{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"c"},"sk":{"N":"1"}},
+		"ConditionExpression":"attribute_not_exists(pk)"}},
 		{"Delete":{"TableName":"indexed","Key":{"pk":{"S":"b"},"sk":{"N":"1"}}}}]`
 	r.gives("TransactWriteItems", transaction+size,
 		`{"ItemCollectionMetrics":{"indexed":[`+collection("a")+`,`+collection("b")+`]}}`)

@@ -150,15 +150,17 @@ func TestLastKeyOfLimit(t *testing.T) {
 	}
 }
 
-// What a read returns of an index, and what it costs: by the sizes of the index's entries, and what it has to
-// fetch.
+// TestReadOfIndexes holds what a read of an index returns and costs: by the sizes of the index's entries, and
+// of the items it has to fetch.
 func TestReadOfIndexes(t *testing.T) {
 	t.Parallel()
 	const (
 		keys   = `"pk":{"S":"p"},"sk":{"N":"0"}`
-		global = `{"CapacityUnits":%[1]v,"TableName":"indexed","Table":{"CapacityUnits":%v},"GlobalSecondaryIndexes":{%q:{"CapacityUnits":%v}}}`
-		local  = `{"CapacityUnits":%[1]v,"TableName":"indexed","Table":{"CapacityUnits":%v},"LocalSecondaryIndexes":{%q:{"CapacityUnits":%v}}}`
-		table  = `{"CapacityUnits":%v,"TableName":"indexed","Table":{"CapacityUnits":%[2]v}}`
+		global = `{"CapacityUnits":%[1]v,"TableName":"indexed","Table":{"CapacityUnits":%v},
+			"GlobalSecondaryIndexes":{%q:{"CapacityUnits":%v}}}`
+		local = `{"CapacityUnits":%[1]v,"TableName":"indexed","Table":{"CapacityUnits":%v},
+			"LocalSecondaryIndexes":{%q:{"CapacityUnits":%v}}}`
+		table = `{"CapacityUnits":%v,"TableName":"indexed","Table":{"CapacityUnits":%[2]v}}`
 	)
 	r := newTables(t)
 	fill(r, 3, 5000) // 5 KB: two units each, and 15 KB four together
@@ -305,7 +307,7 @@ func TestPartitionsOfIndexes(t *testing.T) {
 			"Consider increasing your provisioning level with the UpdateTable API.")
 }
 
-// What expressions compare with has a bound of its own.
+// TestValuesAreBounded holds that the values of an expression have a bound of their own.
 func TestValuesAreBounded(t *testing.T) {
 	r := newTables(t)
 	scan := func(bytes int) string {

@@ -59,7 +59,7 @@ type reading struct {
 	rows  table.Range
 }
 
-// reading returns what can be told of the request without its table.
+// reading returns the request as far as it can be read without its table.
 func (in *readInput) reading(scope *expr.Scope) (r *reading, err error) {
 	r = &reading{in: in}
 	if r.startKey, err = value.DecodeMap(in.ExclusiveStartKey); err != nil {
@@ -128,8 +128,8 @@ func (r *reading) checkScalars() error {
 	return nil
 }
 
-// checkSelect errs where Select does not fit the other parameters, or asks of an index what it cannot have,
-// and finds whether a local index has to fetch whole items from the table.
+// checkSelect errs if Select does not fit the other parameters, or wants attributes that the index cannot
+// return. It also sets whether a local index has to fetch whole items from the table.
 func (r *reading) checkSelect() error {
 	in, projects := r.in, r.projection != nil
 	switch {

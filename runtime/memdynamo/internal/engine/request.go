@@ -151,7 +151,8 @@ func (a expressionAttributes) scope(expressions ...expression) (*expr.Scope, err
 
 // legacy are the parameters that expressions have replaced. This engine does not know what they do.
 type legacy struct {
-	AttributeUpdates, AttributesToGet, ConditionalOperator, Expected, KeyConditions, QueryFilter, ScanFilter json.RawMessage
+	AttributeUpdates, AttributesToGet, ConditionalOperator, Expected json.RawMessage
+	KeyConditions, QueryFilter, ScanFilter                           json.RawMessage
 }
 
 // refuse errs if one of them was given.

@@ -33,9 +33,9 @@ func (c change) image(n int) string {
 	return fmt.Sprintf(`{"n":{"N":"%d"},"pk":{"S":%q}}`, n, c.pk)
 }
 
-// checkFeed errs unless the shards' records are exactly the changes: each once, those of a key in their order
-// from parents to children, and in each shard in the order of their sequence numbers, within the shard's
-// range.
+// checkFeed errs unless the shards' records are exactly the changes, each once. Those of a key have to be in
+// their order from parents to children. Those of a shard have to be in the order of their sequence numbers,
+// within the shard's range.
 func checkFeed(changes []change, shards []shard, records map[string][]record) error {
 	left := map[string][]change{}
 	for _, c := range changes {

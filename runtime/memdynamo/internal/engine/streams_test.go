@@ -18,7 +18,8 @@ func newFeed(t testing.TB, view string) *rig {
 	t.Helper()
 	r := newRig(t)
 	r.do("CreateTable", `{"TableName":"feed","BillingMode":"PAY_PER_REQUEST",
-		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],
+		"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}],"KeySchema":[{"AttributeName":"pk",
+		"KeyType":"HASH"}],
 		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"`+view+`"}}`)
 	return r
 }
@@ -176,7 +177,8 @@ func TestRecords(t *testing.T) {
 			// The shard itself has the first sequence number.
 			if diff := jsonDiff(
 				fmt.Sprintf(`{"eventName":%q,"eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"us-east-1",
-				"dynamodb":{"ApproximateCreationDateTime":1767323046,"SequenceNumber":"00000000000000000000%d","StreamViewType":%q,%s}}`,
+				"dynamodb":{"ApproximateCreationDateTime":1767323046,"SequenceNumber":"00000000000000000000%d",
+				"StreamViewType":%q,%s}}`,
 					[]string{"INSERT", "MODIFY", "REMOVE"}[i], i+2, test.view, want), string(text)); diff != "" {
 				t.Errorf("%s: record %d (-want +got):\n%s", test.view, i, diff)
 			}
@@ -295,7 +297,8 @@ func TestDescribeStream(t *testing.T) {
 		t.Helper()
 		r.gives("DescribeStream", `{"StreamArn":"`+feedARN+`"}`, `{"StreamDescription":{"StreamArn":"`+feedARN+`",
 			"StreamLabel":"2026-01-02T03:04:05.000","StreamStatus":"`+status+`","StreamViewType":"KEYS_ONLY",
-			"CreationRequestDateTime":1767323045,"TableName":"feed","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],
+			"CreationRequestDateTime":1767323045,"TableName":"feed","KeySchema":[{"AttributeName":"pk",
+			"KeyType":"HASH"}],
 			"Shards":[`+shards+`]}}`)
 	}
 	shard := func(id int, parent, ending string) string {

@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/table"
 )
 
-// createTableInput is CreateTable's input. What else it may have, such as encryption, changes nothing here.
+// createTableInput is CreateTable's input. Its other members, such as encryption and tags, have no effect
+// here.
 type createTableInput struct {
 	TableName                 *string
 	AttributeDefinitions      *[]attributeDefinition
@@ -183,7 +184,7 @@ func describeTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	})
 }
 
-// deleteTable removes a table at once. What its stream tells stays readable for as long as streams remember.
+// deleteTable removes a table at once. Its stream stays readable for as long as streams keep records.
 func deleteTable(_ context.Context, db *DB, input []byte) ([]byte, error) {
 	return db.onTable(input, func(t *tableState, m moment) (any, error) {
 		if t.protected {

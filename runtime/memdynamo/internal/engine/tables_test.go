@@ -28,10 +28,13 @@ func TestTableDescription(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.pass(250 * time.Millisecond)
-	const of = `"AttributeDefinitions":[{"AttributeName":"h","AttributeType":"S"},{"AttributeName":"r","AttributeType":"N"},
+	const of = `"AttributeDefinitions":[{"AttributeName":"h","AttributeType":"S"},{"AttributeName":"r",
+		"AttributeType":"N"},
 		{"AttributeName":"g","AttributeType":"B"}],
-		"TableName":"orders","KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"r","KeyType":"RANGE"}]`
-	const local = `"IndexName":"local","KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"g","KeyType":"RANGE"}],
+		"TableName":"orders","KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"r",
+		"KeyType":"RANGE"}]`
+	const local = `"IndexName":"local","KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"g",
+		"KeyType":"RANGE"}],
 		"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["a","b"]}`
 	const global = `"IndexName":"global","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],
 		"Projection":{"ProjectionType":"ALL"}`
@@ -83,9 +86,11 @@ func TestProvisionedTable(t *testing.T) {
 	r := newRig(t)
 	output := r.do("CreateTable",
 		`{"TableName":"tbl","AttributeDefinitions":[{"AttributeName":"h","AttributeType":"S"}],
-		"KeySchema":[{"AttributeName":"h","KeyType":"HASH"}],"ProvisionedThroughput":{"ReadCapacityUnits":3,"WriteCapacityUnits":4},
+		"KeySchema":[{"AttributeName":"h","KeyType":"HASH"}],"ProvisionedThroughput":{"ReadCapacityUnits":3,
+		"WriteCapacityUnits":4},
 		"GlobalSecondaryIndexes":[{"IndexName":"idx","KeySchema":[{"AttributeName":"h","KeyType":"HASH"}],
-			"Projection":{"ProjectionType":"KEYS_ONLY"},"ProvisionedThroughput":{"ReadCapacityUnits":5,"WriteCapacityUnits":6}}]}`)
+			"Projection":{"ProjectionType":"KEYS_ONLY"},"ProvisionedThroughput":{"ReadCapacityUnits":5,
+			"WriteCapacityUnits":6}}]}`)
 	for _, want := range []string{
 		`"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":3,"WriteCapacityUnits":4}`,
 		`"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":5,"WriteCapacityUnits":6}`,
@@ -98,7 +103,8 @@ func TestProvisionedTable(t *testing.T) {
 		t.Errorf("a table that was never on demand has a BillingModeSummary: %s", output)
 	}
 	output = r.do("UpdateTable", `{"TableName":"tbl","BillingMode":"PAY_PER_REQUEST"}`)
-	const none = `"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,"WriteCapacityUnits":0}`
+	const none = `"ProvisionedThroughput":{"NumberOfDecreasesToday":0,"ReadCapacityUnits":0,` +
+		`"WriteCapacityUnits":0}`
 	if n := strings.Count(output, none); n != 2 {
 		t.Errorf("on demand, %d throughputs of nothing, want the table's and the index's: %s", n, output)
 	}
@@ -179,7 +185,8 @@ func TestCreateTableInvalid(t *testing.T) {
 			"Value null at 'attributeDefinitions.1.member.attributeName' failed to satisfy constraint: " + missing +
 			"; " +
 			"Value null at 'attributeDefinitions.1.member.attributeType' failed to satisfy constraint: " + missing},
-		{`{"KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"r","KeyType":"RANGE"},{"AttributeName":"r","KeyType":"RANGE"}]}`,
+		{`{"KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"r","KeyType":"RANGE"},
+		{"AttributeName":"r","KeyType":"RANGE"}]}`,
 			one + "Value '[KeySchemaElement(attributeName=h, keyType=HASH), KeySchemaElement(attributeName=r, " +
 				"keyType=RANGE), " +
 				"KeySchemaElement(attributeName=r, keyType=RANGE)]' at 'keySchema' failed to satisfy constraint: " +
@@ -218,7 +225,8 @@ func TestCreateTableInvalid(t *testing.T) {
 			rules + "Number of NonKeyAttributes exceeds per-table limit of 100"},
 		{gsi(index("idx", `{"ProjectionType":"INCLUDE","NonKeyAttributes":["a","a"]}`, "r")),
 			rules + "Duplicate element in NonKeyAttributes: a"},
-		{`{"AttributeDefinitions":[{"AttributeName":"h","AttributeType":"S"},{"AttributeName":"r","AttributeType":"N"},
+		{`{"AttributeDefinitions":[{"AttributeName":"h","AttributeType":"S"},{"AttributeName":"r",
+		"AttributeType":"N"},
 			{"AttributeName":"x","AttributeType":"S"}],"GlobalSecondaryIndexes":[` + index("idx", all, "r") + `]}`,
 			rules + "Some AttributeDefinitions are not used. AttributeDefinitions: [h, r, x], keys used: [h, r]"},
 

@@ -35,8 +35,8 @@ type demand struct {
 }
 
 // admit takes the units of a request out of the table's buckets and out of its partition's. It reports false,
-// and takes nothing, if one of them has too few. What no full bucket could serve needs a full one, and leaves
-// a debt.
+// and takes nothing, if one of them has too few. A request of more units than a full bucket has needs a full
+// one, and leaves a debt.
 func (t *tableState) admit(m moment, d demand) bool {
 	var a admission
 	if !a.add(t, m, d) {
@@ -106,7 +106,7 @@ func (t *tableState) bucket(g gate, rate float64, now time.Time) *bucket {
 			t.buckets = map[gate]*bucket{}
 		}
 		if len(t.buckets) >= t.bucketsMax {
-			t.forgetFull(now)
+			t.dropFull(now)
 		}
 		b = &bucket{units: rate, at: now}
 		t.buckets[g] = b
@@ -116,12 +116,11 @@ func (t *tableState) bucket(g gate, rate float64, now time.Time) *bucket {
 	return b
 }
 
-// forgetFull forgets the buckets that a second has filled: they are as new ones. There may then be twice as
-// many as are left.
-func (t *tableState) forgetFull(now time.Time) {
+// dropFull drops the buckets that a second has filled, since they equal new ones. The bound becomes twice the
+// number of buckets left.
+func (t *tableState) dropFull(now time.Time) {
 	maps.DeleteFunc(t.buckets, func(_ gate, b *bucket) bool {
-		return b.units >= 0 &&
-			now.Sub(b.at) >= time.Second
+		return b.units >= 0 && now.Sub(b.at) >= time.Second
 	})
 	t.bucketsMax = max(minBuckets, 2*len(t.buckets))
 }
@@ -134,6 +133,5 @@ func ThroughputExceeded() error {
 	return exception.New(exception.ProvisionedExceeded, "%s", provisionedExceededText)
 }
 
-const provisionedExceededText = "The level of configured provisioned throughput for the table was " +
-	"exceeded. " +
+const provisionedExceededText = "The level of configured provisioned throughput for the table was exceeded. " +
 	"Consider increasing your provisioning level with the UpdateTable API."

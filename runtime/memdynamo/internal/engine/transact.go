@@ -33,39 +33,3 @@ func (c *constraints) transactItems(n int, there bool) {
 	}
 	c.length("transactItems", shown, n, 1, maxTransaction)
 }
-
-// aimAll finds the items of a transaction's n parts, in their order: tableName names a part's table, in which
-// aim finds its item. It errs where there is no table, where an item is found twice, and, after all parts,
-// where aim did: the transaction is cancelled then.
-func (db *DB) aimAll(
-	n int, tableName func(i int) string, aim func(i int, t *tableState) (itemID, error),
-) error {
-	tables := make([]*tableState, n)
-	for i := range tables {
-		t, err := db.lookup(tableName(i))
-		if err != nil {
-			return err
-		}
-		tables[i] = t
-	}
-	rs := make(reasons, n)
-	seen := make(map[itemID]bool, n)
-	for i, t := range tables {
-		id, err := aim(i, t)
-		if ofInput(err) {
-			return err
-		}
-		if err != nil {
-			rs[i] = reasonOf(err)
-			continue
-		}
-		if seen[id] {
-			return sameItemTwice()
-		}
-		seen[id] = true
-	}
-	if rs.any() {
-		return rs.cancelled()
-	}
-	return nil
-}

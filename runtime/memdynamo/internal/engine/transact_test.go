@@ -77,7 +77,8 @@ func TestTransactWrite(t *testing.T) {
 	r := newTables(t)
 	r.gives("TransactWriteItems", transaction(putOf("a", `,"n":{"N":"1"}`), add("b"),
 		deleteIf("c", "attribute_not_exists(pk)"),
-		`{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},"ConditionExpression":"attribute_not_exists(pk)"}}`), `{}`)
+		`{"ConditionCheck":{"TableName":"indexed","Key":{"pk":{"S":"a"},"sk":{"N":"1"}},
+			"ConditionExpression":"attribute_not_exists(pk)"}}`), `{}`)
 	const all = `{"Items":[{"pk":{"S":"a"},"n":{"N":"1"}},{"pk":{"S":"b"},"n":{"N":"1"}}]}`
 	items := func() {
 		t.Helper()
@@ -126,7 +127,8 @@ func TestIdempotency(t *testing.T) {
 	r.do("TransactWriteItems", once)
 	// The order of members, and what is returned, are no parameters of the transaction.
 	r.do("TransactWriteItems",
-		`{"ReturnConsumedCapacity":"TOTAL","TransactItems":[{"Update":{"ExpressionAttributeValues":{":n":{"N":"1"}},`+
+		`{"ReturnConsumedCapacity":"TOTAL",
+			"TransactItems":[{"Update":{"ExpressionAttributeValues":{":n":{"N":"1"}},`+
 			`"Key":{"pk":{"S":"a"}},"UpdateExpression":"ADD n :n","TableName":"plain"}}],"ClientRequestToken":"t"}`)
 	r.pass(10*time.Minute - 1)
 	r.do("TransactWriteItems", once)

@@ -176,15 +176,39 @@ func (w *transactWrite) run(ctx context.Context) (output []byte, err error) {
 	return w.apply(m)
 }
 
-// aim finds the items of all actions.
+// aim finds the items of all actions, in their order. It errs if there is no table or if an item is found
+// twice. Other errors of actions become the reasons of a cancellation, after all actions.
 func (w *transactWrite) aim() error {
+	tables := make([]*tableState, len(w.actions))
+	for i := range tables {
+		t, err := w.db.lookup(w.actions[i].tableName)
+		if err != nil {
+			return err
+		}
+		tables[i] = t
+	}
 	w.targets = make([]target, len(w.actions))
-	return w.db.aimAll(len(w.actions), func(i int) string { return w.actions[i].tableName }, func(i int,
-		t *tableState) (itemID, error) {
+	rs := make(reasons, len(w.actions))
+	seen := make(map[itemID]bool, len(w.actions))
+	for i, t := range tables {
 		x, err := w.actions[i].aim(t)
+		if ofInput(err) {
+			return err
+		}
+		if err != nil {
+			rs[i] = reasonOf(err)
+			continue
+		}
+		if seen[x.id] {
+			return sameItemTwice()
+		}
+		seen[x.id] = true
 		w.targets[i] = x
-		return x.id, err
-	})
+	}
+	if rs.any() {
+		return rs.cancelled()
+	}
+	return nil
 }
 
 // meet errs if items are another transaction's.

@@ -12,7 +12,8 @@ import (
 
 // grown is a change that creates a global index on g, of all attributes, in the table "plain".
 const grown = `{"TableName":"plain","AttributeDefinitions":[{"AttributeName":"g","AttributeType":"S"}],
-	"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"byG","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],
+	"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"byG","KeySchema":[{"AttributeName":"g",
+	"KeyType":"HASH"}],
 		"Projection":{"ProjectionType":"ALL"}}}]}`
 
 const shrunk = `{"TableName":"plain","GlobalSecondaryIndexUpdates":[{"Delete":{"IndexName":"byG"}}]}`
@@ -32,7 +33,8 @@ func TestIndexComesAndGoes(t *testing.T) {
 
 	output := r.do("UpdateTable", grown)
 	for _, want := range []string{
-		`"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"g","AttributeType":"S"}]`,
+		`"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"},{"AttributeName":"g",` +
+			`"AttributeType":"S"}]`,
 		`"IndexStatus":"ACTIVE"`, `"ItemCount":2,"IndexArn"`,
 	} {
 		if !strings.Contains(output, want) {
@@ -44,7 +46,8 @@ func TestIndexComesAndGoes(t *testing.T) {
 			"GlobalSecondaryIndexes":{"byG":{"CapacityUnits":0.5}}}}`)
 	r.gives("Scan", `{"TableName":"plain","IndexName":"byG","Select":"COUNT"}`, `{"Count":2,"ScannedCount":2}`)
 
-	// What was not fit for the index costs it nothing as it goes, and comes into it as it becomes fit.
+	// Deleting an item that did not fit the index costs the index nothing; an item enters the index once it
+	// fits.
 	const consumed = `"ReturnConsumedCapacity":"INDEXES"`
 	for pk, units := range map[string]string{"1": "1", "2": "1", "3": "1", "5": "3"} {
 		r.gives("DeleteItem", `{"TableName":"plain","Key":{"pk":{"S":"`+pk+`"}},`+consumed+`}`,
@@ -152,7 +155,8 @@ func TestIndexUpdateRules(t *testing.T) {
 		{create("new", "o", all), g,
 			invalid + "Some index key attributes are not defined in AttributeDefinitions. " +
 				"Keys: [o], AttributeDefinitions: [n]"},
-		{`{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"n","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}]` +
+		{`{"Create":{"IndexName":"new","KeySchema":[{"AttributeName":"n","KeyType":"HASH"},{"AttributeName":"sk",
+		"KeyType":"RANGE"}]` +
 			all + `}}`, g, "Invalid KeySchema: Some index key attribute have no definition"},
 		{create("new", "sk", all), `,"AttributeDefinitions":[{"AttributeName":"sk","AttributeType":"S"}]`, invalid +
 			"Attributes cannot be redefined. Please check that your attribute has the same type as previously " +

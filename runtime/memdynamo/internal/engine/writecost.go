@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// cost returns what the action consumes: of the table, by the larger of the item before and after, and of its
-// indexes. What does not happen costs the table the same, as AWS documents: a refused write is billed for the
-// item that it would have written. It costs the indexes nothing.
+// cost returns what the action consumes of the table, by the larger of the item before and after, and of its
+// indexes. A refused write costs the table the same: AWS documents that it is billed for the item it would
+// have written. It costs the indexes nothing.
 func (x *target) cost(r result) usage {
 	t := x.id.table
 	u := usage{table: t, write: true, base: writeUnits(max(value.ItemSize(r.old), value.ItemSize(r.new)))}
@@ -28,8 +28,9 @@ func (x *target) cost(r result) usage {
 // localOverhead is how many bytes an entry of a local index has beside its attributes.
 const localOverhead = 100
 
-// indexCost returns the units that a change of an item costs in an index: nothing if what the index holds
-// does not change, one write if it does, and two, a deletion and a put, if the index's key does.
+// indexCost returns the units that a change of an item costs in an index. It is nothing if the index's entry
+// stays the same and one write if it changes. If the entry's key changes it is two writes, a deletion and a
+// put.
 func (t *tableState) indexCost(index *table.IndexDef, before, after value.Map) float64 {
 	size := func(entry value.Map) int {
 		if index.Local {

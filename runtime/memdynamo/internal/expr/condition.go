@@ -34,8 +34,8 @@ func (c *Condition) Attributes() []string { return roots(c.paths, false) }
 // Nested returns those of its top-level attributes that it goes into, sorted: none may be of a key.
 func (c *Condition) Nested() []string { return roots(c.paths, true) }
 
-// Holds reports whether the condition is true of item, which is nil if there is none. What is missing, or of
-// another type than an operator compares, makes a comparison false: no condition that was read errs.
+// Holds reports whether the condition is true of item, which is nil if there is none. A comparison is false
+// if an operand is missing or of another type than the operator compares, so no parsed condition errs.
 func (c *Condition) Holds(item value.Map) bool { return c.root.holds(item) }
 
 func (n *node) holds(item value.Map) bool {

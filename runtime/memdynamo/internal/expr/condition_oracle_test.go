@@ -10,8 +10,8 @@ import (
 )
 
 // An independent evaluator of conditions: a tree of its own, values of Go's own types, and no knowledge of
-// how texts are read. What it is asked to print has no more parentheses than precedence needs, in any case
-// and spacing.
+// how texts are read. It prints conditions with no more parentheses than precedence needs, in any case and
+// spacing.
 
 // formula is a condition as the oracle has it.
 type formula struct {

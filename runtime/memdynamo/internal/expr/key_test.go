@@ -113,8 +113,8 @@ func TestKeyConditionWithoutSortKey(t *testing.T) {
 	}
 }
 
-// What a key cannot answer is said only when the condition meets a key: after the names and values that
-// nothing uses.
+// TestKeyConditionReadsBeforeItMeetsTheKey holds that unused names and values are reported before a condition
+// that the key cannot answer.
 func TestKeyConditionReadsBeforeItMeetsTheKey(t *testing.T) {
 	s := newScope(t, nil, value.Map{":a": value.String("x"), ":b": value.String("y")})
 	e, err := s.KeyCondition("h <> :a")

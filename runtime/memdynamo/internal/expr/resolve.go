@@ -21,9 +21,8 @@ func (c *checker) invalid(format string, args ...any) error {
 	return exception.Invalid("Invalid "+c.parameter+": "+format, args...)
 }
 
-// words checks, in the order of the text, what is wrong whatever the scope: functions that do not exist or do
-// not belong where they stand, reserved words, indexes, and too many operators. nested tells that n is an
-// operand.
+// words checks, in the order of the text, the rules that need no scope: functions and their positions,
+// reserved words, indexes, and the number of operators. nested is whether n is an operand.
 func (c *checker) words(n *node, nested bool) error {
 	switch n.op {
 	case opPath:

@@ -105,8 +105,7 @@ func (b bindings[T]) check(sigil byte) error {
 
 // use returns what key stands for, and remembers that it was asked.
 func (b bindings[T]) use(key string) (v T, ok bool) {
-	i, ok := slices.BinarySearchFunc(b.list, key, func(b binding[T],
-		key string) int {
+	i, ok := slices.BinarySearchFunc(b.list, key, func(b binding[T], key string) int {
 		return strings.Compare(b.key, key)
 	})
 	if !ok {

@@ -14,8 +14,8 @@ type tree struct {
 	branches []tree
 }
 
-// grow resolves n paths and adds them, from the last to the first: that is the order in which DynamoDB looks
-// at them, and it shows in what is said of two of which one must go.
+// grow resolves n paths and adds them, from the last to the first. That is DynamoDB's order, and it shows in
+// the message about two paths that overlap or conflict.
 func (t *tree) grow(c *checker, n int, at func(i int) path) error {
 	t.branches = make([]tree, 0, n)
 	for i := n - 1; i >= 0; i-- {

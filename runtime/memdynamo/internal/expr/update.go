@@ -184,8 +184,8 @@ func (a application) operand(n *node) (value.Value, error) {
 	return otherwise, err
 }
 
-// operands returns both operands of n, which must be Ts. What is wrong within one of them goes before their
-// types.
+// operands returns both operands of n, which must be Ts. A fault within an operand is reported before its
+// type.
 func operands[T value.Value](a application, n *node) (left, right T, err error) {
 	v, err := a.operand(n.args[0])
 	if err != nil {

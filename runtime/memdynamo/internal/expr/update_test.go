@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo/internal/value"
 )
 
-// What an update does not touch is the same map or list before and after, and what it does touch is not.
+// TestApplyCopiesOnlyTheWay holds that an update copies the maps and lists it changes, and keeps all others.
 func TestApplyCopiesOnlyTheWay(t *testing.T) {
 	shared := value.Map{"deep": value.List{number(1)}}
 	item := value.Map{
@@ -26,7 +26,8 @@ func TestApplyCopiesOnlyTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"l":{"L":[{"M":{"x":{"N":"2"}}},{"M":{"deep":{"L":[{"N":"1"}]}}}]},` +
-		`"m":{"M":{"a":{"M":{"x":{"N":"2"}}},"b":{"M":{"deep":{"L":[{"N":"1"}]}}}}},"z":{"M":{"deep":{"L":[{"N":"1"}]}}}}`
+		`"m":{"M":{"a":{"M":{"x":{"N":"2"}}},"b":{"M":{"deep":{"L":[{"N":"1"}]}}}}},` +
+		`"z":{"M":{"deep":{"L":[{"N":"1"}]}}}}`
 	if got := string(value.AppendMap(nil, after)); got != want {
 		t.Errorf(" got %s\nwant %s", got, want)
 	}
@@ -179,9 +180,8 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// These are messages in which AWS is recorded to differ from DynamoDB Local, or that have to do with an order
-// of which neither is known: then it is the order of names, so that the same request always has the same
-// answer.
+// TestMessagesOfOurOwn holds messages in which AWS is recorded to differ from DynamoDB Local, or whose order
+// is known of neither. The order is then that of names, so that the same request always has the same answer.
 func TestMessagesOfOurOwn(t *testing.T) {
 	const (
 		overlap = "Invalid UpdateExpression: Two document paths overlap with each other; must remove or rewrite " +

@@ -49,9 +49,9 @@ func (a *Attribute) ordered(item value.Map) (text string, ok bool) {
 // partition returns the place before all keys with that hash text.
 func partition(hash string) Key { return Key{spread: spread(hash), hash: hash} }
 
-// spread places a partition key among the others. Scans go by it, as DynamoDB's go by a hash: a segment of a
-// parallel scan and a shard of the stream are then ranges of it, each with its share of the keys, and the
-// same in every run.
+// spread places a partition key among the others. Scans go by it, as DynamoDB's go by a hash. A segment of a
+// parallel scan and a shard of the stream are ranges of it. Each has about the same number of keys, and the
+// same ones in every run.
 func spread(hash string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(hash)) // it never fails

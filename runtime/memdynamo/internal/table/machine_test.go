@@ -197,14 +197,15 @@ func TestTableIsTheModel(t *testing.T) {
 // TestModelFindsFaults is the machine's negative control.
 func TestModelFindsFaults(t *testing.T) {
 	for name, broken := range map[string]fault{
-		"an index keeps the entry of an item whose index key moved": {change: func(t *Table, c Change,
-			old value.Map) {
-			if e := t.Def.Indexes[0].stand(c.Key, old); e != nil {
-				if _, ok := t.trees[1].Get(e); !ok {
-					t.trees[1].replace(nil, e.holding(t.project(&t.Def.Indexes[0], old)))
+		"an index keeps the entry of an item whose index key moved": {
+			change: func(t *Table, c Change, old value.Map) {
+				if e := t.Def.Indexes[0].stand(c.Key, old); e != nil {
+					if _, ok := t.trees[1].Get(e); !ok {
+						t.trees[1].replace(nil, e.holding(t.project(&t.Def.Indexes[0], old)))
+					}
 				}
-			}
-		}},
+			},
+		},
 		"an index misses what its projection holds": {change: func(t *Table, c Change, _ value.Map) {
 			if e := t.Def.Indexes[0].stand(c.Key, c.Item); e != nil {
 				t.trees[1].replace(nil, e.holding(t.Def.Key.attributes(c.Item)))

@@ -32,7 +32,7 @@ func (p *past) keep(trees []tree, at time.Time) {
 		return
 	}
 	p.prune(at)
-	// Who reads as of an instant sees all of its changes: there is nothing to keep between two.
+	// A read as of an instant sees all changes of that instant, so nothing is kept between two of them.
 	if n := len(p.versions); n > 0 && !at.After(p.versions[n-1].until) {
 		return
 	}
@@ -59,9 +59,9 @@ func (p *past) prune(now time.Time) {
 		p.versions = nil
 		return
 	}
-	unseen := p.index(now.Add(-p.keepFor))
-	clear(p.versions[:unseen]) // for the collector: the next append that grows moves only the rest
-	p.versions = p.versions[unseen:]
+	kept := p.index(now.Add(-p.keepFor))
+	clear(p.versions[:kept]) // for the collector: the next append that grows moves only the rest
+	p.versions = p.versions[kept:]
 }
 
 // at returns the trees as they were then. Now is what they are now.
@@ -74,8 +74,7 @@ func (p *past) at(then time.Time, now []tree) []tree {
 
 // index returns which version is that of then. A change at that very instant is seen.
 func (p *past) index(then time.Time) int {
-	i, found := slices.BinarySearchFunc(p.versions, then, func(v version,
-		t time.Time) int {
+	i, found := slices.BinarySearchFunc(p.versions, then, func(v version, t time.Time) int {
 		return v.until.Compare(t)
 	})
 	if found {

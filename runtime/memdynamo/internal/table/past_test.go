@@ -68,8 +68,8 @@ func TestPastOfALargeTable(t *testing.T) {
 	}
 }
 
-// TestPastThatShares is the negative control: versions that are no copies.
-func TestPastThatShares(t *testing.T) {
+// TestPastWithoutCopies is the negative control: its versions are no copies.
+func TestPastWithoutCopies(t *testing.T) {
 	table := New(orders)
 	table.KeepPast(time.Hour, start)
 	states := churn(table, 1, 200, func() {

@@ -103,8 +103,7 @@ func (s *Stream) Shard(id string) *Shard {
 // Read returns at most limit records, from that sequence number on. They are valid until the next change of
 // the stream.
 func (s *Shard) Read(from uint64, limit int) []Record {
-	i, _ := slices.BinarySearchFunc(s.records, from, func(r Record,
-		n uint64) int {
+	i, _ := slices.BinarySearchFunc(s.records, from, func(r Record, n uint64) int {
 		return cmp.Compare(r.Sequence, n)
 	})
 	return s.records[i:min(i+limit, len(s.records))]

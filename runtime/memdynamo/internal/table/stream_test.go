@@ -72,12 +72,12 @@ func TestSplit(t *testing.T) {
 		for _, r := range records {
 			byKey[r.Keys["user"]] = append(byKey[r.Keys["user"]], shard)
 		}
-		share := keys / 2
+		expected := keys / 2
 		for parent := s.Shard(shard.Parent); parent != nil; parent = s.Shard(parent.Parent) {
-			share /= 2
+			expected /= 2
 		}
-		if len(records) < share/2 || len(records) > share*2 {
-			t.Errorf("shard %s has %d records, its share is %d", shard.ID, len(records), share)
+		if len(records) < expected/2 || len(records) > expected*2 {
+			t.Errorf("shard %s has %d records, %d expected", shard.ID, len(records), expected)
 		}
 	}
 	if open != 16 || len(s.Shards) != 30 || len(byKey) != keys {

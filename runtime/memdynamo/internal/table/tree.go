@@ -62,19 +62,19 @@ func (t *tree) get(key Key) value.Map {
 // replace takes an entry out, of which only the position counts, and puts another in; nil is none.
 func (t *tree) replace(out, in *entry) {
 	if out != nil && (in == nil || out.position != in.position) {
-		if gone, ok := t.Delete(out); ok {
-			t.bytes -= gone.size
+		if replaced, ok := t.Delete(out); ok {
+			t.bytes -= replaced.size
 		}
 	}
 	if in != nil {
-		if gone, ok := t.Set(in); ok {
-			t.bytes -= gone.size
+		if replaced, ok := t.Set(in); ok {
+			t.bytes -= replaced.size
 		}
 		t.bytes += in.size
 	}
 }
 
 // copy returns the tree as it is now, whatever is done to t later. It shares all nodes, and t copies a node
-// before it first changes it: BTreeG's Copy gives both trees new identities, and a tree writes only to nodes
+// before it first changes it. BTreeG's Copy gives both trees new identities, and a tree writes only to nodes
 // of its own identity. Entries are never changed but replaced.
 func (t *tree) copy() tree { return tree{t.Copy(), t.bytes} }

@@ -63,9 +63,8 @@ type Bound struct {
 
 // Prefix returns the bounds of the strings or binaries that begin with prefix.
 func Prefix(prefix value.Value) (from, to *Bound) {
-	// What follows all of them is the prefix with its last byte one higher. A byte of 0xff has no higher one:
-	// what follows then is found in the bytes before, and if there is none, the range has no end. In UTF-8 there
-	// is no 0xff.
+	// The range ends before the prefix with its last byte raised by one. A byte of 0xff cannot be raised, so the
+	// byte before it is; if all are 0xff, the range has no end. UTF-8 has no 0xff.
 	bound := func(text string) *Bound { return &Bound{Value: value.String(text)} }
 	if prefix.Kind() == value.KindB {
 		bound = func(text string) *Bound { return &Bound{Value: value.Binary(text)} }

@@ -11,7 +11,8 @@ import (
 // item has 30 attributes: texts, numbers, and a few of everything else.
 func item() []byte {
 	text := []byte(
-		`{"list":{"L":[{"S":"a"},{"N":"1"}]},"map":{"M":{"a":{"BOOL":true}}},"set":{"SS":["a","b","c"]},"bytes":{"B":"AP9h"}`)
+		`{"list":{"L":[{"S":"a"},{"N":"1"}]},"map":{"M":{"a":{"BOOL":true}}},"set":{"SS":["a","b","c"]},
+			"bytes":{"B":"AP9h"}`)
 	for i := range 13 {
 		text = fmt.Appendf(text, `,"text%d":{"S":"some text, number %d"},"number%d":{"N":"%d"}`, i, i, i, i*1234567)
 	}

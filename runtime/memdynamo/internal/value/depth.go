@@ -4,8 +4,8 @@ package value
 // level.
 const MaxDepth = 32
 
-// Depth returns how many levels of lists and maps v has: 0 of a string, 1 of an empty list. What a request
-// brings is checked when it is decoded; an update can nest what it brings deeper.
+// Depth returns how many levels of lists and maps v has: 0 of a string, 1 of an empty list. The values of a
+// request are checked when they are decoded, but an update can nest them deeper.
 func Depth(v Value) int {
 	deepest := -1
 	switch v := v.(type) {

@@ -10,9 +10,10 @@ import (
 // The sizes are DynamoDB Local's: what is left of 400 KB for a string beside the value.
 func TestSize(t *testing.T) {
 	for text, want := range map[string]int{
-		`{"S":""}`: 0, `{"S":"é"}`: 2, `{"S":"😀"}`: 4, `{"B":"YWE="}`: 2, `{"BOOL":true}`: 1, `{"BOOL":false}`: 1,
-		`{"NULL":true}`: 1,
-		`{"SS":["a"]}`:  1, `{"SS":["a","bc"]}`: 3, `{"NS":["1","22","-333"]}`: 8, `{"BS":["YQ==","YWE="]}`: 3,
+		`{"S":""}`: 0, `{"S":"é"}`: 2, `{"S":"😀"}`: 4, `{"B":"YWE="}`: 2, `{"BOOL":true}`: 1,
+		`{"BOOL":false}`: 1,
+		`{"NULL":true}`:  1,
+		`{"SS":["a"]}`:   1, `{"SS":["a","bc"]}`: 3, `{"NS":["1","22","-333"]}`: 8, `{"BS":["YQ==","YWE="]}`: 3,
 		`{"L":[]}`: 3, `{"L":[{"S":"a"}]}`: 5, `{"L":[{"S":"a"},{"N":"12"}]}`: 8, `{"L":[{"L":[]}]}`: 7,
 		`{"M":{}}`: 3, `{"M":{"k":{"S":"a"}}}`: 6, `{"M":{"k":{"S":"a"},"kk":{"NULL":true}}}`: 10,
 		`{"M":{"k":{"M":{"q":{"BOOL":true}}}}}`: 11,

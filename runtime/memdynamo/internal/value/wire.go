@@ -52,8 +52,8 @@ func DecodeValues(w map[string]*Wire) (Map, error) {
 	})
 }
 
-// decode returns the value of w, which may have that many levels.
-func decode(w *Wire, levels int) (Value, error) {
+// decode returns the value of w, which may have that many levels of lists and maps.
+func decode(w *Wire, depth int) (Value, error) {
 	if w == nil {
 		return nil, errNull()
 	}
@@ -92,11 +92,11 @@ func decode(w *Wire, levels int) (Value, error) {
 		given(decodeBinaries(*w.BS))
 	}
 	if w.M != nil {
-		m, e := decodeMap(*w.M, levels)
+		m, e := decodeMap(*w.M, depth)
 		given(m, e)
 	}
 	if w.L != nil {
-		given(decodeList(*w.L, levels))
+		given(decodeList(*w.L, depth))
 	}
 	if w.NULL != nil {
 		given(decodeNull(*w.NULL))
@@ -135,13 +135,13 @@ func decodeBinary(text string) (string, error) {
 	return string(decoded), nil
 }
 
-func decodeList(w []*Wire, levels int) (Value, error) {
-	if levels == 0 {
+func decodeList(w []*Wire, depth int) (Value, error) {
+	if depth == 0 {
 		return nil, errDepth()
 	}
 	list := make(List, len(w))
 	for i, element := range w {
-		v, err := decode(element, levels-1)
+		v, err := decode(element, depth-1)
 		if err != nil {
 			return nil, err
 		}
@@ -150,11 +150,11 @@ func decodeList(w []*Wire, levels int) (Value, error) {
 	return list, nil
 }
 
-func decodeMap(w map[string]*Wire, levels int) (Map, error) {
-	if levels == 0 {
+func decodeMap(w map[string]*Wire, depth int) (Map, error) {
+	if depth == 0 {
 		return nil, errDepth()
 	}
-	return decodeAll(w, func(name string, w *Wire) (Value, error) { return decodeAttribute(name, w, levels-1) })
+	return decodeAll(w, func(name string, w *Wire) (Value, error) { return decodeAttribute(name, w, depth-1) })
 }
 
 // decodeAll returns, of several errors, the one of the first name: a map has no order, and the same request
@@ -176,7 +176,7 @@ func decodeAll(w map[string]*Wire, decodeOne func(name string, w *Wire) (Value, 
 	return m, nil
 }
 
-func decodeAttribute(name string, w *Wire, levels int) (Value, error) {
+func decodeAttribute(name string, w *Wire, depth int) (Value, error) {
 	switch {
 	case name == "":
 		return nil, exception.Invalid("Empty attribute name")
@@ -185,7 +185,7 @@ func decodeAttribute(name string, w *Wire, levels int) (Value, error) {
 	case w == nil:
 		return nil, exception.Invalid("The supplied Item contains a null AttributeValue: %s is null", name)
 	}
-	return decode(w, levels)
+	return decode(w, depth)
 }
 
 func errParameter(format string, args ...any) error {

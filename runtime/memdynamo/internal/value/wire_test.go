@@ -155,27 +155,27 @@ func TestDecodeValues(t *testing.T) {
 }
 
 // nested is a string within that many lists or maps.
-func nested(levels int, kind string) string {
+func nested(depth int, kind string) string {
 	start, end := `{"L":[`, `]}`
 	if kind == "M" {
 		start, end = `{"M":{"a":`, `}}`
 	}
-	return strings.Repeat(start, levels) + `{"S":"x"}` + strings.Repeat(end, levels)
+	return strings.Repeat(start, depth) + `{"S":"x"}` + strings.Repeat(end, depth)
 }
 
 func TestDepth(t *testing.T) {
 	for _, kind := range []string{"L", "M"} {
-		for _, levels := range []int{0, 1, 31, 32, 33, 1000} {
-			w := unmarshal[*value.Wire](t, nested(levels, kind))
+		for _, depth := range []int{0, 1, 31, 32, 33, 1000} {
+			w := unmarshal[*value.Wire](t, nested(depth, kind))
 			v, err := value.Decode(w)
-			if levels > value.MaxDepth && message(t, err) != tooDeep ||
-				levels <= value.MaxDepth && (err != nil || value.Depth(v) != levels) {
-				t.Errorf("a value of %d levels of %s: %v", levels, kind, err)
+			if depth > value.MaxDepth && message(t, err) != tooDeep ||
+				depth <= value.MaxDepth && (err != nil || value.Depth(v) != depth) {
+				t.Errorf("a value of %d levels of %s: %v", depth, kind, err)
 			}
 			m, err := value.DecodeMap(map[string]*value.Wire{"v": w})
-			if levels >= value.MaxDepth && message(t, err) != tooDeep ||
-				levels < value.MaxDepth && (err != nil || value.Depth(m) != levels+1) {
-				t.Errorf("an item with %d levels of %s: %v", levels, kind, err)
+			if depth >= value.MaxDepth && message(t, err) != tooDeep ||
+				depth < value.MaxDepth && (err != nil || value.Depth(m) != depth+1) {
+				t.Errorf("an item with %d levels of %s: %v", depth, kind, err)
 			}
 		}
 	}
