@@ -230,13 +230,13 @@ func TestThroughput(t *testing.T) {
 		actions := `{"TransactItems":[{"Put":` + put("a", 1) + `},{"Put":` + strings.Replace(put("a", 1), "plain",
 			"provisioned", 1) + `}]}`
 		r.do("TransactWriteItems", actions)
-		r.cancelled("TransactWriteItems", actions, "ThrottlingError, None",
+		r.cancelled(actions, "ThrottlingError, None",
 			`[{"Code":"ThrottlingError","Message":"Throughput exceeds the `+
 				`current capacity of your table or index. DynamoDB is automatically scaling your table or index so `+
 				`please try again shortly."},{"Code":"None"}]`)
 		puts := `{"TransactItems":[{"Put":` + strings.Replace(put("b", 1), "plain", "provisioned", 1) + `}]}`
 		r.do("TransactWriteItems", puts)
-		r.cancelled("TransactWriteItems", puts, "ProvisionedThroughputExceeded",
+		r.cancelled(puts, "ProvisionedThroughputExceeded",
 			`[{"Code":"ProvisionedThroughputExceeded","Message":"`+exceeded+`"}]`)
 	})
 	t.Run("a transaction takes all or nothing", func(t *testing.T) {

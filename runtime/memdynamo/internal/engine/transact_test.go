@@ -40,13 +40,13 @@ func add(pk string) string {
 		`"}},"UpdateExpression":"ADD n :n","ExpressionAttributeValues":{":n":{"N":"1"}}}}`
 }
 
-// cancelled holds that a transaction is cancelled for those reasons, as codes and as JSON.
-func (r *rig) cancelled(operation, input, codes, reasons string) {
+// cancelled holds that a TransactWriteItems is cancelled for those reasons, as codes and as JSON.
+func (r *rig) cancelled(input, codes, reasons string) {
 	r.t.Helper()
-	got := r.fails(operation, input, exception.TransactionCanceled,
+	got := r.fails("TransactWriteItems", input, exception.TransactionCanceled,
 		"Transaction cancelled, please refer cancellation reasons for specific reasons ["+codes+"]")
 	if diff := jsonDiff(`{"CancellationReasons":`+reasons+`}`, got); diff != "" {
-		r.t.Errorf("%s %s: fields (-want +got):\n%s", operation, input, diff)
+		r.t.Errorf("%s: fields (-want +got):\n%s", input, diff)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestTransactWrite(t *testing.T) {
 			`[{"Code":"ValidationError","Message":"One or more parameter values were invalid: Cannot update ` +
 				`attribute pk. This attribute is part of the key"}]`},
 	} {
-		r.cancelled("TransactWriteItems", transaction(test.actions), test.codes, test.reasons)
+		r.cancelled(transaction(test.actions), test.codes, test.reasons)
 		items()
 	}
 }
@@ -145,7 +145,7 @@ func TestIdempotency(t *testing.T) {
 	// A cancelled transaction leaves no token.
 	cancelled := withToken("c", transaction(deleteIf("a", "attribute_exists(nope)")))
 	for range 2 {
-		r.cancelled("TransactWriteItems", cancelled, "ConditionalCheckFailed",
+		r.cancelled(cancelled, "ConditionalCheckFailed",
 			`[{"Code":"ConditionalCheckFailed","Message":"The conditional request failed"}]`)
 	}
 	r.do("TransactWriteItems", withToken("c", transaction(add("b"))))
@@ -189,7 +189,7 @@ func TestHold(t *testing.T) {
 				`"}}}},{"DeleteRequest":{"Key":{"pk":{"S":"q"}}}}]}}`,
 				`{"UnprocessedItems":{"plain":[{"DeleteRequest":{"Key":{"pk":{"S":"`+pk+`"}}}}]}}`)
 			reasons := `[{"Code":"None"},{"Code":"TransactionConflict","Message":"` + conflict + `"}]`
-			r.cancelled("TransactWriteItems", transaction(putOf("q"), putOf(pk)), "None, TransactionConflict", reasons)
+			r.cancelled(transaction(putOf("q"), putOf(pk)), "None, TransactionConflict", reasons)
 			r.do("PutItem", `{"TableName":"plain","Item":{"pk":{"S":"q"}}}`)
 		}
 
