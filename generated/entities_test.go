@@ -4,69 +4,29 @@
 package generated
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestEntities holds the chain of each kind against what is to be charged and looked up, and stored ids against
-// entities.
+// TestEntities checks the chain of each kind's entities, and the parsing of stored ids.
 func TestEntities(t *testing.T) {
-	for _, c := range []struct {
-		entity Entity
-		chain  []runtime.Link
-	}{
+	gentest.Entities(t, ParseEntity, []gentest.Kind[Entity]{
 		{
-			Org{ID: "1"},
-			[]runtime.Link{{Kind: kindOrg, ID: "1"}},
+			Name: "org",
+			ByID: func(id string) Entity { return Org{ID: id} },
 		},
 		{
-			Project{ID: "1", Org: Org{ID: "2"}},
-			[]runtime.Link{
-				{Kind: kindProject, ID: "1"},
-				{Kind: kindOrg, ID: "2"},
-			},
+			Name:   "project",
+			ByID:   func(id string) Entity { return ProjectByID(id) },
+			With:   Project{ID: "1", Org: Org{ID: "2"}},
+			Parent: "org",
 		},
 		{
-			ProjectByID("1"),
-			[]runtime.Link{{Kind: kindProject, ID: "1", Lookup: true}},
+			Name:   "user",
+			ByID:   func(id string) Entity { return UserByID(id) },
+			With:   User{ID: "1", Project: ProjectByID("2")},
+			Parent: "project",
 		},
-		{
-			User{ID: "1", Project: ProjectByID("2")},
-			[]runtime.Link{
-				{Kind: kindUser, ID: "1"},
-				{Kind: kindProject, ID: "2", Lookup: true},
-			},
-		},
-		{
-			UserByID("1"),
-			[]runtime.Link{{Kind: kindUser, ID: "1", Lookup: true}},
-		},
-	} {
-		if got := c.entity.Chain(nil); !slices.Equal(got, c.chain) {
-			t.Errorf("%+v has chain %+v, want %+v", c.entity, got, c.chain)
-		}
-	}
-	for stored, want := range map[string]Entity{
-		"org-1-2":     Org{ID: "1-2"},
-		"project-1-2": ProjectByID("1-2"),
-		"user-1-2":    UserByID("1-2"),
-	} {
-		if got, err := ParseEntity(stored); err != nil || got != want {
-			t.Errorf("%q is %+v, %v, want %+v", stored, got, err, want)
-		}
-	}
-	for _, stored := range []string{
-		"", "NONE-1",
-		"org", "org-", "org-#",
-		"project", "project-", "project-#",
-		"user", "user-", "user-#",
-	} {
-		var invalid *InvalidError
-		if got, err := ParseEntity(stored); got != nil || !errors.As(err, &invalid) {
-			t.Errorf("%q is %+v, %v", stored, got, err)
-		}
-	}
+	})
 }

@@ -34,8 +34,7 @@ local tpm_before = tpm_tokens
 
 local reply, refused = {now, 0, 0}
 for i = 5, #ARGV, 3 do
-  local rpm_cost = ARGV[i + 1] + 0
-  local tpm_cost = ARGV[i + 2] + 0
+  local rpm_cost, tpm_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
     and (tpm_tokens + 1e-9 >= tpm_cost or tpm_cost <= 0) then
@@ -61,7 +60,6 @@ if rpm_tokens ~= rpm_before then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rpm_tokens + 1e-9) * 1000)
-
 if tpm_tokens ~= tpm_before then
   tpm_stored = tpm_tokens
   if now > tpm_since then tpm_since = now end
@@ -137,10 +135,7 @@ local tpm_before2 = tpm_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0}
 for i = 9, #ARGV, 5 do
-  local rpm_cost1 = ARGV[i + 1] + 0
-  local tpm_cost1 = ARGV[i + 2] + 0
-  local rpm_cost2 = ARGV[i + 3] + 0
-  local tpm_cost2 = ARGV[i + 4] + 0
+  local rpm_cost1, tpm_cost1, rpm_cost2, tpm_cost2 = ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens1 + 1e-9 >= rpm_cost1 or rpm_cost1 <= 0)
     and (tpm_tokens1 + 1e-9 >= tpm_cost1 or tpm_cost1 <= 0)
@@ -174,7 +169,6 @@ if rpm_tokens1 ~= rpm_before1 then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rpm_tokens1 + 1e-9) * 1000)
-
 if tpm_tokens1 ~= tpm_before1 then
   tpm_stored1 = tpm_tokens1
   if now > tpm_since1 then tpm_since1 = now end
@@ -183,7 +177,6 @@ if tpm_tokens1 ~= tpm_before1 then
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tpm_tokens1 + 1e-9) * 1000)
-
 if rpm_tokens2 ~= rpm_before2 then
   rpm_stored2 = rpm_tokens2
   if now > rpm_since2 then rpm_since2 = now end
@@ -192,7 +185,6 @@ if rpm_tokens2 ~= rpm_before2 then
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((rpm_tokens2 + 1e-9) * 1000)
-
 if tpm_tokens2 ~= tpm_before2 then
   tpm_stored2 = tpm_tokens2
   if now > tpm_since2 then tpm_since2 = now end

@@ -21,19 +21,10 @@ func (api) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Requests: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		Rows: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
+		Requests: w.Full(0),
+		Rows:     w.Full(1),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", apiCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), apiCreateCondition)
 }
 
 const apiNormalUpdate = `
@@ -52,16 +43,12 @@ func (api) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":requests_use", w.Cost[0])
-	w.N(":rows_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":rows_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_lo", w.Lo[0])
-	w.Bound(":requests_hi", w.Hi[0])
-	w.Bound(":rows_lo", w.Lo[1])
-	w.Bound(":rows_hi", w.Hi[1])
+	w.Charge(0, ":requests_net", ":requests_use")
+	w.Bounds(0, ":requests_lo", ":requests_hi")
+	w.Charge(1, ":rows_net", ":rows_use")
+	w.Bounds(1, ":rows_lo", ":rows_hi")
 	w.End()
 }
 
@@ -80,15 +67,11 @@ func (api) Retry(w *codec.Write) {
 	w.Begin(apiRetryUpdate, apiRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_net", -w.Cost[0])
-	w.N(":requests_use", w.Cost[0])
-	w.N(":rows_net", -w.Cost[1])
-	w.N(":rows_use", w.Cost[1])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_lo", w.Lo[0])
-	w.Bound(":requests_hi", w.Hi[0])
-	w.Bound(":rows_lo", w.Lo[1])
-	w.Bound(":rows_hi", w.Hi[1])
+	w.Take(0, ":requests_net", ":requests_use")
+	w.Bounds(0, ":requests_lo", ":requests_hi")
+	w.Take(1, ":rows_net", ":rows_use")
+	w.Bounds(1, ":rows_lo", ":rows_hi")
 	w.End()
 }
 
@@ -107,10 +90,8 @@ func (api) Adjust(w *codec.Write) {
 	w.Begin(apiAdjustUpdate, apiAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_net", -w.Cost[0])
-	w.N(":requests_use", w.Cost[0])
-	w.N(":rows_net", -w.Cost[1])
-	w.N(":rows_use", w.Cost[1])
+	w.Take(0, ":requests_net", ":requests_use")
+	w.Take(1, ":rows_net", ":rows_use")
 	w.End()
 }
 
@@ -137,24 +118,14 @@ func (api) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_bx", w.Limits[0].Burst)
-	w.N(":requests_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":requests_cp", w.Limits[0].Capacity)
-	w.N(":requests_ra", w.Limits[0].Refill)
-	w.N(":requests_rp", w.Limits[0].Period)
-	w.N(":rows_bx", w.Limits[1].Burst)
-	w.N(":rows_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":rows_cp", w.Limits[1].Capacity)
-	w.N(":rows_ra", w.Limits[1].Refill)
-	w.N(":rows_rp", w.Limits[1].Period)
-	w.N(":requests_use", w.Cost[0])
-	w.N(":rows_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_lo", w.Lo[0])
-	w.Bound(":requests_hi", w.Hi[0])
-	w.Bound(":rows_lo", w.Lo[1])
-	w.Bound(":rows_hi", w.Hi[1])
+	w.Charge(0, ":requests_net", ":requests_use")
+	w.Numbers(0, ":requests_cp", ":requests_bx", ":requests_ra", ":requests_rp")
+	w.Bounds(0, ":requests_lo", ":requests_hi")
+	w.Charge(1, ":rows_net", ":rows_use")
+	w.Numbers(1, ":rows_cp", ":rows_bx", ":rows_ra", ":rows_rp")
+	w.Bounds(1, ":rows_lo", ":rows_hi")
 	w.End()
 }
 
@@ -166,14 +137,7 @@ func (api) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (api) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 2),
-		Missing:  codec.Sized(dst.Missing, 2),
-	}
+	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_requests_tk", "b_requests_cp", "b_requests_bx", "b_requests_ra",
 		"b_requests_rp", "b_requests_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_rows_tk", "b_rows_cp", "b_rows_bx", "b_rows_ra", "b_rows_rp",

@@ -4,56 +4,23 @@
 package limits
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestEntities holds the chain of each kind against what is to be charged and looked up, and stored ids against
-// entities.
+// TestEntities checks the chain of each kind's entities, and the parsing of stored ids.
 func TestEntities(t *testing.T) {
-	for _, c := range []struct {
-		entity Entity
-		chain  []runtime.Link
-	}{
+	gentest.Entities(t, ParseEntity, []gentest.Kind[Entity]{
 		{
-			Fleet{ID: "1"},
-			[]runtime.Link{{Kind: kindFleet, ID: "1"}},
+			Name: "fleet",
+			ByID: func(id string) Entity { return Fleet{ID: id} },
 		},
 		{
-			Tenant{ID: "1", Fleet: Fleet{ID: "2"}},
-			[]runtime.Link{
-				{Kind: kindTenant, ID: "1"},
-				{Kind: kindFleet, ID: "2"},
-			},
+			Name:   "tenant",
+			ByID:   func(id string) Entity { return TenantByID(id) },
+			With:   Tenant{ID: "1", Fleet: Fleet{ID: "2"}},
+			Parent: "fleet",
 		},
-		{
-			TenantByID("1"),
-			[]runtime.Link{{Kind: kindTenant, ID: "1", Lookup: true}},
-		},
-	} {
-		if got := c.entity.Chain(nil); !slices.Equal(got, c.chain) {
-			t.Errorf("%+v has chain %+v, want %+v", c.entity, got, c.chain)
-		}
-	}
-	for stored, want := range map[string]Entity{
-		"fleet-1-2":  Fleet{ID: "1-2"},
-		"tenant-1-2": TenantByID("1-2"),
-	} {
-		if got, err := ParseEntity(stored); err != nil || got != want {
-			t.Errorf("%q is %+v, %v, want %+v", stored, got, err, want)
-		}
-	}
-	for _, stored := range []string{
-		"", "NONE-1",
-		"fleet", "fleet-", "fleet-#",
-		"tenant", "tenant-", "tenant-#",
-	} {
-		var invalid *InvalidError
-		if got, err := ParseEntity(stored); got != nil || !errors.As(err, &invalid) {
-			t.Errorf("%q is %+v, %v", stored, got, err)
-		}
-	}
+	})
 }

@@ -21,14 +21,9 @@ func (jobs) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Units: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Units:    w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", jobsCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), jobsCreateCondition)
 }
 
 const jobsNormalUpdate = `
@@ -45,12 +40,10 @@ func (jobs) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":units_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":units_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":units_lo", w.Lo[0])
-	w.Bound(":units_hi", w.Hi[0])
+	w.Charge(0, ":units_net", ":units_use")
+	w.Bounds(0, ":units_lo", ":units_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (jobs) Retry(w *codec.Write) {
 	w.Begin(jobsRetryUpdate, jobsRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":units_net", -w.Cost[0])
-	w.N(":units_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":units_lo", w.Lo[0])
-	w.Bound(":units_hi", w.Hi[0])
+	w.Take(0, ":units_net", ":units_use")
+	w.Bounds(0, ":units_lo", ":units_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (jobs) Adjust(w *codec.Write) {
 	w.Begin(jobsAdjustUpdate, jobsAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":units_net", -w.Cost[0])
-	w.N(":units_use", w.Cost[0])
+	w.Take(0, ":units_net", ":units_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (jobs) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":units_bx", w.Limits[0].Burst)
-	w.N(":units_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":units_cp", w.Limits[0].Capacity)
-	w.N(":units_ra", w.Limits[0].Refill)
-	w.N(":units_rp", w.Limits[0].Period)
-	w.N(":units_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":units_lo", w.Lo[0])
-	w.Bound(":units_hi", w.Hi[0])
+	w.Charge(0, ":units_net", ":units_use")
+	w.Numbers(0, ":units_cp", ":units_bx", ":units_ra", ":units_rp")
+	w.Bounds(0, ":units_lo", ":units_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (jobs) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_units_tk", "b_units_cp", "b_units_bx", "b_units_ra", "b_units_rp",
 		"b_units_tc")
 	dst.Extra = d.Extra(JobsUnits)

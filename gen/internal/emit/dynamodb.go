@@ -40,9 +40,7 @@ func path(f *file, r *model.Resource, p *expr.Path) {
 	f.decl("", jen.Const().Id(p.Path.Update).Op("=").Add(raw(p.Update)))
 	f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
 	body := []jen.Code{write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition))}
-	for _, o := range p.Operands {
-		body = append(body, operand(o))
-	}
+	body = append(body, operands(r, p)...)
 	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(r, p, append(body, write("End").Call())...))
 }
 
@@ -64,52 +62,66 @@ func purpose(method string) string {
 	return "stores parameters, adds limits that the bucket lacks, drops removed ones, and takes the cost."
 }
 
-// operand is the Go code that gives an operand its value.
-func operand(o expr.Operand) jen.Code {
-	method := "N"
-	switch o.Value {
-	case expr.Op:
-		method = "S"
-	case expr.Lo, expr.Hi:
-		method = "Bound"
+// operands is the Go code that gives the operands of a path their values: first those of the bucket, then limit by limit.
+func operands(r *model.Resource, p *expr.Path) []jen.Code {
+	var code []jen.Code
+	placeholders := make([]map[expr.Value]string, len(r.Limits))
+	for i := range placeholders {
+		placeholders[i] = make(map[expr.Value]string)
 	}
-	return write(method).Call(jen.Lit(o.Placeholder), value(o))
+	for _, o := range p.Operands {
+		if o.Value.OfLimit() {
+			placeholders[o.Limit][o.Value] = o.Placeholder
+			continue
+		}
+		method, value := shared(o.Value)
+		code = append(code, write(method).Call(jen.Lit(o.Placeholder), value))
+	}
+	for i := range r.Limits {
+		for _, g := range groups() {
+			if _, ok := placeholders[i][g.values[0]]; !ok {
+				continue
+			}
+			arguments := []string{strconv.Itoa(i)}
+			for _, v := range g.values {
+				arguments = append(arguments, strconv.Quote(placeholders[i][v]))
+			}
+			code = append(code, write(g.method).Add(flow(len("w.")+len(g.method), arguments)))
+		}
+	}
+	return code
 }
 
-// value is the Go code of an operand's value.
-func value(o expr.Operand) jen.Code {
-	of := func(vector string) *jen.Statement { return write(vector).Index(jen.Lit(o.Limit)) }
-	switch o.Value {
+// together is values of a limit that an expression has together, and the method of codec.Write that gives all of them.
+type together struct {
+	method string
+	values []expr.Value // the first is in no other group
+}
+
+func groups() []together {
+	return []together{
+		{"Charge", []expr.Value{expr.Net, expr.Used}},
+		{"Take", []expr.Value{expr.Given, expr.Used}},
+		{"Numbers", []expr.Value{expr.Capacity, expr.Burst, expr.Refill, expr.Period}},
+		{"Bounds", []expr.Value{expr.Lo, expr.Hi}},
+	}
+}
+
+// shared is the method of codec.Write, and the Go code of the value, for an operand of the bucket itself.
+func shared(v expr.Value) (method string, value jen.Code) {
+	switch v {
 	case expr.Refilled:
-		return write("RF")
+		return "N", write("RF")
 	case expr.RefilledSeen:
-		return write("Image").Dot("Refilled")
+		return "N", write("Image").Dot("Refilled")
 	case expr.Version:
-		return write("CV")
+		return "N", write("CV")
 	case expr.VersionSeen:
-		return write("Image").Dot("Version")
+		return "N", write("Image").Dot("Version")
 	case expr.Op:
-		return write("Op")
-	case expr.TTL:
-		return write("TTL")
-	case expr.Net:
-		return jen.Qual(bucketPath, "Sub").Call(of("Fill"), of("Cost"))
-	case expr.Given:
-		return jen.Op("-").Add(of("Cost"))
-	case expr.Used:
-		return of("Cost")
-	case expr.Lo:
-		return of("Lo")
-	case expr.Hi:
-		return of("Hi")
-	case expr.Capacity:
-		return of("Limits").Dot("Capacity")
-	case expr.Burst:
-		return of("Limits").Dot("Burst")
-	case expr.Refill:
-		return of("Limits").Dot("Refill")
+		return "S", write("Op")
 	default:
-		return of("Limits").Dot("Period")
+		return "N", write("TTL")
 	}
 }
 
@@ -123,18 +135,11 @@ func create(r *model.Resource, p *expr.Path) []jen.Code {
 		pair("TTL", write("TTL")),
 	}
 	for i, l := range r.Limits {
-		limit, cost := write("Limits").Index(jen.Lit(i)), write("Cost").Index(jen.Lit(i))
-		fields = append(fields, pair(l.Field, jen.Qual(bucketPath, "Balance").Add(lines(
-			pair("Limit", limit),
-			pair("Tokens", jen.Qual(bucketPath, "Sub").Call(jen.Add(limit).Dot("Burst"), cost)),
-			pair("Consumed", cost),
-		))))
+		fields = append(fields, pair(l.Field, write("Full").Call(jen.Lit(i))))
 	}
 	return []jen.Code{
 		define("b", jen.Id(r.Bucket).Add(lines(fields...))),
-		jen.List(write("Item"), write("Update"), write("Cond")).Op("=").
-			List(jen.Id("b").Dot("MarshalItem").Call(), jen.Lit(""), jen.Id(p.Path.Condition)),
-		jen.List(write("Names"), write("Values")).Op("=").List(jen.Nil(), jen.Nil()),
+		write("Put").Call(jen.Id("b").Dot("MarshalItem").Call(), jen.Id(p.Path.Condition)),
 	}
 }
 
@@ -150,20 +155,9 @@ func key(f *file, r *model.Resource) {
 
 // decode prints Decode, which every reader of an item goes through.
 func decode(f *file, r *model.Resource) {
-	d, dst := jen.Id("d"), jen.Id("dst")
-	sized := func(field string) jen.Code {
-		return pair(field, jen.Qual(codecPath, "Sized").Call(jen.Add(dst).Dot(field), jen.Lit(len(r.Limits))))
-	}
 	body := []jen.Code{
 		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
-		jen.Op("*").Add(dst).Op("=").Qual(bucketPath, "Image").Add(lines(
-			pair("Refilled", jen.Add(d).Dot("Int").Call(jen.Lit("rf"))),
-			pair("Version", jen.Add(d).Dot("Int").Call(jen.Lit("cv"))),
-			pair("TTL", jen.Add(d).Dot("Int").Call(jen.Lit("ttl"))),
-			pair("Op", jen.Add(d).Dot("Text").Call(jen.Lit("op"))),
-			sized("Balances"),
-			sized("Missing"),
-		)),
+		jen.Id("d").Dot("Image").Call(jen.Id("dst"), jen.Lit(len(r.Limits))),
 	}
 	for i, l := range r.Limits {
 		body = append(body, jen.Id("d").Dot("Balance").Add(flow(len("\td.Balance"), append([]string{

@@ -25,7 +25,11 @@ const (
 	runtimePath = "github.com/sluice-go/sluice/runtime"
 	bucketPath  = runtimePath + "/bucket"
 	codecPath   = runtimePath + "/dynamo/codec"
-	typesPath   = "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	codectestPath = codecPath + "/codectest"
+	gentestPath   = runtimePath + "/gentest"
+
+	typesPath = "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // file is a Go file in the making.
@@ -38,7 +42,7 @@ func newFile(pkg, header string) *file {
 	f.NoFormat = true // render formats, once
 	f.HeaderComment(header)
 	f.ImportNames(map[string]string{
-		runtimePath: "runtime", bucketPath: "bucket", codecPath: "codec", typesPath: "types",
+		runtimePath: "runtime", bucketPath: "bucket", codecPath: "codec", codectestPath: "codectest", gentestPath: "gentest", typesPath: "types",
 	})
 	return f
 }
@@ -229,4 +233,9 @@ func each[T any](items []T, code func(int, T) jen.Code) []jen.Code {
 		out[i] = code(i, item)
 	}
 	return out
+}
+
+// literals is texts as string literals.
+func literals(texts ...string) []jen.Code {
+	return each(texts, func(_ int, s string) jen.Code { return jen.Lit(s) })
 }

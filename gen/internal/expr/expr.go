@@ -49,6 +49,9 @@ const (
 	Period
 )
 
+// OfLimit reports whether v is a value of one limit, not of the write as such.
+func (v Value) OfLimit() bool { return v >= Net }
+
 // suffix returns what follows a limit's name in the placeholder of v.
 func (v Value) suffix() string {
 	switch v {

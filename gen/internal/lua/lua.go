@@ -77,6 +77,7 @@ func text(r *model.Resource, chain int) string {
 		w.read(k)
 	}
 	w.calls(keys)
+	w.line("")
 	for _, k := range keys {
 		w.write(k)
 	}
@@ -102,4 +103,33 @@ func (w *writer) folded(indent string, parts ...string) {
 		line = indent + strings.Join(parts, "\n"+indent+"  ")
 	}
 	w.line("%s", line)
+}
+
+// assign declares locals, inside the loop over the calls, on as many lines as they take.
+func (w *writer) assign(names, values []string) {
+	whole := "  local " + strings.Join(names, ", ") + " = " + strings.Join(values, ", ")
+	if len(whole) <= width {
+		w.line("%s", whole)
+		return
+	}
+	w.list("  local ", names, " =")
+	w.list("    ", values, "")
+}
+
+// list writes items with commas between start and end, on as many lines as they take.
+func (w *writer) list(start string, items []string, end string) {
+	line := start
+	for i, item := range items {
+		if i < len(items)-1 {
+			item += ","
+		} else {
+			item += end
+		}
+		if i > 0 && len(line)+len(item) > width {
+			w.line("%s", strings.TrimRight(line, " "))
+			line = "    "
+		}
+		line += item + " "
+	}
+	w.line("%s", strings.TrimRight(line, " "))
 }

@@ -58,9 +58,12 @@ func (w *writer) calls(keys []key) {
 	w.line("")
 	w.line("local reply, refused = {now%s}", strings.Repeat(", 0", len(keys)))
 	w.line("for i = %d, #ARGV, %d do", perKey*len(keys)+1, 1+len(keys))
+	var costs, arguments []string
 	for _, k := range keys {
-		w.line("  local %s = ARGV[i + %d] + 0", k.local("cost"), k.number)
+		costs = append(costs, k.local("cost"))
+		arguments = append(arguments, fmt.Sprintf("ARGV[i + %d] + 0", k.number))
 	}
+	w.assign(costs, arguments)
 	w.line("  if ARGV[i] ~= '1'")
 	for i, k := range keys {
 		operator, end := "and", ""
@@ -95,7 +98,6 @@ func (k key) free() string { return k.local("cost") + " <= 0" }
 // write stores what one key has, if calls have changed it.
 func (w *writer) write(k key) {
 	tokens, stored, since := k.local("tokens"), k.local("stored"), k.local("since")
-	w.line("")
 	w.line("if %s ~= %s then", tokens, k.local("before"))
 	w.line("  %s = %s", stored, tokens)
 	w.folded("  ", fmt.Sprintf("if now > %s then", since), since+" = now end")

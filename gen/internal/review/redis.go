@@ -20,12 +20,7 @@ const textBytes = 4
 // redis prints what there is to say of one resource's hashes and scripts.
 func redis(m *markdown, r *model.Resource) {
 	m.heading(3, "Redis")
-	m.table("bucket of", "limit", "key", "expires, if idle, after:")
-	for _, c := range r.Charged {
-		for i, l := range r.Limits {
-			m.row(c.Kind.Name, "`"+l.Name+"`", "`"+key(r, l, c)+"N`", words.Digits(life(c.Numbers[i]), ",")+" s")
-		}
-	}
+	m.print("\nKeys are `%s<limit>:<kind>-N`.\n", keyStart(r))
 	m.table("calls for", "hash tag", "keys:", "commands, if admitted:", "if denied:", "its own bucket's bytes:", "script's bytes:")
 	scripts := lua.Scripts(r)
 	for _, c := range r.Charged {
@@ -64,10 +59,13 @@ func memory(r *model.Resource, c *model.Charged) int {
 	return bytes
 }
 
-// key is what the key of a limit's hash starts with; the id follows.
+// key is the start of the key of a limit's hash, which the id follows.
 func key(r *model.Resource, l *model.Limit, c *model.Charged) string {
-	return "sluice:" + r.Name + ":" + l.Name + ":" + c.Kind.Prefix
+	return keyStart(r) + l.Name + ":" + c.Kind.Prefix
 }
+
+// keyStart is the start of the keys of all of r's hashes.
+func keyStart(r *model.Resource) string { return "sluice:" + r.Name + ":" }
 
 // allocated is what jemalloc takes for so many bytes: multiples of 16 up to 128, then four steps to each power of two.
 func allocated(bytes int) int {

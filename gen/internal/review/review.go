@@ -80,6 +80,9 @@ func resource(m *markdown, p *model.Package, r *model.Resource) {
 	}
 }
 
+// onRedis reports whether buckets of r can be on Redis.
+func onRedis(p *model.Package, r *model.Resource) bool { return p.Redis && r.Regions == nil }
+
 // dynamoDB prints the costs of calls on one resource on DynamoDB, the sizes of its items, and how much of DynamoDB's
 // limit its expressions use.
 func dynamoDB(m *markdown, r *model.Resource) {
@@ -107,12 +110,18 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	if r.Regions != nil {
 		titles = append(titles, "every region keeps:")
 	}
+	if onRedis(p, r) {
+		titles = append(titles, "expires on Redis, if idle, after:")
+	}
 	m.table(titles...)
 	for _, c := range r.Charged {
 		for i, l := range r.Limits {
 			cells := []string{c.Kind.Name, "`" + l.Name + "`", limit(c.Numbers[i])}
 			if r.Regions != nil {
 				cells = append(cells, words.Digits(r.Regions.Keeps(c.Numbers[i].Capacity), ","))
+			}
+			if onRedis(p, r) {
+				cells = append(cells, words.Digits(life(c.Numbers[i]), ",")+" s")
 			}
 			m.row(cells...)
 		}

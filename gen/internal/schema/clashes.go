@@ -124,9 +124,9 @@ func takenPrivately(name string) string {
 		return "a variable of generated code, as all single letters"
 	}
 	switch name {
-	case "runtime", "bucket", "codec", "types", "errors", "math", "slices", "strings", "testing", "time":
+	case "runtime", "bucket", "codec", "types", "testing", "time", "codectest", "gentest":
 		return "a package that generated code imports"
-	case "context", "fmt", "iter", "strconv":
+	case "context", "errors", "fmt", "iter", "math", "slices", "strconv", "strings":
 		return "kept for imports of later versions of generated code"
 	case "entity", "lookup":
 		return "a member of every kind"

@@ -21,14 +21,9 @@ func (chained) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		RPH: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		RPH:      w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", chainedCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), chainedCreateCondition)
 }
 
 const chainedNormalUpdate = `
@@ -45,12 +40,10 @@ func (chained) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rph_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rph_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rph_lo", w.Lo[0])
-	w.Bound(":rph_hi", w.Hi[0])
+	w.Charge(0, ":rph_net", ":rph_use")
+	w.Bounds(0, ":rph_lo", ":rph_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (chained) Retry(w *codec.Write) {
 	w.Begin(chainedRetryUpdate, chainedRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rph_net", -w.Cost[0])
-	w.N(":rph_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rph_lo", w.Lo[0])
-	w.Bound(":rph_hi", w.Hi[0])
+	w.Take(0, ":rph_net", ":rph_use")
+	w.Bounds(0, ":rph_lo", ":rph_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (chained) Adjust(w *codec.Write) {
 	w.Begin(chainedAdjustUpdate, chainedAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rph_net", -w.Cost[0])
-	w.N(":rph_use", w.Cost[0])
+	w.Take(0, ":rph_net", ":rph_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (chained) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rph_bx", w.Limits[0].Burst)
-	w.N(":rph_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rph_cp", w.Limits[0].Capacity)
-	w.N(":rph_ra", w.Limits[0].Refill)
-	w.N(":rph_rp", w.Limits[0].Period)
-	w.N(":rph_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rph_lo", w.Lo[0])
-	w.Bound(":rph_hi", w.Hi[0])
+	w.Charge(0, ":rph_net", ":rph_use")
+	w.Numbers(0, ":rph_cp", ":rph_bx", ":rph_ra", ":rph_rp")
+	w.Bounds(0, ":rph_lo", ":rph_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (chained) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (chained) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rph_tk", "b_rph_cp", "b_rph_bx", "b_rph_ra", "b_rph_rp", "b_rph_tc")
 	dst.Extra = d.Extra(ChainedRPH)
 	return d.Err()

@@ -98,8 +98,7 @@ local rph_before2 = rph_tokens2
 
 local reply, refused = {now, 0, 0}
 for i = 5, #ARGV, 3 do
-  local rph_cost1 = ARGV[i + 1] + 0
-  local rph_cost2 = ARGV[i + 2] + 0
+  local rph_cost1, rph_cost2 = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rph_tokens1 + 1e-9 >= rph_cost1 or rph_cost1 <= 0)
     and (rph_tokens2 + 1e-9 >= rph_cost2 or rph_cost2 <= 0) then
@@ -125,7 +124,6 @@ if rph_tokens1 ~= rph_before1 then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rph_tokens1 + 1e-9) * 1000)
-
 if rph_tokens2 ~= rph_before2 then
   rph_stored2 = rph_tokens2
   if now > rph_since2 then rph_since2 = now end

@@ -98,8 +98,7 @@ local rps_before2 = rps_tokens2
 
 local reply, refused = {now, 0, 0}
 for i = 5, #ARGV, 3 do
-  local rps_cost1 = ARGV[i + 1] + 0
-  local rps_cost2 = ARGV[i + 2] + 0
+  local rps_cost1, rps_cost2 = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rps_tokens1 + 1e-9 >= rps_cost1 or rps_cost1 <= 0)
     and (rps_tokens2 + 1e-9 >= rps_cost2 or rps_cost2 <= 0) then
@@ -125,7 +124,6 @@ if rps_tokens1 ~= rps_before1 then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rps_tokens1 + 1e-9) * 1000)
-
 if rps_tokens2 ~= rps_before2 then
   rps_stored2 = rps_tokens2
   if now > rps_since2 then rps_since2 = now end

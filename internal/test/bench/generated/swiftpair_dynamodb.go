@@ -21,19 +21,10 @@ func (swiftPair) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		RPS: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		TPS: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
+		RPS:      w.Full(0),
+		TPS:      w.Full(1),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", swiftPairCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), swiftPairCreateCondition)
 }
 
 const swiftPairNormalUpdate = `
@@ -52,16 +43,12 @@ func (swiftPair) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_use", w.Cost[0])
-	w.N(":tps_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tps_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":tps_lo", w.Lo[1])
-	w.Bound(":tps_hi", w.Hi[1])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Charge(1, ":tps_net", ":tps_use")
+	w.Bounds(1, ":tps_lo", ":tps_hi")
 	w.End()
 }
 
@@ -80,15 +67,11 @@ func (swiftPair) Retry(w *codec.Write) {
 	w.Begin(swiftPairRetryUpdate, swiftPairRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
-	w.N(":tps_net", -w.Cost[1])
-	w.N(":tps_use", w.Cost[1])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":tps_lo", w.Lo[1])
-	w.Bound(":tps_hi", w.Hi[1])
+	w.Take(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Take(1, ":tps_net", ":tps_use")
+	w.Bounds(1, ":tps_lo", ":tps_hi")
 	w.End()
 }
 
@@ -107,10 +90,8 @@ func (swiftPair) Adjust(w *codec.Write) {
 	w.Begin(swiftPairAdjustUpdate, swiftPairAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
-	w.N(":tps_net", -w.Cost[1])
-	w.N(":tps_use", w.Cost[1])
+	w.Take(0, ":rps_net", ":rps_use")
+	w.Take(1, ":tps_net", ":tps_use")
 	w.End()
 }
 
@@ -136,24 +117,14 @@ func (swiftPair) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_bx", w.Limits[0].Burst)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_cp", w.Limits[0].Capacity)
-	w.N(":rps_ra", w.Limits[0].Refill)
-	w.N(":rps_rp", w.Limits[0].Period)
-	w.N(":tps_bx", w.Limits[1].Burst)
-	w.N(":tps_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tps_cp", w.Limits[1].Capacity)
-	w.N(":tps_ra", w.Limits[1].Refill)
-	w.N(":tps_rp", w.Limits[1].Period)
-	w.N(":rps_use", w.Cost[0])
-	w.N(":tps_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":tps_lo", w.Lo[1])
-	w.Bound(":tps_hi", w.Hi[1])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Charge(1, ":tps_net", ":tps_use")
+	w.Numbers(1, ":tps_cp", ":tps_bx", ":tps_ra", ":tps_rp")
+	w.Bounds(1, ":tps_lo", ":tps_hi")
 	w.End()
 }
 
@@ -165,14 +136,7 @@ func (swiftPair) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (swiftPair) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 2),
-		Missing:  codec.Sized(dst.Missing, 2),
-	}
+	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_tps_tk", "b_tps_cp", "b_tps_bx", "b_tps_ra", "b_tps_rp", "b_tps_tc")
 	dst.Extra = d.Extra(SwiftPairRPS, SwiftPairTPS)

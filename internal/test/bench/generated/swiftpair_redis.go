@@ -34,8 +34,7 @@ local tps_before = tps_tokens
 
 local reply, refused = {now, 0, 0}
 for i = 5, #ARGV, 3 do
-  local rps_cost = ARGV[i + 1] + 0
-  local tps_cost = ARGV[i + 2] + 0
+  local rps_cost, tps_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rps_tokens + 1e-9 >= rps_cost or rps_cost <= 0)
     and (tps_tokens + 1e-9 >= tps_cost or tps_cost <= 0) then
@@ -61,7 +60,6 @@ if rps_tokens ~= rps_before then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rps_tokens + 1e-9) * 1000)
-
 if tps_tokens ~= tps_before then
   tps_stored = tps_tokens
   if now > tps_since then tps_since = now end

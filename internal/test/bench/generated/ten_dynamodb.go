@@ -21,59 +21,18 @@ func (ten) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		RPS: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		RPM: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
-		RPH: bucket.Balance{
-			Limit:    w.Limits[2],
-			Tokens:   bucket.Sub(w.Limits[2].Burst, w.Cost[2]),
-			Consumed: w.Cost[2],
-		},
-		RPD: bucket.Balance{
-			Limit:    w.Limits[3],
-			Tokens:   bucket.Sub(w.Limits[3].Burst, w.Cost[3]),
-			Consumed: w.Cost[3],
-		},
-		TPS: bucket.Balance{
-			Limit:    w.Limits[4],
-			Tokens:   bucket.Sub(w.Limits[4].Burst, w.Cost[4]),
-			Consumed: w.Cost[4],
-		},
-		TPM: bucket.Balance{
-			Limit:    w.Limits[5],
-			Tokens:   bucket.Sub(w.Limits[5].Burst, w.Cost[5]),
-			Consumed: w.Cost[5],
-		},
-		TPH: bucket.Balance{
-			Limit:    w.Limits[6],
-			Tokens:   bucket.Sub(w.Limits[6].Burst, w.Cost[6]),
-			Consumed: w.Cost[6],
-		},
-		TPD: bucket.Balance{
-			Limit:    w.Limits[7],
-			Tokens:   bucket.Sub(w.Limits[7].Burst, w.Cost[7]),
-			Consumed: w.Cost[7],
-		},
-		Ipm: bucket.Balance{
-			Limit:    w.Limits[8],
-			Tokens:   bucket.Sub(w.Limits[8].Burst, w.Cost[8]),
-			Consumed: w.Cost[8],
-		},
-		Ipd: bucket.Balance{
-			Limit:    w.Limits[9],
-			Tokens:   bucket.Sub(w.Limits[9].Burst, w.Cost[9]),
-			Consumed: w.Cost[9],
-		},
+		RPS:      w.Full(0),
+		RPM:      w.Full(1),
+		RPH:      w.Full(2),
+		RPD:      w.Full(3),
+		TPS:      w.Full(4),
+		TPM:      w.Full(5),
+		TPH:      w.Full(6),
+		TPD:      w.Full(7),
+		Ipm:      w.Full(8),
+		Ipd:      w.Full(9),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", tenCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), tenCreateCondition)
 }
 
 const tenNormalUpdate = `
@@ -108,48 +67,28 @@ func (ten) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpm_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":rpm_use", w.Cost[1])
-	w.N(":rph_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":rph_use", w.Cost[2])
-	w.N(":rpd_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":rpd_use", w.Cost[3])
-	w.N(":tps_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":tps_use", w.Cost[4])
-	w.N(":tpm_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":tpm_use", w.Cost[5])
-	w.N(":tph_net", bucket.Sub(w.Fill[6], w.Cost[6]))
-	w.N(":tph_use", w.Cost[6])
-	w.N(":tpd_net", bucket.Sub(w.Fill[7], w.Cost[7]))
-	w.N(":tpd_use", w.Cost[7])
-	w.N(":ipm_net", bucket.Sub(w.Fill[8], w.Cost[8]))
-	w.N(":ipm_use", w.Cost[8])
-	w.N(":ipd_net", bucket.Sub(w.Fill[9], w.Cost[9]))
-	w.N(":ipd_use", w.Cost[9])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":rpm_lo", w.Lo[1])
-	w.Bound(":rpm_hi", w.Hi[1])
-	w.Bound(":rph_lo", w.Lo[2])
-	w.Bound(":rph_hi", w.Hi[2])
-	w.Bound(":rpd_lo", w.Lo[3])
-	w.Bound(":rpd_hi", w.Hi[3])
-	w.Bound(":tps_lo", w.Lo[4])
-	w.Bound(":tps_hi", w.Hi[4])
-	w.Bound(":tpm_lo", w.Lo[5])
-	w.Bound(":tpm_hi", w.Hi[5])
-	w.Bound(":tph_lo", w.Lo[6])
-	w.Bound(":tph_hi", w.Hi[6])
-	w.Bound(":tpd_lo", w.Lo[7])
-	w.Bound(":tpd_hi", w.Hi[7])
-	w.Bound(":ipm_lo", w.Lo[8])
-	w.Bound(":ipm_hi", w.Hi[8])
-	w.Bound(":ipd_lo", w.Lo[9])
-	w.Bound(":ipd_hi", w.Hi[9])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Charge(1, ":rpm_net", ":rpm_use")
+	w.Bounds(1, ":rpm_lo", ":rpm_hi")
+	w.Charge(2, ":rph_net", ":rph_use")
+	w.Bounds(2, ":rph_lo", ":rph_hi")
+	w.Charge(3, ":rpd_net", ":rpd_use")
+	w.Bounds(3, ":rpd_lo", ":rpd_hi")
+	w.Charge(4, ":tps_net", ":tps_use")
+	w.Bounds(4, ":tps_lo", ":tps_hi")
+	w.Charge(5, ":tpm_net", ":tpm_use")
+	w.Bounds(5, ":tpm_lo", ":tpm_hi")
+	w.Charge(6, ":tph_net", ":tph_use")
+	w.Bounds(6, ":tph_lo", ":tph_hi")
+	w.Charge(7, ":tpd_net", ":tpd_use")
+	w.Bounds(7, ":tpd_lo", ":tpd_hi")
+	w.Charge(8, ":ipm_net", ":ipm_use")
+	w.Bounds(8, ":ipm_lo", ":ipm_hi")
+	w.Charge(9, ":ipd_net", ":ipd_use")
+	w.Bounds(9, ":ipd_lo", ":ipd_hi")
 	w.End()
 }
 
@@ -184,47 +123,27 @@ func (ten) Retry(w *codec.Write) {
 	w.Begin(tenRetryUpdate, tenRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpm_net", -w.Cost[1])
-	w.N(":rpm_use", w.Cost[1])
-	w.N(":rph_net", -w.Cost[2])
-	w.N(":rph_use", w.Cost[2])
-	w.N(":rpd_net", -w.Cost[3])
-	w.N(":rpd_use", w.Cost[3])
-	w.N(":tps_net", -w.Cost[4])
-	w.N(":tps_use", w.Cost[4])
-	w.N(":tpm_net", -w.Cost[5])
-	w.N(":tpm_use", w.Cost[5])
-	w.N(":tph_net", -w.Cost[6])
-	w.N(":tph_use", w.Cost[6])
-	w.N(":tpd_net", -w.Cost[7])
-	w.N(":tpd_use", w.Cost[7])
-	w.N(":ipm_net", -w.Cost[8])
-	w.N(":ipm_use", w.Cost[8])
-	w.N(":ipd_net", -w.Cost[9])
-	w.N(":ipd_use", w.Cost[9])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":rpm_lo", w.Lo[1])
-	w.Bound(":rpm_hi", w.Hi[1])
-	w.Bound(":rph_lo", w.Lo[2])
-	w.Bound(":rph_hi", w.Hi[2])
-	w.Bound(":rpd_lo", w.Lo[3])
-	w.Bound(":rpd_hi", w.Hi[3])
-	w.Bound(":tps_lo", w.Lo[4])
-	w.Bound(":tps_hi", w.Hi[4])
-	w.Bound(":tpm_lo", w.Lo[5])
-	w.Bound(":tpm_hi", w.Hi[5])
-	w.Bound(":tph_lo", w.Lo[6])
-	w.Bound(":tph_hi", w.Hi[6])
-	w.Bound(":tpd_lo", w.Lo[7])
-	w.Bound(":tpd_hi", w.Hi[7])
-	w.Bound(":ipm_lo", w.Lo[8])
-	w.Bound(":ipm_hi", w.Hi[8])
-	w.Bound(":ipd_lo", w.Lo[9])
-	w.Bound(":ipd_hi", w.Hi[9])
+	w.Take(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Take(1, ":rpm_net", ":rpm_use")
+	w.Bounds(1, ":rpm_lo", ":rpm_hi")
+	w.Take(2, ":rph_net", ":rph_use")
+	w.Bounds(2, ":rph_lo", ":rph_hi")
+	w.Take(3, ":rpd_net", ":rpd_use")
+	w.Bounds(3, ":rpd_lo", ":rpd_hi")
+	w.Take(4, ":tps_net", ":tps_use")
+	w.Bounds(4, ":tps_lo", ":tps_hi")
+	w.Take(5, ":tpm_net", ":tpm_use")
+	w.Bounds(5, ":tpm_lo", ":tpm_hi")
+	w.Take(6, ":tph_net", ":tph_use")
+	w.Bounds(6, ":tph_lo", ":tph_hi")
+	w.Take(7, ":tpd_net", ":tpd_use")
+	w.Bounds(7, ":tpd_lo", ":tpd_hi")
+	w.Take(8, ":ipm_net", ":ipm_use")
+	w.Bounds(8, ":ipm_lo", ":ipm_hi")
+	w.Take(9, ":ipd_net", ":ipd_use")
+	w.Bounds(9, ":ipd_lo", ":ipd_hi")
 	w.End()
 }
 
@@ -259,26 +178,16 @@ func (ten) Adjust(w *codec.Write) {
 	w.Begin(tenAdjustUpdate, tenAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpm_net", -w.Cost[1])
-	w.N(":rpm_use", w.Cost[1])
-	w.N(":rph_net", -w.Cost[2])
-	w.N(":rph_use", w.Cost[2])
-	w.N(":rpd_net", -w.Cost[3])
-	w.N(":rpd_use", w.Cost[3])
-	w.N(":tps_net", -w.Cost[4])
-	w.N(":tps_use", w.Cost[4])
-	w.N(":tpm_net", -w.Cost[5])
-	w.N(":tpm_use", w.Cost[5])
-	w.N(":tph_net", -w.Cost[6])
-	w.N(":tph_use", w.Cost[6])
-	w.N(":tpd_net", -w.Cost[7])
-	w.N(":tpd_use", w.Cost[7])
-	w.N(":ipm_net", -w.Cost[8])
-	w.N(":ipm_use", w.Cost[8])
-	w.N(":ipd_net", -w.Cost[9])
-	w.N(":ipd_use", w.Cost[9])
+	w.Take(0, ":rps_net", ":rps_use")
+	w.Take(1, ":rpm_net", ":rpm_use")
+	w.Take(2, ":rph_net", ":rph_use")
+	w.Take(3, ":rpd_net", ":rpd_use")
+	w.Take(4, ":tps_net", ":tps_use")
+	w.Take(5, ":tpm_net", ":tpm_use")
+	w.Take(6, ":tph_net", ":tph_use")
+	w.Take(7, ":tpd_net", ":tpd_use")
+	w.Take(8, ":ipm_net", ":ipm_use")
+	w.Take(9, ":ipd_net", ":ipd_use")
 	w.End()
 }
 
@@ -336,88 +245,38 @@ func (ten) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_bx", w.Limits[0].Burst)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_cp", w.Limits[0].Capacity)
-	w.N(":rps_ra", w.Limits[0].Refill)
-	w.N(":rps_rp", w.Limits[0].Period)
-	w.N(":rpm_bx", w.Limits[1].Burst)
-	w.N(":rpm_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":rpm_cp", w.Limits[1].Capacity)
-	w.N(":rpm_ra", w.Limits[1].Refill)
-	w.N(":rpm_rp", w.Limits[1].Period)
-	w.N(":rph_bx", w.Limits[2].Burst)
-	w.N(":rph_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":rph_cp", w.Limits[2].Capacity)
-	w.N(":rph_ra", w.Limits[2].Refill)
-	w.N(":rph_rp", w.Limits[2].Period)
-	w.N(":rpd_bx", w.Limits[3].Burst)
-	w.N(":rpd_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":rpd_cp", w.Limits[3].Capacity)
-	w.N(":rpd_ra", w.Limits[3].Refill)
-	w.N(":rpd_rp", w.Limits[3].Period)
-	w.N(":tps_bx", w.Limits[4].Burst)
-	w.N(":tps_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":tps_cp", w.Limits[4].Capacity)
-	w.N(":tps_ra", w.Limits[4].Refill)
-	w.N(":tps_rp", w.Limits[4].Period)
-	w.N(":tpm_bx", w.Limits[5].Burst)
-	w.N(":tpm_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":tpm_cp", w.Limits[5].Capacity)
-	w.N(":tpm_ra", w.Limits[5].Refill)
-	w.N(":tpm_rp", w.Limits[5].Period)
-	w.N(":tph_bx", w.Limits[6].Burst)
-	w.N(":tph_net", bucket.Sub(w.Fill[6], w.Cost[6]))
-	w.N(":tph_cp", w.Limits[6].Capacity)
-	w.N(":tph_ra", w.Limits[6].Refill)
-	w.N(":tph_rp", w.Limits[6].Period)
-	w.N(":tpd_bx", w.Limits[7].Burst)
-	w.N(":tpd_net", bucket.Sub(w.Fill[7], w.Cost[7]))
-	w.N(":tpd_cp", w.Limits[7].Capacity)
-	w.N(":tpd_ra", w.Limits[7].Refill)
-	w.N(":tpd_rp", w.Limits[7].Period)
-	w.N(":ipm_bx", w.Limits[8].Burst)
-	w.N(":ipm_net", bucket.Sub(w.Fill[8], w.Cost[8]))
-	w.N(":ipm_cp", w.Limits[8].Capacity)
-	w.N(":ipm_ra", w.Limits[8].Refill)
-	w.N(":ipm_rp", w.Limits[8].Period)
-	w.N(":ipd_bx", w.Limits[9].Burst)
-	w.N(":ipd_net", bucket.Sub(w.Fill[9], w.Cost[9]))
-	w.N(":ipd_cp", w.Limits[9].Capacity)
-	w.N(":ipd_ra", w.Limits[9].Refill)
-	w.N(":ipd_rp", w.Limits[9].Period)
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpm_use", w.Cost[1])
-	w.N(":rph_use", w.Cost[2])
-	w.N(":rpd_use", w.Cost[3])
-	w.N(":tps_use", w.Cost[4])
-	w.N(":tpm_use", w.Cost[5])
-	w.N(":tph_use", w.Cost[6])
-	w.N(":tpd_use", w.Cost[7])
-	w.N(":ipm_use", w.Cost[8])
-	w.N(":ipd_use", w.Cost[9])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":rpm_lo", w.Lo[1])
-	w.Bound(":rpm_hi", w.Hi[1])
-	w.Bound(":rph_lo", w.Lo[2])
-	w.Bound(":rph_hi", w.Hi[2])
-	w.Bound(":rpd_lo", w.Lo[3])
-	w.Bound(":rpd_hi", w.Hi[3])
-	w.Bound(":tps_lo", w.Lo[4])
-	w.Bound(":tps_hi", w.Hi[4])
-	w.Bound(":tpm_lo", w.Lo[5])
-	w.Bound(":tpm_hi", w.Hi[5])
-	w.Bound(":tph_lo", w.Lo[6])
-	w.Bound(":tph_hi", w.Hi[6])
-	w.Bound(":tpd_lo", w.Lo[7])
-	w.Bound(":tpd_hi", w.Hi[7])
-	w.Bound(":ipm_lo", w.Lo[8])
-	w.Bound(":ipm_hi", w.Hi[8])
-	w.Bound(":ipd_lo", w.Lo[9])
-	w.Bound(":ipd_hi", w.Hi[9])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Charge(1, ":rpm_net", ":rpm_use")
+	w.Numbers(1, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
+	w.Bounds(1, ":rpm_lo", ":rpm_hi")
+	w.Charge(2, ":rph_net", ":rph_use")
+	w.Numbers(2, ":rph_cp", ":rph_bx", ":rph_ra", ":rph_rp")
+	w.Bounds(2, ":rph_lo", ":rph_hi")
+	w.Charge(3, ":rpd_net", ":rpd_use")
+	w.Numbers(3, ":rpd_cp", ":rpd_bx", ":rpd_ra", ":rpd_rp")
+	w.Bounds(3, ":rpd_lo", ":rpd_hi")
+	w.Charge(4, ":tps_net", ":tps_use")
+	w.Numbers(4, ":tps_cp", ":tps_bx", ":tps_ra", ":tps_rp")
+	w.Bounds(4, ":tps_lo", ":tps_hi")
+	w.Charge(5, ":tpm_net", ":tpm_use")
+	w.Numbers(5, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
+	w.Bounds(5, ":tpm_lo", ":tpm_hi")
+	w.Charge(6, ":tph_net", ":tph_use")
+	w.Numbers(6, ":tph_cp", ":tph_bx", ":tph_ra", ":tph_rp")
+	w.Bounds(6, ":tph_lo", ":tph_hi")
+	w.Charge(7, ":tpd_net", ":tpd_use")
+	w.Numbers(7, ":tpd_cp", ":tpd_bx", ":tpd_ra", ":tpd_rp")
+	w.Bounds(7, ":tpd_lo", ":tpd_hi")
+	w.Charge(8, ":ipm_net", ":ipm_use")
+	w.Numbers(8, ":ipm_cp", ":ipm_bx", ":ipm_ra", ":ipm_rp")
+	w.Bounds(8, ":ipm_lo", ":ipm_hi")
+	w.Charge(9, ":ipd_net", ":ipd_use")
+	w.Numbers(9, ":ipd_cp", ":ipd_bx", ":ipd_ra", ":ipd_rp")
+	w.Bounds(9, ":ipd_lo", ":ipd_hi")
 	w.End()
 }
 
@@ -429,14 +288,7 @@ func (ten) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (ten) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 10),
-		Missing:  codec.Sized(dst.Missing, 10),
-	}
+	d.Image(dst, 10)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
 	d.Balance(&dst.Balances[2], &dst.Missing[2], "b_rph_tk", "b_rph_cp", "b_rph_bx", "b_rph_ra", "b_rph_rp", "b_rph_tc")

@@ -98,16 +98,9 @@ local ipd_before = ipd_tokens
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 for i = 21, #ARGV, 11 do
-  local rps_cost = ARGV[i + 1] + 0
-  local rpm_cost = ARGV[i + 2] + 0
-  local rph_cost = ARGV[i + 3] + 0
-  local rpd_cost = ARGV[i + 4] + 0
-  local tps_cost = ARGV[i + 5] + 0
-  local tpm_cost = ARGV[i + 6] + 0
-  local tph_cost = ARGV[i + 7] + 0
-  local tpd_cost = ARGV[i + 8] + 0
-  local ipm_cost = ARGV[i + 9] + 0
-  local ipd_cost = ARGV[i + 10] + 0
+  local rps_cost, rpm_cost, rph_cost, rpd_cost, tps_cost, tpm_cost, tph_cost, tpd_cost, ipm_cost, ipd_cost =
+    ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0,
+    ARGV[i + 7] + 0, ARGV[i + 8] + 0, ARGV[i + 9] + 0, ARGV[i + 10] + 0
   if ARGV[i] ~= '1'
     or (rps_tokens + 1e-9 >= rps_cost or rps_cost <= 0)
     and (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
@@ -165,7 +158,6 @@ if rps_tokens ~= rps_before then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rps_tokens + 1e-9) * 1000)
-
 if rpm_tokens ~= rpm_before then
   rpm_stored = rpm_tokens
   if now > rpm_since then rpm_since = now end
@@ -174,7 +166,6 @@ if rpm_tokens ~= rpm_before then
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((rpm_tokens + 1e-9) * 1000)
-
 if rph_tokens ~= rph_before then
   rph_stored = rph_tokens
   if now > rph_since then rph_since = now end
@@ -183,7 +174,6 @@ if rph_tokens ~= rph_before then
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((rph_tokens + 1e-9) * 1000)
-
 if rpd_tokens ~= rpd_before then
   rpd_stored = rpd_tokens
   if now > rpd_since then rpd_since = now end
@@ -192,7 +182,6 @@ if rpd_tokens ~= rpd_before then
   call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((rpd_tokens + 1e-9) * 1000)
-
 if tps_tokens ~= tps_before then
   tps_stored = tps_tokens
   if now > tps_since then tps_since = now end
@@ -201,7 +190,6 @@ if tps_tokens ~= tps_before then
   call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((tps_tokens + 1e-9) * 1000)
-
 if tpm_tokens ~= tpm_before then
   tpm_stored = tpm_tokens
   if now > tpm_since then tpm_since = now end
@@ -210,7 +198,6 @@ if tpm_tokens ~= tpm_before then
   call('EXPIRE', KEYS[6], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[7] = floor((tpm_tokens + 1e-9) * 1000)
-
 if tph_tokens ~= tph_before then
   tph_stored = tph_tokens
   if now > tph_since then tph_since = now end
@@ -219,7 +206,6 @@ if tph_tokens ~= tph_before then
   call('EXPIRE', KEYS[7], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[8] = floor((tph_tokens + 1e-9) * 1000)
-
 if tpd_tokens ~= tpd_before then
   tpd_stored = tpd_tokens
   if now > tpd_since then tpd_since = now end
@@ -228,7 +214,6 @@ if tpd_tokens ~= tpd_before then
   call('EXPIRE', KEYS[8], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[9] = floor((tpd_tokens + 1e-9) * 1000)
-
 if ipm_tokens ~= ipm_before then
   ipm_stored = ipm_tokens
   if now > ipm_since then ipm_since = now end
@@ -237,7 +222,6 @@ if ipm_tokens ~= ipm_before then
   call('EXPIRE', KEYS[9], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[10] = floor((ipm_tokens + 1e-9) * 1000)
-
 if ipd_tokens ~= ipd_before then
   ipd_stored = ipd_tokens
   if now > ipd_since then ipd_since = now end

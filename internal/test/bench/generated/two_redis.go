@@ -34,8 +34,7 @@ local tpm_before = tpm_tokens
 
 local reply, refused = {now, 0, 0}
 for i = 5, #ARGV, 3 do
-  local rpm_cost = ARGV[i + 1] + 0
-  local tpm_cost = ARGV[i + 2] + 0
+  local rpm_cost, tpm_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
     and (tpm_tokens + 1e-9 >= tpm_cost or tpm_cost <= 0) then
@@ -61,7 +60,6 @@ if rpm_tokens ~= rpm_before then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rpm_tokens + 1e-9) * 1000)
-
 if tpm_tokens ~= tpm_before then
   tpm_stored = tpm_tokens
   if now > tpm_since then tpm_since = now end

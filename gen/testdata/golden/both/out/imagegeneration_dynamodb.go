@@ -16,24 +16,15 @@ const imageGenerationCreateCondition = `attribute_not_exists(PK)`
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (imageGeneration) Create(w *codec.Write) {
 	b := ImageGenerationBucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RequestsPerMinuteOfEverybody: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		TokensPerMinuteOfEveryModel: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
+		Entity:                       w.Entity,
+		Refilled:                     w.RF,
+		Version:                      w.CV,
+		Op:                           w.Op,
+		TTL:                          w.TTL,
+		RequestsPerMinuteOfEverybody: w.Full(0),
+		TokensPerMinuteOfEveryModel:  w.Full(1),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", imageGenerationCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), imageGenerationCreateCondition)
 }
 
 const imageGenerationNormalUpdate = `
@@ -56,16 +47,12 @@ func (imageGeneration) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
-	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
-	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
-	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
+	w.Charge(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Bounds(0, ":requests_per_minute_of_everybody_lo", ":requests_per_minute_of_everybody_hi")
+	w.Charge(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
+	w.Bounds(1, ":tokens_per_minute_of_every_model_lo", ":tokens_per_minute_of_every_model_hi")
 	w.End()
 }
 
@@ -88,15 +75,11 @@ func (imageGeneration) Retry(w *codec.Write) {
 	w.Begin(imageGenerationRetryUpdate, imageGenerationRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_net", -w.Cost[0])
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_net", -w.Cost[1])
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
-	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
-	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
-	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
+	w.Take(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Bounds(0, ":requests_per_minute_of_everybody_lo", ":requests_per_minute_of_everybody_hi")
+	w.Take(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
+	w.Bounds(1, ":tokens_per_minute_of_every_model_lo", ":tokens_per_minute_of_every_model_hi")
 	w.End()
 }
 
@@ -117,10 +100,8 @@ func (imageGeneration) Adjust(w *codec.Write) {
 	w.Begin(imageGenerationAdjustUpdate, imageGenerationAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_net", -w.Cost[0])
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_net", -w.Cost[1])
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
+	w.Take(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Take(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
 	w.End()
 }
 
@@ -158,24 +139,16 @@ func (imageGeneration) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_bx", w.Limits[0].Burst)
-	w.N(":requests_per_minute_of_everybody_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":requests_per_minute_of_everybody_cp", w.Limits[0].Capacity)
-	w.N(":requests_per_minute_of_everybody_ra", w.Limits[0].Refill)
-	w.N(":requests_per_minute_of_everybody_rp", w.Limits[0].Period)
-	w.N(":tokens_per_minute_of_every_model_bx", w.Limits[1].Burst)
-	w.N(":tokens_per_minute_of_every_model_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tokens_per_minute_of_every_model_cp", w.Limits[1].Capacity)
-	w.N(":tokens_per_minute_of_every_model_ra", w.Limits[1].Refill)
-	w.N(":tokens_per_minute_of_every_model_rp", w.Limits[1].Period)
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
-	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
-	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
-	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
+	w.Charge(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Numbers(0, ":requests_per_minute_of_everybody_cp", ":requests_per_minute_of_everybody_bx",
+		":requests_per_minute_of_everybody_ra", ":requests_per_minute_of_everybody_rp")
+	w.Bounds(0, ":requests_per_minute_of_everybody_lo", ":requests_per_minute_of_everybody_hi")
+	w.Charge(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
+	w.Numbers(1, ":tokens_per_minute_of_every_model_cp", ":tokens_per_minute_of_every_model_bx",
+		":tokens_per_minute_of_every_model_ra", ":tokens_per_minute_of_every_model_rp")
+	w.Bounds(1, ":tokens_per_minute_of_every_model_lo", ":tokens_per_minute_of_every_model_hi")
 	w.End()
 }
 
@@ -187,14 +160,7 @@ func (imageGeneration) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (imageGeneration) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 2),
-		Missing:  codec.Sized(dst.Missing, 2),
-	}
+	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_requests_per_minute_of_everybody_tk",
 		"b_requests_per_minute_of_everybody_cp", "b_requests_per_minute_of_everybody_bx",
 		"b_requests_per_minute_of_everybody_ra", "b_requests_per_minute_of_everybody_rp",

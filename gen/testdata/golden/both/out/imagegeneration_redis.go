@@ -44,8 +44,7 @@ local tokens_per_minute_of_every_model_before = tokens_per_minute_of_every_model
 
 local reply, refused = {now, 0, 0}
 for i = 5, #ARGV, 3 do
-  local requests_per_minute_of_everybody_cost = ARGV[i + 1] + 0
-  local tokens_per_minute_of_every_model_cost = ARGV[i + 2] + 0
+  local requests_per_minute_of_everybody_cost, tokens_per_minute_of_every_model_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0
   if ARGV[i] ~= '1'
     or (requests_per_minute_of_everybody_tokens + 1e-9 >= requests_per_minute_of_everybody_cost
       or requests_per_minute_of_everybody_cost <= 0)
@@ -84,7 +83,6 @@ if requests_per_minute_of_everybody_tokens ~= requests_per_minute_of_everybody_b
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((requests_per_minute_of_everybody_tokens + 1e-9) * 1000)
-
 if tokens_per_minute_of_every_model_tokens ~= tokens_per_minute_of_every_model_before then
   tokens_per_minute_of_every_model_stored = tokens_per_minute_of_every_model_tokens
   if now > tokens_per_minute_of_every_model_since then tokens_per_minute_of_every_model_since = now end
@@ -185,10 +183,9 @@ local tokens_per_minute_of_every_model_before2 = tokens_per_minute_of_every_mode
 
 local reply, refused = {now, 0, 0, 0, 0}
 for i = 9, #ARGV, 5 do
-  local requests_per_minute_of_everybody_cost1 = ARGV[i + 1] + 0
-  local tokens_per_minute_of_every_model_cost1 = ARGV[i + 2] + 0
-  local requests_per_minute_of_everybody_cost2 = ARGV[i + 3] + 0
-  local tokens_per_minute_of_every_model_cost2 = ARGV[i + 4] + 0
+  local requests_per_minute_of_everybody_cost1, tokens_per_minute_of_every_model_cost1,
+    requests_per_minute_of_everybody_cost2, tokens_per_minute_of_every_model_cost2 =
+    ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
   if ARGV[i] ~= '1'
     or (requests_per_minute_of_everybody_tokens1 + 1e-9 >= requests_per_minute_of_everybody_cost1
       or requests_per_minute_of_everybody_cost1 <= 0)
@@ -245,7 +242,6 @@ if requests_per_minute_of_everybody_tokens1 ~= requests_per_minute_of_everybody_
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((requests_per_minute_of_everybody_tokens1 + 1e-9) * 1000)
-
 if tokens_per_minute_of_every_model_tokens1 ~= tokens_per_minute_of_every_model_before1 then
   tokens_per_minute_of_every_model_stored1 = tokens_per_minute_of_every_model_tokens1
   if now > tokens_per_minute_of_every_model_since1 then tokens_per_minute_of_every_model_since1 = now end
@@ -257,7 +253,6 @@ if tokens_per_minute_of_every_model_tokens1 ~= tokens_per_minute_of_every_model_
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tokens_per_minute_of_every_model_tokens1 + 1e-9) * 1000)
-
 if requests_per_minute_of_everybody_tokens2 ~= requests_per_minute_of_everybody_before2 then
   requests_per_minute_of_everybody_stored2 = requests_per_minute_of_everybody_tokens2
   if now > requests_per_minute_of_everybody_since2 then requests_per_minute_of_everybody_since2 = now end
@@ -269,7 +264,6 @@ if requests_per_minute_of_everybody_tokens2 ~= requests_per_minute_of_everybody_
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((requests_per_minute_of_everybody_tokens2 + 1e-9) * 1000)
-
 if tokens_per_minute_of_every_model_tokens2 ~= tokens_per_minute_of_every_model_before2 then
   tokens_per_minute_of_every_model_stored2 = tokens_per_minute_of_every_model_tokens2
   if now > tokens_per_minute_of_every_model_since2 then tokens_per_minute_of_every_model_since2 = now end
@@ -400,12 +394,10 @@ local tokens_per_minute_of_every_model_before3 = tokens_per_minute_of_every_mode
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0}
 for i = 13, #ARGV, 7 do
-  local requests_per_minute_of_everybody_cost1 = ARGV[i + 1] + 0
-  local tokens_per_minute_of_every_model_cost1 = ARGV[i + 2] + 0
-  local requests_per_minute_of_everybody_cost2 = ARGV[i + 3] + 0
-  local tokens_per_minute_of_every_model_cost2 = ARGV[i + 4] + 0
-  local requests_per_minute_of_everybody_cost3 = ARGV[i + 5] + 0
-  local tokens_per_minute_of_every_model_cost3 = ARGV[i + 6] + 0
+  local requests_per_minute_of_everybody_cost1, tokens_per_minute_of_every_model_cost1,
+    requests_per_minute_of_everybody_cost2, tokens_per_minute_of_every_model_cost2,
+    requests_per_minute_of_everybody_cost3, tokens_per_minute_of_every_model_cost3 =
+    ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0
   if ARGV[i] ~= '1'
     or (requests_per_minute_of_everybody_tokens1 + 1e-9 >= requests_per_minute_of_everybody_cost1
       or requests_per_minute_of_everybody_cost1 <= 0)
@@ -480,7 +472,6 @@ if requests_per_minute_of_everybody_tokens1 ~= requests_per_minute_of_everybody_
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((requests_per_minute_of_everybody_tokens1 + 1e-9) * 1000)
-
 if tokens_per_minute_of_every_model_tokens1 ~= tokens_per_minute_of_every_model_before1 then
   tokens_per_minute_of_every_model_stored1 = tokens_per_minute_of_every_model_tokens1
   if now > tokens_per_minute_of_every_model_since1 then tokens_per_minute_of_every_model_since1 = now end
@@ -492,7 +483,6 @@ if tokens_per_minute_of_every_model_tokens1 ~= tokens_per_minute_of_every_model_
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tokens_per_minute_of_every_model_tokens1 + 1e-9) * 1000)
-
 if requests_per_minute_of_everybody_tokens2 ~= requests_per_minute_of_everybody_before2 then
   requests_per_minute_of_everybody_stored2 = requests_per_minute_of_everybody_tokens2
   if now > requests_per_minute_of_everybody_since2 then requests_per_minute_of_everybody_since2 = now end
@@ -504,7 +494,6 @@ if requests_per_minute_of_everybody_tokens2 ~= requests_per_minute_of_everybody_
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((requests_per_minute_of_everybody_tokens2 + 1e-9) * 1000)
-
 if tokens_per_minute_of_every_model_tokens2 ~= tokens_per_minute_of_every_model_before2 then
   tokens_per_minute_of_every_model_stored2 = tokens_per_minute_of_every_model_tokens2
   if now > tokens_per_minute_of_every_model_since2 then tokens_per_minute_of_every_model_since2 = now end
@@ -516,7 +505,6 @@ if tokens_per_minute_of_every_model_tokens2 ~= tokens_per_minute_of_every_model_
   call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((tokens_per_minute_of_every_model_tokens2 + 1e-9) * 1000)
-
 if requests_per_minute_of_everybody_tokens3 ~= requests_per_minute_of_everybody_before3 then
   requests_per_minute_of_everybody_stored3 = requests_per_minute_of_everybody_tokens3
   if now > requests_per_minute_of_everybody_since3 then requests_per_minute_of_everybody_since3 = now end
@@ -528,7 +516,6 @@ if requests_per_minute_of_everybody_tokens3 ~= requests_per_minute_of_everybody_
   call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((requests_per_minute_of_everybody_tokens3 + 1e-9) * 1000)
-
 if tokens_per_minute_of_every_model_tokens3 ~= tokens_per_minute_of_every_model_before3 then
   tokens_per_minute_of_every_model_stored3 = tokens_per_minute_of_every_model_tokens3
   if now > tokens_per_minute_of_every_model_since3 then tokens_per_minute_of_every_model_since3 = now end

@@ -21,74 +21,21 @@ func (many) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		L1: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		L2: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
-		L3: bucket.Balance{
-			Limit:    w.Limits[2],
-			Tokens:   bucket.Sub(w.Limits[2].Burst, w.Cost[2]),
-			Consumed: w.Cost[2],
-		},
-		L4: bucket.Balance{
-			Limit:    w.Limits[3],
-			Tokens:   bucket.Sub(w.Limits[3].Burst, w.Cost[3]),
-			Consumed: w.Cost[3],
-		},
-		L5: bucket.Balance{
-			Limit:    w.Limits[4],
-			Tokens:   bucket.Sub(w.Limits[4].Burst, w.Cost[4]),
-			Consumed: w.Cost[4],
-		},
-		L6: bucket.Balance{
-			Limit:    w.Limits[5],
-			Tokens:   bucket.Sub(w.Limits[5].Burst, w.Cost[5]),
-			Consumed: w.Cost[5],
-		},
-		L7: bucket.Balance{
-			Limit:    w.Limits[6],
-			Tokens:   bucket.Sub(w.Limits[6].Burst, w.Cost[6]),
-			Consumed: w.Cost[6],
-		},
-		L8: bucket.Balance{
-			Limit:    w.Limits[7],
-			Tokens:   bucket.Sub(w.Limits[7].Burst, w.Cost[7]),
-			Consumed: w.Cost[7],
-		},
-		L9: bucket.Balance{
-			Limit:    w.Limits[8],
-			Tokens:   bucket.Sub(w.Limits[8].Burst, w.Cost[8]),
-			Consumed: w.Cost[8],
-		},
-		L10: bucket.Balance{
-			Limit:    w.Limits[9],
-			Tokens:   bucket.Sub(w.Limits[9].Burst, w.Cost[9]),
-			Consumed: w.Cost[9],
-		},
-		L11: bucket.Balance{
-			Limit:    w.Limits[10],
-			Tokens:   bucket.Sub(w.Limits[10].Burst, w.Cost[10]),
-			Consumed: w.Cost[10],
-		},
-		L12: bucket.Balance{
-			Limit:    w.Limits[11],
-			Tokens:   bucket.Sub(w.Limits[11].Burst, w.Cost[11]),
-			Consumed: w.Cost[11],
-		},
-		L13: bucket.Balance{
-			Limit:    w.Limits[12],
-			Tokens:   bucket.Sub(w.Limits[12].Burst, w.Cost[12]),
-			Consumed: w.Cost[12],
-		},
+		L1:       w.Full(0),
+		L2:       w.Full(1),
+		L3:       w.Full(2),
+		L4:       w.Full(3),
+		L5:       w.Full(4),
+		L6:       w.Full(5),
+		L7:       w.Full(6),
+		L8:       w.Full(7),
+		L9:       w.Full(8),
+		L10:      w.Full(9),
+		L11:      w.Full(10),
+		L12:      w.Full(11),
+		L13:      w.Full(12),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", manyCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), manyCreateCondition)
 }
 
 const manyNormalUpdate = `
@@ -129,60 +76,34 @@ func (many) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":l1_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":l1_use", w.Cost[0])
-	w.N(":l2_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":l2_use", w.Cost[1])
-	w.N(":l3_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":l3_use", w.Cost[2])
-	w.N(":l4_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":l4_use", w.Cost[3])
-	w.N(":l5_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":l5_use", w.Cost[4])
-	w.N(":l6_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":l6_use", w.Cost[5])
-	w.N(":l7_net", bucket.Sub(w.Fill[6], w.Cost[6]))
-	w.N(":l7_use", w.Cost[6])
-	w.N(":l8_net", bucket.Sub(w.Fill[7], w.Cost[7]))
-	w.N(":l8_use", w.Cost[7])
-	w.N(":l9_net", bucket.Sub(w.Fill[8], w.Cost[8]))
-	w.N(":l9_use", w.Cost[8])
-	w.N(":l10_net", bucket.Sub(w.Fill[9], w.Cost[9]))
-	w.N(":l10_use", w.Cost[9])
-	w.N(":l11_net", bucket.Sub(w.Fill[10], w.Cost[10]))
-	w.N(":l11_use", w.Cost[10])
-	w.N(":l12_net", bucket.Sub(w.Fill[11], w.Cost[11]))
-	w.N(":l12_use", w.Cost[11])
-	w.N(":l13_net", bucket.Sub(w.Fill[12], w.Cost[12]))
-	w.N(":l13_use", w.Cost[12])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":l1_lo", w.Lo[0])
-	w.Bound(":l1_hi", w.Hi[0])
-	w.Bound(":l2_lo", w.Lo[1])
-	w.Bound(":l2_hi", w.Hi[1])
-	w.Bound(":l3_lo", w.Lo[2])
-	w.Bound(":l3_hi", w.Hi[2])
-	w.Bound(":l4_lo", w.Lo[3])
-	w.Bound(":l4_hi", w.Hi[3])
-	w.Bound(":l5_lo", w.Lo[4])
-	w.Bound(":l5_hi", w.Hi[4])
-	w.Bound(":l6_lo", w.Lo[5])
-	w.Bound(":l6_hi", w.Hi[5])
-	w.Bound(":l7_lo", w.Lo[6])
-	w.Bound(":l7_hi", w.Hi[6])
-	w.Bound(":l8_lo", w.Lo[7])
-	w.Bound(":l8_hi", w.Hi[7])
-	w.Bound(":l9_lo", w.Lo[8])
-	w.Bound(":l9_hi", w.Hi[8])
-	w.Bound(":l10_lo", w.Lo[9])
-	w.Bound(":l10_hi", w.Hi[9])
-	w.Bound(":l11_lo", w.Lo[10])
-	w.Bound(":l11_hi", w.Hi[10])
-	w.Bound(":l12_lo", w.Lo[11])
-	w.Bound(":l12_hi", w.Hi[11])
-	w.Bound(":l13_lo", w.Lo[12])
-	w.Bound(":l13_hi", w.Hi[12])
+	w.Charge(0, ":l1_net", ":l1_use")
+	w.Bounds(0, ":l1_lo", ":l1_hi")
+	w.Charge(1, ":l2_net", ":l2_use")
+	w.Bounds(1, ":l2_lo", ":l2_hi")
+	w.Charge(2, ":l3_net", ":l3_use")
+	w.Bounds(2, ":l3_lo", ":l3_hi")
+	w.Charge(3, ":l4_net", ":l4_use")
+	w.Bounds(3, ":l4_lo", ":l4_hi")
+	w.Charge(4, ":l5_net", ":l5_use")
+	w.Bounds(4, ":l5_lo", ":l5_hi")
+	w.Charge(5, ":l6_net", ":l6_use")
+	w.Bounds(5, ":l6_lo", ":l6_hi")
+	w.Charge(6, ":l7_net", ":l7_use")
+	w.Bounds(6, ":l7_lo", ":l7_hi")
+	w.Charge(7, ":l8_net", ":l8_use")
+	w.Bounds(7, ":l8_lo", ":l8_hi")
+	w.Charge(8, ":l9_net", ":l9_use")
+	w.Bounds(8, ":l9_lo", ":l9_hi")
+	w.Charge(9, ":l10_net", ":l10_use")
+	w.Bounds(9, ":l10_lo", ":l10_hi")
+	w.Charge(10, ":l11_net", ":l11_use")
+	w.Bounds(10, ":l11_lo", ":l11_hi")
+	w.Charge(11, ":l12_net", ":l12_use")
+	w.Bounds(11, ":l12_lo", ":l12_hi")
+	w.Charge(12, ":l13_net", ":l13_use")
+	w.Bounds(12, ":l13_lo", ":l13_hi")
 	w.End()
 }
 
@@ -223,59 +144,33 @@ func (many) Retry(w *codec.Write) {
 	w.Begin(manyRetryUpdate, manyRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":l1_net", -w.Cost[0])
-	w.N(":l1_use", w.Cost[0])
-	w.N(":l2_net", -w.Cost[1])
-	w.N(":l2_use", w.Cost[1])
-	w.N(":l3_net", -w.Cost[2])
-	w.N(":l3_use", w.Cost[2])
-	w.N(":l4_net", -w.Cost[3])
-	w.N(":l4_use", w.Cost[3])
-	w.N(":l5_net", -w.Cost[4])
-	w.N(":l5_use", w.Cost[4])
-	w.N(":l6_net", -w.Cost[5])
-	w.N(":l6_use", w.Cost[5])
-	w.N(":l7_net", -w.Cost[6])
-	w.N(":l7_use", w.Cost[6])
-	w.N(":l8_net", -w.Cost[7])
-	w.N(":l8_use", w.Cost[7])
-	w.N(":l9_net", -w.Cost[8])
-	w.N(":l9_use", w.Cost[8])
-	w.N(":l10_net", -w.Cost[9])
-	w.N(":l10_use", w.Cost[9])
-	w.N(":l11_net", -w.Cost[10])
-	w.N(":l11_use", w.Cost[10])
-	w.N(":l12_net", -w.Cost[11])
-	w.N(":l12_use", w.Cost[11])
-	w.N(":l13_net", -w.Cost[12])
-	w.N(":l13_use", w.Cost[12])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":l1_lo", w.Lo[0])
-	w.Bound(":l1_hi", w.Hi[0])
-	w.Bound(":l2_lo", w.Lo[1])
-	w.Bound(":l2_hi", w.Hi[1])
-	w.Bound(":l3_lo", w.Lo[2])
-	w.Bound(":l3_hi", w.Hi[2])
-	w.Bound(":l4_lo", w.Lo[3])
-	w.Bound(":l4_hi", w.Hi[3])
-	w.Bound(":l5_lo", w.Lo[4])
-	w.Bound(":l5_hi", w.Hi[4])
-	w.Bound(":l6_lo", w.Lo[5])
-	w.Bound(":l6_hi", w.Hi[5])
-	w.Bound(":l7_lo", w.Lo[6])
-	w.Bound(":l7_hi", w.Hi[6])
-	w.Bound(":l8_lo", w.Lo[7])
-	w.Bound(":l8_hi", w.Hi[7])
-	w.Bound(":l9_lo", w.Lo[8])
-	w.Bound(":l9_hi", w.Hi[8])
-	w.Bound(":l10_lo", w.Lo[9])
-	w.Bound(":l10_hi", w.Hi[9])
-	w.Bound(":l11_lo", w.Lo[10])
-	w.Bound(":l11_hi", w.Hi[10])
-	w.Bound(":l12_lo", w.Lo[11])
-	w.Bound(":l12_hi", w.Hi[11])
-	w.Bound(":l13_lo", w.Lo[12])
-	w.Bound(":l13_hi", w.Hi[12])
+	w.Take(0, ":l1_net", ":l1_use")
+	w.Bounds(0, ":l1_lo", ":l1_hi")
+	w.Take(1, ":l2_net", ":l2_use")
+	w.Bounds(1, ":l2_lo", ":l2_hi")
+	w.Take(2, ":l3_net", ":l3_use")
+	w.Bounds(2, ":l3_lo", ":l3_hi")
+	w.Take(3, ":l4_net", ":l4_use")
+	w.Bounds(3, ":l4_lo", ":l4_hi")
+	w.Take(4, ":l5_net", ":l5_use")
+	w.Bounds(4, ":l5_lo", ":l5_hi")
+	w.Take(5, ":l6_net", ":l6_use")
+	w.Bounds(5, ":l6_lo", ":l6_hi")
+	w.Take(6, ":l7_net", ":l7_use")
+	w.Bounds(6, ":l7_lo", ":l7_hi")
+	w.Take(7, ":l8_net", ":l8_use")
+	w.Bounds(7, ":l8_lo", ":l8_hi")
+	w.Take(8, ":l9_net", ":l9_use")
+	w.Bounds(8, ":l9_lo", ":l9_hi")
+	w.Take(9, ":l10_net", ":l10_use")
+	w.Bounds(9, ":l10_lo", ":l10_hi")
+	w.Take(10, ":l11_net", ":l11_use")
+	w.Bounds(10, ":l11_lo", ":l11_hi")
+	w.Take(11, ":l12_net", ":l12_use")
+	w.Bounds(11, ":l12_lo", ":l12_hi")
+	w.Take(12, ":l13_net", ":l13_use")
+	w.Bounds(12, ":l13_lo", ":l13_hi")
 	w.End()
 }
 
@@ -316,32 +211,19 @@ func (many) Adjust(w *codec.Write) {
 	w.Begin(manyAdjustUpdate, manyAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":l1_net", -w.Cost[0])
-	w.N(":l1_use", w.Cost[0])
-	w.N(":l2_net", -w.Cost[1])
-	w.N(":l2_use", w.Cost[1])
-	w.N(":l3_net", -w.Cost[2])
-	w.N(":l3_use", w.Cost[2])
-	w.N(":l4_net", -w.Cost[3])
-	w.N(":l4_use", w.Cost[3])
-	w.N(":l5_net", -w.Cost[4])
-	w.N(":l5_use", w.Cost[4])
-	w.N(":l6_net", -w.Cost[5])
-	w.N(":l6_use", w.Cost[5])
-	w.N(":l7_net", -w.Cost[6])
-	w.N(":l7_use", w.Cost[6])
-	w.N(":l8_net", -w.Cost[7])
-	w.N(":l8_use", w.Cost[7])
-	w.N(":l9_net", -w.Cost[8])
-	w.N(":l9_use", w.Cost[8])
-	w.N(":l10_net", -w.Cost[9])
-	w.N(":l10_use", w.Cost[9])
-	w.N(":l11_net", -w.Cost[10])
-	w.N(":l11_use", w.Cost[10])
-	w.N(":l12_net", -w.Cost[11])
-	w.N(":l12_use", w.Cost[11])
-	w.N(":l13_net", -w.Cost[12])
-	w.N(":l13_use", w.Cost[12])
+	w.Take(0, ":l1_net", ":l1_use")
+	w.Take(1, ":l2_net", ":l2_use")
+	w.Take(2, ":l3_net", ":l3_use")
+	w.Take(3, ":l4_net", ":l4_use")
+	w.Take(4, ":l5_net", ":l5_use")
+	w.Take(5, ":l6_net", ":l6_use")
+	w.Take(6, ":l7_net", ":l7_use")
+	w.Take(7, ":l8_net", ":l8_use")
+	w.Take(8, ":l9_net", ":l9_use")
+	w.Take(9, ":l10_net", ":l10_use")
+	w.Take(10, ":l11_net", ":l11_use")
+	w.Take(11, ":l12_net", ":l12_use")
+	w.Take(12, ":l13_net", ":l13_use")
 	w.End()
 }
 
@@ -411,112 +293,47 @@ func (many) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":l1_bx", w.Limits[0].Burst)
-	w.N(":l1_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":l1_cp", w.Limits[0].Capacity)
-	w.N(":l1_ra", w.Limits[0].Refill)
-	w.N(":l1_rp", w.Limits[0].Period)
-	w.N(":l2_bx", w.Limits[1].Burst)
-	w.N(":l2_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":l2_cp", w.Limits[1].Capacity)
-	w.N(":l2_ra", w.Limits[1].Refill)
-	w.N(":l2_rp", w.Limits[1].Period)
-	w.N(":l3_bx", w.Limits[2].Burst)
-	w.N(":l3_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":l3_cp", w.Limits[2].Capacity)
-	w.N(":l3_ra", w.Limits[2].Refill)
-	w.N(":l3_rp", w.Limits[2].Period)
-	w.N(":l4_bx", w.Limits[3].Burst)
-	w.N(":l4_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":l4_cp", w.Limits[3].Capacity)
-	w.N(":l4_ra", w.Limits[3].Refill)
-	w.N(":l4_rp", w.Limits[3].Period)
-	w.N(":l5_bx", w.Limits[4].Burst)
-	w.N(":l5_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":l5_cp", w.Limits[4].Capacity)
-	w.N(":l5_ra", w.Limits[4].Refill)
-	w.N(":l5_rp", w.Limits[4].Period)
-	w.N(":l6_bx", w.Limits[5].Burst)
-	w.N(":l6_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":l6_cp", w.Limits[5].Capacity)
-	w.N(":l6_ra", w.Limits[5].Refill)
-	w.N(":l6_rp", w.Limits[5].Period)
-	w.N(":l7_bx", w.Limits[6].Burst)
-	w.N(":l7_net", bucket.Sub(w.Fill[6], w.Cost[6]))
-	w.N(":l7_cp", w.Limits[6].Capacity)
-	w.N(":l7_ra", w.Limits[6].Refill)
-	w.N(":l7_rp", w.Limits[6].Period)
-	w.N(":l8_bx", w.Limits[7].Burst)
-	w.N(":l8_net", bucket.Sub(w.Fill[7], w.Cost[7]))
-	w.N(":l8_cp", w.Limits[7].Capacity)
-	w.N(":l8_ra", w.Limits[7].Refill)
-	w.N(":l8_rp", w.Limits[7].Period)
-	w.N(":l9_bx", w.Limits[8].Burst)
-	w.N(":l9_net", bucket.Sub(w.Fill[8], w.Cost[8]))
-	w.N(":l9_cp", w.Limits[8].Capacity)
-	w.N(":l9_ra", w.Limits[8].Refill)
-	w.N(":l9_rp", w.Limits[8].Period)
-	w.N(":l10_bx", w.Limits[9].Burst)
-	w.N(":l10_net", bucket.Sub(w.Fill[9], w.Cost[9]))
-	w.N(":l10_cp", w.Limits[9].Capacity)
-	w.N(":l10_ra", w.Limits[9].Refill)
-	w.N(":l10_rp", w.Limits[9].Period)
-	w.N(":l11_bx", w.Limits[10].Burst)
-	w.N(":l11_net", bucket.Sub(w.Fill[10], w.Cost[10]))
-	w.N(":l11_cp", w.Limits[10].Capacity)
-	w.N(":l11_ra", w.Limits[10].Refill)
-	w.N(":l11_rp", w.Limits[10].Period)
-	w.N(":l12_bx", w.Limits[11].Burst)
-	w.N(":l12_net", bucket.Sub(w.Fill[11], w.Cost[11]))
-	w.N(":l12_cp", w.Limits[11].Capacity)
-	w.N(":l12_ra", w.Limits[11].Refill)
-	w.N(":l12_rp", w.Limits[11].Period)
-	w.N(":l13_bx", w.Limits[12].Burst)
-	w.N(":l13_net", bucket.Sub(w.Fill[12], w.Cost[12]))
-	w.N(":l13_cp", w.Limits[12].Capacity)
-	w.N(":l13_ra", w.Limits[12].Refill)
-	w.N(":l13_rp", w.Limits[12].Period)
-	w.N(":l1_use", w.Cost[0])
-	w.N(":l2_use", w.Cost[1])
-	w.N(":l3_use", w.Cost[2])
-	w.N(":l4_use", w.Cost[3])
-	w.N(":l5_use", w.Cost[4])
-	w.N(":l6_use", w.Cost[5])
-	w.N(":l7_use", w.Cost[6])
-	w.N(":l8_use", w.Cost[7])
-	w.N(":l9_use", w.Cost[8])
-	w.N(":l10_use", w.Cost[9])
-	w.N(":l11_use", w.Cost[10])
-	w.N(":l12_use", w.Cost[11])
-	w.N(":l13_use", w.Cost[12])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":l1_lo", w.Lo[0])
-	w.Bound(":l1_hi", w.Hi[0])
-	w.Bound(":l2_lo", w.Lo[1])
-	w.Bound(":l2_hi", w.Hi[1])
-	w.Bound(":l3_lo", w.Lo[2])
-	w.Bound(":l3_hi", w.Hi[2])
-	w.Bound(":l4_lo", w.Lo[3])
-	w.Bound(":l4_hi", w.Hi[3])
-	w.Bound(":l5_lo", w.Lo[4])
-	w.Bound(":l5_hi", w.Hi[4])
-	w.Bound(":l6_lo", w.Lo[5])
-	w.Bound(":l6_hi", w.Hi[5])
-	w.Bound(":l7_lo", w.Lo[6])
-	w.Bound(":l7_hi", w.Hi[6])
-	w.Bound(":l8_lo", w.Lo[7])
-	w.Bound(":l8_hi", w.Hi[7])
-	w.Bound(":l9_lo", w.Lo[8])
-	w.Bound(":l9_hi", w.Hi[8])
-	w.Bound(":l10_lo", w.Lo[9])
-	w.Bound(":l10_hi", w.Hi[9])
-	w.Bound(":l11_lo", w.Lo[10])
-	w.Bound(":l11_hi", w.Hi[10])
-	w.Bound(":l12_lo", w.Lo[11])
-	w.Bound(":l12_hi", w.Hi[11])
-	w.Bound(":l13_lo", w.Lo[12])
-	w.Bound(":l13_hi", w.Hi[12])
+	w.Charge(0, ":l1_net", ":l1_use")
+	w.Numbers(0, ":l1_cp", ":l1_bx", ":l1_ra", ":l1_rp")
+	w.Bounds(0, ":l1_lo", ":l1_hi")
+	w.Charge(1, ":l2_net", ":l2_use")
+	w.Numbers(1, ":l2_cp", ":l2_bx", ":l2_ra", ":l2_rp")
+	w.Bounds(1, ":l2_lo", ":l2_hi")
+	w.Charge(2, ":l3_net", ":l3_use")
+	w.Numbers(2, ":l3_cp", ":l3_bx", ":l3_ra", ":l3_rp")
+	w.Bounds(2, ":l3_lo", ":l3_hi")
+	w.Charge(3, ":l4_net", ":l4_use")
+	w.Numbers(3, ":l4_cp", ":l4_bx", ":l4_ra", ":l4_rp")
+	w.Bounds(3, ":l4_lo", ":l4_hi")
+	w.Charge(4, ":l5_net", ":l5_use")
+	w.Numbers(4, ":l5_cp", ":l5_bx", ":l5_ra", ":l5_rp")
+	w.Bounds(4, ":l5_lo", ":l5_hi")
+	w.Charge(5, ":l6_net", ":l6_use")
+	w.Numbers(5, ":l6_cp", ":l6_bx", ":l6_ra", ":l6_rp")
+	w.Bounds(5, ":l6_lo", ":l6_hi")
+	w.Charge(6, ":l7_net", ":l7_use")
+	w.Numbers(6, ":l7_cp", ":l7_bx", ":l7_ra", ":l7_rp")
+	w.Bounds(6, ":l7_lo", ":l7_hi")
+	w.Charge(7, ":l8_net", ":l8_use")
+	w.Numbers(7, ":l8_cp", ":l8_bx", ":l8_ra", ":l8_rp")
+	w.Bounds(7, ":l8_lo", ":l8_hi")
+	w.Charge(8, ":l9_net", ":l9_use")
+	w.Numbers(8, ":l9_cp", ":l9_bx", ":l9_ra", ":l9_rp")
+	w.Bounds(8, ":l9_lo", ":l9_hi")
+	w.Charge(9, ":l10_net", ":l10_use")
+	w.Numbers(9, ":l10_cp", ":l10_bx", ":l10_ra", ":l10_rp")
+	w.Bounds(9, ":l10_lo", ":l10_hi")
+	w.Charge(10, ":l11_net", ":l11_use")
+	w.Numbers(10, ":l11_cp", ":l11_bx", ":l11_ra", ":l11_rp")
+	w.Bounds(10, ":l11_lo", ":l11_hi")
+	w.Charge(11, ":l12_net", ":l12_use")
+	w.Numbers(11, ":l12_cp", ":l12_bx", ":l12_ra", ":l12_rp")
+	w.Bounds(11, ":l12_lo", ":l12_hi")
+	w.Charge(12, ":l13_net", ":l13_use")
+	w.Numbers(12, ":l13_cp", ":l13_bx", ":l13_ra", ":l13_rp")
+	w.Bounds(12, ":l13_lo", ":l13_hi")
 	w.End()
 }
 
@@ -528,14 +345,7 @@ func (many) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (many) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 13),
-		Missing:  codec.Sized(dst.Missing, 13),
-	}
+	d.Image(dst, 13)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_l1_tk", "b_l1_cp", "b_l1_bx", "b_l1_ra", "b_l1_rp", "b_l1_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_l2_tk", "b_l2_cp", "b_l2_bx", "b_l2_ra", "b_l2_rp", "b_l2_tc")
 	d.Balance(&dst.Balances[2], &dst.Missing[2], "b_l3_tk", "b_l3_cp", "b_l3_bx", "b_l3_ra", "b_l3_rp", "b_l3_tc")

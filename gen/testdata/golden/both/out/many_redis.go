@@ -122,19 +122,11 @@ local l13_before = l13_tokens
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 for i = 27, #ARGV, 14 do
-  local l1_cost = ARGV[i + 1] + 0
-  local l2_cost = ARGV[i + 2] + 0
-  local l3_cost = ARGV[i + 3] + 0
-  local l4_cost = ARGV[i + 4] + 0
-  local l5_cost = ARGV[i + 5] + 0
-  local l6_cost = ARGV[i + 6] + 0
-  local l7_cost = ARGV[i + 7] + 0
-  local l8_cost = ARGV[i + 8] + 0
-  local l9_cost = ARGV[i + 9] + 0
-  local l10_cost = ARGV[i + 10] + 0
-  local l11_cost = ARGV[i + 11] + 0
-  local l12_cost = ARGV[i + 12] + 0
-  local l13_cost = ARGV[i + 13] + 0
+  local l1_cost, l2_cost, l3_cost, l4_cost, l5_cost, l6_cost, l7_cost, l8_cost, l9_cost, l10_cost, l11_cost, l12_cost,
+    l13_cost =
+    ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0,
+    ARGV[i + 7] + 0, ARGV[i + 8] + 0, ARGV[i + 9] + 0, ARGV[i + 10] + 0, ARGV[i + 11] + 0, ARGV[i + 12] + 0,
+    ARGV[i + 13] + 0
   if ARGV[i] ~= '1'
     or (l1_tokens + 1e-9 >= l1_cost or l1_cost <= 0)
     and (l2_tokens + 1e-9 >= l2_cost or l2_cost <= 0)
@@ -204,7 +196,6 @@ if l1_tokens ~= l1_before then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((l1_tokens + 1e-9) * 1000)
-
 if l2_tokens ~= l2_before then
   l2_stored = l2_tokens
   if now > l2_since then l2_since = now end
@@ -213,7 +204,6 @@ if l2_tokens ~= l2_before then
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((l2_tokens + 1e-9) * 1000)
-
 if l3_tokens ~= l3_before then
   l3_stored = l3_tokens
   if now > l3_since then l3_since = now end
@@ -222,7 +212,6 @@ if l3_tokens ~= l3_before then
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((l3_tokens + 1e-9) * 1000)
-
 if l4_tokens ~= l4_before then
   l4_stored = l4_tokens
   if now > l4_since then l4_since = now end
@@ -231,7 +220,6 @@ if l4_tokens ~= l4_before then
   call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((l4_tokens + 1e-9) * 1000)
-
 if l5_tokens ~= l5_before then
   l5_stored = l5_tokens
   if now > l5_since then l5_since = now end
@@ -240,7 +228,6 @@ if l5_tokens ~= l5_before then
   call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((l5_tokens + 1e-9) * 1000)
-
 if l6_tokens ~= l6_before then
   l6_stored = l6_tokens
   if now > l6_since then l6_since = now end
@@ -249,7 +236,6 @@ if l6_tokens ~= l6_before then
   call('EXPIRE', KEYS[6], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[7] = floor((l6_tokens + 1e-9) * 1000)
-
 if l7_tokens ~= l7_before then
   l7_stored = l7_tokens
   if now > l7_since then l7_since = now end
@@ -258,7 +244,6 @@ if l7_tokens ~= l7_before then
   call('EXPIRE', KEYS[7], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[8] = floor((l7_tokens + 1e-9) * 1000)
-
 if l8_tokens ~= l8_before then
   l8_stored = l8_tokens
   if now > l8_since then l8_since = now end
@@ -267,7 +252,6 @@ if l8_tokens ~= l8_before then
   call('EXPIRE', KEYS[8], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[9] = floor((l8_tokens + 1e-9) * 1000)
-
 if l9_tokens ~= l9_before then
   l9_stored = l9_tokens
   if now > l9_since then l9_since = now end
@@ -276,7 +260,6 @@ if l9_tokens ~= l9_before then
   call('EXPIRE', KEYS[9], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[10] = floor((l9_tokens + 1e-9) * 1000)
-
 if l10_tokens ~= l10_before then
   l10_stored = l10_tokens
   if now > l10_since then l10_since = now end
@@ -285,7 +268,6 @@ if l10_tokens ~= l10_before then
   call('EXPIRE', KEYS[10], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[11] = floor((l10_tokens + 1e-9) * 1000)
-
 if l11_tokens ~= l11_before then
   l11_stored = l11_tokens
   if now > l11_since then l11_since = now end
@@ -294,7 +276,6 @@ if l11_tokens ~= l11_before then
   call('EXPIRE', KEYS[11], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[12] = floor((l11_tokens + 1e-9) * 1000)
-
 if l12_tokens ~= l12_before then
   l12_stored = l12_tokens
   if now > l12_since then l12_since = now end
@@ -303,7 +284,6 @@ if l12_tokens ~= l12_before then
   call('EXPIRE', KEYS[12], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[13] = floor((l12_tokens + 1e-9) * 1000)
-
 if l13_tokens ~= l13_before then
   l13_stored = l13_tokens
   if now > l13_since then l13_since = now end

@@ -21,29 +21,12 @@ func (words) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		End: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		EndBurst: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
-		Now: bucket.Balance{
-			Limit:    w.Limits[2],
-			Tokens:   bucket.Sub(w.Limits[2].Burst, w.Cost[2]),
-			Consumed: w.Cost[2],
-		},
-		A: bucket.Balance{
-			Limit:    w.Limits[3],
-			Tokens:   bucket.Sub(w.Limits[3].Burst, w.Cost[3]),
-			Consumed: w.Cost[3],
-		},
+		End:      w.Full(0),
+		EndBurst: w.Full(1),
+		Now:      w.Full(2),
+		A:        w.Full(3),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", wordsCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), wordsCreateCondition)
 }
 
 const wordsNormalUpdate = `
@@ -66,24 +49,16 @@ func (words) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":end_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":end_use", w.Cost[0])
-	w.N(":end_burst_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":end_burst_use", w.Cost[1])
-	w.N(":now_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":now_use", w.Cost[2])
-	w.N(":a__net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":a__use", w.Cost[3])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":end_lo", w.Lo[0])
-	w.Bound(":end_hi", w.Hi[0])
-	w.Bound(":end_burst_lo", w.Lo[1])
-	w.Bound(":end_burst_hi", w.Hi[1])
-	w.Bound(":now_lo", w.Lo[2])
-	w.Bound(":now_hi", w.Hi[2])
-	w.Bound(":a__lo", w.Lo[3])
-	w.Bound(":a__hi", w.Hi[3])
+	w.Charge(0, ":end_net", ":end_use")
+	w.Bounds(0, ":end_lo", ":end_hi")
+	w.Charge(1, ":end_burst_net", ":end_burst_use")
+	w.Bounds(1, ":end_burst_lo", ":end_burst_hi")
+	w.Charge(2, ":now_net", ":now_use")
+	w.Bounds(2, ":now_lo", ":now_hi")
+	w.Charge(3, ":a__net", ":a__use")
+	w.Bounds(3, ":a__lo", ":a__hi")
 	w.End()
 }
 
@@ -106,23 +81,15 @@ func (words) Retry(w *codec.Write) {
 	w.Begin(wordsRetryUpdate, wordsRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":end_net", -w.Cost[0])
-	w.N(":end_use", w.Cost[0])
-	w.N(":end_burst_net", -w.Cost[1])
-	w.N(":end_burst_use", w.Cost[1])
-	w.N(":now_net", -w.Cost[2])
-	w.N(":now_use", w.Cost[2])
-	w.N(":a__net", -w.Cost[3])
-	w.N(":a__use", w.Cost[3])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":end_lo", w.Lo[0])
-	w.Bound(":end_hi", w.Hi[0])
-	w.Bound(":end_burst_lo", w.Lo[1])
-	w.Bound(":end_burst_hi", w.Hi[1])
-	w.Bound(":now_lo", w.Lo[2])
-	w.Bound(":now_hi", w.Hi[2])
-	w.Bound(":a__lo", w.Lo[3])
-	w.Bound(":a__hi", w.Hi[3])
+	w.Take(0, ":end_net", ":end_use")
+	w.Bounds(0, ":end_lo", ":end_hi")
+	w.Take(1, ":end_burst_net", ":end_burst_use")
+	w.Bounds(1, ":end_burst_lo", ":end_burst_hi")
+	w.Take(2, ":now_net", ":now_use")
+	w.Bounds(2, ":now_lo", ":now_hi")
+	w.Take(3, ":a__net", ":a__use")
+	w.Bounds(3, ":a__lo", ":a__hi")
 	w.End()
 }
 
@@ -145,14 +112,10 @@ func (words) Adjust(w *codec.Write) {
 	w.Begin(wordsAdjustUpdate, wordsAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":end_net", -w.Cost[0])
-	w.N(":end_use", w.Cost[0])
-	w.N(":end_burst_net", -w.Cost[1])
-	w.N(":end_burst_use", w.Cost[1])
-	w.N(":now_net", -w.Cost[2])
-	w.N(":now_use", w.Cost[2])
-	w.N(":a__net", -w.Cost[3])
-	w.N(":a__use", w.Cost[3])
+	w.Take(0, ":end_net", ":end_use")
+	w.Take(1, ":end_burst_net", ":end_burst_use")
+	w.Take(2, ":now_net", ":now_use")
+	w.Take(3, ":a__net", ":a__use")
 	w.End()
 }
 
@@ -188,40 +151,20 @@ func (words) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":end_bx", w.Limits[0].Burst)
-	w.N(":end_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":end_cp", w.Limits[0].Capacity)
-	w.N(":end_ra", w.Limits[0].Refill)
-	w.N(":end_rp", w.Limits[0].Period)
-	w.N(":end_burst_bx", w.Limits[1].Burst)
-	w.N(":end_burst_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":end_burst_cp", w.Limits[1].Capacity)
-	w.N(":end_burst_ra", w.Limits[1].Refill)
-	w.N(":end_burst_rp", w.Limits[1].Period)
-	w.N(":now_bx", w.Limits[2].Burst)
-	w.N(":now_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":now_cp", w.Limits[2].Capacity)
-	w.N(":now_ra", w.Limits[2].Refill)
-	w.N(":now_rp", w.Limits[2].Period)
-	w.N(":a__bx", w.Limits[3].Burst)
-	w.N(":a__net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":a__cp", w.Limits[3].Capacity)
-	w.N(":a__ra", w.Limits[3].Refill)
-	w.N(":a__rp", w.Limits[3].Period)
-	w.N(":end_use", w.Cost[0])
-	w.N(":end_burst_use", w.Cost[1])
-	w.N(":now_use", w.Cost[2])
-	w.N(":a__use", w.Cost[3])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":end_lo", w.Lo[0])
-	w.Bound(":end_hi", w.Hi[0])
-	w.Bound(":end_burst_lo", w.Lo[1])
-	w.Bound(":end_burst_hi", w.Hi[1])
-	w.Bound(":now_lo", w.Lo[2])
-	w.Bound(":now_hi", w.Hi[2])
-	w.Bound(":a__lo", w.Lo[3])
-	w.Bound(":a__hi", w.Hi[3])
+	w.Charge(0, ":end_net", ":end_use")
+	w.Numbers(0, ":end_cp", ":end_bx", ":end_ra", ":end_rp")
+	w.Bounds(0, ":end_lo", ":end_hi")
+	w.Charge(1, ":end_burst_net", ":end_burst_use")
+	w.Numbers(1, ":end_burst_cp", ":end_burst_bx", ":end_burst_ra", ":end_burst_rp")
+	w.Bounds(1, ":end_burst_lo", ":end_burst_hi")
+	w.Charge(2, ":now_net", ":now_use")
+	w.Numbers(2, ":now_cp", ":now_bx", ":now_ra", ":now_rp")
+	w.Bounds(2, ":now_lo", ":now_hi")
+	w.Charge(3, ":a__net", ":a__use")
+	w.Numbers(3, ":a__cp", ":a__bx", ":a__ra", ":a__rp")
+	w.Bounds(3, ":a__lo", ":a__hi")
 	w.End()
 }
 
@@ -233,14 +176,7 @@ func (words) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (words) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 4),
-		Missing:  codec.Sized(dst.Missing, 4),
-	}
+	d.Image(dst, 4)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_end_tk", "b_end_cp", "b_end_bx", "b_end_ra", "b_end_rp", "b_end_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_end_burst_tk", "b_end_burst_cp", "b_end_burst_bx", "b_end_burst_ra",
 		"b_end_burst_rp", "b_end_burst_tc")

@@ -50,10 +50,8 @@ local a__before = a__tokens
 
 local reply, refused = {now, 0, 0, 0, 0}
 for i = 9, #ARGV, 5 do
-  local end_cost = ARGV[i + 1] + 0
-  local end_burst_cost = ARGV[i + 2] + 0
-  local now_cost = ARGV[i + 3] + 0
-  local a__cost = ARGV[i + 4] + 0
+  local end_cost, end_burst_cost, now_cost, a__cost =
+    ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0
   if ARGV[i] ~= '1'
     or (end_tokens + 1e-9 >= end_cost or end_cost <= 0)
     and (end_burst_tokens + 1e-9 >= end_burst_cost or end_burst_cost <= 0)
@@ -87,7 +85,6 @@ if end_tokens ~= end_before then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((end_tokens + 1e-9) * 1000)
-
 if end_burst_tokens ~= end_burst_before then
   end_burst_stored = end_burst_tokens
   if now > end_burst_since then end_burst_since = now end
@@ -98,7 +95,6 @@ if end_burst_tokens ~= end_burst_before then
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((end_burst_tokens + 1e-9) * 1000)
-
 if now_tokens ~= now_before then
   now_stored = now_tokens
   if now > now_since then now_since = now end
@@ -107,7 +103,6 @@ if now_tokens ~= now_before then
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((now_tokens + 1e-9) * 1000)
-
 if a__tokens ~= a__before then
   a__stored = a__tokens
   if now > a__since then a__since = now end
@@ -221,14 +216,9 @@ local a__before2 = a__tokens2
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0, 0, 0}
 for i = 17, #ARGV, 9 do
-  local end_cost1 = ARGV[i + 1] + 0
-  local end_burst_cost1 = ARGV[i + 2] + 0
-  local now_cost1 = ARGV[i + 3] + 0
-  local a__cost1 = ARGV[i + 4] + 0
-  local end_cost2 = ARGV[i + 5] + 0
-  local end_burst_cost2 = ARGV[i + 6] + 0
-  local now_cost2 = ARGV[i + 7] + 0
-  local a__cost2 = ARGV[i + 8] + 0
+  local end_cost1, end_burst_cost1, now_cost1, a__cost1, end_cost2, end_burst_cost2, now_cost2, a__cost2 =
+    ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0,
+    ARGV[i + 7] + 0, ARGV[i + 8] + 0
   if ARGV[i] ~= '1'
     or (end_tokens1 + 1e-9 >= end_cost1 or end_cost1 <= 0)
     and (end_burst_tokens1 + 1e-9 >= end_burst_cost1 or end_burst_cost1 <= 0)
@@ -278,7 +268,6 @@ if end_tokens1 ~= end_before1 then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((end_tokens1 + 1e-9) * 1000)
-
 if end_burst_tokens1 ~= end_burst_before1 then
   end_burst_stored1 = end_burst_tokens1
   if now > end_burst_since1 then end_burst_since1 = now end
@@ -289,7 +278,6 @@ if end_burst_tokens1 ~= end_burst_before1 then
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((end_burst_tokens1 + 1e-9) * 1000)
-
 if now_tokens1 ~= now_before1 then
   now_stored1 = now_tokens1
   if now > now_since1 then now_since1 = now end
@@ -298,7 +286,6 @@ if now_tokens1 ~= now_before1 then
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((now_tokens1 + 1e-9) * 1000)
-
 if a__tokens1 ~= a__before1 then
   a__stored1 = a__tokens1
   if now > a__since1 then a__since1 = now end
@@ -307,7 +294,6 @@ if a__tokens1 ~= a__before1 then
   call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((a__tokens1 + 1e-9) * 1000)
-
 if end_tokens2 ~= end_before2 then
   end_stored2 = end_tokens2
   if now > end_since2 then end_since2 = now end
@@ -316,7 +302,6 @@ if end_tokens2 ~= end_before2 then
   call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((end_tokens2 + 1e-9) * 1000)
-
 if end_burst_tokens2 ~= end_burst_before2 then
   end_burst_stored2 = end_burst_tokens2
   if now > end_burst_since2 then end_burst_since2 = now end
@@ -327,7 +312,6 @@ if end_burst_tokens2 ~= end_burst_before2 then
   call('EXPIRE', KEYS[6], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[7] = floor((end_burst_tokens2 + 1e-9) * 1000)
-
 if now_tokens2 ~= now_before2 then
   now_stored2 = now_tokens2
   if now > now_since2 then now_since2 = now end
@@ -336,7 +320,6 @@ if now_tokens2 ~= now_before2 then
   call('EXPIRE', KEYS[7], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[8] = floor((now_tokens2 + 1e-9) * 1000)
-
 if a__tokens2 ~= a__before2 then
   a__stored2 = a__tokens2
   if now > a__since2 then a__since2 = now end

@@ -4,238 +4,24 @@
 package both
 
 import (
-	"errors"
-	"math"
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec/codectest"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
 // TestWords holds the code of words against itself.
 func TestWords(t *testing.T) {
-	r := words{}
-	b := WordsBucket{
-		Entity:   "user-1",
-		Refilled: 1,
-		Version:  2,
-		Op:       "op",
-		TTL:      3,
-		End: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 10, Burst: 11, Refill: 12, Period: 13},
-			Tokens:   -10,
-			Consumed: 14,
-		},
-		EndBurst: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 20, Burst: 21, Refill: 22, Period: 23},
-			Tokens:   -20,
-			Consumed: 24,
-		},
-		Now: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 30, Burst: 31, Refill: 32, Period: 33},
-			Tokens:   -30,
-			Consumed: 34,
-		},
-		A: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 40, Burst: 41, Refill: 42, Period: 43},
-			Tokens:   -40,
-			Consumed: 44,
-		},
-	}
-
-	t.Run("vectors", func(t *testing.T) {
-		c := WordsCost{End: 1, EndBurst: 2, Now: 3, A: 4}
-		v := wordsVector(c, nil)
-		if !slices.Equal(v, []int64{1, 2, 3, 4}) || wordsCost(v) != c {
-			t.Errorf("%+v became %v", c, v)
-		}
-	})
-
-	t.Run("overrides", func(t *testing.T) {
-		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}, {Capacity: 3}, {Capacity: 4}}
-		l := WordsLimits{End: v[0], EndBurst: v[1], Now: v[2], A: v[3]}
-		if !slices.Equal(wordsLimitsVector(l, nil), v) || wordsLimitsOf(v) != l {
-			t.Errorf("%+v is not %v", l, v)
-		}
-	})
-
-	t.Run("item", func(t *testing.T) {
-		item := b.MarshalItem()
-		item["later"] = codec.S("of a coming version")
-		var u WordsBucket
-		if err := u.UnmarshalItem(item); err != nil || u != b {
-			t.Errorf("read back as %+v, %v", u, err)
-		}
-		l := b
-		l.End = bucket.Balance{}
-		if err := u.UnmarshalItem(l.MarshalItem()); err != nil || u != l {
-			t.Errorf("without end, read back as %+v, %v", u, err)
-		}
-	})
-
-	t.Run("malformed", func(t *testing.T) {
-		for _, a := range []string{
-			"rf", "cv", "ttl",
-			"b_end_tk", "b_end_cp", "b_end_bx", "b_end_ra", "b_end_rp", "b_end_tc",
-			"b_end_burst_tk", "b_end_burst_cp", "b_end_burst_bx", "b_end_burst_ra", "b_end_burst_rp", "b_end_burst_tc",
-			"b_now_tk", "b_now_cp", "b_now_bx", "b_now_ra", "b_now_rp", "b_now_tc",
-			"b_a__tk", "b_a__cp", "b_a__bx", "b_a__ra", "b_a__rp", "b_a__tc",
-		} {
-			item := b.MarshalItem()
-			item[a] = codec.Bound(math.MaxInt64) // 38 digits
-			var e *codec.AttributeError
-			if err := new(WordsBucket).UnmarshalItem(item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-			if err := r.Decode(new(bucket.Image), item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("image", func(t *testing.T) {
-		w := r.sample()
-		r.Create(w)
-		var i bucket.Image
-		if err := r.Decode(&i, w.Item); err != nil || slices.Contains(i.Missing, true) || i.Extra != nil {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for n, b := range i.Balances {
-			if b.Limit != w.Limits[n] || b.Tokens != b.Burst-w.Cost[n] || b.Consumed != w.Cost[n] {
-				t.Errorf("limit %d was put as %+v", n, b)
-			}
-		}
-		for _, a := range []string{
-			"b_end_tk", "b_end_cp", "b_end_bx", "b_end_ra", "b_end_rp", "b_end_tc",
-		} {
-			delete(w.Item, a)
-		}
-		if err := r.Decode(&i, w.Item); err != nil || !i.Missing[0] {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-	})
-
-	t.Run("levels", func(t *testing.T) {
-		item := b.MarshalItem()
-		want := []bucket.Balance{
-			{Tokens: b.End.Tokens},
-			{Tokens: b.EndBurst.Tokens},
-			{Tokens: b.Now.Tokens},
-			{Tokens: b.A.Tokens},
-		}
-		i := bucket.Image{Balances: make([]bucket.Balance, 4)}
-		if err := r.DecodeLevels(&i, item); err != nil || i.Refilled != b.Refilled || !slices.Equal(i.Balances, want) {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for _, a := range []string{
-			"rf", "b_end_tk", "b_end_burst_tk", "b_now_tk", "b_a__tk",
-		} {
-			item := b.MarshalItem()
-			delete(item, a)
-			var e *codec.AttributeError
-			if err := r.DecodeLevels(&i, item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("without %s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("expressions", func(t *testing.T) {
-		w := r.sample()
-		for _, p := range []struct {
-			name  string
-			build func(*codec.Write)
-		}{
-			{"Create", r.Create},
-			{"Normal", r.Normal},
-			{"Retry", r.Retry},
-			{"Adjust", r.Adjust},
-			{"Reshape", r.Reshape},
-		} {
-			p.build(w)
-			if err := w.Check(); err != nil {
-				t.Errorf("%s: %v", p.name, err)
-			}
-		}
-	})
-
-	t.Run("allocations", func(t *testing.T) {
-		w := r.sample()
-		item := b.MarshalItem()
-		var i bucket.Image
-		for _, p := range []struct {
-			name string
-			most float64
-			use  func()
-		}{
-			{"Normal", 1, func() { r.Normal(w) }},
-			{"Retry", 1, func() { r.Retry(w) }},
-			{"Adjust", 1, func() { r.Adjust(w) }},
-			{"Reshape", 1, func() { r.Reshape(w) }},
-			{"Decode", 0, func() { _ = r.Decode(&i, item) }},
-			{"DecodeLevels", 0, func() { _ = r.DecodeLevels(&i, item) }},
-		} {
-			if n := testing.AllocsPerRun(100, p.use); n > p.most {
-				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
-			}
-		}
-	})
-
-	t.Run("scripts", func(t *testing.T) {
-		for chain, keys := range []int{0, 4, 8, 0} {
-			text := words{}.Script(chain)
-			if n := strings.Count(text, "call('HMGET', KEYS["); n != keys {
-				t.Errorf("the script for a chain of %d reads %d hashes, want %d:\n%s", chain, n, keys, text)
-			}
-		}
-	})
+	var c WordsCost
+	gentest.Costs(t, wordsVector, wordsCost, &c, &c.End, &c.EndBurst, &c.Now, &c.A)
+	var l WordsLimits
+	gentest.Overrides(t, wordsLimitsVector, wordsLimitsOf, &l, &l.End, &l.EndBurst, &l.Now, &l.A)
+	var b WordsBucket
+	codectest.Test(t, words{}, kindUser, &b, &b.End, &b.EndBurst, &b.Now, &b.A)
+	gentest.Scripts(t, words{}, 4, 8)
 }
 
-// BenchmarkWords measures what one write of words costs, and one image.
+// BenchmarkWords measures one write of words, and the decoding of one image.
 func BenchmarkWords(b *testing.B) {
-	r := words{}
-	w := r.sample()
-	b.Run("Normal", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Normal(w)
-		}
-	})
-	r.Create(w)
-	var i bucket.Image
-	b.Run("Decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.Decode(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("DecodeLevels", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.DecodeLevels(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// sample returns a write that every path can build.
-func (r words) sample() *codec.Write {
-	v := r.Spec().Kinds[kindUser].Limits
-	return &codec.Write{
-		Entity: "user-1",
-		Image:  &bucket.Image{Refilled: 1, Version: 2},
-		Limits: v,
-		Cost:   []int64{0, 1, 2, 3},
-		Fill:   []int64{1, 2, 3, 4},
-		Lo:     []int64{0, 1, 2, 3},
-		Hi:     []int64{1, 2, 3, 4},
-		RF:     1,
-		CV:     2,
-		TTL:    3,
-		Op:     "op",
-	}
+	codectest.Benchmark(b, words{}, kindUser)
 }

@@ -21,14 +21,9 @@ func (chat) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		RPM: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		RPM:      w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", chatCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), chatCreateCondition)
 }
 
 const chatNormalUpdate = `
@@ -45,12 +40,10 @@ func (chat) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rpm_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rpm_lo", w.Lo[0])
-	w.Bound(":rpm_hi", w.Hi[0])
+	w.Charge(0, ":rpm_net", ":rpm_use")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (chat) Retry(w *codec.Write) {
 	w.Begin(chatRetryUpdate, chatRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_net", -w.Cost[0])
-	w.N(":rpm_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rpm_lo", w.Lo[0])
-	w.Bound(":rpm_hi", w.Hi[0])
+	w.Take(0, ":rpm_net", ":rpm_use")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (chat) Adjust(w *codec.Write) {
 	w.Begin(chatAdjustUpdate, chatAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_net", -w.Cost[0])
-	w.N(":rpm_use", w.Cost[0])
+	w.Take(0, ":rpm_net", ":rpm_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (chat) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_bx", w.Limits[0].Burst)
-	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rpm_cp", w.Limits[0].Capacity)
-	w.N(":rpm_ra", w.Limits[0].Refill)
-	w.N(":rpm_rp", w.Limits[0].Period)
-	w.N(":rpm_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rpm_lo", w.Lo[0])
-	w.Bound(":rpm_hi", w.Hi[0])
+	w.Charge(0, ":rpm_net", ":rpm_use")
+	w.Numbers(0, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (chat) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (chat) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
 	dst.Extra = d.Extra(ChatRPM)
 	return d.Err()

@@ -4,95 +4,41 @@
 package chains
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestEntities holds the chain of each kind against what is to be charged and looked up, and stored ids against
-// entities.
+// TestEntities checks the chain of each kind's entities, and the parsing of stored ids.
 func TestEntities(t *testing.T) {
-	for _, c := range []struct {
-		entity Entity
-		chain  []runtime.Link
-	}{
+	gentest.Entities(t, ParseEntity, []gentest.Kind[Entity]{
 		{
-			User{ID: "1", Project: ProjectByID("2")},
-			[]runtime.Link{
-				{Kind: kindUser, ID: "1"},
-				{Kind: kindProject, ID: "2", Lookup: true},
-			},
+			Name:   "user",
+			ByID:   func(id string) Entity { return UserByID(id) },
+			With:   User{ID: "1", Project: ProjectByID("2")},
+			Parent: "project",
 		},
 		{
-			UserByID("1"),
-			[]runtime.Link{{Kind: kindUser, ID: "1", Lookup: true}},
+			Name:   "project",
+			ByID:   func(id string) Entity { return ProjectByID(id) },
+			With:   Project{ID: "1", Team: TeamByID("2")},
+			Parent: "team",
 		},
 		{
-			Project{ID: "1", Team: TeamByID("2")},
-			[]runtime.Link{
-				{Kind: kindProject, ID: "1"},
-				{Kind: kindTeam, ID: "2", Lookup: true},
-			},
+			Name:   "team",
+			ByID:   func(id string) Entity { return TeamByID(id) },
+			With:   Team{ID: "1", Org: OrgByID("2")},
+			Parent: "org",
 		},
 		{
-			ProjectByID("1"),
-			[]runtime.Link{{Kind: kindProject, ID: "1", Lookup: true}},
+			Name:   "org",
+			ByID:   func(id string) Entity { return OrgByID(id) },
+			With:   Org{ID: "1", Planet: Planet{ID: "2"}},
+			Parent: "planet",
 		},
 		{
-			Team{ID: "1", Org: OrgByID("2")},
-			[]runtime.Link{
-				{Kind: kindTeam, ID: "1"},
-				{Kind: kindOrg, ID: "2", Lookup: true},
-			},
+			Name: "planet",
+			ByID: func(id string) Entity { return Planet{ID: id} },
 		},
-		{
-			TeamByID("1"),
-			[]runtime.Link{{Kind: kindTeam, ID: "1", Lookup: true}},
-		},
-		{
-			Org{ID: "1", Planet: Planet{ID: "2"}},
-			[]runtime.Link{
-				{Kind: kindOrg, ID: "1"},
-				{Kind: kindPlanet, ID: "2"},
-			},
-		},
-		{
-			OrgByID("1"),
-			[]runtime.Link{{Kind: kindOrg, ID: "1", Lookup: true}},
-		},
-		{
-			Planet{ID: "1"},
-			[]runtime.Link{{Kind: kindPlanet, ID: "1"}},
-		},
-	} {
-		if got := c.entity.Chain(nil); !slices.Equal(got, c.chain) {
-			t.Errorf("%+v has chain %+v, want %+v", c.entity, got, c.chain)
-		}
-	}
-	for stored, want := range map[string]Entity{
-		"user-1-2":    UserByID("1-2"),
-		"project-1-2": ProjectByID("1-2"),
-		"team-1-2":    TeamByID("1-2"),
-		"org-1-2":     OrgByID("1-2"),
-		"planet-1-2":  Planet{ID: "1-2"},
-	} {
-		if got, err := ParseEntity(stored); err != nil || got != want {
-			t.Errorf("%q is %+v, %v, want %+v", stored, got, err, want)
-		}
-	}
-	for _, stored := range []string{
-		"", "NONE-1",
-		"user", "user-", "user-#",
-		"project", "project-", "project-#",
-		"team", "team-", "team-#",
-		"org", "org-", "org-#",
-		"planet", "planet-", "planet-#",
-	} {
-		var invalid *InvalidError
-		if got, err := ParseEntity(stored); got != nil || !errors.As(err, &invalid) {
-			t.Errorf("%q is %+v, %v", stored, got, err)
-		}
-	}
+	})
 }

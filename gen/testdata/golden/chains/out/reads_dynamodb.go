@@ -21,14 +21,9 @@ func (reads) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		RPS: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		RPS:      w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", readsCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), readsCreateCondition)
 }
 
 const readsNormalUpdate = `
@@ -45,12 +40,10 @@ func (reads) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (reads) Retry(w *codec.Write) {
 	w.Begin(readsRetryUpdate, readsRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
+	w.Take(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (reads) Adjust(w *codec.Write) {
 	w.Begin(readsAdjustUpdate, readsAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
+	w.Take(0, ":rps_net", ":rps_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (reads) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_bx", w.Limits[0].Burst)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_cp", w.Limits[0].Capacity)
-	w.N(":rps_ra", w.Limits[0].Refill)
-	w.N(":rps_rp", w.Limits[0].Period)
-	w.N(":rps_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (reads) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (reads) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
 	dst.Extra = d.Extra(ReadsRPS)
 	return d.Err()

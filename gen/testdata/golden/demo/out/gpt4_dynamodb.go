@@ -21,19 +21,10 @@ func (gpt4) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		RPM: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		TPM: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
+		RPM:      w.Full(0),
+		TPM:      w.Full(1),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", gpt4CreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), gpt4CreateCondition)
 }
 
 const gpt4NormalUpdate = `
@@ -52,16 +43,12 @@ func (gpt4) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rpm_use", w.Cost[0])
-	w.N(":tpm_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tpm_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rpm_lo", w.Lo[0])
-	w.Bound(":rpm_hi", w.Hi[0])
-	w.Bound(":tpm_lo", w.Lo[1])
-	w.Bound(":tpm_hi", w.Hi[1])
+	w.Charge(0, ":rpm_net", ":rpm_use")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
+	w.Charge(1, ":tpm_net", ":tpm_use")
+	w.Bounds(1, ":tpm_lo", ":tpm_hi")
 	w.End()
 }
 
@@ -80,15 +67,11 @@ func (gpt4) Retry(w *codec.Write) {
 	w.Begin(gpt4RetryUpdate, gpt4RetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_net", -w.Cost[0])
-	w.N(":rpm_use", w.Cost[0])
-	w.N(":tpm_net", -w.Cost[1])
-	w.N(":tpm_use", w.Cost[1])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rpm_lo", w.Lo[0])
-	w.Bound(":rpm_hi", w.Hi[0])
-	w.Bound(":tpm_lo", w.Lo[1])
-	w.Bound(":tpm_hi", w.Hi[1])
+	w.Take(0, ":rpm_net", ":rpm_use")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
+	w.Take(1, ":tpm_net", ":tpm_use")
+	w.Bounds(1, ":tpm_lo", ":tpm_hi")
 	w.End()
 }
 
@@ -107,10 +90,8 @@ func (gpt4) Adjust(w *codec.Write) {
 	w.Begin(gpt4AdjustUpdate, gpt4AdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_net", -w.Cost[0])
-	w.N(":rpm_use", w.Cost[0])
-	w.N(":tpm_net", -w.Cost[1])
-	w.N(":tpm_use", w.Cost[1])
+	w.Take(0, ":rpm_net", ":rpm_use")
+	w.Take(1, ":tpm_net", ":tpm_use")
 	w.End()
 }
 
@@ -136,24 +117,14 @@ func (gpt4) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rpm_bx", w.Limits[0].Burst)
-	w.N(":rpm_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rpm_cp", w.Limits[0].Capacity)
-	w.N(":rpm_ra", w.Limits[0].Refill)
-	w.N(":rpm_rp", w.Limits[0].Period)
-	w.N(":tpm_bx", w.Limits[1].Burst)
-	w.N(":tpm_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tpm_cp", w.Limits[1].Capacity)
-	w.N(":tpm_ra", w.Limits[1].Refill)
-	w.N(":tpm_rp", w.Limits[1].Period)
-	w.N(":rpm_use", w.Cost[0])
-	w.N(":tpm_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rpm_lo", w.Lo[0])
-	w.Bound(":rpm_hi", w.Hi[0])
-	w.Bound(":tpm_lo", w.Lo[1])
-	w.Bound(":tpm_hi", w.Hi[1])
+	w.Charge(0, ":rpm_net", ":rpm_use")
+	w.Numbers(0, ":rpm_cp", ":rpm_bx", ":rpm_ra", ":rpm_rp")
+	w.Bounds(0, ":rpm_lo", ":rpm_hi")
+	w.Charge(1, ":tpm_net", ":tpm_use")
+	w.Numbers(1, ":tpm_cp", ":tpm_bx", ":tpm_ra", ":tpm_rp")
+	w.Bounds(1, ":tpm_lo", ":tpm_hi")
 	w.End()
 }
 
@@ -165,14 +136,7 @@ func (gpt4) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (gpt4) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 2),
-		Missing:  codec.Sized(dst.Missing, 2),
-	}
+	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_tpm_tk", "b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp", "b_tpm_tc")
 	dst.Extra = d.Extra(GPT4RPM, GPT4TPM)

@@ -21,129 +21,32 @@ func (api) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Aax: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		Abx: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
-		Acx: bucket.Balance{
-			Limit:    w.Limits[2],
-			Tokens:   bucket.Sub(w.Limits[2].Burst, w.Cost[2]),
-			Consumed: w.Cost[2],
-		},
-		Adx: bucket.Balance{
-			Limit:    w.Limits[3],
-			Tokens:   bucket.Sub(w.Limits[3].Burst, w.Cost[3]),
-			Consumed: w.Cost[3],
-		},
-		Aex: bucket.Balance{
-			Limit:    w.Limits[4],
-			Tokens:   bucket.Sub(w.Limits[4].Burst, w.Cost[4]),
-			Consumed: w.Cost[4],
-		},
-		Afx: bucket.Balance{
-			Limit:    w.Limits[5],
-			Tokens:   bucket.Sub(w.Limits[5].Burst, w.Cost[5]),
-			Consumed: w.Cost[5],
-		},
-		Agx: bucket.Balance{
-			Limit:    w.Limits[6],
-			Tokens:   bucket.Sub(w.Limits[6].Burst, w.Cost[6]),
-			Consumed: w.Cost[6],
-		},
-		Ahx: bucket.Balance{
-			Limit:    w.Limits[7],
-			Tokens:   bucket.Sub(w.Limits[7].Burst, w.Cost[7]),
-			Consumed: w.Cost[7],
-		},
-		Aix: bucket.Balance{
-			Limit:    w.Limits[8],
-			Tokens:   bucket.Sub(w.Limits[8].Burst, w.Cost[8]),
-			Consumed: w.Cost[8],
-		},
-		Ajx: bucket.Balance{
-			Limit:    w.Limits[9],
-			Tokens:   bucket.Sub(w.Limits[9].Burst, w.Cost[9]),
-			Consumed: w.Cost[9],
-		},
-		Akx: bucket.Balance{
-			Limit:    w.Limits[10],
-			Tokens:   bucket.Sub(w.Limits[10].Burst, w.Cost[10]),
-			Consumed: w.Cost[10],
-		},
-		Alx: bucket.Balance{
-			Limit:    w.Limits[11],
-			Tokens:   bucket.Sub(w.Limits[11].Burst, w.Cost[11]),
-			Consumed: w.Cost[11],
-		},
-		Amx: bucket.Balance{
-			Limit:    w.Limits[12],
-			Tokens:   bucket.Sub(w.Limits[12].Burst, w.Cost[12]),
-			Consumed: w.Cost[12],
-		},
-		Anx: bucket.Balance{
-			Limit:    w.Limits[13],
-			Tokens:   bucket.Sub(w.Limits[13].Burst, w.Cost[13]),
-			Consumed: w.Cost[13],
-		},
-		Aox: bucket.Balance{
-			Limit:    w.Limits[14],
-			Tokens:   bucket.Sub(w.Limits[14].Burst, w.Cost[14]),
-			Consumed: w.Cost[14],
-		},
-		Apx: bucket.Balance{
-			Limit:    w.Limits[15],
-			Tokens:   bucket.Sub(w.Limits[15].Burst, w.Cost[15]),
-			Consumed: w.Cost[15],
-		},
-		Aqx: bucket.Balance{
-			Limit:    w.Limits[16],
-			Tokens:   bucket.Sub(w.Limits[16].Burst, w.Cost[16]),
-			Consumed: w.Cost[16],
-		},
-		Arx: bucket.Balance{
-			Limit:    w.Limits[17],
-			Tokens:   bucket.Sub(w.Limits[17].Burst, w.Cost[17]),
-			Consumed: w.Cost[17],
-		},
-		Asx: bucket.Balance{
-			Limit:    w.Limits[18],
-			Tokens:   bucket.Sub(w.Limits[18].Burst, w.Cost[18]),
-			Consumed: w.Cost[18],
-		},
-		Atx: bucket.Balance{
-			Limit:    w.Limits[19],
-			Tokens:   bucket.Sub(w.Limits[19].Burst, w.Cost[19]),
-			Consumed: w.Cost[19],
-		},
-		Aux: bucket.Balance{
-			Limit:    w.Limits[20],
-			Tokens:   bucket.Sub(w.Limits[20].Burst, w.Cost[20]),
-			Consumed: w.Cost[20],
-		},
-		Avx: bucket.Balance{
-			Limit:    w.Limits[21],
-			Tokens:   bucket.Sub(w.Limits[21].Burst, w.Cost[21]),
-			Consumed: w.Cost[21],
-		},
-		Awx: bucket.Balance{
-			Limit:    w.Limits[22],
-			Tokens:   bucket.Sub(w.Limits[22].Burst, w.Cost[22]),
-			Consumed: w.Cost[22],
-		},
-		Axx: bucket.Balance{
-			Limit:    w.Limits[23],
-			Tokens:   bucket.Sub(w.Limits[23].Burst, w.Cost[23]),
-			Consumed: w.Cost[23],
-		},
+		Aax:      w.Full(0),
+		Abx:      w.Full(1),
+		Acx:      w.Full(2),
+		Adx:      w.Full(3),
+		Aex:      w.Full(4),
+		Afx:      w.Full(5),
+		Agx:      w.Full(6),
+		Ahx:      w.Full(7),
+		Aix:      w.Full(8),
+		Ajx:      w.Full(9),
+		Akx:      w.Full(10),
+		Alx:      w.Full(11),
+		Amx:      w.Full(12),
+		Anx:      w.Full(13),
+		Aox:      w.Full(14),
+		Apx:      w.Full(15),
+		Aqx:      w.Full(16),
+		Arx:      w.Full(17),
+		Asx:      w.Full(18),
+		Atx:      w.Full(19),
+		Aux:      w.Full(20),
+		Avx:      w.Full(21),
+		Awx:      w.Full(22),
+		Axx:      w.Full(23),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", apiCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), apiCreateCondition)
 }
 
 const apiNormalUpdate = `
@@ -206,104 +109,56 @@ func (api) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":aax_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":aax_use", w.Cost[0])
-	w.N(":abx_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":abx_use", w.Cost[1])
-	w.N(":acx_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":acx_use", w.Cost[2])
-	w.N(":adx_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":adx_use", w.Cost[3])
-	w.N(":aex_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":aex_use", w.Cost[4])
-	w.N(":afx_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":afx_use", w.Cost[5])
-	w.N(":agx_net", bucket.Sub(w.Fill[6], w.Cost[6]))
-	w.N(":agx_use", w.Cost[6])
-	w.N(":ahx_net", bucket.Sub(w.Fill[7], w.Cost[7]))
-	w.N(":ahx_use", w.Cost[7])
-	w.N(":aix_net", bucket.Sub(w.Fill[8], w.Cost[8]))
-	w.N(":aix_use", w.Cost[8])
-	w.N(":ajx_net", bucket.Sub(w.Fill[9], w.Cost[9]))
-	w.N(":ajx_use", w.Cost[9])
-	w.N(":akx_net", bucket.Sub(w.Fill[10], w.Cost[10]))
-	w.N(":akx_use", w.Cost[10])
-	w.N(":alx_net", bucket.Sub(w.Fill[11], w.Cost[11]))
-	w.N(":alx_use", w.Cost[11])
-	w.N(":amx_net", bucket.Sub(w.Fill[12], w.Cost[12]))
-	w.N(":amx_use", w.Cost[12])
-	w.N(":anx_net", bucket.Sub(w.Fill[13], w.Cost[13]))
-	w.N(":anx_use", w.Cost[13])
-	w.N(":aox_net", bucket.Sub(w.Fill[14], w.Cost[14]))
-	w.N(":aox_use", w.Cost[14])
-	w.N(":apx_net", bucket.Sub(w.Fill[15], w.Cost[15]))
-	w.N(":apx_use", w.Cost[15])
-	w.N(":aqx_net", bucket.Sub(w.Fill[16], w.Cost[16]))
-	w.N(":aqx_use", w.Cost[16])
-	w.N(":arx_net", bucket.Sub(w.Fill[17], w.Cost[17]))
-	w.N(":arx_use", w.Cost[17])
-	w.N(":asx_net", bucket.Sub(w.Fill[18], w.Cost[18]))
-	w.N(":asx_use", w.Cost[18])
-	w.N(":atx_net", bucket.Sub(w.Fill[19], w.Cost[19]))
-	w.N(":atx_use", w.Cost[19])
-	w.N(":aux_net", bucket.Sub(w.Fill[20], w.Cost[20]))
-	w.N(":aux_use", w.Cost[20])
-	w.N(":avx_net", bucket.Sub(w.Fill[21], w.Cost[21]))
-	w.N(":avx_use", w.Cost[21])
-	w.N(":awx_net", bucket.Sub(w.Fill[22], w.Cost[22]))
-	w.N(":awx_use", w.Cost[22])
-	w.N(":axx_net", bucket.Sub(w.Fill[23], w.Cost[23]))
-	w.N(":axx_use", w.Cost[23])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":aax_lo", w.Lo[0])
-	w.Bound(":aax_hi", w.Hi[0])
-	w.Bound(":abx_lo", w.Lo[1])
-	w.Bound(":abx_hi", w.Hi[1])
-	w.Bound(":acx_lo", w.Lo[2])
-	w.Bound(":acx_hi", w.Hi[2])
-	w.Bound(":adx_lo", w.Lo[3])
-	w.Bound(":adx_hi", w.Hi[3])
-	w.Bound(":aex_lo", w.Lo[4])
-	w.Bound(":aex_hi", w.Hi[4])
-	w.Bound(":afx_lo", w.Lo[5])
-	w.Bound(":afx_hi", w.Hi[5])
-	w.Bound(":agx_lo", w.Lo[6])
-	w.Bound(":agx_hi", w.Hi[6])
-	w.Bound(":ahx_lo", w.Lo[7])
-	w.Bound(":ahx_hi", w.Hi[7])
-	w.Bound(":aix_lo", w.Lo[8])
-	w.Bound(":aix_hi", w.Hi[8])
-	w.Bound(":ajx_lo", w.Lo[9])
-	w.Bound(":ajx_hi", w.Hi[9])
-	w.Bound(":akx_lo", w.Lo[10])
-	w.Bound(":akx_hi", w.Hi[10])
-	w.Bound(":alx_lo", w.Lo[11])
-	w.Bound(":alx_hi", w.Hi[11])
-	w.Bound(":amx_lo", w.Lo[12])
-	w.Bound(":amx_hi", w.Hi[12])
-	w.Bound(":anx_lo", w.Lo[13])
-	w.Bound(":anx_hi", w.Hi[13])
-	w.Bound(":aox_lo", w.Lo[14])
-	w.Bound(":aox_hi", w.Hi[14])
-	w.Bound(":apx_lo", w.Lo[15])
-	w.Bound(":apx_hi", w.Hi[15])
-	w.Bound(":aqx_lo", w.Lo[16])
-	w.Bound(":aqx_hi", w.Hi[16])
-	w.Bound(":arx_lo", w.Lo[17])
-	w.Bound(":arx_hi", w.Hi[17])
-	w.Bound(":asx_lo", w.Lo[18])
-	w.Bound(":asx_hi", w.Hi[18])
-	w.Bound(":atx_lo", w.Lo[19])
-	w.Bound(":atx_hi", w.Hi[19])
-	w.Bound(":aux_lo", w.Lo[20])
-	w.Bound(":aux_hi", w.Hi[20])
-	w.Bound(":avx_lo", w.Lo[21])
-	w.Bound(":avx_hi", w.Hi[21])
-	w.Bound(":awx_lo", w.Lo[22])
-	w.Bound(":awx_hi", w.Hi[22])
-	w.Bound(":axx_lo", w.Lo[23])
-	w.Bound(":axx_hi", w.Hi[23])
+	w.Charge(0, ":aax_net", ":aax_use")
+	w.Bounds(0, ":aax_lo", ":aax_hi")
+	w.Charge(1, ":abx_net", ":abx_use")
+	w.Bounds(1, ":abx_lo", ":abx_hi")
+	w.Charge(2, ":acx_net", ":acx_use")
+	w.Bounds(2, ":acx_lo", ":acx_hi")
+	w.Charge(3, ":adx_net", ":adx_use")
+	w.Bounds(3, ":adx_lo", ":adx_hi")
+	w.Charge(4, ":aex_net", ":aex_use")
+	w.Bounds(4, ":aex_lo", ":aex_hi")
+	w.Charge(5, ":afx_net", ":afx_use")
+	w.Bounds(5, ":afx_lo", ":afx_hi")
+	w.Charge(6, ":agx_net", ":agx_use")
+	w.Bounds(6, ":agx_lo", ":agx_hi")
+	w.Charge(7, ":ahx_net", ":ahx_use")
+	w.Bounds(7, ":ahx_lo", ":ahx_hi")
+	w.Charge(8, ":aix_net", ":aix_use")
+	w.Bounds(8, ":aix_lo", ":aix_hi")
+	w.Charge(9, ":ajx_net", ":ajx_use")
+	w.Bounds(9, ":ajx_lo", ":ajx_hi")
+	w.Charge(10, ":akx_net", ":akx_use")
+	w.Bounds(10, ":akx_lo", ":akx_hi")
+	w.Charge(11, ":alx_net", ":alx_use")
+	w.Bounds(11, ":alx_lo", ":alx_hi")
+	w.Charge(12, ":amx_net", ":amx_use")
+	w.Bounds(12, ":amx_lo", ":amx_hi")
+	w.Charge(13, ":anx_net", ":anx_use")
+	w.Bounds(13, ":anx_lo", ":anx_hi")
+	w.Charge(14, ":aox_net", ":aox_use")
+	w.Bounds(14, ":aox_lo", ":aox_hi")
+	w.Charge(15, ":apx_net", ":apx_use")
+	w.Bounds(15, ":apx_lo", ":apx_hi")
+	w.Charge(16, ":aqx_net", ":aqx_use")
+	w.Bounds(16, ":aqx_lo", ":aqx_hi")
+	w.Charge(17, ":arx_net", ":arx_use")
+	w.Bounds(17, ":arx_lo", ":arx_hi")
+	w.Charge(18, ":asx_net", ":asx_use")
+	w.Bounds(18, ":asx_lo", ":asx_hi")
+	w.Charge(19, ":atx_net", ":atx_use")
+	w.Bounds(19, ":atx_lo", ":atx_hi")
+	w.Charge(20, ":aux_net", ":aux_use")
+	w.Bounds(20, ":aux_lo", ":aux_hi")
+	w.Charge(21, ":avx_net", ":avx_use")
+	w.Bounds(21, ":avx_lo", ":avx_hi")
+	w.Charge(22, ":awx_net", ":awx_use")
+	w.Bounds(22, ":awx_lo", ":awx_hi")
+	w.Charge(23, ":axx_net", ":axx_use")
+	w.Bounds(23, ":axx_lo", ":axx_hi")
 	w.End()
 }
 
@@ -366,103 +221,55 @@ func (api) Retry(w *codec.Write) {
 	w.Begin(apiRetryUpdate, apiRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":aax_net", -w.Cost[0])
-	w.N(":aax_use", w.Cost[0])
-	w.N(":abx_net", -w.Cost[1])
-	w.N(":abx_use", w.Cost[1])
-	w.N(":acx_net", -w.Cost[2])
-	w.N(":acx_use", w.Cost[2])
-	w.N(":adx_net", -w.Cost[3])
-	w.N(":adx_use", w.Cost[3])
-	w.N(":aex_net", -w.Cost[4])
-	w.N(":aex_use", w.Cost[4])
-	w.N(":afx_net", -w.Cost[5])
-	w.N(":afx_use", w.Cost[5])
-	w.N(":agx_net", -w.Cost[6])
-	w.N(":agx_use", w.Cost[6])
-	w.N(":ahx_net", -w.Cost[7])
-	w.N(":ahx_use", w.Cost[7])
-	w.N(":aix_net", -w.Cost[8])
-	w.N(":aix_use", w.Cost[8])
-	w.N(":ajx_net", -w.Cost[9])
-	w.N(":ajx_use", w.Cost[9])
-	w.N(":akx_net", -w.Cost[10])
-	w.N(":akx_use", w.Cost[10])
-	w.N(":alx_net", -w.Cost[11])
-	w.N(":alx_use", w.Cost[11])
-	w.N(":amx_net", -w.Cost[12])
-	w.N(":amx_use", w.Cost[12])
-	w.N(":anx_net", -w.Cost[13])
-	w.N(":anx_use", w.Cost[13])
-	w.N(":aox_net", -w.Cost[14])
-	w.N(":aox_use", w.Cost[14])
-	w.N(":apx_net", -w.Cost[15])
-	w.N(":apx_use", w.Cost[15])
-	w.N(":aqx_net", -w.Cost[16])
-	w.N(":aqx_use", w.Cost[16])
-	w.N(":arx_net", -w.Cost[17])
-	w.N(":arx_use", w.Cost[17])
-	w.N(":asx_net", -w.Cost[18])
-	w.N(":asx_use", w.Cost[18])
-	w.N(":atx_net", -w.Cost[19])
-	w.N(":atx_use", w.Cost[19])
-	w.N(":aux_net", -w.Cost[20])
-	w.N(":aux_use", w.Cost[20])
-	w.N(":avx_net", -w.Cost[21])
-	w.N(":avx_use", w.Cost[21])
-	w.N(":awx_net", -w.Cost[22])
-	w.N(":awx_use", w.Cost[22])
-	w.N(":axx_net", -w.Cost[23])
-	w.N(":axx_use", w.Cost[23])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":aax_lo", w.Lo[0])
-	w.Bound(":aax_hi", w.Hi[0])
-	w.Bound(":abx_lo", w.Lo[1])
-	w.Bound(":abx_hi", w.Hi[1])
-	w.Bound(":acx_lo", w.Lo[2])
-	w.Bound(":acx_hi", w.Hi[2])
-	w.Bound(":adx_lo", w.Lo[3])
-	w.Bound(":adx_hi", w.Hi[3])
-	w.Bound(":aex_lo", w.Lo[4])
-	w.Bound(":aex_hi", w.Hi[4])
-	w.Bound(":afx_lo", w.Lo[5])
-	w.Bound(":afx_hi", w.Hi[5])
-	w.Bound(":agx_lo", w.Lo[6])
-	w.Bound(":agx_hi", w.Hi[6])
-	w.Bound(":ahx_lo", w.Lo[7])
-	w.Bound(":ahx_hi", w.Hi[7])
-	w.Bound(":aix_lo", w.Lo[8])
-	w.Bound(":aix_hi", w.Hi[8])
-	w.Bound(":ajx_lo", w.Lo[9])
-	w.Bound(":ajx_hi", w.Hi[9])
-	w.Bound(":akx_lo", w.Lo[10])
-	w.Bound(":akx_hi", w.Hi[10])
-	w.Bound(":alx_lo", w.Lo[11])
-	w.Bound(":alx_hi", w.Hi[11])
-	w.Bound(":amx_lo", w.Lo[12])
-	w.Bound(":amx_hi", w.Hi[12])
-	w.Bound(":anx_lo", w.Lo[13])
-	w.Bound(":anx_hi", w.Hi[13])
-	w.Bound(":aox_lo", w.Lo[14])
-	w.Bound(":aox_hi", w.Hi[14])
-	w.Bound(":apx_lo", w.Lo[15])
-	w.Bound(":apx_hi", w.Hi[15])
-	w.Bound(":aqx_lo", w.Lo[16])
-	w.Bound(":aqx_hi", w.Hi[16])
-	w.Bound(":arx_lo", w.Lo[17])
-	w.Bound(":arx_hi", w.Hi[17])
-	w.Bound(":asx_lo", w.Lo[18])
-	w.Bound(":asx_hi", w.Hi[18])
-	w.Bound(":atx_lo", w.Lo[19])
-	w.Bound(":atx_hi", w.Hi[19])
-	w.Bound(":aux_lo", w.Lo[20])
-	w.Bound(":aux_hi", w.Hi[20])
-	w.Bound(":avx_lo", w.Lo[21])
-	w.Bound(":avx_hi", w.Hi[21])
-	w.Bound(":awx_lo", w.Lo[22])
-	w.Bound(":awx_hi", w.Hi[22])
-	w.Bound(":axx_lo", w.Lo[23])
-	w.Bound(":axx_hi", w.Hi[23])
+	w.Take(0, ":aax_net", ":aax_use")
+	w.Bounds(0, ":aax_lo", ":aax_hi")
+	w.Take(1, ":abx_net", ":abx_use")
+	w.Bounds(1, ":abx_lo", ":abx_hi")
+	w.Take(2, ":acx_net", ":acx_use")
+	w.Bounds(2, ":acx_lo", ":acx_hi")
+	w.Take(3, ":adx_net", ":adx_use")
+	w.Bounds(3, ":adx_lo", ":adx_hi")
+	w.Take(4, ":aex_net", ":aex_use")
+	w.Bounds(4, ":aex_lo", ":aex_hi")
+	w.Take(5, ":afx_net", ":afx_use")
+	w.Bounds(5, ":afx_lo", ":afx_hi")
+	w.Take(6, ":agx_net", ":agx_use")
+	w.Bounds(6, ":agx_lo", ":agx_hi")
+	w.Take(7, ":ahx_net", ":ahx_use")
+	w.Bounds(7, ":ahx_lo", ":ahx_hi")
+	w.Take(8, ":aix_net", ":aix_use")
+	w.Bounds(8, ":aix_lo", ":aix_hi")
+	w.Take(9, ":ajx_net", ":ajx_use")
+	w.Bounds(9, ":ajx_lo", ":ajx_hi")
+	w.Take(10, ":akx_net", ":akx_use")
+	w.Bounds(10, ":akx_lo", ":akx_hi")
+	w.Take(11, ":alx_net", ":alx_use")
+	w.Bounds(11, ":alx_lo", ":alx_hi")
+	w.Take(12, ":amx_net", ":amx_use")
+	w.Bounds(12, ":amx_lo", ":amx_hi")
+	w.Take(13, ":anx_net", ":anx_use")
+	w.Bounds(13, ":anx_lo", ":anx_hi")
+	w.Take(14, ":aox_net", ":aox_use")
+	w.Bounds(14, ":aox_lo", ":aox_hi")
+	w.Take(15, ":apx_net", ":apx_use")
+	w.Bounds(15, ":apx_lo", ":apx_hi")
+	w.Take(16, ":aqx_net", ":aqx_use")
+	w.Bounds(16, ":aqx_lo", ":aqx_hi")
+	w.Take(17, ":arx_net", ":arx_use")
+	w.Bounds(17, ":arx_lo", ":arx_hi")
+	w.Take(18, ":asx_net", ":asx_use")
+	w.Bounds(18, ":asx_lo", ":asx_hi")
+	w.Take(19, ":atx_net", ":atx_use")
+	w.Bounds(19, ":atx_lo", ":atx_hi")
+	w.Take(20, ":aux_net", ":aux_use")
+	w.Bounds(20, ":aux_lo", ":aux_hi")
+	w.Take(21, ":avx_net", ":avx_use")
+	w.Bounds(21, ":avx_lo", ":avx_hi")
+	w.Take(22, ":awx_net", ":awx_use")
+	w.Bounds(22, ":awx_lo", ":awx_hi")
+	w.Take(23, ":axx_net", ":axx_use")
+	w.Bounds(23, ":axx_lo", ":axx_hi")
 	w.End()
 }
 
@@ -525,54 +332,30 @@ func (api) Adjust(w *codec.Write) {
 	w.Begin(apiAdjustUpdate, apiAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":aax_net", -w.Cost[0])
-	w.N(":aax_use", w.Cost[0])
-	w.N(":abx_net", -w.Cost[1])
-	w.N(":abx_use", w.Cost[1])
-	w.N(":acx_net", -w.Cost[2])
-	w.N(":acx_use", w.Cost[2])
-	w.N(":adx_net", -w.Cost[3])
-	w.N(":adx_use", w.Cost[3])
-	w.N(":aex_net", -w.Cost[4])
-	w.N(":aex_use", w.Cost[4])
-	w.N(":afx_net", -w.Cost[5])
-	w.N(":afx_use", w.Cost[5])
-	w.N(":agx_net", -w.Cost[6])
-	w.N(":agx_use", w.Cost[6])
-	w.N(":ahx_net", -w.Cost[7])
-	w.N(":ahx_use", w.Cost[7])
-	w.N(":aix_net", -w.Cost[8])
-	w.N(":aix_use", w.Cost[8])
-	w.N(":ajx_net", -w.Cost[9])
-	w.N(":ajx_use", w.Cost[9])
-	w.N(":akx_net", -w.Cost[10])
-	w.N(":akx_use", w.Cost[10])
-	w.N(":alx_net", -w.Cost[11])
-	w.N(":alx_use", w.Cost[11])
-	w.N(":amx_net", -w.Cost[12])
-	w.N(":amx_use", w.Cost[12])
-	w.N(":anx_net", -w.Cost[13])
-	w.N(":anx_use", w.Cost[13])
-	w.N(":aox_net", -w.Cost[14])
-	w.N(":aox_use", w.Cost[14])
-	w.N(":apx_net", -w.Cost[15])
-	w.N(":apx_use", w.Cost[15])
-	w.N(":aqx_net", -w.Cost[16])
-	w.N(":aqx_use", w.Cost[16])
-	w.N(":arx_net", -w.Cost[17])
-	w.N(":arx_use", w.Cost[17])
-	w.N(":asx_net", -w.Cost[18])
-	w.N(":asx_use", w.Cost[18])
-	w.N(":atx_net", -w.Cost[19])
-	w.N(":atx_use", w.Cost[19])
-	w.N(":aux_net", -w.Cost[20])
-	w.N(":aux_use", w.Cost[20])
-	w.N(":avx_net", -w.Cost[21])
-	w.N(":avx_use", w.Cost[21])
-	w.N(":awx_net", -w.Cost[22])
-	w.N(":awx_use", w.Cost[22])
-	w.N(":axx_net", -w.Cost[23])
-	w.N(":axx_use", w.Cost[23])
+	w.Take(0, ":aax_net", ":aax_use")
+	w.Take(1, ":abx_net", ":abx_use")
+	w.Take(2, ":acx_net", ":acx_use")
+	w.Take(3, ":adx_net", ":adx_use")
+	w.Take(4, ":aex_net", ":aex_use")
+	w.Take(5, ":afx_net", ":afx_use")
+	w.Take(6, ":agx_net", ":agx_use")
+	w.Take(7, ":ahx_net", ":ahx_use")
+	w.Take(8, ":aix_net", ":aix_use")
+	w.Take(9, ":ajx_net", ":ajx_use")
+	w.Take(10, ":akx_net", ":akx_use")
+	w.Take(11, ":alx_net", ":alx_use")
+	w.Take(12, ":amx_net", ":amx_use")
+	w.Take(13, ":anx_net", ":anx_use")
+	w.Take(14, ":aox_net", ":aox_use")
+	w.Take(15, ":apx_net", ":apx_use")
+	w.Take(16, ":aqx_net", ":aqx_use")
+	w.Take(17, ":arx_net", ":arx_use")
+	w.Take(18, ":asx_net", ":asx_use")
+	w.Take(19, ":atx_net", ":atx_use")
+	w.Take(20, ":aux_net", ":aux_use")
+	w.Take(21, ":avx_net", ":avx_use")
+	w.Take(22, ":awx_net", ":awx_use")
+	w.Take(23, ":axx_net", ":axx_use")
 	w.End()
 }
 
@@ -686,200 +469,80 @@ func (api) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":aax_bx", w.Limits[0].Burst)
-	w.N(":aax_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":aax_cp", w.Limits[0].Capacity)
-	w.N(":aax_ra", w.Limits[0].Refill)
-	w.N(":aax_rp", w.Limits[0].Period)
-	w.N(":abx_bx", w.Limits[1].Burst)
-	w.N(":abx_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":abx_cp", w.Limits[1].Capacity)
-	w.N(":abx_ra", w.Limits[1].Refill)
-	w.N(":abx_rp", w.Limits[1].Period)
-	w.N(":acx_bx", w.Limits[2].Burst)
-	w.N(":acx_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":acx_cp", w.Limits[2].Capacity)
-	w.N(":acx_ra", w.Limits[2].Refill)
-	w.N(":acx_rp", w.Limits[2].Period)
-	w.N(":adx_bx", w.Limits[3].Burst)
-	w.N(":adx_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":adx_cp", w.Limits[3].Capacity)
-	w.N(":adx_ra", w.Limits[3].Refill)
-	w.N(":adx_rp", w.Limits[3].Period)
-	w.N(":aex_bx", w.Limits[4].Burst)
-	w.N(":aex_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":aex_cp", w.Limits[4].Capacity)
-	w.N(":aex_ra", w.Limits[4].Refill)
-	w.N(":aex_rp", w.Limits[4].Period)
-	w.N(":afx_bx", w.Limits[5].Burst)
-	w.N(":afx_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":afx_cp", w.Limits[5].Capacity)
-	w.N(":afx_ra", w.Limits[5].Refill)
-	w.N(":afx_rp", w.Limits[5].Period)
-	w.N(":agx_bx", w.Limits[6].Burst)
-	w.N(":agx_net", bucket.Sub(w.Fill[6], w.Cost[6]))
-	w.N(":agx_cp", w.Limits[6].Capacity)
-	w.N(":agx_ra", w.Limits[6].Refill)
-	w.N(":agx_rp", w.Limits[6].Period)
-	w.N(":ahx_bx", w.Limits[7].Burst)
-	w.N(":ahx_net", bucket.Sub(w.Fill[7], w.Cost[7]))
-	w.N(":ahx_cp", w.Limits[7].Capacity)
-	w.N(":ahx_ra", w.Limits[7].Refill)
-	w.N(":ahx_rp", w.Limits[7].Period)
-	w.N(":aix_bx", w.Limits[8].Burst)
-	w.N(":aix_net", bucket.Sub(w.Fill[8], w.Cost[8]))
-	w.N(":aix_cp", w.Limits[8].Capacity)
-	w.N(":aix_ra", w.Limits[8].Refill)
-	w.N(":aix_rp", w.Limits[8].Period)
-	w.N(":ajx_bx", w.Limits[9].Burst)
-	w.N(":ajx_net", bucket.Sub(w.Fill[9], w.Cost[9]))
-	w.N(":ajx_cp", w.Limits[9].Capacity)
-	w.N(":ajx_ra", w.Limits[9].Refill)
-	w.N(":ajx_rp", w.Limits[9].Period)
-	w.N(":akx_bx", w.Limits[10].Burst)
-	w.N(":akx_net", bucket.Sub(w.Fill[10], w.Cost[10]))
-	w.N(":akx_cp", w.Limits[10].Capacity)
-	w.N(":akx_ra", w.Limits[10].Refill)
-	w.N(":akx_rp", w.Limits[10].Period)
-	w.N(":alx_bx", w.Limits[11].Burst)
-	w.N(":alx_net", bucket.Sub(w.Fill[11], w.Cost[11]))
-	w.N(":alx_cp", w.Limits[11].Capacity)
-	w.N(":alx_ra", w.Limits[11].Refill)
-	w.N(":alx_rp", w.Limits[11].Period)
-	w.N(":amx_bx", w.Limits[12].Burst)
-	w.N(":amx_net", bucket.Sub(w.Fill[12], w.Cost[12]))
-	w.N(":amx_cp", w.Limits[12].Capacity)
-	w.N(":amx_ra", w.Limits[12].Refill)
-	w.N(":amx_rp", w.Limits[12].Period)
-	w.N(":anx_bx", w.Limits[13].Burst)
-	w.N(":anx_net", bucket.Sub(w.Fill[13], w.Cost[13]))
-	w.N(":anx_cp", w.Limits[13].Capacity)
-	w.N(":anx_ra", w.Limits[13].Refill)
-	w.N(":anx_rp", w.Limits[13].Period)
-	w.N(":aox_bx", w.Limits[14].Burst)
-	w.N(":aox_net", bucket.Sub(w.Fill[14], w.Cost[14]))
-	w.N(":aox_cp", w.Limits[14].Capacity)
-	w.N(":aox_ra", w.Limits[14].Refill)
-	w.N(":aox_rp", w.Limits[14].Period)
-	w.N(":apx_bx", w.Limits[15].Burst)
-	w.N(":apx_net", bucket.Sub(w.Fill[15], w.Cost[15]))
-	w.N(":apx_cp", w.Limits[15].Capacity)
-	w.N(":apx_ra", w.Limits[15].Refill)
-	w.N(":apx_rp", w.Limits[15].Period)
-	w.N(":aqx_bx", w.Limits[16].Burst)
-	w.N(":aqx_net", bucket.Sub(w.Fill[16], w.Cost[16]))
-	w.N(":aqx_cp", w.Limits[16].Capacity)
-	w.N(":aqx_ra", w.Limits[16].Refill)
-	w.N(":aqx_rp", w.Limits[16].Period)
-	w.N(":arx_bx", w.Limits[17].Burst)
-	w.N(":arx_net", bucket.Sub(w.Fill[17], w.Cost[17]))
-	w.N(":arx_cp", w.Limits[17].Capacity)
-	w.N(":arx_ra", w.Limits[17].Refill)
-	w.N(":arx_rp", w.Limits[17].Period)
-	w.N(":asx_bx", w.Limits[18].Burst)
-	w.N(":asx_net", bucket.Sub(w.Fill[18], w.Cost[18]))
-	w.N(":asx_cp", w.Limits[18].Capacity)
-	w.N(":asx_ra", w.Limits[18].Refill)
-	w.N(":asx_rp", w.Limits[18].Period)
-	w.N(":atx_bx", w.Limits[19].Burst)
-	w.N(":atx_net", bucket.Sub(w.Fill[19], w.Cost[19]))
-	w.N(":atx_cp", w.Limits[19].Capacity)
-	w.N(":atx_ra", w.Limits[19].Refill)
-	w.N(":atx_rp", w.Limits[19].Period)
-	w.N(":aux_bx", w.Limits[20].Burst)
-	w.N(":aux_net", bucket.Sub(w.Fill[20], w.Cost[20]))
-	w.N(":aux_cp", w.Limits[20].Capacity)
-	w.N(":aux_ra", w.Limits[20].Refill)
-	w.N(":aux_rp", w.Limits[20].Period)
-	w.N(":avx_bx", w.Limits[21].Burst)
-	w.N(":avx_net", bucket.Sub(w.Fill[21], w.Cost[21]))
-	w.N(":avx_cp", w.Limits[21].Capacity)
-	w.N(":avx_ra", w.Limits[21].Refill)
-	w.N(":avx_rp", w.Limits[21].Period)
-	w.N(":awx_bx", w.Limits[22].Burst)
-	w.N(":awx_net", bucket.Sub(w.Fill[22], w.Cost[22]))
-	w.N(":awx_cp", w.Limits[22].Capacity)
-	w.N(":awx_ra", w.Limits[22].Refill)
-	w.N(":awx_rp", w.Limits[22].Period)
-	w.N(":axx_bx", w.Limits[23].Burst)
-	w.N(":axx_net", bucket.Sub(w.Fill[23], w.Cost[23]))
-	w.N(":axx_cp", w.Limits[23].Capacity)
-	w.N(":axx_ra", w.Limits[23].Refill)
-	w.N(":axx_rp", w.Limits[23].Period)
-	w.N(":aax_use", w.Cost[0])
-	w.N(":abx_use", w.Cost[1])
-	w.N(":acx_use", w.Cost[2])
-	w.N(":adx_use", w.Cost[3])
-	w.N(":aex_use", w.Cost[4])
-	w.N(":afx_use", w.Cost[5])
-	w.N(":agx_use", w.Cost[6])
-	w.N(":ahx_use", w.Cost[7])
-	w.N(":aix_use", w.Cost[8])
-	w.N(":ajx_use", w.Cost[9])
-	w.N(":akx_use", w.Cost[10])
-	w.N(":alx_use", w.Cost[11])
-	w.N(":amx_use", w.Cost[12])
-	w.N(":anx_use", w.Cost[13])
-	w.N(":aox_use", w.Cost[14])
-	w.N(":apx_use", w.Cost[15])
-	w.N(":aqx_use", w.Cost[16])
-	w.N(":arx_use", w.Cost[17])
-	w.N(":asx_use", w.Cost[18])
-	w.N(":atx_use", w.Cost[19])
-	w.N(":aux_use", w.Cost[20])
-	w.N(":avx_use", w.Cost[21])
-	w.N(":awx_use", w.Cost[22])
-	w.N(":axx_use", w.Cost[23])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":aax_lo", w.Lo[0])
-	w.Bound(":aax_hi", w.Hi[0])
-	w.Bound(":abx_lo", w.Lo[1])
-	w.Bound(":abx_hi", w.Hi[1])
-	w.Bound(":acx_lo", w.Lo[2])
-	w.Bound(":acx_hi", w.Hi[2])
-	w.Bound(":adx_lo", w.Lo[3])
-	w.Bound(":adx_hi", w.Hi[3])
-	w.Bound(":aex_lo", w.Lo[4])
-	w.Bound(":aex_hi", w.Hi[4])
-	w.Bound(":afx_lo", w.Lo[5])
-	w.Bound(":afx_hi", w.Hi[5])
-	w.Bound(":agx_lo", w.Lo[6])
-	w.Bound(":agx_hi", w.Hi[6])
-	w.Bound(":ahx_lo", w.Lo[7])
-	w.Bound(":ahx_hi", w.Hi[7])
-	w.Bound(":aix_lo", w.Lo[8])
-	w.Bound(":aix_hi", w.Hi[8])
-	w.Bound(":ajx_lo", w.Lo[9])
-	w.Bound(":ajx_hi", w.Hi[9])
-	w.Bound(":akx_lo", w.Lo[10])
-	w.Bound(":akx_hi", w.Hi[10])
-	w.Bound(":alx_lo", w.Lo[11])
-	w.Bound(":alx_hi", w.Hi[11])
-	w.Bound(":amx_lo", w.Lo[12])
-	w.Bound(":amx_hi", w.Hi[12])
-	w.Bound(":anx_lo", w.Lo[13])
-	w.Bound(":anx_hi", w.Hi[13])
-	w.Bound(":aox_lo", w.Lo[14])
-	w.Bound(":aox_hi", w.Hi[14])
-	w.Bound(":apx_lo", w.Lo[15])
-	w.Bound(":apx_hi", w.Hi[15])
-	w.Bound(":aqx_lo", w.Lo[16])
-	w.Bound(":aqx_hi", w.Hi[16])
-	w.Bound(":arx_lo", w.Lo[17])
-	w.Bound(":arx_hi", w.Hi[17])
-	w.Bound(":asx_lo", w.Lo[18])
-	w.Bound(":asx_hi", w.Hi[18])
-	w.Bound(":atx_lo", w.Lo[19])
-	w.Bound(":atx_hi", w.Hi[19])
-	w.Bound(":aux_lo", w.Lo[20])
-	w.Bound(":aux_hi", w.Hi[20])
-	w.Bound(":avx_lo", w.Lo[21])
-	w.Bound(":avx_hi", w.Hi[21])
-	w.Bound(":awx_lo", w.Lo[22])
-	w.Bound(":awx_hi", w.Hi[22])
-	w.Bound(":axx_lo", w.Lo[23])
-	w.Bound(":axx_hi", w.Hi[23])
+	w.Charge(0, ":aax_net", ":aax_use")
+	w.Numbers(0, ":aax_cp", ":aax_bx", ":aax_ra", ":aax_rp")
+	w.Bounds(0, ":aax_lo", ":aax_hi")
+	w.Charge(1, ":abx_net", ":abx_use")
+	w.Numbers(1, ":abx_cp", ":abx_bx", ":abx_ra", ":abx_rp")
+	w.Bounds(1, ":abx_lo", ":abx_hi")
+	w.Charge(2, ":acx_net", ":acx_use")
+	w.Numbers(2, ":acx_cp", ":acx_bx", ":acx_ra", ":acx_rp")
+	w.Bounds(2, ":acx_lo", ":acx_hi")
+	w.Charge(3, ":adx_net", ":adx_use")
+	w.Numbers(3, ":adx_cp", ":adx_bx", ":adx_ra", ":adx_rp")
+	w.Bounds(3, ":adx_lo", ":adx_hi")
+	w.Charge(4, ":aex_net", ":aex_use")
+	w.Numbers(4, ":aex_cp", ":aex_bx", ":aex_ra", ":aex_rp")
+	w.Bounds(4, ":aex_lo", ":aex_hi")
+	w.Charge(5, ":afx_net", ":afx_use")
+	w.Numbers(5, ":afx_cp", ":afx_bx", ":afx_ra", ":afx_rp")
+	w.Bounds(5, ":afx_lo", ":afx_hi")
+	w.Charge(6, ":agx_net", ":agx_use")
+	w.Numbers(6, ":agx_cp", ":agx_bx", ":agx_ra", ":agx_rp")
+	w.Bounds(6, ":agx_lo", ":agx_hi")
+	w.Charge(7, ":ahx_net", ":ahx_use")
+	w.Numbers(7, ":ahx_cp", ":ahx_bx", ":ahx_ra", ":ahx_rp")
+	w.Bounds(7, ":ahx_lo", ":ahx_hi")
+	w.Charge(8, ":aix_net", ":aix_use")
+	w.Numbers(8, ":aix_cp", ":aix_bx", ":aix_ra", ":aix_rp")
+	w.Bounds(8, ":aix_lo", ":aix_hi")
+	w.Charge(9, ":ajx_net", ":ajx_use")
+	w.Numbers(9, ":ajx_cp", ":ajx_bx", ":ajx_ra", ":ajx_rp")
+	w.Bounds(9, ":ajx_lo", ":ajx_hi")
+	w.Charge(10, ":akx_net", ":akx_use")
+	w.Numbers(10, ":akx_cp", ":akx_bx", ":akx_ra", ":akx_rp")
+	w.Bounds(10, ":akx_lo", ":akx_hi")
+	w.Charge(11, ":alx_net", ":alx_use")
+	w.Numbers(11, ":alx_cp", ":alx_bx", ":alx_ra", ":alx_rp")
+	w.Bounds(11, ":alx_lo", ":alx_hi")
+	w.Charge(12, ":amx_net", ":amx_use")
+	w.Numbers(12, ":amx_cp", ":amx_bx", ":amx_ra", ":amx_rp")
+	w.Bounds(12, ":amx_lo", ":amx_hi")
+	w.Charge(13, ":anx_net", ":anx_use")
+	w.Numbers(13, ":anx_cp", ":anx_bx", ":anx_ra", ":anx_rp")
+	w.Bounds(13, ":anx_lo", ":anx_hi")
+	w.Charge(14, ":aox_net", ":aox_use")
+	w.Numbers(14, ":aox_cp", ":aox_bx", ":aox_ra", ":aox_rp")
+	w.Bounds(14, ":aox_lo", ":aox_hi")
+	w.Charge(15, ":apx_net", ":apx_use")
+	w.Numbers(15, ":apx_cp", ":apx_bx", ":apx_ra", ":apx_rp")
+	w.Bounds(15, ":apx_lo", ":apx_hi")
+	w.Charge(16, ":aqx_net", ":aqx_use")
+	w.Numbers(16, ":aqx_cp", ":aqx_bx", ":aqx_ra", ":aqx_rp")
+	w.Bounds(16, ":aqx_lo", ":aqx_hi")
+	w.Charge(17, ":arx_net", ":arx_use")
+	w.Numbers(17, ":arx_cp", ":arx_bx", ":arx_ra", ":arx_rp")
+	w.Bounds(17, ":arx_lo", ":arx_hi")
+	w.Charge(18, ":asx_net", ":asx_use")
+	w.Numbers(18, ":asx_cp", ":asx_bx", ":asx_ra", ":asx_rp")
+	w.Bounds(18, ":asx_lo", ":asx_hi")
+	w.Charge(19, ":atx_net", ":atx_use")
+	w.Numbers(19, ":atx_cp", ":atx_bx", ":atx_ra", ":atx_rp")
+	w.Bounds(19, ":atx_lo", ":atx_hi")
+	w.Charge(20, ":aux_net", ":aux_use")
+	w.Numbers(20, ":aux_cp", ":aux_bx", ":aux_ra", ":aux_rp")
+	w.Bounds(20, ":aux_lo", ":aux_hi")
+	w.Charge(21, ":avx_net", ":avx_use")
+	w.Numbers(21, ":avx_cp", ":avx_bx", ":avx_ra", ":avx_rp")
+	w.Bounds(21, ":avx_lo", ":avx_hi")
+	w.Charge(22, ":awx_net", ":awx_use")
+	w.Numbers(22, ":awx_cp", ":awx_bx", ":awx_ra", ":awx_rp")
+	w.Bounds(22, ":awx_lo", ":awx_hi")
+	w.Charge(23, ":axx_net", ":axx_use")
+	w.Numbers(23, ":axx_cp", ":axx_bx", ":axx_ra", ":axx_rp")
+	w.Bounds(23, ":axx_lo", ":axx_hi")
 	w.End()
 }
 
@@ -891,14 +554,7 @@ func (api) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (api) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 24),
-		Missing:  codec.Sized(dst.Missing, 24),
-	}
+	d.Image(dst, 24)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_aax_tk", "b_aax_cp", "b_aax_bx", "b_aax_ra", "b_aax_rp", "b_aax_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_abx_tk", "b_abx_cp", "b_abx_bx", "b_abx_ra", "b_abx_rp", "b_abx_tc")
 	d.Balance(&dst.Balances[2], &dst.Missing[2], "b_acx_tk", "b_acx_cp", "b_acx_bx", "b_acx_ra", "b_acx_rp", "b_acx_tc")

@@ -21,39 +21,14 @@ func (abcd) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Select: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		Func: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
-		B: bucket.Balance{
-			Limit:    w.Limits[2],
-			Tokens:   bucket.Sub(w.Limits[2].Burst, w.Cost[2]),
-			Consumed: w.Cost[2],
-		},
-		BB: bucket.Balance{
-			Limit:    w.Limits[3],
-			Tokens:   bucket.Sub(w.Limits[3].Burst, w.Cost[3]),
-			Consumed: w.Cost[3],
-		},
-		BNet: bucket.Balance{
-			Limit:    w.Limits[4],
-			Tokens:   bucket.Sub(w.Limits[4].Burst, w.Cost[4]),
-			Consumed: w.Cost[4],
-		},
-		EntityID: bucket.Balance{
-			Limit:    w.Limits[5],
-			Tokens:   bucket.Sub(w.Limits[5].Burst, w.Cost[5]),
-			Consumed: w.Cost[5],
-		},
+		Select:   w.Full(0),
+		Func:     w.Full(1),
+		B:        w.Full(2),
+		BB:       w.Full(3),
+		BNet:     w.Full(4),
+		EntityID: w.Full(5),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", abcdCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), abcdCreateCondition)
 }
 
 const abcdNormalUpdate = `
@@ -80,32 +55,20 @@ func (abcd) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":select_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":select_use", w.Cost[0])
-	w.N(":func_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":func_use", w.Cost[1])
-	w.N(":b_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":b_use", w.Cost[2])
-	w.N(":b_b_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":b_b_use", w.Cost[3])
-	w.N(":b_net_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":b_net_use", w.Cost[4])
-	w.N(":entity_id_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":entity_id_use", w.Cost[5])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":select_lo", w.Lo[0])
-	w.Bound(":select_hi", w.Hi[0])
-	w.Bound(":func_lo", w.Lo[1])
-	w.Bound(":func_hi", w.Hi[1])
-	w.Bound(":b_lo", w.Lo[2])
-	w.Bound(":b_hi", w.Hi[2])
-	w.Bound(":b_b_lo", w.Lo[3])
-	w.Bound(":b_b_hi", w.Hi[3])
-	w.Bound(":b_net_lo", w.Lo[4])
-	w.Bound(":b_net_hi", w.Hi[4])
-	w.Bound(":entity_id_lo", w.Lo[5])
-	w.Bound(":entity_id_hi", w.Hi[5])
+	w.Charge(0, ":select_net", ":select_use")
+	w.Bounds(0, ":select_lo", ":select_hi")
+	w.Charge(1, ":func_net", ":func_use")
+	w.Bounds(1, ":func_lo", ":func_hi")
+	w.Charge(2, ":b_net", ":b_use")
+	w.Bounds(2, ":b_lo", ":b_hi")
+	w.Charge(3, ":b_b_net", ":b_b_use")
+	w.Bounds(3, ":b_b_lo", ":b_b_hi")
+	w.Charge(4, ":b_net_net", ":b_net_use")
+	w.Bounds(4, ":b_net_lo", ":b_net_hi")
+	w.Charge(5, ":entity_id_net", ":entity_id_use")
+	w.Bounds(5, ":entity_id_lo", ":entity_id_hi")
 	w.End()
 }
 
@@ -132,31 +95,19 @@ func (abcd) Retry(w *codec.Write) {
 	w.Begin(abcdRetryUpdate, abcdRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":select_net", -w.Cost[0])
-	w.N(":select_use", w.Cost[0])
-	w.N(":func_net", -w.Cost[1])
-	w.N(":func_use", w.Cost[1])
-	w.N(":b_net", -w.Cost[2])
-	w.N(":b_use", w.Cost[2])
-	w.N(":b_b_net", -w.Cost[3])
-	w.N(":b_b_use", w.Cost[3])
-	w.N(":b_net_net", -w.Cost[4])
-	w.N(":b_net_use", w.Cost[4])
-	w.N(":entity_id_net", -w.Cost[5])
-	w.N(":entity_id_use", w.Cost[5])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":select_lo", w.Lo[0])
-	w.Bound(":select_hi", w.Hi[0])
-	w.Bound(":func_lo", w.Lo[1])
-	w.Bound(":func_hi", w.Hi[1])
-	w.Bound(":b_lo", w.Lo[2])
-	w.Bound(":b_hi", w.Hi[2])
-	w.Bound(":b_b_lo", w.Lo[3])
-	w.Bound(":b_b_hi", w.Hi[3])
-	w.Bound(":b_net_lo", w.Lo[4])
-	w.Bound(":b_net_hi", w.Hi[4])
-	w.Bound(":entity_id_lo", w.Lo[5])
-	w.Bound(":entity_id_hi", w.Hi[5])
+	w.Take(0, ":select_net", ":select_use")
+	w.Bounds(0, ":select_lo", ":select_hi")
+	w.Take(1, ":func_net", ":func_use")
+	w.Bounds(1, ":func_lo", ":func_hi")
+	w.Take(2, ":b_net", ":b_use")
+	w.Bounds(2, ":b_lo", ":b_hi")
+	w.Take(3, ":b_b_net", ":b_b_use")
+	w.Bounds(3, ":b_b_lo", ":b_b_hi")
+	w.Take(4, ":b_net_net", ":b_net_use")
+	w.Bounds(4, ":b_net_lo", ":b_net_hi")
+	w.Take(5, ":entity_id_net", ":entity_id_use")
+	w.Bounds(5, ":entity_id_lo", ":entity_id_hi")
 	w.End()
 }
 
@@ -183,18 +134,12 @@ func (abcd) Adjust(w *codec.Write) {
 	w.Begin(abcdAdjustUpdate, abcdAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":select_net", -w.Cost[0])
-	w.N(":select_use", w.Cost[0])
-	w.N(":func_net", -w.Cost[1])
-	w.N(":func_use", w.Cost[1])
-	w.N(":b_net", -w.Cost[2])
-	w.N(":b_use", w.Cost[2])
-	w.N(":b_b_net", -w.Cost[3])
-	w.N(":b_b_use", w.Cost[3])
-	w.N(":b_net_net", -w.Cost[4])
-	w.N(":b_net_use", w.Cost[4])
-	w.N(":entity_id_net", -w.Cost[5])
-	w.N(":entity_id_use", w.Cost[5])
+	w.Take(0, ":select_net", ":select_use")
+	w.Take(1, ":func_net", ":func_use")
+	w.Take(2, ":b_net", ":b_use")
+	w.Take(3, ":b_b_net", ":b_b_use")
+	w.Take(4, ":b_net_net", ":b_net_use")
+	w.Take(5, ":entity_id_net", ":entity_id_use")
 	w.End()
 }
 
@@ -237,56 +182,26 @@ func (abcd) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":select_bx", w.Limits[0].Burst)
-	w.N(":select_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":select_cp", w.Limits[0].Capacity)
-	w.N(":select_ra", w.Limits[0].Refill)
-	w.N(":select_rp", w.Limits[0].Period)
-	w.N(":func_bx", w.Limits[1].Burst)
-	w.N(":func_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":func_cp", w.Limits[1].Capacity)
-	w.N(":func_ra", w.Limits[1].Refill)
-	w.N(":func_rp", w.Limits[1].Period)
-	w.N(":b_bx", w.Limits[2].Burst)
-	w.N(":b_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":b_cp", w.Limits[2].Capacity)
-	w.N(":b_ra", w.Limits[2].Refill)
-	w.N(":b_rp", w.Limits[2].Period)
-	w.N(":b_b_bx", w.Limits[3].Burst)
-	w.N(":b_b_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":b_b_cp", w.Limits[3].Capacity)
-	w.N(":b_b_ra", w.Limits[3].Refill)
-	w.N(":b_b_rp", w.Limits[3].Period)
-	w.N(":b_net_bx", w.Limits[4].Burst)
-	w.N(":b_net_net", bucket.Sub(w.Fill[4], w.Cost[4]))
-	w.N(":b_net_cp", w.Limits[4].Capacity)
-	w.N(":b_net_ra", w.Limits[4].Refill)
-	w.N(":b_net_rp", w.Limits[4].Period)
-	w.N(":entity_id_bx", w.Limits[5].Burst)
-	w.N(":entity_id_net", bucket.Sub(w.Fill[5], w.Cost[5]))
-	w.N(":entity_id_cp", w.Limits[5].Capacity)
-	w.N(":entity_id_ra", w.Limits[5].Refill)
-	w.N(":entity_id_rp", w.Limits[5].Period)
-	w.N(":select_use", w.Cost[0])
-	w.N(":func_use", w.Cost[1])
-	w.N(":b_use", w.Cost[2])
-	w.N(":b_b_use", w.Cost[3])
-	w.N(":b_net_use", w.Cost[4])
-	w.N(":entity_id_use", w.Cost[5])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":select_lo", w.Lo[0])
-	w.Bound(":select_hi", w.Hi[0])
-	w.Bound(":func_lo", w.Lo[1])
-	w.Bound(":func_hi", w.Hi[1])
-	w.Bound(":b_lo", w.Lo[2])
-	w.Bound(":b_hi", w.Hi[2])
-	w.Bound(":b_b_lo", w.Lo[3])
-	w.Bound(":b_b_hi", w.Hi[3])
-	w.Bound(":b_net_lo", w.Lo[4])
-	w.Bound(":b_net_hi", w.Hi[4])
-	w.Bound(":entity_id_lo", w.Lo[5])
-	w.Bound(":entity_id_hi", w.Hi[5])
+	w.Charge(0, ":select_net", ":select_use")
+	w.Numbers(0, ":select_cp", ":select_bx", ":select_ra", ":select_rp")
+	w.Bounds(0, ":select_lo", ":select_hi")
+	w.Charge(1, ":func_net", ":func_use")
+	w.Numbers(1, ":func_cp", ":func_bx", ":func_ra", ":func_rp")
+	w.Bounds(1, ":func_lo", ":func_hi")
+	w.Charge(2, ":b_net", ":b_use")
+	w.Numbers(2, ":b_cp", ":b_bx", ":b_ra", ":b_rp")
+	w.Bounds(2, ":b_lo", ":b_hi")
+	w.Charge(3, ":b_b_net", ":b_b_use")
+	w.Numbers(3, ":b_b_cp", ":b_b_bx", ":b_b_ra", ":b_b_rp")
+	w.Bounds(3, ":b_b_lo", ":b_b_hi")
+	w.Charge(4, ":b_net_net", ":b_net_use")
+	w.Numbers(4, ":b_net_cp", ":b_net_bx", ":b_net_ra", ":b_net_rp")
+	w.Bounds(4, ":b_net_lo", ":b_net_hi")
+	w.Charge(5, ":entity_id_net", ":entity_id_use")
+	w.Numbers(5, ":entity_id_cp", ":entity_id_bx", ":entity_id_ra", ":entity_id_rp")
+	w.Bounds(5, ":entity_id_lo", ":entity_id_hi")
 	w.End()
 }
 
@@ -298,14 +213,7 @@ func (abcd) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (abcd) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 6),
-		Missing:  codec.Sized(dst.Missing, 6),
-	}
+	d.Image(dst, 6)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_select_tk", "b_select_cp", "b_select_bx", "b_select_ra",
 		"b_select_rp", "b_select_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_func_tk", "b_func_cp", "b_func_bx", "b_func_ra", "b_func_rp",

@@ -21,14 +21,9 @@ func (begin) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Sample: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Sample:   w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", beginCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), beginCreateCondition)
 }
 
 const beginNormalUpdate = `
@@ -45,12 +40,10 @@ func (begin) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sample_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":sample_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":sample_lo", w.Lo[0])
-	w.Bound(":sample_hi", w.Hi[0])
+	w.Charge(0, ":sample_net", ":sample_use")
+	w.Bounds(0, ":sample_lo", ":sample_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (begin) Retry(w *codec.Write) {
 	w.Begin(beginRetryUpdate, beginRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sample_net", -w.Cost[0])
-	w.N(":sample_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":sample_lo", w.Lo[0])
-	w.Bound(":sample_hi", w.Hi[0])
+	w.Take(0, ":sample_net", ":sample_use")
+	w.Bounds(0, ":sample_lo", ":sample_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (begin) Adjust(w *codec.Write) {
 	w.Begin(beginAdjustUpdate, beginAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sample_net", -w.Cost[0])
-	w.N(":sample_use", w.Cost[0])
+	w.Take(0, ":sample_net", ":sample_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (begin) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sample_bx", w.Limits[0].Burst)
-	w.N(":sample_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":sample_cp", w.Limits[0].Capacity)
-	w.N(":sample_ra", w.Limits[0].Refill)
-	w.N(":sample_rp", w.Limits[0].Period)
-	w.N(":sample_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":sample_lo", w.Lo[0])
-	w.Bound(":sample_hi", w.Hi[0])
+	w.Charge(0, ":sample_net", ":sample_use")
+	w.Numbers(0, ":sample_cp", ":sample_bx", ":sample_ra", ":sample_rp")
+	w.Bounds(0, ":sample_lo", ":sample_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (begin) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (begin) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_sample_tk", "b_sample_cp", "b_sample_bx", "b_sample_ra",
 		"b_sample_rp", "b_sample_tc")
 	dst.Extra = d.Extra(BeginSample)

@@ -21,14 +21,9 @@ func (build) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Name: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Name:     w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", buildCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), buildCreateCondition)
 }
 
 const buildNormalUpdate = `
@@ -45,12 +40,10 @@ func (build) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":name_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":name_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":name_lo", w.Lo[0])
-	w.Bound(":name_hi", w.Hi[0])
+	w.Charge(0, ":name_net", ":name_use")
+	w.Bounds(0, ":name_lo", ":name_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (build) Retry(w *codec.Write) {
 	w.Begin(buildRetryUpdate, buildRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":name_net", -w.Cost[0])
-	w.N(":name_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":name_lo", w.Lo[0])
-	w.Bound(":name_hi", w.Hi[0])
+	w.Take(0, ":name_net", ":name_use")
+	w.Bounds(0, ":name_lo", ":name_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (build) Adjust(w *codec.Write) {
 	w.Begin(buildAdjustUpdate, buildAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":name_net", -w.Cost[0])
-	w.N(":name_use", w.Cost[0])
+	w.Take(0, ":name_net", ":name_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (build) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":name_bx", w.Limits[0].Burst)
-	w.N(":name_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":name_cp", w.Limits[0].Capacity)
-	w.N(":name_ra", w.Limits[0].Refill)
-	w.N(":name_rp", w.Limits[0].Period)
-	w.N(":name_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":name_lo", w.Lo[0])
-	w.Bound(":name_hi", w.Hi[0])
+	w.Charge(0, ":name_net", ":name_use")
+	w.Numbers(0, ":name_cp", ":name_bx", ":name_ra", ":name_rp")
+	w.Bounds(0, ":name_lo", ":name_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (build) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (build) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_name_tk", "b_name_cp", "b_name_bx", "b_name_ra", "b_name_rp",
 		"b_name_tc")
 	dst.Extra = d.Extra(BuildName)

@@ -21,14 +21,9 @@ func (counter) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Limit: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Limit:    w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", counterCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), counterCreateCondition)
 }
 
 const counterNormalUpdate = `
@@ -45,12 +40,10 @@ func (counter) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":limit_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":limit_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":limit_lo", w.Lo[0])
-	w.Bound(":limit_hi", w.Hi[0])
+	w.Charge(0, ":limit_net", ":limit_use")
+	w.Bounds(0, ":limit_lo", ":limit_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (counter) Retry(w *codec.Write) {
 	w.Begin(counterRetryUpdate, counterRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":limit_net", -w.Cost[0])
-	w.N(":limit_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":limit_lo", w.Lo[0])
-	w.Bound(":limit_hi", w.Hi[0])
+	w.Take(0, ":limit_net", ":limit_use")
+	w.Bounds(0, ":limit_lo", ":limit_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (counter) Adjust(w *codec.Write) {
 	w.Begin(counterAdjustUpdate, counterAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":limit_net", -w.Cost[0])
-	w.N(":limit_use", w.Cost[0])
+	w.Take(0, ":limit_net", ":limit_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (counter) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":limit_bx", w.Limits[0].Burst)
-	w.N(":limit_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":limit_cp", w.Limits[0].Capacity)
-	w.N(":limit_ra", w.Limits[0].Refill)
-	w.N(":limit_rp", w.Limits[0].Period)
-	w.N(":limit_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":limit_lo", w.Lo[0])
-	w.Bound(":limit_hi", w.Hi[0])
+	w.Charge(0, ":limit_net", ":limit_use")
+	w.Numbers(0, ":limit_cp", ":limit_bx", ":limit_ra", ":limit_rp")
+	w.Bounds(0, ":limit_lo", ":limit_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (counter) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (counter) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp",
 		"b_limit_tc")
 	dst.Extra = d.Extra(CounterLimit)

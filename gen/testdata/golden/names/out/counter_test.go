@@ -4,207 +4,23 @@
 package runtime
 
 import (
-	"errors"
-	"math"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec/codectest"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
 // TestCounter holds the code of counter against itself.
 func TestCounter(t *testing.T) {
-	r := counter{}
-	b := CounterBucket{
-		Entity:   "interface-1",
-		Refilled: 1,
-		Version:  2,
-		Op:       "op",
-		TTL:      3,
-		Limit: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 10, Burst: 11, Refill: 12, Period: 13},
-			Tokens:   -10,
-			Consumed: 14,
-		},
-	}
-
-	t.Run("vectors", func(t *testing.T) {
-		c := CounterCost{Limit: 1}
-		v := counterVector(c, nil)
-		if !slices.Equal(v, []int64{1}) || counterCost(v) != c {
-			t.Errorf("%+v became %v", c, v)
-		}
-	})
-
-	t.Run("overrides", func(t *testing.T) {
-		v := []*bucket.Limit{{Capacity: 1}}
-		l := CounterLimits{Limit: v[0]}
-		if !slices.Equal(counterLimitsVector(l, nil), v) || counterLimitsOf(v) != l {
-			t.Errorf("%+v is not %v", l, v)
-		}
-	})
-
-	t.Run("item", func(t *testing.T) {
-		item := b.MarshalItem()
-		item["later"] = codec.S("of a coming version")
-		var u CounterBucket
-		if err := u.UnmarshalItem(item); err != nil || u != b {
-			t.Errorf("read back as %+v, %v", u, err)
-		}
-		l := b
-		l.Limit = bucket.Balance{}
-		if err := u.UnmarshalItem(l.MarshalItem()); err != nil || u != l {
-			t.Errorf("without limit, read back as %+v, %v", u, err)
-		}
-	})
-
-	t.Run("malformed", func(t *testing.T) {
-		for _, a := range []string{
-			"rf", "cv", "ttl",
-			"b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp", "b_limit_tc",
-		} {
-			item := b.MarshalItem()
-			item[a] = codec.Bound(math.MaxInt64) // 38 digits
-			var e *codec.AttributeError
-			if err := new(CounterBucket).UnmarshalItem(item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-			if err := r.Decode(new(bucket.Image), item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("image", func(t *testing.T) {
-		w := r.sample()
-		r.Create(w)
-		var i bucket.Image
-		if err := r.Decode(&i, w.Item); err != nil || slices.Contains(i.Missing, true) || i.Extra != nil {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for n, b := range i.Balances {
-			if b.Limit != w.Limits[n] || b.Tokens != b.Burst-w.Cost[n] || b.Consumed != w.Cost[n] {
-				t.Errorf("limit %d was put as %+v", n, b)
-			}
-		}
-		for _, a := range []string{
-			"b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp", "b_limit_tc",
-		} {
-			delete(w.Item, a)
-		}
-		if err := r.Decode(&i, w.Item); err != nil || !i.Missing[0] {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-	})
-
-	t.Run("levels", func(t *testing.T) {
-		item := b.MarshalItem()
-		want := []bucket.Balance{
-			{Tokens: b.Limit.Tokens},
-		}
-		i := bucket.Image{Balances: make([]bucket.Balance, 1)}
-		if err := r.DecodeLevels(&i, item); err != nil || i.Refilled != b.Refilled || !slices.Equal(i.Balances, want) {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for _, a := range []string{
-			"rf", "b_limit_tk",
-		} {
-			item := b.MarshalItem()
-			delete(item, a)
-			var e *codec.AttributeError
-			if err := r.DecodeLevels(&i, item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("without %s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("expressions", func(t *testing.T) {
-		w := r.sample()
-		for _, p := range []struct {
-			name  string
-			build func(*codec.Write)
-		}{
-			{"Create", r.Create},
-			{"Normal", r.Normal},
-			{"Retry", r.Retry},
-			{"Adjust", r.Adjust},
-			{"Reshape", r.Reshape},
-		} {
-			p.build(w)
-			if err := w.Check(); err != nil {
-				t.Errorf("%s: %v", p.name, err)
-			}
-		}
-	})
-
-	t.Run("allocations", func(t *testing.T) {
-		w := r.sample()
-		item := b.MarshalItem()
-		var i bucket.Image
-		for _, p := range []struct {
-			name string
-			most float64
-			use  func()
-		}{
-			{"Normal", 1, func() { r.Normal(w) }},
-			{"Retry", 1, func() { r.Retry(w) }},
-			{"Adjust", 1, func() { r.Adjust(w) }},
-			{"Reshape", 1, func() { r.Reshape(w) }},
-			{"Decode", 0, func() { _ = r.Decode(&i, item) }},
-			{"DecodeLevels", 0, func() { _ = r.DecodeLevels(&i, item) }},
-		} {
-			if n := testing.AllocsPerRun(100, p.use); n > p.most {
-				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
-			}
-		}
-	})
+	var c CounterCost
+	gentest.Costs(t, counterVector, counterCost, &c, &c.Limit)
+	var l CounterLimits
+	gentest.Overrides(t, counterLimitsVector, counterLimitsOf, &l, &l.Limit)
+	var b CounterBucket
+	codectest.Test(t, counter{}, kindInterface, &b, &b.Limit)
 }
 
-// BenchmarkCounter measures what one write of counter costs, and one image.
+// BenchmarkCounter measures one write of counter, and the decoding of one image.
 func BenchmarkCounter(b *testing.B) {
-	r := counter{}
-	w := r.sample()
-	b.Run("Normal", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Normal(w)
-		}
-	})
-	r.Create(w)
-	var i bucket.Image
-	b.Run("Decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.Decode(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("DecodeLevels", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.DecodeLevels(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// sample returns a write that every path can build.
-func (r counter) sample() *codec.Write {
-	v := r.Spec().Kinds[kindInterface].Limits
-	return &codec.Write{
-		Entity: "interface-1",
-		Image:  &bucket.Image{Refilled: 1, Version: 2},
-		Limits: v,
-		Cost:   []int64{0},
-		Fill:   []int64{1},
-		Lo:     []int64{0},
-		Hi:     []int64{1},
-		RF:     1,
-		CV:     2,
-		TTL:    3,
-		Op:     "op",
-	}
+	codectest.Benchmark(b, counter{}, kindInterface)
 }

@@ -21,14 +21,9 @@ func (counters) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Counters: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Counters: w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", countersCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), countersCreateCondition)
 }
 
 const countersNormalUpdate = `
@@ -45,12 +40,10 @@ func (counters) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":counters_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":counters_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":counters_lo", w.Lo[0])
-	w.Bound(":counters_hi", w.Hi[0])
+	w.Charge(0, ":counters_net", ":counters_use")
+	w.Bounds(0, ":counters_lo", ":counters_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (counters) Retry(w *codec.Write) {
 	w.Begin(countersRetryUpdate, countersRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":counters_net", -w.Cost[0])
-	w.N(":counters_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":counters_lo", w.Lo[0])
-	w.Bound(":counters_hi", w.Hi[0])
+	w.Take(0, ":counters_net", ":counters_use")
+	w.Bounds(0, ":counters_lo", ":counters_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (counters) Adjust(w *codec.Write) {
 	w.Begin(countersAdjustUpdate, countersAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":counters_net", -w.Cost[0])
-	w.N(":counters_use", w.Cost[0])
+	w.Take(0, ":counters_net", ":counters_use")
 	w.End()
 }
 
@@ -112,16 +102,11 @@ func (counters) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":counters_bx", w.Limits[0].Burst)
-	w.N(":counters_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":counters_cp", w.Limits[0].Capacity)
-	w.N(":counters_ra", w.Limits[0].Refill)
-	w.N(":counters_rp", w.Limits[0].Period)
-	w.N(":counters_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":counters_lo", w.Lo[0])
-	w.Bound(":counters_hi", w.Hi[0])
+	w.Charge(0, ":counters_net", ":counters_use")
+	w.Numbers(0, ":counters_cp", ":counters_bx", ":counters_ra", ":counters_rp")
+	w.Bounds(0, ":counters_lo", ":counters_hi")
 	w.End()
 }
 
@@ -133,14 +118,7 @@ func (counters) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (counters) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_counters_tk", "b_counters_cp", "b_counters_bx", "b_counters_ra",
 		"b_counters_rp", "b_counters_tc")
 	dst.Extra = d.Extra(CountersCounters)

@@ -4,88 +4,39 @@
 package runtime
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestEntities holds the chain of each kind against what is to be charged and looked up, and stored ids against
-// entities.
+// TestEntities checks the chain of each kind's entities, and the parsing of stored ids.
 func TestEntities(t *testing.T) {
-	for _, c := range []struct {
-		entity Entity
-		chain  []runtime.Link
-	}{
+	gentest.Entities(t, ParseEntity, []gentest.Kind[Entity]{
 		{
-			Type{ID: "1"},
-			[]runtime.Link{{Kind: kindType, ID: "1"}},
+			Name: "type",
+			ByID: func(id string) Entity { return Type{ID: id} },
 		},
 		{
-			Interface{ID: "1", Type: Type{ID: "2"}},
-			[]runtime.Link{
-				{Kind: kindInterface, ID: "1"},
-				{Kind: kindType, ID: "2"},
-			},
+			Name:   "interface",
+			ByID:   func(id string) Entity { return InterfaceByID(id) },
+			With:   Interface{ID: "1", Type: Type{ID: "2"}},
+			Parent: "type",
 		},
 		{
-			InterfaceByID("1"),
-			[]runtime.Link{{Kind: kindInterface, ID: "1", Lookup: true}},
+			Name:   "resource",
+			ByID:   func(id string) Entity { return ResourceByID(id) },
+			With:   Resource{ID: "1", Interface: InterfaceByID("2")},
+			Parent: "interface",
 		},
 		{
-			Resource{ID: "1", Interface: InterfaceByID("2")},
-			[]runtime.Link{
-				{Kind: kindResource, ID: "1"},
-				{Kind: kindInterface, ID: "2", Lookup: true},
-			},
+			Name:   "kind",
+			ByID:   func(id string) Entity { return KByID(id) },
+			With:   K{ID: "1", Resource: ResourceByID("2")},
+			Parent: "resource",
 		},
 		{
-			ResourceByID("1"),
-			[]runtime.Link{{Kind: kindResource, ID: "1", Lookup: true}},
+			Name: "a_b_c",
+			ByID: func(id string) Entity { return ABC{ID: id} },
 		},
-		{
-			K{ID: "1", Resource: ResourceByID("2")},
-			[]runtime.Link{
-				{Kind: kindK, ID: "1"},
-				{Kind: kindResource, ID: "2", Lookup: true},
-			},
-		},
-		{
-			KByID("1"),
-			[]runtime.Link{{Kind: kindK, ID: "1", Lookup: true}},
-		},
-		{
-			ABC{ID: "1"},
-			[]runtime.Link{{Kind: kindABC, ID: "1"}},
-		},
-	} {
-		if got := c.entity.Chain(nil); !slices.Equal(got, c.chain) {
-			t.Errorf("%+v has chain %+v, want %+v", c.entity, got, c.chain)
-		}
-	}
-	for stored, want := range map[string]Entity{
-		"type-1-2":      Type{ID: "1-2"},
-		"interface-1-2": InterfaceByID("1-2"),
-		"resource-1-2":  ResourceByID("1-2"),
-		"kind-1-2":      KByID("1-2"),
-		"a_b_c-1-2":     ABC{ID: "1-2"},
-	} {
-		if got, err := ParseEntity(stored); err != nil || got != want {
-			t.Errorf("%q is %+v, %v, want %+v", stored, got, err, want)
-		}
-	}
-	for _, stored := range []string{
-		"", "NONE-1",
-		"type", "type-", "type-#",
-		"interface", "interface-", "interface-#",
-		"resource", "resource-", "resource-#",
-		"kind", "kind-", "kind-#",
-		"a_b_c", "a_b_c-", "a_b_c-#",
-	} {
-		var invalid *InvalidError
-		if got, err := ParseEntity(stored); got != nil || !errors.As(err, &invalid) {
-			t.Errorf("%q is %+v, %v", stored, got, err)
-		}
-	}
+	})
 }

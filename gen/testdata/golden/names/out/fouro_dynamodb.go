@@ -21,19 +21,10 @@ func (fourO) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		API: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		API2: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
+		API:      w.Full(0),
+		API2:     w.Full(1),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", fourOCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), fourOCreateCondition)
 }
 
 const fourONormalUpdate = `
@@ -52,16 +43,12 @@ func (fourO) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":api_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":api_use", w.Cost[0])
-	w.N(":api__net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":api__use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":api_lo", w.Lo[0])
-	w.Bound(":api_hi", w.Hi[0])
-	w.Bound(":api__lo", w.Lo[1])
-	w.Bound(":api__hi", w.Hi[1])
+	w.Charge(0, ":api_net", ":api_use")
+	w.Bounds(0, ":api_lo", ":api_hi")
+	w.Charge(1, ":api__net", ":api__use")
+	w.Bounds(1, ":api__lo", ":api__hi")
 	w.End()
 }
 
@@ -80,15 +67,11 @@ func (fourO) Retry(w *codec.Write) {
 	w.Begin(fourORetryUpdate, fourORetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":api_net", -w.Cost[0])
-	w.N(":api_use", w.Cost[0])
-	w.N(":api__net", -w.Cost[1])
-	w.N(":api__use", w.Cost[1])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":api_lo", w.Lo[0])
-	w.Bound(":api_hi", w.Hi[0])
-	w.Bound(":api__lo", w.Lo[1])
-	w.Bound(":api__hi", w.Hi[1])
+	w.Take(0, ":api_net", ":api_use")
+	w.Bounds(0, ":api_lo", ":api_hi")
+	w.Take(1, ":api__net", ":api__use")
+	w.Bounds(1, ":api__lo", ":api__hi")
 	w.End()
 }
 
@@ -107,10 +90,8 @@ func (fourO) Adjust(w *codec.Write) {
 	w.Begin(fourOAdjustUpdate, fourOAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":api_net", -w.Cost[0])
-	w.N(":api_use", w.Cost[0])
-	w.N(":api__net", -w.Cost[1])
-	w.N(":api__use", w.Cost[1])
+	w.Take(0, ":api_net", ":api_use")
+	w.Take(1, ":api__net", ":api__use")
 	w.End()
 }
 
@@ -136,24 +117,14 @@ func (fourO) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":api_bx", w.Limits[0].Burst)
-	w.N(":api_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":api_cp", w.Limits[0].Capacity)
-	w.N(":api_ra", w.Limits[0].Refill)
-	w.N(":api_rp", w.Limits[0].Period)
-	w.N(":api__bx", w.Limits[1].Burst)
-	w.N(":api__net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":api__cp", w.Limits[1].Capacity)
-	w.N(":api__ra", w.Limits[1].Refill)
-	w.N(":api__rp", w.Limits[1].Period)
-	w.N(":api_use", w.Cost[0])
-	w.N(":api__use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":api_lo", w.Lo[0])
-	w.Bound(":api_hi", w.Hi[0])
-	w.Bound(":api__lo", w.Lo[1])
-	w.Bound(":api__hi", w.Hi[1])
+	w.Charge(0, ":api_net", ":api_use")
+	w.Numbers(0, ":api_cp", ":api_bx", ":api_ra", ":api_rp")
+	w.Bounds(0, ":api_lo", ":api_hi")
+	w.Charge(1, ":api__net", ":api__use")
+	w.Numbers(1, ":api__cp", ":api__bx", ":api__ra", ":api__rp")
+	w.Bounds(1, ":api__lo", ":api__hi")
 	w.End()
 }
 
@@ -165,14 +136,7 @@ func (fourO) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (fourO) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 2),
-		Missing:  codec.Sized(dst.Missing, 2),
-	}
+	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_api_tk", "b_api_cp", "b_api_bx", "b_api_ra", "b_api_rp", "b_api_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_api__tk", "b_api__cp", "b_api__bx", "b_api__ra", "b_api__rp",
 		"b_api__tc")

@@ -21,19 +21,10 @@ func (function) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Range: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		R2D2: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
+		Range:    w.Full(0),
+		R2D2:     w.Full(1),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", functionCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), functionCreateCondition)
 }
 
 const functionNormalUpdate = `
@@ -52,16 +43,12 @@ func (function) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":range_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":range_use", w.Cost[0])
-	w.N(":r2_d2_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":r2_d2_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":range_lo", w.Lo[0])
-	w.Bound(":range_hi", w.Hi[0])
-	w.Bound(":r2_d2_lo", w.Lo[1])
-	w.Bound(":r2_d2_hi", w.Hi[1])
+	w.Charge(0, ":range_net", ":range_use")
+	w.Bounds(0, ":range_lo", ":range_hi")
+	w.Charge(1, ":r2_d2_net", ":r2_d2_use")
+	w.Bounds(1, ":r2_d2_lo", ":r2_d2_hi")
 	w.End()
 }
 
@@ -80,15 +67,11 @@ func (function) Retry(w *codec.Write) {
 	w.Begin(functionRetryUpdate, functionRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":range_net", -w.Cost[0])
-	w.N(":range_use", w.Cost[0])
-	w.N(":r2_d2_net", -w.Cost[1])
-	w.N(":r2_d2_use", w.Cost[1])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":range_lo", w.Lo[0])
-	w.Bound(":range_hi", w.Hi[0])
-	w.Bound(":r2_d2_lo", w.Lo[1])
-	w.Bound(":r2_d2_hi", w.Hi[1])
+	w.Take(0, ":range_net", ":range_use")
+	w.Bounds(0, ":range_lo", ":range_hi")
+	w.Take(1, ":r2_d2_net", ":r2_d2_use")
+	w.Bounds(1, ":r2_d2_lo", ":r2_d2_hi")
 	w.End()
 }
 
@@ -107,10 +90,8 @@ func (function) Adjust(w *codec.Write) {
 	w.Begin(functionAdjustUpdate, functionAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":range_net", -w.Cost[0])
-	w.N(":range_use", w.Cost[0])
-	w.N(":r2_d2_net", -w.Cost[1])
-	w.N(":r2_d2_use", w.Cost[1])
+	w.Take(0, ":range_net", ":range_use")
+	w.Take(1, ":r2_d2_net", ":r2_d2_use")
 	w.End()
 }
 
@@ -136,24 +117,14 @@ func (function) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":range_bx", w.Limits[0].Burst)
-	w.N(":range_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":range_cp", w.Limits[0].Capacity)
-	w.N(":range_ra", w.Limits[0].Refill)
-	w.N(":range_rp", w.Limits[0].Period)
-	w.N(":r2_d2_bx", w.Limits[1].Burst)
-	w.N(":r2_d2_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":r2_d2_cp", w.Limits[1].Capacity)
-	w.N(":r2_d2_ra", w.Limits[1].Refill)
-	w.N(":r2_d2_rp", w.Limits[1].Period)
-	w.N(":range_use", w.Cost[0])
-	w.N(":r2_d2_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":range_lo", w.Lo[0])
-	w.Bound(":range_hi", w.Hi[0])
-	w.Bound(":r2_d2_lo", w.Lo[1])
-	w.Bound(":r2_d2_hi", w.Hi[1])
+	w.Charge(0, ":range_net", ":range_use")
+	w.Numbers(0, ":range_cp", ":range_bx", ":range_ra", ":range_rp")
+	w.Bounds(0, ":range_lo", ":range_hi")
+	w.Charge(1, ":r2_d2_net", ":r2_d2_use")
+	w.Numbers(1, ":r2_d2_cp", ":r2_d2_bx", ":r2_d2_ra", ":r2_d2_rp")
+	w.Bounds(1, ":r2_d2_lo", ":r2_d2_hi")
 	w.End()
 }
 
@@ -165,14 +136,7 @@ func (function) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (function) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 2),
-		Missing:  codec.Sized(dst.Missing, 2),
-	}
+	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_range_tk", "b_range_cp", "b_range_bx", "b_range_ra", "b_range_rp",
 		"b_range_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_r2_d2_tk", "b_r2_d2_cp", "b_r2_d2_bx", "b_r2_d2_ra", "b_r2_d2_rp",

@@ -21,14 +21,9 @@ func (invalid) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Config: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Config:   w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", invalidCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), invalidCreateCondition)
 }
 
 const invalidNormalUpdate = `
@@ -45,12 +40,10 @@ func (invalid) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":config_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":config_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":config_lo", w.Lo[0])
-	w.Bound(":config_hi", w.Hi[0])
+	w.Charge(0, ":config_net", ":config_use")
+	w.Bounds(0, ":config_lo", ":config_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (invalid) Retry(w *codec.Write) {
 	w.Begin(invalidRetryUpdate, invalidRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":config_net", -w.Cost[0])
-	w.N(":config_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":config_lo", w.Lo[0])
-	w.Bound(":config_hi", w.Hi[0])
+	w.Take(0, ":config_net", ":config_use")
+	w.Bounds(0, ":config_lo", ":config_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (invalid) Adjust(w *codec.Write) {
 	w.Begin(invalidAdjustUpdate, invalidAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":config_net", -w.Cost[0])
-	w.N(":config_use", w.Cost[0])
+	w.Take(0, ":config_net", ":config_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (invalid) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":config_bx", w.Limits[0].Burst)
-	w.N(":config_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":config_cp", w.Limits[0].Capacity)
-	w.N(":config_ra", w.Limits[0].Refill)
-	w.N(":config_rp", w.Limits[0].Period)
-	w.N(":config_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":config_lo", w.Lo[0])
-	w.Bound(":config_hi", w.Hi[0])
+	w.Charge(0, ":config_net", ":config_use")
+	w.Numbers(0, ":config_cp", ":config_bx", ":config_ra", ":config_rp")
+	w.Bounds(0, ":config_lo", ":config_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (invalid) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (invalid) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_config_tk", "b_config_cp", "b_config_bx", "b_config_ra",
 		"b_config_rp", "b_config_tc")
 	dst.Extra = d.Extra(InvalidConfig)

@@ -21,14 +21,9 @@ func (kind) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Lookup: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Lookup:   w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", kindCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), kindCreateCondition)
 }
 
 const kindNormalUpdate = `
@@ -45,12 +40,10 @@ func (kind) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":lookup_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":lookup_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":lookup_lo", w.Lo[0])
-	w.Bound(":lookup_hi", w.Hi[0])
+	w.Charge(0, ":lookup_net", ":lookup_use")
+	w.Bounds(0, ":lookup_lo", ":lookup_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (kind) Retry(w *codec.Write) {
 	w.Begin(kindRetryUpdate, kindRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":lookup_net", -w.Cost[0])
-	w.N(":lookup_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":lookup_lo", w.Lo[0])
-	w.Bound(":lookup_hi", w.Hi[0])
+	w.Take(0, ":lookup_net", ":lookup_use")
+	w.Bounds(0, ":lookup_lo", ":lookup_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (kind) Adjust(w *codec.Write) {
 	w.Begin(kindAdjustUpdate, kindAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":lookup_net", -w.Cost[0])
-	w.N(":lookup_use", w.Cost[0])
+	w.Take(0, ":lookup_net", ":lookup_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (kind) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":lookup_bx", w.Limits[0].Burst)
-	w.N(":lookup_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":lookup_cp", w.Limits[0].Capacity)
-	w.N(":lookup_ra", w.Limits[0].Refill)
-	w.N(":lookup_rp", w.Limits[0].Period)
-	w.N(":lookup_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":lookup_lo", w.Lo[0])
-	w.Bound(":lookup_hi", w.Hi[0])
+	w.Charge(0, ":lookup_net", ":lookup_use")
+	w.Numbers(0, ":lookup_cp", ":lookup_bx", ":lookup_ra", ":lookup_rp")
+	w.Bounds(0, ":lookup_lo", ":lookup_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (kind) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (kind) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_lookup_tk", "b_lookup_cp", "b_lookup_bx", "b_lookup_ra",
 		"b_lookup_rp", "b_lookup_tc")
 	dst.Extra = d.Extra(KindLookup)

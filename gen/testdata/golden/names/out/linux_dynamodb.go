@@ -21,14 +21,9 @@ func (linux) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Amd64: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Amd64:    w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", linuxCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), linuxCreateCondition)
 }
 
 const linuxNormalUpdate = `
@@ -45,12 +40,10 @@ func (linux) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":amd64_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":amd64_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":amd64_lo", w.Lo[0])
-	w.Bound(":amd64_hi", w.Hi[0])
+	w.Charge(0, ":amd64_net", ":amd64_use")
+	w.Bounds(0, ":amd64_lo", ":amd64_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (linux) Retry(w *codec.Write) {
 	w.Begin(linuxRetryUpdate, linuxRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":amd64_net", -w.Cost[0])
-	w.N(":amd64_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":amd64_lo", w.Lo[0])
-	w.Bound(":amd64_hi", w.Hi[0])
+	w.Take(0, ":amd64_net", ":amd64_use")
+	w.Bounds(0, ":amd64_lo", ":amd64_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (linux) Adjust(w *codec.Write) {
 	w.Begin(linuxAdjustUpdate, linuxAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":amd64_net", -w.Cost[0])
-	w.N(":amd64_use", w.Cost[0])
+	w.Take(0, ":amd64_net", ":amd64_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (linux) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":amd64_bx", w.Limits[0].Burst)
-	w.N(":amd64_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":amd64_cp", w.Limits[0].Capacity)
-	w.N(":amd64_ra", w.Limits[0].Refill)
-	w.N(":amd64_rp", w.Limits[0].Period)
-	w.N(":amd64_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":amd64_lo", w.Lo[0])
-	w.Bound(":amd64_hi", w.Hi[0])
+	w.Charge(0, ":amd64_net", ":amd64_use")
+	w.Numbers(0, ":amd64_cp", ":amd64_bx", ":amd64_ra", ":amd64_rp")
+	w.Bounds(0, ":amd64_lo", ":amd64_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (linux) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (linux) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_amd64_tk", "b_amd64_cp", "b_amd64_bx", "b_amd64_ra", "b_amd64_rp",
 		"b_amd64_tc")
 	dst.Extra = d.Extra(LinuxAmd64)

@@ -21,14 +21,9 @@ func (missing) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Missing: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Missing:  w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", missingCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), missingCreateCondition)
 }
 
 const missingNormalUpdate = `
@@ -45,12 +40,10 @@ func (missing) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":missing_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":missing_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":missing_lo", w.Lo[0])
-	w.Bound(":missing_hi", w.Hi[0])
+	w.Charge(0, ":missing_net", ":missing_use")
+	w.Bounds(0, ":missing_lo", ":missing_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (missing) Retry(w *codec.Write) {
 	w.Begin(missingRetryUpdate, missingRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":missing_net", -w.Cost[0])
-	w.N(":missing_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":missing_lo", w.Lo[0])
-	w.Bound(":missing_hi", w.Hi[0])
+	w.Take(0, ":missing_net", ":missing_use")
+	w.Bounds(0, ":missing_lo", ":missing_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (missing) Adjust(w *codec.Write) {
 	w.Begin(missingAdjustUpdate, missingAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":missing_net", -w.Cost[0])
-	w.N(":missing_use", w.Cost[0])
+	w.Take(0, ":missing_net", ":missing_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (missing) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":missing_bx", w.Limits[0].Burst)
-	w.N(":missing_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":missing_cp", w.Limits[0].Capacity)
-	w.N(":missing_ra", w.Limits[0].Refill)
-	w.N(":missing_rp", w.Limits[0].Period)
-	w.N(":missing_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":missing_lo", w.Lo[0])
-	w.Bound(":missing_hi", w.Hi[0])
+	w.Charge(0, ":missing_net", ":missing_use")
+	w.Numbers(0, ":missing_cp", ":missing_bx", ":missing_ra", ":missing_rp")
+	w.Bounds(0, ":missing_lo", ":missing_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (missing) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (missing) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_missing_tk", "b_missing_cp", "b_missing_bx", "b_missing_ra",
 		"b_missing_rp", "b_missing_tc")
 	dst.Extra = d.Extra(MissingMissing)

@@ -21,14 +21,9 @@ func (name) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Build: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Build:    w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", nameCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), nameCreateCondition)
 }
 
 const nameNormalUpdate = `
@@ -45,12 +40,10 @@ func (name) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":build_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":build_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":build_lo", w.Lo[0])
-	w.Bound(":build_hi", w.Hi[0])
+	w.Charge(0, ":build_net", ":build_use")
+	w.Bounds(0, ":build_lo", ":build_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (name) Retry(w *codec.Write) {
 	w.Begin(nameRetryUpdate, nameRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":build_net", -w.Cost[0])
-	w.N(":build_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":build_lo", w.Lo[0])
-	w.Bound(":build_hi", w.Hi[0])
+	w.Take(0, ":build_net", ":build_use")
+	w.Bounds(0, ":build_lo", ":build_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (name) Adjust(w *codec.Write) {
 	w.Begin(nameAdjustUpdate, nameAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":build_net", -w.Cost[0])
-	w.N(":build_use", w.Cost[0])
+	w.Take(0, ":build_net", ":build_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (name) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":build_bx", w.Limits[0].Burst)
-	w.N(":build_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":build_cp", w.Limits[0].Capacity)
-	w.N(":build_ra", w.Limits[0].Refill)
-	w.N(":build_rp", w.Limits[0].Period)
-	w.N(":build_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":build_lo", w.Lo[0])
-	w.Bound(":build_hi", w.Hi[0])
+	w.Charge(0, ":build_net", ":build_use")
+	w.Numbers(0, ":build_cp", ":build_bx", ":build_ra", ":build_rp")
+	w.Bounds(0, ":build_lo", ":build_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (name) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (name) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_build_tk", "b_build_cp", "b_build_bx", "b_build_ra", "b_build_rp",
 		"b_build_tc")
 	dst.Extra = d.Extra(NameBuild)

@@ -4,207 +4,23 @@
 package runtime
 
 import (
-	"errors"
-	"math"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec/codectest"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
 // TestName holds the code of name against itself.
 func TestName(t *testing.T) {
-	r := name{}
-	b := NameBucket{
-		Entity:   "interface-1",
-		Refilled: 1,
-		Version:  2,
-		Op:       "op",
-		TTL:      3,
-		Build: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 10, Burst: 11, Refill: 12, Period: 13},
-			Tokens:   -10,
-			Consumed: 14,
-		},
-	}
-
-	t.Run("vectors", func(t *testing.T) {
-		c := NameCost{Build: 1}
-		v := nameVector(c, nil)
-		if !slices.Equal(v, []int64{1}) || nameCost(v) != c {
-			t.Errorf("%+v became %v", c, v)
-		}
-	})
-
-	t.Run("overrides", func(t *testing.T) {
-		v := []*bucket.Limit{{Capacity: 1}}
-		l := NameLimits{Build: v[0]}
-		if !slices.Equal(nameLimitsVector(l, nil), v) || nameLimitsOf(v) != l {
-			t.Errorf("%+v is not %v", l, v)
-		}
-	})
-
-	t.Run("item", func(t *testing.T) {
-		item := b.MarshalItem()
-		item["later"] = codec.S("of a coming version")
-		var u NameBucket
-		if err := u.UnmarshalItem(item); err != nil || u != b {
-			t.Errorf("read back as %+v, %v", u, err)
-		}
-		l := b
-		l.Build = bucket.Balance{}
-		if err := u.UnmarshalItem(l.MarshalItem()); err != nil || u != l {
-			t.Errorf("without build, read back as %+v, %v", u, err)
-		}
-	})
-
-	t.Run("malformed", func(t *testing.T) {
-		for _, a := range []string{
-			"rf", "cv", "ttl",
-			"b_build_tk", "b_build_cp", "b_build_bx", "b_build_ra", "b_build_rp", "b_build_tc",
-		} {
-			item := b.MarshalItem()
-			item[a] = codec.Bound(math.MaxInt64) // 38 digits
-			var e *codec.AttributeError
-			if err := new(NameBucket).UnmarshalItem(item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-			if err := r.Decode(new(bucket.Image), item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("image", func(t *testing.T) {
-		w := r.sample()
-		r.Create(w)
-		var i bucket.Image
-		if err := r.Decode(&i, w.Item); err != nil || slices.Contains(i.Missing, true) || i.Extra != nil {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for n, b := range i.Balances {
-			if b.Limit != w.Limits[n] || b.Tokens != b.Burst-w.Cost[n] || b.Consumed != w.Cost[n] {
-				t.Errorf("limit %d was put as %+v", n, b)
-			}
-		}
-		for _, a := range []string{
-			"b_build_tk", "b_build_cp", "b_build_bx", "b_build_ra", "b_build_rp", "b_build_tc",
-		} {
-			delete(w.Item, a)
-		}
-		if err := r.Decode(&i, w.Item); err != nil || !i.Missing[0] {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-	})
-
-	t.Run("levels", func(t *testing.T) {
-		item := b.MarshalItem()
-		want := []bucket.Balance{
-			{Tokens: b.Build.Tokens},
-		}
-		i := bucket.Image{Balances: make([]bucket.Balance, 1)}
-		if err := r.DecodeLevels(&i, item); err != nil || i.Refilled != b.Refilled || !slices.Equal(i.Balances, want) {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for _, a := range []string{
-			"rf", "b_build_tk",
-		} {
-			item := b.MarshalItem()
-			delete(item, a)
-			var e *codec.AttributeError
-			if err := r.DecodeLevels(&i, item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("without %s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("expressions", func(t *testing.T) {
-		w := r.sample()
-		for _, p := range []struct {
-			name  string
-			build func(*codec.Write)
-		}{
-			{"Create", r.Create},
-			{"Normal", r.Normal},
-			{"Retry", r.Retry},
-			{"Adjust", r.Adjust},
-			{"Reshape", r.Reshape},
-		} {
-			p.build(w)
-			if err := w.Check(); err != nil {
-				t.Errorf("%s: %v", p.name, err)
-			}
-		}
-	})
-
-	t.Run("allocations", func(t *testing.T) {
-		w := r.sample()
-		item := b.MarshalItem()
-		var i bucket.Image
-		for _, p := range []struct {
-			name string
-			most float64
-			use  func()
-		}{
-			{"Normal", 1, func() { r.Normal(w) }},
-			{"Retry", 1, func() { r.Retry(w) }},
-			{"Adjust", 1, func() { r.Adjust(w) }},
-			{"Reshape", 1, func() { r.Reshape(w) }},
-			{"Decode", 0, func() { _ = r.Decode(&i, item) }},
-			{"DecodeLevels", 0, func() { _ = r.DecodeLevels(&i, item) }},
-		} {
-			if n := testing.AllocsPerRun(100, p.use); n > p.most {
-				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
-			}
-		}
-	})
+	var c NameCost
+	gentest.Costs(t, nameVector, nameCost, &c, &c.Build)
+	var l NameLimits
+	gentest.Overrides(t, nameLimitsVector, nameLimitsOf, &l, &l.Build)
+	var b NameBucket
+	codectest.Test(t, name{}, kindInterface, &b, &b.Build)
 }
 
-// BenchmarkName measures what one write of name costs, and one image.
+// BenchmarkName measures one write of name, and the decoding of one image.
 func BenchmarkName(b *testing.B) {
-	r := name{}
-	w := r.sample()
-	b.Run("Normal", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Normal(w)
-		}
-	})
-	r.Create(w)
-	var i bucket.Image
-	b.Run("Decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.Decode(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("DecodeLevels", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.DecodeLevels(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// sample returns a write that every path can build.
-func (r name) sample() *codec.Write {
-	v := r.Spec().Kinds[kindInterface].Limits
-	return &codec.Write{
-		Entity: "interface-1",
-		Image:  &bucket.Image{Refilled: 1, Version: 2},
-		Limits: v,
-		Cost:   []int64{0},
-		Fill:   []int64{1},
-		Lo:     []int64{0},
-		Hi:     []int64{1},
-		RF:     1,
-		CV:     2,
-		TTL:    3,
-		Op:     "op",
-	}
+	codectest.Benchmark(b, name{}, kindInterface)
 }

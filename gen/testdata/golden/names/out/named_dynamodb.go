@@ -21,14 +21,9 @@ func (named) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Names: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Names:    w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", namedCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), namedCreateCondition)
 }
 
 const namedNormalUpdate = `
@@ -45,12 +40,10 @@ func (named) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":names_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":names_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":names_lo", w.Lo[0])
-	w.Bound(":names_hi", w.Hi[0])
+	w.Charge(0, ":names_net", ":names_use")
+	w.Bounds(0, ":names_lo", ":names_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (named) Retry(w *codec.Write) {
 	w.Begin(namedRetryUpdate, namedRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":names_net", -w.Cost[0])
-	w.N(":names_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":names_lo", w.Lo[0])
-	w.Bound(":names_hi", w.Hi[0])
+	w.Take(0, ":names_net", ":names_use")
+	w.Bounds(0, ":names_lo", ":names_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (named) Adjust(w *codec.Write) {
 	w.Begin(namedAdjustUpdate, namedAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":names_net", -w.Cost[0])
-	w.N(":names_use", w.Cost[0])
+	w.Take(0, ":names_net", ":names_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (named) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":names_bx", w.Limits[0].Burst)
-	w.N(":names_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":names_cp", w.Limits[0].Capacity)
-	w.N(":names_ra", w.Limits[0].Refill)
-	w.N(":names_rp", w.Limits[0].Period)
-	w.N(":names_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":names_lo", w.Lo[0])
-	w.Bound(":names_hi", w.Hi[0])
+	w.Charge(0, ":names_net", ":names_use")
+	w.Numbers(0, ":names_cp", ":names_bx", ":names_ra", ":names_rp")
+	w.Bounds(0, ":names_lo", ":names_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (named) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (named) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_names_tk", "b_names_cp", "b_names_bx", "b_names_ra", "b_names_rp",
 		"b_names_tc")
 	dst.Extra = d.Extra(NamedNames)

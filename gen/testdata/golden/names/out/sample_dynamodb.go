@@ -21,14 +21,9 @@ func (sample) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Begin: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Begin:    w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", sampleCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), sampleCreateCondition)
 }
 
 const sampleNormalUpdate = `
@@ -45,12 +40,10 @@ func (sample) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":begin_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":begin_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":begin_lo", w.Lo[0])
-	w.Bound(":begin_hi", w.Hi[0])
+	w.Charge(0, ":begin_net", ":begin_use")
+	w.Bounds(0, ":begin_lo", ":begin_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (sample) Retry(w *codec.Write) {
 	w.Begin(sampleRetryUpdate, sampleRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":begin_net", -w.Cost[0])
-	w.N(":begin_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":begin_lo", w.Lo[0])
-	w.Bound(":begin_hi", w.Hi[0])
+	w.Take(0, ":begin_net", ":begin_use")
+	w.Bounds(0, ":begin_lo", ":begin_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (sample) Adjust(w *codec.Write) {
 	w.Begin(sampleAdjustUpdate, sampleAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":begin_net", -w.Cost[0])
-	w.N(":begin_use", w.Cost[0])
+	w.Take(0, ":begin_net", ":begin_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (sample) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":begin_bx", w.Limits[0].Burst)
-	w.N(":begin_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":begin_cp", w.Limits[0].Capacity)
-	w.N(":begin_ra", w.Limits[0].Refill)
-	w.N(":begin_rp", w.Limits[0].Period)
-	w.N(":begin_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":begin_lo", w.Lo[0])
-	w.Bound(":begin_hi", w.Hi[0])
+	w.Charge(0, ":begin_net", ":begin_use")
+	w.Numbers(0, ":begin_cp", ":begin_bx", ":begin_ra", ":begin_rp")
+	w.Bounds(0, ":begin_lo", ":begin_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (sample) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (sample) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_begin_tk", "b_begin_cp", "b_begin_bx", "b_begin_ra", "b_begin_rp",
 		"b_begin_tc")
 	dst.Extra = d.Extra(SampleBegin)

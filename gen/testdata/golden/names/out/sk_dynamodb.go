@@ -21,14 +21,9 @@ func (sk) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Sk: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Sk:       w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", skCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), skCreateCondition)
 }
 
 const skNormalUpdate = `
@@ -45,12 +40,10 @@ func (sk) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sk_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":sk_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":sk_lo", w.Lo[0])
-	w.Bound(":sk_hi", w.Hi[0])
+	w.Charge(0, ":sk_net", ":sk_use")
+	w.Bounds(0, ":sk_lo", ":sk_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (sk) Retry(w *codec.Write) {
 	w.Begin(skRetryUpdate, skRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sk_net", -w.Cost[0])
-	w.N(":sk_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":sk_lo", w.Lo[0])
-	w.Bound(":sk_hi", w.Hi[0])
+	w.Take(0, ":sk_net", ":sk_use")
+	w.Bounds(0, ":sk_lo", ":sk_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (sk) Adjust(w *codec.Write) {
 	w.Begin(skAdjustUpdate, skAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sk_net", -w.Cost[0])
-	w.N(":sk_use", w.Cost[0])
+	w.Take(0, ":sk_net", ":sk_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (sk) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":sk_bx", w.Limits[0].Burst)
-	w.N(":sk_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":sk_cp", w.Limits[0].Capacity)
-	w.N(":sk_ra", w.Limits[0].Refill)
-	w.N(":sk_rp", w.Limits[0].Period)
-	w.N(":sk_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":sk_lo", w.Lo[0])
-	w.Bound(":sk_hi", w.Hi[0])
+	w.Charge(0, ":sk_net", ":sk_use")
+	w.Numbers(0, ":sk_cp", ":sk_bx", ":sk_ra", ":sk_rp")
+	w.Bounds(0, ":sk_lo", ":sk_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (sk) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (sk) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_sk_tk", "b_sk_cp", "b_sk_bx", "b_sk_ra", "b_sk_rp", "b_sk_tc")
 	dst.Extra = d.Extra(SkSk)
 	return d.Err()

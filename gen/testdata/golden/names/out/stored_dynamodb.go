@@ -21,14 +21,9 @@ func (stored) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Override: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Override: w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", storedCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), storedCreateCondition)
 }
 
 const storedNormalUpdate = `
@@ -45,12 +40,10 @@ func (stored) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":override_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":override_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":override_lo", w.Lo[0])
-	w.Bound(":override_hi", w.Hi[0])
+	w.Charge(0, ":override_net", ":override_use")
+	w.Bounds(0, ":override_lo", ":override_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (stored) Retry(w *codec.Write) {
 	w.Begin(storedRetryUpdate, storedRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":override_net", -w.Cost[0])
-	w.N(":override_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":override_lo", w.Lo[0])
-	w.Bound(":override_hi", w.Hi[0])
+	w.Take(0, ":override_net", ":override_use")
+	w.Bounds(0, ":override_lo", ":override_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (stored) Adjust(w *codec.Write) {
 	w.Begin(storedAdjustUpdate, storedAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":override_net", -w.Cost[0])
-	w.N(":override_use", w.Cost[0])
+	w.Take(0, ":override_net", ":override_use")
 	w.End()
 }
 
@@ -112,16 +102,11 @@ func (stored) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":override_bx", w.Limits[0].Burst)
-	w.N(":override_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":override_cp", w.Limits[0].Capacity)
-	w.N(":override_ra", w.Limits[0].Refill)
-	w.N(":override_rp", w.Limits[0].Period)
-	w.N(":override_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":override_lo", w.Lo[0])
-	w.Bound(":override_hi", w.Hi[0])
+	w.Charge(0, ":override_net", ":override_use")
+	w.Numbers(0, ":override_cp", ":override_bx", ":override_ra", ":override_rp")
+	w.Bounds(0, ":override_lo", ":override_hi")
 	w.End()
 }
 
@@ -133,14 +118,7 @@ func (stored) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (stored) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
 		"b_override_rp", "b_override_tc")
 	dst.Extra = d.Extra(StoredOverride)

@@ -21,14 +21,9 @@ func (update) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Cond: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Cond:     w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", updateCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), updateCreateCondition)
 }
 
 const updateNormalUpdate = `
@@ -45,12 +40,10 @@ func (update) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":cond_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":cond_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":cond_lo", w.Lo[0])
-	w.Bound(":cond_hi", w.Hi[0])
+	w.Charge(0, ":cond_net", ":cond_use")
+	w.Bounds(0, ":cond_lo", ":cond_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (update) Retry(w *codec.Write) {
 	w.Begin(updateRetryUpdate, updateRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":cond_net", -w.Cost[0])
-	w.N(":cond_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":cond_lo", w.Lo[0])
-	w.Bound(":cond_hi", w.Hi[0])
+	w.Take(0, ":cond_net", ":cond_use")
+	w.Bounds(0, ":cond_lo", ":cond_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (update) Adjust(w *codec.Write) {
 	w.Begin(updateAdjustUpdate, updateAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":cond_net", -w.Cost[0])
-	w.N(":cond_use", w.Cost[0])
+	w.Take(0, ":cond_net", ":cond_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (update) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":cond_bx", w.Limits[0].Burst)
-	w.N(":cond_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":cond_cp", w.Limits[0].Capacity)
-	w.N(":cond_ra", w.Limits[0].Refill)
-	w.N(":cond_rp", w.Limits[0].Period)
-	w.N(":cond_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":cond_lo", w.Lo[0])
-	w.Bound(":cond_hi", w.Hi[0])
+	w.Charge(0, ":cond_net", ":cond_use")
+	w.Numbers(0, ":cond_cp", ":cond_bx", ":cond_ra", ":cond_rp")
+	w.Bounds(0, ":cond_lo", ":cond_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (update) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (update) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_cond_tk", "b_cond_cp", "b_cond_bx", "b_cond_ra", "b_cond_rp",
 		"b_cond_tc")
 	dst.Extra = d.Extra(UpdateCond)

@@ -21,14 +21,9 @@ func (valued) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Values: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
+		Values:   w.Full(0),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", valuedCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), valuedCreateCondition)
 }
 
 const valuedNormalUpdate = `
@@ -45,12 +40,10 @@ func (valued) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":values_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":values_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":values_lo", w.Lo[0])
-	w.Bound(":values_hi", w.Hi[0])
+	w.Charge(0, ":values_net", ":values_use")
+	w.Bounds(0, ":values_lo", ":values_hi")
 	w.End()
 }
 
@@ -67,11 +60,9 @@ func (valued) Retry(w *codec.Write) {
 	w.Begin(valuedRetryUpdate, valuedRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":values_net", -w.Cost[0])
-	w.N(":values_use", w.Cost[0])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":values_lo", w.Lo[0])
-	w.Bound(":values_hi", w.Hi[0])
+	w.Take(0, ":values_net", ":values_use")
+	w.Bounds(0, ":values_lo", ":values_hi")
 	w.End()
 }
 
@@ -88,8 +79,7 @@ func (valued) Adjust(w *codec.Write) {
 	w.Begin(valuedAdjustUpdate, valuedAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":values_net", -w.Cost[0])
-	w.N(":values_use", w.Cost[0])
+	w.Take(0, ":values_net", ":values_use")
 	w.End()
 }
 
@@ -111,16 +101,11 @@ func (valued) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":values_bx", w.Limits[0].Burst)
-	w.N(":values_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":values_cp", w.Limits[0].Capacity)
-	w.N(":values_ra", w.Limits[0].Refill)
-	w.N(":values_rp", w.Limits[0].Period)
-	w.N(":values_use", w.Cost[0])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":values_lo", w.Lo[0])
-	w.Bound(":values_hi", w.Hi[0])
+	w.Charge(0, ":values_net", ":values_use")
+	w.Numbers(0, ":values_cp", ":values_bx", ":values_ra", ":values_rp")
+	w.Bounds(0, ":values_lo", ":values_hi")
 	w.End()
 }
 
@@ -132,14 +117,7 @@ func (valued) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (valued) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 1),
-		Missing:  codec.Sized(dst.Missing, 1),
-	}
+	d.Image(dst, 1)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_values_tk", "b_values_cp", "b_values_bx", "b_values_ra",
 		"b_values_rp", "b_values_tc")
 	dst.Extra = d.Extra(ValuedValues)

@@ -4,38 +4,16 @@
 package redis
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
 // TestAPI holds the code of api against itself.
 func TestAPI(t *testing.T) {
-
-	t.Run("vectors", func(t *testing.T) {
-		c := APICost{RPS: 1}
-		v := apiVector(c, nil)
-		if !slices.Equal(v, []int64{1}) || apiCost(v) != c {
-			t.Errorf("%+v became %v", c, v)
-		}
-	})
-
-	t.Run("overrides", func(t *testing.T) {
-		v := []*bucket.Limit{{Capacity: 1}}
-		l := APILimits{RPS: v[0]}
-		if !slices.Equal(apiLimitsVector(l, nil), v) || apiLimitsOf(v) != l {
-			t.Errorf("%+v is not %v", l, v)
-		}
-	})
-
-	t.Run("scripts", func(t *testing.T) {
-		for chain, keys := range []int{0, 1, 2, 0} {
-			text := api{}.Script(chain)
-			if n := strings.Count(text, "call('HMGET', KEYS["); n != keys {
-				t.Errorf("the script for a chain of %d reads %d hashes, want %d:\n%s", chain, n, keys, text)
-			}
-		}
-	})
+	var c APICost
+	gentest.Costs(t, apiVector, apiCost, &c, &c.RPS)
+	var l APILimits
+	gentest.Overrides(t, apiLimitsVector, apiLimitsOf, &l, &l.RPS)
+	gentest.Scripts(t, api{}, 1, 2)
 }

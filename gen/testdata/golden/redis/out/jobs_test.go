@@ -4,38 +4,16 @@
 package redis
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
 // TestJobs holds the code of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be against itself.
 func TestJobs(t *testing.T) {
-
-	t.Run("vectors", func(t *testing.T) {
-		c := JobsCost{RPD: 1}
-		v := jobsVector(c, nil)
-		if !slices.Equal(v, []int64{1}) || jobsCost(v) != c {
-			t.Errorf("%+v became %v", c, v)
-		}
-	})
-
-	t.Run("overrides", func(t *testing.T) {
-		v := []*bucket.Limit{{Capacity: 1}}
-		l := JobsLimits{RPD: v[0]}
-		if !slices.Equal(jobsLimitsVector(l, nil), v) || jobsLimitsOf(v) != l {
-			t.Errorf("%+v is not %v", l, v)
-		}
-	})
-
-	t.Run("scripts", func(t *testing.T) {
-		for chain, keys := range []int{0, 1, 0} {
-			text := jobs{}.Script(chain)
-			if n := strings.Count(text, "call('HMGET', KEYS["); n != keys {
-				t.Errorf("the script for a chain of %d reads %d hashes, want %d:\n%s", chain, n, keys, text)
-			}
-		}
-	})
+	var c JobsCost
+	gentest.Costs(t, jobsVector, jobsCost, &c, &c.RPD)
+	var l JobsLimits
+	gentest.Overrides(t, jobsLimitsVector, jobsLimitsOf, &l, &l.RPD)
+	gentest.Scripts(t, jobs{}, 1)
 }

@@ -42,9 +42,7 @@ local rpd_before = rpd_tokens
 
 local reply, refused = {now, 0, 0, 0}
 for i = 7, #ARGV, 4 do
-  local rpm_cost = ARGV[i + 1] + 0
-  local tpm_cost = ARGV[i + 2] + 0
-  local rpd_cost = ARGV[i + 3] + 0
+  local rpm_cost, tpm_cost, rpd_cost = ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens + 1e-9 >= rpm_cost or rpm_cost <= 0)
     and (tpm_tokens + 1e-9 >= tpm_cost or tpm_cost <= 0)
@@ -74,7 +72,6 @@ if rpm_tokens ~= rpm_before then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rpm_tokens + 1e-9) * 1000)
-
 if tpm_tokens ~= tpm_before then
   tpm_stored = tpm_tokens
   if now > tpm_since then tpm_since = now end
@@ -83,7 +80,6 @@ if tpm_tokens ~= tpm_before then
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tpm_tokens + 1e-9) * 1000)
-
 if rpd_tokens ~= rpd_before then
   rpd_stored = rpd_tokens
   if now > rpd_since then rpd_since = now end
@@ -176,12 +172,8 @@ local rpd_before2 = rpd_tokens2
 
 local reply, refused = {now, 0, 0, 0, 0, 0, 0}
 for i = 13, #ARGV, 7 do
-  local rpm_cost1 = ARGV[i + 1] + 0
-  local tpm_cost1 = ARGV[i + 2] + 0
-  local rpd_cost1 = ARGV[i + 3] + 0
-  local rpm_cost2 = ARGV[i + 4] + 0
-  local tpm_cost2 = ARGV[i + 5] + 0
-  local rpd_cost2 = ARGV[i + 6] + 0
+  local rpm_cost1, tpm_cost1, rpd_cost1, rpm_cost2, tpm_cost2, rpd_cost2 =
+    ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0, ARGV[i + 4] + 0, ARGV[i + 5] + 0, ARGV[i + 6] + 0
   if ARGV[i] ~= '1'
     or (rpm_tokens1 + 1e-9 >= rpm_cost1 or rpm_cost1 <= 0)
     and (tpm_tokens1 + 1e-9 >= tpm_cost1 or tpm_cost1 <= 0)
@@ -223,7 +215,6 @@ if rpm_tokens1 ~= rpm_before1 then
   call('EXPIRE', KEYS[1], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[2] = floor((rpm_tokens1 + 1e-9) * 1000)
-
 if tpm_tokens1 ~= tpm_before1 then
   tpm_stored1 = tpm_tokens1
   if now > tpm_since1 then tpm_since1 = now end
@@ -232,7 +223,6 @@ if tpm_tokens1 ~= tpm_before1 then
   call('EXPIRE', KEYS[2], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[3] = floor((tpm_tokens1 + 1e-9) * 1000)
-
 if rpd_tokens1 ~= rpd_before1 then
   rpd_stored1 = rpd_tokens1
   if now > rpd_since1 then rpd_since1 = now end
@@ -241,7 +231,6 @@ if rpd_tokens1 ~= rpd_before1 then
   call('EXPIRE', KEYS[3], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[4] = floor((rpd_tokens1 + 1e-9) * 1000)
-
 if rpm_tokens2 ~= rpm_before2 then
   rpm_stored2 = rpm_tokens2
   if now > rpm_since2 then rpm_since2 = now end
@@ -250,7 +239,6 @@ if rpm_tokens2 ~= rpm_before2 then
   call('EXPIRE', KEYS[4], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[5] = floor((rpm_tokens2 + 1e-9) * 1000)
-
 if tpm_tokens2 ~= tpm_before2 then
   tpm_stored2 = tpm_tokens2
   if now > tpm_since2 then tpm_since2 = now end
@@ -259,7 +247,6 @@ if tpm_tokens2 ~= tpm_before2 then
   call('EXPIRE', KEYS[5], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)
 end
 reply[6] = floor((tpm_tokens2 + 1e-9) * 1000)
-
 if rpd_tokens2 ~= rpd_before2 then
   rpd_stored2 = rpd_tokens2
   if now > rpd_since2 then rpd_since2 = now end

@@ -21,19 +21,10 @@ func (api) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		RPS: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		RPD: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
+		RPS:      w.Full(0),
+		RPD:      w.Full(1),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", apiCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), apiCreateCondition)
 }
 
 const apiNormalUpdate = `
@@ -52,16 +43,12 @@ func (api) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpd_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":rpd_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":rpd_lo", w.Lo[1])
-	w.Bound(":rpd_hi", w.Hi[1])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Charge(1, ":rpd_net", ":rpd_use")
+	w.Bounds(1, ":rpd_lo", ":rpd_hi")
 	w.End()
 }
 
@@ -80,15 +67,11 @@ func (api) Retry(w *codec.Write) {
 	w.Begin(apiRetryUpdate, apiRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpd_net", -w.Cost[1])
-	w.N(":rpd_use", w.Cost[1])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":rpd_lo", w.Lo[1])
-	w.Bound(":rpd_hi", w.Hi[1])
+	w.Take(0, ":rps_net", ":rps_use")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Take(1, ":rpd_net", ":rpd_use")
+	w.Bounds(1, ":rpd_lo", ":rpd_hi")
 	w.End()
 }
 
@@ -107,10 +90,8 @@ func (api) Adjust(w *codec.Write) {
 	w.Begin(apiAdjustUpdate, apiAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_net", -w.Cost[0])
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpd_net", -w.Cost[1])
-	w.N(":rpd_use", w.Cost[1])
+	w.Take(0, ":rps_net", ":rps_use")
+	w.Take(1, ":rpd_net", ":rpd_use")
 	w.End()
 }
 
@@ -138,24 +119,14 @@ func (api) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rps_bx", w.Limits[0].Burst)
-	w.N(":rps_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rps_cp", w.Limits[0].Capacity)
-	w.N(":rps_ra", w.Limits[0].Refill)
-	w.N(":rps_rp", w.Limits[0].Period)
-	w.N(":rpd_bx", w.Limits[1].Burst)
-	w.N(":rpd_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":rpd_cp", w.Limits[1].Capacity)
-	w.N(":rpd_ra", w.Limits[1].Refill)
-	w.N(":rpd_rp", w.Limits[1].Period)
-	w.N(":rps_use", w.Cost[0])
-	w.N(":rpd_use", w.Cost[1])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rps_lo", w.Lo[0])
-	w.Bound(":rps_hi", w.Hi[0])
-	w.Bound(":rpd_lo", w.Lo[1])
-	w.Bound(":rpd_hi", w.Hi[1])
+	w.Charge(0, ":rps_net", ":rps_use")
+	w.Numbers(0, ":rps_cp", ":rps_bx", ":rps_ra", ":rps_rp")
+	w.Bounds(0, ":rps_lo", ":rps_hi")
+	w.Charge(1, ":rpd_net", ":rpd_use")
+	w.Numbers(1, ":rpd_cp", ":rpd_bx", ":rpd_ra", ":rpd_rp")
+	w.Bounds(1, ":rpd_lo", ":rpd_hi")
 	w.End()
 }
 
@@ -167,14 +138,7 @@ func (api) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (api) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 2),
-		Missing:  codec.Sized(dst.Missing, 2),
-	}
+	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rps_tk", "b_rps_cp", "b_rps_bx", "b_rps_ra", "b_rps_rp", "b_rps_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_rpd_tk", "b_rpd_cp", "b_rpd_bx", "b_rpd_ra", "b_rpd_rp", "b_rpd_tc")
 	dst.Extra = d.Extra(APIRPS, APIRPD)

@@ -4,43 +4,17 @@
 package removed
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestEntities holds the chain of each kind against what is to be charged and looked up, and stored ids against
-// entities.
+// TestEntities checks the chain of each kind's entities, and the parsing of stored ids.
 func TestEntities(t *testing.T) {
-	for _, c := range []struct {
-		entity Entity
-		chain  []runtime.Link
-	}{
+	gentest.Entities(t, ParseEntity, []gentest.Kind[Entity]{
 		{
-			User{ID: "1"},
-			[]runtime.Link{{Kind: kindUser, ID: "1"}},
+			Name: "user",
+			ByID: func(id string) Entity { return User{ID: id} },
 		},
-	} {
-		if got := c.entity.Chain(nil); !slices.Equal(got, c.chain) {
-			t.Errorf("%+v has chain %+v, want %+v", c.entity, got, c.chain)
-		}
-	}
-	for stored, want := range map[string]Entity{
-		"user-1-2": User{ID: "1-2"},
-	} {
-		if got, err := ParseEntity(stored); err != nil || got != want {
-			t.Errorf("%q is %+v, %v, want %+v", stored, got, err, want)
-		}
-	}
-	for _, stored := range []string{
-		"", "NONE-1",
-		"user", "user-", "user-#",
-	} {
-		var invalid *InvalidError
-		if got, err := ParseEntity(stored); got != nil || !errors.As(err, &invalid) {
-			t.Errorf("%q is %+v, %v", stored, got, err)
-		}
-	}
+	})
 }

@@ -21,29 +21,12 @@ func (jobs) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Rate: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		CPU: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
-		Tiny: bucket.Balance{
-			Limit:    w.Limits[2],
-			Tokens:   bucket.Sub(w.Limits[2].Burst, w.Cost[2]),
-			Consumed: w.Cost[2],
-		},
-		Odd: bucket.Balance{
-			Limit:    w.Limits[3],
-			Tokens:   bucket.Sub(w.Limits[3].Burst, w.Cost[3]),
-			Consumed: w.Cost[3],
-		},
+		Rate:     w.Full(0),
+		CPU:      w.Full(1),
+		Tiny:     w.Full(2),
+		Odd:      w.Full(3),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", jobsCreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), jobsCreateCondition)
 }
 
 const jobsNormalUpdate = `
@@ -66,24 +49,16 @@ func (jobs) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rate_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rate_use", w.Cost[0])
-	w.N(":cpu_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":cpu_use", w.Cost[1])
-	w.N(":tiny_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":tiny_use", w.Cost[2])
-	w.N(":odd_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":odd_use", w.Cost[3])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rate_lo", w.Lo[0])
-	w.Bound(":rate_hi", w.Hi[0])
-	w.Bound(":cpu_lo", w.Lo[1])
-	w.Bound(":cpu_hi", w.Hi[1])
-	w.Bound(":tiny_lo", w.Lo[2])
-	w.Bound(":tiny_hi", w.Hi[2])
-	w.Bound(":odd_lo", w.Lo[3])
-	w.Bound(":odd_hi", w.Hi[3])
+	w.Charge(0, ":rate_net", ":rate_use")
+	w.Bounds(0, ":rate_lo", ":rate_hi")
+	w.Charge(1, ":cpu_net", ":cpu_use")
+	w.Bounds(1, ":cpu_lo", ":cpu_hi")
+	w.Charge(2, ":tiny_net", ":tiny_use")
+	w.Bounds(2, ":tiny_lo", ":tiny_hi")
+	w.Charge(3, ":odd_net", ":odd_use")
+	w.Bounds(3, ":odd_lo", ":odd_hi")
 	w.End()
 }
 
@@ -106,23 +81,15 @@ func (jobs) Retry(w *codec.Write) {
 	w.Begin(jobsRetryUpdate, jobsRetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rate_net", -w.Cost[0])
-	w.N(":rate_use", w.Cost[0])
-	w.N(":cpu_net", -w.Cost[1])
-	w.N(":cpu_use", w.Cost[1])
-	w.N(":tiny_net", -w.Cost[2])
-	w.N(":tiny_use", w.Cost[2])
-	w.N(":odd_net", -w.Cost[3])
-	w.N(":odd_use", w.Cost[3])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rate_lo", w.Lo[0])
-	w.Bound(":rate_hi", w.Hi[0])
-	w.Bound(":cpu_lo", w.Lo[1])
-	w.Bound(":cpu_hi", w.Hi[1])
-	w.Bound(":tiny_lo", w.Lo[2])
-	w.Bound(":tiny_hi", w.Hi[2])
-	w.Bound(":odd_lo", w.Lo[3])
-	w.Bound(":odd_hi", w.Hi[3])
+	w.Take(0, ":rate_net", ":rate_use")
+	w.Bounds(0, ":rate_lo", ":rate_hi")
+	w.Take(1, ":cpu_net", ":cpu_use")
+	w.Bounds(1, ":cpu_lo", ":cpu_hi")
+	w.Take(2, ":tiny_net", ":tiny_use")
+	w.Bounds(2, ":tiny_lo", ":tiny_hi")
+	w.Take(3, ":odd_net", ":odd_use")
+	w.Bounds(3, ":odd_lo", ":odd_hi")
 	w.End()
 }
 
@@ -145,14 +112,10 @@ func (jobs) Adjust(w *codec.Write) {
 	w.Begin(jobsAdjustUpdate, jobsAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rate_net", -w.Cost[0])
-	w.N(":rate_use", w.Cost[0])
-	w.N(":cpu_net", -w.Cost[1])
-	w.N(":cpu_use", w.Cost[1])
-	w.N(":tiny_net", -w.Cost[2])
-	w.N(":tiny_use", w.Cost[2])
-	w.N(":odd_net", -w.Cost[3])
-	w.N(":odd_use", w.Cost[3])
+	w.Take(0, ":rate_net", ":rate_use")
+	w.Take(1, ":cpu_net", ":cpu_use")
+	w.Take(2, ":tiny_net", ":tiny_use")
+	w.Take(3, ":odd_net", ":odd_use")
 	w.End()
 }
 
@@ -186,40 +149,20 @@ func (jobs) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":rate_bx", w.Limits[0].Burst)
-	w.N(":rate_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":rate_cp", w.Limits[0].Capacity)
-	w.N(":rate_ra", w.Limits[0].Refill)
-	w.N(":rate_rp", w.Limits[0].Period)
-	w.N(":cpu_bx", w.Limits[1].Burst)
-	w.N(":cpu_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":cpu_cp", w.Limits[1].Capacity)
-	w.N(":cpu_ra", w.Limits[1].Refill)
-	w.N(":cpu_rp", w.Limits[1].Period)
-	w.N(":tiny_bx", w.Limits[2].Burst)
-	w.N(":tiny_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":tiny_cp", w.Limits[2].Capacity)
-	w.N(":tiny_ra", w.Limits[2].Refill)
-	w.N(":tiny_rp", w.Limits[2].Period)
-	w.N(":odd_bx", w.Limits[3].Burst)
-	w.N(":odd_net", bucket.Sub(w.Fill[3], w.Cost[3]))
-	w.N(":odd_cp", w.Limits[3].Capacity)
-	w.N(":odd_ra", w.Limits[3].Refill)
-	w.N(":odd_rp", w.Limits[3].Period)
-	w.N(":rate_use", w.Cost[0])
-	w.N(":cpu_use", w.Cost[1])
-	w.N(":tiny_use", w.Cost[2])
-	w.N(":odd_use", w.Cost[3])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":rate_lo", w.Lo[0])
-	w.Bound(":rate_hi", w.Hi[0])
-	w.Bound(":cpu_lo", w.Lo[1])
-	w.Bound(":cpu_hi", w.Hi[1])
-	w.Bound(":tiny_lo", w.Lo[2])
-	w.Bound(":tiny_hi", w.Hi[2])
-	w.Bound(":odd_lo", w.Lo[3])
-	w.Bound(":odd_hi", w.Hi[3])
+	w.Charge(0, ":rate_net", ":rate_use")
+	w.Numbers(0, ":rate_cp", ":rate_bx", ":rate_ra", ":rate_rp")
+	w.Bounds(0, ":rate_lo", ":rate_hi")
+	w.Charge(1, ":cpu_net", ":cpu_use")
+	w.Numbers(1, ":cpu_cp", ":cpu_bx", ":cpu_ra", ":cpu_rp")
+	w.Bounds(1, ":cpu_lo", ":cpu_hi")
+	w.Charge(2, ":tiny_net", ":tiny_use")
+	w.Numbers(2, ":tiny_cp", ":tiny_bx", ":tiny_ra", ":tiny_rp")
+	w.Bounds(2, ":tiny_lo", ":tiny_hi")
+	w.Charge(3, ":odd_net", ":odd_use")
+	w.Numbers(3, ":odd_cp", ":odd_bx", ":odd_ra", ":odd_rp")
+	w.Bounds(3, ":odd_lo", ":odd_hi")
 	w.End()
 }
 
@@ -231,14 +174,7 @@ func (jobs) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 4),
-		Missing:  codec.Sized(dst.Missing, 4),
-	}
+	d.Image(dst, 4)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_rate_tk", "b_rate_cp", "b_rate_bx", "b_rate_ra", "b_rate_rp",
 		"b_rate_tc")
 	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_cpu_tk", "b_cpu_cp", "b_cpu_bx", "b_cpu_ra", "b_cpu_rp", "b_cpu_tc")

@@ -4,228 +4,23 @@
 package restated
 
 import (
-	"errors"
-	"math"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec/codectest"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
 // TestJobs holds the code of jobs against itself.
 func TestJobs(t *testing.T) {
-	r := jobs{}
-	b := JobsBucket{
-		Entity:   "robot-1",
-		Refilled: 1,
-		Version:  2,
-		Op:       "op",
-		TTL:      3,
-		Rate: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 10, Burst: 11, Refill: 12, Period: 13},
-			Tokens:   -10,
-			Consumed: 14,
-		},
-		CPU: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 20, Burst: 21, Refill: 22, Period: 23},
-			Tokens:   -20,
-			Consumed: 24,
-		},
-		Tiny: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 30, Burst: 31, Refill: 32, Period: 33},
-			Tokens:   -30,
-			Consumed: 34,
-		},
-		Odd: bucket.Balance{
-			Limit:    bucket.Limit{Capacity: 40, Burst: 41, Refill: 42, Period: 43},
-			Tokens:   -40,
-			Consumed: 44,
-		},
-	}
-
-	t.Run("vectors", func(t *testing.T) {
-		c := JobsCost{Rate: 1, CPU: 2, Tiny: 3, Odd: 4}
-		v := jobsVector(c, nil)
-		if !slices.Equal(v, []int64{1, 2, 3, 4}) || jobsCost(v) != c {
-			t.Errorf("%+v became %v", c, v)
-		}
-	})
-
-	t.Run("overrides", func(t *testing.T) {
-		v := []*bucket.Limit{{Capacity: 1}, {Capacity: 2}, {Capacity: 3}, {Capacity: 4}}
-		l := JobsLimits{Rate: v[0], CPU: v[1], Tiny: v[2], Odd: v[3]}
-		if !slices.Equal(jobsLimitsVector(l, nil), v) || jobsLimitsOf(v) != l {
-			t.Errorf("%+v is not %v", l, v)
-		}
-	})
-
-	t.Run("item", func(t *testing.T) {
-		item := b.MarshalItem()
-		item["later"] = codec.S("of a coming version")
-		var u JobsBucket
-		if err := u.UnmarshalItem(item); err != nil || u != b {
-			t.Errorf("read back as %+v, %v", u, err)
-		}
-		l := b
-		l.Rate = bucket.Balance{}
-		if err := u.UnmarshalItem(l.MarshalItem()); err != nil || u != l {
-			t.Errorf("without rate, read back as %+v, %v", u, err)
-		}
-	})
-
-	t.Run("malformed", func(t *testing.T) {
-		for _, a := range []string{
-			"rf", "cv", "ttl",
-			"b_rate_tk", "b_rate_cp", "b_rate_bx", "b_rate_ra", "b_rate_rp", "b_rate_tc",
-			"b_cpu_tk", "b_cpu_cp", "b_cpu_bx", "b_cpu_ra", "b_cpu_rp", "b_cpu_tc",
-			"b_tiny_tk", "b_tiny_cp", "b_tiny_bx", "b_tiny_ra", "b_tiny_rp", "b_tiny_tc",
-			"b_odd_tk", "b_odd_cp", "b_odd_bx", "b_odd_ra", "b_odd_rp", "b_odd_tc",
-		} {
-			item := b.MarshalItem()
-			item[a] = codec.Bound(math.MaxInt64) // 38 digits
-			var e *codec.AttributeError
-			if err := new(JobsBucket).UnmarshalItem(item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-			if err := r.Decode(new(bucket.Image), item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("%s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("image", func(t *testing.T) {
-		w := r.sample()
-		r.Create(w)
-		var i bucket.Image
-		if err := r.Decode(&i, w.Item); err != nil || slices.Contains(i.Missing, true) || i.Extra != nil {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for n, b := range i.Balances {
-			if b.Limit != w.Limits[n] || b.Tokens != b.Burst-w.Cost[n] || b.Consumed != w.Cost[n] {
-				t.Errorf("limit %d was put as %+v", n, b)
-			}
-		}
-		for _, a := range []string{
-			"b_rate_tk", "b_rate_cp", "b_rate_bx", "b_rate_ra", "b_rate_rp", "b_rate_tc",
-		} {
-			delete(w.Item, a)
-		}
-		if err := r.Decode(&i, w.Item); err != nil || !i.Missing[0] {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-	})
-
-	t.Run("levels", func(t *testing.T) {
-		item := b.MarshalItem()
-		want := []bucket.Balance{
-			{Tokens: b.Rate.Tokens},
-			{Tokens: b.CPU.Tokens},
-			{Tokens: b.Tiny.Tokens},
-			{Tokens: b.Odd.Tokens},
-		}
-		i := bucket.Image{Balances: make([]bucket.Balance, 4)}
-		if err := r.DecodeLevels(&i, item); err != nil || i.Refilled != b.Refilled || !slices.Equal(i.Balances, want) {
-			t.Errorf("read as %+v, %v", i, err)
-		}
-		for _, a := range []string{
-			"rf", "b_rate_tk", "b_cpu_tk", "b_tiny_tk", "b_odd_tk",
-		} {
-			item := b.MarshalItem()
-			delete(item, a)
-			var e *codec.AttributeError
-			if err := r.DecodeLevels(&i, item); !errors.As(err, &e) || e.Attr != a {
-				t.Errorf("without %s: %v", a, err)
-			}
-		}
-	})
-
-	t.Run("expressions", func(t *testing.T) {
-		w := r.sample()
-		for _, p := range []struct {
-			name  string
-			build func(*codec.Write)
-		}{
-			{"Create", r.Create},
-			{"Normal", r.Normal},
-			{"Retry", r.Retry},
-			{"Adjust", r.Adjust},
-			{"Reshape", r.Reshape},
-		} {
-			p.build(w)
-			if err := w.Check(); err != nil {
-				t.Errorf("%s: %v", p.name, err)
-			}
-		}
-	})
-
-	t.Run("allocations", func(t *testing.T) {
-		w := r.sample()
-		item := b.MarshalItem()
-		var i bucket.Image
-		for _, p := range []struct {
-			name string
-			most float64
-			use  func()
-		}{
-			{"Normal", 1, func() { r.Normal(w) }},
-			{"Retry", 1, func() { r.Retry(w) }},
-			{"Adjust", 1, func() { r.Adjust(w) }},
-			{"Reshape", 1, func() { r.Reshape(w) }},
-			{"Decode", 0, func() { _ = r.Decode(&i, item) }},
-			{"DecodeLevels", 0, func() { _ = r.DecodeLevels(&i, item) }},
-		} {
-			if n := testing.AllocsPerRun(100, p.use); n > p.most {
-				t.Errorf("%s: %v allocations, want no more than %v", p.name, n, p.most)
-			}
-		}
-	})
+	var c JobsCost
+	gentest.Costs(t, jobsVector, jobsCost, &c, &c.Rate, &c.CPU, &c.Tiny, &c.Odd)
+	var l JobsLimits
+	gentest.Overrides(t, jobsLimitsVector, jobsLimitsOf, &l, &l.Rate, &l.CPU, &l.Tiny, &l.Odd)
+	var b JobsBucket
+	codectest.Test(t, jobs{}, kindRobot, &b, &b.Rate, &b.CPU, &b.Tiny, &b.Odd)
 }
 
-// BenchmarkJobs measures what one write of jobs costs, and one image.
+// BenchmarkJobs measures one write of jobs, and the decoding of one image.
 func BenchmarkJobs(b *testing.B) {
-	r := jobs{}
-	w := r.sample()
-	b.Run("Normal", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			r.Normal(w)
-		}
-	})
-	r.Create(w)
-	var i bucket.Image
-	b.Run("Decode", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.Decode(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("DecodeLevels", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if err := r.DecodeLevels(&i, w.Item); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// sample returns a write that every path can build.
-func (r jobs) sample() *codec.Write {
-	v := r.Spec().Kinds[kindRobot].Limits
-	return &codec.Write{
-		Entity: "robot-1",
-		Image:  &bucket.Image{Refilled: 1, Version: 2},
-		Limits: v,
-		Cost:   []int64{0, 1, 2, 3},
-		Fill:   []int64{1, 2, 3, 4},
-		Lo:     []int64{0, 1, 2, 3},
-		Hi:     []int64{1, 2, 3, 4},
-		RF:     1,
-		CV:     2,
-		TTL:    3,
-		Op:     "op",
-	}
+	codectest.Benchmark(b, jobs{}, kindRobot)
 }

@@ -16,29 +16,16 @@ const imageGenerationHd202411CreateCondition = `attribute_not_exists(PK)`
 // Create implements codec.Resource: puts a full bucket less the cost.
 func (imageGenerationHd202411) Create(w *codec.Write) {
 	b := ImageGenerationHd202411Bucket{
-		Entity:   w.Entity,
-		Refilled: w.RF,
-		Version:  w.CV,
-		Op:       w.Op,
-		TTL:      w.TTL,
-		RequestsPerMinuteOfEverybody: bucket.Balance{
-			Limit:    w.Limits[0],
-			Tokens:   bucket.Sub(w.Limits[0].Burst, w.Cost[0]),
-			Consumed: w.Cost[0],
-		},
-		TokensPerMinuteOfEveryModel: bucket.Balance{
-			Limit:    w.Limits[1],
-			Tokens:   bucket.Sub(w.Limits[1].Burst, w.Cost[1]),
-			Consumed: w.Cost[1],
-		},
-		ImagesPerDay: bucket.Balance{
-			Limit:    w.Limits[2],
-			Tokens:   bucket.Sub(w.Limits[2].Burst, w.Cost[2]),
-			Consumed: w.Cost[2],
-		},
+		Entity:                       w.Entity,
+		Refilled:                     w.RF,
+		Version:                      w.CV,
+		Op:                           w.Op,
+		TTL:                          w.TTL,
+		RequestsPerMinuteOfEverybody: w.Full(0),
+		TokensPerMinuteOfEveryModel:  w.Full(1),
+		ImagesPerDay:                 w.Full(2),
 	}
-	w.Item, w.Update, w.Cond = b.MarshalItem(), "", imageGenerationHd202411CreateCondition
-	w.Names, w.Values = nil, nil
+	w.Put(b.MarshalItem(), imageGenerationHd202411CreateCondition)
 }
 
 const imageGenerationHd202411NormalUpdate = `
@@ -63,20 +50,14 @@ func (imageGenerationHd202411) Normal(w *codec.Write) {
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
-	w.N(":images_per_day_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":images_per_day_use", w.Cost[2])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
-	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
-	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
-	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
-	w.Bound(":images_per_day_lo", w.Lo[2])
-	w.Bound(":images_per_day_hi", w.Hi[2])
+	w.Charge(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Bounds(0, ":requests_per_minute_of_everybody_lo", ":requests_per_minute_of_everybody_hi")
+	w.Charge(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
+	w.Bounds(1, ":tokens_per_minute_of_every_model_lo", ":tokens_per_minute_of_every_model_hi")
+	w.Charge(2, ":images_per_day_net", ":images_per_day_use")
+	w.Bounds(2, ":images_per_day_lo", ":images_per_day_hi")
 	w.End()
 }
 
@@ -101,19 +82,13 @@ func (imageGenerationHd202411) Retry(w *codec.Write) {
 	w.Begin(imageGenerationHd202411RetryUpdate, imageGenerationHd202411RetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_net", -w.Cost[0])
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_net", -w.Cost[1])
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
-	w.N(":images_per_day_net", -w.Cost[2])
-	w.N(":images_per_day_use", w.Cost[2])
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
-	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
-	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
-	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
-	w.Bound(":images_per_day_lo", w.Lo[2])
-	w.Bound(":images_per_day_hi", w.Hi[2])
+	w.Take(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Bounds(0, ":requests_per_minute_of_everybody_lo", ":requests_per_minute_of_everybody_hi")
+	w.Take(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
+	w.Bounds(1, ":tokens_per_minute_of_every_model_lo", ":tokens_per_minute_of_every_model_hi")
+	w.Take(2, ":images_per_day_net", ":images_per_day_use")
+	w.Bounds(2, ":images_per_day_lo", ":images_per_day_hi")
 	w.End()
 }
 
@@ -136,12 +111,9 @@ func (imageGenerationHd202411) Adjust(w *codec.Write) {
 	w.Begin(imageGenerationHd202411AdjustUpdate, imageGenerationHd202411AdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_net", -w.Cost[0])
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_net", -w.Cost[1])
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
-	w.N(":images_per_day_net", -w.Cost[2])
-	w.N(":images_per_day_use", w.Cost[2])
+	w.Take(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Take(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
+	w.Take(2, ":images_per_day_net", ":images_per_day_use")
 	w.End()
 }
 
@@ -191,32 +163,19 @@ func (imageGenerationHd202411) Reshape(w *codec.Write) {
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.N(":requests_per_minute_of_everybody_bx", w.Limits[0].Burst)
-	w.N(":requests_per_minute_of_everybody_net", bucket.Sub(w.Fill[0], w.Cost[0]))
-	w.N(":requests_per_minute_of_everybody_cp", w.Limits[0].Capacity)
-	w.N(":requests_per_minute_of_everybody_ra", w.Limits[0].Refill)
-	w.N(":requests_per_minute_of_everybody_rp", w.Limits[0].Period)
-	w.N(":tokens_per_minute_of_every_model_bx", w.Limits[1].Burst)
-	w.N(":tokens_per_minute_of_every_model_net", bucket.Sub(w.Fill[1], w.Cost[1]))
-	w.N(":tokens_per_minute_of_every_model_cp", w.Limits[1].Capacity)
-	w.N(":tokens_per_minute_of_every_model_ra", w.Limits[1].Refill)
-	w.N(":tokens_per_minute_of_every_model_rp", w.Limits[1].Period)
-	w.N(":images_per_day_bx", w.Limits[2].Burst)
-	w.N(":images_per_day_net", bucket.Sub(w.Fill[2], w.Cost[2]))
-	w.N(":images_per_day_cp", w.Limits[2].Capacity)
-	w.N(":images_per_day_ra", w.Limits[2].Refill)
-	w.N(":images_per_day_rp", w.Limits[2].Period)
-	w.N(":requests_per_minute_of_everybody_use", w.Cost[0])
-	w.N(":tokens_per_minute_of_every_model_use", w.Cost[1])
-	w.N(":images_per_day_use", w.Cost[2])
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Bound(":requests_per_minute_of_everybody_lo", w.Lo[0])
-	w.Bound(":requests_per_minute_of_everybody_hi", w.Hi[0])
-	w.Bound(":tokens_per_minute_of_every_model_lo", w.Lo[1])
-	w.Bound(":tokens_per_minute_of_every_model_hi", w.Hi[1])
-	w.Bound(":images_per_day_lo", w.Lo[2])
-	w.Bound(":images_per_day_hi", w.Hi[2])
+	w.Charge(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
+	w.Numbers(0, ":requests_per_minute_of_everybody_cp", ":requests_per_minute_of_everybody_bx",
+		":requests_per_minute_of_everybody_ra", ":requests_per_minute_of_everybody_rp")
+	w.Bounds(0, ":requests_per_minute_of_everybody_lo", ":requests_per_minute_of_everybody_hi")
+	w.Charge(1, ":tokens_per_minute_of_every_model_net", ":tokens_per_minute_of_every_model_use")
+	w.Numbers(1, ":tokens_per_minute_of_every_model_cp", ":tokens_per_minute_of_every_model_bx",
+		":tokens_per_minute_of_every_model_ra", ":tokens_per_minute_of_every_model_rp")
+	w.Bounds(1, ":tokens_per_minute_of_every_model_lo", ":tokens_per_minute_of_every_model_hi")
+	w.Charge(2, ":images_per_day_net", ":images_per_day_use")
+	w.Numbers(2, ":images_per_day_cp", ":images_per_day_bx", ":images_per_day_ra", ":images_per_day_rp")
+	w.Bounds(2, ":images_per_day_lo", ":images_per_day_hi")
 	w.End()
 }
 
@@ -228,14 +187,7 @@ func (imageGenerationHd202411) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	*dst = bucket.Image{
-		Refilled: d.Int("rf"),
-		Version:  d.Int("cv"),
-		TTL:      d.Int("ttl"),
-		Op:       d.Text("op"),
-		Balances: codec.Sized(dst.Balances, 3),
-		Missing:  codec.Sized(dst.Missing, 3),
-	}
+	d.Image(dst, 3)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_requests_per_minute_of_everybody_tk",
 		"b_requests_per_minute_of_everybody_cp", "b_requests_per_minute_of_everybody_bx",
 		"b_requests_per_minute_of_everybody_ra", "b_requests_per_minute_of_everybody_rp",

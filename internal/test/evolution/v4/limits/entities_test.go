@@ -4,56 +4,23 @@
 package limits
 
 import (
-	"errors"
-	"slices"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestEntities holds the chain of each kind against what is to be charged and looked up, and stored ids against
-// entities.
+// TestEntities checks the chain of each kind's entities, and the parsing of stored ids.
 func TestEntities(t *testing.T) {
-	for _, c := range []struct {
-		entity Entity
-		chain  []runtime.Link
-	}{
+	gentest.Entities(t, ParseEntity, []gentest.Kind[Entity]{
 		{
-			Project{ID: "1"},
-			[]runtime.Link{{Kind: kindProject, ID: "1"}},
+			Name: "project",
+			ByID: func(id string) Entity { return Project{ID: id} },
 		},
 		{
-			User{ID: "1", Project: Project{ID: "2"}},
-			[]runtime.Link{
-				{Kind: kindUser, ID: "1"},
-				{Kind: kindProject, ID: "2"},
-			},
+			Name:   "user",
+			ByID:   func(id string) Entity { return UserByID(id) },
+			With:   User{ID: "1", Project: Project{ID: "2"}},
+			Parent: "project",
 		},
-		{
-			UserByID("1"),
-			[]runtime.Link{{Kind: kindUser, ID: "1", Lookup: true}},
-		},
-	} {
-		if got := c.entity.Chain(nil); !slices.Equal(got, c.chain) {
-			t.Errorf("%+v has chain %+v, want %+v", c.entity, got, c.chain)
-		}
-	}
-	for stored, want := range map[string]Entity{
-		"project-1-2": Project{ID: "1-2"},
-		"user-1-2":    UserByID("1-2"),
-	} {
-		if got, err := ParseEntity(stored); err != nil || got != want {
-			t.Errorf("%q is %+v, %v, want %+v", stored, got, err, want)
-		}
-	}
-	for _, stored := range []string{
-		"", "NONE-1",
-		"project", "project-", "project-#",
-		"user", "user-", "user-#",
-	} {
-		var invalid *InvalidError
-		if got, err := ParseEntity(stored); got != nil || !errors.As(err, &invalid) {
-			t.Errorf("%q is %+v, %v", stored, got, err)
-		}
-	}
+	})
 }

@@ -1,0 +1,330 @@
+// Package codectest has the body of the tests that sluice generates for a resource's DynamoDB code. A generated test is
+// a call with the resource's bucket and its limits.
+package codectest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+)
+
+// Bucket is a pointer to the generated bucket B of a resource.
+type Bucket[B any] interface {
+	*B
+	MarshalItem() map[string]types.AttributeValue
+	UnmarshalItem(item map[string]types.AttributeValue) error
+}
+
+// Test checks the builders and readers of r against an item that this package spells out. kind is the index of a kind
+// that has a bucket of r, b points to a bucket, and balances to its limits in schema order. Test overwrites the bucket.
+func Test[B comparable, P Bucket[B]](t *testing.T, r codec.Resource, kind int, b P, balances ...*bucket.Balance) {
+	t.Helper()
+	c := newCase(r, kind, b, balances)
+	for _, check := range c.checks() {
+		t.Run(check.name, func(t *testing.T) {
+			t.Helper()
+			if err := errors.Join(check.run()...); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Benchmark measures one write of r, and the decoding of one image. kind is as in Test.
+func Benchmark(b *testing.B, r codec.Resource, kind int) {
+	b.Helper()
+	w := sample(r, kind)
+	b.Run("Normal", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Normal(w)
+		}
+	})
+	r.Create(w)
+	var i bucket.Image
+	for _, reader := range []struct {
+		name   string
+		decode func(*bucket.Image, codec.Item) error
+	}{
+		{"Decode", r.Decode},
+		{"DecodeLevels", r.DecodeLevels},
+	} {
+		b.Run(reader.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := reader.decode(&i, w.Item); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// testCase is a resource under test. Its methods return the faults that they find.
+type testCase[B comparable, P Bucket[B]] struct {
+	codec.Resource
+	kind     int
+	name     string   // of the resource
+	limits   []string // in schema order
+	bucket   P
+	balances []*bucket.Balance // of bucket
+}
+
+func newCase[B comparable, P Bucket[B]](r codec.Resource, kind int, b P, balances []*bucket.Balance) *testCase[B, P] {
+	spec := r.Spec()
+	return &testCase[B, P]{
+		Resource: r, kind: kind, name: spec.Resource, limits: spec.Limits, bucket: b, balances: balances,
+	}
+}
+
+// check is a sub-test.
+type check struct {
+	name string
+	run  func() []error
+}
+
+func (c *testCase[B, P]) checks() []check {
+	return []check{
+		{"item", c.item},
+		{"malformed", c.malformed},
+		{"image", c.image},
+		{"levels", c.levels},
+		{"expressions", c.expressions},
+		{"allocations", c.allocations},
+	}
+}
+
+// attributes of a limit, in the order of codec.PutBalance.
+func attributes(limit string) []string {
+	names := []string{"tk", "cp", "bx", "ra", "rp", "tc"}
+	for i, name := range names {
+		names[i] = "b_" + limit + "_" + name
+	}
+	return names
+}
+
+// balance is the one that stored has for limit i. All its numbers differ, and differ from those of other limits.
+func balance(i int) bucket.Balance {
+	n := 10 * int64(i+1)
+	return bucket.Balance{
+		Limit:    bucket.Limit{Capacity: n, Burst: n + 1, Refill: n + 2, Period: n + 3},
+		Tokens:   -n,
+		Consumed: n + 4,
+	}
+}
+
+// stored is the item of a bucket.
+func (c *testCase[B, P]) stored() codec.Item {
+	entity := c.Spec().Kinds[c.kind].Prefix + "1"
+	item := codec.Item{
+		"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#" + c.name),
+		"GSI2PK": codec.S("RESOURCE#" + c.name), "GSI2SK": codec.S("BUCKET#" + entity),
+		"entity_id": codec.S(entity), "resource": codec.S(c.name),
+		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), "ttl": codec.N(3),
+	}
+	for i, limit := range c.limits {
+		b := balance(i)
+		for k, n := range []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed} {
+			item[attributes(limit)[k]] = codec.N(n)
+		}
+	}
+	return item
+}
+
+// item reads the stored item and writes it back: with an attribute of a later version, and without the first limit.
+func (c *testCase[B, P]) item() []error {
+	var errs []error
+	later := c.stored()
+	later["later"] = codec.S("of a later version")
+	if err := c.bucket.UnmarshalItem(later); err != nil {
+		return []error{err}
+	}
+	for i, limit := range c.limits {
+		if *c.balances[i] != balance(i) {
+			errs = append(errs, fmt.Errorf("limit %s is read as %+v, want %+v", limit, *c.balances[i], balance(i)))
+		}
+	}
+	errs = append(errs, same(c.bucket.MarshalItem(), c.stored())...)
+
+	without := c.stored()
+	for _, attr := range attributes(c.limits[0]) {
+		delete(without, attr)
+	}
+	if err := c.bucket.UnmarshalItem(without); err != nil || *c.balances[0] != (bucket.Balance{}) {
+		errs = append(errs, fmt.Errorf("without %s, it is read as %+v", c.limits[0], *c.balances[0]), err)
+	}
+	return append(errs, same(c.bucket.MarshalItem(), without)...)
+}
+
+// same compares two items.
+func same(got, want codec.Item) []error {
+	var errs []error
+	for attr, value := range want {
+		if text(got[attr]) != text(value) {
+			errs = append(errs, fmt.Errorf("%s is %s, want %s", attr, text(got[attr]), text(value)))
+		}
+	}
+	for _, attr := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[attr]; !ok {
+			errs = append(errs, fmt.Errorf("%s is %s, want none", attr, text(got[attr])))
+		}
+	}
+	return errs
+}
+
+// text shows a value with its type.
+func text(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return "S " + v.Value
+	case *types.AttributeValueMemberN:
+		return "N " + v.Value
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// named holds the error of a reader against the attribute that it should name.
+func named(reader, attr string, err error) []error {
+	if e, ok := errors.AsType[*codec.AttributeError](err); ok && e.Attr == attr {
+		return nil
+	}
+	return []error{fmt.Errorf("%s does not name %s, which is malformed", reader, attr), err}
+}
+
+// malformed spoils each number, for both readers.
+func (c *testCase[B, P]) malformed() []error {
+	attrs := []string{"rf", "cv", "ttl"}
+	for _, limit := range c.limits {
+		attrs = append(attrs, attributes(limit)...)
+	}
+	var errs []error
+	for _, attr := range attrs {
+		item := c.stored()
+		item[attr] = codec.Bound(math.MaxInt64) // 38 digits
+		errs = append(errs, named("UnmarshalItem", attr, P(new(B)).UnmarshalItem(item))...)
+		errs = append(errs, named("Decode", attr, c.Decode(new(bucket.Image), item))...)
+	}
+	return errs
+}
+
+// image decodes the item of Create, whole and without its first limit.
+func (c *testCase[B, P]) image() []error {
+	w := sample(c, c.kind)
+	c.Create(w)
+	var i bucket.Image
+	if err := c.Decode(&i, w.Item); err != nil || slices.Contains(i.Missing, true) || i.Extra != nil {
+		return []error{fmt.Errorf("Create's item is read as %+v", i), err}
+	}
+	var errs []error
+	if i.Refilled != w.RF || i.Version != w.CV || i.TTL != w.TTL || i.Op != w.Op {
+		errs = append(errs, fmt.Errorf("Create of %+v is read as %+v", w, i))
+	}
+	for n, b := range i.Balances {
+		want := bucket.Balance{Limit: w.Limits[n], Tokens: w.Limits[n].Burst - w.Cost[n], Consumed: w.Cost[n]}
+		if b != want {
+			errs = append(errs, fmt.Errorf("limit %d was put as %+v, want %+v", n, b, want))
+		}
+	}
+	for _, attr := range attributes(c.limits[0]) {
+		delete(w.Item, attr)
+	}
+	if err := c.Decode(&i, w.Item); err != nil || !i.Missing[0] {
+		errs = append(errs, fmt.Errorf("without %s, Create's item is read as %+v", c.limits[0], i), err)
+	}
+	return errs
+}
+
+// levels decodes the balances of an item: these alone, and each of them is required.
+func (c *testCase[B, P]) levels() []error {
+	want := make([]bucket.Balance, len(c.limits))
+	attrs := []string{"rf"}
+	for n, limit := range c.limits {
+		want[n].Tokens = balance(n).Tokens
+		attrs = append(attrs, attributes(limit)[0])
+	}
+	var errs []error
+	i := bucket.Image{Balances: make([]bucket.Balance, len(c.limits))}
+	if err := c.DecodeLevels(&i, c.stored()); err != nil || i.Refilled != 1 || !slices.Equal(i.Balances, want) {
+		errs = append(errs, fmt.Errorf("the balances are read as %+v, want %+v", i, want), err)
+	}
+	for _, attr := range attrs {
+		item := c.stored()
+		delete(item, attr)
+		errs = append(errs, named("DecodeLevels", attr, c.DecodeLevels(&i, item))...)
+	}
+	return errs
+}
+
+// builders are the write paths.
+func builders(r codec.Resource) []struct {
+	name  string
+	build func(*codec.Write)
+} {
+	return []struct {
+		name  string
+		build func(*codec.Write)
+	}{
+		{"Create", r.Create},
+		{"Normal", r.Normal},
+		{"Retry", r.Retry},
+		{"Adjust", r.Adjust},
+		{"Reshape", r.Reshape},
+	}
+}
+
+// expressions holds the text of each path against its values. One Write serves all paths, as in a store.
+func (c *testCase[B, P]) expressions() []error {
+	var errs []error
+	w := sample(c, c.kind)
+	for _, p := range builders(c) {
+		p.build(w)
+		if err := w.Check(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
+		}
+	}
+	return errs
+}
+
+// allocations bounds the allocations of a path and of a reader whose Write or image is used again.
+func (c *testCase[B, P]) allocations() []error {
+	var errs []error
+	most := func(name string, most float64, use func()) {
+		if n := testing.AllocsPerRun(100, use); n > most {
+			errs = append(errs, fmt.Errorf("%s: %v allocations, want no more than %v", name, n, most))
+		}
+	}
+	w := sample(c, c.kind)
+	for _, p := range builders(c)[1:] {
+		most(p.name, 1, func() { p.build(w) })
+	}
+	item := c.stored()
+	var i bucket.Image
+	most("Decode", 0, func() { _ = c.Decode(&i, item) })
+	most("DecodeLevels", 0, func() { _ = c.DecodeLevels(&i, item) })
+	return errs
+}
+
+// sample returns a write that every path can build. Its vectors differ from limit to limit.
+func sample(r codec.Resource, kind int) *codec.Write {
+	k := r.Spec().Kinds[kind]
+	w := &codec.Write{
+		Entity: k.Prefix + "1",
+		Image:  &bucket.Image{Refilled: 1, Version: 2},
+		Limits: k.Limits,
+		RF:     1, CV: 2, TTL: 3, Op: "op",
+	}
+	for i := range k.Limits {
+		n := int64(i)
+		w.Cost, w.Fill = append(w.Cost, n), append(w.Fill, n+1)
+		w.Lo, w.Hi = append(w.Lo, n), append(w.Hi, n+1)
+	}
+	return w
+}
