@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Bucket is a pointer to the generated bucket B of a resource.
@@ -93,6 +94,7 @@ type check struct {
 
 func (c *testCase[B, P]) checks() []check {
 	return []check{
+		{"table", c.table},
 		{"item", c.item},
 		{"malformed", c.malformed},
 		{"image", c.image},
@@ -102,11 +104,11 @@ func (c *testCase[B, P]) checks() []check {
 	}
 }
 
-// attributes of a limit, in the order of codec.PutBalance.
+// attributes of a limit, in the order of the runtime's table.
 func attributes(limit string) []string {
-	names := []string{"tk", "cp", "bx", "ra", "rp", "tc"}
-	for i, name := range names {
-		names[i] = "b_" + limit + "_" + name
+	var names []string
+	for _, field := range item.LimitFields {
+		names = append(names, item.LimitAttribute(limit, field))
 	}
 	return names
 }
@@ -121,22 +123,37 @@ func balance(i int) bucket.Balance {
 	}
 }
 
-// stored is the item of a bucket.
+// stored is the item of a bucket, by the runtime's table of attributes: generated code has a table of its own.
 func (c *testCase[B, P]) stored() codec.Item {
 	entity := c.Spec().Kinds[c.kind].Prefix + "1"
-	item := codec.Item{
-		"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#" + c.name),
-		"GSI2PK": codec.S("RESOURCE#" + c.name), "GSI2SK": codec.S("BUCKET#" + entity),
+	values := item.BucketKey(entity, c.name)
+	maps.Copy(values, codec.Item{
+		"GSI2PK": codec.S(item.BucketList(c.name)), "GSI2SK": codec.S("BUCKET#" + entity),
 		"entity_id": codec.S(entity), "resource": codec.S(c.name),
-		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), "ttl": codec.N(3),
-	}
+		"rf": codec.N(1), "cv": codec.N(2), "op": codec.S("op"), item.TTL: codec.N(3),
+	})
 	for i, limit := range c.limits {
 		b := balance(i)
 		for k, n := range []int64{b.Tokens, b.Capacity, b.Burst, b.Refill, b.Period, b.Consumed} {
-			item[attributes(limit)[k]] = codec.N(n)
+			values[attributes(limit)[k]] = codec.N(n)
 		}
 	}
-	return item
+	return values
+}
+
+// table holds the number of attributes against the runtime's table, by which readers tell unknown limits.
+func (c *testCase[B, P]) table() []error {
+	var errs []error
+	got := c.stored()
+	for _, attr := range item.BucketAttributes {
+		if got[attr] == nil {
+			errs = append(errs, fmt.Errorf("%s is in the runtime's table, and this package does not store it", attr))
+		}
+	}
+	if want := len(item.BucketAttributes) + len(item.LimitFields)*len(c.limits); len(got) != want {
+		errs = append(errs, fmt.Errorf("a bucket has %d attributes, want %d", len(got), want))
+	}
+	return errs
 }
 
 // item reads the stored item and writes it back: with an attribute of a later version, and without the first limit.
@@ -207,10 +224,10 @@ func (c *testCase[B, P]) malformed() []error {
 	}
 	var errs []error
 	for _, attr := range attrs {
-		item := c.stored()
-		item[attr] = codec.Bound(math.MaxInt64) // 38 digits
-		errs = append(errs, named("UnmarshalItem", attr, P(new(B)).UnmarshalItem(item))...)
-		errs = append(errs, named("Decode", attr, c.Decode(new(bucket.Image), item))...)
+		spoiled := c.stored()
+		spoiled[attr] = codec.Bound(math.MaxInt64) // 38 digits
+		errs = append(errs, named("UnmarshalItem", attr, P(new(B)).UnmarshalItem(spoiled))...)
+		errs = append(errs, named("Decode", attr, c.Decode(new(bucket.Image), spoiled))...)
 	}
 	return errs
 }
@@ -256,9 +273,9 @@ func (c *testCase[B, P]) levels() []error {
 		errs = append(errs, fmt.Errorf("the balances are read as %+v, want %+v", i, want), err)
 	}
 	for _, attr := range attrs {
-		item := c.stored()
-		delete(item, attr)
-		errs = append(errs, named("DecodeLevels", attr, c.DecodeLevels(&i, item))...)
+		less := c.stored()
+		delete(less, attr)
+		errs = append(errs, named("DecodeLevels", attr, c.DecodeLevels(&i, less))...)
 	}
 	return errs
 }
@@ -305,10 +322,10 @@ func (c *testCase[B, P]) allocations() []error {
 	for _, p := range builders(c)[1:] {
 		most(p.name, 1, func() { p.build(w) })
 	}
-	item := c.stored()
+	stored := c.stored()
 	var i bucket.Image
-	most("Decode", 0, func() { _ = c.Decode(&i, item) })
-	most("DecodeLevels", 0, func() { _ = c.DecodeLevels(&i, item) })
+	most("Decode", 0, func() { _ = c.Decode(&i, stored) })
+	most("DecodeLevels", 0, func() { _ = c.DecodeLevels(&i, stored) })
 	return errs
 }
 
