@@ -17,15 +17,15 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 			runtime.Counter{Limit: WordsNow, Consumed: "b_now_tc", Carried: "m_now"},
 			runtime.Counter{Limit: WordsA, Consumed: "b_a__tc", Carried: "m_a_"},
 		)
-	case ImageGeneration:
+	case ImageGenerationHd202411:
 		return rec.Deltas(
 			runtime.Counter{
-				Limit:    ImageGenerationRequestsPerMinuteOfEverybody,
+				Limit:    ImageGenerationHd202411RequestsPerMinuteOfEverybody,
 				Consumed: "b_requests_per_minute_of_everybody_tc",
 				Carried:  "m_requests_per_minute_of_everybody",
 			},
 			runtime.Counter{
-				Limit:    ImageGenerationTokensPerMinuteOfEveryModel,
+				Limit:    ImageGenerationHd202411TokensPerMinuteOfEveryModel,
 				Consumed: "b_tokens_per_minute_of_every_model_tc",
 				Carried:  "m_tokens_per_minute_of_every_model",
 			},

@@ -23,7 +23,7 @@ const (
 type User struct {
 	_  struct{} // forces field names
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
-	// charged too by calls on image-generation; those on words and many need what is above it
+	// charged too by calls on image-generation-hd/2024-11; those on words and many need what is above it
 	Team   Team
 	lookup bool // the parent comes from the table
 }
@@ -33,7 +33,7 @@ type User struct {
 type Team struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
-	Org    Org      // charged too by calls on words, image-generation and many
+	Org    Org      // charged too by calls on words, image-generation-hd/2024-11 and many
 	lookup bool     // the parent comes from the table
 }
 
@@ -43,14 +43,14 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// UserByID is a User whose Team is looked up in the table, and cached, by calls on image-generation, words and many: an
-// *InvalidError if the table does not know the User.
+// UserByID is a User whose Team is looked up in the table, and cached, by calls on image-generation-hd/2024-11, words
+// and many: an *InvalidError if the table does not know the User.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// TeamByID is a Team whose Org is looked up in the table, and cached, by calls on words, image-generation and many: an
-// *InvalidError if the table does not know the Team.
+// TeamByID is a Team whose Org is looked up in the table, and cached, by calls on words, image-generation-hd/2024-11
+// and many: an *InvalidError if the table does not know the Team.
 func TeamByID(id string) Team {
 	return Team{ID: id, lookup: true}
 }
@@ -96,14 +96,14 @@ func (User) entity() {}
 func (Team) entity() {}
 func (Org) entity()  {}
 
-func (User) words()           {}
-func (User) imageGeneration() {}
-func (User) many()            {}
-func (User) alone()           {}
+func (User) words()                   {}
+func (User) imageGenerationHd202411() {}
+func (User) many()                    {}
+func (User) alone()                   {}
 
-func (Team) imageGeneration() {}
+func (Team) imageGenerationHd202411() {}
 
-func (Org) words()           {}
-func (Org) imageGeneration() {}
-func (Org) many()            {}
-func (Org) alone()           {}
+func (Org) words()                   {}
+func (Org) imageGenerationHd202411() {}
+func (Org) many()                    {}
+func (Org) alone()                   {}

@@ -29,65 +29,22 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 			runtime.Counter{Limit: FunctionRange, Consumed: "b_range_tc", Carried: "m_range"},
 			runtime.Counter{Limit: FunctionR2D2, Consumed: "b_r2_d2_tc", Carried: "m_r2_d2"},
 		)
-	case Update:
-		return rec.Deltas(
-			runtime.Counter{Limit: UpdateCond, Consumed: "b_cond_tc", Carried: "m_cond"},
-		)
-	case Missing:
-		return rec.Deltas(
-			runtime.Counter{Limit: MissingMissing, Consumed: "b_missing_tc", Carried: "m_missing"},
-		)
-	case Named:
-		return rec.Deltas(
-			runtime.Counter{Limit: NamedNames, Consumed: "b_names_tc", Carried: "m_names"},
-		)
-	case Valued:
-		return rec.Deltas(
-			runtime.Counter{Limit: ValuedValues, Consumed: "b_values_tc", Carried: "m_values"},
-		)
-	case Counter:
-		return rec.Deltas(
-			runtime.Counter{Limit: CounterLimit, Consumed: "b_limit_tc", Carried: "m_limit"},
-		)
-	case Counters:
-		return rec.Deltas(
-			runtime.Counter{Limit: CountersCounters, Consumed: "b_counters_tc", Carried: "m_counters"},
-		)
-	case Sk:
-		return rec.Deltas(
-			runtime.Counter{Limit: SkSk, Consumed: "b_sk_tc", Carried: "m_sk"},
-		)
-	case Begin:
-		return rec.Deltas(
-			runtime.Counter{Limit: BeginSample, Consumed: "b_sample_tc", Carried: "m_sample"},
-		)
-	case Sample:
-		return rec.Deltas(
-			runtime.Counter{Limit: SampleBegin, Consumed: "b_begin_tc", Carried: "m_begin"},
-		)
-	case Name:
-		return rec.Deltas(
-			runtime.Counter{Limit: NameBuild, Consumed: "b_build_tc", Carried: "m_build"},
-		)
-	case Build:
-		return rec.Deltas(
-			runtime.Counter{Limit: BuildName, Consumed: "b_name_tc", Carried: "m_name"},
-		)
-	case Cond:
-		return rec.Deltas(
-			runtime.Counter{Limit: CondCond, Consumed: "b_cond_tc", Carried: "m_cond"},
-		)
 	case Kind:
 		return rec.Deltas(
 			runtime.Counter{Limit: KindLookup, Consumed: "b_lookup_tc", Carried: "m_lookup"},
+			runtime.Counter{Limit: KindCond, Consumed: "b_cond_tc", Carried: "m_cond"},
+			runtime.Counter{Limit: KindMissing, Consumed: "b_missing_tc", Carried: "m_missing"},
+			runtime.Counter{Limit: KindNames, Consumed: "b_names_tc", Carried: "m_names"},
+			runtime.Counter{Limit: KindValues, Consumed: "b_values_tc", Carried: "m_values"},
+			runtime.Counter{Limit: KindLimit, Consumed: "b_limit_tc", Carried: "m_limit"},
+			runtime.Counter{Limit: KindSk, Consumed: "b_sk_tc", Carried: "m_sk"},
+			runtime.Counter{Limit: KindOverride, Consumed: "b_override_tc", Carried: "m_override"},
+			runtime.Counter{Limit: KindConfig, Consumed: "b_config_tc", Carried: "m_config"},
+			runtime.Counter{Limit: KindBegin, Consumed: "b_begin_tc", Carried: "m_begin"},
 		)
 	case Stored:
 		return rec.Deltas(
-			runtime.Counter{Limit: StoredOverride, Consumed: "b_override_tc", Carried: "m_override"},
-		)
-	case Invalid:
-		return rec.Deltas(
-			runtime.Counter{Limit: InvalidConfig, Consumed: "b_config_tc", Carried: "m_config"},
+			runtime.Counter{Limit: StoredChain, Consumed: "b_chain_tc", Carried: "m_chain"},
 		)
 	case Linux:
 		return rec.Deltas(

@@ -135,22 +135,9 @@ func (ABC) entity()       {}
 
 func (Type) abcd() {}
 
-func (Interface) update()   {}
-func (Interface) missing()  {}
-func (Interface) named()    {}
-func (Interface) valued()   {}
-func (Interface) counter()  {}
-func (Interface) counters() {}
-func (Interface) sk()       {}
-func (Interface) begin()    {}
-func (Interface) sample()   {}
-func (Interface) name()     {}
-func (Interface) build()    {}
-func (Interface) cond()     {}
-func (Interface) kind()     {}
-func (Interface) stored()   {}
-func (Interface) invalid()  {}
-func (Interface) linux()    {}
+func (Interface) kind()   {}
+func (Interface) stored() {}
+func (Interface) linux()  {}
 
 func (Resource) function() {}
 

@@ -14,6 +14,24 @@ const (
 	Kind = "kind"
 	// KindLookup is limit lookup.
 	KindLookup = "lookup"
+	// KindCond is limit cond.
+	KindCond = "cond"
+	// KindMissing is limit missing.
+	KindMissing = "missing"
+	// KindNames is limit names.
+	KindNames = "names"
+	// KindValues is limit values.
+	KindValues = "values"
+	// KindLimit is limit limit.
+	KindLimit = "limit"
+	// KindSk is limit sk.
+	KindSk = "sk"
+	// KindOverride is limit override.
+	KindOverride = "override"
+	// KindConfig is limit config.
+	KindConfig = "config"
+	// KindBegin is limit begin.
+	KindBegin = "begin"
 )
 
 type (
@@ -33,11 +51,21 @@ type KindEntity interface {
 
 // KindCost is what one call takes from each limit of kind, in whole tokens. A bucket holds:
 //
-//   - Interface: lookup 1 per second
+//   - Interface: lookup 1 per second; cond 1 per second; missing 1 per second; names 1 per second; values 1 per second;
+//     limit 1 per second; sk 1 per second; override 1 per second; config 1 per second; begin 1 per second
 type KindCost struct {
 	_ struct{} // forces field names
 
-	Lookup int64
+	Lookup   int64
+	Cond     int64
+	Missing  int64
+	Names    int64
+	Values   int64
+	Limit    int64
+	Sk       int64
+	Override int64
+	Config   int64
+	Begin    int64
 }
 
 // KindLimits overrides limits of kind; nil fields inherit. For 200 tokens per minute:
@@ -46,7 +74,16 @@ type KindCost struct {
 type KindLimits struct {
 	_ struct{} // forces field names
 
-	Lookup *bucket.Limit
+	Lookup   *bucket.Limit
+	Cond     *bucket.Limit
+	Missing  *bucket.Limit
+	Names    *bucket.Limit
+	Values   *bucket.Limit
+	Limit    *bucket.Limit
+	Sk       *bucket.Limit
+	Override *bucket.Limit
+	Config   *bucket.Limit
+	Begin    *bucket.Limit
 }
 
 // KindBucket is the item ENTITY#<entity> / #BUCKET#kind.
@@ -57,6 +94,15 @@ type KindBucket struct {
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Lookup   bucket.Balance // b_lookup_*
+	Cond     bucket.Balance // b_cond_*
+	Missing  bucket.Balance // b_missing_*
+	Names    bucket.Balance // b_names_*
+	Values   bucket.Balance // b_values_*
+	Limit    bucket.Balance // b_limit_*
+	Sk       bucket.Balance // b_sk_*
+	Override bucket.Balance // b_override_*
+	Config   bucket.Balance // b_config_*
+	Begin    bucket.Balance // b_begin_*
 }
 
 type kind struct{}
@@ -64,9 +110,20 @@ type kind struct{}
 // Spec implements runtime.Definition.
 func (kind) Spec() *runtime.Spec {
 	return &runtime.Spec{
-		Resource:      Kind,
-		Revision:      Revision,
-		Limits:        []string{KindLookup},
+		Resource: Kind,
+		Revision: Revision,
+		Limits: []string{
+			KindLookup,
+			KindCond,
+			KindMissing,
+			KindNames,
+			KindValues,
+			KindLimit,
+			KindSk,
+			KindOverride,
+			KindConfig,
+			KindBegin,
+		},
 		Cascade:       runtime.CascadeAtomic,
 		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
@@ -78,8 +135,37 @@ func (kind) Spec() *runtime.Spec {
 				Limits: []bucket.Limit{
 					// lookup: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// cond: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// missing: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// names: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// values: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// limit: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// sk: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// override: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// config: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
+					// begin: 1 per second
+					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
-				PerCall: []int64{0},
+				PerCall: []int64{
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+					0,
+				},
 			},
 			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
 			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
@@ -89,17 +175,39 @@ func (kind) Spec() *runtime.Spec {
 }
 
 func kindVector(c KindCost, dst []int64) []int64 {
-	return append(dst, c.Lookup)
+	return append(dst, c.Lookup, c.Cond, c.Missing, c.Names, c.Values, c.Limit, c.Sk, c.Override, c.Config, c.Begin)
 }
 
 func kindCost(v []int64) KindCost {
-	return KindCost{Lookup: v[0]}
+	return KindCost{
+		Lookup:   v[0],
+		Cond:     v[1],
+		Missing:  v[2],
+		Names:    v[3],
+		Values:   v[4],
+		Limit:    v[5],
+		Sk:       v[6],
+		Override: v[7],
+		Config:   v[8],
+		Begin:    v[9],
+	}
 }
 
 func kindLimitsVector(l KindLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.Lookup)
+	return append(dst, l.Lookup, l.Cond, l.Missing, l.Names, l.Values, l.Limit, l.Sk, l.Override, l.Config, l.Begin)
 }
 
 func kindLimitsOf(v []*bucket.Limit) KindLimits {
-	return KindLimits{Lookup: v[0]}
+	return KindLimits{
+		Lookup:   v[0],
+		Cond:     v[1],
+		Missing:  v[2],
+		Names:    v[3],
+		Values:   v[4],
+		Limit:    v[5],
+		Sk:       v[6],
+		Override: v[7],
+		Config:   v[8],
+		Begin:    v[9],
+	}
 }

@@ -22,17 +22,44 @@ func (kind) Create(w *codec.Write) {
 		Op:       w.Op,
 		TTL:      w.TTL,
 		Lookup:   w.Full(0),
+		Cond:     w.Full(1),
+		Missing:  w.Full(2),
+		Names:    w.Full(3),
+		Values:   w.Full(4),
+		Limit:    w.Full(5),
+		Sk:       w.Full(6),
+		Override: w.Full(7),
+		Config:   w.Full(8),
+		Begin:    w.Full(9),
 	}
 	w.Put(b.MarshalItem(), kindCreateCondition)
 }
 
 const kindNormalUpdate = `
 SET rf = :rf, op = :op, #ttl = :ttl
-ADD b_lookup_tk :lookup_net, b_lookup_tc :lookup_use`
+ADD b_lookup_tk :lookup_net, b_lookup_tc :lookup_use,
+    b_cond_tk :cond_net, b_cond_tc :cond_use,
+    b_missing_tk :missing_net, b_missing_tc :missing_use,
+    b_names_tk :names_net, b_names_tc :names_use,
+    b_values_tk :values_net, b_values_tc :values_use,
+    b_limit_tk :limit_net, b_limit_tc :limit_use,
+    b_sk_tk :sk_net, b_sk_tc :sk_use,
+    b_override_tk :override_net, b_override_tc :override_use,
+    b_config_tk :config_net, b_config_tc :config_use,
+    b_begin_tk :begin_net, b_begin_tc :begin_use`
 
 const kindNormalCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
-AND b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi`
+AND b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi
+AND b_cond_tk BETWEEN :cond_lo AND :cond_hi
+AND b_missing_tk BETWEEN :missing_lo AND :missing_hi
+AND b_names_tk BETWEEN :names_lo AND :names_hi
+AND b_values_tk BETWEEN :values_lo AND :values_hi
+AND b_limit_tk BETWEEN :limit_lo AND :limit_hi
+AND b_sk_tk BETWEEN :sk_lo AND :sk_hi
+AND b_override_tk BETWEEN :override_lo AND :override_hi
+AND b_config_tk BETWEEN :config_lo AND :config_hi
+AND b_begin_tk BETWEEN :begin_lo AND :begin_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (kind) Normal(w *codec.Write) {
@@ -44,16 +71,52 @@ func (kind) Normal(w *codec.Write) {
 	w.N(":cv", w.Image.Version)
 	w.Charge(0, ":lookup_net", ":lookup_use")
 	w.Bounds(0, ":lookup_lo", ":lookup_hi")
+	w.Charge(1, ":cond_net", ":cond_use")
+	w.Bounds(1, ":cond_lo", ":cond_hi")
+	w.Charge(2, ":missing_net", ":missing_use")
+	w.Bounds(2, ":missing_lo", ":missing_hi")
+	w.Charge(3, ":names_net", ":names_use")
+	w.Bounds(3, ":names_lo", ":names_hi")
+	w.Charge(4, ":values_net", ":values_use")
+	w.Bounds(4, ":values_lo", ":values_hi")
+	w.Charge(5, ":limit_net", ":limit_use")
+	w.Bounds(5, ":limit_lo", ":limit_hi")
+	w.Charge(6, ":sk_net", ":sk_use")
+	w.Bounds(6, ":sk_lo", ":sk_hi")
+	w.Charge(7, ":override_net", ":override_use")
+	w.Bounds(7, ":override_lo", ":override_hi")
+	w.Charge(8, ":config_net", ":config_use")
+	w.Bounds(8, ":config_lo", ":config_hi")
+	w.Charge(9, ":begin_net", ":begin_use")
+	w.Bounds(9, ":begin_lo", ":begin_hi")
 	w.End()
 }
 
 const kindRetryUpdate = `
 SET op = :op, #ttl = :ttl
-ADD b_lookup_tk :lookup_net, b_lookup_tc :lookup_use`
+ADD b_lookup_tk :lookup_net, b_lookup_tc :lookup_use,
+    b_cond_tk :cond_net, b_cond_tc :cond_use,
+    b_missing_tk :missing_net, b_missing_tc :missing_use,
+    b_names_tk :names_net, b_names_tc :names_use,
+    b_values_tk :values_net, b_values_tc :values_use,
+    b_limit_tk :limit_net, b_limit_tc :limit_use,
+    b_sk_tk :sk_net, b_sk_tc :sk_use,
+    b_override_tk :override_net, b_override_tc :override_use,
+    b_config_tk :config_net, b_config_tc :config_use,
+    b_begin_tk :begin_net, b_begin_tc :begin_use`
 
 const kindRetryCondition = `
 cv = :cv AND op <> :op
-AND b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi`
+AND b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi
+AND b_cond_tk BETWEEN :cond_lo AND :cond_hi
+AND b_missing_tk BETWEEN :missing_lo AND :missing_hi
+AND b_names_tk BETWEEN :names_lo AND :names_hi
+AND b_values_tk BETWEEN :values_lo AND :values_hi
+AND b_limit_tk BETWEEN :limit_lo AND :limit_hi
+AND b_sk_tk BETWEEN :sk_lo AND :sk_hi
+AND b_override_tk BETWEEN :override_lo AND :override_hi
+AND b_config_tk BETWEEN :config_lo AND :config_hi
+AND b_begin_tk BETWEEN :begin_lo AND :begin_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (kind) Retry(w *codec.Write) {
@@ -63,16 +126,52 @@ func (kind) Retry(w *codec.Write) {
 	w.N(":cv", w.Image.Version)
 	w.Take(0, ":lookup_net", ":lookup_use")
 	w.Bounds(0, ":lookup_lo", ":lookup_hi")
+	w.Take(1, ":cond_net", ":cond_use")
+	w.Bounds(1, ":cond_lo", ":cond_hi")
+	w.Take(2, ":missing_net", ":missing_use")
+	w.Bounds(2, ":missing_lo", ":missing_hi")
+	w.Take(3, ":names_net", ":names_use")
+	w.Bounds(3, ":names_lo", ":names_hi")
+	w.Take(4, ":values_net", ":values_use")
+	w.Bounds(4, ":values_lo", ":values_hi")
+	w.Take(5, ":limit_net", ":limit_use")
+	w.Bounds(5, ":limit_lo", ":limit_hi")
+	w.Take(6, ":sk_net", ":sk_use")
+	w.Bounds(6, ":sk_lo", ":sk_hi")
+	w.Take(7, ":override_net", ":override_use")
+	w.Bounds(7, ":override_lo", ":override_hi")
+	w.Take(8, ":config_net", ":config_use")
+	w.Bounds(8, ":config_lo", ":config_hi")
+	w.Take(9, ":begin_net", ":begin_use")
+	w.Bounds(9, ":begin_lo", ":begin_hi")
 	w.End()
 }
 
 const kindAdjustUpdate = `
 SET op = :op, #ttl = :ttl
-ADD b_lookup_tk :lookup_net, b_lookup_tc :lookup_use`
+ADD b_lookup_tk :lookup_net, b_lookup_tc :lookup_use,
+    b_cond_tk :cond_net, b_cond_tc :cond_use,
+    b_missing_tk :missing_net, b_missing_tc :missing_use,
+    b_names_tk :names_net, b_names_tc :names_use,
+    b_values_tk :values_net, b_values_tc :values_use,
+    b_limit_tk :limit_net, b_limit_tc :limit_use,
+    b_sk_tk :sk_net, b_sk_tc :sk_use,
+    b_override_tk :override_net, b_override_tc :override_use,
+    b_config_tk :config_net, b_config_tc :config_use,
+    b_begin_tk :begin_net, b_begin_tc :begin_use`
 
 const kindAdjustCondition = `
 op <> :op
-AND attribute_exists(b_lookup_tk)`
+AND attribute_exists(b_lookup_tk)
+AND attribute_exists(b_cond_tk)
+AND attribute_exists(b_missing_tk)
+AND attribute_exists(b_names_tk)
+AND attribute_exists(b_values_tk)
+AND attribute_exists(b_limit_tk)
+AND attribute_exists(b_sk_tk)
+AND attribute_exists(b_override_tk)
+AND attribute_exists(b_config_tk)
+AND attribute_exists(b_begin_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (kind) Adjust(w *codec.Write) {
@@ -80,18 +179,64 @@ func (kind) Adjust(w *codec.Write) {
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
 	w.Take(0, ":lookup_net", ":lookup_use")
+	w.Take(1, ":cond_net", ":cond_use")
+	w.Take(2, ":missing_net", ":missing_use")
+	w.Take(3, ":names_net", ":names_use")
+	w.Take(4, ":values_net", ":values_use")
+	w.Take(5, ":limit_net", ":limit_use")
+	w.Take(6, ":sk_net", ":sk_use")
+	w.Take(7, ":override_net", ":override_use")
+	w.Take(8, ":config_net", ":config_use")
+	w.Take(9, ":begin_net", ":begin_use")
 	w.End()
 }
 
 const kindReshapeUpdate = `
 SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
     b_lookup_tk = if_not_exists(b_lookup_tk, :lookup_bx) + :lookup_net,
-    b_lookup_cp = :lookup_cp, b_lookup_bx = :lookup_bx, b_lookup_ra = :lookup_ra, b_lookup_rp = :lookup_rp
-ADD b_lookup_tc :lookup_use`
+    b_lookup_cp = :lookup_cp, b_lookup_bx = :lookup_bx, b_lookup_ra = :lookup_ra, b_lookup_rp = :lookup_rp,
+    b_cond_tk = if_not_exists(b_cond_tk, :cond_bx) + :cond_net,
+    b_cond_cp = :cond_cp, b_cond_bx = :cond_bx, b_cond_ra = :cond_ra, b_cond_rp = :cond_rp,
+    b_missing_tk = if_not_exists(b_missing_tk, :missing_bx) + :missing_net,
+    b_missing_cp = :missing_cp, b_missing_bx = :missing_bx, b_missing_ra = :missing_ra, b_missing_rp = :missing_rp,
+    b_names_tk = if_not_exists(b_names_tk, :names_bx) + :names_net,
+    b_names_cp = :names_cp, b_names_bx = :names_bx, b_names_ra = :names_ra, b_names_rp = :names_rp,
+    b_values_tk = if_not_exists(b_values_tk, :values_bx) + :values_net,
+    b_values_cp = :values_cp, b_values_bx = :values_bx, b_values_ra = :values_ra, b_values_rp = :values_rp,
+    b_limit_tk = if_not_exists(b_limit_tk, :limit_bx) + :limit_net,
+    b_limit_cp = :limit_cp, b_limit_bx = :limit_bx, b_limit_ra = :limit_ra, b_limit_rp = :limit_rp,
+    b_sk_tk = if_not_exists(b_sk_tk, :sk_bx) + :sk_net,
+    b_sk_cp = :sk_cp, b_sk_bx = :sk_bx, b_sk_ra = :sk_ra, b_sk_rp = :sk_rp,
+    b_override_tk = if_not_exists(b_override_tk, :override_bx) + :override_net,
+    b_override_cp = :override_cp, b_override_bx = :override_bx, b_override_ra = :override_ra,
+    b_override_rp = :override_rp,
+    b_config_tk = if_not_exists(b_config_tk, :config_bx) + :config_net,
+    b_config_cp = :config_cp, b_config_bx = :config_bx, b_config_ra = :config_ra, b_config_rp = :config_rp,
+    b_begin_tk = if_not_exists(b_begin_tk, :begin_bx) + :begin_net,
+    b_begin_cp = :begin_cp, b_begin_bx = :begin_bx, b_begin_ra = :begin_ra, b_begin_rp = :begin_rp
+ADD b_lookup_tc :lookup_use,
+    b_cond_tc :cond_use,
+    b_missing_tc :missing_use,
+    b_names_tc :names_use,
+    b_values_tc :values_use,
+    b_limit_tc :limit_use,
+    b_sk_tc :sk_use,
+    b_override_tc :override_use,
+    b_config_tc :config_use,
+    b_begin_tc :begin_use`
 
 const kindReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
-AND (attribute_not_exists(b_lookup_tk) OR b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi)`
+AND (attribute_not_exists(b_lookup_tk) OR b_lookup_tk BETWEEN :lookup_lo AND :lookup_hi)
+AND (attribute_not_exists(b_cond_tk) OR b_cond_tk BETWEEN :cond_lo AND :cond_hi)
+AND (attribute_not_exists(b_missing_tk) OR b_missing_tk BETWEEN :missing_lo AND :missing_hi)
+AND (attribute_not_exists(b_names_tk) OR b_names_tk BETWEEN :names_lo AND :names_hi)
+AND (attribute_not_exists(b_values_tk) OR b_values_tk BETWEEN :values_lo AND :values_hi)
+AND (attribute_not_exists(b_limit_tk) OR b_limit_tk BETWEEN :limit_lo AND :limit_hi)
+AND (attribute_not_exists(b_sk_tk) OR b_sk_tk BETWEEN :sk_lo AND :sk_hi)
+AND (attribute_not_exists(b_override_tk) OR b_override_tk BETWEEN :override_lo AND :override_hi)
+AND (attribute_not_exists(b_config_tk) OR b_config_tk BETWEEN :config_lo AND :config_hi)
+AND (attribute_not_exists(b_begin_tk) OR b_begin_tk BETWEEN :begin_lo AND :begin_hi)`
 
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
@@ -106,6 +251,33 @@ func (kind) Reshape(w *codec.Write) {
 	w.Charge(0, ":lookup_net", ":lookup_use")
 	w.Numbers(0, ":lookup_cp", ":lookup_bx", ":lookup_ra", ":lookup_rp")
 	w.Bounds(0, ":lookup_lo", ":lookup_hi")
+	w.Charge(1, ":cond_net", ":cond_use")
+	w.Numbers(1, ":cond_cp", ":cond_bx", ":cond_ra", ":cond_rp")
+	w.Bounds(1, ":cond_lo", ":cond_hi")
+	w.Charge(2, ":missing_net", ":missing_use")
+	w.Numbers(2, ":missing_cp", ":missing_bx", ":missing_ra", ":missing_rp")
+	w.Bounds(2, ":missing_lo", ":missing_hi")
+	w.Charge(3, ":names_net", ":names_use")
+	w.Numbers(3, ":names_cp", ":names_bx", ":names_ra", ":names_rp")
+	w.Bounds(3, ":names_lo", ":names_hi")
+	w.Charge(4, ":values_net", ":values_use")
+	w.Numbers(4, ":values_cp", ":values_bx", ":values_ra", ":values_rp")
+	w.Bounds(4, ":values_lo", ":values_hi")
+	w.Charge(5, ":limit_net", ":limit_use")
+	w.Numbers(5, ":limit_cp", ":limit_bx", ":limit_ra", ":limit_rp")
+	w.Bounds(5, ":limit_lo", ":limit_hi")
+	w.Charge(6, ":sk_net", ":sk_use")
+	w.Numbers(6, ":sk_cp", ":sk_bx", ":sk_ra", ":sk_rp")
+	w.Bounds(6, ":sk_lo", ":sk_hi")
+	w.Charge(7, ":override_net", ":override_use")
+	w.Numbers(7, ":override_cp", ":override_bx", ":override_ra", ":override_rp")
+	w.Bounds(7, ":override_lo", ":override_hi")
+	w.Charge(8, ":config_net", ":config_use")
+	w.Numbers(8, ":config_cp", ":config_bx", ":config_ra", ":config_rp")
+	w.Bounds(8, ":config_lo", ":config_hi")
+	w.Charge(9, ":begin_net", ":begin_use")
+	w.Numbers(9, ":begin_cp", ":begin_bx", ":begin_ra", ":begin_rp")
+	w.Bounds(9, ":begin_lo", ":begin_hi")
 	w.End()
 }
 
@@ -117,10 +289,28 @@ func (kind) Key(entity string) codec.Item {
 // Decode implements codec.Resource.
 func (kind) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
-	d.Image(dst, 1)
+	d.Image(dst, 10)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_lookup_tk", "b_lookup_cp", "b_lookup_bx", "b_lookup_ra",
 		"b_lookup_rp", "b_lookup_tc")
-	dst.Extra = d.Extra(KindLookup)
+	d.Balance(&dst.Balances[1], &dst.Missing[1], "b_cond_tk", "b_cond_cp", "b_cond_bx", "b_cond_ra", "b_cond_rp",
+		"b_cond_tc")
+	d.Balance(&dst.Balances[2], &dst.Missing[2], "b_missing_tk", "b_missing_cp", "b_missing_bx", "b_missing_ra",
+		"b_missing_rp", "b_missing_tc")
+	d.Balance(&dst.Balances[3], &dst.Missing[3], "b_names_tk", "b_names_cp", "b_names_bx", "b_names_ra", "b_names_rp",
+		"b_names_tc")
+	d.Balance(&dst.Balances[4], &dst.Missing[4], "b_values_tk", "b_values_cp", "b_values_bx", "b_values_ra",
+		"b_values_rp", "b_values_tc")
+	d.Balance(&dst.Balances[5], &dst.Missing[5], "b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp",
+		"b_limit_tc")
+	d.Balance(&dst.Balances[6], &dst.Missing[6], "b_sk_tk", "b_sk_cp", "b_sk_bx", "b_sk_ra", "b_sk_rp", "b_sk_tc")
+	d.Balance(&dst.Balances[7], &dst.Missing[7], "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
+		"b_override_rp", "b_override_tc")
+	d.Balance(&dst.Balances[8], &dst.Missing[8], "b_config_tk", "b_config_cp", "b_config_bx", "b_config_ra",
+		"b_config_rp", "b_config_tc")
+	d.Balance(&dst.Balances[9], &dst.Missing[9], "b_begin_tk", "b_begin_cp", "b_begin_bx", "b_begin_ra", "b_begin_rp",
+		"b_begin_tc")
+	dst.Extra = d.Extra(KindLookup, KindCond, KindMissing, KindNames, KindValues, KindLimit, KindSk, KindOverride,
+		KindConfig, KindBegin)
 	return d.Err()
 }
 
@@ -129,6 +319,15 @@ func (kind) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
 	dst.Balances[0].Tokens = d.Int("b_lookup_tk")
+	dst.Balances[1].Tokens = d.Int("b_cond_tk")
+	dst.Balances[2].Tokens = d.Int("b_missing_tk")
+	dst.Balances[3].Tokens = d.Int("b_names_tk")
+	dst.Balances[4].Tokens = d.Int("b_values_tk")
+	dst.Balances[5].Tokens = d.Int("b_limit_tk")
+	dst.Balances[6].Tokens = d.Int("b_sk_tk")
+	dst.Balances[7].Tokens = d.Int("b_override_tk")
+	dst.Balances[8].Tokens = d.Int("b_config_tk")
+	dst.Balances[9].Tokens = d.Int("b_begin_tk")
 	return d.Err()
 }
 
@@ -149,6 +348,19 @@ func (b *KindBucket) MarshalItem() map[string]types.AttributeValue {
 	}
 	codec.PutBalance(item, &b.Lookup, "b_lookup_tk", "b_lookup_cp", "b_lookup_bx", "b_lookup_ra", "b_lookup_rp",
 		"b_lookup_tc")
+	codec.PutBalance(item, &b.Cond, "b_cond_tk", "b_cond_cp", "b_cond_bx", "b_cond_ra", "b_cond_rp", "b_cond_tc")
+	codec.PutBalance(item, &b.Missing, "b_missing_tk", "b_missing_cp", "b_missing_bx", "b_missing_ra", "b_missing_rp",
+		"b_missing_tc")
+	codec.PutBalance(item, &b.Names, "b_names_tk", "b_names_cp", "b_names_bx", "b_names_ra", "b_names_rp", "b_names_tc")
+	codec.PutBalance(item, &b.Values, "b_values_tk", "b_values_cp", "b_values_bx", "b_values_ra", "b_values_rp",
+		"b_values_tc")
+	codec.PutBalance(item, &b.Limit, "b_limit_tk", "b_limit_cp", "b_limit_bx", "b_limit_ra", "b_limit_rp", "b_limit_tc")
+	codec.PutBalance(item, &b.Sk, "b_sk_tk", "b_sk_cp", "b_sk_bx", "b_sk_ra", "b_sk_rp", "b_sk_tc")
+	codec.PutBalance(item, &b.Override, "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
+		"b_override_rp", "b_override_tc")
+	codec.PutBalance(item, &b.Config, "b_config_tk", "b_config_cp", "b_config_bx", "b_config_ra", "b_config_rp",
+		"b_config_tc")
+	codec.PutBalance(item, &b.Begin, "b_begin_tk", "b_begin_cp", "b_begin_bx", "b_begin_ra", "b_begin_rp", "b_begin_tc")
 	return item
 }
 
@@ -167,6 +379,15 @@ func (b *KindBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 		Op:       i.Op,
 		TTL:      i.TTL,
 		Lookup:   i.Balances[0],
+		Cond:     i.Balances[1],
+		Missing:  i.Balances[2],
+		Names:    i.Balances[3],
+		Values:   i.Balances[4],
+		Limit:    i.Balances[5],
+		Sk:       i.Balances[6],
+		Override: i.Balances[7],
+		Config:   i.Balances[8],
+		Begin:    i.Balances[9],
 	}
 	return d.Err()
 }

@@ -13,11 +13,14 @@ import (
 // TestKind holds the code of kind against itself.
 func TestKind(t *testing.T) {
 	var c KindCost
-	gentest.Costs(t, kindVector, kindCost, &c, &c.Lookup)
+	gentest.Costs(t, kindVector, kindCost, &c, &c.Lookup, &c.Cond, &c.Missing, &c.Names, &c.Values, &c.Limit, &c.Sk,
+		&c.Override, &c.Config, &c.Begin)
 	var l KindLimits
-	gentest.Overrides(t, kindLimitsVector, kindLimitsOf, &l, &l.Lookup)
+	gentest.Overrides(t, kindLimitsVector, kindLimitsOf, &l, &l.Lookup, &l.Cond, &l.Missing, &l.Names, &l.Values,
+		&l.Limit, &l.Sk, &l.Override, &l.Config, &l.Begin)
 	var b KindBucket
-	codectest.Test(t, kind{}, kindInterface, &b, &b.Lookup)
+	codectest.Test(t, kind{}, kindInterface, &b, &b.Lookup, &b.Cond, &b.Missing, &b.Names, &b.Values, &b.Limit, &b.Sk,
+		&b.Override, &b.Config, &b.Begin)
 }
 
 // BenchmarkKind measures one write of kind, and the decoding of one image.

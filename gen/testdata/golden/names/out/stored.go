@@ -12,8 +12,8 @@ import (
 const (
 	// Stored is resource stored.
 	Stored = "stored"
-	// StoredOverride is limit override.
-	StoredOverride = "override"
+	// StoredChain is limit chain.
+	StoredChain = "chain"
 )
 
 type (
@@ -33,20 +33,20 @@ type StoredEntity interface {
 
 // StoredCost is what one call takes from each limit of stored, in whole tokens. A bucket holds:
 //
-//   - Interface: override 1 per second
+//   - Interface: chain 1 per second
 type StoredCost struct {
 	_ struct{} // forces field names
 
-	Override int64
+	Chain int64
 }
 
 // StoredLimits overrides limits of stored; nil fields inherit. For 200 tokens per minute:
 //
-//	runtime.StoredLimits{Override: new(bucket.Per(200, time.Minute))}
+//	runtime.StoredLimits{Chain: new(bucket.Per(200, time.Minute))}
 type StoredLimits struct {
 	_ struct{} // forces field names
 
-	Override *bucket.Limit
+	Chain *bucket.Limit
 }
 
 // StoredBucket is the item ENTITY#<entity> / #BUCKET#stored.
@@ -56,7 +56,7 @@ type StoredBucket struct {
 	Version  int64          // cv: what shape the bucket has
 	Op       string         // id of the last write
 	TTL      int64          // s
-	Override bucket.Balance // b_override_*
+	Chain    bucket.Balance // b_chain_*
 }
 
 type stored struct{}
@@ -66,7 +66,7 @@ func (stored) Spec() *runtime.Spec {
 	return &runtime.Spec{
 		Resource:      Stored,
 		Revision:      Revision,
-		Limits:        []string{StoredOverride},
+		Limits:        []string{StoredChain},
 		Cascade:       runtime.CascadeAtomic,
 		OnUnavailable: runtime.Allow,
 		Kinds: []runtime.Kind{
@@ -76,7 +76,7 @@ func (stored) Spec() *runtime.Spec {
 				Prefix: "interface-",
 				Parent: kindType,
 				Limits: []bucket.Limit{
-					// override: 1 per second
+					// chain: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
 				},
 				PerCall: []int64{0},
@@ -89,17 +89,17 @@ func (stored) Spec() *runtime.Spec {
 }
 
 func storedVector(c StoredCost, dst []int64) []int64 {
-	return append(dst, c.Override)
+	return append(dst, c.Chain)
 }
 
 func storedCost(v []int64) StoredCost {
-	return StoredCost{Override: v[0]}
+	return StoredCost{Chain: v[0]}
 }
 
 func storedLimitsVector(l StoredLimits, dst []*bucket.Limit) []*bucket.Limit {
-	return append(dst, l.Override)
+	return append(dst, l.Chain)
 }
 
 func storedLimitsOf(v []*bucket.Limit) StoredLimits {
-	return StoredLimits{Override: v[0]}
+	return StoredLimits{Chain: v[0]}
 }

@@ -21,18 +21,18 @@ func (stored) Create(w *codec.Write) {
 		Version:  w.CV,
 		Op:       w.Op,
 		TTL:      w.TTL,
-		Override: w.Full(0),
+		Chain:    w.Full(0),
 	}
 	w.Put(b.MarshalItem(), storedCreateCondition)
 }
 
 const storedNormalUpdate = `
 SET rf = :rf, op = :op, #ttl = :ttl
-ADD b_override_tk :override_net, b_override_tc :override_use`
+ADD b_chain_tk :chain_net, b_chain_tc :chain_use`
 
 const storedNormalCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
-AND b_override_tk BETWEEN :override_lo AND :override_hi`
+AND b_chain_tk BETWEEN :chain_lo AND :chain_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
 func (stored) Normal(w *codec.Write) {
@@ -42,18 +42,18 @@ func (stored) Normal(w *codec.Write) {
 	w.N(":ttl", w.TTL)
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":override_net", ":override_use")
-	w.Bounds(0, ":override_lo", ":override_hi")
+	w.Charge(0, ":chain_net", ":chain_use")
+	w.Bounds(0, ":chain_lo", ":chain_hi")
 	w.End()
 }
 
 const storedRetryUpdate = `
 SET op = :op, #ttl = :ttl
-ADD b_override_tk :override_net, b_override_tc :override_use`
+ADD b_chain_tk :chain_net, b_chain_tc :chain_use`
 
 const storedRetryCondition = `
 cv = :cv AND op <> :op
-AND b_override_tk BETWEEN :override_lo AND :override_hi`
+AND b_chain_tk BETWEEN :chain_lo AND :chain_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
 func (stored) Retry(w *codec.Write) {
@@ -61,38 +61,37 @@ func (stored) Retry(w *codec.Write) {
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
 	w.N(":cv", w.Image.Version)
-	w.Take(0, ":override_net", ":override_use")
-	w.Bounds(0, ":override_lo", ":override_hi")
+	w.Take(0, ":chain_net", ":chain_use")
+	w.Bounds(0, ":chain_lo", ":chain_hi")
 	w.End()
 }
 
 const storedAdjustUpdate = `
 SET op = :op, #ttl = :ttl
-ADD b_override_tk :override_net, b_override_tc :override_use`
+ADD b_chain_tk :chain_net, b_chain_tc :chain_use`
 
 const storedAdjustCondition = `
 op <> :op
-AND attribute_exists(b_override_tk)`
+AND attribute_exists(b_chain_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
 func (stored) Adjust(w *codec.Write) {
 	w.Begin(storedAdjustUpdate, storedAdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
-	w.Take(0, ":override_net", ":override_use")
+	w.Take(0, ":chain_net", ":chain_use")
 	w.End()
 }
 
 const storedReshapeUpdate = `
 SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
-    b_override_tk = if_not_exists(b_override_tk, :override_bx) + :override_net,
-    b_override_cp = :override_cp, b_override_bx = :override_bx, b_override_ra = :override_ra,
-    b_override_rp = :override_rp
-ADD b_override_tc :override_use`
+    b_chain_tk = if_not_exists(b_chain_tk, :chain_bx) + :chain_net,
+    b_chain_cp = :chain_cp, b_chain_bx = :chain_bx, b_chain_ra = :chain_ra, b_chain_rp = :chain_rp
+ADD b_chain_tc :chain_use`
 
 const storedReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
-AND (attribute_not_exists(b_override_tk) OR b_override_tk BETWEEN :override_lo AND :override_hi)`
+AND (attribute_not_exists(b_chain_tk) OR b_chain_tk BETWEEN :chain_lo AND :chain_hi)`
 
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
@@ -104,9 +103,9 @@ func (stored) Reshape(w *codec.Write) {
 	w.N(":ttl", w.TTL)
 	w.N(":rf0", w.Image.Refilled)
 	w.N(":cv", w.Image.Version)
-	w.Charge(0, ":override_net", ":override_use")
-	w.Numbers(0, ":override_cp", ":override_bx", ":override_ra", ":override_rp")
-	w.Bounds(0, ":override_lo", ":override_hi")
+	w.Charge(0, ":chain_net", ":chain_use")
+	w.Numbers(0, ":chain_cp", ":chain_bx", ":chain_ra", ":chain_rp")
+	w.Bounds(0, ":chain_lo", ":chain_hi")
 	w.End()
 }
 
@@ -119,9 +118,9 @@ func (stored) Key(entity string) codec.Item {
 func (stored) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	d.Image(dst, 1)
-	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
-		"b_override_rp", "b_override_tc")
-	dst.Extra = d.Extra(StoredOverride)
+	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_chain_tk", "b_chain_cp", "b_chain_bx", "b_chain_ra", "b_chain_rp",
+		"b_chain_tc")
+	dst.Extra = d.Extra(StoredChain)
 	return d.Err()
 }
 
@@ -129,7 +128,7 @@ func (stored) Decode(dst *bucket.Image, item codec.Item) error {
 func (stored) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
-	dst.Balances[0].Tokens = d.Int("b_override_tk")
+	dst.Balances[0].Tokens = d.Int("b_chain_tk")
 	return d.Err()
 }
 
@@ -148,8 +147,7 @@ func (b *StoredBucket) MarshalItem() map[string]types.AttributeValue {
 		"op":        codec.S(b.Op),
 		"ttl":       codec.N(b.TTL),
 	}
-	codec.PutBalance(item, &b.Override, "b_override_tk", "b_override_cp", "b_override_bx", "b_override_ra",
-		"b_override_rp", "b_override_tc")
+	codec.PutBalance(item, &b.Chain, "b_chain_tk", "b_chain_cp", "b_chain_bx", "b_chain_ra", "b_chain_rp", "b_chain_tc")
 	return item
 }
 
@@ -167,7 +165,7 @@ func (b *StoredBucket) UnmarshalItem(item map[string]types.AttributeValue) error
 		Version:  i.Version,
 		Op:       i.Op,
 		TTL:      i.TTL,
-		Override: i.Balances[0],
+		Chain:    i.Balances[0],
 	}
 	return d.Err()
 }

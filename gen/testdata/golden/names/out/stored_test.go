@@ -13,11 +13,11 @@ import (
 // TestStored holds the code of stored against itself.
 func TestStored(t *testing.T) {
 	var c StoredCost
-	gentest.Costs(t, storedVector, storedCost, &c, &c.Override)
+	gentest.Costs(t, storedVector, storedCost, &c, &c.Chain)
 	var l StoredLimits
-	gentest.Overrides(t, storedLimitsVector, storedLimitsOf, &l, &l.Override)
+	gentest.Overrides(t, storedLimitsVector, storedLimitsOf, &l, &l.Chain)
 	var b StoredBucket
-	codectest.Test(t, stored{}, kindInterface, &b, &b.Override)
+	codectest.Test(t, stored{}, kindInterface, &b, &b.Chain)
 }
 
 // BenchmarkStored measures one write of stored, and the decoding of one image.

@@ -3,8 +3,8 @@
 
 package both
 
-const imageGenerationScript1 = `
--- Charges calls on image-generation to one bucket, each all or none.
+const imageGenerationHd202411Script1 = `
+-- Charges calls on image-generation-hd/2024-11 to one bucket, each all or none.
 --
 -- KEYS   2 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
 -- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0
@@ -115,8 +115,8 @@ end
 return reply
 `
 
-const imageGenerationScript2 = `
--- Charges calls on image-generation to a chain of 2 buckets.
+const imageGenerationHd202411Script2 = `
+-- Charges calls on image-generation-hd/2024-11 to a chain of 2 buckets.
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   4 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
@@ -300,8 +300,8 @@ end
 return reply
 `
 
-const imageGenerationScript3 = `
--- Charges calls on image-generation to a chain of 3 buckets.
+const imageGenerationHd202411Script3 = `
+-- Charges calls on image-generation-hd/2024-11 to a chain of 3 buckets.
 -- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.
 --
 -- KEYS   6 hashes: tokens, which were there at lastRefill, in ms; one that is missing is full
@@ -556,16 +556,16 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: what Redis runs for calls on image-generation that charge so many buckets, 1,
-// 2 or 3, and "" for others.
-func (imageGeneration) Script(chain int) string {
+// Script implements redisstore.Scripter: what Redis runs for calls on image-generation-hd/2024-11 that charge so many
+// buckets, 1, 2 or 3, and "" for others.
+func (imageGenerationHd202411) Script(chain int) string {
 	switch chain {
 	case 1:
-		return imageGenerationScript1
+		return imageGenerationHd202411Script1
 	case 2:
-		return imageGenerationScript2
+		return imageGenerationHd202411Script2
 	case 3:
-		return imageGenerationScript3
+		return imageGenerationHd202411Script3
 	}
 	return ""
 }

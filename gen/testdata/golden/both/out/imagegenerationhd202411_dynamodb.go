@@ -9,13 +9,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-var _ codec.Resource = imageGeneration{}
+var _ codec.Resource = imageGenerationHd202411{}
 
-const imageGenerationCreateCondition = `attribute_not_exists(PK)`
+const imageGenerationHd202411CreateCondition = `attribute_not_exists(PK)`
 
 // Create implements codec.Resource: puts a full bucket less the cost.
-func (imageGeneration) Create(w *codec.Write) {
-	b := ImageGenerationBucket{
+func (imageGenerationHd202411) Create(w *codec.Write) {
+	b := ImageGenerationHd202411Bucket{
 		Entity:                       w.Entity,
 		Refilled:                     w.RF,
 		Version:                      w.CV,
@@ -24,17 +24,17 @@ func (imageGeneration) Create(w *codec.Write) {
 		RequestsPerMinuteOfEverybody: w.Full(0),
 		TokensPerMinuteOfEveryModel:  w.Full(1),
 	}
-	w.Put(b.MarshalItem(), imageGenerationCreateCondition)
+	w.Put(b.MarshalItem(), imageGenerationHd202411CreateCondition)
 }
 
-const imageGenerationNormalUpdate = `
+const imageGenerationHd202411NormalUpdate = `
 SET rf = :rf, op = :op, #ttl = :ttl
 ADD b_requests_per_minute_of_everybody_tk :requests_per_minute_of_everybody_net,
     b_requests_per_minute_of_everybody_tc :requests_per_minute_of_everybody_use,
     b_tokens_per_minute_of_every_model_tk :tokens_per_minute_of_every_model_net,
     b_tokens_per_minute_of_every_model_tc :tokens_per_minute_of_every_model_use`
 
-const imageGenerationNormalCondition = `
+const imageGenerationHd202411NormalCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND b_requests_per_minute_of_everybody_tk BETWEEN :requests_per_minute_of_everybody_lo
     AND :requests_per_minute_of_everybody_hi
@@ -42,8 +42,8 @@ AND b_tokens_per_minute_of_every_model_tk BETWEEN :tokens_per_minute_of_every_mo
     AND :tokens_per_minute_of_every_model_hi`
 
 // Normal implements codec.Resource: claims the refill and takes the cost.
-func (imageGeneration) Normal(w *codec.Write) {
-	w.Begin(imageGenerationNormalUpdate, imageGenerationNormalCondition)
+func (imageGenerationHd202411) Normal(w *codec.Write) {
+	w.Begin(imageGenerationHd202411NormalUpdate, imageGenerationHd202411NormalCondition)
 	w.N(":rf", w.RF)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
@@ -56,14 +56,14 @@ func (imageGeneration) Normal(w *codec.Write) {
 	w.End()
 }
 
-const imageGenerationRetryUpdate = `
+const imageGenerationHd202411RetryUpdate = `
 SET op = :op, #ttl = :ttl
 ADD b_requests_per_minute_of_everybody_tk :requests_per_minute_of_everybody_net,
     b_requests_per_minute_of_everybody_tc :requests_per_minute_of_everybody_use,
     b_tokens_per_minute_of_every_model_tk :tokens_per_minute_of_every_model_net,
     b_tokens_per_minute_of_every_model_tc :tokens_per_minute_of_every_model_use`
 
-const imageGenerationRetryCondition = `
+const imageGenerationHd202411RetryCondition = `
 cv = :cv AND op <> :op
 AND b_requests_per_minute_of_everybody_tk BETWEEN :requests_per_minute_of_everybody_lo
     AND :requests_per_minute_of_everybody_hi
@@ -71,8 +71,8 @@ AND b_tokens_per_minute_of_every_model_tk BETWEEN :tokens_per_minute_of_every_mo
     AND :tokens_per_minute_of_every_model_hi`
 
 // Retry implements codec.Resource: takes the cost of stored tokens and leaves the refill unclaimed.
-func (imageGeneration) Retry(w *codec.Write) {
-	w.Begin(imageGenerationRetryUpdate, imageGenerationRetryCondition)
+func (imageGenerationHd202411) Retry(w *codec.Write) {
+	w.Begin(imageGenerationHd202411RetryUpdate, imageGenerationHd202411RetryCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
 	w.N(":cv", w.Image.Version)
@@ -83,21 +83,21 @@ func (imageGeneration) Retry(w *codec.Write) {
 	w.End()
 }
 
-const imageGenerationAdjustUpdate = `
+const imageGenerationHd202411AdjustUpdate = `
 SET op = :op, #ttl = :ttl
 ADD b_requests_per_minute_of_everybody_tk :requests_per_minute_of_everybody_net,
     b_requests_per_minute_of_everybody_tc :requests_per_minute_of_everybody_use,
     b_tokens_per_minute_of_every_model_tk :tokens_per_minute_of_every_model_net,
     b_tokens_per_minute_of_every_model_tc :tokens_per_minute_of_every_model_use`
 
-const imageGenerationAdjustCondition = `
+const imageGenerationHd202411AdjustCondition = `
 op <> :op
 AND attribute_exists(b_requests_per_minute_of_everybody_tk)
 AND attribute_exists(b_tokens_per_minute_of_every_model_tk)`
 
 // Adjust implements codec.Resource: gives back, whatever the balance.
-func (imageGeneration) Adjust(w *codec.Write) {
-	w.Begin(imageGenerationAdjustUpdate, imageGenerationAdjustCondition)
+func (imageGenerationHd202411) Adjust(w *codec.Write) {
+	w.Begin(imageGenerationHd202411AdjustUpdate, imageGenerationHd202411AdjustCondition)
 	w.S(":op", w.Op)
 	w.N(":ttl", w.TTL)
 	w.Take(0, ":requests_per_minute_of_everybody_net", ":requests_per_minute_of_everybody_use")
@@ -105,7 +105,7 @@ func (imageGeneration) Adjust(w *codec.Write) {
 	w.End()
 }
 
-const imageGenerationReshapeUpdate = `
+const imageGenerationHd202411ReshapeUpdate = `
 SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
     b_requests_per_minute_of_everybody_tk = if_not_exists(b_requests_per_minute_of_everybody_tk,
     :requests_per_minute_of_everybody_bx) + :requests_per_minute_of_everybody_net,
@@ -120,9 +120,15 @@ SET rf = :rf, cv = :cv1, op = :op, #ttl = :ttl,
     b_tokens_per_minute_of_every_model_ra = :tokens_per_minute_of_every_model_ra,
     b_tokens_per_minute_of_every_model_rp = :tokens_per_minute_of_every_model_rp
 ADD b_requests_per_minute_of_everybody_tc :requests_per_minute_of_everybody_use,
-    b_tokens_per_minute_of_every_model_tc :tokens_per_minute_of_every_model_use`
+    b_tokens_per_minute_of_every_model_tc :tokens_per_minute_of_every_model_use
+REMOVE b_requests_per_second_of_everybody_tk, b_requests_per_second_of_everybody_cp,
+    b_requests_per_second_of_everybody_bx, b_requests_per_second_of_everybody_ra,
+    b_requests_per_second_of_everybody_rp, b_requests_per_second_of_everybody_tc,
+    b_tokens_per_second_of_every_model_tk, b_tokens_per_second_of_every_model_cp,
+    b_tokens_per_second_of_every_model_bx, b_tokens_per_second_of_every_model_ra,
+    b_tokens_per_second_of_every_model_rp, b_tokens_per_second_of_every_model_tc`
 
-const imageGenerationReshapeCondition = `
+const imageGenerationHd202411ReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_requests_per_minute_of_everybody_tk)
     OR b_requests_per_minute_of_everybody_tk BETWEEN :requests_per_minute_of_everybody_lo
@@ -133,8 +139,8 @@ AND (attribute_not_exists(b_tokens_per_minute_of_every_model_tk)
 
 // Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
 // takes the cost.
-func (imageGeneration) Reshape(w *codec.Write) {
-	w.Begin(imageGenerationReshapeUpdate, imageGenerationReshapeCondition)
+func (imageGenerationHd202411) Reshape(w *codec.Write) {
+	w.Begin(imageGenerationHd202411ReshapeUpdate, imageGenerationHd202411ReshapeCondition)
 	w.N(":rf", w.RF)
 	w.N(":cv1", w.CV)
 	w.S(":op", w.Op)
@@ -153,12 +159,12 @@ func (imageGeneration) Reshape(w *codec.Write) {
 }
 
 // Key implements codec.Resource.
-func (imageGeneration) Key(entity string) codec.Item {
-	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#image-generation")}
+func (imageGenerationHd202411) Key(entity string) codec.Item {
+	return codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#image-generation-hd/2024-11")}
 }
 
 // Decode implements codec.Resource.
-func (imageGeneration) Decode(dst *bucket.Image, item codec.Item) error {
+func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	d.Image(dst, 2)
 	d.Balance(&dst.Balances[0], &dst.Missing[0], "b_requests_per_minute_of_everybody_tk",
@@ -169,12 +175,13 @@ func (imageGeneration) Decode(dst *bucket.Image, item codec.Item) error {
 		"b_tokens_per_minute_of_every_model_cp", "b_tokens_per_minute_of_every_model_bx",
 		"b_tokens_per_minute_of_every_model_ra", "b_tokens_per_minute_of_every_model_rp",
 		"b_tokens_per_minute_of_every_model_tc")
-	dst.Extra = d.Extra(ImageGenerationRequestsPerMinuteOfEverybody, ImageGenerationTokensPerMinuteOfEveryModel)
+	dst.Extra = d.Extra(ImageGenerationHd202411RequestsPerMinuteOfEverybody,
+		ImageGenerationHd202411TokensPerMinuteOfEveryModel)
 	return d.Err()
 }
 
 // DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
-func (imageGeneration) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+func (imageGenerationHd202411) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
 	dst.Balances[0].Tokens = d.Int("b_requests_per_minute_of_everybody_tk")
@@ -184,14 +191,14 @@ func (imageGeneration) DecodeLevels(dst *bucket.Image, item codec.Item) error {
 
 // MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
 // lacks, is left out.
-func (b *ImageGenerationBucket) MarshalItem() map[string]types.AttributeValue {
+func (b *ImageGenerationHd202411Bucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
-		"SK":        codec.S("#BUCKET#image-generation"),
-		"GSI2PK":    codec.S("RESOURCE#image-generation"),
+		"SK":        codec.S("#BUCKET#image-generation-hd/2024-11"),
+		"GSI2PK":    codec.S("RESOURCE#image-generation-hd/2024-11"),
 		"GSI2SK":    codec.S("BUCKET#" + b.Entity),
 		"entity_id": codec.S(b.Entity),
-		"resource":  codec.S(ImageGeneration),
+		"resource":  codec.S(ImageGenerationHd202411),
 		"rf":        codec.N(b.Refilled),
 		"cv":        codec.N(b.Version),
 		"op":        codec.S(b.Op),
@@ -210,13 +217,13 @@ func (b *ImageGenerationBucket) MarshalItem() map[string]types.AttributeValue {
 
 // UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
 // and a malformed attribute is an error that names it; b is undefined then.
-func (b *ImageGenerationBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
+func (b *ImageGenerationHd202411Bucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
-	if err := (imageGeneration{}).Decode(&i, item); err != nil {
+	if err := (imageGenerationHd202411{}).Decode(&i, item); err != nil {
 		return err
 	}
 	d := codec.Decoder{Item: item}
-	*b = ImageGenerationBucket{
+	*b = ImageGenerationHd202411Bucket{
 		Entity:                       d.Text("entity_id"),
 		Refilled:                     i.Refilled,
 		Version:                      i.Version,
