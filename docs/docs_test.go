@@ -28,11 +28,12 @@ var worlds = map[string]func(*testing.T) doccheck.World{
 
 // notRun is how many blocks of each document nothing holds: one more is for whoever reviews it, who reads its reason.
 var notRun = map[string]int{
-	"README.md":         11,
-	"CONTRIBUTING.md":   1,
-	"docs/migration.md": 1,
-	"docs/protocol.md":  2,
-	"docs/runbook.md":   1,
+	"README.md":            11,
+	"CONTRIBUTING.md":      1,
+	"docs/architecture.md": 1,
+	"docs/migration.md":    1,
+	"docs/protocol.md":     2,
+	"docs/runbook.md":      1,
 }
 
 var update = flag.Bool("update", false, "write what commands print into docs: read the diff")

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
+	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/doccheck"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )
