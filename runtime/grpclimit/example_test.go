@@ -85,10 +85,10 @@ func ExampleError() {
 	_, err := handler(context.Background())
 	fmt.Println(err)
 	denied, _ := errors.AsType[*runtime.DeniedError](err) // for logs; clients have the status alone
-	fmt.Println(denied)
+	fmt.Println(denied.Entity, denied.Limit, denied.RetryAfter)
 	// Output:
 	// rpc error: code = ResourceExhausted desc = tpm has 20 of the 500 that the request needs: retry after 3 s.
-	// sluice: gpt-4 denied for user-123: tpm has 20 of 500 tokens, retry after 2.88s
+	// user-123 tpm 2.88s
 }
 
 func newLimiter() *limits.Limiter {

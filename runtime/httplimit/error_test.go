@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 )
@@ -149,8 +150,8 @@ func TestErrorsAreAnswered(t *testing.T) {
 			told = err
 			w.WriteHeader(http.StatusTeapot)
 		}))
-		for query, want := range map[string]string{"user=1&tpm=1": "sluice: no table", "user=1&tpm=x": `strconv.ParseInt: parsing "x": invalid syntax`} {
-			if r := get(t, client, query); r.StatusCode != http.StatusTeapot || told.Error() != want {
+		for query, want := range map[string]string{"user=1&tpm=1": "setup: no table", "user=1&tpm=x": `strconv.ParseInt: parsing "x": invalid syntax`} {
+			if r := get(t, client, query); r.StatusCode != http.StatusTeapot || errtext.Of(told) != want {
 				t.Errorf("OnError: %d %v", r.StatusCode, told)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
@@ -32,19 +33,15 @@ func TestShadow(t *testing.T) {
 		see := func(query, want string, shown map[string]string) {
 			t.Helper()
 			r := get(t, client, query)
-			said := ""
-			if spared != nil {
-				said = spared.Error()
-			}
+			said := errtext.Of(spared)
 			if diff := cmp.Diff(shown, fields(r.Header)); r.StatusCode != 200 || r.body != "" || said != want || diff != "" {
 				t.Errorf("%d %s; spared %q, want %q; headers (-want +got):\n%s", r.StatusCode, r.body, said, want, diff)
 			}
 		}
 		see("user=1&tpm=14400", "", map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=600;t=87`})
-		see("user=1&tpm=700", "sluice: gpt-4 denied for user-1: tpm has 0 of 700 tokens, retry after 34.2s",
+		see("user=1&tpm=700", "denied gpt-4 user-1 tpm 0/700 34.2s",
 			map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=0;t=120`})
-		see("user=1&tpm=15001", "sluice: gpt-4 for user-1: cost of 15001 tpm exceeds the burst of 15000 and can never be served: "+
-			"split the call, or raise the burst",
+		see("user=1&tpm=15001", "exceeds burst gpt-4 user-1 tpm 15001/15000",
 			map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=0;t=120`})
 		time.Sleep(90 * time.Second) //nolint:forbidigo // in a bubble
 		see("user=1&tpm=9000", "", map[string]string{"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=1000;t=84`})

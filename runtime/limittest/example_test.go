@@ -50,15 +50,15 @@ func ExampleFake() {
 	ask()
 
 	for _, call := range fake.Calls() {
-		fmt.Printf("%s of %d, settled for %d: %v\n", call.Method, call.Cost.TPM, call.Settled.TPM, call.Err)
+		fmt.Printf("%s of %d, settled for %d: %T\n", call.Method, call.Cost.TPM, call.Settled.TPM, call.Err)
 	}
 	// Output:
 	// 200 map[]
 	// 429 map[Retry-After:[2]]
 	// 503 map[]
 	// Acquire of 500, settled for 321: <nil>
-	// Acquire of 500, settled for 0: sluice: fake denied for 1: tpm has 0 of 0 tokens, retry after 1.5s
-	// Acquire of 500, settled for 0: sluice: store unavailable: connection refused
+	// Acquire of 500, settled for 0: *runtime.DeniedError
+	// Acquire of 500, settled for 0: *runtime.UnavailableError
 }
 
 // What a call gets that would rather be served than refused while the store is down.
@@ -68,10 +68,11 @@ func ExampleFake_Fail() {
 
 	user, cost := limits.User{ID: "1"}, limits.GPT4Cost{TPM: 500}
 	_, err := fake.Acquire(context.Background(), user, cost)
-	fmt.Println(err)
+	unavailable, _ := errors.AsType[*limits.UnavailableError](err)
+	fmt.Println(unavailable.Err)
 	lease, err := fake.Acquire(context.Background(), user, cost, runtime.OnUnavailable(runtime.Allow))
 	fmt.Println(lease.Degraded(), err)
 	// Output:
-	// sluice: store unavailable: connection refused
+	// connection refused
 	// true <nil>
 }

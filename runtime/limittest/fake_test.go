@@ -3,7 +3,6 @@ package limittest_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
@@ -228,14 +228,14 @@ func TestFakeFindsFault(t *testing.T) {
 		opts   []runtime.CallOption
 		want   string
 	}{
-		"no entity":  {t.Context(), nil, nil, "sluice: fake: entity is nil"},
-		"no id":      {t.Context(), limits.User{}, nil, "sluice: fake: id of User is empty: set the entity's ID"},
-		"bad option": {t.Context(), user, []runtime.CallOption{runtime.MaxWait(-1)}, "sluice: fake: option \"MaxWait(-1ns)\" is out of range: want more than 0"},
-		"ctx over":   {over, user, nil, "sluice: fake for 1: context canceled"},
+		"no entity":  {t.Context(), nil, nil, "invalid fake entity"},
+		"no id":      {t.Context(), limits.User{}, nil, "invalid fake id of User"},
+		"bad option": {t.Context(), user, []runtime.CallOption{runtime.MaxWait(-1)}, `invalid fake option "MaxWait(-1ns)"`},
+		"ctx over":   {over, user, nil, "context canceled fake 1"},
 	} {
 		_, err := gpt4.Acquire(test.ctx, test.entity, cost, test.opts...)
-		if fmt.Sprint(err) != test.want {
-			t.Errorf("%s: %v, want %s", name, err, test.want)
+		if got := errtext.Of(err); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 		if calls := fake.Calls(); !errors.Is(calls[len(calls)-1].Err, err) {
 			t.Errorf("%s: recorded %v", name, calls[len(calls)-1].Err)

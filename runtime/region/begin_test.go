@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
@@ -72,7 +73,7 @@ func TestBegins(t *testing.T) {
 // TestAnothersTable: a table whose heartbeat is another region's, alive or just begun, is refused, and left as it is. One that does not
 // say whose it is was stored by an older sync: it goes on, and says it from then on.
 func TestAnothersTable(t *testing.T) {
-	const want = "sluice: this is the regional sync of a, and the heartbeat in its table is that of b, alive until 2023-11-14T22:"
+	const want = "setup: this is the regional sync of a, and the heartbeat in its table is that of b, alive until 2023-11-14T22:"
 	refused := func(w *world) {
 		t.Helper()
 		a, objects := w.regions[0], maps.Clone(w.objects)
@@ -81,8 +82,8 @@ func TestAnothersTable(t *testing.T) {
 		_, planned := a.sync.Plan(t.Context())
 		_, cycled := a.sync.Cycle(t.Context())
 		for _, err := range []error{planned, cycled, a.sync.Check(t.Context())} {
-			if _, ok := errors.AsType[*runtime.SetupError](err); !ok || !strings.HasPrefix(err.Error(), want) ||
-				!strings.HasSuffix(err.Error(), "; name the table of a; or, if this is its table, stop the sync that runs for b on it, and wait until then") {
+			if got := errtext.Of(err); !strings.HasPrefix(got, want) ||
+				!strings.HasSuffix(got, " | name the table of a; or, if this is its table, stop the sync that runs for b on it, and wait until then") {
 				t.Errorf("%v", err)
 			}
 		}
@@ -110,7 +111,7 @@ func TestAnothersTable(t *testing.T) {
 	}
 	a.beat.Region = "b" // of a sync that has run on this table since
 	w.run(1)
-	if n := len(a.report.Failed); n != 1 || !strings.Contains(a.report.Failed[0].Error(), "heartbeat: "+want) || a.report.Beating {
+	if n := len(a.report.Failed); n != 1 || !strings.Contains(errtext.Of(a.report.Failed[0]), "heartbeat: "+want) || a.report.Beating {
 		t.Errorf("%+v", a.report)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 )
 
@@ -128,11 +129,11 @@ func TestHandlerRefuses(t *testing.T) {
 	}{
 		{time.Minute, "eu", ""},
 		{
-			time.Minute - time.Second, "eu", "sluice: region.NewHandler: the window is 59s, and EventBridge calls a function once in 1m0s at the most; " +
+			time.Minute - time.Second, "eu", "setup: region.NewHandler: the window is 59s, and EventBridge calls a function once in 1m0s at the most | " +
 				"set window: 1m or more under regions in limits.yaml, or run `sluice region sync` in place of the function",
 		},
 		{
-			time.Minute, "asia", `sluice: region.New: region "asia" is not among those that share gpt-4 out: eu, us; ` +
+			time.Minute, "asia", `setup: region.New: region "asia" is not among those that share gpt-4 out: eu, us | ` +
 				"name one of them, or add it to regions in limits.yaml",
 		},
 	} {
@@ -146,7 +147,7 @@ func TestHandlerRefuses(t *testing.T) {
 			}
 			continue
 		}
-		if _, ok := errors.AsType[*runtime.SetupError](err); !ok || err.Error() != test.want || h != nil {
+		if errtext.Of(err) != test.want || h != nil {
 			t.Errorf("%v\nwant %s", err, test.want)
 		}
 	}

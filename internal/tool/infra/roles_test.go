@@ -9,8 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
+	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/tool/infra"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 )
@@ -139,15 +139,15 @@ func TestMistakes(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const cure = "; make it, or mount what the regions share"
+	const cure = " | make it, or mount what the regions share"
 	for at, want := range map[string]string{
-		"":                        "sluice: filestore.New: no directory is named" + cure,
-		filepath.Join(dir, "no"):  "sluice: filestore.New: there is no directory " + filepath.Join(dir, "no") + cure,
-		file:                      "sluice: filestore.New: " + file + " is no directory" + cure,
-		filepath.Join(file, "no"): "sluice: filestore.New: directory " + filepath.Join(file, "no") + ": stat " + filepath.Join(file, "no") + ": not a directory" + cure,
+		"":                        "setup: filestore.New: no directory is named" + cure,
+		filepath.Join(dir, "no"):  "setup: filestore.New: there is no directory " + filepath.Join(dir, "no") + cure,
+		file:                      "setup: filestore.New: " + file + " is no directory" + cure,
+		filepath.Join(file, "no"): "setup: filestore.New: directory " + filepath.Join(file, "no") + " | stat " + filepath.Join(file, "no") + ": not a directory" + cure,
 	} {
 		s, err := filestore.New(at)
-		if _, ok := errors.AsType[*runtime.SetupError](err); !ok || err.Error() != want || s != nil {
+		if errtext.Of(err) != want || s != nil {
 			t.Errorf("%q: %v\nwant %s", at, err, want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/s3store"
 )
@@ -241,11 +241,11 @@ func TestMistakes(t *testing.T) {
 		bucket string
 		want   string
 	}{
-		{nil, "quotas", "sluice: s3store.New: no client; pass s3.NewFromConfig(cfg)"},
-		{&s3.Client{}, "", "sluice: s3store.New: no bucket is named; name the one that all regions share"},
+		{nil, "quotas", "setup: s3store.New: no client | pass s3.NewFromConfig(cfg)"},
+		{&s3.Client{}, "", "setup: s3store.New: no bucket is named | name the one that all regions share"},
 	} {
 		store, err := s3store.New(test.api, test.bucket, "")
-		if _, ok := errors.AsType[*runtime.SetupError](err); !ok || err.Error() != test.want || store != nil {
+		if errtext.Of(err) != test.want || store != nil {
 			t.Errorf("got %v, want %s", err, test.want)
 		}
 	}
@@ -260,7 +260,7 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "quotas/limits", "s3:///limits", "https://quotas", "s3://a:b@quotas", "s3://quotas?region=x", "s3://quotas#x", "s3://quotas:80/x", "s3://%"} {
-		if _, _, err := s3store.Parse(text); err == nil || err.Error() != fmt.Sprintf("sluice: s3store.Parse: %q is no place in S3; name one as in s3://bucket/prefix", text) {
+		if _, _, err := s3store.Parse(text); errtext.Of(err) != fmt.Sprintf("setup: s3store.Parse: %q is no place in S3 | name one as in s3://bucket/prefix", text) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

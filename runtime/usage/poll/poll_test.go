@@ -21,6 +21,7 @@ import (
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -360,12 +361,12 @@ func TestReenabled(t *testing.T) {
 		w.exact()
 		w.stream(false, "")
 		later(4 * time.Minute)
-		want := fmt.Sprintf("sluice: table %s has no stream that is on; run `sluice table check --table %[1]s`, "+
+		want := fmt.Sprintf("setup: table %s has no stream that is on | run `sluice table check --table %[1]s`, "+
 			"which says how to mend it: usage is counted from the stream", w.table)
-		if err := stop(); err == nil || err.Error() != want {
+		if err := stop(); errtext.Of(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		if err := w.poller(p).Drain(t.Context()); err == nil || err.Error() != want {
+		if err := w.poller(p).Drain(t.Context()); errtext.Of(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})
@@ -373,15 +374,15 @@ func TestReenabled(t *testing.T) {
 
 // TestMend: what nobody but a person can mend ends it, with what to do.
 func TestMend(t *testing.T) {
-	const check = "; run `sluice table check --table TABLE`, which says how to mend it: usage is counted from the stream"
+	const check = " | run `sluice table check --table TABLE`, which says how to mend it: usage is counted from the stream"
 	for name, test := range map[string]struct {
 		breaks func(*world, *tap)
 		want   string
 	}{
 		"no table": {
 			func(w *world, _ *tap) { w.table = "nowhere" },
-			"sluice: table TABLE does not exist: operation error DynamoDB: Query, https response error StatusCode: 400, RequestID: ID, " +
-				"ResourceNotFoundException: Requested resource not found; run `sluice table create --table TABLE`, or check region and endpoint",
+			"setup: table TABLE does not exist | operation error DynamoDB: Query, https response error StatusCode: 400, RequestID: ID, " +
+				"ResourceNotFoundException: Requested resource not found | run `sluice table create --table TABLE`, or check region and endpoint",
 		},
 		"table gone": {
 			func(_ *world, p *tap) {
@@ -392,7 +393,7 @@ func TestMend(t *testing.T) {
 					return nil
 				}
 			},
-			"sluice: table TABLE does not exist: ResourceNotFoundException: not found; run `sluice table create --table TABLE`, or check region and endpoint",
+			"setup: table TABLE does not exist | ResourceNotFoundException: not found | run `sluice table create --table TABLE`, or check region and endpoint",
 		},
 		"no stream": {
 			func(_ *world, p *tap) {
@@ -403,14 +404,14 @@ func TestMend(t *testing.T) {
 					return nil
 				}
 			},
-			"sluice: table TABLE has no stream that is on" + check,
+			"setup: table TABLE has no stream that is on" + check,
 		},
 		"one image": {
 			func(w *world, _ *tap) {
 				w.stream(false, "")
 				w.stream(true, types.StreamViewTypeNewImage)
 			},
-			"sluice: the stream of table TABLE has NEW_IMAGE, not NEW_AND_OLD_IMAGES" + check,
+			"setup: the stream of table TABLE has NEW_IMAGE, not NEW_AND_OLD_IMAGES" + check,
 		},
 		"no right to read": {
 			func(_ *world, p *tap) {
@@ -421,8 +422,8 @@ func TestMend(t *testing.T) {
 					return nil
 				}
 			},
-			"sluice: DynamoDB denies access to table TABLE or its stream: operation error DynamoDB Streams: GetRecords, " +
-				"http response error StatusCode: 400, api error AccessDeniedException: not now; " +
+			"setup: DynamoDB denies access to table TABLE or its stream | operation error DynamoDB Streams: GetRecords, " +
+				"http response error StatusCode: 400, api error AccessDeniedException: not now | " +
 				"attach the policy that `sluice infra iam --role aggregator --table TABLE` prints",
 		},
 		"no right to write": {
@@ -434,9 +435,9 @@ func TestMend(t *testing.T) {
 					return nil
 				}
 			},
-			"sluice: DynamoDB denies access to table TABLE or its stream: sluice: stream record SEQUENCE is not counted yet: " +
+			"setup: DynamoDB denies access to table TABLE or its stream | sluice: stream record SEQUENCE is not counted yet: " +
 				"write the window of user-1 on gpt-4, hour of HOUR: operation error DynamoDB: UpdateItem, " +
-				"http response error StatusCode: 400, api error AccessDeniedException: not now; " +
+				"http response error StatusCode: 400, api error AccessDeniedException: not now | " +
 				"attach the policy that `sluice infra iam --role aggregator --table TABLE` prints",
 		},
 		"malformed": {
@@ -448,7 +449,7 @@ func TestMend(t *testing.T) {
 					w.Fatal(err)
 				}
 			},
-			`sluice: the checkpoint SYSTEM# / #CHECKPOINT#shardId-1 of table TABLE is malformed: attribute sequence: "12", want after, in 40 digits; ` +
+			`setup: the checkpoint SYSTEM# / #CHECKPOINT#shardId-1 of table TABLE is malformed | attribute sequence: "12", want after, in 40 digits | ` +
 				"delete it: the shard is read again as far as it goes back, and nothing is counted twice",
 		},
 	} {
@@ -463,7 +464,7 @@ func TestMend(t *testing.T) {
 					if _, setup := errors.AsType[*runtime.SetupError](err); !setup {
 						t.Fatalf("%s: got %v", how, err)
 					}
-					got := strings.ReplaceAll(err.Error(), w.table, "TABLE")
+					got := strings.ReplaceAll(errtext.Of(err), w.table, "TABLE")
 					got = regexp.MustCompile(`RequestID: [A-Z0-9]+`).ReplaceAllString(got, "RequestID: ID")
 					got = regexp.MustCompile(`record \d+ is`).ReplaceAllString(got, "record SEQUENCE is")
 					got = regexp.MustCompile(`(hour|day) of [-0-9T]+`).ReplaceAllString(got, "hour of HOUR")
