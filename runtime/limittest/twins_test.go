@@ -163,7 +163,7 @@ func TestShadowChargesAsItsTwin(t *testing.T) {
 		}
 		spared, played = spared+n, played+1
 	})
-	if spared < played {
+	if spared == 0 || spared < played && !testing.Short() { // -short plays too few histories to expect one for each
 		t.Errorf("in %d histories %d calls were spared: this is no test", played, spared)
 	}
 }
