@@ -1,10 +1,11 @@
-// Command aggregator is a Lambda function that adds up what a table's stream says was consumed, in windows of the same table.
+// Command aggregator is a Lambda function that adds up what a table's stream says was consumed, in windows of
+// the same table.
 //
 //	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -o bootstrap ./examples/aggregator
 //
-// It reads SLUICE_TABLE. Its event source mapping is the table's stream, with FunctionResponseTypes ReportBatchItemFailures; its
-// role's policy is what `sluice infra iam --role aggregator` prints. With -event it adds up the batch in a file, on an engine in
-// the process, and prints the windows:
+// It reads SLUICE_TABLE. Its event source mapping is the table's stream, with FunctionResponseTypes
+// ReportBatchItemFailures; its role's policy is what `sluice infra iam --role aggregator` prints. With -event
+// it adds up the batch in a file, on an engine in the process, and prints the windows:
 //
 //	go run ./examples/aggregator -event examples/aggregator/event.json
 package main
@@ -59,7 +60,8 @@ func run(ctx context.Context, file string, out io.Writer) error {
 	return nil
 }
 
-// aggregator reads buckets of the demo's limits. What cannot be read goes to the log, as JSON, with all that is known of it.
+// aggregator reads buckets of the demo's limits. Records that cannot be read go to the log, as JSON, with all
+// that is known of them.
 func aggregator(client usage.API, table string) (*usage.Aggregator, error) {
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	return usage.New(usage.Config{
@@ -82,7 +84,8 @@ func runOnce(ctx context.Context, file string, out io.Writer) error {
 		return fmt.Errorf("%s is no event of a table's stream: %w", file, err)
 	}
 	if len(event.Records) == 0 { // as JSON of another kind has none
-		return fmt.Errorf("%s has no records: want an event of a table's stream, as event.json beside this program", file)
+		return fmt.Errorf("%s has no records: want an event of a table's stream, as event.json beside this program",
+			file)
 	}
 	const table = "rate_limits"
 	client := memdynamo.New().Client()

@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/internal/test/crossbuild"
 )
 
-// TestEvent adds up the batch that lies beside the program: a call, its settle for more, another call, and what that gave back.
+// TestEvent adds up the batch that lies beside the program: a call, its settle for more, another call, and
+// what that gave back.
 func TestEvent(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), "event.json", &out); err != nil {
@@ -40,9 +41,10 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	for event, want := range map[string]string{
-		"":          "SLUICE_TABLE is not set: name the table; or pass -event to try a batch here",
-		file:        file + " is no event of a table's stream: unexpected end of JSON input",
-		empty:       empty + " has no records: want an event of a table's stream, as event.json beside this program",
+		"":   "SLUICE_TABLE is not set: name the table; or pass -event to try a batch here",
+		file: file + " is no event of a table's stream: unexpected end of JSON input",
+		empty: empty +
+			" has no records: want an event of a table's stream, as event.json beside this program",
 		"none.json": "open none.json: no such file or directory",
 	} {
 		if err := run(t.Context(), event, new(strings.Builder)); err == nil || err.Error() != want {

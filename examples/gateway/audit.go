@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// audit books what passes between clients and gateways. It reads along on the wire, and knows nothing of leases: what it has seen
-// of a call is what the call has to have been charged.
+// audit books what passes between clients and gateways. It reads along on the wire, and knows nothing of
+// leases: what it has seen of a call is what the call has to have been charged.
 type audit struct {
 	tenants map[string]*tenant // by API key
 	ledger  *ledger
@@ -21,7 +21,8 @@ type audit struct {
 
 // streams counts replies by how they ended, and their tokens.
 type streams struct {
-	whole, broken, failed, hungUp int // broken: by the model, or failed, before its first token; hungUp: by the client
+	// broken: by the model, or failed, before its first token; hungUp: by the client
+	whole, broken, failed, hungUp int
 	sent                          int64
 }
 
@@ -117,7 +118,7 @@ func (t *tap) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController find what else the server's writer can do.
 func (t *tap) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// FlushError is what http.ResponseController calls. What was flushed has left.
+// FlushError is what http.ResponseController calls. It counts the flushed events as sent.
 func (t *tap) FlushError() error {
 	err := http.NewResponseController(t.ResponseWriter).Flush()
 	if err != nil {

@@ -21,7 +21,9 @@ type caller struct {
 }
 
 // post sends a request, whose answer is to be closed.
-func (*caller) post(ctx context.Context, at *front, t *tenant, path string, body any) (*http.Response, error) {
+func (*caller) post(
+	ctx context.Context, at *front, t *tenant, path string, body any,
+) (*http.Response, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
@@ -55,7 +57,8 @@ func (c *caller) chat(ctx context.Context, at *front, t *tenant, prompt string, 
 	c.note(ctx, read, err)
 }
 
-// read reads a reply, and returns how many tokens it had. It fails if these are not as many as it is said to have.
+// read reads a reply, and returns how many tokens it had. It fails if these are not as many as it is said to
+// have.
 func read(body io.Reader, enough int64) (read int64, err error) {
 	lines := bufio.NewScanner(body)
 	for lines.Scan() {
@@ -79,7 +82,8 @@ func read(body io.Reader, enough int64) (read int64, err error) {
 
 // embed asks for embeddings.
 func (c *caller) embed(ctx context.Context, at *front, t *tenant) {
-	resp, err := c.post(ctx, at, t, "/v1/embeddings", map[string]string{"model": limits.Embeddings, "input": "some text"})
+	resp, err := c.post(ctx, at, t, "/v1/embeddings", map[string]string{"model": limits.Embeddings,
+		"input": "some text"})
 	if err == nil {
 		_, err = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()

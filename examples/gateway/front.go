@@ -27,7 +27,8 @@ func tcp(address string) network {
 	return func(ctx context.Context) (net.Listener, *http.Transport, error) {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
-			return nil, nil, fmt.Errorf("cannot serve at %s: %w: pass another address, such as -serve :8080", address, err)
+			return nil, nil, fmt.Errorf("cannot serve at %s: %w: pass another address, such as -serve :8080",
+				address, err)
 		}
 		return l, &http.Transport{MaxIdleConnsPerHost: 100}, nil
 	}

@@ -23,8 +23,8 @@ type gateway struct {
 // flexWait is how long requests of service tier flex, which would rather wait than be denied, wait at most.
 const flexWait = 5 * time.Second
 
-// handler returns what the gateway serves, completions by complete. Limits stand behind what says who is charged and how much, and
-// before what costs.
+// handler returns what the gateway serves, completions by complete. Limits stand behind what says who is
+// charged and how much, and before what costs.
 func (g *gateway) handler(complete http.HandlerFunc) http.Handler {
 	headers := httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM)
 	standard := httplimit.Middleware(g.gpt4, askChat, headers)(complete)
@@ -32,13 +32,14 @@ func (g *gateway) handler(complete http.HandlerFunc) http.Handler {
 	embed := httplimit.Middleware(g.embeddings, askEmbeddings, httplimit.OpenAIHeaders(limits.EmbeddingsRPS, ""))
 
 	mux := http.NewServeMux()
-	mux.Handle("POST /v1/chat/completions", g.authenticated(decoded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if chatOf(r).ServiceTier == "flex" {
-			flex.ServeHTTP(w, r)
-			return
-		}
-		standard.ServeHTTP(w, r)
-	}))))
+	mux.Handle("POST /v1/chat/completions",
+		g.authenticated(decoded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if chatOf(r).ServiceTier == "flex" {
+				flex.ServeHTTP(w, r)
+				return
+			}
+			standard.ServeHTTP(w, r)
+		}))))
 	mux.Handle("POST /v1/embeddings", g.authenticated(embed(http.HandlerFunc(vectors))))
 	return mux
 }
@@ -48,14 +49,15 @@ func askChat(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
 	return userOf(r), limits.GPT4Cost{TPM: chatOf(r).estimate()}, nil // RPM: per_call 1
 }
 
-// askEmbeddings charges a batch of texts to the project. Its cost is known beforehand: there is nothing to settle.
+// askEmbeddings charges a batch of texts to the project. Its cost is known beforehand: there is nothing to
+// settle.
 func askEmbeddings(r *http.Request) (limits.EmbeddingsEntity, limits.EmbeddingsCost, error) {
 	return userOf(r).Project, limits.EmbeddingsCost{}, nil // RPS: per_call 1
 }
 
-// complete streams the model's reply, and settles for the prompt and for what was sent, however the stream ends: at its end, because
-// the model breaks off, or because the client hangs up, even before the first token, as the model was at work for it. Where the
-// model fails before that, the call costs nothing.
+// complete streams the model's reply, and settles for the prompt and for the tokens sent. It settles also if
+// the model breaks off or the client hangs up, even before the first token, since the model worked for it. If
+// the model fails before the first token, the call costs nothing.
 func (g *gateway) complete(w http.ResponseWriter, r *http.Request) {
 	ctx, chat := r.Context(), chatOf(r)
 	lease := httplimit.Lease[limits.GPT4Cost](ctx)

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
 
-// TestExact runs a second of traffic through three gateways. Afterwards the table has as consumed exactly what was streamed, and a
-// check of wrong books says so.
+// TestExact runs a second of traffic through three gateways. Afterwards the table has as consumed exactly
+// what was streamed, and a check of wrong books says so.
 func TestExact(t *testing.T) {
 	t.Parallel() // it waits, the others reckon
 	client := dynamotest.Client(t)
@@ -24,7 +24,8 @@ func TestExact(t *testing.T) {
 	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil { // its TTL
 		t.Fatal(err)
 	}
-	sim, err := newSimulation(t.Context(), client, tcp("127.0.0.1:0"), settings{table: table, duration: time.Second, seed: 7})
+	sim, err := newSimulation(t.Context(), client, tcp("127.0.0.1:0"),
+		settings{table: table, duration: time.Second, seed: 7})
 	if err == nil {
 		sim.run(t.Context())
 		err = sim.close(t.Context())
@@ -42,7 +43,8 @@ func TestExact(t *testing.T) {
 	}
 	t.Logf("%+v", c) // on a busy machine some calls are contended: they fail, and charge nothing
 	// On a slow machine the buckets of embeddings, which live for two seconds, may have expired.
-	for _, line := range []string{" limits as much was consumed as passed on the wire, ", "\ncheck: ok: on all 4 limits of projects "} {
+	for _, line := range []string{" limits as much was consumed as passed on the wire, ",
+		"\ncheck: ok: on all 4 limits of projects "} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("the report has no %q:\n%s", line, out.String())
 		}
@@ -51,11 +53,12 @@ func TestExact(t *testing.T) {
 	wrong := func(what, message, line string) {
 		t.Helper()
 		out.Reset()
-		if err := sim.check(t.Context(), &out); err == nil || !strings.HasPrefix(err.Error(), message) || !strings.Contains(out.String(), line) {
+		if err := sim.check(t.Context(), &out); err == nil || !strings.HasPrefix(err.Error(), message) ||
+			!strings.Contains(out.String(), line) {
 			t.Errorf("%s pass the check: %v\n%s", what, err, out.String())
 		}
 	}
-	// What is wrong is more than a call that failed leaves open.
+	// The error is larger than what one failed call may leave open.
 	const many = 100
 	// A call of the project's own, which is in the books: users' sums no longer are the project's.
 	lab := limits.Project{ID: "lab"}

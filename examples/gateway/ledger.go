@@ -14,7 +14,8 @@ import (
 type account struct {
 	admitted int64 // reserved by calls that the table admitted
 	denied   int64 // asked for by calls that this limit refused
-	degraded int64 // asked for by calls that were admitted while the table did not answer: it has no record of them
+	// asked for by calls that were admitted while the table did not answer: it has no record of them
+	degraded int64
 	settled  int64 // consumed in the end
 }
 
@@ -22,8 +23,9 @@ type account struct {
 type ledger struct {
 	mu       sync.Mutex
 	accounts map[accountKey]account
-	failed   map[place]int64 // calls of who has this bucket that leave open whether they were charged, or for what: a reply was lost
-	largest  map[place]int64 // of these calls: the most tokens that one reserved, or used
+	// calls of who has this bucket that leave open whether they were charged, or for what: a reply was lost
+	failed  map[place]int64
+	largest map[place]int64 // of these calls: the most tokens that one reserved, or used
 }
 
 type accountKey struct {
@@ -35,8 +37,8 @@ func newLedger() *ledger {
 	return &ledger{accounts: map[accountKey]account{}, failed: map[place]int64{}, largest: map[place]int64{}}
 }
 
-// completed books a call of gpt-4 by how it was answered, 0 being a client that hung up before it was. Who refused one, and for
-// what, the limiters know: observe.
+// completed books a call of gpt-4 by how it was answered, 0 being a client that hung up before it was.
+// Denials are booked by observe, since only the limiters know which limit refused.
 func (l *ledger) completed(t *tenant, status int, degraded bool, reserved, used int64) {
 	l.asked(t, max(reserved, used))
 	switch {
@@ -68,8 +70,8 @@ func (l *ledger) embedded(t *tenant, status int, degraded bool) {
 	})
 }
 
-// observe adds to what an observer does: it books a denial to every limit that refused, of whichever bucket, and what fails as
-// unclear, unless it was contended, and so not charged.
+// observe adds bookkeeping to an observer. A denial is booked to every limit that refused, in any bucket. A
+// failed call is booked as unclear, unless it was contended and so not charged.
 func (l *ledger) observe(o *runtime.Observer) *runtime.Observer {
 	then := *o
 	o.Denied = func(ctx context.Context, e runtime.Event) {
@@ -99,8 +101,8 @@ func (l *ledger) asked(t *tenant, tokens int64) {
 	l.largest[own] = max(l.largest[own], tokens)
 }
 
-// unclear returns by how much at most a bucket's consumption may be other than settled: for each call of by that failed, its own
-// tokens.
+// unclear returns by how much at most a bucket's consumption may be other than settled: for each call of by
+// that failed, its own tokens.
 func (l *ledger) unclear(limit string, by ...place) (sum int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,8 +23,10 @@ func pipes(context.Context) (net.Listener, *http.Transport, error) {
 }
 
 func TestParse(t *testing.T) {
-	s, err := parse(flag.NewFlagSet("gateway", flag.ContinueOnError), []string{"-for", "3s", "-seed", "7", "-table", "t12", "-serve", ":80"})
-	if want := (settings{table: "t12", serve: ":80", duration: 3 * time.Second, seed: 7}); err != nil || s != want {
+	s, err := parse(flag.NewFlagSet("gateway", flag.ContinueOnError), []string{"-for", "3s", "-seed", "7",
+		"-table", "t12", "-serve", ":80"})
+	if want := (settings{table: "t12", serve: ":80", duration: 3 * time.Second, seed: 7}); err != nil ||
+		s != want {
 		t.Errorf("%+v, %v, want %+v", s, err, want)
 	}
 	_, err = parse(flag.NewFlagSet("gateway", flag.ContinueOnError), []string{"-seed", "7", "3s"})
@@ -46,7 +48,8 @@ func TestTaken(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	for _, address := range []string{l.Addr().String(), "8080"} {
 		_, _, err := tcp(address)(t.Context())
-		if err == nil || !strings.HasPrefix(err.Error(), "cannot serve at "+address+": ") || !strings.HasSuffix(err.Error(), ": pass another address, such as -serve :8080") {
+		if err == nil || !strings.HasPrefix(err.Error(), "cannot serve at "+address+": ") ||
+			!strings.HasSuffix(err.Error(), ": pass another address, such as -serve :8080") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -61,18 +64,21 @@ func TestStarting(t *testing.T) {
 	defer func() { _ = out.Close() }()
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	if err := run(ctx, settings{table: "rate_limits"}, pipes, out); !errors.Is(err, errInterrupted) || err.Error() != "interrupted" {
+	if err := run(ctx, settings{table: "rate_limits"}, pipes, out); !errors.Is(err, errInterrupted) ||
+		err.Error() != "interrupted" {
 		t.Errorf("run returned %v", err)
 	}
 
 	// The control: what fails by itself is not called an interrupt.
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	if err := run(t.Context(), settings{endpoint: "nonsense"}, pipes, out); err == nil || errors.Is(err, errInterrupted) {
+	if err := run(t.Context(), settings{endpoint: "nonsense"}, pipes, out); err == nil ||
+		errors.Is(err, errInterrupted) {
 		t.Errorf("run with a wrong endpoint returned %v", err)
 	}
 }
 
-// TestDemo runs the program as `make demo` does, in time that takes none: all its checks hold, after a Ctrl-C too.
+// TestDemo runs the program as `make demo` does, in time that takes none: all its checks hold, after a Ctrl-C
+// too.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -107,7 +113,8 @@ func TestDemo(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, line := range append(test.lines,
-					"\nstreams: ", "\ncheck: ok: of ", "\ncheck: ok: on all 16 limits ", "\ncheck: ok: on all 4 limits of projects ", "\nbill: ok: ") {
+					"\nstreams: ", "\ncheck: ok: of ", "\ncheck: ok: on all 16 limits ",
+					"\ncheck: ok: on all 4 limits of projects ", "\nbill: ok: ") {
 					if !strings.Contains(string(printed), line) {
 						t.Errorf("it did not print %q", line)
 					}
@@ -131,7 +138,9 @@ func TestServe(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		l := pipenet.Listen()
 		transport := l.Transport()
-		on := func(context.Context) (net.Listener, *http.Transport, error) { return l, transport, nil } //nolint:unparam // a network can fail
+		on := func(context.Context) (net.Listener, *http.Transport, error) {
+			return l, transport, nil
+		} //nolint:unparam // a network can fail
 		ended := make(chan error, 1)
 		go func() { ended <- run(ctx, settings{table: "rate_limits", serve: "pipe", seed: 1}, on, out) }()
 		post := func(path, body string) *http.Response {
@@ -147,14 +156,16 @@ func TestServe(t *testing.T) {
 			}
 			return resp
 		}
-		const body = `{"model": "gpt-4", "stream": true, "messages": [{"role": "user", "content": "say something"}]}`
+		const body = `{"model": "gpt-4", "stream": true, "messages": [{"role": "user", "content": "say ` +
+			`something"}]}`
 		resp := post("/v1/chat/completions", body)
 		read, err := read(resp.Body, 0)
 		if err := errors.Join(err, resp.Body.Close()); err != nil || read == 0 {
 			t.Errorf("read %d tokens: %v", read, err)
 		}
 		resp = post("/v1/embeddings", `{"model": "embeddings", "input": "something"}`)
-		if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("X-Ratelimit-Remaining-Requests") != "19" {
+		if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK ||
+			resp.Header.Get("X-Ratelimit-Remaining-Requests") != "19" {
 			t.Errorf("embeddings: %d, %v, %v", resp.StatusCode, resp.Header, err)
 		}
 		interrupt()
@@ -166,7 +177,8 @@ func TestServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range []string{
-			"serving at http://pipe until Ctrl-C; keys are sk-alice sk-bob", "curl -iN http://pipe/v1/chat/completions -H 'Authorization: Bearer sk-alice'",
+			"serving at http://pipe until Ctrl-C; keys are sk-alice sk-bob",
+			"curl -iN http://pipe/v1/chat/completions -H 'Authorization: Bearer sk-alice'",
 			"-d '" + body + "'\n", "\nstreams: 1 ended, ", "\ncheck: ok: on all 16 limits ",
 		} {
 			if !strings.Contains(string(printed), line) {
@@ -191,7 +203,8 @@ func TestMoment(t *testing.T) {
 		if got := moment(elapsed, all); got != want {
 			t.Errorf("moment(%v) = %q, want %q", elapsed, got, want)
 		}
-		if line := progressLine(counts{}, want); !strings.HasPrefix(line, strings.Repeat(" ", 10-len(want))+want+"   admitted ") {
+		if line := progressLine(counts{}, want); !strings.HasPrefix(line, strings.Repeat(" ", 10-len(want))+want+
+			"   admitted ") {
 			t.Errorf("line %q", line)
 		}
 	}

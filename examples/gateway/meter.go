@@ -36,12 +36,14 @@ type usage struct {
 
 func (u usage) plus(v usage) usage {
 	return usage{
-		u.calls + v.calls, u.refused + v.refused, u.unanswered + v.unanswered, u.lost + v.lost, u.read + v.read, u.write + v.write,
+		u.calls + v.calls, u.refused + v.refused, u.unanswered + v.unanswered, u.lost + v.lost, u.read + v.read,
+		u.write + v.write,
 	}
 }
 
 func newMeter(tenants []tenant) *meter {
-	m := &meter{decided: map[string]int{}, waits: map[string]bool{}, took: map[string][]time.Duration{}, paths: map[pathKey]usage{}}
+	m := &meter{decided: map[string]int{}, waits: map[string]bool{}, took: map[string][]time.Duration{},
+		paths: map[pathKey]usage{}}
 	for i := range tenants {
 		if t := &tenants[i]; t.waits {
 			m.waits[t.charged()[0].entity] = true
@@ -121,8 +123,8 @@ func (m *meter) acquires(resource string) int {
 	return m.decided[resource]
 }
 
-// met returns the paths that calls took so far, sorted.
-func (m *meter) met() []string {
+// takenPaths returns the paths that calls took so far, sorted.
+func (m *meter) takenPaths() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var paths []string
@@ -146,7 +148,8 @@ func (m *meter) usage(of func(resource, path string) bool) usage {
 	return sum
 }
 
-// percentiles returns how many acquires ended in this way, and the median and 99th percentile of how long they took.
+// percentiles returns how many acquires ended in this way, and the median and 99th percentile of how long
+// they took.
 func (m *meter) percentiles(way string) (n int, p50, p99 time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,8 +19,8 @@ var (
 	errBroken = fmt.Errorf("%w half way", errModel)
 )
 
-// llm returns a model that takes its time, sometimes fails and sometimes breaks off. What it does depends on seed and
-// prompt alone.
+// llm returns a model that takes its time, sometimes fails and sometimes breaks off. Its replies depend on
+// seed and prompt alone.
 func llm(seed uint64) model {
 	return func(ctx context.Context, c *chat) iter.Seq2[string, error] {
 		hash := fnv.New64a()

@@ -38,14 +38,14 @@ func (c *chat) prompt() string {
 	return strings.Join(all, "\n")
 }
 
-// estimate is how many tokens a call may take: four characters are about one token, and the reply may be as long as it is
-// allowed to be. It may turn out too low.
+// estimate is how many tokens a call may take: four characters are about one token, and the reply may be as
+// long as it is allowed to be. It may turn out too low.
 func (c *chat) estimate() int64 { return int64(len(c.prompt()))/4 + c.MaxTokens }
 
 // tokens counts the tokens of a text exactly: in this example they are its words.
 func tokens(text string) int64 { return int64(len(strings.Fields(text))) }
 
-// What those in front leave in a request's context for those behind.
+// Keys of the values that a middleware puts into a request's context for the handlers behind it.
 type (
 	userKey struct{}
 	chatKey struct{}
@@ -67,8 +67,8 @@ func apiKey(r *http.Request) string {
 	return key
 }
 
-// authenticated lets through whose API key is known. It stands before the limits: who made up names could otherwise have as many
-// buckets as names.
+// authenticated lets through whose API key is known. It stands before the limits: who made up names could
+// otherwise have as many buckets as names.
 func (g *gateway) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok := g.users[apiKey(r)]
@@ -80,14 +80,15 @@ func (g *gateway) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// longest is how long a request may be, upload how long it may take: who sends it byte by byte holds nobody up.
+// longest is how long a request may be, upload how long it may take: who sends it byte by byte holds nobody
+// up.
 const (
 	longest = 1 << 20
 	upload  = 10 * time.Second
 )
 
-// decoded reads the request, which says what it may cost. It reads to the end of the body: a server notices that its client has
-// gone only from there on.
+// decoded reads the request, which says what it may cost. It reads to the end of the body: a server notices
+// that its client has gone only from there on.
 func decoded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &chat{MaxTokens: most}
@@ -103,14 +104,16 @@ func decoded(next http.Handler) http.Handler {
 		case !c.Stream:
 			fail(w, http.StatusBadRequest, "This gateway streams: set stream to true.")
 		case c.MaxTokens < 1 || c.MaxTokens > most:
-			fail(w, http.StatusBadRequest, fmt.Sprintf("max_completion_tokens is %d: it can be 1 to %d.", c.MaxTokens, most))
+			fail(w, http.StatusBadRequest, fmt.Sprintf("max_completion_tokens is %d: it can be 1 to %d.", c.MaxTokens,
+				most))
 		default:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chatKey{}, c)))
 		}
 	})
 }
 
-// receive reads a request's body. The server's ReadTimeout would do for that, but runs on while the reply streams, and ends it.
+// receive reads a request's body. The server's ReadTimeout would do for that, but runs on while the reply
+// streams, and ends it.
 func receive(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Now().Add(upload)); err != nil {
@@ -142,5 +145,6 @@ func fail(w http.ResponseWriter, status int, text string) {
 // vectors answers a request for embeddings, whatever the texts.
 func vectors(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.6,0.8]}]}`+"\n")
+	_, _ = io.WriteString(w, `{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.6,0.8]}]}`+
+		"\n")
 }

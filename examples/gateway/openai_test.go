@@ -15,21 +15,23 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 )
 
-// TestDenied: who is denied learns when to come back, in the headers that clients of OpenAI read, is served then, and is charged for
-// what was served alone. Of tier flex it waits.
+// TestDenied: who is denied learns when to come back, in the headers that clients of OpenAI read, is served
+// then, and is charged for what was served alone. Of tier flex it waits.
 func TestDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := bench(t)
 		g, at := sim.gateways[0], sim.fronts[0]
 		g.model = script(1, nil)
 		const left = 100 // of 15,000
-		if _, err := g.gpt4.Acquire(t.Context(), sim.tenants[0].user, limits.GPT4Cost{TPM: 15_000 - left}); err != nil {
+		if _, err := g.gpt4.Acquire(t.Context(), sim.tenants[0].user,
+			limits.GPT4Cost{TPM: 15_000 - left}); err != nil {
 			t.Fatal(err)
 		}
 		ask := func(tier string) (status int, header http.Header) {
 			t.Helper()
 			r := request(t.Context(), t, at, fmt.Sprintf(
-				`{"model": "gpt-4", "stream": true, "service_tier": %q, "messages": [{"role": "user", "content": "say something"}]}`, tier))
+				`{"model": "gpt-4", "stream": true, "service_tier": %q, "messages": [{"role": "user", "content": "say `+
+					`something"}]}`, tier))
 			r.Header.Set("Authorization", "Bearer sk-alice")
 			resp, err := at.client.Do(r)
 			if err != nil {
@@ -59,7 +61,8 @@ func TestDenied(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(wait) * time.Second) //nolint:forbidigo // in a bubble
-		if status, header := ask("default"); status != http.StatusOK || header.Get("X-Ratelimit-Limit-Tokens") != "10000" {
+		if status, header := ask("default"); status != http.StatusOK ||
+			header.Get("X-Ratelimit-Limit-Tokens") != "10000" {
 			t.Errorf("%d with %v after %d s", status, header, wait)
 		}
 		if _, err := g.gpt4.Acquire(t.Context(), sim.tenants[0].user, limits.GPT4Cost{TPM: 400}); err != nil {
@@ -91,9 +94,12 @@ func TestRefusedAtTheDoor(t *testing.T) {
 			{"sk-alice", `{"model": 4`, 400, "The body cannot be read: unexpected end of JSON input."},
 			{"sk-alice", `{"model": "gpt-5", "stream": true}`, 404, `There is no model "gpt-5": ask for gpt-4.`},
 			{"sk-alice", `{"model": "gpt-4"}`, 400, "This gateway streams: set stream to true."},
-			{"sk-alice", `{"model": "gpt-4", "stream": true, "max_completion_tokens": 301}`, 400, "max_completion_tokens is 301: it can be 1 to 300."},
-			{"sk-alice", `{"model": "gpt-4", "stream": true, "max_completion_tokens": -1}`, 400, "max_completion_tokens is -1: it can be 1 to 300."},
-			{"sk-alice", strings.Repeat(" ", longest+1), 400, "The body cannot be read: http: request body too large."},
+			{"sk-alice", `{"model": "gpt-4", "stream": true, "max_completion_tokens": 301}`, 400,
+				"max_completion_tokens is 301: it can be 1 to 300."},
+			{"sk-alice", `{"model": "gpt-4", "stream": true, "max_completion_tokens": -1}`, 400,
+				"max_completion_tokens is -1: it can be 1 to 300."},
+			{"sk-alice", strings.Repeat(" ", longest+1), 400,
+				"The body cannot be read: http: request body too large."},
 		} {
 			r := request(t.Context(), t, sim.fronts[0], test.body)
 			r.Header.Set("Authorization", "Bearer "+test.key)
@@ -104,7 +110,8 @@ func TestRefusedAtTheDoor(t *testing.T) {
 			var body errorBody
 			err = errors.Join(json.NewDecoder(resp.Body).Decode(&body), resp.Body.Close())
 			if err != nil || resp.StatusCode != test.status || body.Error.Message != test.want {
-				t.Errorf("%.40s: %d %q, %v; want %d %q", test.body, resp.StatusCode, body.Error.Message, err, test.status, test.want)
+				t.Errorf("%.40s: %d %q, %v; want %d %q", test.body, resp.StatusCode, body.Error.Message, err, test.status,
+					test.want)
 			}
 		}
 		if err := sim.close(t.Context()); err != nil {

@@ -34,8 +34,8 @@ func (o outage) strike(ctx context.Context, w *wire) {
 	w.cut.Store(false)
 }
 
-// wire is the network to the engine in the process. While it is cut, connections are refused; what is under way arrives, so
-// that no reply is lost and the books stay exact.
+// wire is the network to the engine in the process. While it is cut, connections are refused; what is under
+// way arrives, so that no reply is lost and the books stay exact.
 type wire struct {
 	next dynamodb.HTTPClient
 	cut  atomic.Bool

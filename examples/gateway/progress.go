@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// showProgress prints how the simulation goes, until the function that it returns is called: on a terminal one line that
-// changes, elsewhere a line every other second.
+// showProgress prints how the simulation goes, until the function that it returns is called: on a terminal
+// one line that changes, elsewhere a line every other second.
 func showProgress(out *os.File, m *meter, all time.Duration) (done func()) {
 	every, begin, end := 2*time.Second, "", "\n"
 	if isTerminal(out) {
@@ -35,8 +35,8 @@ func showProgress(out *os.File, m *meter, all time.Duration) (done func()) {
 	}
 }
 
-// moment says where in the simulation it is. After all the time, calls that are under way are waited for; a tick that comes
-// a little late is still the last of the regular ones.
+// moment says where in the simulation it is. After all the time, calls that are under way are waited for; a
+// tick that comes a little late is still the last of the regular ones.
 func moment(elapsed, all time.Duration) string {
 	if elapsed > all+time.Second/2 {
 		return "finishing"

@@ -44,8 +44,10 @@ func (s *simulation) reportTenants(ctx context.Context, out *strings.Builder) er
 			head = []string{"", ""}
 		}
 	}
-	fmt.Fprintln(out, "Each limit in its own tokens: reserved by admitted calls, refused to denied ones, asked for by")
-	fmt.Fprintln(out, "degraded ones, let through without an answer and not charged, consumed in the end, left now.")
+	fmt.Fprintln(out,
+		"Each limit in its own tokens: reserved by admitted calls, refused to denied ones, asked for by")
+	fmt.Fprintln(out,
+		"degraded ones, let through without an answer and not charged, consumed in the end, left now.")
 	fmt.Fprintln(out)
 	if err := texttable.Write(out, "", "lllrrrrr", rows); err != nil {
 		return err
@@ -78,10 +80,11 @@ func closing(path string) bool { return path == "settle" || path == "adjust" }
 func (s *simulation) reportCosts(out *strings.Builder) error {
 	c := s.meter.counts()
 	rows := [][]string{{"CALLS TO DYNAMODB", "CALLS", "REFUSED", "NO ANSWER", "READ UNITS", "WRITE UNITS"}}
-	for _, path := range s.meter.met() {
+	for _, path := range s.meter.takenPaths() {
 		u := s.meter.usage(func(_, p string) bool { return p == path })
 		rows = append(rows, []string{
-			path, texttable.Count(int64(u.calls)), texttable.Count(int64(u.refused)), texttable.Count(int64(u.unanswered)),
+			path, texttable.Count(int64(u.calls)), texttable.Count(int64(u.refused)),
+			texttable.Count(int64(u.unanswered)),
 			units(u.read), units(u.write),
 		})
 	}
@@ -111,7 +114,8 @@ func (s *simulation) reportCosts(out *strings.Builder) error {
 
 func perCall(name string, n int, u usage) []string {
 	each := func(total float64) string { return strconv.FormatFloat(total/float64(max(n, 1)), 'f', 2, 64) }
-	return []string{name, each(float64(u.calls)), each(float64(u.refused)), each(float64(u.unanswered)), each(u.read), each(u.write)}
+	return []string{name, each(float64(u.calls)), each(float64(u.refused)), each(float64(u.unanswered)),
+		each(u.read), each(u.write)}
 }
 
 // units writes capacity units, of which reads have halves.
@@ -122,8 +126,8 @@ func units(n float64) string {
 	return strconv.FormatFloat(n, 'f', 1, 64)
 }
 
-// check compares the table with the books, to the millitoken, and projects with their users. Calls that failed leave open
-// whether they were charged, so that it can only hold the table between bounds then.
+// check compares the table with the books, to the millitoken, and projects with their users. Calls that
+// failed leave open whether they were charged, so that it can only hold the table between bounds then.
 func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 	after, err := s.consumed(ctx)
 	if err != nil {
@@ -137,11 +141,12 @@ func (s *simulation) check(ctx context.Context, out *strings.Builder) error {
 	return errors.Join(s.checkStreams(out), s.checkSettled(out, got), s.checkProjects(out, got))
 }
 
-// checkStreams holds what clients have read against what was sent: of each reply that was not broken off they have read all, or one
-// of them has said so.
+// checkStreams holds what clients have read against what was sent: of each reply that was not broken off they
+// have read all, or one of them has said so.
 func (s *simulation) checkStreams(out *strings.Builder) error {
 	c := s.audit.streams()
-	fmt.Fprintf(out, "streams: %s ended, %d broke off in the model, %d in the client; %d failed before the first token\n",
+	fmt.Fprintf(out,
+		"streams: %s ended, %d broke off in the model, %d in the client; %d failed before the first token\n",
 		texttable.Count(int64(c.whole)), c.broken, c.hungUp, c.failed)
 	if s.serve != "" {
 		return nil // what its clients have read, they know
@@ -153,7 +158,8 @@ func (s *simulation) checkStreams(out *strings.Builder) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "check: ok: of %s tokens sent, clients read %s: all of each reply that was not broken off\n",
+	fmt.Fprintf(out,
+		"check: ok: of %s tokens sent, clients read %s: all of each reply that was not broken off\n",
 		texttable.Count(c.sent), texttable.Count(read))
 	return nil
 }
@@ -161,8 +167,9 @@ func (s *simulation) checkStreams(out *strings.Builder) error {
 // consumption returns how much a bucket has as consumed of a limit, and whether there is such a bucket.
 type consumption func(at place, limit string) (milli int64, stored bool)
 
-// checkSettled holds what each bucket has as consumed against what was seen on the wire: prompts, and the tokens of replies. A bucket that expired meanwhile, as
-// those of embeddings do two seconds after their last call, has taken that along; the engine in the process keeps them.
+// checkSettled holds what each bucket has as consumed against what was seen on the wire: prompts, and the
+// tokens of replies. A bucket that expired meanwhile, as those of embeddings do two seconds after their last
+// call, has taken that along; the engine in the process keeps them.
 func (s *simulation) checkSettled(out *strings.Builder, got consumption) error {
 	var sum, unclear int64
 	checked, wrong := 0, 0
@@ -223,19 +230,22 @@ func (s *simulation) checkProjects(out *strings.Builder, got consumption) error 
 	if wrong > 0 {
 		return fmt.Errorf("%d of %d sums over users differ", wrong, checked)
 	}
-	fmt.Fprintf(out, "check: ok: on all %d limits of projects as much was consumed as by their users together\n", checked)
+	fmt.Fprintf(out, "check: ok: on all %d limits of projects as much was consumed as by their users together\n",
+		checked)
 	return nil
 }
 
-// checkBill compares the units of the calls, as DynamoDB's replies and the runtime's rules state them, with the engine's own
-// meter, which bills as AWS does. Only the engine in the process has one.
+// checkBill compares the units of the calls, as DynamoDB's replies and the runtime's rules state them, with
+// the engine's own meter, which bills as AWS does. Only the engine in the process has one.
 func (s *simulation) checkBill(out *strings.Builder) error {
 	if s.engine == nil {
 		return nil
 	}
 	stated, billed := s.meter.usage(func(_, _ string) bool { return true }), s.engine.Consumed().Total().Total()
 	if stated.lost > 0 && stated.read <= billed.Read && stated.write <= billed.Write {
-		fmt.Fprintf(out, "bill: the engine billed %s read and %s write units, the calls above state %s and %s; of %s the reply was lost\n",
+		fmt.Fprintf(out,
+			"bill: the engine billed %s read and %s write units, the calls above state %s and %s; of %s the reply "+
+				"was lost\n",
 			units(billed.Read), units(billed.Write), units(stated.read), units(stated.write), calls(stated.lost))
 		return nil
 	}

@@ -19,12 +19,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// simulated is how many gateways share the limits. They are one process of the system: each has a Limiter of its own, with its own
-// view of the buckets, and listens at an address of its own; they share nothing else.
+// simulated is how many gateways share the limits. They run in one process of the system, but share nothing
+// else: each has a Limiter with its own cache of the buckets, and an address of its own.
 const simulated = 3
 
-// budget is what an acquire may take. It is more than the default second, because the DynamoDB may share this machine with
-// whatever else runs on it.
+// budget is what an acquire may take. It is more than the default second, because the DynamoDB may share this
+// machine with whatever else runs on it.
 const budget = 5 * time.Second
 
 // simulation is the tenants, the gateways and the books.
@@ -44,10 +44,14 @@ type simulation struct {
 	wire     *wire                // to engine: it is cut for a while
 }
 
-// newSimulation opens the limiters, checks the table, notes what was consumed before, and serves the gateways.
-func newSimulation(ctx context.Context, client *dynamodb.Client, on network, s settings) (*simulation, error) {
+// newSimulation opens the limiters, checks the table, notes what was consumed before, and serves the
+// gateways.
+func newSimulation(
+	ctx context.Context, client *dynamodb.Client, on network, s settings,
+) (*simulation, error) {
 	cast := tenants()
-	sim := &simulation{settings: s, dynamodb: client, tenants: cast, caller: &caller{}, meter: newMeter(cast), ledger: newLedger()}
+	sim := &simulation{settings: s, dynamodb: client, tenants: cast, caller: &caller{}, meter: newMeter(cast),
+		ledger: newLedger()}
 	sim.audit = newAudit(sim.tenants, sim.ledger)
 	for range s.processes() {
 		lim, err := limits.New(dynamo.New(client, s.table),
@@ -90,26 +94,27 @@ func (s settings) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, nil))
 }
 
-// cutDown overrides a limit of one project in the table, as its operators would: the lab has less than limits.yaml says,
-// and so less than its users have together.
+// cutDown overrides a limit of one project in the table, as its operators would: the lab has less than
+// limits.yaml says, and so less than its users have together.
 func cutDown(ctx context.Context, lim *limits.Limiter) error {
 	lab := lim.Config.GPT4.Entity(limits.Project{ID: "lab"})
 	_, revision, err := lab.Get(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = lab.Set(ctx, limits.GPT4Limits{TPM: new(bucket.Per(labTPM, time.Minute).WithBurst(labBurst))}, revision)
+	_, err = lab.Set(ctx, limits.GPT4Limits{TPM: new(bucket.Per(labTPM, time.Minute).WithBurst(labBurst))},
+		revision)
 	return err
 }
 
-// What the lab has left of its 100,000 tokens a minute.
+// The override of the lab, which leaves it this much of its 100,000 tokens a minute.
 const (
 	labTPM   = 18_000
 	labBurst = 24_000
 )
 
-// run makes traffic for as long as the settings say, and returns when the last call has ended. When ctx ends, so do the
-// calls.
+// run makes traffic for as long as the settings say, and returns when the last call has ended. When ctx ends,
+// so do the calls.
 func (s *simulation) run(ctx context.Context) {
 	open, closed := context.WithTimeout(ctx, s.duration)
 	defer closed()
@@ -123,8 +128,8 @@ func (s *simulation) run(ctx context.Context) {
 	calls.Wait()
 }
 
-// drive makes the calls of one tenant, each in a goroutine of its own, until open ends. Which calls these are depends on
-// the seed alone.
+// drive makes the calls of one tenant, each in a goroutine of its own, until open ends. Which calls these are
+// depends on the seed alone.
 func (s *simulation) drive(open, ctx context.Context, calls *sync.WaitGroup, index int) {
 	t := &s.tenants[index]
 	random := rand.New(rand.NewPCG(s.seed, uint64(index)))
@@ -132,7 +137,8 @@ func (s *simulation) drive(open, ctx context.Context, calls *sync.WaitGroup, ind
 		for range t.together {
 			n++
 			at := s.fronts[random.IntN(len(s.fronts))]
-			prompt := fmt.Sprintf("%s's prompt %d: ", t.name, n) + strings.Repeat(words[random.IntN(len(words))], t.words/2+random.IntN(t.words+1))
+			prompt := fmt.Sprintf("%s's prompt %d: ", t.name, n) + strings.Repeat(words[random.IntN(len(words))],
+				t.words/2+random.IntN(t.words+1))
 			enough := int64(0)
 			if t.hangsUp {
 				enough = 1 + random.Int64N(most/3)
@@ -160,7 +166,8 @@ func (s *simulation) call(ctx context.Context, at *front, t *tenant, prompt stri
 	s.caller.chat(ctx, at, t, prompt, enough)
 }
 
-// close ends serving, waits for what gateways and limiters still do, those for clients that have hung up, and for the table.
+// close ends serving, waits for what gateways and limiters still do, those for clients that have hung up, and
+// for the table.
 func (s *simulation) close(ctx context.Context) error {
 	for _, f := range s.fronts {
 		if err := f.shut(ctx); err != nil {

@@ -16,7 +16,7 @@ type stream struct {
 	model   string
 	sent    int64 // tokens that have left, as far as this end can tell
 	begun   bool  // the answer's header has been written
-	gone    bool  // the client has hung up
+	hungUp  bool  // the client has hung up
 }
 
 func newStream(w http.ResponseWriter, model string) *stream {
@@ -50,18 +50,20 @@ type tokenUsage struct {
 // done is the data of a stream's last event.
 const done = "[DONE]"
 
-// send sends a piece of the reply, and reports whether it left. What did not was not sent.
+// send sends a piece of the reply, and reports whether it left. A piece that did not leave does not count as
+// sent.
 func (s *stream) send(text string) bool {
 	one := choice{}
 	one.Delta.Content = text
 	s.event(chunk{Choices: []choice{one}})
-	if !s.gone {
+	if !s.hungUp {
 		s.sent += tokens(text)
 	}
-	return !s.gone
+	return !s.hungUp
 }
 
-// end ends the reply, of a call that used so many tokens in all; failure is why the model has broken off, if it has.
+// end ends the reply, of a call that used so many tokens in all; failure is why the model has broken off, if
+// it has.
 func (s *stream) end(used int64, failure error) {
 	if failure != nil {
 		var said errorBody
@@ -72,7 +74,8 @@ func (s *stream) end(used int64, failure error) {
 	}
 	stop := "stop"
 	s.event(chunk{
-		Choices: []choice{{FinishReason: &stop}}, Usage: &tokenUsage{Prompt: used - s.sent, Completion: s.sent, Total: used},
+		Choices: []choice{{FinishReason: &stop}}, Usage: &tokenUsage{Prompt: used - s.sent, Completion: s.sent,
+			Total: used},
 	})
 	s.write([]byte(done))
 }
@@ -88,7 +91,7 @@ const stalled = 10 * time.Second
 
 // write writes an event, and has it leave at once.
 func (s *stream) write(data []byte) {
-	if s.gone {
+	if s.hungUp {
 		return
 	}
 	if !s.begun {
@@ -104,5 +107,5 @@ func (s *stream) write(data []byte) {
 	if err == nil {
 		err = control.Flush()
 	}
-	s.gone = err != nil
+	s.hungUp = err != nil
 }

@@ -32,7 +32,8 @@ func bench(t *testing.T) *simulation {
 	if _, err := dynamo.CreateTable(t.Context(), client, "rate_limits"); err != nil {
 		t.Fatal(err)
 	}
-	sim, err := newSimulation(t.Context(), client, pipes, settings{table: "rate_limits", duration: 2 * time.Second, seed: 1})
+	sim, err := newSimulation(t.Context(), client, pipes, settings{table: "rate_limits",
+		duration: 2 * time.Second, seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,14 +64,17 @@ func script(words int, end error) model {
 // chatting returns the request of alice's whose prompt has two tokens and whose reply may have 100.
 func chatting(ctx context.Context, t *testing.T, at *front) *http.Request {
 	t.Helper()
-	r := request(ctx, t, at, `{"model": "gpt-4", "stream": true, "max_completion_tokens": 100, "messages": [{"role": "user", "content": "say something"}]}`)
+	r := request(ctx, t, at,
+		`{"model": "gpt-4", "stream": true, "max_completion_tokens": 100, "messages": [{"role": "user", `+
+			`"content": "say something"}]}`)
 	r.Header.Set("Authorization", "Bearer sk-alice")
 	return r
 }
 
 func request(ctx context.Context, t *testing.T, at *front, body string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.url+"/v1/chat/completions", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.url+"/v1/chat/completions",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +94,8 @@ func consumedBy(t *testing.T, sim *simulation) (rpm, tpm int64) {
 	return of(limits.GPT4RPM), of(limits.GPT4TPM)
 }
 
-// TestStreams: however a stream ends, the buckets have as consumed the prompt and what was streamed of the reply, and nothing where
-// nothing came.
+// TestStreams: however a stream ends, the buckets have as consumed the prompt and what was streamed of the
+// reply, and nothing where nothing came.
 func TestStreams(t *testing.T) {
 	for name, test := range map[string]struct {
 		model    model
@@ -105,7 +109,8 @@ func TestStreams(t *testing.T) {
 			script(5, nil), 0, 200, done, 1, 2 + 5, streams{whole: 1, sent: 5},
 		},
 		"breaks off": {
-			script(3, errBroken), 0, 200, `{"error":{"message":"The model broke off."}}`, 1, 2 + 3, streams{broken: 1, sent: 3},
+			script(3, errBroken), 0, 200, `{"error":{"message":"The model broke off."}}`, 1, 2 + 3,
+			streams{broken: 1, sent: 3},
 		},
 		"fails before the first token": {
 			script(0, errModel), 0, 502, `{"error":{"message":"The model failed."}}`, 0, 0, streams{failed: 1},
@@ -145,7 +150,8 @@ func TestStreams(t *testing.T) {
 				if last := strings.TrimPrefix(events[len(events)-1], "data: "); err == nil && last != test.body {
 					t.Errorf("it ends with %q, want %q", last, test.body)
 				}
-				if err := sim.close(t.Context()); err != nil { // the handler is done, whether somebody waits for it or not
+				if err := sim.close(t.Context()); err != nil {
+					// the handler is done, whether somebody waits for it or not
 					t.Fatal(err)
 				}
 				if rpm, tpm := consumedBy(t, sim); rpm != test.rpm || tpm != test.tpm {
@@ -171,7 +177,8 @@ func TestStalled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := sim.close(t.Context()); err != nil { // the handler is done: its client has read nothing, and not hung up
+		if err := sim.close(t.Context()); err != nil {
+			// the handler is done: its client has read nothing, and not hung up
 			t.Fatal(err)
 		}
 		defer func() { _ = resp.Body.Close() }()
@@ -182,7 +189,8 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// TestSlowUpload: a client that sends its request byte by byte has ten seconds, and is charged nothing. A reply may take longer.
+// TestSlowUpload: a client that sends its request byte by byte has ten seconds, and is charged nothing. A
+// reply may take longer.
 func TestSlowUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := bench(t)
@@ -220,12 +228,15 @@ func TestSlowUpload(t *testing.T) {
 	})
 }
 
-// TestForgetful is the control: handlers that do with a broken stream what they should not are caught, each by what was streamed.
+// TestForgetful is the control: handlers that do with a broken stream what they should not are caught, each
+// by what was streamed.
 func TestForgetful(t *testing.T) {
 	for name, broken := range map[string]func(*limits.GPT4Lease, *http.Request){
-		"forget it":       func(*limits.GPT4Lease, *http.Request) {},
-		"give all back":   func(l *limits.GPT4Lease, r *http.Request) { l.Release(r.Context()) },
-		"settle for less": func(l *limits.GPT4Lease, r *http.Request) { _ = l.Settle(r.Context(), limits.GPT4Cost{TPM: 1}) },
+		"forget it":     func(*limits.GPT4Lease, *http.Request) {},
+		"give all back": func(l *limits.GPT4Lease, r *http.Request) { l.Release(r.Context()) },
+		"settle for less": func(l *limits.GPT4Lease, r *http.Request) {
+			_ = l.Settle(r.Context(), limits.GPT4Cost{TPM: 1})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -265,7 +276,9 @@ func TestForgetful(t *testing.T) {
 					if whole && (err != nil || checked != nil) {
 						t.Errorf("a whole stream: %v, %v\n%s", err, checked, &out)
 					}
-					if !whole && (err == nil || checked == nil || !strings.Contains(out.String(), "check: user-alice on gpt-4, tpm: the table has ")) {
+					if !whole &&
+						(err == nil || checked == nil || !strings.Contains(out.String(),
+							"check: user-alice on gpt-4, tpm: the table has ")) {
 						t.Errorf("a broken stream that was not settled passes: %v, %v\n%s", err, checked, &out)
 					}
 				}
@@ -277,7 +290,8 @@ func TestForgetful(t *testing.T) {
 	}
 }
 
-// TestSettleFails: the client has its reply all the same, the log has the error, and the check leaves open what was charged.
+// TestSettleFails: the client has its reply all the same, the log has the error, and the check leaves open
+// what was charged.
 func TestSettleFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := bench(t)
@@ -305,7 +319,8 @@ func TestSettleFails(t *testing.T) {
 		}
 		var out strings.Builder
 		err = sim.check(t.Context(), &out)
-		if want := "limits as much was consumed as passed on the wire, give or take 1 call that failed, of "; err != nil || !strings.Contains(out.String(), want) {
+		const want = "limits as much was consumed as passed on the wire, give or take 1 call that failed, of "
+		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	})
@@ -314,10 +329,14 @@ func TestSettleFails(t *testing.T) {
 // TestRead: a client notices a reply that has not all that it is said to have.
 func TestRead(t *testing.T) {
 	for text, want := range map[string]string{
-		"data: {\"choices\":[{\"delta\":{\"content\":\"a b c\"}}]}\n\ndata: {\"usage\":{\"completion_tokens\":3}}\n\ndata: [DONE]\n\n": "3 <nil>",
-		"data: {\"choices\":[{\"delta\":{\"content\":\"a b c\"}}]}\n\ndata: {\"usage\":{\"completion_tokens\":4}}\n\ndata: [DONE]\n\n": "3 a reply of 4 tokens has 3",
-		"data: {\"choices\":[{\"delta\":{\"content\":\"a b\"}}]}\n\ndata: {\"error\":{\"message\":\"broke off\"}}\n\n":                 "2 <nil>",
-		": a comment\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"a b\"}}]}\n\n":                                                   "2 a reply ends after 2 tokens without an end",
+		"data: {\"choices\":[{\"delta\":{\"content\":\"a b c\"}}]}\n\ndata: " +
+			"{\"usage\":{\"completion_tokens\":3}}\n\ndata: [DONE]\n\n": "3 <nil>",
+		"data: {\"choices\":[{\"delta\":{\"content\":\"a b c\"}}]}\n\ndata: " +
+			"{\"usage\":{\"completion_tokens\":4}}\n\ndata: [DONE]\n\n": "3 a reply of 4 tokens has 3",
+		"data: {\"choices\":[{\"delta\":{\"content\":\"a b\"}}]}\n\ndata: {\"error\":{\"message\":\"broke " +
+			"off\"}}\n\n": "2 <nil>",
+		": a comment\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"a b\"}}]}\n\n": "2 a reply ends after 2 " +
+			"tokens without an end",
 	} {
 		if n, err := read(strings.NewReader(text), 0); fmt.Sprint(n, " ", err) != want {
 			t.Errorf("%q: %d %v, want %s", text, n, err, want)

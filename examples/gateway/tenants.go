@@ -25,13 +25,20 @@ func tenants() []tenant {
 	search := limits.Project{ID: "search", Org: limits.Org{ID: "acme"}}
 	lab := limits.Project{ID: "lab", Org: limits.Org{ID: "acme"}}
 	return []tenant{
-		{name: "alice", manner: "steady", user: limits.User{ID: "alice", Project: search}, every: 700 * time.Millisecond, together: 1, words: 60},
-		{name: "bob", manner: "in bursts", user: limits.User{ID: "bob", Project: search}, every: 4 * time.Second, together: 30, words: 60},
-		{name: "carol", manner: "waits", user: limits.User{ID: "carol", Project: lab}, waits: true, every: 250 * time.Millisecond, together: 1, words: 100},
-		{name: "mallory", manner: "abusive", user: limits.User{ID: "mallory", Project: lab}, every: 80 * time.Millisecond, together: 1, words: 400},
-		{name: "dora", manner: "hangs up", user: limits.User{ID: "dora", Project: search}, hangsUp: true, every: 500 * time.Millisecond, together: 1, words: 60},
-		{name: "search", manner: "steady", user: limits.User{Project: search}, embeds: true, every: 80 * time.Millisecond, together: 1},
-		{name: "lab", manner: "greedy", user: limits.User{Project: lab}, embeds: true, every: 25 * time.Millisecond, together: 1},
+		{name: "alice", manner: "steady", user: limits.User{ID: "alice", Project: search},
+			every: 700 * time.Millisecond, together: 1, words: 60},
+		{name: "bob", manner: "in bursts", user: limits.User{ID: "bob", Project: search}, every: 4 * time.Second,
+			together: 30, words: 60},
+		{name: "carol", manner: "waits", user: limits.User{ID: "carol", Project: lab}, waits: true,
+			every: 250 * time.Millisecond, together: 1, words: 100},
+		{name: "mallory", manner: "abusive", user: limits.User{ID: "mallory", Project: lab},
+			every: 80 * time.Millisecond, together: 1, words: 400},
+		{name: "dora", manner: "hangs up", user: limits.User{ID: "dora", Project: search}, hangsUp: true,
+			every: 500 * time.Millisecond, together: 1, words: 60},
+		{name: "search", manner: "steady", user: limits.User{Project: search}, embeds: true,
+			every: 80 * time.Millisecond, together: 1},
+		{name: "lab", manner: "greedy", user: limits.User{Project: lab}, embeds: true, every: 25 * time.Millisecond,
+			together: 1},
 	}
 }
 

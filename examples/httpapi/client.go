@@ -86,7 +86,8 @@ func (c *client) send(ctx context.Context, path string) (status int, header http
 	if c.seen, err = parseRateLimit(resp.Header); err != nil {
 		return 0, nil, fmt.Errorf("GET %s: %w", path, err)
 	}
-	c.log = append(c.log, exchange{at, path, resp.StatusCode, resp.Header.Get("RateLimit"), resp.Header.Get("Retry-After")})
+	c.log = append(c.log, exchange{at, path, resp.StatusCode, resp.Header.Get("RateLimit"),
+		resp.Header.Get("Retry-After")})
 	return resp.StatusCode, resp.Header, nil
 }
 

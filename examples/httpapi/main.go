@@ -1,14 +1,17 @@
-// Command httpapi is a small HTTP API whose limits stand before its handlers, and three clients of different manners.
+// Command httpapi is a small HTTP API whose limits stand before its handlers, and three clients of different
+// manners.
 //
 //	go run ./examples/httpapi
 //
-// The server is server.go: httplimit.Middleware acquires before a handler is called, of the bucket of whose key it is, and every
-// answer says what is left, in the fields RateLimit-Policy and RateLimit. limits.yaml says what a key may do. What a client makes
-// of it is client.go: one asks again and again, one waits for what Retry-After says, one reads the RateLimit fields and asks only
-// for what is there. All have the same requests to make. DynamoDB is the engine in this process.
+// The server is server.go. Before a handler is called, httplimit.Middleware acquires from the bucket of the
+// request's key. Every answer says what is left, in the fields RateLimit-Policy and RateLimit. limits.yaml
+// says what a key may do. The clients are client.go: one asks again and again, one waits as Retry-After says,
+// one reads the RateLimit fields and asks only for what is there. All have the same requests to make.
+// DynamoDB is the engine in this process.
 //
-// The program prints what each request of the two that listen got, what all of it looked like, and what listening has saved. It
-// fails if one of them came earlier than it was told to, or was denied when it came on time.
+// The program prints what each request of the two that listen got, what all of it looked like, and what
+// listening has saved. It fails if one of them came earlier than it was told to, or was denied when it came
+// on time.
 package main
 
 import (
@@ -82,11 +85,13 @@ func run(ctx context.Context, listener net.Listener, transport *http.Transport, 
 		secret := "secret-of-" + m.String()
 		keys[secret] = limits.Key{ID: m.String()}
 		clients = append(clients, &client{
-			http: &http.Client{Transport: transport}, url: "http://" + listener.Addr().String(), key: secret, manner: m,
+			http: &http.Client{Transport: transport}, url: "http://" + listener.Addr().String(), key: secret,
+			manner: m,
 		})
 	}
 	door := newDoor(newAPI(lim.API, keys))
-	server := &http.Server{Handler: door, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: door, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
@@ -114,7 +119,8 @@ func work(ctx context.Context, clients []*client) error {
 		working.Go(func() {
 			for n := 1; n <= requests && errs[i] == nil; n++ {
 				if n%4 == 0 {
-					errs[i] = c.get(ctx, fmt.Sprintf("/report?rows=%d", rows), map[string]int64{limits.APIRequests: 1, limits.APIRows: rows})
+					errs[i] = c.get(ctx, fmt.Sprintf("/report?rows=%d", rows), map[string]int64{limits.APIRequests: 1,
+						limits.APIRows: rows})
 				} else {
 					errs[i] = c.get(ctx, "/items", map[string]int64{limits.APIRequests: 1})
 				}

@@ -84,14 +84,18 @@ func TestCheck(t *testing.T) {
 	}{
 		{heedless, 7, []exchange{denied, denied, denied}, ""},
 		{obedient, 0, []exchange{denied, served, denied, served}, ""},
-		{obedient, 1, []exchange{denied, served}, "obedient came early 1 times: a client that waits for Retry-After cannot"},
-		{obedient, 0, []exchange{denied, denied, served}, "obedient was denied 1 times when it came as it was told: Retry-After was early"},
+		{obedient, 1, []exchange{denied, served},
+			"obedient came early 1 times: a client that waits for Retry-After cannot"},
+		{obedient, 0, []exchange{denied, denied, served},
+			"obedient was denied 1 times when it came as it was told: Retry-After was early"},
 		{paced, 0, []exchange{served, served}, ""},
-		{paced, 0, []exchange{denied, served}, "paced was denied 1 times: the RateLimit fields promised what was not there"},
+		{paced, 0, []exchange{denied, served},
+			"paced was denied 1 times: the RateLimit fields promised what was not there"},
 	} {
 		d := newDoor(nil)
 		d.early["Bearer key"] = test.early
-		err := report{clients: []*client{{key: "key", manner: test.manner, log: test.log}}, door: d}.check(io.Discard)
+		err := report{clients: []*client{{key: "key", manner: test.manner, log: test.log}}, door: d}.check(
+			io.Discard)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || err.Error() != test.want) {
 			t.Errorf("%v who came early %d times: %v, want %s", test.manner, test.early, err, test.want)
 		}
@@ -101,7 +105,9 @@ func TestCheck(t *testing.T) {
 // TestDoor: who comes a moment before its time is early, who comes at it is not.
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "2") }))
+		d := newDoor(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "2")
+		}))
 		for _, after := range []time.Duration{0, 2*time.Second - 1, 2 * time.Second, 2 * time.Second} {
 			if err := sleep(t.Context(), after); err != nil {
 				t.Fatal(err)
@@ -151,7 +157,8 @@ func TestAPI(t *testing.T) {
 // TestWait: it is until there is enough of every limit, and not a moment less.
 func TestWait(t *testing.T) {
 	h := http.Header{
-		"Ratelimit-Policy": {`"requests";q=2;w=1, "rows";q=100;w=60`}, "Ratelimit": {`"requests";r=0;t=3`, `"rows";r=30;t=42`},
+		"Ratelimit-Policy": {`"requests";q=2;w=1, "rows";q=100;w=60`}, "Ratelimit": {`"requests";r=0;t=3`,
+			`"rows";r=30;t=42`},
 	}
 	seen, err := parseRateLimit(h)
 	if err != nil {
@@ -167,7 +174,8 @@ func TestWait(t *testing.T) {
 		{1, 31, 600 * time.Millisecond},
 		{1, 80, 30 * time.Second},
 	} {
-		if got := seen.wait(map[string]int64{"requests": test.requests, "rows": test.rows, "unheard of": 1}); got != test.want {
+		got := seen.wait(map[string]int64{"requests": test.requests, "rows": test.rows, "unheard of": 1})
+		if got != test.want {
 			t.Errorf("%d requests and %d rows are there in %v, want %v", test.requests, test.rows, got, test.want)
 		}
 	}
@@ -176,7 +184,8 @@ func TestWait(t *testing.T) {
 			t.Errorf("%s: a field that is none passes", field)
 		}
 	}
-	if none, err := parseRateLimit(http.Header{}); err != nil || none.wait(map[string]int64{"requests": 1}) != 0 {
+	if none, err := parseRateLimit(http.Header{}); err != nil ||
+		none.wait(map[string]int64{"requests": 1}) != 0 {
 		t.Errorf("no field: %v, %v", none, err)
 	}
 }

@@ -39,7 +39,8 @@ func parseRateLimit(h http.Header) (rateLimit, error) {
 	return limits, nil
 }
 
-// eachItem calls f for each item of a field, with its name and what reads its parameters: 0 for one that is missing.
+// eachItem calls f for each item of a field, with its name and what reads its parameters: 0 for one that is
+// missing.
 func eachItem(field []string, f func(name string, param func(string) int64)) error {
 	list, err := httpsfv.UnmarshalList(field)
 	if err != nil {
@@ -69,7 +70,8 @@ func (r rateLimit) wait(need map[string]int64) (longest time.Duration) {
 	return longest
 }
 
-// retryAfter returns how long an answer says to stay away, if it does. It may also be a date, which sluice never sends.
+// retryAfter returns how long an answer says to stay away, if it does. It may also be a date, which sluice
+// never sends.
 func retryAfter(h http.Header) (time.Duration, bool) {
 	seconds, err := strconv.ParseUint(h.Get("Retry-After"), 10, 31)
 	return time.Duration(seconds) * time.Second, err == nil

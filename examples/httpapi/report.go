@@ -24,7 +24,8 @@ type report struct {
 
 // announce says what is to come, before it takes its time.
 func announce(out io.Writer) error {
-	_, err := fmt.Fprintf(out, `3 clients with a key each have the same %d requests to make, every fourth a report of %d rows.
+	_, err := fmt.Fprintf(out,
+		`3 clients with a key each have the same %d requests to make, every fourth a report of %d rows.
 A key may make 2 requests a second, 6 at once, and read 100 rows a second, 600 at once: it takes 9 seconds.
 `, requests, rows)
 	return err
@@ -54,7 +55,8 @@ func (r report) print(out io.Writer) error {
 func (r report) exchanges(out io.Writer, c *client) error {
 	table := [][]string{{"AT", "REQUEST", "STATUS", "RATELIMIT", "RETRY-AFTER"}}
 	for _, e := range c.log {
-		table = append(table, []string{seconds(e.at.Sub(r.began)), "GET " + e.path, strconv.Itoa(e.status), e.rateLimit, e.retryAfter})
+		table = append(table, []string{seconds(e.at.Sub(r.began)), "GET " + e.path, strconv.Itoa(e.status),
+			e.rateLimit, e.retryAfter})
 	}
 	return texttable.Write(out, "", "rllll", table)
 }
@@ -62,7 +64,8 @@ func (r report) exchanges(out io.Writer, c *client) error {
 // column is the time that one column of the picture stands for.
 const column = 100 * time.Millisecond
 
-// draw draws a line for each client: how many of its requests were served in each tenth of a second, and where it was denied.
+// draw draws a line for each client: how many of its requests were served in each tenth of a second, and
+// where it was denied.
 func (r report) draw(out *strings.Builder) {
 	fmt.Fprint(out, "\nA column is 100 ms: how many requests were served in it; x: denied.\n\n")
 	for _, c := range r.clients {
@@ -98,7 +101,8 @@ func (r report) summary(out io.Writer) error {
 		denied := c.denied()
 		table = append(table, []string{
 			c.manner.String(), strconv.Itoa(len(c.log)), strconv.Itoa(len(c.log) - denied), strconv.Itoa(denied),
-			fmt.Sprintf("%d %%", 100*denied/max(1, len(c.log))), strconv.Itoa(r.door.cameEarly(c.key)), seconds(r.took(c)),
+			fmt.Sprintf("%d %%", 100*denied/max(1, len(c.log))), strconv.Itoa(r.door.cameEarly(c.key)),
+			seconds(r.took(c)),
 		})
 	}
 	return texttable.Write(out, "", "lrrrrrr", table)
@@ -133,9 +137,11 @@ func (r report) check(out io.Writer) error {
 		case early > 0:
 			return fmt.Errorf("%s came early %d times: a client that waits for Retry-After cannot", c.manner, early)
 		case c.twice() > 0:
-			return fmt.Errorf("%s was denied %d times when it came as it was told: Retry-After was early", c.manner, c.twice())
+			return fmt.Errorf("%s was denied %d times when it came as it was told: Retry-After was early", c.manner,
+				c.twice())
 		case c.manner == paced && c.denied() > 0:
-			return fmt.Errorf("paced was denied %d times: the RateLimit fields promised what was not there", c.denied())
+			return fmt.Errorf("paced was denied %d times: the RateLimit fields promised what was not there",
+				c.denied())
 		}
 	}
 	_, err := fmt.Fprintln(out, "\ncheck: ok: nobody who listened came early, and who came when told was served")

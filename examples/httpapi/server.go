@@ -24,8 +24,8 @@ func newAPI(lim limits.APIAcquirer, keys map[string]limits.Key) http.Handler {
 // keyOf is where authenticated leaves the caller's Key for those behind it.
 type keyOf struct{}
 
-// authenticated lets only callers through whose secret is among keys. It stands before the limits: who made up names could
-// otherwise have as many buckets as names.
+// authenticated lets only callers through whose secret is among keys. It stands before the limits: who made
+// up names could otherwise have as many buckets as names.
 func authenticated(keys map[string]limits.Key, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secret, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -39,7 +39,8 @@ func authenticated(keys map[string]limits.Key, next http.Handler) http.Handler {
 	})
 }
 
-// ask says who is charged for r, and how much. What is wrong with r is an *runtime.InvalidError, which the caller gets as a 400.
+// ask says who is charged for r, and how much. What is wrong with r is an *runtime.InvalidError, which the
+// caller gets as a 400.
 func ask(r *http.Request) (limits.APIEntity, limits.APICost, error) {
 	key, _ := r.Context().Value(keyOf{}).(limits.Key)
 	cost := limits.APICost{} // Requests: per_call 1
@@ -47,7 +48,8 @@ func ask(r *http.Request) (limits.APIEntity, limits.APICost, error) {
 		var err error
 		cost.Rows, err = strconv.ParseInt(r.FormValue("rows"), 10, 64)
 		if err != nil {
-			return nil, cost, &runtime.InvalidError{Resource: limits.API, Field: "rows", Value: r.FormValue("rows"), Reason: "is no number"}
+			return nil, cost, &runtime.InvalidError{Resource: limits.API, Field: "rows", Value: r.FormValue("rows"),
+				Reason: "is no number"}
 		}
 	}
 	return key, cost, nil

@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
-// prices are dollars per million of something; 0 is what nobody has told. None is built in: they differ by region, and change.
+// prices are dollars per million of something; 0 is what nobody has told. None is built in: they differ by
+// region, and change.
 type prices struct{ write, read, put, get float64 }
 
 func (p *prices) flags(flags *flag.FlagSet) {
@@ -60,16 +61,16 @@ func (p prices) String() string {
 const month = 30 * 24 * time.Hour
 
 // bill is what all regions' syncs do in a month.
-type bill struct{ shares, beats, reads, puts, gets float64 }
+type bill struct{ quotas, beats, reads, puts, gets float64 }
 
 // rate is how often something happens in a region and window, in the mean.
 type rate struct{ writes, beats, puts, gets float64 }
 
-// bill returns what that many regions come to, of which each holds so many shares of resources of one kind. A heartbeat is a write unit,
-// and so is a share, but for the first of a bucket, which the index has too.
-func (r rate) bill(regions, shares, resources int, window time.Duration) bill {
+// bill returns what that many regions come to, of which each holds so many shares of resources of one kind. A
+// heartbeat is a write unit, and so is a share, but for the first of a bucket, which the index has too.
+func (r rate) bill(regions, quotas, resources int, window time.Duration) bill {
 	n := float64(month/window) * float64(regions)
-	read := float64(shares)*regionsim.BucketUnits + float64(resources)*regionsim.KindUnits
+	read := float64(quotas)*regionsim.BucketUnits + float64(resources)*regionsim.KindUnits
 	return bill{r.writes * n, r.beats * n, read * n, r.puts * n, r.gets * n}
 }
 
@@ -81,8 +82,9 @@ type line struct {
 
 func (b bill) lines(p prices) []line {
 	return []line{
-		{"shares, write units", b.shares, p.write}, {"heartbeats, write units", b.beats, p.write},
-		{"buckets and kinds, read units", b.reads, p.read}, {"snapshots put", b.puts, p.put}, {"snapshots read", b.gets, p.get},
+		{"shares, write units", b.quotas, p.write}, {"heartbeats, write units", b.beats, p.write},
+		{"buckets and kinds, read units", b.reads, p.read}, {"snapshots put", b.puts, p.put},
+		{"snapshots read", b.gets, p.get},
 	}
 }
 
@@ -105,10 +107,13 @@ func sum(lines []line) (all float64) {
 // compare prints what a month costs by trigger, and where every share is written in every cycle.
 func compare(out *strings.Builder, trigger rate, s worldSettings, p prices) error {
 	always := trigger
-	always.writes = float64(s.shares())
-	by, all := trigger.bill(s.regions, s.shares(), s.resources, window).lines(p), always.bill(s.regions, s.shares(), s.resources, window).lines(p)
-	fmt.Fprintf(out, "A month of 30 days of all syncs, as the second half was: %d regions, %s shares each, a cycle every %v.\n\n",
-		s.regions, texttable.Count(int64(s.shares())), window)
+	always.writes = float64(s.quotas())
+	by, all := trigger.bill(s.regions, s.quotas(), s.resources, window).lines(p),
+		always.bill(s.regions, s.quotas(), s.resources, window).lines(p)
+	fmt.Fprintf(out,
+		"A month of 30 days of all syncs, as the second half was: %d regions, %s shares each, a cycle every "+
+			"%v.\n\n",
+		s.regions, texttable.Count(int64(s.quotas())), window)
 	rows := [][]string{{"", "BY TRIGGER", "", "EVERY SHARE IN EVERY CYCLE", ""}}
 	for i := range by {
 		rows = append(rows, []string{

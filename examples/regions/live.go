@@ -19,10 +19,11 @@ type story struct {
 	evict        time.Duration // after so long a silence regions are taken to be gone
 }
 
-// told is the story that the program tells. Windows are of a second: three of them, and the heartbeat ends; after five the others
-// take the region for gone, and five later share out what it held.
-func told() story {
-	return story{who: "us", stops: 8 * time.Second, backs: 24 * time.Second, ends: 34 * time.Second, evict: 5 * time.Second}
+// mainStory is the story that the program runs. Windows are of a second: three of them, and the heartbeat
+// ends; after five the others take the region for gone, and five later share out what it held.
+func mainStory() story {
+	return story{who: "us", stops: 8 * time.Second, backs: 24 * time.Second, ends: 34 * time.Second,
+		evict: 5 * time.Second}
 }
 
 // live runs three regions in this process, a second a line.
@@ -41,10 +42,14 @@ func live(ctx context.Context, s story, out io.Writer) (err error) {
 		return err
 	}
 	sees := newLookout(all)
-	if _, err := fmt.Fprintf(out, "%d regions, each with a table of its own, share out rps of chat: G = %d, of which each keeps %d. Snapshots are in a folder.\n"+
-		"%s's sync stops after %v and is back after %v; a window is %v: after three its heartbeat ends, after %v it is taken for gone,\n"+
-		"and what it held is shared out when all have known that for five. SHARE is what the bucket of user-1 has,\n"+
-		"GRANTED and DENIED are its calls in the last second.\n\n",
+	if _, err := fmt.Fprintf(out,
+		"%d regions, each with a table of its own, share out rps of chat: G = %d, of which each keeps %d. "+
+			"Snapshots are in a folder.\n"+
+			"%s's sync stops after %v and is back after %v; a window is %v: after three its heartbeat ends, after %v "+
+			"it is taken for gone,\n"+
+			"and what it held is shared out when all have known that for five. SHARE is what the bucket of user-1 "+
+			"has,\n"+
+			"GRANTED and DENIED are its calls in the last second.\n\n",
 		len(all), sees.whole, sees.floor, s.who, s.stops, s.backs, all[0].window(), s.evict); err != nil {
 		return err
 	}
@@ -55,7 +60,7 @@ func live(ctx context.Context, s story, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	return sees.verdict(out)
+	return sees.check(out)
 }
 
 // tell runs traffic and syncs until the story ends, or ctx does.

@@ -17,10 +17,11 @@ import (
 func TestLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		if err := live(t.Context(), told(), &out); err != nil {
+		if err := live(t.Context(), mainStory(), &out); err != nil {
 			t.Error(err)
 		}
-		for _, said := range []string{"us's sync stops", "ap: us is silent", "eu: us is gone", "us's sync is back", "ap: us is live", "\ncheck: ok: in "} {
+		for _, said := range []string{"us's sync stops", "ap: us is silent", "eu: us is gone", "us's sync is back",
+			"ap: us is live", "\ncheck: ok: in "} {
 			if !strings.Contains(out.String(), said) {
 				t.Errorf("it did not say %q", said)
 			}
@@ -58,23 +59,23 @@ func watch(t *testing.T, s story, before func(all []*place)) *lookout {
 	return sees
 }
 
-// TestRegionStops: a region whose sync stops keeps what it has until its heartbeat ends, and then the floor; the others share out
-// what it had; and when it is back it is given more than the floor again.
+// TestRegionStops stops the sync of a region. The region keeps its quota until its heartbeat ends, and then
+// the floor; the others share out the rest. When it is back, it gets more than the floor again.
 func TestRegionStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := told()
+		s := mainStory()
 		sees := watch(t, s, func([]*place) {})
-		if err := sees.verdict(&strings.Builder{}); err != nil {
+		if err := sees.check(&strings.Builder{}); err != nil {
 			t.Error(err)
 		}
 		us := slices.IndexFunc(sees.all, func(p *place) bool { return p.name == s.who })
 		at := func(d time.Duration) (own, others int64) {
 			line := sees.lines[int(d/time.Second)-1]
-			for i, share := range line.shares {
+			for i, quota := range line.quotas {
 				if i == us {
-					own += share
+					own += quota
 				} else {
-					others += share
+					others += quota
 				}
 			}
 			return own, others
@@ -101,17 +102,20 @@ func TestRegionStops(t *testing.T) {
 	})
 }
 
-// TestMoreThanAll: the control. A region in which an operator overrides the share has more, and the check says so.
+// TestMoreThanAll: the control. A region in which an operator overrides the share has more, and the check
+// says so.
 func TestMoreThanAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sees := watch(t, story{evict: 5 * time.Second, ends: 3 * time.Second, stops: time.Hour, backs: time.Hour}, func(all []*place) {
-			own := limits.ChatLimits{RPS: new(bucket.Per(200, time.Second))}
-			if _, err := all[1].lim.Config.Chat.Entity(limits.User{ID: "1"}).Set(context.Background(), own, ""); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if err := sees.verdict(&strings.Builder{}); err == nil || !strings.Contains(err.Error(), "more than G, 200") {
-			t.Errorf("the verdict is %v, of %d", err, sees.most)
+		sees := watch(t, story{evict: 5 * time.Second, ends: 3 * time.Second, stops: time.Hour, backs: time.Hour},
+			func(all []*place) {
+				own := limits.ChatLimits{RPS: new(bucket.Per(200, time.Second))}
+				if _, err := all[1].lim.Config.Chat.Entity(limits.User{ID: "1"}).Set(context.Background(), own,
+					""); err != nil {
+					t.Fatal(err)
+				}
+			})
+		if err := sees.check(&strings.Builder{}); err == nil || !strings.Contains(err.Error(), "more than G, 200") {
+			t.Errorf("the check returns %v, of %d", err, sees.most)
 		}
 	})
 }

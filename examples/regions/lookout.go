@@ -27,7 +27,7 @@ type lookout struct {
 
 // second is what a line says.
 type second struct {
-	shares, granted, denied []int64
+	quotas, granted, denied []int64
 	events                  []string
 }
 
@@ -39,8 +39,8 @@ func newLookout(all []*place) *lookout {
 	}
 }
 
-// look reads the buckets: what one has is what is enforced in its region, whatever is stored beside it. That one region is read
-// after the other does not matter: a share that moves is nowhere for a window.
+// look reads the buckets: what one has is what is enforced in its region, whatever is stored beside it. That
+// one region is read after the other does not matter: a share that moves is nowhere for a window.
 func (l *lookout) look(ctx context.Context) error {
 	now, sum := make([]int64, len(l.all)), int64(0)
 	for i, p := range l.all {
@@ -59,7 +59,7 @@ func (l *lookout) look(ctx context.Context) error {
 
 // line closes a second, and says what was in it.
 func (l *lookout) line(n int) string {
-	s := second{shares: l.now}
+	s := second{quotas: l.now}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%3d s", n)
 	sum, granted := int64(0), int64(0)
@@ -68,8 +68,8 @@ func (l *lookout) line(n int) string {
 		l.calls[i] = now
 		s.granted, s.denied = append(s.granted, now[0]-before[0]), append(s.denied, now[1]-before[1])
 		s.events = append(s.events, p.happened()...)
-		fmt.Fprintf(&text, "  | %5d %7d %6d", s.shares[i], s.granted[i], s.denied[i])
-		sum, granted = sum+s.shares[i], granted+s.granted[i]
+		fmt.Fprintf(&text, "  | %5d %7d %6d", s.quotas[i], s.granted[i], s.denied[i])
+		sum, granted = sum+s.quotas[i], granted+s.granted[i]
 	}
 	l.lines = append(l.lines, s)
 	fmt.Fprintf(&text, "  | %3d of %d %7d  %s", sum, l.whole, granted, strings.Join(s.events, "; "))
@@ -86,11 +86,13 @@ func head(all []*place) string {
 	return strings.TrimRight(first+"  | all", " ") + "\n" + second + "  |    SHARE GRANTED"
 }
 
-// verdict says whether the sum of shares was ever above G: then it fails.
-func (l *lookout) verdict(out io.Writer) error {
+// check errs if the sum of quotas was ever above G.
+func (l *lookout) check(out io.Writer) error {
 	if l.most > l.whole {
 		return fmt.Errorf("the buckets of all regions had %d together: more than G, %d", l.most, l.whole)
 	}
-	_, err := fmt.Fprintf(out, "\ncheck: ok: in %d looks the buckets of all regions never had more than G together, %d at most of %d\n", l.looks, l.most, l.whole)
+	_, err := fmt.Fprintf(out,
+		"\ncheck: ok: in %d looks the buckets of all regions never had more than G together, %d at most of %d\n",
+		l.looks, l.most, l.whole)
 	return err
 }

@@ -1,9 +1,12 @@
-// Command regions shows limits that regions share out: one limit for all of them, over tables that know nothing of each other.
+// Command regions shows limits that regions share out: one limit for all of them, over tables that know
+// nothing of each other.
 //
-//	go run ./examples/regions                        three regions in this process, with live traffic, one of whose syncs stops
-//	go run ./examples/regions -simulate -svg out.svg  many buckets on a virtual clock: writes, starvation, distance from the target
+//	go run ./examples/regions                         three regions in this process, with live traffic
+//	go run ./examples/regions -simulate -svg out.svg  many buckets on a virtual clock
 //
-// Both end with a check: shares in force never summed to more than the limit. If it fails, so does the program.
+// In the first, the sync of one region stops for a while. The second prints writes, starvation and distance
+// from the target. Both end with a check: the quotas in force never summed to more than the limit. If it
+// fails, so does the program.
 package main
 
 import (
@@ -45,7 +48,7 @@ func main() {
 	if s.simulate {
 		err = simulate(ctx, s, os.Stdout, os.Stderr)
 	} else {
-		err = live(ctx, told(), os.Stdout)
+		err = live(ctx, mainStory(), os.Stdout)
 	}
 	stop()
 	if err != nil {
@@ -57,13 +60,16 @@ func main() {
 // parse reads the flags. There are no other arguments.
 func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	var s settings
-	flags.BoolVar(&s.simulate, "simulate", false, "simulate a world of many buckets on a virtual clock; the other flags are for that")
+	flags.BoolVar(&s.simulate, "simulate", false,
+		"simulate a world of many buckets on a virtual clock; the other flags are for that")
 	w := &s.world
 	flags.IntVar(&w.regions, "regions", 3, fmt.Sprintf("how many `regions`, 2 to %d", len(allNames())))
 	flags.IntVar(&w.entities, "entities", 200, "`entities` in each resource, all of them active")
 	flags.IntVar(&w.resources, "resources", 10, "how many `resources`")
-	flags.StringVar((*string)(&w.shape), "shape", string(mixed), "how demand changes: "+strings.Join(shapes(), ", "))
-	flags.IntVar(&w.faults, "faults", 0, "how many `faults` happen: regions killed, snapshots lost or stale, calls refused")
+	flags.StringVar((*string)(&w.shape), "shape", string(mixed),
+		"how demand changes: "+strings.Join(shapes(), ", "))
+	flags.IntVar(&w.faults, "faults", 0,
+		"how many `faults` happen: regions killed, snapshots lost or stale, calls refused")
 	flags.IntVar(&w.windows, "windows", 60, "for how many `windows` of 10 seconds")
 	flags.Uint64Var(&w.seed, "seed", 1, "`seed` of demand, faults and clocks")
 	flags.StringVar(&s.svg, "svg", "", "draw a picture into this `file`")

@@ -8,37 +8,45 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
-// chart is what is drawn: the first bucket's shares and what is asked of it, by region, and the writes of all. So many windows are
-// a bar together: of shares and demand, which are states, the last one.
+// chart is what is drawn: the first bucket's shares and what is asked of it, by region, and the writes of
+// all. So many windows are a bar together: of shares and demand, which are states, the last one.
 func (p *play) chart(together int) chart.Chart {
 	span := window
 	for range together - 1 {
 		span += window
 	}
 	names := p.names()
-	shares := chart.Panel{
-		Name: "rpm of user-1 on model-1: shares in force", Unit: "tokens a minute", Parts: names, Allowance: whole, Line: "G",
+	quotas := chart.Panel{
+		Name: "rpm of user-1 on model-1: shares in force", Unit: "tokens a minute", Parts: names, Allowance: whole,
+		Line: "G",
 	}
-	asked := chart.Panel{Name: "What is asked of it", Unit: "tokens a minute", Parts: names, Allowance: whole, Line: "G"}
+	asked := chart.Panel{Name: "What is asked of it", Unit: "tokens a minute", Parts: names, Allowance: whole,
+		Line: "G"}
 	writes := chart.Panel{
-		Name: "Shares written, of all limits", Unit: "in one region and window", Allowance: float64(p.shares()), Line: "every share in every window",
+		Name: "Shares written, of all limits", Unit: "in one region and window", Allowance: float64(p.quotas()),
+		Line: "every share in every window",
 	}
 	at := 0
 	for some := range slices.Chunk(p.samples, together) {
 		start := chart.Zero().Add(some[0].At - window)
 		last := at + len(some) - 1
-		shares.Bars = append(shares.Bars, stack(parts(names, func(r int) float64 { return float64(p.samples[last].First[r]) })))
-		asked.Bars = append(asked.Bars, stack(parts(names, func(r int) float64 { return p.asked[last][r] * whole })))
+		quotas.Bars = append(quotas.Bars, stack(parts(names, func(r int) float64 {
+			return float64(p.samples[last].First[r])
+		})))
+		asked.Bars = append(asked.Bars, stack(parts(names, func(r int) float64 {
+			return p.asked[last][r] * whole
+		})))
 		n := p.mean(some).writes
 		writes.Bars = append(writes.Bars, chart.Bar{Tokens: n, Text: tenths(n)})
-		for _, panel := range []*chart.Panel{&shares, &asked, &writes} {
+		for _, panel := range []*chart.Panel{&quotas, &asked, &writes} {
 			panel.Bars[len(panel.Bars)-1].Start = start
 		}
 		at += len(some)
 	}
 	return chart.Chart{
-		Title: fmt.Sprintf("%d regions share out %s limits, demand %s", p.regions, texttable.Count(int64(p.shares())), p.shape),
-		Span:  span, Per: per(together), Elapsed: true, Panels: []chart.Panel{shares, asked, writes},
+		Title: fmt.Sprintf("%d regions share out %s limits, demand %s", p.regions,
+			texttable.Count(int64(p.quotas())), p.shape),
+		Span: span, Per: per(together), Elapsed: true, Panels: []chart.Panel{quotas, asked, writes},
 	}
 }
 

@@ -39,7 +39,8 @@ type place struct {
 // table is every region's.
 const table = "rate_limits"
 
-// newPlaces makes the regions of limits.yaml, which publish in snapshots. They ask for more than there is, most of it in eu.
+// newPlaces makes the regions of limits.yaml, which publish in snapshots. They ask for more than there is,
+// most of it in eu.
 func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Duration) ([]*place, error) {
 	var all []*place
 	for seed, p := range []*place{{name: "ap", asks: 20}, {name: "eu", asks: 180}, {name: "us", asks: 60}} {
@@ -49,14 +50,16 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 			return nil, err
 		}
 		var err error
-		if p.lim, err = limits.New(dynamo.New(p.client, table), runtime.WithLogger(slog.New(slog.DiscardHandler))); err != nil {
+		if p.lim, err = limits.New(dynamo.New(p.client, table),
+			runtime.WithLogger(slog.New(slog.DiscardHandler))); err != nil {
 			return nil, err
 		}
 		if err := p.lim.Check(ctx); err != nil {
 			return nil, err
 		}
 		p.config = region.Config{
-			Region: p.name, Table: dynamo.NewRegional(p.client, table, time.Now), Snapshots: snapshots, Specs: runtime.Specs(p.lim.Limiter),
+			Region: p.name, Table: dynamo.NewRegional(p.client, table, time.Now), Snapshots: snapshots,
+			Specs: runtime.Specs(p.lim.Limiter),
 			Evict: evict, Logger: slog.New(slog.DiscardHandler), Told: p.note,
 		}
 		all = append(all, p)
@@ -127,7 +130,8 @@ func (p *place) call(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			_, err := p.lim.Chat.Acquire(context.WithoutCancel(ctx), limits.User{ID: "1"}, limits.ChatCost{}) // RPS: per_call 1
+			// RPS: per_call 1
+			_, err := p.lim.Chat.Acquire(context.WithoutCancel(ctx), limits.User{ID: "1"}, limits.ChatCost{})
 			switch _, denied := errors.AsType[*limits.DeniedError](err); {
 			case err == nil:
 				p.granted.Add(1)

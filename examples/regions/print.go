@@ -24,13 +24,17 @@ func group(n int) int { return max(1, (n+most-1)/most) }
 func (p *play) print(out io.Writer, prices prices) error {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%d regions share out %s limits of G = %s tokens a minute each; demand is %s, seed %d.\n",
-		p.regions, texttable.Count(int64(p.shares())), texttable.Count(whole), p.shape, p.seed)
+		p.regions, texttable.Count(int64(p.quotas())), texttable.Count(whole), p.shape, p.seed)
 	for _, f := range p.faults {
-		fmt.Fprintf(&s, "fault: %s of %s at %v for %v\n", f.Kind, p.names()[f.Region], f.At.Round(time.Second), f.For.Round(time.Second))
+		fmt.Fprintf(&s, "fault: %s of %s at %v for %v\n", f.Kind, p.names()[f.Region], f.At.Round(time.Second),
+			f.For.Round(time.Second))
 	}
-	s.WriteString("\nWRITES: of shares, in one region and window. SUM: of the shares that processes may use at worst, caches and clocks\n" +
-		"included, the largest of any limit. STARVED: refused, while it was left over in another region. DISTANCE: of shares from\n" +
-		"where demand would have them. The last three are of 1000, where 1000 is G.\n\n")
+	s.WriteString(
+		"\nWRITES: of shares, in one region and window. SUM: of the shares that processes may use at worst, " +
+			"caches and clocks\n" +
+			"included, the largest of any limit. STARVED: refused, while it was left over in another region. " +
+			"DISTANCE: of shares from\n" +
+			"where demand would have them. The last three are of 1000, where 1000 is G.\n\n")
 	if err := p.table(&s); err != nil {
 		return err
 	}
@@ -51,7 +55,8 @@ func (p *play) table(out *strings.Builder) error {
 	rows := [][]string{{"UNTIL", "WRITES", "SUM", "STARVED", "DISTANCE"}}
 	for some := range slices.Chunk(p.samples, group(len(p.samples))) {
 		m := p.mean(some)
-		rows = append(rows, []string{clock(some[len(some)-1].At), tenths(m.writes), tenths(m.sum * 1000), tenths(m.starved * 1000), tenths(m.distance * 1000)})
+		rows = append(rows, []string{clock(some[len(some)-1].At), tenths(m.writes), tenths(m.sum * 1000),
+			tenths(m.starved * 1000), tenths(m.distance * 1000)})
 	}
 	return texttable.Write(out, "", "rrrrr", rows)
 }
@@ -72,7 +77,8 @@ func (m means) planned() (n float64) {
 	return n
 }
 
-// mean adds up what happened in some windows, by region and window: cycles that last longer than one are not counted as fewer.
+// mean adds up what happened in some windows, by region and window: cycles that last longer than one are not
+// counted as fewer.
 func (p *play) mean(some []regionsim.Sample) (m means) {
 	m.triggers = map[region.Trigger]int{}
 	for i := range some {
@@ -99,13 +105,18 @@ func (p *play) settled() []regionsim.Sample { return p.samples[len(p.samples)/2:
 // summary says what it comes to.
 func (p *play) summary(out *strings.Builder, prices prices) error {
 	all, half := p.mean(p.samples), p.mean(p.settled())
-	fmt.Fprintf(out, "In the second half a region wrote %s of its %s shares in a window, %s %% fewer than all; starved %s, distance %s of 1000.\n",
-		tenths(half.writes), texttable.Count(int64(p.shares())), tenths(100-100*half.writes/float64(p.shares())),
+	fmt.Fprintf(out,
+		"In the second half a region wrote %s of its %s shares in a window, %s %% fewer than all; starved %s, "+
+			"distance %s of 1000.\n",
+		tenths(half.writes), texttable.Count(int64(p.quotas())), tenths(100-100*half.writes/float64(p.quotas())),
 		tenths(half.starved*1000), tenths(half.distance*1000))
 	if planned, wrote := half.planned(), half.writes*float64(len(p.settled())*p.regions); wrote < 0.95*planned {
-		fmt.Fprintf(out, "It planned more: %s %% of its writes were not done in their cycle, for want of time or because the table refused.\n", tenths(100-100*wrote/planned))
+		fmt.Fprintf(out,
+			"It planned more: %s %% of its writes were not done in their cycle, for want of time or because the "+
+				"table refused.\n", tenths(100-100*wrote/planned))
 	}
-	fmt.Fprintf(out, "%s shares were written in all. Triggers of what cycles planned:", texttable.Count(int64(p.result.Writes)))
+	fmt.Fprintf(out, "%s shares were written in all. Triggers of what cycles planned:",
+		texttable.Count(int64(p.result.Writes)))
 	for i, trigger := range slices.Sorted(maps.Keys(all.triggers)) {
 		if i > 0 {
 			out.WriteString(",")
@@ -118,7 +129,9 @@ func (p *play) summary(out *strings.Builder, prices prices) error {
 		return err
 	}
 	if len(p.result.Violations) == 0 {
-		fmt.Fprintf(out, "\ncheck: ok: at none of %s moments the sum of shares in force was above G, or a share below the floor; at most it was %s of 1000\n",
+		fmt.Fprintf(out,
+			"\ncheck: ok: at none of %s moments the sum of shares in force was above G, or a share below the floor; "+
+				"at most it was %s of 1000\n",
 			texttable.Count(int64(p.result.Events)), tenths(all.sum*1000))
 	}
 	return nil

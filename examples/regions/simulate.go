@@ -32,7 +32,7 @@ func simulate(ctx context.Context, s settings, out, progress io.Writer) error {
 		return err
 	}
 	if len(p.samples) == 0 { // a violation at once
-		return p.verdict()
+		return p.check()
 	}
 	if err := p.print(out, s.prices); err != nil {
 		return err
@@ -45,7 +45,7 @@ func simulate(ctx context.Context, s settings, out, progress io.Writer) error {
 			return err
 		}
 	}
-	return p.verdict()
+	return p.check()
 }
 
 // run plays w, which s describes.
@@ -57,7 +57,8 @@ func run(ctx context.Context, s worldSettings, w regionsim.World, progress io.Wr
 		p.samples = append(p.samples, now)
 		if time.Now().After(next) {
 			next = time.Now().Add(2 * time.Second)
-			_, _ = fmt.Fprintf(progress, "window %*d of %d, %d writes in it\n", len(fmt.Sprint(s.windows)), len(p.samples), s.windows, now.Writes)
+			_, _ = fmt.Fprintf(progress, "window %*d of %d, %d writes in it\n", len(fmt.Sprint(s.windows)),
+				len(p.samples), s.windows, now.Writes)
 		}
 	}
 	go func() {
@@ -90,8 +91,8 @@ func demand(w regionsim.World) (asked [][]float64) {
 	return asked
 }
 
-// verdict fails if what may never happen has.
-func (p *play) verdict() error {
+// check errs if the result has a violation.
+func (p *play) check() error {
 	if len(p.result.Violations) > 0 {
 		return fmt.Errorf("the world ended with a violation: %s", p.result.Violations[0])
 	}

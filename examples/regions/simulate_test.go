@@ -44,7 +44,8 @@ func TestSimulate(t *testing.T) {
 			if err := simulate(t.Context(), s, &out, &progress); err != nil {
 				t.Fatal(err)
 			}
-			for _, said := range []string{"fault: ", "\ncheck: ok: at none of ", "$1.25 per million write units", "demand is " + shape} {
+			for _, said := range []string{"fault: ", "\ncheck: ok: at none of ", "$1.25 per million write units",
+				"demand is " + shape} {
 				if !strings.Contains(out.String(), said) {
 					t.Errorf("it did not say %q:\n%s", said, &out)
 				}
@@ -87,11 +88,11 @@ func TestFigures(t *testing.T) {
 	}
 	for _, together := range []int{1, 3} {
 		c := p.chart(together)
-		shares, asked := c.Panels[0], c.Panels[1]
-		if want := (len(p.samples) + together - 1) / together; len(shares.Bars) != want || len(asked.Bars) != want {
-			t.Fatalf("%d and %d bars of %d windows", len(shares.Bars), len(asked.Bars), len(p.samples))
+		quotas, asked := c.Panels[0], c.Panels[1]
+		if want := (len(p.samples) + together - 1) / together; len(quotas.Bars) != want || len(asked.Bars) != want {
+			t.Fatalf("%d and %d bars of %d windows", len(quotas.Bars), len(asked.Bars), len(p.samples))
 		}
-		for i, b := range shares.Bars {
+		for i, b := range quotas.Bars {
 			last := min(i*together+together, len(p.samples)) - 1
 			sum := int64(0)
 			for _, n := range p.samples[last].First {
@@ -128,8 +129,8 @@ func TestViolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.verdict(); err == nil || !strings.Contains(err.Error(), "user-1 on model-1: rpm: shares") {
-		t.Errorf("the verdict is %v", err)
+	if err := p.check(); err == nil || !strings.Contains(err.Error(), "user-1 on model-1: rpm: shares") {
+		t.Errorf("the check returns %v", err)
 	}
 	var out strings.Builder
 	if err := p.print(&out, prices{}); err != nil || strings.Contains(out.String(), "check: ok") {
@@ -137,7 +138,8 @@ func TestViolation(t *testing.T) {
 	}
 }
 
-// TestBill: 20,000 shares of 10 resources, 10 s windows, a month of 30 days: 2,698 million read units, as docs/regions.md has it.
+// TestBill: 20,000 shares of 10 resources, 10 s windows, a month of 30 days: 2,698 million read units, as
+// docs/regions.md has it.
 func TestBill(t *testing.T) {
 	for _, test := range []struct {
 		writes    float64
@@ -148,8 +150,8 @@ func TestBill(t *testing.T) {
 	} {
 		b := rate{writes: test.writes, beats: 1, puts: 1, gets: 3}.bill(1, 20_000, 10, window)
 		lines := b.lines(prices{write: 1.25, read: 0.25, put: 5, get: 0.4})
-		if got := lines[0].cost(); got != test.want || b.shares != test.writes*259_200 {
-			t.Errorf("%v writes in a cycle: %v a month, %s, want %s", test.writes, b.shares, got, test.want)
+		if got := lines[0].cost(); got != test.want || b.quotas != test.writes*259_200 {
+			t.Errorf("%v writes in a cycle: %v a month, %s, want %s", test.writes, b.quotas, got, test.want)
 		}
 		var rest []string
 		for _, l := range lines[1:] {
@@ -171,7 +173,8 @@ func TestBill(t *testing.T) {
 func TestNoPrices(t *testing.T) {
 	s := settle(t, tiny()...)
 	var out strings.Builder
-	if err := compare(&out, rate{writes: 1}, s.world, s.prices); err != nil || strings.Contains(out.String(), "$") || !strings.Contains(out.String(), "give -price-write") {
+	if err := compare(&out, rate{writes: 1}, s.world, s.prices); err != nil ||
+		strings.Contains(out.String(), "$") || !strings.Contains(out.String(), "give -price-write") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
@@ -184,7 +187,8 @@ func TestParse(t *testing.T) {
 		{"-simulate -shape sun", `-shape is "sun": want one of mixed, stable, `},
 		{"-simulate -price-read -1", "-price-read is -1: want dollars per million read units, 0 or above"},
 		{"-simulate -price-get NaN", "-price-get is NaN: want dollars per million gets, 0 or above"},
-		{"-simulate -svg no/such/folder.svg", "-svg: there is no folder no/such: make it, or name a file elsewhere"},
+		{"-simulate -svg no/such/folder.svg",
+			"-svg: there is no folder no/such: make it, or name a file elsewhere"},
 		{"-simulate 3", `unexpected argument "3": run with -help for the flags`},
 		{"-entities 3", "flags are for the simulation: add -simulate"},
 	} {
@@ -202,7 +206,8 @@ func TestParse(t *testing.T) {
 func TestSame(t *testing.T) {
 	printed := func(seed string) string {
 		var out strings.Builder
-		if err := simulate(t.Context(), settle(t, tiny("-faults", "2", "-seed", seed)...), &out, io.Discard); err != nil {
+		if err := simulate(t.Context(), settle(t, tiny("-faults", "2", "-seed", seed)...), &out,
+			io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

@@ -19,7 +19,7 @@ type worldSettings struct {
 	seed                         uint64
 }
 
-// What every simulated world has.
+// Settings that every simulated world has.
 const (
 	window = 10 * time.Second
 	floor  = 5               // percent, of each region
@@ -28,22 +28,24 @@ const (
 	skew   = time.Second / 4 // clocks are up to so much off, either way
 )
 
-// mixed is four in five buckets whose demand is stable, and one whose demand drifts from region to region in an hour.
+// mixed is four in five buckets whose demand is stable, and one whose demand drifts from region to region in
+// an hour.
 const mixed regionsim.Shape = "mixed"
 
-// allNames are of as many regions as there can be. They begin with different letters, which bars in a terminal are made of.
+// allNames are of as many regions as there can be. They begin with different letters, which bars in a
+// terminal are made of.
 func allNames() []string { return []string{"eu", "us", "ap", "sa", "ca", "me", "il", "jp"} }
 
 // names are the regions'.
 func (s worldSettings) names() []string { return slices.Sorted(slices.Values(allNames()[:s.regions])) }
 
-// shares is how many shares each region has.
-func (s worldSettings) shares() int { return s.entities * s.resources }
+// quotas is how many quotas each region has.
+func (s worldSettings) quotas() int { return s.entities * s.resources }
 
 // world is what is simulated. The same settings give the same world.
 func (s worldSettings) world() regionsim.World {
 	rng := rand.New(rand.NewPCG(s.seed, 1))
-	loads := make([]regionsim.Load, s.shares())
+	loads := make([]regionsim.Load, s.quotas())
 	for i := range loads {
 		loads[i] = s.load(i, rng)
 	}
@@ -55,17 +57,20 @@ func (s worldSettings) world() regionsim.World {
 	}
 	for r := range s.resources {
 		limit := regionsim.Limit{Name: "rpm", Whole: bucket.Per(whole, time.Minute)}
-		w.Resources = append(w.Resources, regionsim.Resource{Name: fmt.Sprint("model-", r+1), Limits: []regionsim.Limit{limit}})
+		w.Resources = append(w.Resources, regionsim.Resource{Name: fmt.Sprint("model-", r+1),
+			Limits: []regionsim.Limit{limit}})
 	}
-	kinds := slices.DeleteFunc(regionsim.Kinds(), func(k regionsim.Kind) bool { // those that change limits would change G
+	kinds := slices.DeleteFunc(regionsim.Kinds(), func(k regionsim.Kind) bool {
+		// those that change limits would change G
 		return k == regionsim.Operator || k == regionsim.Whole
 	})
 	w.Faults = regionsim.RandomFaults(rng, s.faults, s.regions, window, w.Duration, kinds...)
 	return w
 }
 
-// load is what is asked of the i-th bucket: between 30 and 90 % of what refills, and 5 % more or less in each window. The first one's
-// demand comes and goes as if a day took minutes, in a mixed world too, so that there is something to see.
+// load is what is asked of the i-th bucket: between 30 and 90 % of what refills, and 5 % more or less in each
+// window. The first one's demand comes and goes as if a day took minutes, in a mixed world too, so that there
+// is something to see.
 func (s worldSettings) load(i int, rng *rand.Rand) regionsim.Load {
 	l := regionsim.Load{Shape: s.shape, Total: 300 + rng.Int64N(601), Period: period, Noise: 50}
 	if s.shape == mixed {

@@ -1,10 +1,12 @@
-// Command regionsync is a Lambda function that shares limits out between regions: one in each, called by EventBridge once a window.
+// Command regionsync is a Lambda function that shares limits out between regions: one in each, called by
+// EventBridge once a window.
 //
 //	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -o bootstrap ./examples/regionsync
 //
-// It reads SLUICE_TABLE, the region's table, and SLUICE_SNAPSHOTS, the place in S3 that all regions share, s3://bucket/prefix. Which
-// region of limits.yaml it is, says SLUICE_REGION, or else AWS_REGION, which Lambda sets. Its role's policy is what
-// `sluice infra iam --role region-sync --snapshots s3://bucket/prefix` prints. It needs a reserved concurrency of 1, and no retries: the next minute is one.
+// It reads SLUICE_TABLE, the region's table, and SLUICE_SNAPSHOTS, the place in S3 that all regions share,
+// s3://bucket/prefix. Which region of limits.yaml it is, says SLUICE_REGION, or else AWS_REGION, which Lambda
+// sets. Its role's policy is what `sluice infra iam --role region-sync --snapshots s3://bucket/prefix`
+// prints. It needs a reserved concurrency of 1, and no retries: the next minute is one.
 package main
 
 import (
@@ -41,7 +43,8 @@ func main() {
 func start(ctx context.Context, env func(string) string) (*region.Handler, error) {
 	table, snapshots := env("SLUICE_TABLE"), env("SLUICE_SNAPSHOTS")
 	if table == "" || snapshots == "" {
-		return nil, errors.New("SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions share")
+		return nil, errors.New("SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and " +
+			"s3://bucket/prefix, which all regions share")
 	}
 	bucket, prefix, err := s3store.Parse(snapshots)
 	if err != nil {
@@ -59,7 +62,9 @@ func start(ctx context.Context, env func(string) string) (*region.Handler, error
 }
 
 // handler shares out the limits of limits.yaml, as region as. clock is nil but in tests.
-func handler(client *dynamodb.Client, table string, snapshots region.Snapshots, as string, clock runtime.Clock) (*region.Handler, error) {
+func handler(
+	client *dynamodb.Client, table string, snapshots region.Snapshots, as string, clock runtime.Clock,
+) (*region.Handler, error) {
 	lim, err := limits.New(dynamo.New(client, table))
 	if err != nil {
 		return nil, err
@@ -69,7 +74,8 @@ func handler(client *dynamodb.Client, table string, snapshots region.Snapshots, 
 		now = clock.Now
 	}
 	return region.NewHandler(region.Config{
-		Region: as, Table: dynamo.NewRegional(client, table, now), Snapshots: snapshots, Specs: runtime.Specs(lim.Limiter),
+		Region: as, Table: dynamo.NewRegional(client, table, now), Snapshots: snapshots,
+		Specs: runtime.Specs(lim.Limiter),
 		Clock: clock, Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
 }

@@ -95,15 +95,22 @@ func TestStart(t *testing.T) {
 	for _, test := range []struct{ table, snapshots, region, want string }{
 		{"rate_limits", "s3://quotas/limits", "", ""},
 		{"rate_limits", "s3://quotas/limits", "us-east-1", ""},
-		{"", "s3://quotas", "", "SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions share"},
-		{"rate_limits", "", "", "SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions share"},
-		{"rate_limits", "quotas", "", `setup: s3store.Parse: "quotas" is no place in S3 | name one as in s3://bucket/prefix`},
+		{"", "s3://quotas", "",
+			"SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions " +
+				"share"},
+		{"rate_limits", "", "",
+			"SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions " +
+				"share"},
+		{"rate_limits", "quotas", "",
+			`setup: s3store.Parse: "quotas" is no place in S3 | name one as in s3://bucket/prefix`},
 		{
-			"rate_limits", "s3://quotas", "eu-west-1", `setup: region.New: region "eu-west-1" is not among those that share gpt-4 out: ` +
+			"rate_limits", "s3://quotas", "eu-west-1",
+			`setup: region.New: region "eu-west-1" is not among those that share gpt-4 out: ` +
 				"eu-central-1, us-east-1 | name one of them, or add it to regions in limits.yaml",
 		},
 	} {
-		env := map[string]string{"SLUICE_TABLE": test.table, "SLUICE_SNAPSHOTS": test.snapshots, "SLUICE_REGION": test.region}
+		env := map[string]string{"SLUICE_TABLE": test.table, "SLUICE_SNAPSHOTS": test.snapshots,
+			"SLUICE_REGION": test.region}
 		h, err := start(t.Context(), func(name string) string { return env[name] })
 		if errtext.Of(err) != test.want || (h == nil) != (err != nil) {
 			t.Errorf("%+v: %v", test, err)

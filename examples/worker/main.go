@@ -1,15 +1,16 @@
-// Command worker is workers that wait for their turn: jobs of several tenants, within a share for each and a limit for all.
+// Command worker is workers that wait for their turn: jobs of several tenants, within a share for each and a
+// limit for all.
 //
 //	go run ./examples/worker
 //
-// The worker is worker.go: it Waits for a job's units, runs the job, and settles for what it has used. A job that fails gives its
-// units back, one whose turn would come too late is refused as soon as that is clear (runtime.MaxWait), and when the workers stop,
-// after 8 seconds or by Ctrl-C, what has begun is brought to its end and what waits is let go, and costs nothing. limits.yaml gives
-// each tenant its share, and the fleet less than the shares together: a greedy tenant cannot take what is another's. DynamoDB is
-// the engine in this process.
+// The worker is worker.go: it Waits for a job's units, runs the job, and settles for what it has used. A job
+// that fails gives its units back. A job whose turn would come too late is refused as soon as that is clear
+// (runtime.MaxWait). The workers stop after 8 seconds or by Ctrl-C. Jobs that have begun are then completed;
+// waiting jobs are dropped and cost nothing. limits.yaml gives each tenant its share, and the fleet less than
+// the shares together: a greedy tenant cannot take what is another's. DynamoDB is the engine in this process.
 //
-// The program draws what each worker did and what the fleet spent, and prints the totals. It fails if the table has not as consumed
-// what the jobs say that they used, or if that is more than the limits give.
+// The program draws what each worker did and what the fleet spent, and prints the totals. It fails if the
+// table has not as consumed what the jobs say that they used, or if that is more than the limits give.
 package main
 
 import (
@@ -71,7 +72,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 
 	cast := tenants()
-	if _, err := fmt.Fprintf(out, "%d tenants with %d workers each; after %v the workers stop\n\n", len(cast), each, open); err != nil {
+	if _, err := fmt.Fprintf(out, "%d tenants with %d workers each; after %v the workers stop\n\n", len(cast),
+		each, open); err != nil {
 		return err
 	}
 	s := newShift(stopped, lim.Jobs, cast)

@@ -50,7 +50,8 @@ func TestRun(t *testing.T) {
 					"3 tenants with 2 workers each; after 8s the workers stop\n\n",
 					"\nacme/1    ████████",
 					"\n 0 s  aaaaaaaaaaaa",
-					"\ncheck: ok: on all 4 buckets as much was consumed as jobs used: what failed, came too late or was stopped cost nothing\n",
+					"\ncheck: ok: on all 4 buckets as much was consumed as jobs used: what failed, came too late or was " +
+						"stopped cost nothing\n",
 					"\ncheck: ok: and nowhere more than the limit gives in " + test.took,
 				} {
 					if !strings.Contains(out.String(), part) {
@@ -65,7 +66,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestShift: the greedy tenant's backlog keeps nobody's jobs from running. What the checks must find, they find.
+// TestShift: the greedy tenant's backlog keeps nobody's jobs from running. The checks find the faults that
+// are put in.
 func TestShift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -106,7 +108,8 @@ func TestShift(t *testing.T) {
 			t.Errorf("more than a burst at once: %v", err)
 		}
 		s.counts[0][broken]++
-		if err := check(); err == nil || !strings.HasSuffix(err.Error(), "the limits of 1 jobs could not be looked up, or settled") {
+		if err := check(); err == nil ||
+			!strings.HasSuffix(err.Error(), "the limits of 1 jobs could not be looked up, or settled") {
 			t.Errorf("a job without limits: %v", err)
 		}
 	})
@@ -131,7 +134,9 @@ func TestDo(t *testing.T) {
 		"failed":      {job: jobs(3, errJob), want: failed, released: true},
 		"too late":    {job: jobs(3, nil), limited: deny(time.Minute), want: late},
 		"stopped":     {job: jobs(3, nil), limited: deny(5 * time.Second), stop: time.Second, want: abandoned},
-		"unavailable": {job: jobs(3, nil), limited: func(f *limittest.Fake[limits.JobsEntity, limits.JobsCost]) { f.Fail(unavailable) }, want: broken},
+		"unavailable": {job: jobs(3, nil), limited: func(f *limittest.Fake[limits.JobsEntity, limits.JobsCost]) {
+			f.Fail(unavailable)
+		}, want: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -157,7 +162,8 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestWorkEndsJobs: a job that runs when the workers are to stop is brought to its end, and the next one does not begin.
+// TestWorkEndsJobs: a job that runs when the workers are to stop is brought to its end, and the next one does
+// not begin.
 func TestWorkEndsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := limittest.NewFake((*limits.JobsResource)(nil))
@@ -173,7 +179,8 @@ func TestWorkEndsJobs(t *testing.T) {
 		var ends []phase
 		w := worker{fake, func(_ time.Time, what phase) { ends = append(ends, what) }}
 		w.work(ctx, queue)
-		if calls := fake.Calls(); len(calls) != 1 || calls[0].Settled.Units != 4 || len(queue) != 1 || ends[len(ends)-1] != done {
+		if calls := fake.Calls(); len(calls) != 1 || calls[0].Settled.Units != 4 || len(queue) != 1 ||
+			ends[len(ends)-1] != done {
 			t.Errorf("%d jobs are left; %+v; %v", len(queue), calls, ends)
 		}
 	})
@@ -183,7 +190,9 @@ func TestWorkEndsJobs(t *testing.T) {
 type patient struct{ limits.JobsAcquirer }
 
 // Wait implements limits.JobsAcquirer.
-func (p patient) Wait(ctx context.Context, e limits.JobsEntity, c limits.JobsCost, opts ...runtime.CallOption) (*limits.JobsLease, error) {
+func (p patient) Wait(
+	ctx context.Context, e limits.JobsEntity, c limits.JobsCost, opts ...runtime.CallOption,
+) (*limits.JobsLease, error) {
 	return p.JobsAcquirer.Wait(ctx, e, c, append(opts, runtime.MaxWait(10*time.Second))...)
 }
 

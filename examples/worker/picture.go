@@ -9,8 +9,10 @@ import (
 // column is the time that one column of the picture stands for.
 const column = 100 * time.Millisecond
 
-// glyphs are what a column shows of each phase. Of several, the last counts, for how a job ended is what is to be seen.
-var glyphs = [...]rune{waiting: '.', running: '█', done: '█', failed: 'x', late: '!', abandoned: '|', broken: '?'}
+// glyphs are what a column shows of each phase. Of several, the last counts, for how a job ended is what is
+// to be seen.
+var glyphs = [...]rune{waiting: '.', running: '█', done: '█', failed: 'x', late: '!', abandoned: '|',
+	broken: '?'}
 
 // draw draws a line for each worker.
 func (s *shift) draw(out *strings.Builder) {
@@ -28,7 +30,9 @@ func (s *shift) draw(out *strings.Builder) {
 			lines[sp.worker][at] = glyphs[sp.what]
 		}
 	}
-	fmt.Fprint(out, "A column is 100 ms.  .: waits for its turn  █: runs  x: failed, its units are given back  !: would come too late\n",
+	fmt.Fprint(out,
+		"A column is 100 ms.  .: waits for its turn  █: runs  x: failed, its units are given back  !: would "+
+			"come too late\n",
 		"|: the workers stopped while it waited\n\n")
 	out.WriteString(strings.Repeat(" ", 10) + "0 s")
 	for second := 1; second*10 < width; second++ {
@@ -36,14 +40,18 @@ func (s *shift) draw(out *strings.Builder) {
 	}
 	out.WriteByte('\n')
 	for i, line := range lines {
-		fmt.Fprintf(out, "%-10s%s\n", fmt.Sprintf("%s/%d", s.tenants[i/each].ID, i%each+1), strings.TrimRight(string(line), " "))
+		fmt.Fprintf(out, "%-10s%s\n", fmt.Sprintf("%s/%d", s.tenants[i/each].ID, i%each+1),
+			strings.TrimRight(string(line), " "))
 	}
 	out.WriteByte('\n')
 }
 
-// drawUnits draws a bar for each second: the units that jobs took at their start, a letter each, the tenant's first.
+// drawUnits draws a bar for each second: the units that jobs took at their start, a letter each, the tenant's
+// first.
 func (s *shift) drawUnits(out *strings.Builder, fleet allowance) {
-	fmt.Fprintf(out, "Units that jobs took as they began, a letter each; what they did not use came back. The fleet has %d a second, %d at once.\n\n",
+	fmt.Fprintf(out,
+		"Units that jobs took as they began, a letter each; what they did not use came back. The fleet has %d a "+
+			"second, %d at once.\n\n",
 		fleet.rate, fleet.burst)
 	last := int64(s.ended.Sub(s.began) / time.Second)
 	for second := range last + 1 {

@@ -32,7 +32,9 @@ type account struct {
 }
 
 // accounts returns the tenants' accounts, and after them their fleet's.
-func (s *shift) accounts(ctx context.Context, client *dynamodb.Client, jobs *limits.JobsResource) ([]account, error) {
+func (s *shift) accounts(
+	ctx context.Context, client *dynamodb.Client, jobs *limits.JobsResource,
+) ([]account, error) {
 	var own []account
 	var fleet account
 	for i, t := range s.tenants {
@@ -77,7 +79,8 @@ func (s *shift) report(out *strings.Builder, accounts []account) error {
 
 // totals writes a line for each bucket.
 func (s *shift) totals(out *strings.Builder, accounts []account) error {
-	rows := [][]string{{"BUCKET", "JOBS", "DONE", "FAILED", "TOO LATE", "STOPPED", "LEFT", "UNITS USED", "OF AT MOST"}}
+	rows := [][]string{{"BUCKET", "JOBS", "DONE", "FAILED", "TOO LATE", "STOPPED", "LEFT", "UNITS USED",
+		"OF AT MOST"}}
 	sums := make([]int, 5)
 	for i, a := range accounts {
 		own, manner := sums, ""
@@ -103,15 +106,18 @@ func (s *shift) totals(out *strings.Builder, accounts []account) error {
 	return nil
 }
 
-// check holds what the table says was consumed against what the jobs say they used, and both against the limits.
+// check holds what the table says was consumed against what the jobs say they used, and both against the
+// limits.
 func (s *shift) check(out *strings.Builder, accounts []account) error {
 	var wrong []error
 	for _, a := range accounts {
 		if a.consumed != a.used*bucket.Milli {
-			wrong = append(wrong, fmt.Errorf("%s: the table has %d millitokens consumed, the jobs used %d units", a.entity, a.consumed, a.used))
+			wrong = append(wrong, fmt.Errorf("%s: the table has %d millitokens consumed, the jobs used %d units",
+				a.entity, a.consumed, a.used))
 		}
 		if most := a.allowance.over(s.ended.Sub(s.began)); a.used > most {
-			wrong = append(wrong, fmt.Errorf("%s: its jobs used %d units, its limit is %d in this time", a.entity, a.used, most))
+			wrong = append(wrong, fmt.Errorf("%s: its jobs used %d units, its limit is %d in this time", a.entity,
+				a.used, most))
 		}
 	}
 	if n := s.sum(broken); n > 0 {
@@ -120,9 +126,12 @@ func (s *shift) check(out *strings.Builder, accounts []account) error {
 	if len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
-	fmt.Fprintf(out, "check: ok: on all %d buckets as much was consumed as jobs used: what failed, came too late or was stopped cost nothing\n",
+	fmt.Fprintf(out,
+		"check: ok: on all %d buckets as much was consumed as jobs used: what failed, came too late or was "+
+			"stopped cost nothing\n",
 		len(accounts))
-	fmt.Fprintf(out, "check: ok: and nowhere more than the limit gives in %.1f s\n", s.ended.Sub(s.began).Seconds())
+	fmt.Fprintf(out, "check: ok: and nowhere more than the limit gives in %.1f s\n",
+		s.ended.Sub(s.began).Seconds())
 	return nil
 }
 

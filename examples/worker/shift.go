@@ -20,21 +20,24 @@ type tenant struct {
 	every    time.Duration // a new one comes so often; 0: none
 	estimate int64
 	takes    time.Duration
-	patience time.Duration // how long a job may wait
+	maxWait  time.Duration // how long a job may wait
 }
 
-// tenants returns the cast. Together they want more than the fleet has, and two of them more than their share.
+// tenants returns the cast. Together they want more than the fleet has, and two of them more than their
+// share.
 func tenants() []tenant {
 	fleet := limits.Fleet{ID: "main"}
 	return []tenant{
 		{limits.Tenant{ID: "acme", Fleet: fleet}, "greedy", 60, 0, 3, 500 * time.Millisecond, 30 * time.Second},
-		{limits.Tenant{ID: "bolt", Fleet: fleet}, "steady", 0, 700 * time.Millisecond, 3, 500 * time.Millisecond, 10 * time.Second},
-		{limits.Tenant{ID: "coyote", Fleet: fleet}, "in a hurry", 0, 400 * time.Millisecond, 4, 300 * time.Millisecond, 300 * time.Millisecond},
+		{limits.Tenant{ID: "bolt", Fleet: fleet}, "steady", 0, 700 * time.Millisecond, 3, 500 * time.Millisecond,
+			10 * time.Second},
+		{limits.Tenant{ID: "coyote", Fleet: fleet}, "in a hurry", 0, 400 * time.Millisecond, 4,
+			300 * time.Millisecond, 300 * time.Millisecond},
 	}
 }
 
-// each is how many workers a tenant has, and a queue: where all took from one queue, they would soon all wait for the one tenant
-// whose turn is the furthest off.
+// each is how many workers a tenant has. Each tenant has its own queue: with one queue for all, every worker
+// would soon wait for the tenant whose turn is the furthest off.
 const each = 2
 
 // shift is the workers at work, and what was seen of them.
@@ -69,7 +72,7 @@ func newShift(ctx context.Context, jobs *limits.JobsResource, cast []tenant) *sh
 	var working sync.WaitGroup
 	for i := range cast {
 		t := &cast[i]
-		patient := jobs.With(runtime.MaxWait(t.patience))
+		patient := jobs.With(runtime.MaxWait(t.maxWait))
 		queue := make(chan job, 1000)
 		working.Go(func() { s.feed(ctx, i, queue) })
 		for n := range each {

@@ -10,15 +10,17 @@ import (
 // maxExpression is the longest expression that DynamoDB takes, in bytes.
 const maxExpression = 4096
 
-// Check holds the output of a builder against itself, for the tests of generated code: no expression is longer than
-// DynamoDB takes, every placeholder has a name or a value, and every name and value has a placeholder. It returns the
-// first mistake.
+// Check holds the output of a builder against itself, for the tests of generated code. No expression may be
+// longer than DynamoDB takes. Every placeholder needs a name or a value, and every name and value a
+// placeholder. It returns the first mistake.
 func (w *Write) Check() error {
 	if n := max(len(w.Update), len(w.Cond)); n > maxExpression {
 		return fmt.Errorf("an expression of %d bytes, more than DynamoDB's %d", n, maxExpression)
 	}
 	const letters = ":#_abcdefghijklmnopqrstuvwxyz0123456789"
-	used := strings.FieldsFunc(w.Update+" "+w.Cond, func(c rune) bool { return !strings.ContainsRune(letters, c) })
+	used := strings.FieldsFunc(w.Update+" "+w.Cond, func(c rune) bool {
+		return !strings.ContainsRune(letters, c)
+	})
 	for _, word := range used {
 		_, named := w.Names[word]
 		_, valued := w.Values[word]

@@ -60,7 +60,8 @@ func TestBound(t *testing.T) {
 func TestPutBalance(t *testing.T) {
 	const tk, cp, bx, ra, rp, tc = "b_rpm_tk", "b_rpm_cp", "b_rpm_bx", "b_rpm_ra", "b_rpm_rp", "b_rpm_tc"
 	for _, capacity := range []int64{5, 0} { // 0 is a closed limit
-		want := bucket.Balance{Limit: bucket.Limit{Capacity: capacity, Burst: 6, Refill: 7, Period: 8}, Tokens: -4, Consumed: -9}
+		want := bucket.Balance{Limit: bucket.Limit{Capacity: capacity, Burst: 6, Refill: 7, Period: 8}, Tokens: -4,
+			Consumed: -9}
 		put := Item{}
 		PutBalance(put, &want, tk, cp, bx, ra, rp, tc)
 		d := Decoder{Item: put}
@@ -107,8 +108,10 @@ func TestCheck(t *testing.T) {
 func item() Item {
 	return Item{
 		"PK": S("ENTITY#user-1"), "SK": S("#BUCKET#gpt-4"), "entity_id": S("user-1"), "resource": S("gpt-4"),
-		"rf": N(1), "ttl": N(2), "op": S("x"), "cv": N(3), "GSI2PK": S("RESOURCE#gpt-4"), "GSI2SK": S("BUCKET#user-1"),
-		"b_rpm_tk": N(-4), "b_rpm_cp": N(5), "b_rpm_bx": N(6), "b_rpm_ra": N(7), "b_rpm_rp": N(8), "b_rpm_tc": N(-9),
+		"rf": N(1), "ttl": N(2), "op": S("x"), "cv": N(3), "GSI2PK": S("RESOURCE#gpt-4"),
+		"GSI2SK":   S("BUCKET#user-1"),
+		"b_rpm_tk": N(-4), "b_rpm_cp": N(5), "b_rpm_bx": N(6), "b_rpm_ra": N(7), "b_rpm_rp": N(8),
+		"b_rpm_tc": N(-9),
 	}
 }
 
@@ -118,7 +121,8 @@ func rpm(d *Decoder) (b bucket.Balance, missing bool) {
 }
 
 func TestBalance(t *testing.T) {
-	want := bucket.Balance{Limit: bucket.Limit{Capacity: 5, Burst: 6, Refill: 7, Period: 8}, Tokens: -4, Consumed: -9}
+	want := bucket.Balance{Limit: bucket.Limit{Capacity: 5, Burst: 6, Refill: 7, Period: 8}, Tokens: -4,
+		Consumed: -9}
 	d := Decoder{Item: item()}
 	if b, missing := rpm(&d); b != want || missing || d.Err() != nil {
 		t.Errorf("read %+v, missing %t, %v", b, missing, d.Err())
@@ -136,14 +140,17 @@ func TestMistakes(t *testing.T) {
 	number := func(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
 	for _, test := range []struct {
 		attr  string
-		value types.AttributeValue // nil: the item lacks it
+		value types.AttributeValue // nil: the item does not have it
 		err   string
 	}{
 		{"rf", nil, "attribute rf: missing, want an integer of 64 bits"},
 		{"rf", S("1"), "attribute rf: of type S, want an integer of 64 bits"},
-		{"rf", &types.AttributeValueMemberBOOL{Value: true}, "attribute rf: of type BOOL, want an integer of 64 bits"},
-		{"rf", &types.AttributeValueMemberNULL{Value: true}, "attribute rf: of type NULL, want an integer of 64 bits"},
-		{"rf", &types.AttributeValueMemberNS{Value: []string{"1"}}, "attribute rf: of type NS, want an integer of 64 bits"},
+		{"rf", &types.AttributeValueMemberBOOL{Value: true},
+			"attribute rf: of type BOOL, want an integer of 64 bits"},
+		{"rf", &types.AttributeValueMemberNULL{Value: true},
+			"attribute rf: of type NULL, want an integer of 64 bits"},
+		{"rf", &types.AttributeValueMemberNS{Value: []string{"1"}},
+			"attribute rf: of type NS, want an integer of 64 bits"},
 		{"rf", number("1.5"), `attribute rf: "1.5", want an integer of 64 bits`},
 		{"rf", number("9223372036854775808"), `attribute rf: "9223372036854775808", want an integer of 64 bits`},
 		{"rf", number("1E+2"), `attribute rf: "1E+2", want an integer of 64 bits`},
@@ -213,9 +220,11 @@ func TestExtra(t *testing.T) {
 		want []bucket.Named
 		err  string
 	}{
-		"none":                {item: item()},
-		"two, sorted":         {item: limit(limit(item(), "z", 10), "a_b_c", 20), want: []bucket.Named{{Name: "a_b_c", Balance: balance(20)}, {Name: "z", Balance: balance(10)}}},
-		"instead of another":  {item: limit(renamed, "z", 10), want: []bucket.Named{{Name: "z", Balance: balance(10)}}},
+		"none": {item: item()},
+		"two, sorted": {item: limit(limit(item(), "z", 10), "a_b_c", 20),
+			want: []bucket.Named{{Name: "a_b_c", Balance: balance(20)}, {Name: "z", Balance: balance(10)}}},
+		"instead of another": {item: limit(renamed, "z", 10),
+			want: []bucket.Named{{Name: "z", Balance: balance(10)}}},
 		"beside fewer keys":   {item: short, want: []bucket.Named{{Name: "z", Balance: balance(10)}}},
 		"unknown attributes":  {item: later},
 		"half an unknown one": {item: torn, err: "attribute b_ipm_rp: missing, want an integer of 64 bits"},

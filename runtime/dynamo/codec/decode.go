@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Decoder reads attributes of Item and keeps the first mistake, so that generated code reads straight down. A Decoder
-// belongs to one goroutine.
+// Decoder reads attributes of Item and keeps the first mistake, so that generated code reads straight down. A
+// Decoder belongs to one goroutine.
 type Decoder struct {
 	Item Item
 	err  error
@@ -56,8 +56,8 @@ func (d *Decoder) integer(attr string, v types.AttributeValue) int64 {
 	return 0
 }
 
-// parse is strconv.ParseInt, in less than half the time for numbers of up to 18 digits, which cannot overflow. Parsing is
-// a third of what decoding takes.
+// parse is strconv.ParseInt, in less than half the time for numbers of up to 18 digits, which cannot
+// overflow. Parsing is a third of what decoding takes.
 func parse(s string) (n int64, err error) {
 	digits, negative := strings.CutPrefix(s, "-")
 	if digits == "" || len(digits) > 18 {
@@ -107,8 +107,8 @@ func kind(v types.AttributeValue) string {
 	return "of type " + strings.TrimPrefix(fmt.Sprintf("%T", v), "*types.AttributeValueMember")
 }
 
-// Balance reads the six attributes of one limit into b, and sets missing if the item has none of it. The names are given
-// in full (b_rpm_tk), as constants, so that reading allocates nothing.
+// Balance reads the six attributes of one limit into b, and sets missing if the item has none of it. The
+// names are given in full (b_rpm_tk), as constants, so that reading allocates nothing.
 func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, tc string) {
 	*b, *missing = bucket.Balance{}, false
 	tokens, ok := d.Item[tk]
@@ -124,7 +124,8 @@ func (d *Decoder) Balance(b *bucket.Balance, missing *bool, tk, cp, bx, ra, rp, 
 	}
 	d.seen++
 	b.Tokens, b.Consumed = d.integer(tk, tokens), d.Int(tc)
-	b.Capacity, b.Burst = d.atLeast(0, cp, "a number that is not negative"), d.Positive(bx) // a closed limit has capacity 0
+	// a closed limit has capacity 0
+	b.Capacity, b.Burst = d.atLeast(0, cp, "a number that is not negative"), d.Positive(bx)
 	b.Refill, b.Period = d.Positive(ra), d.Positive(rp)
 }
 
@@ -139,12 +140,12 @@ func (d *Decoder) atLeast(least int64, attr, want string) int64 {
 	return n
 }
 
-// shared is how many attributes a bucket has besides its limits': PK, SK, entity_id, resource, rf, ttl, op, cv, GSI2PK
-// and GSI2SK.
+// shared is how many attributes a bucket has besides its limits': PK, SK, entity_id, resource, rf, ttl, op,
+// cv, GSI2PK and GSI2SK.
 const shared = 10
 
-// Extra returns the limits of the item that known does not name, sorted by name. The usual item has none, which its
-// number of attributes tells; only a longer one is searched. Call it after Balance.
+// Extra returns the limits of the item that known does not name, sorted by name. The usual item has none,
+// which its number of attributes tells; only a longer one is searched. Call it after Balance.
 func (d *Decoder) Extra(known ...string) []bucket.Named {
 	if len(d.Item) <= shared+6*d.seen {
 		return nil

@@ -25,8 +25,8 @@ func (c *capture) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	return nil, nil
 }
 
-// FuzzUnmarshal spoils some attributes of a bucket, adds others and takes some away. Both generated readers, of a struct
-// and of an image, never panic, name an attribute in their error, and read back what they can.
+// FuzzUnmarshal spoils some attributes of a bucket, adds others and takes some away. Both generated readers,
+// of a struct and of an image, never panic, name an attribute in their error, and read back what they can.
 func FuzzUnmarshal(f *testing.F) {
 	var store capture
 	if _, err := limits.New(&store); err != nil {
@@ -74,7 +74,7 @@ func FuzzUnmarshal(f *testing.F) {
 			named(errBucket)
 		} else {
 			var again limits.GPT4Bucket
-			if b.RPM.Period > 0 && b.TPM.Period > 0 { // not of an item that lacks a limit
+			if b.RPM.Period > 0 && b.TPM.Period > 0 { // not of an item without one of the limits
 				if err := again.UnmarshalItem(b.MarshalItem()); err != nil || again != b {
 					t.Errorf("%+v came back as %+v, %v", b, again, err)
 				}
@@ -89,7 +89,8 @@ func FuzzUnmarshal(f *testing.F) {
 		if len(img.Balances) != 2 || len(img.Missing) != 2 {
 			t.Fatalf("image of %d balances, %d missing", len(img.Balances), len(img.Missing))
 		}
-		if errBucket == nil && (img.Balances[0] != b.RPM || img.Balances[1] != b.TPM || img.Refilled != b.Refilled || img.TTL != b.TTL) {
+		if errBucket == nil &&
+			(img.Balances[0] != b.RPM || img.Balances[1] != b.TPM || img.Refilled != b.Refilled || img.TTL != b.TTL) {
 			t.Errorf("read as %+v and as %+v", b, img)
 		}
 		for i, balance := range slices.Concat(img.Balances, extras(img.Extra)) {

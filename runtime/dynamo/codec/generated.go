@@ -2,8 +2,8 @@ package codec
 
 import "github.com/sluice-go/sluice/runtime/bucket"
 
-// The methods and functions here are for generated code. Each fills in what one limit, or the bucket itself, has in
-// an expression or in an item.
+// The methods and functions here are for generated code. Each fills in what one limit, or the bucket itself,
+// has in an expression or in an item.
 
 // Charge gives the placeholders of limit i's change of tokens, the refill less the cost, and of its cost.
 func (w *Write) Charge(i int, net, use string) {
@@ -23,7 +23,8 @@ func (w *Write) Bounds(i int, lo, hi string) {
 	w.Bound(hi, w.Hi[i])
 }
 
-// Numbers gives the placeholders of the parameters of limit i: capacity, burst, refill amount and refill period.
+// Numbers gives the placeholders of the parameters of limit i: capacity, burst, refill amount and refill
+// period.
 func (w *Write) Numbers(i int, cp, bx, ra, rp string) {
 	limit := &w.Limits[i]
 	w.N(cp, limit.Capacity)
@@ -45,8 +46,8 @@ func (w *Write) Put(item Item, cond string) {
 	w.Names, w.Values = nil, nil
 }
 
-// Image reads the attributes of the bucket itself into dst, and makes room for the balances of so many limits. It
-// overwrites dst, but keeps the memory of its slices.
+// Image reads the attributes of the bucket itself into dst, and makes room for the balances of so many
+// limits. It overwrites dst, but keeps the memory of its slices.
 func (d *Decoder) Image(dst *bucket.Image, limits int) {
 	*dst = bucket.Image{
 		Refilled: d.Int("rf"),

@@ -76,10 +76,12 @@ func TestReuse(t *testing.T) {
 		for range rapid.IntRange(2, 8).Draw(t, "writes") {
 			if r == nil || rapid.Bool().Draw(t, "another") {
 				r = rapid.SampledFrom(all).Draw(t, "resource")
-				path = rapid.SampledFrom([]string{"Create", "Normal", "Retry", "Adjust", "Reshape", "undo"}).Draw(t, "path")
+				path = rapid.SampledFrom([]string{"Create", "Normal", "Retry", "Adjust", "Reshape", "undo"}).Draw(t,
+					"path")
 			}
 			fresh := drawWrite(t, len(r.Spec().Limits))
-			w.Entity, w.Image, w.Limits, w.Cost, w.Fill = fresh.Entity, fresh.Image, fresh.Limits, fresh.Cost, fresh.Fill
+			w.Entity, w.Image, w.Limits, w.Cost, w.Fill = fresh.Entity, fresh.Image, fresh.Limits, fresh.Cost,
+				fresh.Fill
 			w.Lo, w.Hi, w.RF, w.CV, w.TTL, w.Op = fresh.Lo, fresh.Hi, fresh.RF, fresh.CV, fresh.TTL, fresh.Op
 			paths[path](r, fresh)
 			paths[path](r, &w)
@@ -108,7 +110,8 @@ func TestDecodeAgain(t *testing.T) {
 		more["b_ipm_"+field] = codec.N(7)
 	}
 	var again bucket.Image
-	for _, item := range []codec.Item{whole.MarshalItem(), lacking.MarshalItem(), more, lacking.MarshalItem(), whole.MarshalItem()} {
+	for _, item := range []codec.Item{whole.MarshalItem(), lacking.MarshalItem(), more, lacking.MarshalItem(),
+		whole.MarshalItem()} {
 		var fresh bucket.Image
 		if err := gpt4.Decode(&fresh, item); err != nil {
 			t.Fatal(err)

@@ -8,11 +8,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// Write carries one write of one bucket: the store puts numbers in, a generated builder puts text and values in. All
-// vectors are in schema order, in millitokens. The store owns it; a builder keeps nothing of it.
+// Write carries one write of one bucket: the store puts numbers in, a generated builder puts text and values
+// in. All vectors are in schema order, in millitokens. The store owns it; a builder keeps nothing of it.
 //
-// A Write is used again, for any bucket of any resource: the maps, and what their values point to, are then those of the
-// write before. So they are the reader's until the next use only, and a Write is not copied.
+// A Write is used again, for any bucket of any resource: the maps, and what their values point to, are then
+// those of the write before. So they are the reader's until the next use only, and a Write is not copied.
 type Write struct {
 	Entity string         // as stored: user-123
 	Image  *bucket.Image  // what the condition was computed from; nil for Create and Adjust
@@ -53,11 +53,11 @@ func (w *Write) SetKey(hash, sort string) {
 	w.hash.Value, w.sort.Value = hash, sort
 }
 
-// Begin starts an update: it sets Update and Cond to its text, Names to what all updates name, and clears Item. N, S and
-// Bound follow, for each placeholder of the text, and End.
+// Begin starts an update: it sets Update and Cond to its text, Names to what all updates name, and clears
+// Item. N, S and Bound follow, for each placeholder of the text, and End.
 //
-// After an update of the same text, which has the same placeholders, their entries are in Values and only what these hold
-// is set anew: filling the map would be most of the work.
+// An update of the same text has the same placeholders. Their entries are then in Values already, and only
+// the values they hold are set anew: filling the map would be most of the work.
 func (w *Write) Begin(update, cond string) {
 	w.Item = nil
 	if w.Update != update || w.Cond != cond || len(w.Values) != w.given {

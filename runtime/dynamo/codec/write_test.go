@@ -115,7 +115,8 @@ func TestSetKey(t *testing.T) {
 	var w Write
 	w.SetKey("ENTITY#user-1", "#BUCKET#gpt-4")
 	give(&w, "SET #ttl = :a", 1)
-	if diff := cmp.Diff(map[string]string{"PK": "ENTITY#user-1", "SK": "#BUCKET#gpt-4"}, plain(t, w.Key)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"PK": "ENTITY#user-1", "SK": "#BUCKET#gpt-4"},
+		plain(t, w.Key)); diff != "" {
 		t.Errorf("- wanted, + set:\n%s", diff)
 	}
 	n := testing.AllocsPerRun(100, func() { w.SetKey("ENTITY#user-2", "#BUCKET#gpt-4") })

@@ -1,5 +1,5 @@
-// Package codectest has the body of the tests that sluice generates for a resource's DynamoDB code. A generated test is
-// a call with the resource's bucket and its limits.
+// Package codectest has the body of the tests that sluice generates for a resource's DynamoDB code. A
+// generated test is a call with the resource's bucket and its limits.
 package codectest
 
 import (
@@ -24,9 +24,12 @@ type Bucket[B any] interface {
 	UnmarshalItem(item map[string]types.AttributeValue) error
 }
 
-// Test checks the builders and readers of r against an item that this package spells out. kind is the index of a kind
-// that has a bucket of r, b points to a bucket, and balances to its limits in schema order. Test overwrites the bucket.
-func Test[B comparable, P Bucket[B]](t *testing.T, r codec.Resource, kind int, b P, balances ...*bucket.Balance) {
+// Test checks the builders and readers of r against an item that this package spells out. kind is the index
+// of a kind that has a bucket of r, b points to a bucket, and balances to its limits in schema order. Test
+// overwrites the bucket.
+func Test[B comparable, P Bucket[B]](
+	t *testing.T, r codec.Resource, kind int, b P, balances ...*bucket.Balance,
+) {
 	t.Helper()
 	c := newCase(r, kind, b, balances)
 	for _, check := range c.checks() {
@@ -79,7 +82,9 @@ type testCase[B comparable, P Bucket[B]] struct {
 	balances []*bucket.Balance // of bucket
 }
 
-func newCase[B comparable, P Bucket[B]](r codec.Resource, kind int, b P, balances []*bucket.Balance) *testCase[B, P] {
+func newCase[B comparable, P Bucket[B]](
+	r codec.Resource, kind int, b P, balances []*bucket.Balance,
+) *testCase[B, P] {
 	spec := r.Spec()
 	return &testCase[B, P]{
 		Resource: r, kind: kind, name: spec.Resource, limits: spec.Limits, bucket: b, balances: balances,
@@ -113,7 +118,8 @@ func attributes(limit string) []string {
 	return names
 }
 
-// balance is the one that stored has for limit i. All its numbers differ, and differ from those of other limits.
+// balance is the one that stored has for limit i. All its numbers differ, and differ from those of other
+// limits.
 func balance(i int) bucket.Balance {
 	n := 10 * int64(i+1)
 	return bucket.Balance{
@@ -123,7 +129,8 @@ func balance(i int) bucket.Balance {
 	}
 }
 
-// stored is the item of a bucket, by the runtime's table of attributes: generated code has a table of its own.
+// stored is the item of a bucket, by the runtime's table of attributes: generated code has a table of its
+// own.
 func (c *testCase[B, P]) stored() codec.Item {
 	entity := c.Spec().Kinds[c.kind].Prefix + "1"
 	values := item.BucketKey(entity, c.name)
@@ -156,7 +163,8 @@ func (c *testCase[B, P]) table() []error {
 	return errs
 }
 
-// item reads the stored item and writes it back: with an attribute of a later version, and without the first limit.
+// item reads the stored item and writes it back: with an attribute of a later version, and without the first
+// limit.
 func (c *testCase[B, P]) item() []error {
 	var errs []error
 	later := c.stored()

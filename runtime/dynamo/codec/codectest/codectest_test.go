@@ -37,7 +37,8 @@ func gpt4(t *testing.T) codec.Resource {
 	return nil
 }
 
-// faults returns the errors of each check of a resource, and of a bucket whose balances are given in an order.
+// faults returns the errors of each check of a resource, and of a bucket whose balances are given in an
+// order.
 func faults(r codec.Resource, b *generated.GPT4Bucket, balances ...*bucket.Balance) map[string]error {
 	found := make(map[string]error)
 	kind := slices.IndexFunc(r.Spec().Kinds, func(k runtime.Kind) bool { return k.Name == "user" })
@@ -107,7 +108,9 @@ func TestFaults(t *testing.T) {
 		"an expression with a placeholder too many": {
 			broken{normal: func(w *codec.Write) { w.Cond += " AND :unknown" }}, "expressions",
 		},
-		"an operand too many": {broken{normal: func(w *codec.Write) { w.Values[":unknown"] = codec.N(1) }}, "expressions"},
+		"an operand too many": {broken{normal: func(w *codec.Write) {
+			w.Values[":unknown"] = codec.N(1)
+		}}, "expressions"},
 		"a builder that allocates": {
 			broken{normal: func(*codec.Write) {
 				kept = append([]byte(nil), make([]byte, 64)...)
@@ -115,21 +118,34 @@ func TestFaults(t *testing.T) {
 			}},
 			"allocations",
 		},
-		"an item of other tokens": {broken{create: func(w *codec.Write) { w.Item["b_rpm_tk"] = codec.N(7) }}, "image"},
+		"an item of other tokens": {broken{create: func(w *codec.Write) {
+			w.Item["b_rpm_tk"] = codec.N(7)
+		}}, "image"},
 		"an item of another time": {broken{create: func(w *codec.Write) { w.Item["rf"] = codec.N(7) }}, "image"},
 		"an item without a limit": {broken{create: func(w *codec.Write) { delete(w.Item, "b_rpm_tk") }}, "image"},
 		"a reader that swaps limits": {
-			broken{decode: func(i *bucket.Image, _ codec.Item) error { slices.Reverse(i.Balances); return nil }}, "image",
+			broken{decode: func(i *bucket.Image, _ codec.Item) error {
+				slices.Reverse(i.Balances)
+				return nil
+			}}, "image",
 		},
-		"a reader that accepts anything": {broken{decode: func(*bucket.Image, codec.Item) error { return nil }}, "malformed"},
+		"a reader that accepts anything": {broken{decode: func(*bucket.Image, codec.Item) error {
+			return nil
+		}}, "malformed"},
 		"a reader that sees no gap": {
 			broken{decode: func(i *bucket.Image, _ codec.Item) error { clear(i.Missing); return nil }}, "image",
 		},
 		"balances of other limits": {
-			broken{levels: func(i *bucket.Image, _ codec.Item) error { slices.Reverse(i.Balances); return nil }}, "levels",
+			broken{levels: func(i *bucket.Image, _ codec.Item) error {
+				slices.Reverse(i.Balances)
+				return nil
+			}}, "levels",
 		},
 		"balances with more than tokens": {
-			broken{levels: func(i *bucket.Image, _ codec.Item) error { i.Balances[0].Consumed = 1; return nil }}, "levels",
+			broken{levels: func(i *bucket.Image, _ codec.Item) error {
+				i.Balances[0].Consumed = 1
+				return nil
+			}}, "levels",
 		},
 		"balances that need not be there": {
 			broken{levels: func(*bucket.Image, codec.Item) error { return nil }}, "levels",
