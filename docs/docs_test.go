@@ -73,7 +73,7 @@ func TestDocs(t *testing.T) {
 			w.Root, w.Schema = root, "limits.yaml"
 			r := doccheck.Check(t.Context(), w, file, text)
 			if *update {
-				if err := os.WriteFile(filepath.Join(root, file), []byte(r.Mended), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(root, file), []byte(r.Fixed), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

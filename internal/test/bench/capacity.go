@@ -61,7 +61,8 @@ func steady(what string, keys, goroutines int, most float64, c conditions) exper
 				return nil, err
 			}
 			used, n := w.consumed(), float64(o.admitted)
-			return []float64{used.units() / n, float64(used.calls) / n, float64(used.reads) / n, took.Seconds() * 1000 * float64(goroutines) / n}, nil
+			return []float64{used.units() / n, float64(used.calls) / n, float64(used.reads) / n,
+				took.Seconds() * 1000 * float64(goroutines) / n}, nil
 		},
 	}
 }

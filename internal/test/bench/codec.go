@@ -46,7 +46,8 @@ func definitions() (map[string]codec.Resource, error) {
 	return all, nil
 }
 
-// The instant of samples, in milliseconds and far from the expiry of their buckets, and what those have as cv.
+// The instant of samples, in milliseconds and far from the expiry of their buckets, and what those have as
+// cv.
 const (
 	t0      = 4_000_000_000_000
 	version = 100_000_000_000_000
@@ -101,8 +102,8 @@ func (s *sample) advance() {
 	s.write.Image.Refilled++
 }
 
-// generated builds the update as the store does: text and values by the generated builder, and the key, of whose parts the
-// store remembers those that are no constants.
+// generated builds the update as the store does: text and values by the generated builder, and the key, of
+// whose parts the store remembers those that are no constants.
 func (s *sample) generated() {
 	s.advance()
 	s.write.SetKey(s.hash, s.sort)
@@ -125,7 +126,8 @@ func (s *sample) byExpression() (*dynamodb.UpdateItemInput, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := attributevalue.MarshalMap(struct{ PK, SK string }{"ENTITY#" + s.entity, "#BUCKET#" + s.resource.Spec().Resource})
+	key, err := attributevalue.MarshalMap(struct{ PK, SK string }{"ENTITY#" + s.entity,
+		"#BUCKET#" + s.resource.Spec().Resource})
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +138,15 @@ func (s *sample) byExpression() (*dynamodb.UpdateItemInput, error) {
 	}, nil
 }
 
-// structure returns a pointer to a new struct with a field for each attribute that a bucket's image has. UnmarshalMap learns a
-// type once, so that one made by reflection costs it the same as a written one.
+// structure returns a pointer to a new struct with a field for each attribute that a bucket's image has.
+// UnmarshalMap learns a type once, so that one made by reflection costs it the same as a written one.
 func (s *sample) structure() any {
 	var fields []reflect.StructField
 	add := func(kind reflect.Type, attrs ...string) {
 		for _, attr := range attrs {
 			fields = append(fields, reflect.StructField{
-				Name: fmt.Sprintf("F%d", len(fields)), Type: kind, Tag: reflect.StructTag(fmt.Sprintf("dynamodbav:%q", attr)),
+				Name: fmt.Sprintf("F%d", len(fields)), Type: kind,
+				Tag: reflect.StructTag(fmt.Sprintf("dynamodbav:%q", attr)),
 			})
 		}
 	}
@@ -161,7 +164,8 @@ func (s *sample) structure() any {
 func codecExperiments(resources map[string]codec.Resource, c conditions) (all []experiment) {
 	for _, of := range []struct{ resource, limits string }{{"two", "2 limits"}, {"ten", "10 limits"}} {
 		s := newSample(resources[of.resource])
-		all = append(all, contest(c, "build Normal, "+of.limits+", vs expression.Builder + MarshalMap", atLeast(40), atMost(1),
+		all = append(all, contest(c, "build Normal, "+of.limits+", vs expression.Builder + MarshalMap", atLeast(40),
+			atMost(1),
 			func() error { s.generated(); return nil },
 			func() error { _, err := s.byExpression(); return err }))
 	}

@@ -59,7 +59,8 @@ func apply(t *testing.T, s *sample, update *dynamodb.UpdateItemInput) codec.Item
 		s.item[n.tk] = codec.N(500_000)
 	}
 	client := w.engine.Client()
-	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: s.item}); err != nil {
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table),
+		Item: s.item}); err != nil {
 		t.Fatal(err)
 	}
 	update.TableName, update.ReturnValues = aws.String(table), types.ReturnValueAllNew

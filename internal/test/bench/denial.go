@@ -13,24 +13,27 @@ import (
 // denialExperiments are on what a denial takes that this process could give by itself.
 func denialExperiments(c conditions) []experiment {
 	return []experiment{
-		denial("local denial in a flood, one bucket", atMost(150), atMost(0), c, func(process *generated.Limiter) caller {
-			var who generated.DrainedEntity = generated.Project{ID: "1"}
-			return func(ctx context.Context) error {
-				_, err := process.Drained.Acquire(ctx, who, generated.DrainedCost{})
-				return err
-			}
-		}),
-		denial("local denial in a flood, a chain of two", bound{}, bound{}, c, func(process *generated.Limiter) caller {
-			var who generated.ChainedEntity = generated.User{ID: "1", Project: generated.Project{ID: "1"}}
-			return func(ctx context.Context) error {
-				_, err := process.Chained.Acquire(ctx, who, generated.ChainedCost{})
-				return err
-			}
-		}),
+		denial("local denial in a flood, one bucket", atMost(150), atMost(0), c,
+			func(process *generated.Limiter) caller {
+				var who generated.DrainedEntity = generated.Project{ID: "1"}
+				return func(ctx context.Context) error {
+					_, err := process.Drained.Acquire(ctx, who, generated.DrainedCost{})
+					return err
+				}
+			}),
+		denial("local denial in a flood, a chain of two", bound{}, bound{}, c,
+			func(process *generated.Limiter) caller {
+				var who generated.ChainedEntity = generated.User{ID: "1", Project: generated.Project{ID: "1"}}
+				return func(ctx context.Context) error {
+					_, err := process.Chained.Acquire(ctx, who, generated.ChainedCost{})
+					return err
+				}
+			}),
 	}
 }
 
-// denial has one goroutine call on buckets that are empty, as fast as it can: those of a millisecond share what the first allocates.
+// denial has one goroutine call on buckets that are empty, as fast as it can: those of a millisecond share
+// what the first allocates.
 func denial(what string, ns, allocs bound, c conditions, on func(*generated.Limiter) caller) experiment {
 	return experiment{
 		rows: []row{{what, []figure{

@@ -67,7 +67,8 @@ func (e *experiment) note(values []float64) error {
 	return nil
 }
 
-// reached reports that the median of f's runs is within its bound, as it is printed: what reads the same is the same.
+// reached reports that the median of f's runs is within its bound, as it is printed: what reads the same is
+// the same.
 func (f *figure) reached() bool {
 	printed, err := strconv.ParseFloat(f.number(median(f.runs)), 64)
 	return err == nil && f.want.reached(printed)

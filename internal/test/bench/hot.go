@@ -61,9 +61,11 @@ func againstSeeds(goroutines int, units, faster float64, c conditions) experimen
 	}
 }
 
-// alternate runs each loop in turns, in shares of d. It returns how often each admitted per second, and how the calls of the
-// first ended.
-func alternate(ctx context.Context, d time.Duration, loops ...[]caller) (rates []float64, first outcome, err error) {
+// alternate runs each loop in turns, in shares of d. It returns how often each admitted per second, and how
+// the calls of the first ended.
+func alternate(
+	ctx context.Context, d time.Duration, loops ...[]caller,
+) (rates []float64, first outcome, err error) {
 	const turns = 2
 	admitted, took := make([]int, len(loops)), make([]time.Duration, len(loops))
 	for range turns {
@@ -103,12 +105,14 @@ func crowd(what string, processes, goroutines int, units float64, c conditions) 
 				return nil, err
 			}
 			admitted, gaveUp := float64(o.admitted), float64(o.contended)
-			return []float64{w.consumed().units() / admitted, 100 * gaveUp / (admitted + gaveUp), took.Seconds() * 1000 * float64(len(callers)) / admitted}, nil
+			return []float64{w.consumed().units() / admitted, 100 * gaveUp / (admitted + gaveUp),
+				took.Seconds() * 1000 * float64(len(callers)) / admitted}, nil
 		},
 	}
 }
 
-// crowded returns a world and callers of one bucket in it, so many goroutines of so many processes, who have all met it.
+// crowded returns a world and callers of one bucket in it, so many goroutines of so many processes, who have
+// all met it.
 func crowded(ctx context.Context, processes, goroutines int, oneWay time.Duration) (*world, []caller, error) {
 	w, err := newWorld(ctx, oneWay)
 	if err != nil {
@@ -133,14 +137,17 @@ func crowded(ctx context.Context, processes, goroutines int, oneWay time.Duratio
 }
 
 // seedsCallers returns callers of one bucket by the seeds' limiter, in a world of their own.
-func seedsCallers(ctx context.Context, lost seeds.Lost, goroutines int, oneWay time.Duration) ([]caller, error) {
+func seedsCallers(
+	ctx context.Context, lost seeds.Lost, goroutines int, oneWay time.Duration,
+) ([]caller, error) {
 	w, err := newWorld(ctx, oneWay)
 	if err != nil {
 		return nil, err
 	}
 	limit := bucket.Per(100_000, time.Second) // resource hot's
 	l := seeds.New(w.engine.Client(), table, generated.Hot,
-		[]seeds.Limit{{Name: generated.HotRPS, Burst: limit.Burst, Refill: limit.Refill, Period: limit.Period}}, lost, time.Now)
+		[]seeds.Limit{{Name: generated.HotRPS, Burst: limit.Burst, Refill: limit.Refill, Period: limit.Period}},
+		lost, time.Now)
 	cost := []int64{bucket.Milli}
 	call := func(ctx context.Context) error { return l.Acquire(ctx, "project-hot", cost) }
 	callers := make([]caller, goroutines)

@@ -1,10 +1,12 @@
 // Command bench measures what the hot path costs and holds it against what it is to reach: `make bench`.
 //
-// It prints a row for each figure: what was measured, what is to be reached, the median of some runs with the least and the
-// most, and whether the median reaches it: ok or short. Figures that depend on the machine are ratios of two things measured
-// in turns, within one run, unless they have no like: those in ns, and those that are only stated. Capacity units are those that the DynamoDB in the process bills, failed conditions included.
+// It prints a row for each figure: its name, its goal, the median of some runs with the least and the most,
+// and whether the median reaches the goal: ok or short. Figures that depend on the machine are ratios of two
+// things measured in turns, within one run. Exceptions are figures in ns, and those that are only stated.
+// Capacity units are those that the DynamoDB in the process bills, failed conditions included.
 //
-// Rows of Redis are measured on a redis-server of its own, where there is one on PATH, and left out elsewhere.
+// Rows of Redis are measured on a redis-server of its own, where there is one on PATH, and left out
+// elsewhere.
 //
 // It exits with 0 whatever falls short: a busy machine is no reason to fail a build.
 package main
@@ -59,9 +61,11 @@ func parse(flags *flag.FlagSet, args []string) (settings, error) {
 	s := settings{}
 	only := flags.String("run", "", "measure only rows whose text matches this `regexp`")
 	flags.IntVar(&s.repeats, "n", 5, "how many `runs`")
-	flags.BoolVar(&s.quick, "quick", false, "a tenth of the time per run, to see that all works: the figures mean little")
+	flags.BoolVar(&s.quick, "quick", false,
+		"a tenth of the time per run, to see that all works: the figures mean little")
 	flags.BoolVar(&s.json, "json", false, "print JSON instead of a table")
-	flags.DurationVar(&s.oneWay, "latency", time.Millisecond, "how long a request to the DynamoDB in the process travels, and its reply again")
+	flags.DurationVar(&s.oneWay, "latency", time.Millisecond,
+		"how long a request to the DynamoDB in the process travels, and its reply again")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -91,8 +95,8 @@ func (s settings) conditions() conditions {
 	return c
 }
 
-// run measures, each experiment once and then all of them again, so that a busy minute spoils one run of each and not all
-// of one.
+// run measures, each experiment once and then all of them again, so that a busy minute spoils one run of each
+// and not all of one.
 func run(ctx context.Context, s settings, out, progress io.Writer) error {
 	c := s.conditions()
 	all, err := experiments(c)

@@ -47,7 +47,8 @@ func TestRunMatchesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), s, io.Discard, io.Discard); err == nil || err.Error() != "-run no such row: no row's text matches" {
+	if err := run(t.Context(), s, io.Discard, io.Discard); err == nil ||
+		err.Error() != "-run no such row: no row's text matches" {
 		t.Error(err)
 	}
 }
@@ -83,7 +84,8 @@ func TestRun(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &rows); err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 2 || len(rows[0].Figures) != 3 || len(rows[0].Figures[0].Runs) != 2 || rows[0].Figures[0].Want != ">= 40" {
+	if len(rows) != 2 || len(rows[0].Figures) != 3 || len(rows[0].Figures[0].Runs) != 2 ||
+		rows[0].Figures[0].Want != ">= 40" {
 		t.Errorf("%+v", rows)
 	}
 	if times := rows[0].Figures[0].Median; times < 1 || times > 10_000 {

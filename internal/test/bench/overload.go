@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// What resource scarce refills, and how many times as much is asked of it.
+// The refill of resource scarce, and how many times as much is asked of it.
 const (
 	scarcePerSecond = 50
 	overload        = 10
@@ -33,8 +33,9 @@ func overloadExperiments(c conditions) []experiment {
 	}
 }
 
-// overloaded offers a bucket ten times what it refills, by so many processes. The price of denials is that of all reads and of
-// all writes whose condition failed: what is applied, admits. Who lost every race is denied too, for what it cost.
+// overloaded offers a bucket ten times what it refills, by so many processes. The price of denials is that of
+// all reads and of all writes whose condition failed: what is applied, admits. A call that lost every race
+// counts as denied too, with its cost.
 func overloaded(who string, processes int, price bound, c conditions) experiment {
 	what := fmt.Sprintf("%dx overload, %s: ", overload, who)
 	return experiment{
@@ -88,7 +89,8 @@ func overloaded(who string, processes int, price bound, c conditions) experiment
 			}
 			used := w.consumed()
 			used.readUnits-- // the bucket's, at the end
-			allowance := bucket.Available(before.RPS, before.Refilled, from) + bucket.Refill(before.RPS.Limit, from, until)
+			allowance := bucket.Available(before.RPS, before.Refilled, from) + bucket.Refill(before.RPS.Limit, from,
+				until)
 			return []float64{
 				(used.refusedUnits + readPrice*used.readUnits) / denials,
 				(used.refusedUnits + used.readUnits) / denials,
@@ -103,8 +105,9 @@ func overloaded(who string, processes int, price bound, c conditions) experiment
 func (w *world) scarce(ctx context.Context) (b generated.ScarceBucket, at int64, err error) {
 	began := time.Now()
 	out, err := w.engine.Client().GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      aws.String(table),
-		Key:            codec.Item{"PK": codec.S("ENTITY#project-scarce"), "SK": codec.S("#BUCKET#" + generated.Scarce)},
+		TableName: aws.String(table),
+		Key: codec.Item{"PK": codec.S("ENTITY#project-scarce"),
+			"SK": codec.S("#BUCKET#" + generated.Scarce)},
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
@@ -114,9 +117,11 @@ func (w *world) scarce(ctx context.Context) (b generated.ScarceBucket, at int64,
 	return b, at, b.UnmarshalItem(out.Item)
 }
 
-// openLoop has the callers call at random instants, rate times a second all together and whether earlier calls are answered or
-// not, for d; then it calls end, and waits for the last answers. It returns how calls ended.
-func openLoop(ctx context.Context, callers []caller, rate float64, d time.Duration, end func() error) (outcome, error) {
+// openLoop has the callers call at random instants for d, rate times a second all together, without waiting
+// for earlier answers. Then it calls end, and waits for the last answers. It returns how calls ended.
+func openLoop(
+	ctx context.Context, callers []caller, rate float64, d time.Duration, end func() error,
+) (outcome, error) {
 	var all tally
 	var arriving, running sync.WaitGroup
 	mean := float64(len(callers)) / rate * float64(time.Second)

@@ -13,13 +13,16 @@ const (
 	lots = 128
 )
 
-// redisExperiments hold the Redis store against limiters that others wrote, each of which calls Redis once for each limit, and
-// all against what Redis takes for nothing. redis-server runs on this machine, so that they all share its cores.
+// redisExperiments hold the Redis store against limiters that others wrote, each of which calls Redis once
+// for each limit, and all against what Redis takes for nothing. redis-server runs on this machine, so that
+// they all share its cores.
 func redisExperiments(c conditions) []experiment {
 	const few, many = 1, 1000
 	return []experiment{
-		race{"redis, 1 limit, 1000 keys, callers that share nothing", lonely, one, many, some, 0.95}.againstPeers(c),
-		race{"redis, 2 limits, 1000 keys, callers that share nothing", lonely, two, many, some, 1.5}.againstPeers(c),
+		race{"redis, 1 limit, 1000 keys, callers that share nothing", lonely, one, many, some,
+			0.95}.againstPeers(c),
+		race{"redis, 2 limits, 1000 keys, callers that share nothing", lonely, two, many, some,
+			1.5}.againstPeers(c),
 		race{"redis, 1 limit, 1000 keys, pipelined", together, one, many, some, 2.5}.againstPeers(c),
 		race{"redis, 2 limits, 1000 keys, pipelined", together, two, many, some, 0}.againstPeers(c),
 		race{"redis, 1 limit, 1 hot key, coalesced", together, one, few, some, 5}.againstPeers(c),
@@ -126,10 +129,11 @@ func (t race) rates(
 	return rates, err
 }
 
-// mostOfCoalescing is what callers of one key would reach if each round trip served them all, and they took no time themselves:
-// none is done before the reply to a script is there that Redis gets after the call.
+// mostOfCoalescing is what callers of one key would reach if each round trip served them all, and they took
+// no time themselves. A call ends with the reply to the first script that Redis gets after the call began.
 func mostOfCoalescing(c conditions) experiment {
-	t := race{"redis, 1 hot key, each round trip for all 16 callers: the most that can be", together, one, 1, some, 0}
+	t := race{"redis, 1 hot key, each round trip for all 16 callers: the most that can be", together, one, 1,
+		some, 0}
 	return experiment{
 		rows: []row{t.rateRow()},
 		measure: func(ctx context.Context) (values []float64, err error) {

@@ -46,7 +46,8 @@ func keyOf(i, keys int) string { return strconv.Itoa(i % keys) }
 // storeCallers call on generated resources.
 func storeCallers(client redis.UniversalClient, t race) ([]caller, error) {
 	process := func() (*generated.Limiter, error) {
-		return generated.New(redisstore.New(client), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*time.Second)))
+		return generated.New(redisstore.New(client), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny),
+			runtime.Budget(10*time.Second)))
 	}
 	shared, err := process()
 	if err != nil {
@@ -96,15 +97,16 @@ func rateCallers(client redis.UniversalClient, t race) []caller {
 	})
 }
 
-// throttledCallers call on throttled. It reads, and writes on the condition that nobody has in between: where many have, it has to
-// be allowed as many tries.
+// throttledCallers call on throttled. It reads, and writes on the condition that nobody has in between: where
+// many have, it has to be allowed as many tries.
 func throttledCallers(client redis.UniversalClient, t race) ([]caller, error) {
 	store, err := goredisstore.NewCtx(client, "throttled:")
 	if err != nil {
 		return nil, err
 	}
 	// Its rates go by whole nanoseconds.
-	limiter, err := throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{MaxRate: throttled.PerSec(perSecond), MaxBurst: perSecond})
+	limiter, err := throttled.NewGCRARateLimiterCtx(store,
+		throttled.RateQuota{MaxRate: throttled.PerSec(perSecond), MaxBurst: perSecond})
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// canned is a transport that, once it has passed on an UpdateItem, answers every further request with that one's answer.
+// canned is a transport that, once it has passed on an UpdateItem, answers every further request with that
+// one's answer.
 type canned struct {
 	next   aws.HTTPClient
 	header http.Header
@@ -92,7 +93,8 @@ func sdkExperiment(resources map[string]codec.Resource, c conditions) experiment
 				acquire()
 			}
 			in := bareUpdate(newSample(resources[generated.Hot]))
-			once := []func(*dynamodb.Options){func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }} // as the store's, which repeats itself
+			// as the store's, which repeats itself
+			once := []func(*dynamodb.Options){func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }}
 			bare := func() {
 				if _, err := client.UpdateItem(ctx, in, once...); err != nil {
 					failed = errors.Join(failed, err)
@@ -105,7 +107,8 @@ func sdkExperiment(resources map[string]codec.Resource, c conditions) experiment
 			const runs = 100 // AllocsPerRun makes one more
 			more := testing.AllocsPerRun(runs, acquire) - testing.AllocsPerRun(runs, bare)
 			if wire.served != 2*(runs+1) {
-				return nil, fmt.Errorf("%d requests, want one each for %d acquires and as many bare calls", wire.served, runs+1)
+				return nil, fmt.Errorf("%d requests, want one each for %d acquires and as many bare calls", wire.served,
+					runs+1)
 			}
 			times, _ := inTurns(5*c.timing, acquire, bare)
 			return []float64{100 * (times - 1), more}, failed

@@ -14,41 +14,41 @@ func printTable(out io.Writer, rows []row, repeats int, c conditions) error {
 	table := [][]string{{"WHAT", "TO REACH", fmt.Sprintf("MEASURED (median, min-max of %d)", repeats)}}
 	falling := 0
 	for _, r := range rows {
-		verdict := r.verdict()
-		if verdict == short {
+		outcome := r.outcome()
+		if outcome == short {
 			falling++
 		}
-		table = append(table, []string{r.what, r.goal(), r.measured(), verdict})
+		table = append(table, []string{r.what, r.goal(), r.measured(), outcome})
 	}
 	if err := texttable.Write(out, "", "llll", table); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, `
-%d of %d rows fall short. What takes CPU was measured as CPU time, in turns with what it is compared to, if anything.
-Units are capacity units as the DynamoDB in the process bills them: a write is 1, one whose condition failed is 1 too, a
-consistent read is 1. A request travels %v and its reply as long. What a process reads of a bucket when it first meets it
-is not counted. A read-then-write that lost its race reads again; with the seeds' Retry it takes stored tokens instead.
-The price of denials is that of all reads and of all failed writes; a call that lost every race counts as one. Denials in a
-flood share what the first of each millisecond allocates.
+%d of %d rows fall short. What takes CPU was measured as CPU time, in turns with what it is compared to, if
+anything. Units are capacity units as the DynamoDB in the process bills them: a write is 1, one whose condition
+failed is 1 too, a consistent read is 1. A request travels %v and its reply as long. What a process reads of a
+bucket when it first meets it is not counted. A read-then-write that lost its race reads again; with the seeds'
+Retry it takes stored tokens instead. The price of denials is that of all reads and of all failed writes; a
+call that lost every race counts as one. Denials in a flood share what the first of each millisecond allocates.
 `, falling, len(rows), c.oneWay)
 	return err
 }
 
-// verdict is whether r reaches what it is to reach, with all its figures; "-" where that is nothing.
-func (r *row) verdict() string {
-	verdict := "-"
+// outcome is whether all figures of r reach their goals; "-" if there is none.
+func (r *row) outcome() string {
+	outcome := "-"
 	for _, f := range r.figures {
 		switch {
 		case !f.reached():
 			return short
 		case f.want.op != "":
-			verdict = "ok"
+			outcome = "ok"
 		}
 	}
-	return verdict
+	return outcome
 }
 
-// short is the verdict on a row that does not reach what it is to.
+// short is the outcome of a row that does not reach its goal.
 const short = "short"
 
 // goal is what r is to reach, as text.
@@ -96,7 +96,7 @@ func (f *figure) verb() int { return strings.IndexByte(f.format, 'f') + 1 }
 // result is a row in JSON.
 type result struct {
 	What    string         `json:"what"`
-	Verdict string         `json:"verdict"`
+	Outcome string         `json:"verdict"`
 	Figures []figureResult `json:"figures"`
 }
 
@@ -111,7 +111,7 @@ type figureResult struct {
 func results(rows []row) []result {
 	all := make([]result, len(rows))
 	for i, r := range rows {
-		all[i] = result{What: r.what, Verdict: r.verdict()}
+		all[i] = result{What: r.what, Outcome: r.outcome()}
 		for _, f := range r.figures {
 			made := figureResult{Name: f.name, Median: median(f.runs), Runs: f.runs}
 			if f.want.op != "" {

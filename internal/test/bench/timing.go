@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// slice is how long one of two contestants is timed before it is the other's turn: short beside the phases of a busy machine.
+// slice is how long one of two contestants is timed before it is the other's turn: short beside the phases of
+// a busy machine.
 const slice = 20 * time.Millisecond
 
-// inTurns calls a and b in turns, for d in all. It returns the medians of how many times b's CPU time a takes per call, and of b's,
-// in nanoseconds.
+// inTurns calls a and b in turns, for d in all. It returns the medians of how many times b's CPU time a takes
+// per call, and of b's, in nanoseconds.
 //
-// CPU time is that of all threads, and does not pass while other programs have the CPU. A garbage collection ends each slice and
-// is part of it, and there is none besides: whoever leaves garbage pays for it, and nobody else by chance.
+// CPU time is that of all threads, and does not pass while other programs have the CPU. A garbage collection
+// ends each slice and is part of it, and there is none besides: each contestant pays for its own garbage, and
+// for no other.
 func inTurns(d time.Duration, a, b func()) (times, perB float64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	callsA, callsB := callsWithin(slice, a), callsWithin(slice, b)

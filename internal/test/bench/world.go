@@ -29,8 +29,9 @@ func newWorld(ctx context.Context, oneWay time.Duration) (*world, error) {
 	return w, nil
 }
 
-// process returns a Limiter that shares with others what is in the table, and nothing else. What it cannot decide is an error,
-// and it has ten times the usual time, so that a slow machine is not taken for contention.
+// process returns a Limiter that shares with others what is in the table, and nothing else. A call it cannot
+// decide is an error, and calls have ten times the usual budget, so that a slow machine is not taken for
+// contention.
 func (w *world) process() (*generated.Limiter, error) { return w.processOn(w.engine.Client()) }
 
 // processOn is process with a client of its own.
@@ -111,8 +112,8 @@ func (t *tally) add(o outcome, err error) {
 	}
 }
 
-// closedLoop has each caller call, and call again as soon as it is answered, for d. It returns how calls ended and how long
-// it took until the last one was answered.
+// closedLoop has each caller call, and call again as soon as it is answered, for d. It returns how calls
+// ended and how long it took until the last one was answered.
 func closedLoop(ctx context.Context, callers []caller, d time.Duration) (outcome, time.Duration, error) {
 	var all tally
 	var running sync.WaitGroup
@@ -134,8 +135,8 @@ func closedLoop(ctx context.Context, callers []caller, d time.Duration) (outcome
 	return all.sum, time.Since(began), all.err
 }
 
-// once has each caller call once, at most 64 at a time: what a process reads of a bucket when it first meets it is thereby
-// over.
+// once has each caller call once, at most 64 at a time: what a process reads of a bucket when it first meets
+// it is thereby over.
 func once(ctx context.Context, callers []caller) error {
 	var all tally
 	var running sync.WaitGroup

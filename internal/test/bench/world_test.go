@@ -26,7 +26,8 @@ func TestConsumed(t *testing.T) {
 		t.Errorf("an acquire: %+v, want %+v", got, want)
 	}
 	_, err = w.engine.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
-		TableName: aws.String(table), Item: codec.Item{"PK": codec.S("ENTITY#project-hot"), "SK": codec.S("#BUCKET#hot")},
+		TableName: aws.String(table), Item: codec.Item{"PK": codec.S("ENTITY#project-hot"),
+			"SK": codec.S("#BUCKET#hot")},
 		ConditionExpression: aws.String("attribute_not_exists(PK)"),
 	})
 	if got, want := w.consumed(), (bill{calls: 2, writeUnits: 2, refusedUnits: 1}); err == nil || got != want {
@@ -40,7 +41,8 @@ func TestConsumed(t *testing.T) {
 	if err := on(fresh, "hot")(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.consumed(); got.reads != 1 || got.readUnits < 1 || got.writeUnits != 1 || got.units() != got.readUnits+1 {
+	if got := w.consumed(); got.reads != 1 || got.readUnits < 1 || got.writeUnits != 1 ||
+		got.units() != got.readUnits+1 {
 		t.Errorf("a first call: %+v", got)
 	}
 }

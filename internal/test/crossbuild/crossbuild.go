@@ -10,8 +10,9 @@ import (
 	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
-// Lambda builds the program in the working directory as a Lambda function on arm64. With an empty cache this compiles the
-// whole AWS SDK for a second machine. The usual form therefore resolves the program's imports for that machine only.
+// Lambda builds the program in the working directory as a Lambda function on arm64. With an empty cache this
+// compiles the whole AWS SDK for a second machine. The usual form therefore resolves the program's imports
+// for that machine only.
 func Lambda(t *testing.T) {
 	t.Helper()
 	args := []string{"list", "-deps", "-tags", "lambda.norpc", "."}

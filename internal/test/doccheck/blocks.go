@@ -1,16 +1,17 @@
 // Package doccheck holds Markdown to what it shows. Every fenced block of a document is one of these:
 //
-//   - quoted: `<!-- from FILE -->` above it names the file, which has its lines. A quoted Go file is one that Go builds, so that
-//     what is quoted compiles and, in a test, runs.
-//   - run: a `console` block, whose lines after `$ ` are commands and whose other lines are what they print, or a `sh` block,
-//     which has commands alone. `<!-- given: STATE -->` above it says what is to be there first.
+//   - quoted: `<!-- from FILE -->` above it names the file, which has its lines. A quoted Go file is one that
+//     Go builds, so that what is quoted compiles and, in a test, runs.
+//   - run: a `console` block, whose lines after `$ ` are commands and whose other lines are what they print,
+//     or a `sh` block, which has commands alone. `<!-- given: STATE -->` above it says what is to be there
+//     first.
 //   - built: a `go` block that is a whole file. If it has tests, they run.
 //   - read: a `yaml` block, a limits.yaml or the part of one that is to be written into the demonstration's.
 //   - held by a test: `<!-- held by TestName -->` names a test that compares the block with what it shows.
 //   - not run: `<!-- not run: REASON -->` says why. These are counted.
 //
-// A block that is none of these is a mistake, as is all else that does not hold. Tests that the text names as code, as in
-// `TestName`, have to be there.
+// A block that is none of these is a mistake, as is all else that does not hold. Tests that the text names as
+// code, as in `TestName`, have to be there.
 package doccheck
 
 import (
@@ -48,8 +49,9 @@ const (
 
 var (
 	comment = regexp.MustCompile(`^\s*<!-- (.*?) *-->\s*$`)
-	fence   = regexp.MustCompile("^( *)(```+)([a-z]*) *$")
-	foreign = regexp.MustCompile("^((?:\\s|>)*(?:```+|~~~+))[^`]*$") // a fence that Markdown knows, and nothing here does
+	opens   = regexp.MustCompile("^( *)(```+)([a-z]*) *$")
+	// a fence that Markdown knows, and nothing here does
+	foreign = regexp.MustCompile("^((?:\\s|>)*(?:```+|~~~+))[^`]*$")
 )
 
 // parse returns the blocks of a document.
@@ -72,14 +74,15 @@ func parse(file, text string) (blocks []block, wrong []string) {
 			open.text += strings.TrimPrefix(line, indent) + "\n"
 			continue
 		}
-		if m := fence.FindStringSubmatch(line); m != nil {
+		if m := opens.FindStringSubmatch(line); m != nil {
 			indent, ticks = m[1], m[2]
 			open = &block{file: file, line: i + 1, lang: m[3], marks: marks}
 			marks = nil
 			continue
 		}
 		if m := foreign.FindStringSubmatch(line); m != nil {
-			add(i+1, "no language is read from this fence: write ``` and one in small letters, at the begin of a line or in a list")
+			add(i+1, "no language is read from this fence: write ``` and one in small letters, at the begin of a "+
+				"line or in a list")
 			indent, ticks = "", strings.TrimSpace(m[1])
 			open, marks = &block{file: file, line: i + 1, lang: stranger}, nil
 			continue
@@ -120,7 +123,8 @@ func (b block) marked(verb string) (string, bool) {
 	return b.marks[i].text, true
 }
 
-// console says that b shows commands and what they print. One without a language does so if it begins with a prompt.
+// console says that b shows commands and what they print. One without a language does so if it begins with a
+// prompt.
 func (b block) console() bool {
 	return b.lang == "console" || b.lang == "" && strings.HasPrefix(b.text, prompt)
 }

@@ -55,7 +55,8 @@ func steps(b block) (all []step, wrong string) {
 	return all, ""
 }
 
-// shell runs the commands of a document, one after the other, as one of a user's would: what is exported stays so.
+// shell runs the commands of a document, one after the other, as one of a user's would: what is exported
+// stays so.
 type shell struct {
 	runner *interp.Runner
 	out    output
@@ -99,7 +100,8 @@ func (d *document) run(ctx context.Context, b block) {
 	if d.shell == nil {
 		d.shell = &shell{}
 		var err error
-		if d.shell.runner, err = interp.New(interp.StdIO(nil, &d.shell.out, &d.shell.out), interp.ExecHandlers(d.program), interp.OpenHandler(inside)); err != nil {
+		if d.shell.runner, err = interp.New(interp.StdIO(nil, &d.shell.out, &d.shell.out),
+			interp.ExecHandlers(d.program), interp.OpenHandler(inside)); err != nil {
 			d.add(b, "no shell: %v", err)
 			return
 		}
@@ -114,7 +116,8 @@ func (d *document) run(ctx context.Context, b block) {
 		printed, failed := d.execute(ctx, s.command)
 		if b.lang == "sh" || strings.TrimSpace(s.shown) == leftOutLine { // nothing that is shown says how it ends
 			if failed != "" {
-				d.add(b, "%s%s fails: %s%s", map[bool]string{true: prompt}[b.lang != "sh"], strings.TrimSpace(s.command), failed, printed)
+				d.add(b, "%s%s fails: %s%s", map[bool]string{true: prompt}[b.lang != "sh"], strings.TrimSpace(s.command),
+					failed, printed)
 			}
 			continue
 		}
@@ -137,7 +140,7 @@ func (d *document) execute(ctx context.Context, command string) (printed, failed
 		return "no shell reads this: " + err.Error() + "\n", "no command"
 	}
 	d.shell.out.take()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Patience, time.Minute))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(d.Timeout, time.Minute))
 	defer cancel()
 	for _, stmt := range file.Stmts {
 		if err := d.shell.runner.Run(ctx, stmt); err != nil && failed == "" {
@@ -153,7 +156,8 @@ func (d *document) execute(ctx context.Context, command string) (printed, failed
 // inside opens files, those in the folder that commands run in for writing too.
 func inside(ctx context.Context, path string, flag int, perm os.FileMode) (io.ReadWriteCloser, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR) != 0 && path != os.DevNull && !filepath.IsLocal(path) {
-		return nil, &os.PathError{Op: "write", Path: path, Err: errors.New("is outside of the folder: documents write below it")}
+		return nil, &os.PathError{Op: "write", Path: path,
+			Err: errors.New("is outside of the folder: documents write below it")}
 	}
 	return interp.DefaultOpenHandler()(ctx, path, flag, perm)
 }
@@ -163,7 +167,8 @@ func (d *document) program(next interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 	return func(ctx context.Context, args []string) error {
 		at := interp.HandlerCtx(ctx)
 		for _, prefix := range [][]string{{"go", "tool"}, {"go", "run"}} {
-			if rest := args[min(len(args), 2):]; len(rest) > 0 && slices.Equal(args[:2], prefix) && (rest[0] == "sluice" || rest[0] == "./cmd/sluice") {
+			if rest := args[min(len(args), 2):]; len(rest) > 0 && slices.Equal(args[:2], prefix) &&
+				(rest[0] == "sluice" || rest[0] == "./cmd/sluice") {
 				args = append([]string{"sluice"}, rest[1:]...)
 			}
 		}

@@ -17,24 +17,25 @@ type World struct {
 	Root   string // the folder of the module, to which names of files are relative
 	Schema string // the limits.yaml that a part of one is written into, relative to Root
 
-	// Sluice runs a command line of sluice and returns its exit code. What the shell has exported is in the environment.
+	// Sluice runs a command line of sluice and returns its exit code. Variables that the shell exported are in
+	// the environment.
 	Sluice func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	// Given brings about the states that a document names.
 	Given map[string]func()
-	// Real has pairs of a text in the document, such as a URL, and what it is here: commands run with the second, and the first is
-	// shown.
-	Real     []string
-	Patience time.Duration // for a command: 0 is a minute
+	// Real has pairs of a text in the document, such as a URL, and what it is here: commands run with the
+	// second, and the first is shown.
+	Real    []string
+	Timeout time.Duration // for a command: 0 is a minute
 	// Masked are parts of what is printed that are another every time: they are not compared.
 	Masked []*regexp.Regexp
 }
 
 // Report is what was found in a document.
 type Report struct {
-	Wrong  []string       // what does not hold: file:line: what and how to mend it
+	Wrong  []string       // what does not hold: file:line: what and how to fix it
 	Kinds  map[string]int // how many blocks were held in which way
 	NotRun []string       // file:line: the reason, for each block that is not held
-	Mended string         // the document with what commands print now where it shows something else
+	Fixed  string         // the document with what commands print now where it shows something else
 }
 
 // The ways in which blocks are held, as Report counts them.
@@ -86,7 +87,8 @@ func Check(ctx context.Context, w World, file, text string) Report {
 		case unrun:
 			d.NotRun = append(d.NotRun, b.at()+": "+reason)
 		default:
-			d.add(b, "this block is held by nothing: mark it `<!-- from FILE -->`, `<!-- held by TestName -->` or `<!-- not run: REASON -->`, or make it console, sh, go or yaml")
+			d.add(b, "this block is held by nothing: mark it `<!-- from FILE -->`, `<!-- held by TestName -->` or "+
+				"`<!-- not run: REASON -->`, or make it console, sh, go or yaml")
 		}
 	}
 	d.build(ctx, programs)
@@ -97,31 +99,32 @@ func Check(ctx context.Context, w World, file, text string) Report {
 	}
 	for state := range w.Given {
 		if !d.given[state] {
-			d.Wrong = append(d.Wrong, fmt.Sprintf("%s: no block is given %q: delete what brings it about", file, state))
+			d.Wrong = append(d.Wrong, fmt.Sprintf("%s: no block is given %q: delete what brings it about", file,
+				state))
 		}
 	}
 	slices.Sort(d.Wrong)
-	d.Mended = d.mend(text)
+	d.Fixed = d.fix(text)
 	return d.Report
 }
 
-// mend writes what commands print into text. Blocks in lists are left to whoever reads this.
-func (d *document) mend(text string) string {
-	var mended strings.Builder
+// fix writes the present output of commands into text. Blocks in lists are left as they are.
+func (d *document) fix(text string) string {
+	var fixed strings.Builder
 	skip := false
 	for i, line := range strings.SplitAfter(text, "\n") {
 		if skip && strings.HasPrefix(line, "```") {
 			skip = false
 		}
 		if !skip {
-			mended.WriteString(line)
+			fixed.WriteString(line)
 		}
 		if now := d.printed[i+1]; now != nil && strings.HasPrefix(line, "```") {
-			mended.WriteString(now.String())
+			fixed.WriteString(now.String())
 			skip = true
 		}
 	}
-	return mended.String()
+	return fixed.String()
 }
 
 // kind says how b is held; "" if by nothing.

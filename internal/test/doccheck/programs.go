@@ -28,7 +28,8 @@ func (d *document) build(ctx context.Context, blocks []block) {
 	}
 	command := exec.CommandContext(ctx, "go", "test", "-timeout", "1m", "./...")
 	command.Dir = dir
-	command.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS=") // all that it needs is needed here already
+	// all that it needs is needed here already
+	command.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS=")
 	out, err := command.CombinedOutput()
 	if err == nil {
 		return
@@ -69,7 +70,8 @@ func writeModule(dir, root string) error {
 		return fmt.Errorf("%s names no module", filepath.Join(root, "go.mod"))
 	}
 	text = moduleLine.ReplaceAll(text, []byte("module example.com/reader"))
-	text = fmt.Appendf(bytes.TrimRight(text, "\n"), "\n\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n", module[1], root)
+	text = fmt.Appendf(bytes.TrimRight(text, "\n"), "\n\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n",
+		module[1], root)
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "go.mod"), text, 0o600),
 		os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600),

@@ -29,14 +29,16 @@ func (d *document) quote(b block) {
 func builds(file string) bool {
 	pkg, err := build.Default.ImportDir(filepath.Dir(file), 0)
 	return err == nil && !strings.Contains(filepath.ToSlash(file), "/testdata/") &&
-		slices.Contains(slices.Concat(pkg.GoFiles, pkg.CgoFiles, pkg.TestGoFiles, pkg.XTestGoFiles), filepath.Base(file))
+		slices.Contains(slices.Concat(pkg.GoFiles, pkg.CgoFiles, pkg.TestGoFiles, pkg.XTestGoFiles),
+			filepath.Base(file))
 }
 
-// misquoted returns the first part of block that text does not have. ok says that it has all of some. A line `# ...` or `// ...`
-// stands for lines left out. Indentation does not count, and lines do as a whole.
+// misquoted returns the first part of block that text does not have. ok says that it has all of some. A line
+// `# ...` or `// ...` stands for lines left out. Indentation does not count, and lines do as a whole.
 func misquoted(block, text string) (missing string, ok bool) {
 	rest := "\n" + flush(text) + "\n"
-	for part := range strings.SplitSeq(strings.ReplaceAll(flush(block), "\n// ...\n", "\n# ...\n"), "\n# ...\n") {
+	for part := range strings.SplitSeq(strings.ReplaceAll(flush(block), "\n// ...\n", "\n# ...\n"),
+		"\n# ...\n") {
 		part = strings.Trim(part, "\n")
 		if part == "" {
 			continue

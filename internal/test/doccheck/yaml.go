@@ -10,7 +10,8 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
-// readYAML reads b as a limits.yaml or, where it says no version, as the part of one: that is written over what d.Schema says.
+// readYAML reads b as a limits.yaml or, where it says no version, as the part of one: that is written over
+// what d.Schema says.
 func (d *document) readYAML(b block) {
 	base, err := os.ReadFile(filepath.Join(d.Root, d.Schema))
 	if err == nil {
@@ -21,7 +22,8 @@ func (d *document) readYAML(b block) {
 	}
 }
 
-// readPart says what is wrong with a limits.yaml, or with one that says what part does and, besides, what base does.
+// readPart says what is wrong with a limits.yaml, or with one that says what part does and, besides, what
+// base does.
 func readPart(part, base []byte) error {
 	var over, under yaml.Node
 	if err := yaml.Unmarshal(part, &over); err != nil {

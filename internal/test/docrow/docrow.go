@@ -10,8 +10,9 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
 
-// Find returns the cells of the row of a document that begins with a test's name as code, as in | `TestName/subtest` | 1 |: those
-// behind the name. It returns nil if the document, whose name is relative to the module's folder, has no such row.
+// Find returns the cells of the row of a document that begins with a test's name as code, as in |
+// `TestName/subtest` | 1 |: those behind the name. It returns nil if the document, whose name is relative to
+// the module's folder, has no such row.
 func Find(t testing.TB, document, name string) []string {
 	t.Helper()
 	root, err := gomod.Root(".")

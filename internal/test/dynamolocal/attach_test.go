@@ -13,7 +13,8 @@ func TestAttachToNobody(t *testing.T) {
 	engine.Close() // its port refuses from now on
 	began := time.Now()
 	_, err := attach(t.Context(), engine.URL, 20*time.Millisecond)
-	want := "use the DynamoDB at " + engine.URL + " (SLUICE_DYNAMODB_ENDPOINT): nobody has listened there for 20ms: connection refused"
+	want := "use the DynamoDB at " + engine.URL +
+		" (SLUICE_DYNAMODB_ENDPOINT): nobody has listened there for 20ms: connection refused"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v\nwant %s", err, want)
 	}

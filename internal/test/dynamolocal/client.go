@@ -21,10 +21,10 @@ const (
 	idleConnections = 128
 )
 
-// Client returns a new client of the engine, with an HTTP transport of its own, which Stop closes. Region and credentials are
-// made up: the engine takes any.
+// Client returns a new client of the engine, with an HTTP transport of its own, which Stop closes. Region and
+// credentials are made up: the engine takes any.
 func (s *Server) Client() *dynamodb.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one, by its documentation
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = idleConnections, idleConnections
 	s.mu.Lock()
 	s.transports = append(s.transports, transport)
@@ -37,8 +37,8 @@ func (s *Server) Client() *dynamodb.Client {
 	})
 }
 
-// awaitAnswer returns nil once the engine lists its tables, and an error when ctx ends or the process does, or when nobody
-// has listened on its port for as long as refused.
+// awaitAnswer returns nil once the engine lists its tables. It is an error if ctx ends, if the process does,
+// or if nobody has listened on its port for as long as refused.
 func (s *Server) awaitAnswer(ctx context.Context, refused time.Duration) error {
 	client := s.Client()
 	exited := s.Exited() // nil, so never ready, for an engine that somebody else runs
@@ -46,7 +46,9 @@ func (s *Server) awaitAnswer(ctx context.Context, refused time.Duration) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
-		_, err := client.ListTables(ctx, &dynamodb.ListTablesInput{}, func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
+		_, err := client.ListTables(ctx, &dynamodb.ListTablesInput{}, func(o *dynamodb.Options) {
+			o.RetryMaxAttempts = 1
+		})
 		select {
 		case <-exited: // first: an answer then came from somebody else on the same port
 			return errors.New("it exited")

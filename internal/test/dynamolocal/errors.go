@@ -12,8 +12,8 @@ func jarsMissing(dir string) error {
 	return errors.New("DynamoDB Local is not in " + dir + ": run `make dynamodb-local`")
 }
 
-// fromOutput recognises, in what a JVM printed before it gave up, the failures that have a cure. It returns nil for the
-// rest. Reading them off the one real start spares a `java -version` of 0.1 s before each.
+// fromOutput recognises, in what a JVM printed before it gave up, the failures that have a cure. It returns
+// nil for the rest. Reading them off the one real start spares a `java -version` of 0.1 s before each.
 func fromOutput(java, output string) error {
 	switch {
 	case strings.Contains(output, "UnsupportedClassVersionError"):

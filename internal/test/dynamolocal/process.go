@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/internal/test/child"
 )
 
-// javaFlags keep the JVM small, because `go test ./...` runs one engine per package at once. The C1 compiler and the
-// serial collector alone halve its processor time: on two cores, 8 writers get 1,300 updates/s at once and 1,900 warm,
-// with the JVM's defaults 750 and 1,400.
+// javaFlags keep the JVM small, because `go test ./...` runs one engine per package at once. The C1 compiler
+// and the serial collector alone halve its processor time. On two cores, 8 writers get 1,300 updates/s at
+// once and 1,900 warm; with the JVM's defaults they get 750 and 1,400.
 var javaFlags = []string{
 	"-Xmx1g",
 	"-XX:+UseSerialGC",
@@ -43,7 +43,8 @@ func launch(java, dir string, port int) (*process, error) {
 	return &process{started, output}, nil
 }
 
-// stop ends the process and waits until it is gone. The engine keeps everything in memory, so it has nothing to save.
+// stop ends the process and waits until it is gone. The engine keeps everything in memory, so it has nothing
+// to save.
 func (p *process) stop() error {
 	err := p.Kill()
 	if errors.Is(err, os.ErrProcessDone) {

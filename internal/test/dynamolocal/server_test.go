@@ -58,8 +58,10 @@ func TestMissing(t *testing.T) {
 		want   string
 	}{
 		{"java", "", jars, "no Java 17 or newer on PATH: apt-get install openjdk-17-jre-headless"},
-		{"java behind a stub", "Unable to locate a Java Runtime.", jars, "no Java 17 or newer on PATH: apt-get install openjdk-17-jre-headless"},
-		{"newer java", "java.lang.UnsupportedClassVersionError: …", jars, "java is older than Java 17: apt-get install openjdk-17-jre-headless"},
+		{"java behind a stub", "Unable to locate a Java Runtime.", jars,
+			"no Java 17 or newer on PATH: apt-get install openjdk-17-jre-headless"},
+		{"newer java", "java.lang.UnsupportedClassVersionError: …", jars,
+			"java is older than Java 17: apt-get install openjdk-17-jre-headless"},
 		{"jars", "unused", empty, "DynamoDB Local is not in " + empty + ": run `make dynamodb-local`"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,7 +81,8 @@ func TestStartFails(t *testing.T) {
 		name, prints, want string
 	}{
 		{"broken engine", "Exception in thread main", "it exited; it printed:\nException in thread main"},
-		{"port taken meanwhile", "java.net.BindException: Address already in use", " is taken: choose another with PORT="},
+		{"port taken meanwhile", "java.net.BindException: Address already in use",
+			" is taken: choose another with PORT="},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fakeJava(t, test.prints)
@@ -91,7 +94,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// TestPortTaken: whoever listens is not taken for the engine, and java is not even started.
+// TestPortTaken: another listener is not taken for the engine, and java is not even started.
 func TestPortTaken(t *testing.T) {
 	fakeJava(t, "unused")
 	jars := jarFolder(t)
@@ -102,7 +105,8 @@ func TestPortTaken(t *testing.T) {
 		}
 		port := l.Addr().(*net.TCPAddr).Port
 		_, err = dynamolocal.Start(t.Context(), dynamolocal.Options{Dir: jars, Port: port})
-		if want := fmt.Sprintf("port %d is taken: choose another with PORT=", port); err == nil || err.Error() != want {
+		if want := fmt.Sprintf("port %d is taken: choose another with PORT=", port); err == nil ||
+			err.Error() != want {
 			t.Errorf("%s: error %v\nwant %s", address, err, want)
 		}
 		_ = l.Close()

@@ -8,7 +8,8 @@
 //		…
 //	}
 //
-// It is the engine in the process, one per test binary, which needs nothing. With SLUICE_DYNAMODB=local the same tests run
-// on DynamoDB Local (`make test-local`): there a machine that cannot run it fails them, so that a missing engine cannot
-// pass for a green run. Tests that hold one engine against the other ask for Local, and skip without that variable.
+// It is the engine in the process, one per test binary, which needs nothing. With SLUICE_DYNAMODB=local the
+// same tests run on DynamoDB Local (`make test-local`). A machine that cannot run it then fails them, so that
+// a missing engine cannot pass for a green run. Tests that hold one engine against the other ask for Local,
+// and skip without that variable.
 package dynamotest

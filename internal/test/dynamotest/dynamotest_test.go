@@ -19,10 +19,12 @@ func TestMain(m *testing.M) { dynamotest.Main(m) }
 // onlyKey makes the smallest table there is.
 func onlyKey(name string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
-		TableName:            &name,
-		BillingMode:          types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("PK"), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: types.ScalarAttributeTypeS}},
+		TableName:   &name,
+		BillingMode: types.BillingModePayPerRequest,
+		KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("PK"),
+			KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"),
+			AttributeType: types.ScalarAttributeTypeS}},
 	}
 }
 
@@ -73,7 +75,7 @@ func TestClientIsShared(t *testing.T) {
 	}
 }
 
-// TestEndpoint: whoever takes a URL reaches the engine that tests have a client of.
+// TestEndpoint: the URL leads to the same engine as the client.
 func TestEndpoint(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, onlyKey)
@@ -102,8 +104,8 @@ func (r *recorder) end(how, format string, args []any) {
 	runtime.Goexit()
 }
 
-// TestWhichEngine: a run for the engine in the process skips what is about DynamoDB Local; one for DynamoDB Local fails where
-// there is none, and so does one for nothing that exists.
+// TestWhichEngine: a run for the engine in the process skips tests of DynamoDB Local. A run for DynamoDB
+// Local fails if there is none, and so does a run for an unknown engine.
 func TestWhichEngine(t *testing.T) {
 	for _, test := range []struct{ engine, want string }{
 		{"", "skipped: this test needs DynamoDB Local: run `make test-local`, which sets SLUICE_DYNAMODB=local"},

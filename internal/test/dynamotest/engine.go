@@ -20,8 +20,8 @@ import (
 // engineVariable, set to "local", has the tests run on DynamoDB Local.
 const engineVariable = "SLUICE_DYNAMODB"
 
-// OnLocal reports that this run is for DynamoDB Local, for tests of what it words or does otherwise than AWS, whom the
-// engine in the process follows.
+// OnLocal reports that this run is for DynamoDB Local, for tests of what it words or does otherwise than AWS,
+// whom the engine in the process follows.
 func OnLocal(t testing.TB) bool {
 	t.Helper()
 	switch name := os.Getenv(engineVariable); name {
@@ -58,12 +58,12 @@ type memory struct {
 	server *httptest.Server
 }
 
-// shared is the one package-level variable. Tests of a package have nothing but the process in common, and a DynamoDB
-// Local of its own would cost each of them a second.
+// shared is the one package-level variable. Tests of a package have nothing but the process in common, and a
+// DynamoDB Local of its own would cost each of them a second.
 var shared engines
 
-// Main runs the tests, stops the engines that they started, and fails where goroutines are left. A package's TestMain calls it
-// and nothing else; the exit code is that of the tests.
+// Main runs the tests, stops the engines that they started, and fails where goroutines are left. A package's
+// TestMain calls it and nothing else; the exit code is that of the tests.
 func Main(m *testing.M) {
 	shared.mu.Lock()
 	shared.inMain = true
@@ -79,8 +79,8 @@ func Main(m *testing.M) {
 	}
 }
 
-// Client returns the client of this test binary's engine, which the first call starts. All tests get the same client;
-// one that needs other options makes its own from client.Options().
+// Client returns the client of this test binary's engine, which the first call starts. All tests get the same
+// client; one that needs other options makes its own from client.Options().
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
 	if OnLocal(t) {
@@ -102,7 +102,8 @@ func Endpoint(t testing.TB) string {
 	return url
 }
 
-// Local returns the client of DynamoDB Local, for tests that are about it. They skip in a run that is not for it.
+// Local returns the client of DynamoDB Local, for tests that are about it. They skip in a run that is not for
+// it.
 func Local(t testing.TB) *dynamodb.Client {
 	t.Helper()
 	RequireLocal(t)
@@ -123,7 +124,8 @@ func RequireLocal(t testing.TB) {
 
 var errNoMain = errors.New("the package has no TestMain that calls dynamotest.Main")
 
-// startLocal starts DynamoDB Local at the first call; later ones return what that one did, its error too. ctx bounds the start.
+// startLocal starts DynamoDB Local at the first call; later ones return what that one did, its error too. ctx
+// bounds the start.
 func (e *engines) startLocal(ctx context.Context) (*dynamodb.Client, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

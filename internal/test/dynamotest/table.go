@@ -12,12 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tableTimeout is for creating and for deleting a table. The engine does either in 0.1 s; a table on AWS, which
-// SLUICE_DYNAMODB_ENDPOINT may name, takes some ten seconds.
+// tableTimeout is for creating and for deleting a table. The engine does either in 0.1 s; a table on AWS,
+// which SLUICE_DYNAMODB_ENDPOINT may name, takes some ten seconds.
 const tableTimeout = time.Minute
 
-// Table creates a table for this test alone, waits until it is active and returns its name; the test's end deletes it.
-// input makes the request for a table of the given name. Names are new in each run, so that runs may share an engine.
+// Table creates a table for this test alone, waits until it is active and returns its name; the test's end
+// deletes it. input makes the request for a table of the given name. Names are new in each run, so that runs
+// may share an engine.
 func Table(t testing.TB, client *dynamodb.Client, input func(name string) *dynamodb.CreateTableInput) string {
 	t.Helper()
 	name := tableName(t.Name())
@@ -37,21 +38,22 @@ func Table(t testing.TB, client *dynamodb.Client, input func(name string) *dynam
 	return name
 }
 
-// deleteTable runs as a cleanup, when the test's own context has ended. A test may have deleted its table itself.
+// deleteTable runs as a cleanup, when the test's own context has ended. A test may have deleted its table
+// itself.
 func deleteTable(t testing.TB, client *dynamodb.Client, name string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), tableTimeout)
 	defer cancel()
 	_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &name})
-	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); err != nil && !gone {
+	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); err != nil && !missing {
 		t.Errorf("delete table %s: %v", name, err)
 	}
 }
 
 var notInTableNames = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
 
-// tableName returns a unique table name that tells which test it belongs to: of DynamoDB's 255 characters a test's name
-// gets 200.
+// tableName returns a unique table name that tells which test it belongs to: of DynamoDB's 255 characters a
+// test's name gets 200.
 func tableName(test string) string {
 	test = notInTableNames.ReplaceAllString(test, "-")
 	return test[:min(len(test), 200)] + "-" + rand.Text()

@@ -1,5 +1,6 @@
-// Package errtext describes errors for tests by what they are: their type and their fields. A test that compares
-// descriptions does not fail when the wording of an error changes. The wording itself is under test in one place per package.
+// Package errtext describes errors for tests by what they are: their type and their fields. A test that
+// compares descriptions does not fail when the wording of an error changes. The wording itself is under test
+// in one place per package.
 package errtext
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 )
 
-// Of describes err. A nil error has an empty description. These types of package runtime have one of their own:
+// Of describes err. A nil error has an empty description. These types of package runtime have one of their
+// own:
 //
 //	DeniedError            denied gpt-4 user-1 tpm 3/10 1m30s, and " deadline" if Wait gave up
 //	CostExceedsBurstError  exceeds burst gpt-4 user-1 tpm 11/10
@@ -23,9 +25,9 @@ import (
 //	ConflictError          conflict gpt-4 project-1
 //	SetupError             setup: what | its cause | what to do
 //
-// When runtime wraps an error of a context, or of a MaxWait that is over, the description is the cause, with the names
-// and durations that runtime's text adds. Any other error is described by its text; an error wrapped at its end is
-// described in turn.
+// When runtime wraps an error of a context, or of a MaxWait that is over, the description is the cause, with
+// the names and durations that runtime's text adds. Any other error is described by its text; an error
+// wrapped at its end is described in turn.
 func Of(err error) string {
 	switch e := err.(type) { //nolint:errorlint // a description says what wraps what
 	case nil:
@@ -67,7 +69,8 @@ func Reason(err error) string {
 }
 
 func denied(e *runtime.DeniedError) string {
-	s := words("denied", e.Resource, e.Entity, e.Limit, fmt.Sprintf("%d/%d", e.Available, e.Requested), e.RetryAfter.String())
+	s := words("denied", e.Resource, e.Entity, e.Limit, fmt.Sprintf("%d/%d", e.Available, e.Requested),
+		e.RetryAfter.String())
 	if errors.Is(e, context.DeadlineExceeded) {
 		s += " deadline"
 	}

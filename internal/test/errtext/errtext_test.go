@@ -14,7 +14,8 @@ import (
 func TestOf(t *testing.T) {
 	reset := errors.New("reset")
 	denied := &runtime.DeniedError{
-		Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 10, Available: 3, RetryAfter: 90 * time.Second,
+		Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 10, Available: 3,
+		RetryAfter: 90 * time.Second,
 	}
 	for _, test := range []struct {
 		err  error
@@ -24,14 +25,17 @@ func TestOf(t *testing.T) {
 		{reset, "reset"},
 		{denied, "denied gpt-4 user-1 tpm 3/10 1m30s"},
 		{fmt.Errorf("store: %w", denied), "store: denied gpt-4 user-1 tpm 3/10 1m30s"},
-		{&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 11, Burst: 10},
+		{&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 11,
+			Burst: 10},
 			"exceeds burst gpt-4 user-1 tpm 11/10"},
 		{&runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a\n", Reason: "is bad"},
 			`invalid gpt-4 id of user "a\n"`},
 		{&runtime.InvalidError{Field: "entity", Reason: "is nil"}, "invalid entity"},
-		{&runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Throttled: true, Err: reset}, "unavailable gpt-4 2 throttled: reset"},
+		{&runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Throttled: true, Err: reset},
+			"unavailable gpt-4 2 throttled: reset"},
 		{&runtime.UnavailableError{Err: reset}, "unavailable: reset"},
-		{&runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8, Conflicts: 3}, "contended gpt-4 user-1 8/3"},
+		{&runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8, Conflicts: 3},
+			"contended gpt-4 user-1 8/3"},
 		{&runtime.ConflictError{Resource: "gpt-4", At: "project-1"}, "conflict gpt-4 project-1"},
 		{&runtime.SetupError{What: "no table", Do: "create it", Err: reset}, "setup: no table | reset | create it"},
 		{&runtime.SetupError{What: "no table"}, "setup: no table"},

@@ -16,7 +16,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
-// race is on for a table: what its processes charge first, they send only once all of them are about to. Reshapes are counted.
+// race is on for a table: what its processes charge first, they send only once all of them are about to.
+// Reshapes are counted.
 type race struct {
 	all chan struct{} // closed once they are
 
@@ -70,7 +71,8 @@ func (r *racer) TransactWriteItems(
 	return out, err
 }
 
-// crowd has processes of the second version, each with callers of its own, acquire c for user a of project p, all at once.
+// crowd has processes of the second version, each with callers of its own, acquire c for user a of project p,
+// all at once.
 func (w *world) crowd(t *testing.T, c cost) (admitted int64, reshapes map[string]int) {
 	t.Helper()
 	const processes, callers, calls = 6, 2, 3
@@ -98,8 +100,8 @@ func (w *world) crowd(t *testing.T, c cost) (admitted int64, reshapes map[string
 	return total.Load(), r.reshapes
 }
 
-// add has a bucket of the first version meet a crowd of the second, 1,234 ms later, and returns what is wrong with it then, and
-// the process of the first.
+// add charges a bucket by the first version and, 1,234 ms later, by a crowd of the second. It returns the
+// process of the first and what is then wrong with the bucket.
 func add(t *testing.T, w *world) (old *process, wrong string) {
 	t.Helper()
 	const day, calls = 24 * time.Hour, 36
@@ -121,7 +123,8 @@ func add(t *testing.T, w *world) (old *process, wrong string) {
 	} {
 		s := w.state(t, entity)
 		if s.revision != 2 || s.refilled != start+1234 || admitted != calls || reshapes[entity] != 1 {
-			wrong += fmt.Sprintf("%s has revision %d, refilled until %d, after %d reshapes and %d admitted; want 2, %d, 1 and %d\n",
+			wrong += fmt.Sprintf("%s has revision %d, refilled until %d, after %d reshapes and %d admitted; want 2, "+
+				"%d, 1 and %d\n",
 				entity, s.revision, s.refilled, reshapes[entity], admitted, start+1234, calls)
 		}
 		for limit, each := range map[string]int64{"rpm": 1000, "tpm": 10_000, "tpd": 7000} {
@@ -135,9 +138,9 @@ func add(t *testing.T, w *world) (old *process, wrong string) {
 	return old, wrong
 }
 
-// TestAdding: many processes of a new version meet a live bucket at one instant. The limit that they add is initialised once,
-// and full; all balances are to the millitoken what was there less what was admitted; and from then on it refills by the rf
-// that all limits share.
+// TestAdding: many processes of a new version charge a live bucket at one instant. The limit that they add is
+// initialised once, and full. All balances are to the millitoken the old ones less what was admitted. From
+// then on the limit refills by the rf that all limits share.
 func TestAdding(t *testing.T) {
 	w := newWorld(t)
 	old, wrong := add(t, w)
@@ -159,13 +162,14 @@ func TestAdding(t *testing.T) {
 	}
 }
 
-// TestAddingSees: a limit that is added again by whoever comes next shows.
+// TestAddingSees is the negative control: a limit that every process adds again shows.
 func TestAddingSees(t *testing.T) {
 	w := newWorld(t)
 	w.wrap = func(api dynamo.API) dynamo.API {
 		return &edited{api, func(update, condition string) (string, string) {
 			return strings.Replace(update, "if_not_exists(b_tpd_tk, :tpd_bx)", ":tpd_bx", 1),
-				strings.NewReplacer("rf = :rf0 AND cv = :cv", "(rf = :rf0 OR cv <> :cv)", "OR b_tpd_tk", "OR NOT b_tpd_tk").Replace(condition)
+				strings.NewReplacer("rf = :rf0 AND cv = :cv", "(rf = :rf0 OR cv <> :cv)", "OR b_tpd_tk",
+					"OR NOT b_tpd_tk").Replace(condition)
 		}}
 	}
 	if _, wrong := add(t, w); !strings.Contains(wrong, "user-a, tpd") {

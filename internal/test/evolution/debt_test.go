@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// TestDebtOfUnknownLimit: what an old version writes, planned from an image of before, does not shorten the life of a bucket that is
-// deep in debt since, of a limit that only the new version knows: DynamoDB would delete it, and the debt with it.
+// TestDebtOfUnknownLimit: a bucket has become deep in debt of a limit that only the new version knows. A
+// write of the old version, planned from an older image, does not shorten the bucket's life. Otherwise
+// DynamoDB would delete it, and the debt with it.
 func TestDebtOfUnknownLimit(t *testing.T) {
 	for name, write := range map[string]func(*testing.T, *process, *lease){
 		"a chain's charge": func(t *testing.T, p *process, _ *lease) {

@@ -41,8 +41,9 @@ func (s side) Each(visit func(string) bool) {
 	}
 }
 
-// TestDeltas: whichever version reads the stream, a write that adds a limit has consumed its cost of it, one that removes a limit
-// nothing: neither all that was ever consumed, nor that given back. What a reader's schema does not know is told all the same.
+// TestDeltas: every version reads the stream alike. A write that adds a limit has consumed its cost of it. A
+// write that removes a limit has consumed nothing of it: neither all that was ever consumed, nor that given
+// back. Limits unknown to a reader's schema are reported too.
 func TestDeltas(t *testing.T) {
 	w := newWorld(t)
 	var before runtime.Image

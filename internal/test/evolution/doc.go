@@ -1,5 +1,5 @@
-// Package evolution holds one schema at four moments of its life, each with the code that was generated for it, so that tests
-// have old and new binaries at work on one table:
+// Package evolution holds one schema at four moments of its life, each with its generated code. Tests have
+// old and new binaries at work on one table:
 //
 //	v1  rpm and tpm
 //	v2  tpd is added, and a user has more tpm

@@ -41,8 +41,8 @@ func (w *world) charged(t *testing.T, version int, rpm int64) {
 	}
 }
 
-// TestOverrideOfRemoved: what overrides a limit is no bucket's. It stays when the limit is removed, and is in force again with the
-// name.
+// TestOverrideOfRemoved: what overrides a limit is no bucket's. It stays when the limit is removed, and is in
+// force again with the name.
 func TestOverrideOfRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.override(t, 7)
@@ -51,8 +51,8 @@ func TestOverrideOfRemoved(t *testing.T) {
 	w.charged(t, 4, 7)
 }
 
-// TestOverrideAfterRollBack: buckets that a newer version has shaped take no override from an older one, which does not know what
-// else is in force: the next newer one gives it to them.
+// TestOverrideAfterRollBack: buckets shaped by a newer version take no override from an older one, which does
+// not know all that is in force. The next process of the newer version gives it to them.
 func TestOverrideAfterRollBack(t *testing.T) {
 	w := newWorld(t)
 	w.charged(t, 2, 60)

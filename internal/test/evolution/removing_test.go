@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
-// remove has the third version charge buckets of which the first two hold leases, then has these do all that they can, and returns
-// what is wrong with the buckets after the first of it after which something is: they are to have nothing of the limit that is
-// removed, and of the others to the millitoken what they should.
+// remove has the third version charge buckets of which the first two versions hold leases, then has these do
+// all that they can. It returns the first difference of the buckets from the books. They are to have no
+// attribute of the removed limit, and of the others the right balance to the millitoken.
 func remove(t *testing.T, w *world) string {
 	t.Helper()
 	b := newBooks(w)
@@ -30,7 +30,7 @@ func remove(t *testing.T, w *world) string {
 	}
 	book := func(version int64, acquire bool, c cost) {
 		for _, entity := range entities {
-			b.charge(version, entity, acquire, c.millitokens(b.of(version, entity)))
+			b.book(version, entity, acquire, c.millitokens(b.of(version, entity)))
 		}
 	}
 	one := cost{rpm: 1, tpm: 100, tpd: 10}
@@ -38,7 +38,8 @@ func remove(t *testing.T, w *world) string {
 	old := [...]*process{1: w.deploy(t, 1), 2: w.deploy(t, 2)}
 	for version := int64(1); version <= 2; version++ {
 		for range 6 {
-			open[version] = append(open[version], take(t, old[version], one, runtime.LazySettle(len(open[version]) > 3)))
+			open[version] = append(open[version],
+				take(t, old[version], one, runtime.LazySettle(len(open[version]) > 3)))
 			book(version, true, one)
 		}
 		if wrong := check(); wrong != "" {
@@ -111,8 +112,9 @@ func remove(t *testing.T, w *world) string {
 	return ""
 }
 
-// TestRemoving: the next write of a version that has removed a limit takes its six attributes away, in each bucket of the chain.
-// Nothing that older versions do brings any of them back, and the other limits are charged and given back as ever.
+// TestRemoving: the next write of a version that has removed a limit takes its six attributes away, in each
+// bucket of the chain. Nothing that older versions do brings any of them back, and the other limits are
+// charged and given back as ever.
 func TestRemoving(t *testing.T) {
 	if wrong := remove(t, newWorld(t)); wrong != "" {
 		t.Error(wrong)

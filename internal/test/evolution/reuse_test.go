@@ -7,8 +7,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// TestReuse: a name that is used again after its removal goes on with what a bucket still has of it, at the old rate up to now and
-// no more than the old and the new burst; where a version has removed it meanwhile, it starts full.
+// TestReuse: a name that is used again after its removal continues with the balance that a bucket still has
+// of it. That has refilled at the old rate up to now, to no more than the old and the new burst. If a version
+// has removed it meanwhile, the limit starts full.
 func TestReuse(t *testing.T) {
 	thirty := bucket.Per(30, time.Minute)
 	for name, test := range map[string]struct {
@@ -17,10 +18,14 @@ func TestReuse(t *testing.T) {
 		removed bool
 		want    bucket.Balance // after one more, by the fourth
 	}{
-		"idle since before":                {55, 10 * time.Second, false, bucket.Balance{Limit: thirty, Tokens: 14_000, Consumed: 56_000}},
-		"idle for long":                    {55, time.Hour, false, bucket.Balance{Limit: thirty, Tokens: 29_000, Consumed: 56_000}},
-		"idle, with more than the new one": {1, 0, false, bucket.Balance{Limit: thirty, Tokens: 29_000, Consumed: 2000}},
-		"removed meanwhile":                {55, 10 * time.Second, true, bucket.Balance{Limit: thirty, Tokens: 29_000, Consumed: 1000}},
+		"idle since before": {55, 10 * time.Second, false,
+			bucket.Balance{Limit: thirty, Tokens: 14_000, Consumed: 56_000}},
+		"idle for long": {55, time.Hour, false, bucket.Balance{Limit: thirty, Tokens: 29_000,
+			Consumed: 56_000}},
+		"idle, with more than the new one": {1, 0, false, bucket.Balance{Limit: thirty, Tokens: 29_000,
+			Consumed: 2000}},
+		"removed meanwhile": {55, 10 * time.Second, true,
+			bucket.Balance{Limit: thirty, Tokens: 29_000, Consumed: 1000}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -38,7 +43,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestReuseSideBySide: the version that has removed a limit lets it be once a newer one has brought it back, and claims its refill.
+// TestReuseSideBySide: the version that has removed a limit lets it be once a newer one has brought it back,
+// and claims its refill.
 func TestReuseSideBySide(t *testing.T) {
 	w := newWorld(t)
 	b := newBooks(w)
@@ -50,7 +56,7 @@ func TestReuseSideBySide(t *testing.T) {
 		}
 		take(t, p, c)
 		for _, entity := range []string{"user-a", "project-p"} {
-			b.charge(version, entity, true, c.millitokens(b.of(version, entity)))
+			b.book(version, entity, true, c.millitokens(b.of(version, entity)))
 		}
 		if wrong := b.wrong(t, true); wrong != "" {
 			t.Fatalf("step %d, version %d: %s", step, version, wrong)

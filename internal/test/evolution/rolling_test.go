@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
-// deployment is a random history of processes of several versions on one table. One write follows the other: the simulation in
-// runtime/dynamo has them at once.
+// deployment is a random history of processes of several versions on one table. One write follows the other:
+// the simulation in runtime/dynamo has them at once.
 type deployment struct {
 	*books
 	rng       *rand.Rand
@@ -48,15 +48,15 @@ func deploy(t *testing.T, w *world, seed uint64) *deployment {
 	return d
 }
 
-// play has processes of each stage's versions at work, step by step, and says what is wrong after the first step after which
-// something is.
+// play has processes of each stage's versions at work, step by step, and says what is wrong after the first
+// step after which something is.
 func (d *deployment) play(t *testing.T, stages [][]int64) string {
 	t.Helper()
 	const steps = 40
 	for at, versions := range stages {
 		for step := range steps {
 			what := d.step(t, versions[d.rng.IntN(len(versions))])
-			wrong := d.wrong(t, d.raced())
+			wrong := d.wrong(t, d.contended())
 			for entity, n := range d.reshapes {
 				if highest := slices.Max(slices.Concat(stages...)); n >= int(highest) && wrong == "" {
 					wrong = fmt.Sprintf("%s was reshaped %d times, up to revision %d", entity, n, highest)
@@ -70,11 +70,11 @@ func (d *deployment) play(t *testing.T, stages [][]int64) string {
 	return ""
 }
 
-// raced reports that some process may still remember a race that it has lost.
-func (d *deployment) raced() bool {
+// contended reports whether some process may still count as contended.
+func (d *deployment) contended() bool {
 	for _, all := range d.processes {
 		for _, p := range all {
-			if d.now.Load()-p.raced.Load() <= 1000 {
+			if d.now.Load()-p.contended.Load() <= 1000 {
 				return true
 			}
 		}
@@ -137,7 +137,7 @@ func (d *deployment) acquire(t *testing.T, version int64) string {
 		}
 		for _, entity := range entities { // a bucket may be given its shape all the same
 			if x := d.buckets[entity]; x != nil && d.state(t, entity).revision != x.revision {
-				d.charge(version, entity, true, nil)
+				d.book(version, entity, true, nil)
 				d.changed = d.now.Load()
 			}
 		}
@@ -153,7 +153,7 @@ func (d *deployment) acquire(t *testing.T, version int64) string {
 		if d.buckets[entity] == nil {
 			d.creates++
 		}
-		one.charged = append(one.charged, d.charge(version, entity, true, c.millitokens(d.of(version, entity))))
+		one.charged = append(one.charged, d.book(version, entity, true, c.millitokens(d.of(version, entity))))
 	}
 	d.open = append(d.open, one)
 	return what
@@ -182,22 +182,23 @@ func (d *deployment) close(t *testing.T) string {
 		take, gives := actual.millitokens(d.of(one.version, entity)), true
 		for name, n := range one.cost.millitokens(d.of(one.version, entity)) {
 			take[name] -= n
-			if since, charged := one.charged[i][name]; !charged || d.spared(t, entity, name, since) {
+			if since, charged := one.charged[i][name]; !charged || d.skippedSettle(t, entity, name, since) {
 				delete(take, name)
 			}
 			gives = gives && take[name] <= 0
 		}
 		if d.buckets[entity] != nil || !gives { // what is given back to a full bucket is there already
-			d.charge(one.version, entity, false, take)
+			d.book(one.version, entity, false, take)
 		}
 	}
 	d.changed = d.now.Load()
 	return what
 }
 
-// spared reports that a lease's process spared itself the settle of a limit that was removed since it was charged, and is there
-// again by the hand of an older version: a process that has seen it go may not know.
-func (d *deployment) spared(t *testing.T, entity, name string, since int64) bool {
+// skippedSettle reports that a lease's process settled nothing of a limit that was removed since it was
+// charged, and that an older version has added again. A process that saw the removal may not know of the
+// return.
+func (d *deployment) skippedSettle(t *testing.T, entity, name string, since int64) bool {
 	t.Helper()
 	x := d.buckets[entity]
 	if x == nil || x.lives[name] == since {
@@ -218,8 +219,9 @@ func rollings() map[string][][]int64 {
 	}
 }
 
-// TestRolling: after each write of whichever version every bucket has, to the millitoken, what an ideal one has; the limits and
-// numbers of the highest revision that has charged it, given once; and who is denied lacks the tokens.
+// TestRolling: after each write of any version every bucket has, to the millitoken, the balance of an ideal
+// one. It has the limits and numbers of the highest revision that has charged it, given once. Each denied
+// request exceeds the ideal balance.
 func TestRolling(t *testing.T) {
 	seeds := uint64(1)
 	if !dynamotest.OnLocal(t) {
@@ -241,9 +243,11 @@ func TestRolling(t *testing.T) {
 				}
 			}
 			if admitted == 0 || denied == 0 || generic == 0 {
-				t.Errorf("%d admitted, %d denied, %d writes by the generic path: want some of each", admitted, denied, generic)
+				t.Errorf("%d admitted, %d denied, %d writes by the generic path: want some of each", admitted, denied,
+					generic)
 			}
-			t.Logf("%d admitted, %d denied, %d buckets created, %d writes by the generic path", admitted, denied, creates, generic)
+			t.Logf("%d admitted, %d denied, %d buckets created, %d writes by the generic path", admitted, denied,
+				creates, generic)
 		})
 	}
 }
@@ -256,10 +260,12 @@ func TestRollingSees(t *testing.T) {
 			return update, condition
 		},
 		"a shape that is claimed only": func(update, condition string) (string, string) {
-			return strings.Replace(update, "b_tpm_bx = :tpm_bx", "b_tpm_bx = if_not_exists(b_tpm_bx, :tpm_bx)", 1), condition
+			return strings.Replace(update, "b_tpm_bx = :tpm_bx", "b_tpm_bx = if_not_exists(b_tpm_bx, :tpm_bx)", 1),
+				condition
 		},
 		"an added limit starts with nothing": func(update, condition string) (string, string) {
-			return strings.Replace(update, "if_not_exists(b_tpd_tk, :tpd_bx)", "if_not_exists(b_tpd_tk, :tpd_use)", 1), condition
+			return strings.Replace(update, "if_not_exists(b_tpd_tk, :tpd_bx)", "if_not_exists(b_tpd_tk, :tpd_use)", 1),
+				condition
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

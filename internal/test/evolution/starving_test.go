@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// TestStarving: a limit that only the new version knows regains all that it has in a day, although only the old version writes; and
-// the new one's callers are denied until then, to the millisecond, and then admitted.
+// TestStarving: a limit that only the new version knows refills completely in a day, although only the old
+// version writes. The new version's callers are denied until then, to the millisecond, and then admitted.
 func TestStarving(t *testing.T) {
 	w := newWorld(t)
 	b := newBooks(w)
@@ -18,7 +18,7 @@ func TestStarving(t *testing.T) {
 	for _, c := range []cost{whole, {rpm: 1, tpm: 100}} {
 		take(t, next, c)
 		for _, entity := range entities {
-			b.charge(2, entity, true, c.millitokens(b.of(2, entity)))
+			b.book(2, entity, true, c.millitokens(b.of(2, entity)))
 		}
 	}
 	const writes = 360
@@ -30,7 +30,7 @@ func TestStarving(t *testing.T) {
 		c := cost{rpm: 7, tpm: 1234}
 		take(t, old, c)
 		for _, entity := range entities {
-			b.charge(1, entity, true, c.millitokens(b.of(1, entity)))
+			b.book(1, entity, true, c.millitokens(b.of(1, entity)))
 		}
 	}
 	if wrong := b.wrong(t, false); wrong != "" {

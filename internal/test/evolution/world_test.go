@@ -39,7 +39,8 @@ const start = 1_800_000_000_000
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	client := dynamotest.Client(t)
-	w := &world{client: client, table: dynamotest.Table(t, client, dynamo.Table), wrap: func(api dynamo.API) dynamo.API { return api }}
+	w := &world{client: client, table: dynamotest.Table(t, client, dynamo.Table),
+		wrap: func(api dynamo.API) dynamo.API { return api }}
 	w.now.Store(start)
 	return w
 }
@@ -47,9 +48,10 @@ func newWorld(t testing.TB) *world {
 // Now implements runtime.Clock.
 func (w *world) Now() time.Time { return time.UnixMilli(w.now.Load()) }
 
-// After implements runtime.Clock: a pause takes no time. What is owed never falls due, and goes with the bucket's next write.
+// After implements runtime.Clock: a pause takes no time. A deferred settle never becomes overdue, and goes
+// with the bucket's next write.
 func (w *world) After(d time.Duration) <-chan time.Time {
-	if d == owed {
+	if d == lazyDelay {
 		return nil
 	}
 	over := make(chan time.Time)
@@ -57,8 +59,8 @@ func (w *world) After(d time.Duration) <-chan time.Time {
 	return over
 }
 
-// owed is how long a lazy settle may wait.
-const owed = 100 * time.Millisecond
+// lazyDelay is how long a lazy settle may wait.
+const lazyDelay = 100 * time.Millisecond
 
 // later lets time pass.
 func (w *world) later(d time.Duration) { w.now.Add(d.Milliseconds()) }
@@ -74,11 +76,11 @@ type lease struct {
 
 // process is a running binary of some version.
 type process struct {
-	acquire  func(ctx context.Context, user string, c cost, opts ...runtime.CallOption) (*lease, error)
-	close    func()
-	reshapes atomic.Int64 // written by updates of single buckets
-	generic  atomic.Int64 // writes built from the image
-	raced    atomic.Int64 // when a write was refused last, ms
+	acquire   func(ctx context.Context, user string, c cost, opts ...runtime.CallOption) (*lease, error)
+	close     func()
+	reshapes  atomic.Int64 // written by updates of single buckets
+	generic   atomic.Int64 // writes built from the image
+	contended atomic.Int64 // when a write was refused last, ms
 }
 
 // deploy starts a process of a version.
@@ -98,7 +100,7 @@ func (w *world) deploy(t testing.TB, version int) *process {
 				p.generic.Add(1)
 			}
 			if e.Outcome == "refused" {
-				p.raced.Store(w.now.Load())
+				p.contended.Store(w.now.Load())
 			}
 		}}),
 	}
@@ -108,25 +110,33 @@ func (w *world) deploy(t testing.TB, version int) *process {
 	case 1:
 		var of *v1.Limiter
 		if of, err = v1.New(store, opts...); err == nil {
-			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v1.ChatEntity { return v1.User{ID: user, Project: v1.Project{ID: "p"}} },
+			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v1.ChatEntity {
+				return v1.User{ID: user, Project: v1.Project{ID: "p"}}
+			},
 				func(c cost) v1.ChatCost { return v1.ChatCost{RPM: c.rpm, TPM: c.tpm} })
 		}
 	case 2:
 		var of *v2.Limiter
 		if of, err = v2.New(store, opts...); err == nil {
-			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v2.ChatEntity { return v2.User{ID: user, Project: v2.Project{ID: "p"}} },
+			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v2.ChatEntity {
+				return v2.User{ID: user, Project: v2.Project{ID: "p"}}
+			},
 				func(c cost) v2.ChatCost { return v2.ChatCost{RPM: c.rpm, TPM: c.tpm, TPD: c.tpd} })
 		}
 	case 3:
 		var of *v3.Limiter
 		if of, err = v3.New(store, opts...); err == nil {
-			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v3.ChatEntity { return v3.User{ID: user, Project: v3.Project{ID: "p"}} },
+			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v3.ChatEntity {
+				return v3.User{ID: user, Project: v3.Project{ID: "p"}}
+			},
 				func(c cost) v3.ChatCost { return v3.ChatCost{Tokens: c.tpm, TPD: c.tpd} })
 		}
 	case 4:
 		var of *v4.Limiter
 		if of, err = v4.New(store, opts...); err == nil {
-			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v4.ChatEntity { return v4.User{ID: user, Project: v4.Project{ID: "p"}} },
+			l, p.acquire = of.Limiter, by(t, of.Chat, func(user string) v4.ChatEntity {
+				return v4.User{ID: user, Project: v4.Project{ID: "p"}}
+			},
 				func(c cost) v4.ChatCost { return v4.ChatCost{RPM: c.rpm, TPM: c.tpm, TPD: c.tpd} })
 		}
 	default:

@@ -1,4 +1,5 @@
-// Package linted has tests run the tools of others on what sluice prints: cfn-lint, terraform. A machine without one skips the test.
+// Package linted has tests run the tools of others on what sluice prints: cfn-lint, terraform. A machine
+// without one skips the test.
 package linted
 
 import (
@@ -10,7 +11,8 @@ import (
 	"time"
 )
 
-// pluginVariable names a folder, as `terraform init -plugin-dir` takes it, that has a provider of AWS. Tests fetch none.
+// pluginVariable names a folder, as `terraform init -plugin-dir` takes it, that has a provider of AWS. Tests
+// fetch none.
 const pluginVariable = "SLUICE_TERRAFORM_PLUGINS"
 
 // Tool runs a command in a folder, and returns what it printed and whether it liked what it saw.
@@ -28,9 +30,11 @@ func Find(t *testing.T, name, install string) Tool {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir = folder
-		cmd.Env = append(os.Environ(), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1") // no look for a newer terraform
+		// no look for a newer terraform
+		cmd.Env = append(os.Environ(), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 		out, err := cmd.CombinedOutput()
-		if _, exited := err.(*exec.ExitError); err != nil && (!exited || ctx.Err() != nil) { //nolint:errorlint // it is one, or none
+		if _, exited := err.(*exec.ExitError); err != nil &&
+			(!exited || ctx.Err() != nil) { //nolint:errorlint // it is one, or none
 			t.Fatalf("%s: %v", name, err)
 		}
 		return string(out), err == nil
@@ -73,12 +77,14 @@ func TerraformValidate(t *testing.T) func(text string) (output string, ok bool) 
 	terraform := Find(t, "terraform", "install it from its vendor")
 	plugins := os.Getenv(pluginVariable)
 	if plugins == "" {
-		t.Skipf("no %s: set it to a folder with a provider of AWS (terraform providers mirror FOLDER)", pluginVariable)
+		t.Skipf("no %s: set it to a folder with a provider of AWS (terraform providers mirror FOLDER)",
+			pluginVariable)
 	}
 	return func(text string) (string, bool) {
 		t.Helper()
 		folder := File(t, "sluice.tf", text)
-		if out, ok := terraform(folder, "init", "-backend=false", "-input=false", "-no-color", "-plugin-dir="+plugins); !ok {
+		if out, ok := terraform(folder, "init", "-backend=false", "-input=false", "-no-color",
+			"-plugin-dir="+plugins); !ok {
 			t.Fatalf("terraform init: %s", out)
 		}
 		return terraform(folder, "validate", "-no-color")

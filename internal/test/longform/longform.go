@@ -1,5 +1,6 @@
-// Package longform lets a test run in two forms: the usual one, which `make test` runs, and the long one, which CI runs and
-// whoever sets SLUICE_TEST=long. The usual form plays fewer histories of the same kinds; it leaves out no assertion.
+// Package longform lets a test run in two forms: the usual one, which `make test` runs, and the long one,
+// which CI runs and whoever sets SLUICE_TEST=long. The usual form plays fewer histories of the same kinds; it
+// leaves out no assertion.
 //
 // Each test notes what its usual form leaves out, and `make test` prints these notes when it is through.
 package longform
@@ -19,7 +20,8 @@ const variable = "SLUICE_TEST"
 // Wanted reports whether this run is of the long form. The form that -short asks for is never long.
 func Wanted() bool { return os.Getenv(variable) == "long" && !testing.Short() }
 
-// Only skips a test whose usual form is to be left out. The reason says what other test of the usual form comes close.
+// Only skips a test whose usual form is to be left out. The reason says what other test of the usual form
+// comes close.
 func Only(t testing.TB, reason string) {
 	t.Helper()
 	if !Wanted() {
@@ -27,7 +29,8 @@ func Only(t testing.TB, reason string) {
 	}
 }
 
-// Count returns how many things, such as "histories", a test plays: all of them in the long form, else the usual number.
+// Count returns how many things, such as "histories", a test plays: all of them in the long form, else the
+// usual number.
 func Count[N ~int | ~uint64](t testing.TB, what string, all, usual N) N {
 	t.Helper()
 	if Wanted() {

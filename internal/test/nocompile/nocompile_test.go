@@ -46,7 +46,8 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(sections(want), sections(out)); diff != "" {
-		t.Errorf("messages (-want +got), run go test -update ./internal/test/nocompile if they are as good:\n%s", diff)
+		t.Errorf("messages (-want +got), run go test -update ./internal/test/nocompile if they are as good:\n%s",
+			diff)
 	}
 	for _, p := range programs {
 		name := filepath.Base(filepath.Dir(p))

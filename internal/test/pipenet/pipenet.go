@@ -1,5 +1,5 @@
-// Package pipenet is a network that stays in the process: for servers and clients of net/http in a bubble of testing/synctest,
-// where time stands still for whoever waits for a socket.
+// Package pipenet is a network that stays in the process, for servers and clients of net/http in a bubble of
+// testing/synctest. Real sockets do not serve there: time stands still while a goroutine waits for one.
 package pipenet
 
 import (
@@ -51,9 +51,12 @@ func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Transport returns a transport whose connections all lead to l. In a bubble its CloseIdleConnections is to be called at the end.
+// Transport returns a transport whose connections all lead to l. In a bubble its CloseIdleConnections is to
+// be called at the end.
 func (l *Listener) Transport() *http.Transport {
-	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) }}
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return l.Dial(ctx)
+	}}
 }
 
 // addr is the address of every Listener.

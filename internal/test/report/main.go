@@ -1,5 +1,6 @@
-// Command report runs `go test -json` with its arguments and prints what `go test` prints without -json. At the end it lists
-// what the tests left out and which of them were skipped, with the reasons. It exits with 1 if `go test` failed.
+// Command report runs `go test -json` with its arguments and prints what `go test` prints without -json. At
+// the end it lists what the tests left out and which of them were skipped, with the reasons. It exits with 1
+// if `go test` failed.
 //
 //	go run ./internal/test/report ./...
 package main
@@ -49,7 +50,8 @@ func main() {
 	}
 }
 
-// test runs `go test -json` with the arguments, and says whether it failed. An error is one of starting or reading it.
+// test runs `go test -json` with the arguments, and says whether it failed. An error is one of starting or
+// reading it.
 func test(args []string) (failed bool, err error) {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
@@ -95,7 +97,8 @@ func report(in io.Reader, out io.Writer) (failed bool, err error) {
 	}
 }
 
-// line takes a line of the input. One that is no event, such as a message of the go command, is printed as it is.
+// line takes a line of the input. One that is no event, such as a message of the go command, is printed as it
+// is.
 func (r *run) line(line []byte) {
 	var e event
 	if line[0] != '{' || json.Unmarshal(line, &e) != nil {
@@ -127,8 +130,8 @@ func (r *run) line(line []byte) {
 	}
 }
 
-// output keeps what a test prints until it is known whether it fails. Of what a package prints, a pass and its lines for
-// tools are left out.
+// output keeps what a test prints until it is known whether it fails. Of what a package prints, a pass and
+// its lines for tools are left out.
 func (r *run) output(e event, at string) {
 	if e.Test == "" {
 		if e.Output != "PASS\n" && !strings.HasPrefix(e.Output, "=== ") {
@@ -154,7 +157,8 @@ func (r *run) take(at string) string {
 	return text.String()
 }
 
-// summary prints what was left out and skipped. Tests that did not end, as those of a panic, have their output printed first.
+// summary prints what was left out and skipped. Tests that did not end, as those of a panic, have their
+// output printed first.
 func (r *run) summary() {
 	for _, at := range slices.Sorted(maps.Keys(r.pending)) {
 		if r.failed {

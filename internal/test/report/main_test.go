@@ -8,20 +8,20 @@ import (
 )
 
 // lines are what `go test -json` prints of a package with a test of each kind.
-const lines = `go: downloading something
-{"Action":"start","Package":"github.com/sluice-go/sluice/a"}
-{"Action":"output","Package":"github.com/sluice-go/sluice/a","Test":"TestLess","Output":"    a_test.go:3: a log\n"}
-{"Action":"attr","Package":"github.com/sluice-go/sluice/a","Test":"TestLess","Key":"left-out","Value":"9 of 10 histories"}
-{"Action":"attr","Package":"github.com/sluice-go/sluice/a","Test":"TestLess","Key":"other","Value":"x"}
-{"Action":"pass","Package":"github.com/sluice-go/sluice/a","Test":"TestLess"}
-{"Action":"output","Package":"github.com/sluice-go/sluice/a","Test":"TestTool","Output":"=== RUN   TestTool\n"}
-{"Action":"output","Package":"github.com/sluice-go/sluice/a","Test":"TestTool","Output":"    a_test.go:9: no tool on PATH\n"}
-{"Action":"output","Package":"github.com/sluice-go/sluice/a","Test":"TestTool","Output":"--- SKIP: TestTool (0.00s)\n"}
-{"Action":"skip","Package":"github.com/sluice-go/sluice/a","Test":"TestTool"}
-{"Action":"output","Package":"github.com/sluice-go/sluice/a","Output":"PASS\n"}
-{"Action":"output","Package":"github.com/sluice-go/sluice/a","Output":"ok  \tgithub.com/sluice-go/sluice/a\t0.1s\n"}
-{"Action":"pass","Package":"github.com/sluice-go/sluice/a"}
-`
+var lines = strings.ReplaceAll(`go: downloading something
+{"Action":"start","Package":"MODULE/a"}
+{"Action":"output","Package":"MODULE/a","Test":"TestLess","Output":"    a_test.go:3: a log\n"}
+{"Action":"attr","Package":"MODULE/a","Test":"TestLess","Key":"left-out","Value":"9 of 10 histories"}
+{"Action":"attr","Package":"MODULE/a","Test":"TestLess","Key":"other","Value":"x"}
+{"Action":"pass","Package":"MODULE/a","Test":"TestLess"}
+{"Action":"output","Package":"MODULE/a","Test":"TestTool","Output":"=== RUN   TestTool\n"}
+{"Action":"output","Package":"MODULE/a","Test":"TestTool","Output":"    a_test.go:9: no tool on PATH\n"}
+{"Action":"output","Package":"MODULE/a","Test":"TestTool","Output":"--- SKIP: TestTool (0.00s)\n"}
+{"Action":"skip","Package":"MODULE/a","Test":"TestTool"}
+{"Action":"output","Package":"MODULE/a","Output":"PASS\n"}
+{"Action":"output","Package":"MODULE/a","Output":"ok  \tMODULE/a\t0.1s\n"}
+{"Action":"pass","Package":"MODULE/a"}
+`, "MODULE", "github.com/sluice-go/sluice")
 
 const printed = "go: downloading something\nok  \tgithub.com/sluice-go/sluice/a\t0.1s\n" + `
 Left out; ` + "`make test-long`" + ` runs them, as CI does:

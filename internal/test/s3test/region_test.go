@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// TestCommands: two regions publish in one bucket, by the command, and each sees the other. That there is no bucket is said.
+// TestCommands: two regions publish in one bucket, by the command, and each sees the other. That there is no
+// bucket is said.
 func TestCommands(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_S3", serve(t))
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
@@ -22,7 +23,9 @@ func TestCommands(t *testing.T) {
 		t.Helper()
 		var out strings.Builder
 		args := append(strings.Fields(line), "--file", "../../../examples/regionsync/limits.yaml")
-		return cli.Program{Stdout: &out, Stderr: &out, Now: func() time.Time { return now }}.Run(t.Context(), args), out.String()
+		return cli.Program{Stdout: &out, Stderr: &out, Now: func() time.Time {
+			return now
+		}}.Run(t.Context(), args), out.String()
 	}
 	names := []string{"eu-central-1", "us-east-1"}
 	endpoints := map[string]string{}
@@ -38,7 +41,8 @@ func TestCommands(t *testing.T) {
 	for range 4 {
 		now = now.Add(time.Minute)
 		for _, name := range names {
-			if code, out := sluice("region sync --once --snapshots s3://quotas/limits --region " + name + " --endpoint " + endpoints[name]); code != 0 {
+			if code, out := sluice("region sync --once --snapshots s3://quotas/limits --region " + name +
+				" --endpoint " + endpoints[name]); code != 0 {
 				t.Fatalf("%s: exit code %d\n%s", name, code, out)
 			}
 		}
@@ -51,9 +55,13 @@ no region holds anything yet
 `; code != 0 || out != want {
 		t.Errorf("exit code %d\n%s\nwant\n%s", code, out, want)
 	}
-	code, out = sluice("region sync --snapshots s3://quota --region eu-central-1 --endpoint " + endpoints[names[0]])
-	if code != 1 || !strings.HasPrefix(out, "sluice: this region's own snapshot: s3://quota/eu-central-1/snapshot.json: GetObject: ") ||
-		!strings.HasSuffix(out, "; make the bucket, in one of the regions, or name the one that all of them share\n") {
+	code, out = sluice("region sync --snapshots s3://quota --region eu-central-1 --endpoint " +
+		endpoints[names[0]])
+	if code != 1 ||
+		!strings.HasPrefix(out,
+			"sluice: this region's own snapshot: s3://quota/eu-central-1/snapshot.json: GetObject: ") ||
+		!strings.HasSuffix(out,
+			"; make the bucket, in one of the regions, or name the one that all of them share\n") {
 		t.Errorf("without the bucket: exit code %d\n%s", code, out)
 	}
 }

@@ -39,7 +39,8 @@ func serve(t *testing.T) string {
 // dial returns a client of the S3 at an address, in a region.
 func dial(address, region string) *s3.Client {
 	return s3.New(s3.Options{
-		Region: region, BaseEndpoint: &address, UsePathStyle: true, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+		Region: region, BaseEndpoint: &address, UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
 	})
 }
 
@@ -55,11 +56,13 @@ func open(t *testing.T, client *s3.Client, bucket, prefix string) region.Snapsho
 // TestStore: what a region puts, another reads, as it was put last; below another prefix there is nothing.
 func TestStore(t *testing.T) {
 	address := serve(t)
-	here, there := open(t, dial(address, "eu-west-1"), bucket, "limits"), open(t, dial(address, "us-east-1"), bucket, "limits/")
+	here, there := open(t, dial(address, "eu-west-1"), bucket, "limits"),
+		open(t, dial(address, "us-east-1"), bucket, "limits/")
 	if _, err := there.Get(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before the first put: %v", err)
 	}
-	for _, text := range []string{`{"sequence": 1}`, strings.Repeat(`{"sequence": 2}`, 100_000), "", `{"sequence": 3}`} {
+	for _, text := range []string{`{"sequence": 1}`, strings.Repeat(`{"sequence": 2}`, 100_000), "",
+		`{"sequence": 3}`} {
 		if err := here.Put(t.Context(), name, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +71,8 @@ func TestStore(t *testing.T) {
 		}
 	}
 	for what, store := range map[string]region.Snapshots{
-		"another prefix": open(t, dial(address, "eu-west-1"), bucket, "other"), "no prefix": open(t, dial(address, "eu-west-1"), bucket, ""),
+		"another prefix": open(t, dial(address, "eu-west-1"), bucket, "other"),
+		"no prefix":      open(t, dial(address, "eu-west-1"), bucket, ""),
 	} {
 		if _, err := store.Get(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("below %s: %v", what, err)
@@ -89,10 +93,13 @@ func TestObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if aws.ToString(head.ContentType) != "application/json" || aws.ToString(head.ContentEncoding) != "gzip" || *head.ContentLength > int64(len(text)/10) {
-		t.Errorf("%s, %s, %d bytes", aws.ToString(head.ContentType), aws.ToString(head.ContentEncoding), *head.ContentLength)
+	if aws.ToString(head.ContentType) != "application/json" || aws.ToString(head.ContentEncoding) != "gzip" ||
+		*head.ContentLength > int64(len(text)/10) {
+		t.Errorf("%s, %s, %d bytes", aws.ToString(head.ContentType), aws.ToString(head.ContentEncoding),
+			*head.ContentLength)
 	}
-	if _, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: at.Bucket, Key: at.Key, Body: bytes.NewReader(text)}); err != nil {
+	if _, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: at.Bucket, Key: at.Key,
+		Body: bytes.NewReader(text)}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := store.Get(t.Context(), name); err != nil || !bytes.Equal(got, text) {
@@ -104,7 +111,8 @@ func TestObject(t *testing.T) {
 func TestErrors(t *testing.T) {
 	store := open(t, dial(serve(t), "eu-west-1"), "quota", "limits")
 	const cure = "; make the bucket, in one of the regions, or name the one that all of them share"
-	if _, err := store.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "s3://quota/limits/"+name+": GetObject: ") ||
+	if _, err := store.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) ||
+		!strings.HasPrefix(err.Error(), "s3://quota/limits/"+name+": GetObject: ") ||
 		!strings.HasSuffix(err.Error(), cure) {
 		t.Errorf("get: %v", err)
 	}

@@ -87,7 +87,8 @@ var (
 	list      = regexp.MustCompile(`^([-*•] |[0-9]+[.)] |#|\|)`)
 )
 
-// exempt reports whether a line of a comment is no prose: it is empty, indented, or an item of a list, or it directs a tool.
+// exempt reports whether a line of a comment is no prose: it is empty, indented, or an item of a list, or it
+// directs a tool.
 func exempt(text string) bool {
 	trimmed := strings.TrimSpace(text)
 	return trimmed == "" || strings.HasPrefix(text, "\t") || strings.HasPrefix(text, " ") ||

@@ -20,7 +20,8 @@ import (
 	"strings"
 )
 
-// direction orders the packages of the store, by their path below it: a package may name what a later one declares.
+// direction orders the packages of the store, by their path below it: a package may name what a later one
+// declares.
 var direction = []string{
 	"operator", "migrating", "perlimit", "codec/codectest", ".", "internal/wire", "internal/plan", "codec",
 }
@@ -38,7 +39,8 @@ type source struct{ folder, name string }
 // pair is a file and one that declares what the file names.
 type pair struct{ from, to source }
 
-// Couplings returns the findings of Coupling about the packages in a folder below root, and the number of pairs.
+// Couplings returns the findings of Coupling about the packages in a folder below root, and the number of
+// pairs.
 //
 // It compiles what the packages import, unless the build cache has it.
 func (b Bounds) Couplings(ctx context.Context, root, folder string) ([]Finding, int, error) {
@@ -67,7 +69,8 @@ func (b Bounds) Couplings(ctx context.Context, root, folder string) ([]Finding, 
 	}
 	found := checker.against(folder)
 	if n := len(checker.pairs); n > b.Pairs {
-		found = append(found, Finding{Coupling, folder, 0, fmt.Sprintf("%d pairs of files, at most %d", n, b.Pairs)})
+		found = append(found, Finding{Coupling, folder, 0, fmt.Sprintf("%d pairs of files, at most %d", n,
+			b.Pairs)})
 	}
 	return found, len(checker.pairs), nil
 }
@@ -171,7 +174,8 @@ func (c *coupler) against(folder string) []Finding {
 		case from < 0:
 			text = "package " + p.from.folder + " has no place in direction, in internal/test/style"
 		case from > to:
-			text = fmt.Sprintf("%s of %s: package %s is not to know package %s", m.name, p.to.name, p.from.folder, p.to.folder)
+			text = fmt.Sprintf("%s of %s: package %s is not to know package %s", m.name, p.to.name, p.from.folder,
+				p.to.folder)
 		default:
 			continue
 		}

@@ -15,9 +15,10 @@ var dynamoNames = []string{
 	"New", "Store", "Option",
 }
 
-// privateWords are words of the left columns of the dictionary that no identifier may contain, with what is used instead.
-// It leaves out words that Go, its standard library or its tests use in their own sense: accept, board, bucket's end, done,
-// due, exceed, fetch, found, known, line, look, memory, over, place, retry, skip, sort, sweep, view, want, yield.
+// privateWords are words of the left columns of the dictionary that no identifier may contain, with what is
+// used instead. It leaves out words that Go, its standard library or its tests use in their own sense:
+// accept, bare, board, done, due, end, exceed, fetch, flow, found, known, land, line, look, members, memory,
+// over, place, refuse, retry, skip, sort, sweep, view, want, yield.
 var privateWords = map[string]string{
 	"aboard":    "included",
 	"awaited":   "hasWaiters",
@@ -146,7 +147,8 @@ func camelWords(name string) []string {
 	return slices.DeleteFunc(words, func(w string) bool { return w == "_" })
 }
 
-// declared calls do with each identifier that a file declares: of types, functions, fields, parameters and locals.
+// declared calls do with each identifier that a file declares: of types, functions, fields, parameters and
+// locals.
 func declared(f *ast.File, do func(*ast.Ident)) {
 	each := func(fields *ast.FieldList) {
 		if fields == nil {

@@ -1,5 +1,5 @@
-// Package style measures what linters cannot: sizes of types, files and packages, columns, the sentences of comments,
-// private words, exported names, and how the files of the DynamoDB store depend on each other.
+// Package style measures what linters cannot: sizes of types, files and packages, columns, sentences of
+// comments, private words, exported names, and couplings of the DynamoDB store's files.
 //
 // Its test fails if a rule has more findings than baseline.txt allows. To see the findings of a folder:
 //
@@ -40,12 +40,14 @@ const (
 )
 
 // Rules lists all rules, in the order of the baseline.
-var Rules = []string{Columns, Sentence, Opening, Name, Prose, Methods, Package, File, Function, Exported, Coupling}
+var Rules = []string{Columns, Sentence, Opening, Name, Prose, Methods, Package, File, Function, Exported,
+	Coupling}
 
 // Bounds are the numbers that the rules hold code to.
 type Bounds struct {
 	Columns, Words, Methods, Package, File, Function int
-	Names, Pairs                                     int // exported names of runtime; pairs of files of runtime/dynamo
+	// exported names of runtime; pairs of files of runtime/dynamo
+	Names, Pairs int
 }
 
 // Repository has the bounds of this repository. Names rises with what a package of users needs.
@@ -53,7 +55,8 @@ var Repository = Bounds{
 	Columns: 110, Words: 30, Methods: 20, Package: 3000, File: 400, Function: 60, Names: 55, Pairs: 200,
 }
 
-// Finding is one violation of a rule. Path is relative to the root, with slashes; Line is 0 if it is of a whole folder.
+// Finding is one violation of a rule. Path is relative to the root, with slashes; Line is 0 if it is of a
+// whole folder.
 type Finding struct {
 	Rule, Path string
 	Line       int
@@ -84,7 +87,8 @@ func (f *file) folder() string { return path.Dir(f.path) }
 
 func (f *file) line(pos token.Pos) int { return f.fset.Position(pos).Line }
 
-// sized reports whether the bounds of size hold for a file: production code of the runtime, the generator and the command.
+// sized reports whether the bounds of size hold for a file: production code of the runtime, the generator and
+// the command.
 func (f *file) sized() bool {
 	if f.test || strings.HasPrefix(f.path, "runtime/memdynamo/") {
 		return false
@@ -125,7 +129,8 @@ func Sort(all []Finding) {
 	})
 }
 
-// load parses the Go files below a folder: all modules, but nothing in testdata and hidden folders, and nothing generated.
+// load parses the Go files below a folder: all modules, but nothing in testdata and hidden folders, and
+// nothing generated.
 func load(root string) ([]*file, error) {
 	var files []*file
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -250,8 +255,8 @@ func receiver(fn *ast.FuncDecl) string {
 	}
 }
 
-// exported finds exported names of the packages that users call: too many of runtime, and any of runtime/dynamo that is
-// not on the list of what users need.
+// exported finds exported names of the packages that users call: too many of runtime, and any of
+// runtime/dynamo that is not on the list of what users need.
 func (b Bounds) exported(files []*file) []Finding {
 	var found []Finding
 	count := 0

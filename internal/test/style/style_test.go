@@ -84,7 +84,8 @@ func byFolder(found []Finding, rule string) string {
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		lines = append(lines, fmt.Sprintf("%5d %s", folders[folder], folder))
 	}
-	return strings.Join(lines, "\n") + "\nrun: go test ./internal/test/style -v -run TestStyle -args -list FOLDER"
+	return strings.Join(lines, "\n") +
+		"\nrun: go test ./internal/test/style -v -run TestStyle -args -list FOLDER"
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -94,7 +95,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// readBaseline returns the number of findings allowed, by rule. It has a line for each rule that is not held yet.
+// readBaseline returns the number of findings allowed, by rule. It has a line for each rule that is not held
+// yet.
 func readBaseline(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(baseline)
@@ -113,7 +115,8 @@ func readBaseline(t *testing.T) map[string]int {
 	return allowed
 }
 
-// TestBroken shows that each rule finds what breaks it in a tree made for that, by smaller bounds, and nothing else.
+// TestBroken shows that each rule finds what breaks it in a tree made for that, by smaller bounds, and
+// nothing else.
 func TestBroken(t *testing.T) {
 	const root = "testdata/broken"
 	bounds := Bounds{Columns: 110, Words: 30, Methods: 2, Package: 40, File: 20, Function: 5, Names: 2, Pairs: 1}

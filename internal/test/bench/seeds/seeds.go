@@ -1,10 +1,10 @@
-// Package seeds is the limiter that the benchmarks are held against: read, then write. It is the protocol that this project
-// started from, as it was written down, and not as the runtime has it today.
+// Package seeds is the limiter that the benchmarks are held against: read, then write. It is the protocol
+// that this project started from, as it was written down, and not as the runtime has it today.
 //
-// An acquire reads the bucket consistently. What is there is the stored tokens and the refill since rf; if that suffices,
-// the acquire claims the refill and takes the cost, on the condition that rf is still what was read. Who loses that race
-// either takes the cost of the stored tokens, on the condition that they suffice, and is refused if they do not; or reads
-// again, as where rf is all the lock there is.
+// An acquire reads the bucket consistently. Its balance is the stored tokens plus the refill since rf. If
+// that suffices, the acquire claims the refill and takes the cost, on the condition that rf is still what it
+// read. An acquire that loses that race has two ways on. It takes the cost from the stored tokens, on the
+// condition that they suffice, and is refused otherwise. Or, with rf as the only lock, it reads again.
 package seeds
 
 import (
@@ -23,9 +23,11 @@ import (
 
 // API is the part of *dynamodb.Client that a Limiter calls.
 type API interface {
-	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput,
+		...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput,
+		...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
 // ErrDenied is returned by Acquire when tokens are lacking.
@@ -71,7 +73,8 @@ func New(api API, table, resource string, limits []Limit, lost Lost, now func() 
 	}
 }
 
-// Acquire takes cost, in millitokens and the order of the limits, from entity's bucket, or fails with ErrDenied.
+// Acquire takes cost, in millitokens and the order of the limits, from entity's bucket, or fails with
+// ErrDenied.
 func (l *Limiter) Acquire(ctx context.Context, entity string, cost []int64) error {
 	for {
 		item, err := l.read(ctx, entity)
@@ -92,8 +95,9 @@ func (l *Limiter) Acquire(ctx context.Context, entity string, cost []int64) erro
 	}
 }
 
-// pause waits before the next try, by chance up to about a round trip: of none, 2 ms, 8 ms, and 8 ms doubled with each try, this
-// let most callers through when 16 or 64 contended at 5 ms each way.
+// pause waits before the next attempt, at random up to 8 ms, about a round trip. Compared were none, 2 ms, 8
+// ms, and 8 ms doubled with each attempt. With 16 or 64 contending callers at 5 ms each way, 8 ms let most of
+// them through.
 func pause(ctx context.Context) error {
 	select {
 	case <-time.After(rand.N(8 * time.Millisecond)):
@@ -110,11 +114,13 @@ func (l *Limiter) key(entity string) item {
 	return item{"PK": text("ENTITY#" + entity), "SK": text("#BUCKET#" + l.resource)}
 }
 
-// read returns the bucket, nil for none. The entity's own item, which the read of the protocol includes, is taken as cached.
+// read returns the bucket, nil for none. The entity's own item, which the read of the protocol includes, is
+// taken as cached.
 func (l *Limiter) read(ctx context.Context, entity string) (item, error) {
-	out, err := l.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-		l.table: {Keys: []item{l.key(entity)}, ConsistentRead: aws.Bool(true)},
-	}})
+	out, err := l.api.BatchGetItem(ctx,
+		&dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			l.table: {Keys: []item{l.key(entity)}, ConsistentRead: aws.Bool(true)},
+		}})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ func limiter(t *testing.T, lost seeds.Lost) (*seeds.Limiter, *memdynamo.Engine, 
 
 // TestSequential: one caller gets the burst and then the refill, and no more.
 func TestSequential(t *testing.T) {
-	for name, lost := range map[string]seeds.Lost{"take stored": seeds.TakeStored, "read again": seeds.ReadAgain} {
+	for name, lost := range map[string]seeds.Lost{"take stored": seeds.TakeStored,
+		"read again": seeds.ReadAgain} {
 		t.Run(name, func(t *testing.T) { sequential(t, lost) })
 	}
 }
@@ -64,12 +65,14 @@ func sequential(t *testing.T, lost seeds.Lost) {
 	engine.ResetConsumed()
 	take(100, nil)
 	take(1, seeds.ErrDenied)
-	if used := engine.Consumed().Table("bench"); used.Total().Read != 2 || used.Applied.Write != 1 || used.Refused.Write != 0 {
+	if used := engine.Consumed().Table("bench"); used.Total().Read != 2 || used.Applied.Write != 1 ||
+		used.Refused.Write != 0 {
 		t.Errorf("an acquire and a denial consumed %+v, want a read each and a write", used)
 	}
 }
 
-// TestLostRace is the trace of the protocol's authors: of two writers that read the same, the second finds the refill claimed.
+// TestLostRace is the trace of the protocol's authors: of two writers that read the same, the second finds
+// the refill claimed.
 func TestLostRace(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -102,7 +105,8 @@ func TestLostRace(t *testing.T) {
 
 // TestLastTokens: of two who read the same last tokens the second is refused.
 func TestLastTokens(t *testing.T) {
-	for name, lost := range map[string]seeds.Lost{"take stored": seeds.TakeStored, "read again": seeds.ReadAgain} {
+	for name, lost := range map[string]seeds.Lost{"take stored": seeds.TakeStored,
+		"read again": seeds.ReadAgain} {
 		t.Run(name, func(t *testing.T) {
 			l, engine, now := limiter(t, lost)
 			acquire(t, l, 90_000)
@@ -125,10 +129,10 @@ func acquire(t *testing.T, l *seeds.Limiter, cost int64) {
 // overtake has somebody else take cost just before the next update arrives.
 func overtake(t *testing.T, engine *memdynamo.Engine, l *seeds.Limiter, cost int64) {
 	t.Helper()
-	raced := false
+	overtaken := false
 	engine.Faults().Script(func(r memdynamo.Request) memdynamo.Fault {
-		if r.Operation == "UpdateItem" && !raced {
-			raced = true
+		if r.Operation == "UpdateItem" && !overtaken {
+			overtaken = true
 			acquire(t, l, cost)
 		}
 		return memdynamo.None
@@ -141,7 +145,8 @@ func stored(t *testing.T, engine *memdynamo.Engine, attr string) string {
 	out, err := engine.Client().GetItem(t.Context(), &dynamodb.GetItemInput{
 		TableName: aws.String("bench"),
 		Key: map[string]types.AttributeValue{
-			"PK": &types.AttributeValueMemberS{Value: "ENTITY#user-1"}, "SK": &types.AttributeValueMemberS{Value: "#BUCKET#api"},
+			"PK": &types.AttributeValueMemberS{Value: "ENTITY#user-1"},
+			"SK": &types.AttributeValueMemberS{Value: "#BUCKET#api"},
 		},
 	})
 	if err != nil {
