@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource embeddings and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,16 +62,16 @@ type EmbeddingsBucket struct {
 
 type embeddings struct{}
 
-// Spec implements runtime.Definition.
-func (embeddings) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (embeddings) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Embeddings,
 		Revision:      Revision,
 		Limits:        []string{EmbeddingsRPS},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
-			kindOrg: {Name: "org", Prefix: "org-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
+			kindOrg: {Name: "org", Prefix: "org-", Parent: store.NoParent},
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",

@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource gpt-4 and its limits, as in DeniedError.Limit and on dashboards.
@@ -67,16 +68,16 @@ type GPT4Bucket struct {
 
 type gpt4 struct{}
 
-// Spec implements runtime.Definition.
-func (gpt4) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (gpt4) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      GPT4,
 		Revision:      Revision,
 		Limits:        []string{GPT4RPM, GPT4TPM},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Local,
-		Kinds: []runtime.Kind{
-			kindOrg: {Name: "org", Prefix: "org-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Local,
+		Kinds: []store.Kind{
+			kindOrg: {Name: "org", Prefix: "org-", Parent: store.NoParent},
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",

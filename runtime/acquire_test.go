@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestAcquireTakesTheCost(t *testing.T) {
@@ -89,7 +90,9 @@ func TestAcquireAboveBurst(t *testing.T) {
 		} {
 			_, err := call()
 			exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](err)
-			if !ok || *exceeds != (runtime.CostExceedsBurstError{"gpt-4", "user-1", "tpm", 6001, 6000}) {
+			if !ok || *exceeds != (runtime.CostExceedsBurstError{
+				Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 6001, Burst: 6000,
+			}) {
 				t.Errorf("got %+v", exceeds)
 			}
 			check(t, err, "exceeds burst gpt-4 user-1 tpm 6001/6000")
@@ -145,12 +148,12 @@ func TestCallAsTheStoreSeesIt(t *testing.T) {
 			Called       time.Time
 		}
 		var got []seen
-		store := &fake{before: func(_ context.Context, op string, call *runtime.Call) error {
+		backend := &fake{before: func(_ context.Context, op string, call *store.Call) error {
 			p := call.Parts[0]
 			got = append(got, seen{op, p.Cost, p.Actual, p.Buckets[0].Kind, call.Called})
 			return nil
 		}}
-		_, r := open(t, store)
+		_, r := open(t, backend)
 		start := time.Now()
 		lease := acquire(t, r, project{"1"}, cost{RPM: 2, TPM: 7})
 		elapse(time.Second)

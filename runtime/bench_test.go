@@ -9,11 +9,12 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // stub is a store that answers at once and allocates nothing, so that what is measured is the facade.
 type stub struct {
-	runtime.Session
+	store.Session
 
 	after  *bucket.Image
 	denied *runtime.DeniedError // from memory
@@ -29,13 +30,13 @@ func openStub(t testing.TB, s *stub) *resource {
 
 func (*stub) Sealed(seal.Sealed) {}
 
-func (s *stub) Open(*runtime.Env, ...runtime.Definition) (runtime.Session, error) { return s, nil }
+func (s *stub) Open(*store.Env, ...store.Definition) (store.Session, error) { return s, nil }
 
-func (s *stub) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
+func (s *stub) Refused(store.Definition, []store.Link, []int64, int64) *runtime.DeniedError {
 	return s.denied
 }
 
-func (s *stub) Acquire(_ context.Context, call *runtime.Call) error {
+func (s *stub) Acquire(_ context.Context, call *store.Call) error {
 	buckets := call.Parts[0].Buckets
 	for i := range buckets {
 		buckets[i].After = s.after
@@ -43,7 +44,7 @@ func (s *stub) Acquire(_ context.Context, call *runtime.Call) error {
 	return nil
 }
 
-func (*stub) Settle(context.Context, *runtime.Call) error { return nil }
+func (*stub) Settle(context.Context, *store.Call) error { return nil }
 
 // BenchmarkAcquire measures the facade alone.
 func BenchmarkAcquire(b *testing.B) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // breaker keeps an outage from adding a time-out to every call: after some failures in a row it refuses calls at once, and
@@ -97,13 +99,13 @@ func (b *breaker) calmDown() {
 
 // ask has step ask the store for call within budget, unless the breaker is open.
 func (c *core) ask(
-	ctx context.Context, call *Call, step func(context.Context, *Call) error, budget time.Duration,
+	ctx context.Context, call *request, step func(context.Context, *request) error, budget time.Duration,
 ) error {
 	b := c.fallback.breaker
 	entry, err := b.enter()
 	if err != nil {
 		return &UnavailableError{
-			Resource: call.Parts[0].spec.Resource, Err: fmt.Errorf("%w; last: %w", ErrBreakerOpen, b.last.Load().Err),
+			Resource: call.chains[0].spec.Resource, Err: fmt.Errorf("%w; last: %w", ErrBreakerOpen, b.last.Load().Err),
 		}
 	}
 	says := errNeutral // of a store that panics
@@ -126,10 +128,10 @@ func (c *core) ask(
 // (errNeutral). Throttling is that of single buckets, which must not shut out the others; a caller that left has not
 // waited for the answer, unless its time was up during a second attempt, of which the first had none; of whose turn never came
 // nothing was sent; and who only looked up parents may have found them in memory.
-func verdict(ctx context.Context, call *Call, err error) error {
+func verdict(ctx context.Context, call *request, err error) error {
 	down, ok := outage(err)
 	switch {
-	case errors.Is(err, ErrNotSent):
+	case errors.Is(err, store.ErrNotSent):
 		return errNeutral
 	case ok && !down.Throttled && (ctx.Err() == nil || down.Attempts > 1 && errors.Is(ctx.Err(), context.DeadlineExceeded)):
 		return down

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // outage is a resource that denies what the store cannot decide, on a store that is broken at will.
@@ -154,7 +155,7 @@ func TestBreakerCounts(t *testing.T) {
 				one := func() {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					o.store.hook(func(context.Context, string, *runtime.Call) error {
+					o.store.hook(func(context.Context, string, *store.Call) error {
 						if test.leaves {
 							cancel()
 						}
@@ -191,7 +192,7 @@ func TestBreakerLetsOneCallProbe(t *testing.T) {
 		o := newOutage(t)
 		o.ask("five", 5, down(), true)
 		elapse(time.Second + 1)
-		o.store.hook(func(context.Context, string, *runtime.Call) error {
+		o.store.hook(func(context.Context, string, *store.Call) error {
 			elapse(300 * time.Millisecond)
 			return nil
 		})
@@ -220,7 +221,7 @@ func TestBreakerSurvivesAPanic(t *testing.T) {
 		o := newOutage(t)
 		o.ask("five", 5, down(), true)
 		elapse(time.Second + 1)
-		o.store.hook(func(context.Context, string, *runtime.Call) error { panic("store") })
+		o.store.hook(func(context.Context, string, *store.Call) error { panic("store") })
 		func() {
 			defer func() { equal(t, "panic", recover(), any("store")) }()
 			_, _ = o.r.Acquire(t.Context(), user{"1"}, cost{})
@@ -237,7 +238,7 @@ func TestBreakerIsForAcquires(t *testing.T) {
 		for range 11 {
 			leases = append(leases, acquire(t, o.r, user{"1"}, cost{TPM: 100}))
 		}
-		o.store.hook(func(context.Context, string, *runtime.Call) error { return down() })
+		o.store.hook(func(context.Context, string, *store.Call) error { return down() })
 		for _, lease := range leases[1:] {
 			if _, err := o.r.Peek(t.Context(), user{"1"}); err == nil {
 				t.Error("peek succeeded")
@@ -278,8 +279,8 @@ func TestBreakerMeetsThePolicy(t *testing.T) {
 // byID is a user whose project the store has to say.
 type byID struct{ ID string }
 
-func (u byID) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: 0, ID: u.ID, Lookup: true})
+func (u byID) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: 0, ID: u.ID, Lookup: true})
 }
 func (byID) gpt4() {}
 
@@ -290,20 +291,20 @@ type families struct {
 	err error // of look-ups
 }
 
-func (f *families) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (f *families) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	_, err := f.outages.Open(env, defs...)
 	return f, err
 }
 
-func (f *families) Member(_ context.Context, entity string) (runtime.Member, bool, error) {
-	return runtime.Member{Entity: entity, Parent: "project-9", Cascade: true}, f.err == nil, f.err
+func (f *families) Member(_ context.Context, entity string) (store.Member, bool, error) {
+	return store.Member{Entity: entity, Parent: "project-9", Cascade: true}, f.err == nil, f.err
 }
 
 func openFamilies(t *testing.T, f *families, policy runtime.Policy) *resource {
 	t.Helper()
 	def := gpt4()
 	def.spec.OnUnavailable = policy
-	def.spec.Kinds[0].Parent, def.spec.Kinds[1].Parent = 1, runtime.NoParent
+	def.spec.Kinds[0].Parent, def.spec.Kinds[1].Parent = 1, store.NoParent
 	b := runtime.NewBuilder(f, runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	r := runtime.Bind[entity](b, def, toVector, fromVector)
 	if _, err := b.Limiter(); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Kinds of the chains below, nearest first.
@@ -27,14 +28,14 @@ const (
 )
 
 // tree is gpt-4 for users of teams of projects of orgs, which all have its users' limits if they are charged.
-func tree(cascade runtime.Cascade, charged ...int) definition {
+func tree(cascade store.Cascade, charged ...int) definition {
 	def := gpt4()
 	limits := def.spec.Kinds[0].Limits
 	def.spec.Cascade, def.spec.Kinds = cascade, nil
 	for i, name := range []string{"user", "team", "project", "org"} {
-		kind := runtime.Kind{Name: name, Prefix: name + "-", Parent: i + 1, PerCall: []int64{0, 0}}
+		kind := store.Kind{Name: name, Prefix: name + "-", Parent: i + 1, PerCall: []int64{0, 0}}
 		if i == ofOrg {
-			kind.Parent = runtime.NoParent
+			kind.Parent = store.NoParent
 		}
 		if slices.Contains(charged, i) {
 			kind.Limits = limits
@@ -45,10 +46,10 @@ func tree(cascade runtime.Cascade, charged ...int) definition {
 }
 
 // links is an entity of any chain.
-type links []runtime.Link
+type links []store.Link
 
-func (l links) Chain(dst []runtime.Link) []runtime.Link { return append(dst, l...) }
-func (links) gpt4()                                     {}
+func (l links) Chain(dst []store.Link) []store.Link { return append(dst, l...) }
+func (links) gpt4()                                 {}
 
 // typed is the chain of a user that names all its ancestors.
 func typed(user, team, project, org string) links {
@@ -59,8 +60,8 @@ func typed(user, team, project, org string) links {
 func lookedUp(kind int, id string) links { return links{{Kind: kind, ID: id, Lookup: true}} }
 
 // family is user-1 of team-2 of project-3 of org-4.
-func family() map[string]runtime.Member {
-	return map[string]runtime.Member{
+func family() map[string]store.Member {
+	return map[string]store.Member{
 		"user-1":    {Entity: "user-1", Parent: "team-2", Cascade: true},
 		"team-2":    {Entity: "team-2", Parent: "project-3", Cascade: true},
 		"project-3": {Entity: "project-3", Parent: "org-4", Cascade: true},
@@ -69,9 +70,9 @@ func family() map[string]runtime.Member {
 }
 
 const (
-	together    = runtime.CascadeAtomic
-	compensated = runtime.CascadeCompensated
-	none        = runtime.CascadeNone
+	together    = store.CascadeAtomic
+	compensated = store.CascadeCompensated
+	none        = store.CascadeNone
 )
 
 func TestChains(t *testing.T) {
@@ -80,7 +81,7 @@ func TestChains(t *testing.T) {
 		name    string
 		def     definition
 		entity  links
-		known   map[string]runtime.Member // family() if nil
+		known   map[string]store.Member // family() if nil
 		lookups string
 		buckets string
 	}{
@@ -106,14 +107,14 @@ func TestChains(t *testing.T) {
 			"team-2 project-3", "user-1,org-4"},
 		{"a team of no use", tree(together, ofUser), append(typed("1", "", "", "")[:1], lookedUp(ofTeam, "")...), nil, "", "user-1"},
 		{"no cascade", tree(together, ofUser, ofTeam), lookedUp(ofUser, "1"),
-			map[string]runtime.Member{"user-1": {Entity: "user-1", Parent: "team-2"}}, "user-1", "user-1"},
+			map[string]store.Member{"user-1": {Entity: "user-1", Parent: "team-2"}}, "user-1", "user-1"},
 		{"no cascade and no parent", tree(together, ofUser, ofTeam), lookedUp(ofUser, "1"),
-			map[string]runtime.Member{"user-1": {Entity: "user-1"}}, "user-1", "user-1"},
+			map[string]store.Member{"user-1": {Entity: "user-1"}}, "user-1", "user-1"},
 		{"no cascade from the team", tree(together, ofUser, ofTeam, ofOrg), lookedUp(ofUser, "1"),
-			map[string]runtime.Member{"user-1": family()["user-1"], "team-2": {Entity: "team-2", Parent: "project-3"}},
+			map[string]store.Member{"user-1": family()["user-1"], "team-2": {Entity: "team-2", Parent: "project-3"}},
 			"user-1 team-2", "user-1,team-2"},
 		{"what is typed cascades", tree(together, ofUser, ofTeam), typed("1", "2", "", ""),
-			map[string]runtime.Member{"user-1": {Entity: "user-1", Parent: "team-9"}}, "", "user-1,team-2"},
+			map[string]store.Member{"user-1": {Entity: "user-1", Parent: "team-9"}}, "", "user-1,team-2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -145,8 +146,8 @@ func TestChains(t *testing.T) {
 }
 
 func TestChainErrors(t *testing.T) {
-	member := func(entity, parent string) map[string]runtime.Member {
-		return map[string]runtime.Member{entity: {Entity: entity, Parent: parent, Cascade: true}}
+	member := func(entity, parent string) map[string]store.Member {
+		return map[string]store.Member{entity: {Entity: entity, Parent: parent, Cascade: true}}
 	}
 	const setup = "setup: entity user-7 is stored with parent %q, which is no id of kind team | " +
 		"store it again: sluice entity put user-7 --parent team-<id>"
@@ -154,7 +155,7 @@ func TestChainErrors(t *testing.T) {
 		name   string
 		def    definition
 		entity links
-		known  map[string]runtime.Member
+		known  map[string]store.Member
 		want   string
 	}{
 		{"empty id", tree(together, ofUser, ofProject), typed("", "2", "3", "4"), nil,
@@ -213,16 +214,16 @@ func TestChainErrors(t *testing.T) {
 func TestChainsEnd(t *testing.T) {
 	def := tree(together, ofUser, ofTeam)
 	def.spec.Kinds[ofTeam].Parent = ofUser
-	store := &fake{known: family()}
-	store.known["team-2"] = runtime.Member{Entity: "team-2", Parent: "user-1", Cascade: true}
-	_, r := openAs(t, store, def)
+	backend := &fake{known: family()}
+	backend.known["team-2"] = store.Member{Entity: "team-2", Parent: "user-1", Cascade: true}
+	_, r := openAs(t, backend, def)
 	_, _ = r.Acquire(t.Context(), lookedUp(ofUser, "1"), cost{TPM: 1})
-	if n := store.count(); n > 10 {
+	if n := backend.count(); n > 10 {
 		t.Errorf("%d calls", n)
 	}
 	def = tree(together, ofUser)
 	def.spec.Kinds[ofTeam].Parent = ofUser
-	_, r = openAs(t, store, def)
+	_, r = openAs(t, backend, def)
 	acquire(t, r, lookedUp(ofTeam, "2"), cost{TPM: 1})
 }
 
@@ -235,7 +236,7 @@ func TestChainsProperty(t *testing.T) {
 				kinds = append(kinds, kind)
 			}
 		}
-		def := tree(rapid.SampledFrom([]runtime.Cascade{together, compensated, none}).Draw(rt, "cascade"), kinds...)
+		def := tree(rapid.SampledFrom([]store.Cascade{together, compensated, none}).Draw(rt, "cascade"), kinds...)
 		chain := typed("1", "2", "3", "4")
 		store := &fake{known: family()}
 		_, r := openAs(t, store, def)
@@ -253,17 +254,17 @@ func TestChainsProperty(t *testing.T) {
 
 func TestLookupWithinTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{known: family()}
-		store.look = func(ctx context.Context, _ string) error {
+		backend := &fake{known: family()}
+		backend.look = func(ctx context.Context, _ string) error {
 			elapse(300 * time.Millisecond)
 			return ctx.Err()
 		}
-		store.before = func(ctx context.Context, _ string, _ *runtime.Call) error {
+		backend.before = func(ctx context.Context, _ string, _ *store.Call) error {
 			deadline, _ := ctx.Deadline()
 			equal(t, "left for the charge", time.Until(deadline), 400*time.Millisecond)
 			return nil
 		}
-		_, r := openAs(t, store, tree(together, ofUser, ofProject), runtime.CallDefaults(runtime.Budget(time.Second)))
+		_, r := openAs(t, backend, tree(together, ofUser, ofProject), runtime.CallDefaults(runtime.Budget(time.Second)))
 		acquire(t, r, lookedUp(ofUser, "1"), cost{TPM: 1})
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Claim is one part of AcquireAll, made by Resource.Claim. It is admitted once and belongs to one goroutine.
@@ -17,8 +19,8 @@ type Claim[C any] struct {
 type claim struct {
 	resource *resource // nil if Resource.Claim did not make it
 	defaults callOptions
-	call     func() (*Call, error)
-	made     *Call                         // by call, for the newest AcquireAll
+	call     func() (*request, error)
+	made     *request                      // by call, for the newest AcquireAll
 	end      func(context.Context, ending) // of what call has made
 	undo     func(context.Context)         // what end has done
 	admitted bool
@@ -41,12 +43,12 @@ type AnyClaim interface{ untyped() *claim }
 func (r *Resource[E, C]) Claim(entity E, cost C) *Claim[C] {
 	c := &Claim[C]{claim: claim{resource: r.resource, defaults: r.defaults}}
 	var a *acquisition[C] // of the newest AcquireAll
-	c.call = func() (call *Call, err error) {
+	c.call = func() (call *request, err error) {
 		a, err = r.call(r.core.env.Clock.Now(), entity, cost)
 		return &a.call, err
 	}
 	c.end = func(ctx context.Context, how ending) {
-		c.lease, _ = r.lease(ctx, OperationAcquire, a, &r.defaults, how)
+		c.lease, _ = r.lease(ctx, store.OperationAcquire, a, &r.defaults, how)
 	}
 	c.undo = func(ctx context.Context) {
 		c.lease.Release(ctx)
@@ -120,13 +122,13 @@ func together(claims []*claim) [][]*claim {
 
 // acquire takes all of group or none.
 func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
-	whole := &Call{Called: l.core.env.Clock.Now()}
+	whole := &request{Call: store.Call{Called: l.core.env.Clock.Now()}}
 	first, o := group[0].resource, group[0].defaults
 	o.policy = Allow
 	for _, c := range group {
-		whole.Parts = append(whole.Parts, c.made.Parts[0])
+		whole.Parts, whole.chains = append(whole.Parts, c.made.Parts[0]), append(whole.chains, c.made.chains[0])
 		o.budget = min(o.budget, c.defaults.budget)
-		o.policy = o.policy.stricter(cmp.Or(c.defaults.policy, c.resource.spec.OnUnavailable))
+		o.policy = stricter(o.policy, cmp.Or(c.defaults.policy, c.resource.spec.OnUnavailable))
 	}
 	var by settler
 	err := first.ready(ctx, whole, &o)
@@ -135,7 +137,8 @@ func (l *Limiter) acquire(ctx context.Context, group []*claim) ending {
 	}
 	how := endOf(whole, first.inShadow(&o), by, err)
 	for i, c := range group {
-		c.made.Called, c.made.Parts[0], c.made.outage = whole.Called, whole.Parts[i], whole.outage
+		c.made.Called, c.made.Parts[0], c.made.chains[0] = whole.Called, whole.Parts[i], whole.chains[i]
+		c.made.outage = whole.outage
 	}
 	return how
 }
@@ -157,11 +160,11 @@ func (l *Limiter) claims(claims []AnyClaim) ([]*claim, error) {
 		case one.resource == nil:
 			return nil, &InvalidError{Field: which, Reason: "is empty: make it with the resource's Claim"}
 		case one.resource.core != l.core:
-			return nil, &InvalidError{one.resource.spec.Resource, which, "", "is of another Limiter: acquire it there"}
+			return nil, &InvalidError{Resource: one.resource.spec.Resource, Field: which, Reason: "is of another Limiter: acquire it there"}
 		case one.admitted:
-			return nil, &InvalidError{one.resource.spec.Resource, which, "", "has been admitted before: make a new one for each AcquireAll"}
+			return nil, &InvalidError{Resource: one.resource.spec.Resource, Field: which, Reason: "has been admitted before: make a new one for each AcquireAll"}
 		case slices.Contains(all[:i], one):
-			return nil, &InvalidError{one.resource.spec.Resource, which, "", "is there twice: make one for each part"}
+			return nil, &InvalidError{Resource: one.resource.spec.Resource, Field: which, Reason: "is there twice: make one for each part"}
 		}
 	}
 	return all, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // A second resource, embeddings, for projects: 20 batches a second.
@@ -226,18 +227,18 @@ func TestClaimsOfACallerWhoHasGone(t *testing.T) {
 func TestClaimsShareTheShortestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
-		store := &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+		backend := &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
 			deadline, _ := ctx.Deadline()
 			left = time.Until(deadline)
 			return nil
 		}}
-		lim, gpt, emb := openTwo(t, store)
+		lim, gpt, emb := openTwo(t, backend)
 		user := typed("1", "", "3", "")
 		check(t, lim.AcquireAll(t.Context(), gpt.With(runtime.Budget(3*time.Second)).Claim(user, cost{TPM: 1}),
 			emb.With(runtime.Budget(2*time.Second)).Claim(user[ofProject:], batches{})), "")
 		equal(t, "budget", left, 2*time.Second)
 		check(t, lim.AcquireAll(t.Context(), gpt.Claim(user, cost{TPM: 1})), "")
-		equal(t, "budget", left, runtime.DefaultBudget)
+		equal(t, "budget", left, store.DefaultBudget)
 	})
 }
 
@@ -258,7 +259,7 @@ func TestClaimsMeetTheStrictestPolicy(t *testing.T) {
 					degraded = append(degraded, fmt.Sprint(e.Entity, " ", e.Local, ": ", errtext.Of(e.Err)))
 				}}
 				const down = "unavailable gpt-4 1: reset"
-				lim, gpt, emb := openTwo(t, &fake{before: func(context.Context, string, *runtime.Call) error {
+				lim, gpt, emb := openTwo(t, &fake{before: func(context.Context, string, *store.Call) error {
 					return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
 				}}, runtime.WithObserver(observer))
 				if test.gpt != 0 {

@@ -6,16 +6,13 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// Revision is what a reader of an override saw, for the write that follows: one that is no longer current fails with a
-// *ConflictError. "" means that nothing is overridden.
-type Revision string
 
 // Config reaches one resource's overrides. It is apart from Resource: other rights, other people. L is the generated
 // struct of optional limits. Levels are entity, kind, schema; for each limit, the first that names it wins. It is safe for
 // concurrent use.
-type Config[E Entity, L any] struct {
+type Config[E store.Entity, L any] struct {
 	*resource
 	toLimits   func(L, []*bucket.Limit) []*bucket.Limit
 	fromLimits func([]*bucket.Limit) L
@@ -24,7 +21,7 @@ type Config[E Entity, L any] struct {
 // Override is what one level says of one resource. It is safe for concurrent use.
 type Override[L any] struct {
 	core       *core
-	spec       *Spec
+	spec       *store.Spec
 	toLimits   func(L, []*bucket.Limit) []*bucket.Limit
 	fromLimits func([]*bucket.Limit) L
 	kind       int
@@ -80,49 +77,30 @@ func (c *Config[E, L]) Explain(ctx context.Context, entity E) ([]Explained[L], e
 		return nil, err
 	}
 	kind := &c.spec.Kinds[link.Kind]
-	store := c.core.session.Overrides()
-	levels, err := store.Get(ctx, c.spec, stored, kind.Name)
+	overrides := c.core.session.Overrides()
+	levels, err := overrides.Get(ctx, c.spec, stored, kind.Name)
 	if err != nil {
 		return nil, err
 	}
-	said := append(slices.Clone(levels), level("schema", kind.Limits))
+	said := append(slices.Clone(levels), store.FullOverride("schema", kind.Limits))
 	deciding := said
 	if c.spec.Regions != nil {
-		beat, err := store.Heartbeat(ctx)
+		beat, err := overrides.Heartbeat(ctx)
 		if err != nil {
 			return nil, err
 		}
-		deciding = append(InRegion(c.spec, link.Kind, levels, beat, c.now()), said[1:]...)
+		deciding = append(store.InRegion(c.spec, link.Kind, levels, beat, c.now()), said[1:]...)
 		said = slices.Insert(said, 1, deciding[1])
 	}
 	explained := make([]Explained[L], len(said))
 	for i, level := range said {
-		explained[i] = Explained[L]{At: level.At, Limits: c.fromLimits(level.of(c.spec)), Managed: level.Epoch > 0}
+		explained[i] = Explained[L]{At: level.At, Limits: c.fromLimits(limitsIn(&level, c.spec)), Managed: level.Epoch > 0}
 	}
 	for i, name := range c.spec.Limits {
-		winner := &explained[Decides(deciding, i)]
+		winner := &explained[store.Decides(deciding, i)]
 		winner.Wins = append(winner.Wins, name)
 	}
 	return explained, nil
-}
-
-// level is what limits, which are all there are, say as a level: in copies, which callers may change.
-func level(at string, limits []bucket.Limit) Stored {
-	s := Stored{At: at}
-	for _, limit := range limits {
-		s.Limits = append(s.Limits, &limit)
-	}
-	return s
-}
-
-// InRegion returns the levels that decide an entity's limits where regions share them out: the entity's, without a share that is not
-// in force at now (ms), and "floor", what the region keeps of all that the levels say, the entity's and its kind's.
-func InRegion(spec *Spec, kind int, levels []Stored, beat Heartbeat, now int64) []Stored {
-	own := levels[0]
-	if !beat.Holds(own, now) {
-		own.Limits = nil
-	}
-	return []Stored{own, level("floor", spec.Regions.KeepsOf(Resolve(spec.Kinds[kind].Limits, levels[1:]...)))}
 }
 
 // All yields every override of the resource, and ends with the first error. Levels of kinds that the schema no longer has
@@ -134,7 +112,7 @@ func (c *Config[E, L]) All(ctx context.Context) iter.Seq2[Overridden[L], error] 
 				yield(Overridden[L]{}, err)
 				return
 			}
-			if !yield(Overridden[L]{stored.At, c.fromLimits(stored.of(c.spec)), stored.Revision, stored.Epoch > 0}, nil) {
+			if !yield(Overridden[L]{stored.At, c.fromLimits(limitsIn(&stored, c.spec)), stored.Revision, stored.Epoch > 0}, nil) {
 				return
 			}
 		}
@@ -151,7 +129,7 @@ func (o *Override[L]) Get(ctx context.Context) (limits L, rev Revision, err erro
 	if err != nil {
 		return limits, "", err
 	}
-	return o.fromLimits(stored[0].of(o.spec)), stored[0].Revision, nil
+	return o.fromLimits(limitsIn(&stored[0], o.spec)), stored[0].Revision, nil
 }
 
 // Set replaces what is stored here, if prev is still its revision, and returns the new one; without any limit it is Delete.
@@ -161,13 +139,13 @@ func (o *Override[L]) Set(ctx context.Context, limits L, prev Revision) (Revisio
 	if o.err != nil {
 		return "", o.err
 	}
-	stored := Stored{At: o.at, Limits: o.toLimits(limits, make([]*bucket.Limit, 0, len(o.spec.Limits))), Revision: prev}
+	stored := store.Stored{At: o.at, Limits: o.toLimits(limits, make([]*bucket.Limit, 0, len(o.spec.Limits))), Revision: prev}
 	for i, limit := range stored.Limits {
 		if limit == nil {
 			continue
 		}
 		if wrong := limit.Check(o.spec.Kinds[o.kind].PerCall[i]); wrong != "" {
-			return "", &InvalidError{o.spec.Resource, "limit " + o.spec.Limits[i] + " of " + o.at, "", "is not possible: " + wrong}
+			return "", &InvalidError{Resource: o.spec.Resource, Field: "limit " + o.spec.Limits[i] + " of " + o.at, Reason: "is not possible: " + wrong}
 		}
 	}
 	return o.core.session.Overrides().Set(ctx, o.spec, stored)
@@ -182,44 +160,16 @@ func (o *Override[L]) Delete(ctx context.Context, prev Revision) error {
 
 // BindConfig adds a resource's overrides. Generated constructors call it: toLimits appends the limits in schema order,
 // fromLimits undoes that.
-func BindConfig[E Entity, L any](
-	b *Builder, def Definition, toLimits func(L, []*bucket.Limit) []*bucket.Limit, fromLimits func([]*bucket.Limit) L,
+func BindConfig[E store.Entity, L any](
+	b *Builder, def store.Definition, toLimits func(L, []*bucket.Limit) []*bucket.Limit, fromLimits func([]*bucket.Limit) L,
 ) *Config[E, L] {
 	return &Config[E, L]{
 		resource: &resource{core: b.core, def: def, spec: def.Spec()}, toLimits: toLimits, fromLimits: fromLimits,
 	}
 }
 
-// Resolve returns the limits in force for a bucket: per limit, what the first of levels that has it says, else schema's.
-// levels come as Decides takes them. Where no level says anything it returns schema itself. Stores call it.
-func Resolve(schema []bucket.Limit, levels ...Stored) []bucket.Limit {
-	limits := schema
-	for i := range schema {
-		winner := Decides(levels, i)
-		if winner == len(levels) {
-			continue
-		}
-		if &limits[0] == &schema[0] {
-			limits = slices.Clone(schema)
-		}
-		limits[i] = *levels[winner].Limits[i]
-	}
-	return limits
-}
-
-// Decides returns which of levels decides the i-th limit: the first that has it, len(levels) if none does. They come in order
-// of precedence, the entity's ahead of its kind's.
-func Decides(levels []Stored, i int) int {
-	for j := range levels {
-		if i < len(levels[j].Limits) && levels[j].Limits[i] != nil {
-			return j
-		}
-	}
-	return len(levels)
-}
-
-// of returns s's limits, nil for each of spec's that it does not have.
-func (s *Stored) of(spec *Spec) []*bucket.Limit {
+// limitsIn returns s's limits, nil for each of spec's that it does not have.
+func limitsIn(s *store.Stored, spec *store.Spec) []*bucket.Limit {
 	limits := make([]*bucket.Limit, len(spec.Limits))
 	copy(limits, s.Limits)
 	return limits

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // limits is what generated code would define for overrides of gpt-4.
@@ -25,13 +26,13 @@ func fromLimits(l []*bucket.Limit) limits                    { return limits{l[0
 // overrides is an OverrideStore in memory.
 type overrides struct {
 	failure error
-	levels  []runtime.Stored // as they are listed
+	levels  []store.Stored // as they are listed
 	written int
-	beat    runtime.Heartbeat
+	beat    store.Heartbeat
 }
 
-func (o *overrides) Get(_ context.Context, _ *runtime.Spec, at ...string) ([]runtime.Stored, error) {
-	found := make([]runtime.Stored, len(at))
+func (o *overrides) Get(_ context.Context, _ *store.Spec, at ...string) ([]store.Stored, error) {
+	found := make([]store.Stored, len(at))
 	for i, at := range at {
 		found[i].At = at
 		for _, level := range o.levels {
@@ -43,7 +44,7 @@ func (o *overrides) Get(_ context.Context, _ *runtime.Spec, at ...string) ([]run
 	return found, o.failure
 }
 
-func (o *overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
+func (o *overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (runtime.Revision, error) {
 	found, err := o.Get(ctx, spec, s.At)
 	if err != nil {
 		return "", err
@@ -56,24 +57,24 @@ func (o *overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 	if !s.Overrides() {
 		s.Limits, s.Revision = nil, ""
 	}
-	o.levels = append(slices.DeleteFunc(o.levels, func(l runtime.Stored) bool { return l.At == s.At }), s)
+	o.levels = append(slices.DeleteFunc(o.levels, func(l store.Stored) bool { return l.At == s.At }), s)
 	return s.Revision, nil
 }
 
-func (o *overrides) List(context.Context, *runtime.Spec) iter.Seq2[runtime.Stored, error] {
-	return func(yield func(runtime.Stored, error) bool) {
+func (o *overrides) List(context.Context, *store.Spec) iter.Seq2[store.Stored, error] {
+	return func(yield func(store.Stored, error) bool) {
 		for _, level := range o.levels {
 			if level.Limits != nil && !yield(level, nil) {
 				return
 			}
 		}
 		if o.failure != nil {
-			yield(runtime.Stored{}, o.failure)
+			yield(store.Stored{}, o.failure)
 		}
 	}
 }
 
-func (o *overrides) Heartbeat(context.Context) (runtime.Heartbeat, error) { return o.beat, o.failure }
+func (o *overrides) Heartbeat(context.Context) (store.Heartbeat, error) { return o.beat, o.failure }
 
 func openConfig(t *testing.T, store *overrides) *runtime.Config[entity, limits] {
 	t.Helper()
@@ -237,8 +238,8 @@ func TestExplain(t *testing.T) {
 }
 
 func TestOverridesPassErrorsOn(t *testing.T) {
-	store := &overrides{failure: errors.New("down")}
-	config := openConfig(t, store)
+	backend := &overrides{failure: errors.New("down")}
+	config := openConfig(t, backend)
 	o := config.Entity(user{"1"})
 	_, _, err := o.Get(t.Context())
 	check(t, err, "down")
@@ -247,7 +248,7 @@ func TestOverridesPassErrorsOn(t *testing.T) {
 	check(t, o.Delete(t.Context(), ""), "down")
 	_, err = config.Explain(t.Context(), user{"1"})
 	check(t, err, "down")
-	store.levels = []runtime.Stored{{At: "user", Limits: []*bucket.Limit{per(1), nil}}}
+	backend.levels = []store.Stored{{At: "user", Limits: []*bucket.Limit{per(1), nil}}}
 	var got []string
 	for o, err := range config.All(t.Context()) {
 		if err != nil {
@@ -270,7 +271,7 @@ func TestResolve(t *testing.T) {
 			schema[i] = bucket.Per(int64(1+i), time.Minute)
 		}
 		before := slices.Clone(schema)
-		levels := make([]runtime.Stored, rapid.IntRange(0, 3).Draw(t, "levels"))
+		levels := make([]store.Stored, rapid.IntRange(0, 3).Draw(t, "levels"))
 		next := int64(100)
 		want, overridden := slices.Clone(schema), make([]bool, n)
 		for j := range levels {
@@ -288,7 +289,7 @@ func TestResolve(t *testing.T) {
 				}
 			}
 		}
-		got := runtime.Resolve(schema, levels...)
+		got := store.Resolve(schema, levels...)
 		if !slices.Equal(got, want) {
 			t.Fatalf("resolved %v, want %v", got, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestParseID takes ids as stored apart, and refuses what no entity is stored as.
@@ -21,7 +22,7 @@ func TestParseID(t *testing.T) {
 		"org_unit---":  {1, "--"},
 		"org-é/1 ,\n2": {0, "é/1 ,\n2"},
 	} {
-		if kind, id, err := runtime.ParseID(stored, kinds); kind != want.kind || id != want.id || err != nil {
+		if kind, id, err := store.ParseID(stored, kinds); kind != want.kind || id != want.id || err != nil {
 			t.Errorf("%q is %d, %q, %v, want %+v", stored, kind, id, err, want)
 		}
 	}
@@ -36,7 +37,7 @@ func TestParseID(t *testing.T) {
 		"org-\xff":                        "UTF-8",
 		"org-" + strings.Repeat("x", 257): "257 bytes",
 	} {
-		_, _, err := runtime.ParseID(stored, kinds)
+		_, _, err := store.ParseID(stored, kinds)
 		if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), ": : ") {
 			t.Errorf("%q: %v, want an InvalidError with %s", stored, err, says)
 		}

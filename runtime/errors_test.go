@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestErrorTexts(t *testing.T) {
@@ -93,7 +94,7 @@ func TestRefuse(t *testing.T) {
 		{"never", slow, []int64{1000, 1000}, "rpm", math.MaxInt64, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			denied := runtime.Refuse(nil, spec, "user-1", test.img, test.cost, 0)
+			denied := store.Refuse(nil, spec, "user-1", test.img, test.cost, 0)
 			if denied == nil {
 				equal(t, "refused by", "", test.limit)
 				return
@@ -108,9 +109,9 @@ func TestRefuse(t *testing.T) {
 // TestRefuseAlongAChain: the refusals of all buckets come together, and the longest stands for them.
 func TestRefuseAlongAChain(t *testing.T) {
 	spec := gpt4().spec
-	denied := runtime.Refuse(nil, spec, "user-1", image(0, 500), []int64{1000, 1000}, 0)
-	denied = runtime.Refuse(denied, spec, "project-1", image(60_000, -50_500), []int64{1000, 1000}, 0)
-	denied = runtime.Refuse(denied, spec, "org-1", image(60_000, 6_000_000), []int64{1000, 1000}, 0)
+	denied := store.Refuse(nil, spec, "user-1", image(0, 500), []int64{1000, 1000}, 0)
+	denied = store.Refuse(denied, spec, "project-1", image(60_000, -50_500), []int64{1000, 1000}, 0)
+	denied = store.Refuse(denied, spec, "org-1", image(60_000, 6_000_000), []int64{1000, 1000}, 0)
 	want := &runtime.DeniedError{
 		Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 1, Available: 0, RetryAfter: time.Second,
 		Refusals: []runtime.Refusal{
@@ -138,7 +139,7 @@ func TestExceeds(t *testing.T) {
 		{"above", image(0, 0), []int64{61_000, 6_000_001}, "exceeds burst gpt-4 user-1 rpm 61/60"},
 		{"a limit that is not there", missing, []int64{61_000, 0}, ""},
 	} {
-		t.Run(test.name, func(t *testing.T) { check(t, runtime.Exceeds(spec, "user-1", test.img, test.cost), test.want) })
+		t.Run(test.name, func(t *testing.T) { check(t, store.Exceeds(spec, "user-1", test.img, test.cost), test.want) })
 	}
 }
 
@@ -146,6 +147,6 @@ func TestExceeds(t *testing.T) {
 func TestRefuseAtTheEndOfTime(t *testing.T) {
 	img := image(0, 0)
 	img.Refilled = math.MaxInt64
-	denied := runtime.Refuse(nil, gpt4().spec, "user-1", img, []int64{1000, 0}, math.MaxInt64)
+	denied := store.Refuse(nil, gpt4().spec, "user-1", img, []int64{1000, 0}, math.MaxInt64)
 	check(t, denied, "denied gpt-4 user-1 rpm 0/1 0s")
 }

@@ -12,26 +12,27 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // What generated code would define: a resource gpt-4 with two limits, and two kinds of entities that have a bucket.
 
 type entity interface {
-	runtime.Entity
+	store.Entity
 	gpt4()
 }
 
 type user struct{ ID string }
 
-func (u user) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: 0, ID: u.ID})
+func (u user) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: 0, ID: u.ID})
 }
 func (user) gpt4() {}
 
 type project struct{ ID string }
 
-func (p project) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: 1, ID: p.ID})
+func (p project) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: 1, ID: p.ID})
 }
 func (project) gpt4() {}
 
@@ -40,19 +41,19 @@ type cost struct{ RPM, TPM int64 }
 func toVector(c cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) }
 func fromVector(v []int64) cost            { return cost{v[0], v[1]} }
 
-type definition struct{ spec *runtime.Spec }
+type definition struct{ spec *store.Spec }
 
-func (d definition) Spec() *runtime.Spec { return d.spec }
+func (d definition) Spec() *store.Spec { return d.spec }
 
 // gpt4 gives users 60 requests a minute (1 each second, 1 per call) and 6000 tokens a minute (100 each second), with a
 // burst of 6000; projects twice the requests, and no per_call.
 func gpt4() definition {
-	return definition{&runtime.Spec{
+	return definition{&store.Spec{
 		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"},
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			{Name: "user", Prefix: "user-", Parent: 1, PerCall: []int64{1, 0},
 				Limits: []bucket.Limit{bucket.Per(60, time.Minute), bucket.Per(6000, time.Minute)}},
-			{Name: "project", Prefix: "project-", Parent: runtime.NoParent, PerCall: []int64{0, 0},
+			{Name: "project", Prefix: "project-", Parent: store.NoParent, PerCall: []int64{0, 0},
 				Limits: []bucket.Limit{bucket.Per(120, time.Minute), bucket.Per(6000, time.Minute)}},
 		},
 	}}
@@ -60,36 +61,36 @@ func gpt4() definition {
 
 // fake is a Store in memory, and its Session.
 type fake struct {
-	runtime.Session // what a test does not expect to be called
+	store.Session // what a test does not expect to be called
 
 	// before, if set, runs ahead of each call (acquire, settle, peek); an error of its is the call's.
-	before func(ctx context.Context, op string, call *runtime.Call) error
+	before func(ctx context.Context, op string, call *store.Call) error
 	broken error // what Open, Check and Close return
 
 	mu      sync.Mutex
-	env     *runtime.Env
-	defs    []runtime.Definition
+	env     *store.Env
+	defs    []store.Definition
 	buckets map[string]*bucket.Image
 	calls   []string // op and entities of all calls so far
 
 	look      func(ctx context.Context, entity string) error // as before, ahead of Member
-	known     map[string]runtime.Member
+	known     map[string]store.Member
 	limits    map[string][]bucket.Limit // in force, as Peek shows them
-	members   runtime.MemberStore
-	overrides runtime.OverrideStore
+	members   store.MemberStore
+	overrides store.OverrideStore
 }
 
 func (*fake) Sealed(seal.Sealed)            {}
 func (f *fake) Check(context.Context) error { return f.broken }
 func (f *fake) Close(context.Context) error { return f.broken }
 
-func (f *fake) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (f *fake) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	f.env, f.defs, f.buckets = env, defs, map[string]*bucket.Image{}
 	return f, f.broken
 }
 
 // begin notes the call and runs the hook.
-func (f *fake) begin(ctx context.Context, op string, call *runtime.Call) error {
+func (f *fake) begin(ctx context.Context, op string, call *store.Call) error {
 	f.mu.Lock()
 	var of []string
 	for _, part := range call.Parts {
@@ -107,7 +108,7 @@ func (f *fake) begin(ctx context.Context, op string, call *runtime.Call) error {
 }
 
 // hook sets before while calls may be under way.
-func (f *fake) hook(before func(ctx context.Context, op string, call *runtime.Call) error) {
+func (f *fake) hook(before func(ctx context.Context, op string, call *store.Call) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before = before
@@ -116,7 +117,7 @@ func (f *fake) hook(before func(ctx context.Context, op string, call *runtime.Ca
 func (f *fake) now() int64 { return f.env.Clock.Now().UnixMilli() }
 
 // place is where the bucket of entity is in f.buckets.
-func place(spec *runtime.Spec, entity string) string {
+func place(spec *store.Spec, entity string) string {
 	if spec.Resource == "gpt-4" {
 		return entity
 	}
@@ -124,7 +125,7 @@ func place(spec *runtime.Spec, entity string) string {
 }
 
 // image returns b's image, a full one if it has none. The caller holds f.mu.
-func (f *fake) image(part *runtime.Part, b *runtime.Bucket) *bucket.Image {
+func (f *fake) image(part *store.Part, b *store.Bucket) *bucket.Image {
 	if img := f.buckets[place(part.Def.Spec(), b.Entity)]; img != nil {
 		return img
 	}
@@ -133,7 +134,7 @@ func (f *fake) image(part *runtime.Part, b *runtime.Bucket) *bucket.Image {
 }
 
 // charge writes an image, refilled to now and less cost.
-func (f *fake) charge(spec *runtime.Spec, of []*runtime.Bucket, img *bucket.Image, cost []int64) {
+func (f *fake) charge(spec *store.Spec, of []*store.Bucket, img *bucket.Image, cost []int64) {
 	now := f.now()
 	after := &bucket.Image{Refilled: max(now, img.Refilled), Balances: slices.Clone(img.Balances), Missing: img.Missing}
 	for i, balance := range img.Balances {
@@ -147,14 +148,14 @@ func (f *fake) charge(spec *runtime.Spec, of []*runtime.Bucket, img *bucket.Imag
 
 // share is what a call asks of one bucket, its parts together.
 type share struct {
-	spec *runtime.Spec
-	of   []*runtime.Bucket // each place where the call has it
+	spec *store.Spec
+	of   []*store.Bucket // each place where the call has it
 	img  *bucket.Image
 	cost []int64
 }
 
 // shares returns call's buckets, each once. The caller holds f.mu.
-func (f *fake) shares(call *runtime.Call) []*share {
+func (f *fake) shares(call *store.Call) []*share {
 	var all []*share
 	for i := range call.Parts {
 		part := &call.Parts[i]
@@ -174,11 +175,11 @@ func (f *fake) shares(call *runtime.Call) []*share {
 	return all
 }
 
-func (*fake) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
+func (*fake) Refused(store.Definition, []store.Link, []int64, int64) *runtime.DeniedError {
 	return nil
 }
 
-func (f *fake) Acquire(ctx context.Context, call *runtime.Call) error {
+func (f *fake) Acquire(ctx context.Context, call *store.Call) error {
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline)
 	defer cancel()
 	if err := f.begin(ctx, "acquire", call); err != nil {
@@ -189,10 +190,10 @@ func (f *fake) Acquire(ctx context.Context, call *runtime.Call) error {
 	all := f.shares(call)
 	var denied *runtime.DeniedError
 	for _, s := range all {
-		if err := runtime.Exceeds(s.spec, s.of[0].Entity, s.img, s.cost); err != nil {
+		if err := store.Exceeds(s.spec, s.of[0].Entity, s.img, s.cost); err != nil {
 			return err
 		}
-		denied = runtime.Refuse(denied, s.spec, s.of[0].Entity, s.img, s.cost, f.now())
+		denied = store.Refuse(denied, s.spec, s.of[0].Entity, s.img, s.cost, f.now())
 	}
 	for _, s := range all {
 		for _, b := range s.of {
@@ -208,7 +209,7 @@ func (f *fake) Acquire(ctx context.Context, call *runtime.Call) error {
 	return nil
 }
 
-func (f *fake) Settle(ctx context.Context, call *runtime.Call) error {
+func (f *fake) Settle(ctx context.Context, call *store.Call) error {
 	if err := f.begin(ctx, "settle", call); err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (f *fake) Settle(ctx context.Context, call *runtime.Call) error {
 	return nil
 }
 
-func (f *fake) Peek(ctx context.Context, call *runtime.Call) error {
+func (f *fake) Peek(ctx context.Context, call *store.Call) error {
 	if err := f.begin(ctx, "peek", call); err != nil {
 		return err
 	}
@@ -240,17 +241,17 @@ func (f *fake) Peek(ctx context.Context, call *runtime.Call) error {
 }
 
 // Recall remembers nothing.
-func (f *fake) Recall(*runtime.Call) {}
+func (f *fake) Recall(*store.Call) {}
 
 // Member answers from f.known.
-func (f *fake) Member(ctx context.Context, entity string) (runtime.Member, bool, error) {
+func (f *fake) Member(ctx context.Context, entity string) (store.Member, bool, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, "member "+entity)
 	look := f.look
 	f.mu.Unlock()
 	if look != nil {
 		if err := look(ctx, entity); err != nil {
-			return runtime.Member{}, false, err
+			return store.Member{}, false, err
 		}
 	}
 	f.mu.Lock()
@@ -259,8 +260,8 @@ func (f *fake) Member(ctx context.Context, entity string) (runtime.Member, bool,
 	return m, ok, nil
 }
 
-func (f *fake) Members() runtime.MemberStore     { return f.members }
-func (f *fake) Overrides() runtime.OverrideStore { return f.overrides }
+func (f *fake) Members() store.MemberStore     { return f.members }
+func (f *fake) Overrides() store.OverrideStore { return f.overrides }
 
 // put sets user 1's bucket: whole tokens as of ago before now.
 func (f *fake) put(ago time.Duration, rpm, tpm int64) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // lazies is a fake that leaves what it may for later.
@@ -22,12 +23,12 @@ type lazies struct {
 	hasty bool              // they end before Settle returns
 }
 
-func (l *lazies) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (l *lazies) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	_, err := l.fake.Open(env, defs...)
 	return l, err
 }
 
-func (l *lazies) Settle(ctx context.Context, call *runtime.Call) error {
+func (l *lazies) Settle(ctx context.Context, call *store.Call) error {
 	ended := call.Later
 	if ended == nil {
 		return l.fake.Settle(ctx, call)
@@ -125,11 +126,11 @@ func TestLazySettleAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []told
 				option, lines := logged()
-				store := &fake{}
-				_, r := openOn(t, test.store(store), 0, option, runtime.WithObserver(watch(&got)))
+				backend := &fake{}
+				_, r := openOn(t, test.store(backend), 0, option, runtime.WithObserver(watch(&got)))
 				lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 100}, runtime.LazySettle(true))
 				check(t, err, "")
-				store.hook(func(context.Context, string, *runtime.Call) error { return test.err })
+				backend.hook(func(context.Context, string, *store.Call) error { return test.err })
 				got = nil
 				if err := lease.Settle(t.Context(), cost{TPM: 40}); !errors.Is(err, test.err) {
 					t.Errorf("error %v, want %v", err, test.err)
@@ -210,12 +211,12 @@ func TestLazySettleOfADegradedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
 			var got []told
-			store := &lazies{t: t, fake: &fake{before: func(context.Context, string, *runtime.Call) error { return down() }}}
-			_, r := openOn(t, store, policy, runtime.WithObserver(watch(&got)))
+			backend := &lazies{t: t, fake: &fake{before: func(context.Context, string, *store.Call) error { return down() }}}
+			_, r := openOn(t, backend, policy, runtime.WithObserver(watch(&got)))
 			lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 100}, runtime.LazySettle(true))
 			check(t, err, "")
 			check(t, lease.Settle(t.Context(), cost{TPM: 40}), "")
-			equal(t, "left for later", len(store.later), 0)
+			equal(t, "left for later", len(backend.later), 0)
 			equal(t, "told", len(got), 1)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Lease holds what an acquire took, until it is settled or released; a lease that is dropped stands as charged. Its
@@ -20,24 +21,24 @@ type Lease[C any] struct {
 // lease is the untyped part.
 type lease struct {
 	by       settler
-	part     *Part // as acquired; it stays
-	lazy     bool  // what closes it may wait for the bucket's next write
-	shadowed error // what would have refused it: it took nothing
+	part     *store.Part // as acquired; it stays
+	lazy     bool        // what closes it may wait for the bucket's next write
+	shadowed error       // what would have refused it: it took nothing
 
 	mu      sync.Mutex // never held while the store is at work
 	spent   bool
-	buckets []Bucket // as the last write left them, at this instant, ms
+	buckets []store.Bucket // as the last write left them, at this instant, ms
 	at      int64
 }
 
 // leaser is what a lease needs of its Resource, whose kinds it need not know.
 type leaser[C any] interface {
-	stated(ctx context.Context, l *lease, actual C) (*Call, error)
-	settle(ctx context.Context, l *lease, call *Call) error
+	stated(ctx context.Context, l *lease, actual C) (*store.Call, error)
+	settle(ctx context.Context, l *lease, call *store.Call) error
 	release(ctx context.Context, l *lease)
 	tokens(milli []int64) C
-	least(buckets []Bucket, now int64) []int64
-	levels(buckets []Bucket, now int64) []Level
+	least(buckets []store.Bucket, now int64) []int64
+	levels(buckets []store.Bucket, now int64) []Level
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The difference is
@@ -130,26 +131,26 @@ func (l *lease) spend() bool {
 }
 
 // wrote notes how a write that ended at at (ms) left buckets.
-func (l *lease) wrote(buckets []Bucket, at int64) {
+func (l *lease) wrote(buckets []store.Bucket, at int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buckets, l.at = buckets, at
 }
 
 // stated makes a Call that turns l's cost into actual, or says what is wrong with actual.
-func (r *Resource[E, C]) stated(ctx context.Context, l *lease, actual C) (*Call, error) {
+func (r *Resource[E, C]) stated(ctx context.Context, l *lease, actual C) (*store.Call, error) {
 	call := r.closing(l)
 	part := &call.Parts[0]
 	part.Actual = r.toVector(actual, part.Actual)
 	_, err := scale(r.spec, part.Buckets[0].Kind, part.Actual)
 	if f := r.core.env.Observer.Failed; f != nil && err != nil {
-		f(ctx, r.event(OperationSettle, call, r.core.env.Clock.Now(), err))
+		f(ctx, r.event(store.OperationSettle, call, r.core.env.Clock.Now(), err))
 	}
 	return call, err
 }
 
 // settle sends what stated made.
-func (r *resource) settle(ctx context.Context, l *lease, call *Call) error {
+func (r *resource) settle(ctx context.Context, l *lease, call *store.Call) error {
 	return r.finish(ctx, l, call, false)
 }
 
@@ -163,13 +164,13 @@ func (r *resource) release(ctx context.Context, l *lease) {
 
 // closing returns a Call that closes l, with an Actual that is empty yet, and Buckets of its own, in which the store notes
 // what it left.
-func (r *resource) closing(l *lease) *Call {
+func (r *resource) closing(l *lease) *store.Call {
 	c := &struct {
-		call    Call
-		part    [1]Part
-		buckets [2]Bucket // as in an acquisition
+		call    store.Call
+		part    [1]store.Part
+		buckets [2]store.Bucket // as in an acquisition
 		actual  [4]int64
-	}{part: [1]Part{*l.part}}
+	}{part: [1]store.Part{*l.part}}
 	part := &c.part[0]
 	part.Buckets, part.Actual = append(c.buckets[:0], part.Buckets...), c.actual[:0]
 	c.call.Called, c.call.Parts = r.core.env.Clock.Now(), c.part[:]
@@ -177,7 +178,7 @@ func (r *resource) closing(l *lease) *Call {
 }
 
 // finish has call, a release or else a settle, close l. It outlives ctx's cancellation and is bounded by the settle time-out.
-func (r *resource) finish(ctx context.Context, l *lease, call *Call, release bool) error {
+func (r *resource) finish(ctx context.Context, l *lease, call *store.Call, release bool) error {
 	ctx = context.WithoutCancel(ctx)
 	if l.shadowed != nil { // there is nothing to write
 		r.tellClosed(ctx, l, call, release, r.core.env.Clock.Now(), nil)
@@ -206,7 +207,7 @@ func (r *resource) finish(ctx context.Context, l *lease, call *Call, release boo
 
 // closed takes note of how call, a release or else a settle, has ended, and tells those whom it concerns. late says that no
 // caller waits for its error.
-func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, late bool, err error) {
+func (r *resource) closed(ctx context.Context, l *lease, call *store.Call, release, late bool, err error) {
 	ended, part := r.core.env.Clock.Now(), &call.Parts[0]
 	l.wrote(part.Buckets, ended.UnixMilli())
 	if err == nil {
@@ -225,11 +226,11 @@ func (r *resource) closed(ctx context.Context, l *lease, call *Call, release, la
 }
 
 // tellClosed tells the observer how call, a release or else a settle, has ended.
-func (r *resource) tellClosed(ctx context.Context, l *lease, call *Call, release bool, ended time.Time, err error) {
+func (r *resource) tellClosed(ctx context.Context, l *lease, call *store.Call, release bool, ended time.Time, err error) {
 	obs := r.core.env.Observer
-	f, operation := obs.Settled, OperationSettle
+	f, operation := obs.Settled, store.OperationSettle
 	if release {
-		f, operation = obs.Released, OperationRelease
+		f, operation = obs.Released, store.OperationRelease
 	}
 	if err != nil {
 		f = obs.Failed
@@ -244,7 +245,7 @@ func (r *resource) tellClosed(ctx context.Context, l *lease, call *Call, release
 
 // noticeGiveBack tells those who wait at part's buckets if tokens came back to them. One that is as it was before was not
 // written to: there was nothing to give back to.
-func (r *resource) noticeGiveBack(before []Bucket, part *Part) {
+func (r *resource) noticeGiveBack(before []store.Bucket, part *store.Part) {
 	if r.core.lines.empty() {
 		return
 	}
@@ -257,8 +258,8 @@ func (r *resource) noticeGiveBack(before []Bucket, part *Part) {
 }
 
 // written returns those of after that differ from before, with a full image where a bucket is gone.
-func (r *resource) written(before, after []Bucket) []Bucket {
-	var written []Bucket
+func (r *resource) written(before, after []store.Bucket) []store.Bucket {
+	var written []store.Bucket
 	for i, b := range after {
 		if b.After == before[i].After {
 			continue

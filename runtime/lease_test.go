@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestSettle(t *testing.T) {
@@ -78,13 +79,13 @@ func TestRelease(t *testing.T) {
 // TestRemainingIsOfTheLastWrite: a release does not move rf, so what the bucket has left then includes the refill since.
 func TestRemainingIsOfTheLastWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{before: func(_ context.Context, op string, _ *runtime.Call) error {
+		backend := &fake{before: func(_ context.Context, op string, _ *store.Call) error {
 			if op == "settle" {
 				return errors.New("down") // leaves the image of the acquire
 			}
 			return nil
 		}}
-		_, r := open(t, store, runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		_, r := open(t, backend, runtime.WithLogger(slog.New(slog.DiscardHandler)))
 		lease := acquire(t, r, user{"1"}, cost{RPM: 9})
 		elapse(2 * time.Second)
 		equal(t, "before", lease.Remaining(), cost{51, 6000})
@@ -120,17 +121,17 @@ func TestInvalidSettleLeavesTheLease(t *testing.T) {
 func TestFailedSettleSpendsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
-		store := &fake{}
-		_, r := open(t, store)
+		backend := &fake{}
+		_, r := open(t, backend)
 		lease := acquire(t, r, user{"1"}, cost{TPM: 100})
-		store.hook(func(context.Context, string, *runtime.Call) error { return down })
+		backend.hook(func(context.Context, string, *store.Call) error { return down })
 		check(t, lease.Settle(t.Context(), cost{TPM: 1}), "unavailable gpt-4 1: reset")
-		store.hook(nil)
+		backend.hook(nil)
 		if err := lease.Settle(t.Context(), cost{TPM: 1}); !errors.Is(err, runtime.ErrSettled) {
 			t.Errorf("second settle: %v", err)
 		}
 		lease.Release(t.Context())
-		equal(t, "level", store.level("user-1"), cost{59, 5900})
+		equal(t, "level", backend.level("user-1"), cost{59, 5900})
 	})
 }
 
@@ -140,14 +141,14 @@ type key struct{}
 func TestOutlivesTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		store := &fake{}
-		_, r := open(t, store, runtime.SettleTimeout(3*time.Second), runtime.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
+		backend := &fake{}
+		_, r := open(t, backend, runtime.SettleTimeout(3*time.Second), runtime.WithLogger(slog.New(slog.NewTextHandler(&out, nil))))
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 		settled, released := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		hung, lost := acquire(t, r, user{"1"}, cost{TPM: 100}), acquire(t, r, user{"1"}, cost{TPM: 100})
 		cancel()
 
-		store.hook(func(ctx context.Context, _ string, _ *runtime.Call) error {
+		backend.hook(func(ctx context.Context, _ string, _ *store.Call) error {
 			if ctx.Value(key{}) != "value" {
 				return errors.New("ctx's value is lost")
 			}
@@ -155,9 +156,9 @@ func TestOutlivesTheCaller(t *testing.T) {
 		})
 		check(t, settled.Settle(ctx, cost{TPM: 50}), "")
 		released.Release(ctx)
-		equal(t, "level", store.level("user-1"), cost{57, 5750})
+		equal(t, "level", backend.level("user-1"), cost{57, 5750})
 
-		store.hook(func(ctx context.Context, _ string, _ *runtime.Call) error { <-ctx.Done(); return ctx.Err() })
+		backend.hook(func(ctx context.Context, _ string, _ *store.Call) error { <-ctx.Done(); return ctx.Err() })
 		start := time.Now()
 		check(t, hung.Settle(ctx, cost{TPM: 50}), "context deadline exceeded")
 		equal(t, "settle took", time.Since(start), 3*time.Second)
@@ -175,14 +176,14 @@ func TestOutlivesTheCaller(t *testing.T) {
 // TestLeaseIsSharedSafely: of many that close a lease at once, one writes. The race detector watches the rest.
 func TestLeaseIsSharedSafely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{before: func(context.Context, string, *runtime.Call) error {
+		backend := &fake{before: func(context.Context, string, *store.Call) error {
 			elapse(time.Millisecond)
 			return nil
 		}}
-		_, r := open(t, store)
+		_, r := open(t, backend)
 		for range 20 {
 			lease := acquire(t, r, user{"1"}, cost{TPM: 100})
-			before := store.count()
+			before := backend.count()
 			var settled atomic.Int64
 			var wg sync.WaitGroup
 			for range 5 {
@@ -202,7 +203,7 @@ func TestLeaseIsSharedSafely(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			equal(t, "writes", store.count()-before, 1)
+			equal(t, "writes", backend.count()-before, 1)
 			if settled.Load() > 1 {
 				t.Errorf("%d settles succeeded", settled.Load())
 			}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Level is where one limit of one bucket stands, under the limit's name: what answers to callers show, whatever the resource's cost
@@ -35,12 +36,12 @@ func (r *Resource[E, C]) Recall(entity E) []Level {
 	if err != nil {
 		return nil
 	}
-	r.core.session.Recall(&a.call)
+	r.core.session.Recall(&a.call.Call)
 	return r.levels(seen(a.part[0].Buckets), now.UnixMilli())
 }
 
 // levels returns where buckets stand at now, in ms.
-func (r *resource) levels(buckets []Bucket, now int64) []Level {
+func (r *resource) levels(buckets []store.Bucket, now int64) []Level {
 	var levels []Level
 	for i := range buckets {
 		balances, refilled := r.balances(&buckets[i])
@@ -51,7 +52,7 @@ func (r *resource) levels(buckets []Bucket, now int64) []Level {
 			}
 			levels = append(levels, Level{
 				Entity: buckets[i].Entity, Limit: r.spec.Limits[j], Params: b.Limit,
-				Available: max(0, available(b, refilled, now)) / bucket.Milli, Full: full,
+				Available: max(0, store.Available(b, refilled, now)) / bucket.Milli, Full: full,
 			})
 		}
 	}

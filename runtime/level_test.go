@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/limittest"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestLevels: what a lease says of its buckets is what the store is remembered to have, and moves with what it settles.
@@ -63,7 +64,7 @@ func TestLevels(t *testing.T) {
 // TestLevelOfClosedShare: a region's share of nothing is full at no time; more of it may be there in a window, as a denial says.
 func TestLevelOfClosedShare(t *testing.T) {
 	def := gpt4()
-	def.spec.Regions = &runtime.Regions{Names: []string{"eu", "us"}, Floor: 1, Window: 10 * time.Second}
+	def.spec.Regions = &store.Regions{Names: []string{"eu", "us"}, Floor: 1, Window: 10 * time.Second}
 	limits := def.spec.Kinds[0].Limits
 	shares := []bucket.Limit{limits[0].Share(30), limits[1].Share(0)}
 	store := &stub{after: &bucket.Image{Refilled: time.Now().UnixMilli(), Balances: bucket.Full(shares), Missing: make([]bool, 2)}}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Limiter is the untyped part of a generated Limiter, which embeds it. It is safe for concurrent use.
@@ -20,10 +22,10 @@ func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close
 
 // core is what the resources of one Limiter share.
 type core struct {
-	env      Env
-	session  Session
-	kinds    []Kind  // of the schema; what they have of one resource is not looked at here
-	specs    []*Spec // of the resources
+	env      store.Env
+	session  store.Session
+	kinds    []store.Kind  // of the schema; what they have of one resource is not looked at here
+	specs    []*store.Spec // of the resources
 	lines    lines
 	fallback *fallback
 
@@ -35,20 +37,20 @@ type Builder struct {
 	store    Store
 	core     *core
 	defaults callOptions
-	defs     []Definition
+	defs     []store.Definition
 	err      error
 }
 
-// NewBuilder starts a Limiter on store. Errors are reported by Limiter.
-func NewBuilder(store Store, opts ...Option) *Builder {
-	o := options{env: Env{
-		Clock:         systemClock{},
+// NewBuilder starts a Limiter on s. Generated constructors call it. Errors are reported by Limiter.
+func NewBuilder(s Store, opts ...Option) *Builder {
+	o := options{env: store.Env{
+		Clock:         store.SystemClock(),
 		Observer:      &Observer{},
 		Logger:        slog.Default(),
-		SettleTimeout: DefaultSettleTimeout,
-		CacheTTL:      DefaultCacheTTL,
+		SettleTimeout: store.DefaultSettleTimeout,
+		CacheTTL:      store.DefaultCacheTTL,
 	}}
-	if store == nil {
+	if s == nil {
 		o.err = &SetupError{What: "New: the store is nil", Do: "pass one: dynamo.New(client, table)"}
 	}
 	for _, opt := range opts {
@@ -56,12 +58,12 @@ func NewBuilder(store Store, opts ...Option) *Builder {
 			opt(&o)
 		}
 	}
-	defaults := *(&callOptions{budget: DefaultBudget}).with(o.calls)
+	defaults := *(&callOptions{budget: store.DefaultBudget}).with(o.calls)
 	if defaults.bad != "" {
 		o.fail("CallDefaults: " + defaults.bad + ": " + defaults.want)
 	}
 	return &Builder{
-		store: store,
+		store: s,
 		core: &core{
 			env: o.env, lines: newLines(), fallback: newFallback(o.env.Clock),
 			scratches: sync.Pool{New: func() any { return new(scratch) }},
@@ -91,8 +93,8 @@ func (b *Builder) Limiter() (*Limiter, error) {
 }
 
 // Bind adds a resource. Generated constructors call it: toVector appends a cost in schema order, fromVector undoes that.
-func Bind[E Entity, C any](
-	b *Builder, def Definition, toVector func(C, []int64) []int64, fromVector func([]int64) C,
+func Bind[E store.Entity, C any](
+	b *Builder, def store.Definition, toVector func(C, []int64) []int64, fromVector func([]int64) C,
 ) *Resource[E, C] {
 	b.defs = append(b.defs, def)
 	return &Resource[E, C]{

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // mostLocals bounds the memory of locals: some 50 MB, where a resource has two limits. What is evicted starts again from its
@@ -43,25 +44,25 @@ func newLocals(clock Clock) *locals {
 type share struct {
 	*local
 
-	spec *Spec
+	spec *store.Spec
 	kind int
 	cost []int64
 }
 
 // acquire charges all of call's buckets, or none, and leaves in each what it was decided by. It fails as a store does.
-func (l *locals) acquire(call *Call) (*held, error) {
+func (l *locals) acquire(call *request) (*held, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now().UnixMilli()
 	shares := l.shares(call, now)
 	for _, s := range shares {
-		if err := Exceeds(s.spec, s.entity, s.most(), s.cost); err != nil {
+		if err := store.Exceeds(s.spec, s.entity, s.most(), s.cost); err != nil {
 			return nil, err
 		}
 	}
 	var denied *DeniedError
 	for _, s := range shares {
-		denied = Refuse(denied, s.spec, s.entity, s.image, s.cost, now)
+		denied = store.Refuse(denied, s.spec, s.entity, s.image, s.cost, now)
 	}
 	if denied != nil {
 		show(call, shares)
@@ -79,13 +80,13 @@ func (l *locals) acquire(call *Call) (*held, error) {
 }
 
 // shares returns call's buckets, each once, and started where this process has none yet.
-func (l *locals) shares(call *Call, now int64) []share {
+func (l *locals) shares(call *request, now int64) []share {
 	var shares []share
 	for i := range call.Parts {
-		part := &call.Parts[i]
+		part, spec := &call.Parts[i], call.chains[i].spec
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := localKey{part.spec.Resource, b.Entity}
+			key := localKey{spec.Resource, b.Entity}
 			if at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key }); at >= 0 {
 				shares[at].add(part.Cost)
 				continue
@@ -93,11 +94,11 @@ func (l *locals) shares(call *Call, now int64) []share {
 			own, ok := l.buckets.Get(key)
 			switch {
 			case !ok:
-				own = &local{key, start(part.spec, b, now)}
-			case part.spec.Regions != nil: // a share ends while the store does not answer, too
-				own.reshape(b.limits(part.spec), now)
+				own = &local{key, start(spec, b, now)}
+			case spec.Regions != nil: // a share ends while the store does not answer, too
+				own.reshape(limitsOf(b, spec), now)
 			}
-			shares = append(shares, share{own, part.spec, b.Kind, part.Cost})
+			shares = append(shares, share{own, spec, b.Kind, part.Cost})
 		}
 	}
 	return shares
@@ -124,12 +125,12 @@ func (s *share) most() *bucket.Image {
 }
 
 // show leaves in call's buckets what is left.
-func show(call *Call, shares []share) {
+func show(call *request, shares []share) {
 	for i := range call.Parts {
-		part := &call.Parts[i]
+		part, spec := &call.Parts[i], call.chains[i].spec
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := localKey{part.spec.Resource, b.Entity}
+			key := localKey{spec.Resource, b.Entity}
 			at := slices.IndexFunc(shares, func(s share) bool { return s.localKey == key })
 			b.After = shares[at].image
 		}
@@ -139,8 +140,8 @@ func show(call *Call, shares []share) {
 // start returns a bucket as the last image has it at now, with the parameters in force since; full where there is none.
 // What the image has under other parameters is refilled and capped by those first, as a reshape does it; the new burst
 // caps whatever is made of it.
-func start(spec *Spec, b *Bucket, now int64) *bucket.Image {
-	limits := b.limits(spec)
+func start(spec *store.Spec, b *store.Bucket, now int64) *bucket.Image {
+	limits := limitsOf(b, spec)
 	img := &bucket.Image{Refilled: now, Balances: bucket.Full(limits), Missing: make([]bool, len(limits))}
 	if b.After == nil {
 		return img
@@ -188,7 +189,7 @@ func (b *local) charge(cost []int64, now int64) {
 // answered takes note of call, on which the store has decided. What was taken here since it last did, the store has no
 // record of: that counts on, until it has been refilled. Else a store that answers now and then, as for a bucket that is
 // throttled, would grant the whole balance anew each time.
-func (l *locals) answered(call *Call) {
+func (l *locals) answered(call *request) {
 	if !l.some.Load() {
 		return
 	}
@@ -196,11 +197,11 @@ func (l *locals) answered(call *Call) {
 	defer l.mu.Unlock()
 	now := l.clock.Now().UnixMilli()
 	for i := range call.Parts {
-		part := &call.Parts[i]
+		part, spec := &call.Parts[i], call.chains[i].spec
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			key := localKey{part.spec.Resource, b.Entity}
-			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(part.spec, b, now), now) {
+			key := localKey{spec.Resource, b.Entity}
+			if own, ok := l.buckets.Peek(key); ok && !own.follow(start(spec, b, now), now) {
 				l.buckets.Remove(key)
 			}
 		}
@@ -228,19 +229,20 @@ type held struct {
 
 // Settle turns each part's Cost into its Actual. A bucket that is gone, or was started anew since, never saw the charge,
 // and is left alone.
-func (h *held) Settle(_ context.Context, call *Call) error {
+func (h *held) Settle(_ context.Context, call *store.Call) error {
 	h.locals.mu.Lock()
 	defer h.locals.mu.Unlock()
 	now := h.locals.clock.Now().UnixMilli()
 	for i := range call.Parts {
 		part := &call.Parts[i]
+		name := part.Def.Spec().Resource
 		difference := make([]int64, len(part.Cost))
 		for j := range difference {
 			difference[j] = bucket.Sub(part.Actual[j], part.Cost[j])
 		}
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			own, ok := h.locals.buckets.Peek(localKey{part.spec.Resource, b.Entity})
+			own, ok := h.locals.buckets.Peek(localKey{name, b.Entity})
 			if ok && slices.Contains(h.of, own) {
 				own.charge(difference, now)
 				b.After = own.image

@@ -14,13 +14,14 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // member is a user with its project, both charged.
 type member struct{ ID, Project string }
 
-func (m member) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: 0, ID: m.ID}, runtime.Link{Kind: 1, ID: m.Project})
+func (m member) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: 0, ID: m.ID}, store.Link{Kind: 1, ID: m.Project})
 }
 func (member) gpt4() {}
 

@@ -2,8 +2,9 @@ package runtime
 
 import (
 	"context"
-	"fmt"
 	"iter"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Entities reads and writes who belongs to whom, for entities whose parents are looked up (UserByID). It is safe for
@@ -17,15 +18,15 @@ func (l *Limiter) Entities() *Entities { return &Entities{core: l.core} }
 // Put stores that entity's parent is the one it has, in place of what was stored of it: its own link alone, not what its
 // parent's parent is. A parent without id is none: look-ups that need it fail then. Other processes that have looked entity
 // up remember what was stored before for as long as WithCacheTTL says.
-func (e *Entities) Put(ctx context.Context, entity Entity, opts ...PutOption) error {
+func (e *Entities) Put(ctx context.Context, entity store.Entity, opts ...PutOption) error {
 	link, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
 		return err
 	}
 	if link.Lookup {
-		return &InvalidError{"", "entity", stored, "has its parent looked up, so that there is none to store: give it its parent"}
+		return &InvalidError{Field: "entity", Value: stored, Reason: "has its parent looked up, so that there is none to store: give it its parent"}
 	}
-	m := Member{Entity: stored, Cascade: true}
+	m := store.Member{Entity: stored, Cascade: true}
 	if chain := entity.Chain(nil); len(chain) > 1 && chain[1].ID != "" {
 		m.Parent = e.core.kinds[chain[1].Kind].Prefix + chain[1].ID
 	}
@@ -41,16 +42,16 @@ func (e *Entities) Put(ctx context.Context, entity Entity, opts ...PutOption) er
 }
 
 // Get returns what is stored of entity; found is false where that is nothing.
-func (e *Entities) Get(ctx context.Context, entity Entity) (m Member, found bool, err error) {
+func (e *Entities) Get(ctx context.Context, entity store.Entity) (m store.Member, found bool, err error) {
 	_, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
-		return Member{}, false, err
+		return store.Member{}, false, err
 	}
 	return e.core.session.Members().Get(ctx, stored)
 }
 
 // Delete removes what is stored of entity, if anything is. Its children stay as they are stored.
-func (e *Entities) Delete(ctx context.Context, entity Entity) error {
+func (e *Entities) Delete(ctx context.Context, entity store.Entity) error {
 	_, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (e *Entities) Delete(ctx context.Context, entity Entity) error {
 }
 
 // Children yields the stored ids of the entities whose parent is entity, sorted, and ends with the first error.
-func (e *Entities) Children(ctx context.Context, entity Entity) iter.Seq2[string, error] {
+func (e *Entities) Children(ctx context.Context, entity store.Entity) iter.Seq2[string, error] {
 	_, stored, err := nearest("", e.core.kinds, entity)
 	if err != nil {
 		return func(yield func(string, error) bool) { yield("", err) }
@@ -68,33 +69,7 @@ func (e *Entities) Children(ctx context.Context, entity Entity) iter.Seq2[string
 }
 
 // PutOption changes what Put stores.
-type PutOption func(*Member)
+type PutOption func(*store.Member)
 
 // WithoutCascade has calls of the entity, looked up, charge its own bucket alone.
-func WithoutCascade() PutOption { return func(m *Member) { m.Cascade = false } }
-
-// Check says why m cannot be stored under a schema of kinds: with an *InvalidError that names the cure. As kinds are a
-// tree and a parent is of its child's parent kind, Members that pass have no cycles.
-func (m Member) Check(kinds []Kind) error {
-	kind, _, err := parse("", kinds, "entity", m.Entity)
-	switch {
-	case err != nil:
-		return err
-	case m.Parent == "":
-		return nil
-	case m.Parent == m.Entity:
-		return &InvalidError{"", "parent", m.Parent, "is the entity itself: name the one it belongs to"}
-	}
-	parent, _, err := parse("", kinds, "parent", m.Parent)
-	switch above := kinds[kind].Parent; {
-	case err != nil:
-		return err
-	case above == NoParent:
-		return &InvalidError{"", "parent", m.Parent, fmt.Sprintf("cannot be stored: in limits.yaml, kind %s has no parent: leave it out",
-			kinds[kind].Name)}
-	case parent != above:
-		return &InvalidError{"", "parent", m.Parent, fmt.Sprintf("is of kind %s: the parent of a %s is of kind %s, such as %s123",
-			kinds[parent].Name, kinds[kind].Name, kinds[above].Name, kinds[above].Prefix)}
-	}
-	return nil
-}
+func WithoutCascade() PutOption { return func(m *store.Member) { m.Cascade = false } }

@@ -10,22 +10,23 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // members is a MemberStore in memory.
 type members struct {
 	failure error
-	known   map[string]runtime.Member
+	known   map[string]store.Member
 	asked   int
 }
 
-func (m *members) Put(_ context.Context, one runtime.Member) error {
+func (m *members) Put(_ context.Context, one store.Member) error {
 	m.asked++
 	m.known[one.Entity] = one
 	return m.failure
 }
 
-func (m *members) Get(_ context.Context, entity string) (runtime.Member, bool, error) {
+func (m *members) Get(_ context.Context, entity string) (store.Member, bool, error) {
 	m.asked++
 	one, ok := m.known[entity]
 	return one, ok, m.failure
@@ -49,28 +50,28 @@ func (m *members) Children(_ context.Context, entity string) iter.Seq2[string, e
 
 func openEntities(t *testing.T) (*runtime.Entities, *members) {
 	t.Helper()
-	store := &members{known: map[string]runtime.Member{}}
-	lim, _ := openAs(t, &fake{members: store}, tree(together, ofUser))
-	return lim.Entities(), store
+	backend := &members{known: map[string]store.Member{}}
+	lim, _ := openAs(t, &fake{members: backend}, tree(together, ofUser))
+	return lim.Entities(), backend
 }
 
 func TestEntities(t *testing.T) {
-	entities, store := openEntities(t)
+	entities, backend := openEntities(t)
 	ctx := t.Context()
 	for _, test := range []struct {
 		name   string
 		entity links
 		opts   []runtime.PutOption
-		want   runtime.Member
+		want   store.Member
 	}{
-		{"with all ancestors", typed("1", "2", "3", "4"), nil, runtime.Member{Entity: "user-1", Parent: "team-2", Cascade: true}},
-		{"from the middle", typed("1", "2", "3", "4")[1:], nil, runtime.Member{Entity: "team-2", Parent: "project-3", Cascade: true}},
-		{"without parent", typed("5", "", "3", "4"), nil, runtime.Member{Entity: "user-5", Cascade: true}},
-		{"of a kind without parent", typed("1", "2", "3", "4")[3:], nil, runtime.Member{Entity: "org-4", Cascade: true}},
+		{"with all ancestors", typed("1", "2", "3", "4"), nil, store.Member{Entity: "user-1", Parent: "team-2", Cascade: true}},
+		{"from the middle", typed("1", "2", "3", "4")[1:], nil, store.Member{Entity: "team-2", Parent: "project-3", Cascade: true}},
+		{"without parent", typed("5", "", "3", "4"), nil, store.Member{Entity: "user-5", Cascade: true}},
+		{"of a kind without parent", typed("1", "2", "3", "4")[3:], nil, store.Member{Entity: "org-4", Cascade: true}},
 		{"its parent's parent is looked up", append(typed("6", "", "", "")[:1], lookedUp(ofTeam, "2")...), nil,
-			runtime.Member{Entity: "user-6", Parent: "team-2", Cascade: true}},
+			store.Member{Entity: "user-6", Parent: "team-2", Cascade: true}},
 		{"without cascade", typed("1", "2", "3", "4"), []runtime.PutOption{nil, runtime.WithoutCascade()},
-			runtime.Member{Entity: "user-1", Parent: "team-2"}},
+			store.Member{Entity: "user-1", Parent: "team-2"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			check(t, entities.Put(ctx, test.entity, test.opts...), "")
@@ -82,7 +83,7 @@ func TestEntities(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "entities", len(store.known), 5)
+	equal(t, "entities", len(backend.known), 5)
 	var children []string
 	for child, err := range entities.Children(ctx, lookedUp(ofTeam, "2")) {
 		check(t, err, "")
@@ -99,11 +100,11 @@ func TestEntities(t *testing.T) {
 }
 
 func TestBadEntities(t *testing.T) {
-	entities, store := openEntities(t)
+	entities, backend := openEntities(t)
 	ctx := t.Context()
 	for _, test := range []struct {
 		name    string
-		entity  runtime.Entity
+		entity  store.Entity
 		opts    []runtime.PutOption
 		putOnly bool
 		want    string
@@ -119,7 +120,7 @@ func TestBadEntities(t *testing.T) {
 		{"looked up", lookedUp(ofUser, "1"), nil, true,
 			`invalid entity "user-1" has its parent looked up, so that there is none to store: give it its parent`},
 		{"a parent that only an option can give", typed("1", "2", "3", "4"),
-			[]runtime.PutOption{func(m *runtime.Member) { m.Parent = "user-1" }}, true,
+			[]runtime.PutOption{func(m *store.Member) { m.Parent = "user-1" }}, true,
 			`invalid parent "user-1" is the entity itself: name the one it belongs to`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -142,7 +143,7 @@ func TestBadEntities(t *testing.T) {
 				}
 				equal(t, "errors of Children", n, 1)
 			}
-			equal(t, "store was asked", store.asked, 0)
+			equal(t, "store was asked", backend.asked, 0)
 		})
 	}
 }
@@ -190,14 +191,14 @@ func TestMemberCheck(t *testing.T) {
 		{"org-1", "user-2", `invalid parent "user-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
 	} {
 		t.Run(test.entity+" "+test.parent, func(t *testing.T) {
-			err := runtime.Member{Entity: test.entity, Parent: test.parent}.Check(kinds)
+			err := store.Member{Entity: test.entity, Parent: test.parent}.Check(kinds)
 			checkReason(t, err, test.want)
 			if _, ok := errors.AsType[*runtime.InvalidError](err); ok != (test.want != "") {
 				t.Errorf("error is a %T", err)
 			}
 		})
 	}
-	checkReason(t, runtime.Member{Entity: "a-1"}.Check([]runtime.Kind{{Name: "b"}}),
+	checkReason(t, store.Member{Entity: "a-1"}.Check([]store.Kind{{Name: "b"}}),
 		`invalid entity "a-1" is of kind a, which limits.yaml does not have: it has b`)
 }
 
@@ -209,7 +210,7 @@ func TestMembersThatPassHaveNoCycles(t *testing.T) {
 		parents := map[string]string{}
 		for _, id := range ids {
 			parent := rapid.SampledFrom(ids).Draw(t, "parent of "+id)
-			if (runtime.Member{Entity: id, Parent: parent}).Check(kinds) == nil {
+			if (store.Member{Entity: id, Parent: parent}).Check(kinds) == nil {
 				parents[id] = parent
 			}
 		}

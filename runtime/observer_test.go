@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // told is one call to an observer; the error as text.
@@ -26,8 +27,8 @@ type told struct {
 
 // watch notes what is told. An Operation that goes without saying, and a LimitKind that is the entity's own, are left out.
 func watch(into *[]told) *runtime.Observer {
-	usual := map[string]string{"acquired": runtime.OperationAcquire, "denied": runtime.OperationAcquire, "degraded": runtime.OperationAcquire,
-		"shadowed": runtime.OperationAcquire, "failed": runtime.OperationAcquire, "settled": runtime.OperationSettle, "released": runtime.OperationRelease}
+	usual := map[string]string{"acquired": store.OperationAcquire, "denied": store.OperationAcquire, "degraded": store.OperationAcquire,
+		"shadowed": store.OperationAcquire, "failed": store.OperationAcquire, "settled": store.OperationSettle, "released": store.OperationRelease}
 	note := func(which string) func(_ context.Context, _ runtime.Event) {
 		return func(_ context.Context, e runtime.Event) {
 			text := errtext.Of(e.Err)
@@ -51,11 +52,11 @@ func TestObserver(t *testing.T) {
 		const trip = 30 * time.Millisecond
 		var got []told
 		var failure error
-		store := &fake{before: func(context.Context, string, *runtime.Call) error {
+		backend := &fake{before: func(context.Context, string, *store.Call) error {
 			elapse(trip)
 			return failure
 		}}
-		_, r := open(t, store, runtime.WithObserver(watch(&got)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+		_, r := open(t, backend, runtime.WithObserver(watch(&got)), runtime.WithLogger(slog.New(slog.DiscardHandler)))
 		ctx := t.Context()
 		of := func(took time.Duration, limit string) runtime.Event {
 			return runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: limit, Took: took}
@@ -73,19 +74,19 @@ func TestObserver(t *testing.T) {
 			{"acquire and settle", func() { _ = acquire(t, r, user{"1"}, cost{TPM: 6000}).Settle(ctx, cost{TPM: 6000}) },
 				[]told{{"acquired", of(trip, ""), ""}, {"settled", of(trip, ""), ""}}},
 			{"denied", func() {
-				store.put(0, 60, 0)
+				backend.put(0, 60, 0)
 				_, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 100})
 			}, []told{{"denied", of(trip, "tpm"), denied + "970ms"}}},
 			{"wait, served", func() {
-				store.put(0, 60, 0)
+				backend.put(0, 60, 0)
 				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100})
 			}, []told{{"acquired", as("wait", of(1000*time.Millisecond+trip, "")), ""}}},
 			{"wait, no time", func() {
-				store.put(0, 60, 0)
+				backend.put(0, 60, 0)
 				_, _ = r.Wait(ctx, user{"1"}, cost{TPM: 100}, runtime.MaxWait(500*time.Millisecond))
 			}, []told{{"denied", as("wait", of(trip, "tpm")), denied + "970ms deadline"}}},
 			{"released by Do", func() {
-				store.put(0, 60, 6000)
+				backend.put(0, 60, 6000)
 				_ = r.Do(ctx, user{"1"}, cost{}, func(context.Context, *runtime.Lease[cost]) error { return errors.New("failed") })
 			}, []told{{"acquired", of(trip, ""), ""}, {"released", of(trip, ""), ""}}},
 			{"above the burst", func() { _, _ = r.Acquire(ctx, user{"1"}, cost{TPM: 6001}) },
@@ -125,7 +126,7 @@ func TestObserver(t *testing.T) {
 func TestObserverGetsTheError(t *testing.T) {
 	down := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: errors.New("reset")}
 	var got error
-	_, r := open(t, &fake{before: func(context.Context, string, *runtime.Call) error { return down }},
+	_, r := open(t, &fake{before: func(context.Context, string, *store.Call) error { return down }},
 		runtime.WithObserver(&runtime.Observer{Failed: func(_ context.Context, e runtime.Event) { got = e.Err }}))
 	_, err := r.Acquire(t.Context(), user{"1"}, cost{}, runtime.OnUnavailable(runtime.Deny))
 	if !errors.Is(got, down) || !errors.Is(err, down) {

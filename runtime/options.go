@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Option configures a generated New.
@@ -15,7 +17,7 @@ type Option func(*options)
 type CallOption func(*callOptions)
 
 type options struct {
-	env   Env
+	env   store.Env
 	calls []CallOption
 	err   error
 }
@@ -32,13 +34,6 @@ type callOptions struct {
 
 // positive is what every duration among the options is to be.
 const positive = "want more than 0"
-
-// Defaults of options.
-const (
-	DefaultBudget        = time.Second
-	DefaultSettleTimeout = 5 * time.Second
-	DefaultCacheTTL      = time.Minute
-)
 
 // CallDefaults sets defaults for every call.
 func CallDefaults(opts ...CallOption) Option {

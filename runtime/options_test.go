@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestBadOptions(t *testing.T) {
@@ -84,7 +85,7 @@ func TestNilOptionsAreSkipped(t *testing.T) {
 func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
-		store := &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+		backend := &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
 			deadline, ok := ctx.Deadline()
 			if !ok {
 				return errors.New("no deadline")
@@ -92,14 +93,14 @@ func TestBudget(t *testing.T) {
 			left = time.Until(deadline)
 			return nil
 		}}
-		_, r := open(t, store)
+		_, r := open(t, backend)
 		for _, test := range []struct {
 			name string
 			on   *resource
 			opts []runtime.CallOption
 			want time.Duration
 		}{
-			{"default", r, nil, runtime.DefaultBudget},
+			{"default", r, nil, store.DefaultBudget},
 			{"call", r, []runtime.CallOption{runtime.Budget(3 * time.Second)}, 3 * time.Second},
 			{"last of two", r, []runtime.CallOption{runtime.Budget(1), runtime.Budget(2 * time.Second)}, 2 * time.Second},
 			{"With", r.With(runtime.Budget(time.Minute)), nil, time.Minute},
@@ -118,9 +119,9 @@ func TestBudget(t *testing.T) {
 		_, err = r.With(runtime.Budget(8)).Peek(t.Context(), user{"1"})
 		check(t, err, "")
 		equal(t, "Peek", left, 8)
-		equal(t, "level", store.level("user-1"), cost{RPM: 53, TPM: 6000})
+		equal(t, "level", backend.level("user-1"), cost{RPM: 53, TPM: 6000})
 
-		_, defaults := open(t, store, runtime.CallDefaults(runtime.Budget(9), runtime.MaxWait(1)), runtime.CallDefaults(runtime.Budget(10)))
+		_, defaults := open(t, backend, runtime.CallDefaults(runtime.Budget(9), runtime.MaxWait(1)), runtime.CallDefaults(runtime.Budget(10)))
 		acquire(t, defaults, user{"1"}, cost{})
 		equal(t, "CallDefaults", left, 10)
 		acquire(t, defaults.With(runtime.Budget(11)), user{"1"}, cost{})
@@ -138,7 +139,7 @@ func TestBudget(t *testing.T) {
 func TestBudgetEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: context.DeadlineExceeded}
-		_, r := open(t, &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+		_, r := open(t, &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
 			<-ctx.Done()
 			return down
 		}})
@@ -154,14 +155,14 @@ func TestBudgetEnds(t *testing.T) {
 
 func TestEnvOfTheStore(t *testing.T) {
 	observer, logger := &runtime.Observer{}, slog.New(slog.DiscardHandler)
-	store := &fake{}
-	open(t, store, runtime.WithObserver(observer), runtime.WithLogger(logger), runtime.WithClock(ahead(time.Hour)),
+	backend := &fake{}
+	open(t, backend, runtime.WithObserver(observer), runtime.WithLogger(logger), runtime.WithClock(ahead(time.Hour)),
 		runtime.SettleTimeout(time.Minute), runtime.WithCacheTTL(time.Second))
-	equal(t, "env", *store.env, runtime.Env{Clock: ahead(time.Hour), Observer: observer, Logger: logger, SettleTimeout: time.Minute, CacheTTL: time.Second})
-	equal(t, "definitions", len(store.defs), 1)
+	equal(t, "env", *backend.env, store.Env{Clock: ahead(time.Hour), Observer: observer, Logger: logger, SettleTimeout: time.Minute, CacheTTL: time.Second})
+	equal(t, "definitions", len(backend.defs), 1)
 
-	open(t, store)
-	if env := store.env; env.Clock == nil || env.Observer == nil || env.Logger != slog.Default() || env.SettleTimeout != 5*time.Second {
+	open(t, backend)
+	if env := backend.env; env.Clock == nil || env.Observer == nil || env.Logger != slog.Default() || env.SettleTimeout != 5*time.Second {
 		t.Errorf("defaults are %+v", env)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestPeek(t *testing.T) {
@@ -69,15 +70,15 @@ func TestPeekShowsTheBucketsOwnNumbers(t *testing.T) {
 
 func TestPeekFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+		backend := &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
 			<-ctx.Done()
 			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: ctx.Err()}
 		}}
-		_, r := open(t, store)
+		_, r := open(t, backend)
 		start := time.Now()
 		snapshot, err := r.Peek(t.Context(), user{"1"})
 		check(t, err, "unavailable gpt-4 1: context deadline exceeded")
-		equal(t, "took the budget", time.Since(start), runtime.DefaultBudget)
+		equal(t, "took the budget", time.Since(start), store.DefaultBudget)
 		if _, ok := errors.AsType[*runtime.UnavailableError](err); !ok || snapshot != nil {
 			t.Errorf("snapshot %v and a %T", snapshot, err)
 		}

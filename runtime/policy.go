@@ -4,38 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// Policy says what becomes of an acquire when the store cannot answer: when it timed out, refused the connection or failed
-// with a 5xx. It applies to nothing else. A bucket that is throttled is never simply admitted: Allow is Local then.
-type Policy uint8
-
-// Policies. The zero value leaves it to the next less specific place, in the end to limits.yaml.
-const (
-	Allow Policy = iota + 1 // admit: Lease.Degraded
-	Deny                    // fail with the *UnavailableError
-	Local                   // decide by a bucket in this process, started from the last image: Lease.Degraded if it admits
-)
-
-// String returns p as limits.yaml has it.
-func (p Policy) String() string {
-	switch p {
-	case Allow:
-		return "allow"
-	case Deny:
-		return "deny"
-	case Local:
-		return "local"
-	}
-	return fmt.Sprintf("Policy(%d)", uint8(p))
-}
 
 // stricter returns the one of p and q that admits less.
-func (p Policy) stricter(q Policy) Policy {
+func stricter(p, q Policy) Policy {
 	for _, strict := range []Policy{Deny, Local} {
 		if p == strict || q == strict {
 			return strict
@@ -46,13 +23,13 @@ func (p Policy) stricter(q Policy) Policy {
 
 // settler closes what an admit has opened: the store, or whoever stood in for it.
 type settler interface {
-	Settle(ctx context.Context, call *Call) error
+	Settle(ctx context.Context, call *store.Call) error
 }
 
 // unrecorded is the settler of what took nothing while the store did not answer: what Allow admitted, or shadow mode.
 type unrecorded struct{}
 
-func (unrecorded) Settle(context.Context, *Call) error { return nil }
+func (unrecorded) Settle(context.Context, *store.Call) error { return nil }
 
 // degraded reports that by stands in for the store.
 func degraded(by settler) bool {
@@ -79,7 +56,7 @@ func newFallback(clock Clock) *fallback {
 // settles is not the store, call.outage says why, and the lease is degraded. A call whose look-ups did not get through has
 // the part of its chain that is known. A call of several resources comes with a policy.
 func (c *core) admit(
-	ctx context.Context, call *Call, step func(context.Context, *Call) error, budget time.Duration, policy Policy,
+	ctx context.Context, call *request, step func(context.Context, *request) error, budget time.Duration, policy Policy,
 ) (settler, error) {
 	call.asked, call.outage = false, nil
 	err := c.ask(ctx, call, step, budget)
@@ -94,9 +71,9 @@ func (c *core) admit(
 		return nil, ctx.Err() // it is the caller's bound that was met, not the store's
 	}
 	if !call.asked {
-		c.session.Recall(call)
+		c.session.Recall(&call.Call)
 	}
-	policy = cmp.Or(policy, call.Parts[0].spec.OnUnavailable, Allow)
+	policy = cmp.Or(policy, call.chains[0].spec.OnUnavailable, Allow)
 	if policy == Allow && down.Throttled {
 		policy = Local // or flooding a bucket would switch its limit off
 	}
@@ -160,13 +137,13 @@ func (w *warnings) due(now time.Time) (admitted int, ok bool) {
 }
 
 // warn notes that policy admitted call, of which the store has no record.
-func (c *core) warn(ctx context.Context, call *Call, policy Policy) {
+func (c *core) warn(ctx context.Context, call *request, policy Policy) {
 	admitted, ok := c.fallback.warnings.due(c.env.Clock.Now())
 	if !ok {
 		return
 	}
 	part := &call.Parts[0]
 	c.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: the store does not answer: calls are admitted that it has no record of",
-		slog.String("resource", part.spec.Resource), slog.String("entity", part.Buckets[0].Entity),
+		slog.String("resource", call.chains[0].spec.Resource), slog.String("entity", part.Buckets[0].Entity),
 		slog.String("policy", policy.String()), slog.Int("admitted", admitted), slog.Any("error", call.outage))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // outages is a fake that remembers buckets as a store does, while its hook keeps it from answering.
@@ -25,12 +26,12 @@ type outages struct {
 	limits []bucket.Limit // in force for all buckets; nil: nobody has said so
 }
 
-func (o *outages) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (o *outages) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	_, err := o.fake.Open(env, defs...)
 	return o, err
 }
 
-func (o *outages) Recall(call *runtime.Call) {
+func (o *outages) Recall(call *store.Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range call.Parts {
@@ -41,14 +42,14 @@ func (o *outages) Recall(call *runtime.Call) {
 	}
 }
 
-func (o *outages) Acquire(ctx context.Context, call *runtime.Call) error {
+func (o *outages) Acquire(ctx context.Context, call *store.Call) error {
 	o.Recall(call)
 	return o.fake.Acquire(ctx, call)
 }
 
 // fail has acquires fail with err from now on; nil ends it.
 func (o *outages) fail(err error) {
-	o.hook(func(_ context.Context, op string, _ *runtime.Call) error {
+	o.hook(func(_ context.Context, op string, _ *store.Call) error {
 		if op == "acquire" {
 			return err
 		}
@@ -114,15 +115,15 @@ func TestPolicies(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %v", test.name, policy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var events []told
-					store := &outages{fake: &fake{}}
+					backend := &outages{fake: &fake{}}
 					observer := watch(&events)
 					observer.Degraded = func(_ context.Context, e runtime.Event) {
 						events = append(events, told{"degraded", e, errtext.Of(e.Err)})
 					}
-					_, r := openOn(t, store, policy, runtime.WithObserver(observer))
+					_, r := openOn(t, backend, policy, runtime.WithObserver(observer))
 					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 					defer cancel()
-					store.hook(func(ctx context.Context, op string, _ *runtime.Call) error {
+					backend.hook(func(ctx context.Context, op string, _ *store.Call) error {
 						if op != "acquire" {
 							return nil
 						}
@@ -171,16 +172,16 @@ func TestPolicies(t *testing.T) {
 // TestTimeOutMeetsThePolicy: the budget's end does, and that of a MaxWait for the first answer; the caller's deadline does not.
 func TestTimeOutMeetsThePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+		backend := &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
 			<-ctx.Done()
 			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: ctx.Err()}
 		}}
-		_, r := openOn(t, store, runtime.Allow)
+		_, r := openOn(t, backend, runtime.Allow)
 		start := time.Now()
 		lease, err := r.Acquire(t.Context(), user{"1"}, cost{})
 		check(t, err, "")
 		equal(t, "degraded", lease.Degraded(), true)
-		equal(t, "took", time.Since(start), runtime.DefaultBudget)
+		equal(t, "took", time.Since(start), store.DefaultBudget)
 
 		_, err = r.Acquire(within(t, 999*time.Millisecond), user{"1"}, cost{})
 		check(t, err, "context deadline exceeded gpt-4 user-1")
@@ -200,7 +201,7 @@ func TestTimeOutMeetsThePolicy(t *testing.T) {
 // told from a time-out of its own.
 func TestMaxWaitInTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := queue(t, &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+		w := queue(t, &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
 			<-ctx.Done()
 			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: ctx.Err()}
 		}})

@@ -1,10 +1,14 @@
 package runtime
 
-import "context"
+import (
+	"context"
+
+	"github.com/sluice-go/sluice/runtime/store"
+)
 
 // scratch is where a chain and its cost are written out that nobody keeps, so that a denial from memory allocates nothing.
 type scratch struct {
-	links [8]Link // both have room for most
+	links [8]store.Link // both have room for most
 	cost  [8]int64
 }
 
@@ -14,7 +18,7 @@ type scratch struct {
 func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int64) *DeniedError {
 	s := r.core.scratches.Get().(*scratch)
 	defer r.core.scratches.Put(s)
-	links, ok := r.spec.charged(entity.Chain(s.links[:0]))
+	links, ok := charged(r.spec, entity.Chain(s.links[:0]))
 	if !ok {
 		return nil
 	}
@@ -26,7 +30,7 @@ func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int6
 	if f := r.core.env.Observer.Denied; f != nil && denied != nil {
 		own := &r.spec.Kinds[links[0].Kind]
 		event := Event{
-			Operation: OperationAcquire, Resource: r.spec.Resource, Kind: own.Name, Entity: own.Prefix + links[0].ID,
+			Operation: store.OperationAcquire, Resource: r.spec.Resource, Kind: own.Name, Entity: own.Prefix + links[0].ID,
 			Limit: denied.Limit, Err: denied,
 		}
 		for _, l := range links {
@@ -41,11 +45,11 @@ func (r *Resource[E, C]) refused(ctx context.Context, entity E, cost C, now int6
 
 // charged leaves of links, an entity's chain, those whose buckets a call on the entity charges. ok reports that these are all.
 // An id that is no good is of no bucket, which nobody remembers.
-func (s *Spec) charged(links []Link) (left []Link, ok bool) {
-	links = s.within(links)
+func charged(s *store.Spec, links []store.Link) (left []store.Link, ok bool) {
+	links = within(s, links)
 	left = links[:0]
 	for i := range links {
-		charged, lookup := s.role(links, i)
+		charged, lookup := role(s, links, i)
 		switch {
 		case lookup:
 			return nil, false
@@ -57,9 +61,9 @@ func (s *Spec) charged(links []Link) (left []Link, ok bool) {
 }
 
 // refusedAgain is refused for a call that waits. What the denial comes from it leaves in call's buckets, for others who wait.
-func (r *resource) refusedAgain(call *Call) *DeniedError {
+func (r *resource) refusedAgain(call *request) *DeniedError {
 	part := &call.Parts[0]
-	if part.above != nil {
+	if call.chains[0].above != nil {
 		return nil
 	}
 	s := r.core.scratches.Get().(*scratch)
@@ -67,11 +71,11 @@ func (r *resource) refusedAgain(call *Call) *DeniedError {
 	links := s.links[:0]
 	for i := range part.Buckets {
 		b := &part.Buckets[i]
-		links = append(links, Link{Kind: b.Kind, ID: b.Entity[len(r.spec.Kinds[b.Kind].Prefix):]})
+		links = append(links, store.Link{Kind: b.Kind, ID: b.Entity[len(r.spec.Kinds[b.Kind].Prefix):]})
 	}
 	denied := r.core.session.Refused(r.def, links, part.Cost, call.Called.UnixMilli())
 	if denied != nil {
-		r.core.session.Recall(call)
+		r.core.session.Recall(&call.Call)
 	}
 	return denied
 }

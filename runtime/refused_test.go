@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // minds is a fake that remembers a denial.
@@ -23,12 +24,12 @@ type minds struct {
 	asked  []string // for what
 }
 
-func (m *minds) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (m *minds) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	_, err := m.fake.Open(env, defs...)
 	return m, err
 }
 
-func (m *minds) Refused(def runtime.Definition, chain []runtime.Link, cost []int64, now int64) *runtime.DeniedError {
+func (m *minds) Refused(def store.Definition, chain []store.Link, cost []int64, now int64) *runtime.DeniedError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked = append(m.asked, fmt.Sprint(def.Spec().Resource, chain, cost, now))
@@ -230,12 +231,12 @@ type deadlines struct {
 	note func(time.Time)
 }
 
-func (d *deadlines) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (d *deadlines) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	_, err := d.fake.Open(env, defs...)
 	return d, err
 }
 
-func (d *deadlines) Acquire(ctx context.Context, call *runtime.Call) error {
+func (d *deadlines) Acquire(ctx context.Context, call *store.Call) error {
 	if _, ok := ctx.Deadline(); ok {
 		return errors.New("bounded twice")
 	}
@@ -243,7 +244,7 @@ func (d *deadlines) Acquire(ctx context.Context, call *runtime.Call) error {
 	return d.fake.Acquire(ctx, call)
 }
 
-func (d *deadlines) Member(ctx context.Context, entity string) (runtime.Member, bool, error) {
+func (d *deadlines) Member(ctx context.Context, entity string) (store.Member, bool, error) {
 	deadline, _ := ctx.Deadline()
 	d.note(deadline)
 	return d.fake.Member(ctx, entity)

@@ -8,12 +8,13 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // world is gpt4, shared by three regions.
 func world() definition {
 	def := gpt4()
-	def.spec.Regions = &runtime.Regions{Names: []string{"a", "b", "c"}, Floor: 10, Window: 10 * time.Second}
+	def.spec.Regions = &store.Regions{Names: []string{"a", "b", "c"}, Floor: 10, Window: 10 * time.Second}
 	return def
 }
 
@@ -22,24 +23,24 @@ func world() definition {
 func TestExplainRegions(t *testing.T) {
 	type level = runtime.Explained[limits]
 	now := time.Now().UnixMilli()
-	alive := runtime.Heartbeat{Epoch: 3, Since: now, Expires: now + time.Hour.Milliseconds()}
+	alive := store.Heartbeat{Epoch: 3, Since: now, Expires: now + time.Hour.Milliseconds()}
 	floor := level{At: "floor", Limits: limits{per(6), per(600)}}
 	schema := level{At: "schema", Limits: limits{per(60), per(6000)}}
-	share := runtime.Stored{At: "user-1", Epoch: 3, Limits: []*bucket.Limit{per(20), per(2000)}}
+	share := store.Stored{At: "user-1", Epoch: 3, Limits: []*bucket.Limit{per(20), per(2000)}}
 	all := func(l level) level { l.Wins = []string{"rpm", "tpm"}; return l }
 	for name, test := range map[string]struct {
-		beat   runtime.Heartbeat
-		levels []runtime.Stored
+		beat   store.Heartbeat
+		levels []store.Stored
 		want   []level
 	}{
 		"nothing": {alive, nil, []level{{At: "user-1"}, all(floor), {At: "user"}, schema}},
-		"a share": {alive, []runtime.Stored{share}, []level{
+		"a share": {alive, []store.Stored{share}, []level{
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true, Wins: []string{"rpm", "tpm"}}, floor, {At: "user"}, schema}},
-		"a share that is not in force": {runtime.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1}, []runtime.Stored{share}, []level{
+		"a share that is not in force": {store.Heartbeat{Epoch: 3, Since: now - 2, Expires: now - 1}, []store.Stored{share}, []level{
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
-		"a share of another epoch": {runtime.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires}, []runtime.Stored{share}, []level{
+		"a share of another epoch": {store.Heartbeat{Epoch: 4, Since: now, Expires: alive.Expires}, []store.Stored{share}, []level{
 			{At: "user-1", Limits: limits{per(20), per(2000)}, Managed: true}, all(floor), {At: "user"}, schema}},
-		"an operator's": {runtime.Heartbeat{}, []runtime.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}}, {At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []level{
+		"an operator's": {store.Heartbeat{}, []store.Stored{{At: "user-1", Limits: []*bucket.Limit{nil, per(7)}}, {At: "user", Limits: []*bucket.Limit{per(2), nil}}}, []level{
 			{At: "user-1", Limits: limits{TPM: per(7)}, Wins: []string{"tpm"}},
 			{At: "floor", Limits: limits{new(bucket.Per(2, time.Minute).Share(0)), per(600)}, Wins: []string{"rpm"}},
 			{At: "user", Limits: limits{RPM: per(2)}}, schema}},
@@ -78,7 +79,7 @@ func TestRefuseBeyond(t *testing.T) {
 		{[]int64{21_000, 0}, "denied gpt-4 user-1 rpm 20/21 10s"},
 		{[]int64{1000, 1000}, "denied gpt-4 user-1 tpm 0/1 10s"},
 	} {
-		denied := runtime.Refuse(nil, world().spec, "user-1", img, test.cost, 0)
+		denied := store.Refuse(nil, world().spec, "user-1", img, test.cost, 0)
 		switch {
 		case denied == nil:
 			equal(t, "denied", "", test.want)
@@ -86,7 +87,7 @@ func TestRefuseBeyond(t *testing.T) {
 			check(t, denied, test.want)
 		}
 	}
-	if denied := runtime.Refuse(nil, gpt4().spec, "user-1", img, []int64{1000, 1000}, 0); denied != nil {
+	if denied := store.Refuse(nil, gpt4().spec, "user-1", img, []int64{1000, 1000}, 0); denied != nil {
 		t.Errorf("%v, where no regions share", denied)
 	}
 }

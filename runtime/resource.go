@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Acquirer is what *Resource implements: the type a handler takes, so that a test can pass a fake.
-type Acquirer[E Entity, C any] interface {
+type Acquirer[E store.Entity, C any] interface {
 	Acquire(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
 	Wait(ctx context.Context, entity E, cost C, opts ...CallOption) (*Lease[C], error)
 	Do(ctx context.Context, entity E, cost C, fn func(context.Context, *Lease[C]) error, opts ...CallOption) error
@@ -18,7 +20,7 @@ type Acquirer[E Entity, C any] interface {
 
 // Resource is the typed entry to one resource: E is the kinds it accepts, C its cost struct. It is safe for concurrent
 // use.
-type Resource[E Entity, C any] struct {
+type Resource[E store.Entity, C any] struct {
 	*resource
 	defaults   callOptions
 	toVector   func(C, []int64) []int64
@@ -28,8 +30,8 @@ type Resource[E Entity, C any] struct {
 // resource is the untyped part.
 type resource struct {
 	core *core
-	def  Definition
-	spec *Spec
+	def  store.Definition
+	spec *store.Spec
 }
 
 // Name returns the resource's name in the schema.
@@ -76,7 +78,7 @@ func (r *Resource[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...
 			}
 		}
 	}
-	return r.lease(ctx, OperationAcquire, a, o, endOf(&a.call, shadow, by, err))
+	return r.lease(ctx, store.OperationAcquire, a, o, endOf(&a.call, shadow, by, err))
 }
 
 // Do acquires, calls fn, and releases if fn fails or panics without having settled; else the lease stands as charged.
@@ -114,7 +116,7 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 	bounded, cancel := context.WithDeadline(ctx, call.Deadline)
 	defer cancel()
 	if err = r.core.resolve(bounded, call); err == nil {
-		err = r.core.session.Peek(bounded, call)
+		err = r.core.session.Peek(bounded, &call.Call)
 	}
 	if err != nil {
 		return nil, err
@@ -124,10 +126,11 @@ func (r *Resource[E, C]) Peek(ctx context.Context, entity E) (*Snapshot[C], erro
 
 // acquisition is an acquire and the lease that it may become, in one piece: there is one for each call.
 type acquisition[C any] struct {
-	call    Call
+	call    request
 	lease   Lease[C]
-	part    [1]Part
-	buckets [2]Bucket // of part; these and cost have room for most
+	part    [1]store.Part
+	chain   [1]chain
+	buckets [2]store.Bucket // of part; these and cost have room for most
 	cost    [4]int64
 }
 
@@ -141,7 +144,7 @@ func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[
 	part.Cost = r.toVector(cost, a.cost[:0])
 	empty, err := scale(r.spec, part.Buckets[0].Kind, part.Cost)
 	if err == nil && empty {
-		err = &InvalidError{r.spec.Resource, "cost", "", "is empty: set at least one limit's cost"}
+		err = &InvalidError{Resource: r.spec.Resource, Field: "cost", Reason: "is empty: set at least one limit's cost"}
 	}
 	return a, err
 }
@@ -149,21 +152,21 @@ func (r *Resource[E, C]) call(called time.Time, entity E, cost C) (*acquisition[
 // chain makes a Call on the buckets of entity's chain, up to where the store has to be asked.
 func (r *Resource[E, C]) chain(called time.Time, entity E) (*acquisition[C], error) {
 	a := &acquisition[C]{}
-	a.call.Called, a.call.Parts = called, a.part[:]
-	part := &a.part[0]
-	part.Def, part.spec, part.Buckets = r.def, r.spec, a.buckets[:0]
+	a.call.Called, a.call.Parts, a.call.chains = called, a.part[:], a.chain[:]
+	part, on := &a.part[0], &a.chain[0]
+	part.Def, part.Buckets, on.spec = r.def, a.buckets[:0], r.spec
 	if any(entity) == nil {
-		return a, &InvalidError{r.spec.Resource, "entity", "", "is nil"}
+		return a, &InvalidError{Resource: r.spec.Resource, Field: "entity", Reason: "is nil"}
 	}
 	s := r.core.scratches.Get().(*scratch)
 	defer r.core.scratches.Put(s)
-	return a, follow(part, entity.Chain(s.links[:0]))
+	return a, follow(on, part, entity.Chain(s.links[:0]))
 }
 
 // ready says why call is not to be tried: a bad option, or a caller that has gone, whom nobody charges.
-func (r *resource) ready(ctx context.Context, call *Call, o *callOptions) error {
+func (r *resource) ready(ctx context.Context, call *request, o *callOptions) error {
 	if o.bad != "" {
-		return &InvalidError{r.spec.Resource, "option", o.bad, "is out of range: " + o.want}
+		return &InvalidError{Resource: r.spec.Resource, Field: "option", Value: o.bad, Reason: "is out of range: " + o.want}
 	}
 	if ctx.Err() != nil {
 		return r.gone(ctx, call)
@@ -172,13 +175,13 @@ func (r *resource) ready(ctx context.Context, call *Call, o *callOptions) error 
 }
 
 // gone returns ctx's error for call, whose caller has gone.
-func (r *resource) gone(ctx context.Context, call *Call) error {
+func (r *resource) gone(ctx context.Context, call *request) error {
 	return fmt.Errorf("sluice: %s for %s: %w", r.spec.Resource, call.Parts[0].Buckets[0].Entity, ctx.Err())
 }
 
 // admit is core.admit under o.
 func (r *resource) admit(
-	ctx context.Context, call *Call, step func(context.Context, *Call) error, o *callOptions,
+	ctx context.Context, call *request, step func(context.Context, *request) error, o *callOptions,
 ) (settler, error) {
 	by, err := r.core.admit(ctx, call, step, o.budget, o.policy)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -206,7 +209,7 @@ func (r *Resource[E, C]) lease(
 }
 
 // tell tells the observer how call, an acquire or a wait, has ended.
-func (r *resource) tell(ctx context.Context, operation string, call *Call, ended time.Time, end ending) {
+func (r *resource) tell(ctx context.Context, operation string, call *request, ended time.Time, end ending) {
 	obs := r.core.env.Observer
 	f, err := obs.Acquired, end.err
 	switch {
@@ -223,7 +226,8 @@ func (r *resource) tell(ctx context.Context, operation string, call *Call, ended
 	if f == nil {
 		return
 	}
-	event := r.event(operation, call, ended, err)
+	event := r.event(operation, &call.Call, ended, err)
+	event.Local = call.outage != nil
 	event.Limit, event.LimitKind = r.refusing(&call.Parts[0], err)
 	event.Shadow = end.shadowed != nil
 	if err == nil {
@@ -234,9 +238,9 @@ func (r *resource) tell(ctx context.Context, operation string, call *Call, ended
 
 // refusing returns the limit of part that refuses longest, by err, and the kind of whose bucket that is, or "" if none of it
 // does: of several claims it may be another's that refused.
-func (r *resource) refusing(part *Part, err error) (limit, kind string) {
+func (r *resource) refusing(part *store.Part, err error) (limit, kind string) {
 	of := func(resource, entity string) (kind string, ok bool) {
-		i := slices.IndexFunc(part.Buckets, func(b Bucket) bool { return b.Entity == entity })
+		i := slices.IndexFunc(part.Buckets, func(b store.Bucket) bool { return b.Entity == entity })
 		if resource != r.spec.Resource || i < 0 {
 			return "", false
 		}
@@ -259,8 +263,8 @@ func (r *resource) refusing(part *Part, err error) (limit, kind string) {
 }
 
 // event describes call, the operation, as it has ended.
-func (r *resource) event(operation string, call *Call, ended time.Time, err error) Event {
-	e := Event{Operation: operation, Resource: r.spec.Resource, Took: ended.Sub(call.Called), Local: call.outage != nil, Err: err}
+func (r *resource) event(operation string, call *store.Call, ended time.Time, err error) Event {
+	e := Event{Operation: operation, Resource: r.spec.Resource, Took: ended.Sub(call.Called), Err: err}
 	if buckets := call.Parts[0].Buckets; len(buckets) > 0 {
 		e.Entity, e.Kind = buckets[0].Entity, r.spec.Kinds[buckets[0].Kind].Name
 	}

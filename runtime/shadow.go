@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"errors"
+
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Shadow has limits tried out on real calls: what would be refused goes through, and its lease and the observer say what would
@@ -29,7 +31,7 @@ type ending struct {
 }
 
 // endOf returns how call has ended that admit has returned by and err for.
-func endOf(call *Call, shadow bool, by settler, err error) ending {
+func endOf(call *request, shadow bool, by settler, err error) ending {
 	if !shadow || !spared(err) {
 		return ending{by: by, err: err}
 	}
@@ -58,18 +60,18 @@ func spared(err error) bool {
 }
 
 // glance is a wait in shadow: a try, and of a denial whether the wait for it would have had an end.
-func (r *resource) glance(ctx context.Context, call *Call, o *callOptions) (settler, error) {
+func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (settler, error) {
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	by, err := r.try(ctx, call, o.until(ctx, waiting))
 	if denied, ok := errors.AsType[*DeniedError](err); ok && beyond(waiting, denied.RetryAfter) {
-		err = denied.late()
+		err = store.BeyondDeadline(denied)
 	}
 	return by, err
 }
 
 // seen returns those of buckets that somebody has seen.
-func seen(buckets []Bucket) (left []Bucket) {
+func seen(buckets []store.Bucket) (left []store.Bucket) {
 	for _, b := range buckets {
 		if b.After != nil {
 			left = append(left, b)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestShadow: what a limit refuses goes through and is told, with its limit; what is a mistake fails as ever.
@@ -40,9 +41,9 @@ func TestShadow(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []told
-				store := &outages{fake: &fake{}}
-				_, r := openOn(t, store, runtime.Deny, quiet(), runtime.WithObserver(watch(&got)))
-				store.fail(test.err)
+				backend := &outages{fake: &fake{}}
+				_, r := openOn(t, backend, runtime.Deny, quiet(), runtime.WithObserver(watch(&got)))
+				backend.fail(test.err)
 				for verb, f := range map[string]func(context.Context, entity, cost, ...runtime.CallOption) (*runtime.Lease[cost], error){
 					"acquire": r.Acquire, "wait": r.Wait,
 				} {
@@ -60,19 +61,19 @@ func TestShadow(t *testing.T) {
 					if !errors.Is(lease.Shadowed(), test.err) || lease.Degraded() != test.degraded || lease.Cost() != (cost{1, 5}) {
 						t.Errorf("%s: %v, degraded %t, %v", verb, lease.Shadowed(), lease.Degraded(), lease.Cost())
 					}
-					calls := store.count()
+					calls := backend.count()
 					check(t, lease.Settle(t.Context(), cost{TPM: -1}),
 						`invalid gpt-4 cost of tpm "-1"`)
 					check(t, lease.Settle(t.Context(), cost{TPM: 7}), "")
 					lease.Release(t.Context())
 					equal(t, "a second settle", lease.Settle(t.Context(), cost{}), runtime.ErrSettled)
-					equal(t, "calls to the store", store.count(), calls)
+					equal(t, "calls to the store", backend.count(), calls)
 					event := runtime.Event{Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: test.limit, Shadow: true, Local: test.degraded}
 					settled := event
 					settled.Limit = ""
-					failed := runtime.Event{Operation: runtime.OperationSettle, Resource: "gpt-4", Kind: "user", Entity: "user-1"}
+					failed := runtime.Event{Operation: store.OperationSettle, Resource: "gpt-4", Kind: "user", Entity: "user-1"}
 					if verb == "wait" {
-						event.Operation = runtime.OperationWait
+						event.Operation = store.OperationWait
 					}
 					want := []told{
 						{"shadowed", event, errtext.Of(test.err)},
@@ -214,19 +215,19 @@ func TestShadowInAnOutage(t *testing.T) {
 
 // TestShadowFromMemory: a denial that is remembered is told as any other, and the store is not asked.
 func TestShadowFromMemory(t *testing.T) {
-	store := newMinds()
+	backend := newMinds()
 	var got []told
-	b := runtime.NewBuilder(store, quiet(), runtime.WithObserver(watch(&got)))
+	b := runtime.NewBuilder(backend, quiet(), runtime.WithObserver(watch(&got)))
 	r := runtime.Bind[entity](b, gpt4(), toVector, fromVector).With(runtime.Shadow())
 	_, err := b.Limiter()
 	check(t, err, "")
 	acquire(t, r, user{"1"}, cost{TPM: 6000})
-	denied := runtime.AddRefusal(nil, runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Minute})
-	store.remember(denied)
+	denied := store.AddRefusal(nil, runtime.Refusal{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", RetryAfter: time.Minute})
+	backend.remember(denied)
 	got = nil
-	calls := store.count()
+	calls := backend.count()
 	lease := acquire(t, r, user{"1"}, cost{TPM: 10})
-	equal(t, "calls to the store", store.count(), calls)
+	equal(t, "calls to the store", backend.count(), calls)
 	equal(t, "shadowed", lease.Shadowed(), error(denied))
 	equal(t, "remaining", lease.Remaining(), cost{59, 0})
 	if len(got) != 1 || got[0].Which != "shadowed" || got[0].Event.Limit != "tpm" {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // which returns the names of events, and their limits.
@@ -90,12 +91,12 @@ func TestClaimInShadowFails(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var got []told
-		store := &fake{}
-		lim, gpt, _ := openTwo(t, store, runtime.WithObserver(watch(&got)))
+		backend := &fake{}
+		lim, gpt, _ := openTwo(t, backend, runtime.WithObserver(watch(&got)))
 		user := typed("1", "", "3", "")
 		enforced, shadow := gpt.Claim(user, cost{TPM: 100}), gpt.With(runtime.Shadow()).Claim(user, cost{TPM: 10})
 		tries := 0
-		store.hook(func(context.Context, string, *runtime.Call) error {
+		backend.hook(func(context.Context, string, *store.Call) error {
 			switch tries++; {
 			case tries == 1 && name == "gone":
 				cancel()
@@ -108,14 +109,14 @@ func TestClaimInShadowFails(t *testing.T) {
 		if !errors.Is(err, failure) {
 			t.Errorf("%s: %v", name, err)
 		}
-		equal(t, name+": level", store.level("user-1"), cost{60, 6000})
+		equal(t, name+": level", backend.level("user-1"), cost{60, 6000})
 		if enforced.Lease() != nil || shadow.Lease() != nil {
 			t.Error("leases in spite of the error")
 		}
 		if diff := cmp.Diff([]string{"acquired user-1", "failed user-1", "released user-1"}, which(got)); diff != "" {
 			t.Errorf("%s: observer (-want +got):\n%s", name, diff)
 		}
-		store.hook(nil)
+		backend.hook(nil)
 		check(t, lim.AcquireAll(t.Context(), shadow, enforced), "")
 		equal(t, name+": remaining", fmt.Sprint(enforced.Lease().Remaining(), shadow.Lease().Remaining()), "{60 5900} {60 5890}")
 	}

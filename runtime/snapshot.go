@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Snapshot is what Peek saw, in whole tokens.
@@ -22,7 +23,7 @@ type BucketSnapshot[C any] struct {
 	Exists                     bool
 }
 
-func (r *Resource[E, C]) snapshot(call *Call, now int64) *Snapshot[C] {
+func (r *Resource[E, C]) snapshot(call *request, now int64) *Snapshot[C] {
 	part := &call.Parts[0]
 	snap := &Snapshot[C]{Available: r.tokens(r.least(part.Buckets, now))}
 	for i := range part.Buckets {
@@ -31,7 +32,7 @@ func (r *Resource[E, C]) snapshot(call *Call, now int64) *Snapshot[C] {
 		one := BucketSnapshot[C]{Entity: b.Entity, Exists: b.After != nil}
 		var left, capacity, burst []int64
 		for _, balance := range balances {
-			left = append(left, available(balance, refilled, now))
+			left = append(left, store.Available(balance, refilled, now))
 			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
 			one.Full = max(one.Full, bucket.RetryAfter(balance, refilled, now, balance.Burst))
 		}
@@ -42,12 +43,12 @@ func (r *Resource[E, C]) snapshot(call *Call, now int64) *Snapshot[C] {
 }
 
 // least returns, per limit, the lowest level of the chain at now, in millitokens.
-func (r *resource) least(buckets []Bucket, now int64) []int64 {
+func (r *resource) least(buckets []store.Bucket, now int64) []int64 {
 	least := slices.Repeat([]int64{math.MaxInt64}, len(r.spec.Limits))
 	for i := range buckets {
 		balances, refilled := r.balances(&buckets[i])
 		for j, balance := range balances {
-			least[j] = min(least[j], available(balance, refilled, now))
+			least[j] = min(least[j], store.Available(balance, refilled, now))
 		}
 	}
 	return least
@@ -55,8 +56,8 @@ func (r *resource) least(buckets []Bucket, now int64) []int64 {
 
 // balances returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full, by the
 // parameters in force where the store has said which those are.
-func (r *resource) balances(b *Bucket) ([]bucket.Balance, int64) {
-	full := bucket.Full(b.limits(r.spec))
+func (r *resource) balances(b *store.Bucket) ([]bucket.Balance, int64) {
+	full := bucket.Full(limitsOf(b, r.spec))
 	if b.After == nil {
 		return full, 0
 	}
@@ -75,4 +76,16 @@ func (r *Resource[E, C]) tokens(milli []int64) C {
 		whole[i] = max(0, m) / bucket.Milli
 	}
 	return r.fromVector(whole)
+}
+
+// limitsOf returns the parameters in force for b, as far as they are known: else the schema's, of which regions that share them have
+// what each keeps.
+func limitsOf(b *store.Bucket, spec *store.Spec) []bucket.Limit {
+	switch {
+	case b.Limits != nil:
+		return b.Limits
+	case spec.Regions != nil:
+		return spec.Regions.KeepsOf(spec.Kinds[b.Kind].Limits)
+	}
+	return spec.Kinds[b.Kind].Limits
 }

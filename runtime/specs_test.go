@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestSpecs: the resources are there, each as generated code describes it, and who changes the list changes nobody else's.
 func TestSpecs(t *testing.T) {
 	b := runtime.NewBuilder(&fake{})
-	want := []*runtime.Spec{{Resource: "gpt-4"}, {Resource: "embeddings"}}
+	want := []*store.Spec{{Resource: "gpt-4"}, {Resource: "embeddings"}}
 	for _, spec := range want {
 		runtime.Bind[user](b, definition{spec}, nil, func([]int64) cost { return cost{} })
 	}

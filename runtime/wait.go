@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Wait is Acquire that sleeps until the tokens are there. In one process, those who wait for an entity are served first
@@ -29,19 +30,19 @@ func (r *Resource[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...Cal
 			by, err = wait(ctx, &a.call, o)
 		}
 	}
-	return r.lease(ctx, OperationWait, a, o, endOf(&a.call, shadow, by, err))
+	return r.lease(ctx, store.OperationWait, a, o, endOf(&a.call, shadow, by, err))
 }
 
 // contendedPause is how long a Wait leaves a bucket alone on which all its attempts lost their races.
 const contendedPause = 50 * time.Millisecond
 
-func (r *resource) wait(ctx context.Context, call *Call, o *callOptions) (by settler, err error) {
+func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by settler, err error) {
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	started := call.Called
 	defer func() { call.Called = started }() // what the observer times
 	part := &call.Parts[0]
-	if part.above != nil { // who is not known has nothing to wait for
+	if call.chains[0].above != nil { // who is not known has nothing to wait for
 		by, err := r.admit(ctx, call, r.core.resolve, o.until(ctx, waiting))
 		if _, denied := errors.AsType[*DeniedError](err); !denied && (err != nil || degraded(by)) {
 			return by, err
@@ -50,7 +51,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o *callOptions) (by set
 	t := r.core.lines.join(r.spec.Resource, part)
 	defer func() {
 		// Whoever was served leaves together with news of what it left: apart, those behind would count its cost twice.
-		var left []Bucket
+		var left []store.Bucket
 		if err == nil {
 			left = part.Buckets
 		}
@@ -101,7 +102,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o *callOptions) (by set
 			}
 		}
 		if last != nil && beyond(waiting, last.RetryAfter) {
-			return nil, last.late()
+			return nil, store.BeyondDeadline(last)
 		}
 		var ready <-chan time.Time
 		if first {
@@ -118,7 +119,7 @@ func (r *resource) wait(ctx context.Context, call *Call, o *callOptions) (by set
 }
 
 // try is one acquire of a wait's.
-func (r *resource) try(ctx context.Context, call *Call, o *callOptions) (settler, error) {
+func (r *resource) try(ctx context.Context, call *request, o *callOptions) (settler, error) {
 	if denied := r.refusedAgain(call); denied != nil {
 		return nil, denied
 	}
@@ -126,10 +127,10 @@ func (r *resource) try(ctx context.Context, call *Call, o *callOptions) (settler
 }
 
 // ended returns the error of a wait whose ctx is over, or else its MaxWait: the last denial if that was for want of time.
-func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError, o *callOptions) error {
+func (r *resource) ended(ctx context.Context, call *request, last *DeniedError, o *callOptions) error {
 	switch err := ctx.Err(); {
 	case last != nil && !errors.Is(err, context.Canceled):
-		return last.late()
+		return store.BeyondDeadline(last)
 	case err == nil:
 		return &maxWaitError{r.spec.Resource, call.Parts[0].Buckets[0].Entity, o.maxWait}
 	}
@@ -138,7 +139,7 @@ func (r *resource) ended(ctx context.Context, call *Call, last *DeniedError, o *
 
 // outlook returns how a waiter that wants cost stands behind others who want ahead of each of the buckets, or nil if it
 // need not wait. A bucket that nobody has seen yet is no reason to.
-func (r *resource) outlook(seen []Bucket, ahead [][]int64, cost []int64) (denied *DeniedError) {
+func (r *resource) outlook(seen []store.Bucket, ahead [][]int64, cost []int64) (denied *DeniedError) {
 	now := r.now()
 	for i := range seen {
 		b := &seen[i]
@@ -151,7 +152,7 @@ func (r *resource) outlook(seen []Bucket, ahead [][]int64, cost []int64) (denied
 		for j, balance := range balances {
 			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), ahead[i][j])
 		}
-		denied = Refuse(denied, r.spec, b.Entity, img, cost, now)
+		denied = store.Refuse(denied, r.spec, b.Entity, img, cost, now)
 	}
 	return denied
 }
@@ -170,9 +171,9 @@ type line struct{ resource, entity string }
 type ticket struct {
 	resource string
 	cost     []int64
-	chain    []Bucket      // nearest first; each as it was last seen by somebody here. Replaced, never written to
-	seen     bool          // by somebody: chain has an image
-	news     chan struct{} // closed when the place or chain has changed
+	chain    []store.Bucket // nearest first; each as it was last seen by somebody here. Replaced, never written to
+	seen     bool           // by somebody: chain has an image
+	news     chan struct{}  // closed when the place or chain has changed
 }
 
 // at is the line of the i-th bucket of t's chain.
@@ -180,11 +181,11 @@ func (t *ticket) at(i int) line { return line{t.resource, t.chain[i].Entity} }
 
 // leadsTo reports whether t's chain has entity's bucket.
 func (t *ticket) leadsTo(entity string) bool {
-	return slices.ContainsFunc(t.chain, func(b Bucket) bool { return b.Entity == entity })
+	return slices.ContainsFunc(t.chain, func(b store.Bucket) bool { return b.Entity == entity })
 }
 
 // note takes over what buckets show of t's chain.
-func (t *ticket) note(buckets []Bucket) {
+func (t *ticket) note(buckets []store.Bucket) {
 	chain := slices.Clone(t.chain)
 	for i := range chain {
 		for j := range buckets {
@@ -212,7 +213,7 @@ func (l *lines) empty() bool {
 }
 
 // join has a waiter for part, of resource, stand behind those who wait already.
-func (l *lines) join(resource string, part *Part) *ticket {
+func (l *lines) join(resource string, part *store.Part) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := &ticket{resource: resource, cost: part.Cost, chain: slices.Clone(part.Buckets), news: make(chan struct{})}
@@ -231,7 +232,7 @@ func (l *lines) join(resource string, part *Part) *ticket {
 
 // look reports whether t is first, what all ahead of it want of each bucket of its chain, how those were last seen, nil if
 // they never were, and a channel that is closed when any of that changes.
-func (l *lines) look(t *ticket) (first bool, ahead [][]int64, seen []Bucket, news <-chan struct{}) {
+func (l *lines) look(t *ticket) (first bool, ahead [][]int64, seen []store.Bucket, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	queue := l.by[t.at(0)]
@@ -255,7 +256,7 @@ func (l *lines) look(t *ticket) (first bool, ahead [][]int64, seen []Bucket, new
 }
 
 // saw tells t's line how t, who is first, found its chain, unless there has been news since it looked.
-func (l *lines) saw(t *ticket, found []Bucket, since <-chan struct{}) {
+func (l *lines) saw(t *ticket, found []store.Bucket, since <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.news != since {
@@ -266,7 +267,7 @@ func (l *lines) saw(t *ticket, found []Bucket, since <-chan struct{}) {
 }
 
 // gaveBack tells who waits for one of buckets, if anybody does, how a settle or release has left them.
-func (l *lines) gaveBack(resource string, buckets []Bucket) {
+func (l *lines) gaveBack(resource string, buckets []store.Bucket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range buckets { // whoever waits for several hears of all before it can look: mu is held
@@ -277,7 +278,7 @@ func (l *lines) gaveBack(resource string, buckets []Bucket) {
 }
 
 // leave takes t out of its line, and tells those who stay what it left of its chain, nil if it was not served.
-func (l *lines) leave(t *ticket, left []Bucket) {
+func (l *lines) leave(t *ticket, left []store.Bucket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := 1; i < len(t.chain); i++ {
@@ -299,7 +300,7 @@ func remove(from map[line][]*ticket, at line, t *ticket) {
 }
 
 // announce wakes everyone in queue to look again, at what buckets show if that is news. The caller holds the lines' mu.
-func announce(queue []*ticket, buckets []Bucket) {
+func announce(queue []*ticket, buckets []store.Bucket) {
 	for _, t := range queue {
 		t.note(buckets)
 		t.wake()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // waits runs waiters on user 1 in a bubble, and notes when and how each ended.
@@ -142,17 +143,17 @@ func TestTriesOfAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var called []time.Duration
 		var start time.Time
-		store := &fake{}
-		store.hook(func(ctx context.Context, _ string, call *runtime.Call) error {
+		backend := &fake{}
+		backend.hook(func(ctx context.Context, _ string, call *store.Call) error {
 			deadline, _ := ctx.Deadline()
 			equal(t, "budget", time.Until(deadline), 2*time.Second)
 			called = append(called, call.Called.Sub(start))
 			if len(called) == 2 {
-				store.put(0, 60, 50) // somebody else took half of it
+				backend.put(0, 60, 50) // somebody else took half of it
 			}
 			return nil
 		})
-		w := queue(t, store)
+		w := queue(t, backend)
 		start = w.start
 		w.join(t.Context(), "a", 100, runtime.Budget(2*time.Second))
 		w.next("a", 1500*time.Millisecond, "")
@@ -181,10 +182,10 @@ func TestManyWaiters(t *testing.T) {
 
 func TestContendedKeepsWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{}
-		w := queue(t, store)
+		backend := &fake{}
+		w := queue(t, backend)
 		tries := 0
-		store.hook(func(context.Context, string, *runtime.Call) error {
+		backend.hook(func(context.Context, string, *store.Call) error {
 			elapse(10 * time.Millisecond) // as its attempts do
 			if tries++; tries < 4 {
 				return &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}
@@ -201,12 +202,12 @@ func TestContendedKeepsWaiting(t *testing.T) {
 // TestOtherErrorsEndAWait: and the next in line is served.
 func TestOtherErrorsEndAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{}
-		w := queue(t, store)
+		backend := &fake{}
+		w := queue(t, backend)
 		w.join(t.Context(), "a", 100, runtime.OnUnavailable(runtime.Deny))
 		w.join(t.Context(), "b", 100)
 		failed := false
-		store.hook(func(context.Context, string, *runtime.Call) error {
+		backend.hook(func(context.Context, string, *store.Call) error {
 			if failed {
 				return nil
 			}

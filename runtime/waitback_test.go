@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestGivenBackServesWaiters: what the process gives back is there for its waiters at once, and for what they are told.
@@ -42,14 +43,14 @@ func TestGivenBackServesWaiters(t *testing.T) {
 // TestGivenBackTooLittle: less than the first waiter wants lets it wait on, without another call to the store.
 func TestGivenBackTooLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{}
-		lim, r := open(t, store)
+		backend := &fake{}
+		lim, r := open(t, backend)
 		w := &waits{t: t, lim: lim, r: r, start: time.Now(), ended: make(chan outcome, 100)}
 		lease, err := r.Acquire(t.Context(), user{"1"}, cost{TPM: 6000})
 		check(t, err, "")
 		w.join(t.Context(), "a", 5000)
 		var calls atomic.Int64
-		store.hook(func(_ context.Context, op string, _ *runtime.Call) error {
+		backend.hook(func(_ context.Context, op string, _ *store.Call) error {
 			if op == "acquire" {
 				calls.Add(1)
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Users of project-3, whose bucket, like their own, holds 6000 tokens and gets 100 a second.
@@ -126,13 +127,13 @@ func TestNewsThatIsNone(t *testing.T) {
 // TestGivenUpAfterNews: whoever leaves unserved does not bring back what it saw before the news.
 func TestGivenUpAfterNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{}
-		w, lease := chained(t, store)
+		backend := &fake{}
+		w, lease := chained(t, backend)
 		ctx, cancel := context.WithCancel(t.Context())
 		w.joinAs(ctx, "a", ofProject3("1"), cost{TPM: 5500})
 		w.joinAs(t.Context(), "b", ofProject3("1"), cost{TPM: 100})
 		check(t, lease.Settle(t.Context(), cost{TPM: 5000}), "") // gives 1000 back
-		store.hook(func(context.Context, string, *runtime.Call) error {
+		backend.hook(func(context.Context, string, *store.Call) error {
 			elapse(400 * time.Millisecond)
 			return nil
 		})

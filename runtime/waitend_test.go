@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 const noTime = "denied gpt-4 user-1 tpm 0/1000 10s deadline"
@@ -210,11 +211,11 @@ func TestPlaceFreedInTime(t *testing.T) {
 // TestDeadlineBehindASilentStore: nobody knows the bucket yet, so that there is no denial to return.
 func TestDeadlineBehindASilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{before: func(ctx context.Context, _ string, _ *runtime.Call) error {
+		backend := &fake{before: func(ctx context.Context, _ string, _ *store.Call) error {
 			<-ctx.Done()
 			return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 1, Err: ctx.Err()}
 		}}
-		w := queue(t, store)
+		w := queue(t, backend)
 		w.join(t.Context(), "a", 1, runtime.Budget(5*time.Second), runtime.OnUnavailable(runtime.Deny))
 		w.join(within(t, time.Second), "b", 1)
 		w.next("b", time.Second, "context deadline exceeded gpt-4 user-1")
@@ -228,7 +229,7 @@ func TestDeadlineBehindASilentStore(t *testing.T) {
 
 // TestContendedToTheEnd: a wait that only ever lost its race ends with its context, whatever ended that.
 func TestContendedToTheEnd(t *testing.T) {
-	contended := func(context.Context, string, *runtime.Call) error {
+	contended := func(context.Context, string, *store.Call) error {
 		elapse(300 * time.Millisecond)
 		return &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}
 	}
@@ -255,7 +256,7 @@ func TestContendedToTheEnd(t *testing.T) {
 
 // TestMaxWaitOfASilentStore: MaxWait bounds the first try as a Budget does, so that its error says what was wrong.
 func TestMaxWaitOfASilentStore(t *testing.T) {
-	silent := func(ctx context.Context, _ string, _ *runtime.Call) error {
+	silent := func(ctx context.Context, _ string, _ *store.Call) error {
 		<-ctx.Done()
 		return &runtime.UnavailableError{Resource: "gpt-4", Attempts: 2, Err: fmt.Errorf("%w, after reset", ctx.Err())}
 	}
@@ -279,14 +280,14 @@ func TestMaxWaitOfASilentStore(t *testing.T) {
 	})
 	// Once the store has answered, MaxWait is the wait's: what it cuts short is no outage, and so not admitted.
 	synctest.Test(t, func(t *testing.T) {
-		store := &fake{}
-		w := queue(t, store)
+		backend := &fake{}
+		w := queue(t, backend)
 		w.join(t.Context(), "a", 100, runtime.MaxWait(1100*time.Millisecond))
-		store.hook(silent)
+		backend.hook(silent)
 		w.next("a", 1100*time.Millisecond,
 			"denied gpt-4 user-1 tpm 0/100 1s deadline")
 		w.gaveUp("tpm", time.Second)
-		store.hook(func(context.Context, string, *runtime.Call) error {
+		backend.hook(func(context.Context, string, *store.Call) error {
 			elapse(300 * time.Millisecond)
 			return &runtime.ContendedError{Resource: "gpt-4", Entity: "user-1", Attempts: 8}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // place is a region: its table, a service that calls, and its sync.
@@ -68,7 +69,7 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 }
 
 // shared is what the regions of the only resource are.
-func (p *place) shared() *runtime.Regions { return p.config.Specs[0].Regions }
+func (p *place) shared() *store.Regions { return p.config.Specs[0].Regions }
 
 func (p *place) window() time.Duration { return p.shared().Window }
 

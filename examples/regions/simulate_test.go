@@ -15,9 +15,9 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/regionsim"
 	"github.com/sluice-go/sluice/internal/tool/chart"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tiny is a world that takes no time.
@@ -115,8 +115,8 @@ type greedy struct{ region.Config }
 func (g greedy) Cycle(ctx context.Context) (*region.Report, error) {
 	spec := g.Specs[0]
 	all := spec.Kinds[0].Limits[0]
-	_, err := g.Table.Share(ctx, spec, runtime.Stored{At: "user-1", Limits: []*bucket.Limit{&all}, Epoch: 1})
-	beat := runtime.Heartbeat{Epoch: 1, Expires: g.Clock.Now().Add(3 * window).UnixMilli()}
+	_, err := g.Table.Share(ctx, spec, store.Stored{At: "user-1", Limits: []*bucket.Limit{&all}, Epoch: 1})
+	beat := store.Heartbeat{Epoch: 1, Expires: g.Clock.Now().Add(3 * window).UnixMilli()}
 	return &region.Report{Region: g.Region}, errors.Join(err, g.Table.Beat(ctx, beat))
 }
 

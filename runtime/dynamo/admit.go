@@ -3,9 +3,9 @@ package dynamo
 import (
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // choices decides on those members for whom what is known suffices, and plans a write that serves as many of the others as
@@ -148,10 +148,10 @@ func (c *charge) pass() {
 		if r.ended {
 			continue
 		}
-		var denied *runtime.DeniedError
+		var denied *store.DeniedError
 		for i, l := range c.legs {
 			if l.view.Image != nil && l.view.Confirmed && !plan.Outdated(l.view.Image, &l.shape.Shape) {
-				denied = runtime.Refuse(denied, l.spec, l.entity, l.view.Image, r.wants(i), c.planned)
+				denied = store.Refuse(denied, l.spec, l.entity, l.view.Image, r.wants(i), c.planned)
 			}
 		}
 		if denied != nil {
@@ -261,11 +261,11 @@ func (l *leg) sum(all []*request, i int) {
 }
 
 // denied returns the denial of the only one aboard by all legs that refuse, as far as is known: nil for none.
-func (c *charge) denied(now int64) *runtime.DeniedError {
-	var denied *runtime.DeniedError
+func (c *charge) denied(now int64) *store.DeniedError {
+	var denied *store.DeniedError
 	for _, l := range c.legs {
 		if img := l.plan.DeniedImage(); img != nil && l.lacks == 0 {
-			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.Take, now)
+			denied = store.Refuse(denied, l.spec, l.entity, img, l.Take, now)
 		}
 	}
 	return denied
@@ -275,7 +275,7 @@ func (c *charge) denied(now int64) *runtime.DeniedError {
 func (c *charge) exceeded() error {
 	for _, l := range c.legs {
 		if l.plan.Decision == plan.TooLarge {
-			return runtime.Exceeds(l.spec, l.entity, l.plan.Image, l.Take)
+			return store.Exceeds(l.spec, l.entity, l.plan.Image, l.Take)
 		}
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // described is a client whose table is described otherwise than it is: for what an engine in the process has no time for.
@@ -175,7 +175,7 @@ func TestCheckTable(t *testing.T) {
 			text := ""
 			if err != nil {
 				text = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sluice: "), "table limits: ")
-				if !isA[*runtime.SetupError](err) {
+				if !isA[*store.SetupError](err) {
 					t.Errorf("got a %T", err)
 				}
 			}

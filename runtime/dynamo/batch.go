@@ -5,10 +5,10 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
@@ -17,7 +17,7 @@ var errUnprocessed = errors.New("DynamoDB left keys of a batch unread")
 func (c *charge) batch(ctx context.Context, keys []codec.Item, consistent bool, items map[item.Key]codec.Item) (wire.Outcome, []codec.Item, error) {
 	began := c.env.Clock.Now()
 	got, err := wire.BatchGet(ctx, c.api, c.table, keys, consistent)
-	event := runtime.StoreEvent{Call: "BatchGetItem", Path: "levels", Outcome: "found", Read: got.Units, Began: began}
+	event := store.StoreEvent{Call: "BatchGetItem", Path: "levels", Outcome: "found", Read: got.Units, Began: began}
 	if len(got.Items) == 0 {
 		event.Outcome = "missing"
 	}

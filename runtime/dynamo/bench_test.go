@@ -7,12 +7,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // canned answers every update with the same item.
@@ -40,7 +40,7 @@ func BenchmarkAcquire(b *testing.B) {
 	m := p.session.recall(p.session.resource(def), 0, "user-1")
 	m.learn(img, time.Now().UnixMilli())
 	m.take(&override.Resolved{Shape: plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: plan.RevisionUnit}, ReadAt: time.Now().UnixMilli()})
-	call := &runtime.Call{Called: p.clock.Now(), Deadline: time.Now().Add(time.Hour), Parts: []runtime.Part{{Def: def, Buckets: []runtime.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}}}
+	call := &store.Call{Called: p.clock.Now(), Deadline: time.Now().Add(time.Hour), Parts: []store.Part{{Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := p.session.Acquire(b.Context(), call); err != nil {
@@ -57,7 +57,7 @@ func BenchmarkRefused(b *testing.B) {
 	m := p.session.recall(p.session.resource(def), 0, "user-1")
 	m.learn(&bucket.Image{Refilled: now, Version: plan.RevisionUnit, Balances: []bucket.Balance{{Limit: perSecond(10)}}, Missing: []bool{false}}, now)
 	m.take(&override.Resolved{Shape: plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: plan.RevisionUnit}, ReadAt: now})
-	chain, cost := []runtime.Link{{ID: "1"}}, []int64{1000}
+	chain, cost := []store.Link{{ID: "1"}}, []int64{1000}
 	b.ReportAllocs()
 	for b.Loop() {
 		if p.session.Refused(def, chain, cost, now) == nil {

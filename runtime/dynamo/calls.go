@@ -6,18 +6,18 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Acquire implements runtime.Session. One part goes as its resource's cascade says, several go together.
-func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
+// Acquire implements store.Session. One part goes as its resource's cascade says, several go together.
+func (s *session) Acquire(ctx context.Context, call *store.Call) error {
 	r, err := s.request(ctx, call, asked)
 	if err != nil {
 		return err
 	}
-	if len(call.Parts) == 1 && len(r.shares) > 1 && r.shares[0].spec.Cascade == runtime.CascadeCompensated {
+	if len(call.Parts) == 1 && len(r.shares) > 1 && r.shares[0].spec.Cascade == store.CascadeCompensated {
 		return s.compensated(r)
 	}
 	return s.perform(r)
@@ -30,12 +30,12 @@ func (s *session) perform(r *request) error {
 }
 
 // asked is what an acquire takes of each bucket of a part.
-func asked(part *runtime.Part, _ *runtime.Bucket) []int64 { return part.Cost }
+func asked(part *store.Part, _ *store.Bucket) []int64 { return part.Cost }
 
-// Settle implements runtime.Session. What the acquire could not charge, because a bucket had no such limit, is neither
+// Settle implements store.Session. What the acquire could not charge, because a bucket had no such limit, is neither
 // charged nor given back now. Each bucket is settled on its own, by a write unit at most, which it may share with others who wait
 // for the bucket: all or none, which a transaction would give, is not needed for what has been admitted.
-func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
+func (s *session) Settle(ctx context.Context, call *store.Call) error {
 	r, err := s.request(ctx, call, difference)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *session) settleLazily(r *request, later func(error)) {
 }
 
 // difference is what a settle adds to a bucket's charge.
-func difference(part *runtime.Part, b *runtime.Bucket) []int64 {
+func difference(part *store.Part, b *store.Bucket) []int64 {
 	cost := make([]int64, len(part.Cost))
 	for i := range cost {
 		if b.Dropped == nil || !b.Dropped[i] {
@@ -115,8 +115,8 @@ func (s *session) settle(r *request) error {
 	return errors.Join(errs...)
 }
 
-// Peek implements runtime.Session.
-func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
+// Peek implements store.Session.
+func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	r, err := s.request(ctx, call, asked)
 	if err != nil {
 		return err
@@ -174,8 +174,8 @@ func (c *charge) lacking(unread func(*leg) bool) bool {
 	return lacking
 }
 
-// Recall implements runtime.Session. Too many buckets are an error for those alone who charge them.
-func (s *session) Recall(call *runtime.Call) {
+// Recall implements store.Session. Too many buckets are an error for those alone who charge them.
+func (s *session) Recall(call *store.Call) {
 	if r, err := s.request(context.Background(), call, asked); err == nil {
 		r.show(s)
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Carrier carries buckets over from per-limit items (package perlimit) beside the acquires of processes that have
@@ -57,16 +57,16 @@ type Carry struct {
 }
 
 // Look reads what there is of the bucket of entity, as stored, on spec's resource. It changes nothing. It fails with a
-// *runtime.InvalidError where spec gives entity's kind no bucket, with a *runtime.SetupError where an item is malformed or
-// there are more than one transaction takes, and with a *runtime.UnavailableError when DynamoDB does not answer.
-func (c *Carrier) Look(ctx context.Context, spec *runtime.Spec, entity string) (Carry, error) {
+// *store.InvalidError where spec gives entity's kind no bucket, with a *store.SetupError where an item is malformed or
+// there are more than one transaction takes, and with a *store.UnavailableError when DynamoDB does not answer.
+func (c *Carrier) Look(ctx context.Context, spec *store.Spec, entity string) (Carry, error) {
 	found, _, err := c.look(ctx, spec, entity)
 	return found, err
 }
 
 // Carry carries the bucket over where it is Carryable: all or nothing, and once, whoever else does the same. It fails as Look
-// does, and with a *runtime.ContendedError where somebody writes to the items all the time.
-func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) (Carry, error) {
+// does, and with a *store.ContendedError where somebody writes to the items all the time.
+func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (Carry, error) {
 	for try := 1; ; try++ {
 		found, b, err := c.look(ctx, spec, entity)
 		if err != nil || found.State != Carryable {
@@ -90,7 +90,7 @@ func (c *Carrier) Carry(ctx context.Context, spec *runtime.Spec, entity string) 
 			return found, err
 		}
 		if try == c.patience.Attempts {
-			return found, &runtime.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: try}
+			return found, &store.ContendedError{Resource: spec.Resource, Entity: entity, Attempts: try}
 		}
 	}
 }
@@ -120,10 +120,10 @@ func asSingle(err error, n int) error {
 }
 
 // look reads bucket, overrides and items, and makes of them what a Carry would put.
-func (c *Carrier) look(ctx context.Context, spec *runtime.Spec, entity string) (found Carry, b *perlimit.Bucket, err error) {
-	kind := slices.IndexFunc(spec.Kinds, func(k runtime.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) })
+func (c *Carrier) look(ctx context.Context, spec *store.Spec, entity string) (found Carry, b *perlimit.Bucket, err error) {
+	kind := slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) })
 	if kind < 0 {
-		return found, nil, &runtime.InvalidError{
+		return found, nil, &store.InvalidError{
 			Resource: spec.Resource, Field: "entity", Value: entity, Reason: "is of no kind that has a bucket of it: check limits.yaml",
 		}
 	}
@@ -174,7 +174,7 @@ func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *buc
 }
 
 // shape reads the overrides of entity and its kind, together and consistently.
-func (c *Carrier) shape(ctx context.Context, spec *runtime.Spec, kind int, entity string) (*override.Resolved, error) {
+func (c *Carrier) shape(ctx context.Context, spec *store.Spec, kind int, entity string) (*override.Resolved, error) {
 	at := []string{entity, spec.Kinds[kind].Name}
 	keys := []codec.Item{item.OverrideKey(spec.Resource, at[0]), item.OverrideKey(spec.Resource, at[1])}
 	if spec.Regions != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // PerLimitItems has the store look, where a bucket is missing, for items of the layout that package perlimit describes, and
@@ -63,7 +63,7 @@ func (c *charge) carryOver(ctx context.Context, l *leg) (wire.Outcome, error) {
 func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, wire.Outcome, error) {
 	began := c.env.Clock.Now()
 	items, err := perLimitItems(ctx, c.api, c.table, l.entity, l.spec.Resource, func(out *dynamodb.QueryOutput, err error) {
-		event := runtime.StoreEvent{Call: "Query", Path: "perlimit", Outcome: "found", Began: began}
+		event := store.StoreEvent{Call: "Query", Path: "perlimit", Outcome: "found", Began: began}
 		switch {
 		case err != nil:
 			event.Outcome = "failed"
@@ -76,7 +76,7 @@ func (c *charge) survey(ctx context.Context, l *leg) ([]perlimit.Item, wire.Outc
 		c.observe(ctx, l, event)
 		began = c.env.Clock.Now()
 	})
-	switch _, bad := errors.AsType[*runtime.SetupError](err); {
+	switch _, bad := errors.AsType[*store.SetupError](err); {
 	case bad:
 		return nil, wire.Failed, err
 	case err != nil:
@@ -94,7 +94,7 @@ func (c *charge) sendCarry(ctx context.Context, l *leg, b *perlimit.Bucket) (wir
 	in := b.Transaction(c.table, img)
 	began := c.env.Clock.Now()
 	out, err := c.api.TransactWriteItems(ctx, in, wire.NoRetry)
-	event := runtime.StoreEvent{Call: "TransactWriteItems", Path: "carry", Began: began}
+	event := store.StoreEvent{Call: "TransactWriteItems", Path: "carry", Began: began}
 	o, seen := wire.Applied, began.UnixMilli()
 	if err == nil {
 		for _, used := range out.ConsumedCapacity {
@@ -172,7 +172,7 @@ func perLimitItems(
 		for _, raw := range out.Items {
 			decoded, err := perlimit.Decode(raw)
 			if err != nil {
-				return nil, &runtime.SetupError{
+				return nil, &store.SetupError{
 					What: fmt.Sprintf("the per-limit item %s is malformed", item.KeyOf(raw).String()), Err: err, Do: "mend or delete it",
 				}
 			}
@@ -185,7 +185,7 @@ func perLimitItems(
 }
 
 // ofSchema returns those of items that count and whose limit spec has or had, and the limits of those that it never had.
-func ofSchema(spec *runtime.Spec, items []perlimit.Item) (counting []perlimit.Item, strays []string) {
+func ofSchema(spec *store.Spec, items []perlimit.Item) (counting []perlimit.Item, strays []string) {
 	for _, item := range items {
 		switch {
 		case !slices.Contains(spec.Limits, item.Name) && !slices.Contains(spec.Removed, item.Name):
@@ -197,10 +197,10 @@ func ofSchema(spec *runtime.Spec, items []perlimit.Item) (counting []perlimit.It
 	return counting, strays
 }
 
-// made returns the bucket that items make under s. More than one transaction takes are a *runtime.SetupError.
-func made(spec *runtime.Spec, s *override.Resolved, entity string, items []perlimit.Item, now int64) (*perlimit.Bucket, error) {
+// made returns the bucket that items make under s. More than one transaction takes are a *store.SetupError.
+func made(spec *store.Spec, s *override.Resolved, entity string, items []perlimit.Item, now int64) (*perlimit.Bucket, error) {
 	if n := len(items); n > perlimit.MostItems {
-		return nil, &runtime.SetupError{
+		return nil, &store.SetupError{
 			What: fmt.Sprintf("%s has %d per-limit items on %s, and one transaction takes %d", entity, n, spec.Resource, perlimit.MostItems),
 			Do:   "delete those of limits that limits.yaml does not have",
 		}

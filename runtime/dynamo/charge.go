@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // charge is a lane's work: one write after the other, each an update of one bucket or a transaction of several. All tries
@@ -25,16 +25,16 @@ type charge struct {
 	planned int64      // when that was found, ms
 
 	op        string
-	tries     int                  // of this write, and of reads that failed before it
-	failed    error                // what the last of them met, until the pause that follows
-	met       error                // the same, from that pause on
-	lostAt    *leg                 // where the last race was lost
-	conflicts int                  // tries that met a transaction
-	throttled bool                 // some try was
-	cause     error                // of the last try that had no answer for another reason than want of time
-	pending   *transaction         // of unknown outcome: it goes again as it is
-	known     *runtime.DeniedError // why the only one aboard is denied, while the rest of the chain is still to be read
-	base      context.Context      // of the last step
+	tries     int                // of this write, and of reads that failed before it
+	failed    error              // what the last of them met, until the pause that follows
+	met       error              // the same, from that pause on
+	lostAt    *leg               // where the last race was lost
+	conflicts int                // tries that met a transaction
+	throttled bool               // some try was
+	cause     error              // of the last try that had no answer for another reason than want of time
+	pending   *transaction       // of unknown outcome: it goes again as it is
+	known     *store.DeniedError // why the only one aboard is denied, while the rest of the chain is still to be read
+	base      context.Context    // of the last step
 
 	// What a lone write of one bucket needs, in one piece.
 	first leg
@@ -112,7 +112,7 @@ func (c *charge) step(ctx context.Context) {
 // what is stored suffices for many.
 func (c *charge) unrivalled() bool {
 	l := c.legs[0]
-	if _, lost := errors.AsType[*runtime.ContendedError](c.failed); !lost || len(c.legs) > 1 || l.plan.Path != plan.Retry || !c.mayTry() {
+	if _, lost := errors.AsType[*store.ContendedError](c.failed); !lost || len(c.legs) > 1 || l.plan.Path != plan.Retry || !c.mayTry() {
 		return false
 	}
 	for i, b := range l.view.Image.Balances {

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestRefusedWriteDenies: a refused write has returned the truth. If that denies, the caller is told so at once, on the
@@ -35,7 +35,7 @@ func TestRefusedWriteDenies(t *testing.T) {
 				}
 				began := time.Now()
 				_, err := a.acquire(t.Context(), def, []int64{5000})
-				if _, ok := errors.AsType[*runtime.DeniedError](err); !ok {
+				if _, ok := errors.AsType[*store.DeniedError](err); !ok {
 					t.Errorf("the bucket is empty and a refused write has shown it: %v", err)
 				}
 				if took := time.Since(began); took > 3*time.Millisecond {
@@ -110,7 +110,7 @@ func TestThrottledReads(t *testing.T) {
 		p.session.images.Purge()
 		api.left = DefaultAttempts
 		_, err = p.acquire(t.Context(), def, []int64{1000})
-		if u, ok := errors.AsType[*runtime.UnavailableError](err); !ok || u.Attempts != DefaultAttempts {
+		if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != DefaultAttempts {
 			t.Errorf("an acquire has %d attempts: %v", DefaultAttempts, err)
 		}
 	})

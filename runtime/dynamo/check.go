@@ -14,13 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Check implements runtime.Session: it reads the table's description, its TTL and its version item, and compares this
+// Check implements store.Session: it reads the table's description, its TTL and its version item, and compares this
 // host's clock with the service's. It changes nothing.
 func (s *session) Check(ctx context.Context) error {
 	began := s.env.Clock.Now()
@@ -29,13 +29,13 @@ func (s *session) Check(ctx context.Context) error {
 		return err
 	}
 	if off := wire.Skew(began, s.env.Clock.Now(), v.metadata); off != 0 {
-		return &runtime.SetupError{
+		return &store.SetupError{
 			What: fmt.Sprintf("this host's clock is at least %v %s DynamoDB's", off.Abs().Round(time.Millisecond), aheadOf(off)),
 			Do:   "set it by NTP: a clock ahead stops everybody's refill",
 		}
 	}
 	if v.layout == layoutCarrying && !s.perLimit {
-		return &runtime.SetupError{
+		return &store.SetupError{
 			What: fmt.Sprintf("table %s holds per-limit items, which this program would make full buckets beside", s.table),
 			Do:   "pass dynamo.PerLimitItems() to dynamo.New, until `sluice migrate --cleanup` has removed the last of them",
 		}
@@ -70,10 +70,10 @@ func readVersion(ctx context.Context, client Getter, table string) (version, err
 	v.layout, v.revision = d.Int("layout"), d.Int("revision")
 	switch {
 	case d.Err() != nil:
-		return v, &runtime.SetupError{What: fmt.Sprintf("the version item of table %s is malformed", table), Err: d.Err(),
+		return v, &store.SetupError{What: fmt.Sprintf("the version item of table %s is malformed", table), Err: d.Err(),
 			Do: "restore SYSTEM# / #VERSION, or delete it"}
 	case v.layout > layoutNewest:
-		return v, &runtime.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, v.layout, layoutNewest),
+		return v, &store.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, v.layout, layoutNewest),
 			Do: "upgrade sluice"}
 	}
 	return v, nil
@@ -143,7 +143,7 @@ func wrongTTL(table string, d *types.TimeToLiveDescription) []error {
 }
 
 func wrong(table, do, what string, args ...any) error {
-	return &runtime.SetupError{What: "table " + table + ": " + fmt.Sprintf(what, args...), Do: do}
+	return &store.SetupError{What: "table " + table + ": " + fmt.Sprintf(what, args...), Do: do}
 }
 
 // wrongLayout returns what is wrong with a table's keys and indexes.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // compensated charges r's buckets one by one, the scarcest first, and gives back what it has charged if one refuses.
@@ -78,7 +78,7 @@ func (l *leg) scarcity(cost []int64, now int64) float64 {
 // overChain completes a denial by one of r's buckets with the refusals of others that were not asked, so that retry after
 // holds for the whole chain.
 func (s *session) overChain(r *request, err error, others []int) error {
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok || len(others) == 0 {
 		return err
 	}
@@ -95,16 +95,16 @@ func (s *session) overChain(r *request, err error, others []int) error {
 	c.plan([]*request{&rest}, now)
 	for _, l := range c.legs {
 		if l.plan.Decision == plan.TooLarge {
-			return runtime.Exceeds(l.spec, l.entity, l.plan.Image, l.Take)
+			return store.Exceeds(l.spec, l.entity, l.plan.Image, l.Take)
 		}
 		if img := l.plan.DeniedImage(); img != nil {
-			denied = runtime.Refuse(denied, l.spec, l.entity, img, l.Take, now)
+			denied = store.Refuse(denied, l.spec, l.entity, img, l.Take, now)
 		}
 	}
-	place := func(of runtime.Refusal) int {
+	place := func(of store.Refusal) int {
 		return slices.IndexFunc(r.shares, func(sh share) bool { return sh.entity == of.Entity })
 	}
-	slices.SortStableFunc(denied.Refusals, func(a, b runtime.Refusal) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortStableFunc(denied.Refusals, func(a, b store.Refusal) int { return cmp.Compare(place(a), place(b)) })
 	return err
 }
 

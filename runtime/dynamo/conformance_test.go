@@ -16,10 +16,10 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/conformance"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestConformance runs the suite of all stores.
@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t testing.TB) conformance.Store {
 		t.Helper()
 		e := newConformant(t)
-		host := runtime.Clock(e)
+		host := store.Clock(e)
 		if e.local {
 			host = systemClock{}
 		}
@@ -72,10 +72,10 @@ func newConformant(t testing.TB) *conformant {
 	return e
 }
 
-// Now implements runtime.Clock.
+// Now implements store.Clock.
 func (e *conformant) Now() time.Time { return time.UnixMilli(e.now.Load()) }
 
-// After implements runtime.Clock. A pause takes no time.
+// After implements store.Clock. A pause takes no time.
 func (e *conformant) After(time.Duration) <-chan time.Time {
 	over := make(chan time.Time)
 	close(over)
@@ -112,10 +112,10 @@ func (e *conformant) advance(t testing.TB, d time.Duration) {
 // systemClock is this machine's.
 type systemClock struct{}
 
-// Now implements runtime.Clock.
+// Now implements store.Clock.
 func (systemClock) Now() time.Time { return time.Now() }
 
-// After implements runtime.Clock.
+// After implements store.Clock.
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // switched is a connection on which nobody answers while it is on.

@@ -43,17 +43,17 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // API is the part of *dynamodb.Client that a store calls.
 type API = wire.API
 
-// Store implements runtime.Store on one table. It is safe for concurrent use, by several Limiters too.
+// Store implements store.Store on one table. It is safe for concurrent use, by several Limiters too.
 type Store struct {
 	api   wire.API
 	table string
@@ -93,7 +93,7 @@ func ImageCache(buckets int) Option {
 }
 
 // Attempts sets how many tries an acquire has, of writes and of reads without an answer, before it fails: with a
-// *runtime.ContendedError where the last one lost its race, else with a *runtime.UnavailableError. The default is 8.
+// *store.ContendedError where the last one lost its race, else with a *store.UnavailableError. The default is 8.
 func Attempts(n int) Option {
 	return func(o *options) error {
 		if n < 1 {
@@ -131,13 +131,13 @@ func New(client wire.API, table string, opts ...Option) *Store {
 // with ctx's error. A program closes its Limiters, each of which waits for its own; this is for tests, which may not know them.
 func (s *Store) Wait(ctx context.Context) error { return s.background.Wait(ctx) }
 
-// Sealed implements runtime.Store.
+// Sealed implements store.Store.
 func (s *Store) Sealed(seal.Sealed) {}
 
-// Open implements runtime.Store.
-func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+// Open implements store.Store.
+func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	if s.err != nil {
-		return nil, &runtime.SetupError{What: s.err.Error(), Do: "correct the call"}
+		return nil, &store.SetupError{What: s.err.Error(), Do: "correct the call"}
 	}
 	images, err := lru.New[bucketKey, *memory](s.images)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 		spec := def.Spec()
 		generated, ok := def.(codec.Resource)
 		if !ok {
-			return nil, &runtime.SetupError{
+			return nil, &store.SetupError{
 				What: fmt.Sprintf("resource %s was not generated for DynamoDB", spec.Resource),
 				Do:   "add `stores: [dynamodb]` to limits.yaml and run `sluice generate`",
 			}
@@ -171,14 +171,14 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 // resource is a generated resource with what is remembered of it.
 type resource struct {
 	codec.Resource
-	def   runtime.Definition
-	spec  *runtime.Spec
+	def   store.Definition
+	spec  *store.Spec
 	sort  string // key of its buckets
 	kinds kindLevels
 }
 
 // resource returns what was opened as def. There are few, and an interface is hashed slower than compared.
-func (s *session) resource(def runtime.Definition) *resource {
+func (s *session) resource(def store.Definition) *resource {
 	for _, r := range s.resources {
 		if r.def == def {
 			return r
@@ -190,7 +190,7 @@ func (s *session) resource(def runtime.Definition) *resource {
 // session is a Store opened for one Limiter.
 type session struct {
 	*Store
-	env        *runtime.Env
+	env        *store.Env
 	resources  []*resource
 	revision   int64 // the schema's
 	images     *lru.Cache[bucketKey, *memory]
@@ -210,13 +210,13 @@ type session struct {
 // now is the session's clock, in milliseconds.
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
-// Close implements runtime.Session: it has lazy settles written, and waits until lost charges are given back.
+// Close implements store.Session: it has lazy settles written, and waits until lost charges are given back.
 func (s *session) Close(ctx context.Context) error {
 	s.closed.Do(func() { close(s.closing) })
 	return s.background.Wait(ctx)
 }
 
 var (
-	_ runtime.Store = (*Store)(nil)
-	_ wire.API      = (*dynamodb.Client)(nil)
+	_ store.Store = (*Store)(nil)
+	_ wire.API    = (*dynamodb.Client)(nil)
 )

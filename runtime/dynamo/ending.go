@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // end has r end with err, unless it has ended.
@@ -82,7 +82,7 @@ func (c *charge) done(all []*request) {
 // unavailable is the error of a try that had no answer. A context that ended during the last try says little: then it
 // names what an earlier one met as well.
 func (c *charge) unavailable(o wire.Outcome, err error) error {
-	if setup, ok := errors.AsType[*runtime.SetupError](err); ok {
+	if setup, ok := errors.AsType[*store.SetupError](err); ok {
 		return setup
 	}
 	c.throttled = c.throttled || o == wire.Throttled
@@ -91,23 +91,23 @@ func (c *charge) unavailable(o wire.Outcome, err error) error {
 	} else if c.cause != nil {
 		err = fmt.Errorf("%w, after %w", err, c.cause)
 	}
-	return &runtime.UnavailableError{Resource: c.legs[0].spec.Resource, Throttled: c.throttled, Err: err}
+	return &store.UnavailableError{Resource: c.legs[0].spec.Resource, Throttled: c.throttled, Err: err}
 }
 
 // lost is what a try met that lost its race, or met a transaction at work.
 func (c *charge) lost() error {
-	return &runtime.ContendedError{Resource: c.lostAt.spec.Resource, Entity: c.lostAt.entity, Conflicts: c.conflicts}
+	return &store.ContendedError{Resource: c.lostAt.spec.Resource, Entity: c.lostAt.entity, Conflicts: c.conflicts}
 }
 
 // told returns what r is told of what the last try met. A ContendedError promises that nothing was charged and that trying
 // again is safe: it is one only where that is so.
 func (c *charge) told(r *request) error {
-	if u, ok := errors.AsType[*runtime.UnavailableError](c.failed); ok {
+	if u, ok := errors.AsType[*store.UnavailableError](c.failed); ok {
 		own := *u
 		own.Attempts = r.tries
 		return &own
 	}
-	lost, ok := errors.AsType[*runtime.ContendedError](c.failed)
+	lost, ok := errors.AsType[*store.ContendedError](c.failed)
 	switch {
 	case !ok:
 		return c.failed
@@ -116,7 +116,7 @@ func (c *charge) told(r *request) error {
 		own.Attempts = r.tries
 		return &own
 	}
-	return &runtime.UnavailableError{Resource: lost.Resource, Attempts: r.tries, Throttled: c.throttled, Err: errContended}
+	return &store.UnavailableError{Resource: lost.Resource, Attempts: r.tries, Throttled: c.throttled, Err: errContended}
 }
 
 var errContended = errors.New("every write lost its race against other writers")

@@ -7,11 +7,11 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // puts counts writes of whole items.
@@ -30,21 +30,21 @@ func (p *puts) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...f
 // TestBeatOfRegion: a heartbeat says whose it is, and takes no other region's place while that is alive; one that does not say is taken
 // over. Each takes one write.
 func TestBeatOfRegion(t *testing.T) {
-	of := func(region string, epoch, expires int64) runtime.Heartbeat {
-		return runtime.Heartbeat{Region: region, Epoch: epoch, Expires: t0 + expires}
+	of := func(region string, epoch, expires int64) store.Heartbeat {
+		return store.Heartbeat{Region: region, Epoch: epoch, Expires: t0 + expires}
 	}
 	for name, test := range map[string]struct {
-		before runtime.Heartbeat
-		next   runtime.Heartbeat
+		before store.Heartbeat
+		next   store.Heartbeat
 		want   error // of its type
 	}{
 		"its own":             {of("eu", 1, 35_000), of("eu", 1, 45_000), nil},
-		"one that is alive":   {of("us", 1, 35_000), of("eu", 2, 45_000), &runtime.SetupError{}},
+		"one that is alive":   {of("us", 1, 35_000), of("eu", 2, 45_000), &store.SetupError{}},
 		"one that has ended":  {of("us", 1, 15_000), of("eu", 2, 45_000), nil},
 		"an older sync's":     {of("", 1, 35_000), of("eu", 1, 45_000), nil},
-		"ended, of its epoch": {of("us", 1, 15_000), of("eu", 1, 45_000), &runtime.ConflictError{}},
+		"ended, of its epoch": {of("us", 1, 15_000), of("eu", 1, 45_000), &store.ConflictError{}},
 		"by an older sync":    {of("us", 1, 35_000), of("", 2, 45_000), nil},
-		"alive, of its epoch": {of("us", 1, 35_000), of("eu", 1, 45_000), &runtime.SetupError{}},
+		"alive, of its epoch": {of("us", 1, 35_000), of("eu", 1, 45_000), &store.SetupError{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -74,7 +74,7 @@ func TestBeatOfRegion(t *testing.T) {
 	}
 	item := item.HeartbeatKey()
 	item["epoch"], item["since"], item["exp"], item[override.RegionAttribute] = codec.N(1), codec.N(1), codec.N(2), codec.N(3)
-	if _, err := override.DecodeHeartbeat(item, 1); !isA[*runtime.SetupError](err) {
+	if _, err := override.DecodeHeartbeat(item, 1); !isA[*store.SetupError](err) {
 		t.Errorf("a number for a region: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // gate is an API that, while it is shut, holds what is sent about one entity: until the test lets it through, or until whoever
@@ -121,14 +122,14 @@ type spending struct {
 	lease    *runtime.Lease[tokens]
 }
 
-func spend(t *testing.T, e *engine, m *meter, cascade runtime.Cascade) *spending {
+func spend(t *testing.T, e *engine, m *meter, cascade store.Cascade) *spending {
 	t.Helper()
 	s := &spending{T: t, engine: e, m: m, gate: &gate{API: m, entity: "project-1"}}
 	s.h, s.other = s.house(s.gate, cascade, 1), s.house(m, cascade, 1)
 	return s
 }
 
-func (s *spending) house(api wire.API, cascade runtime.Cascade, revision int64) *house {
+func (s *spending) house(api wire.API, cascade store.Cascade, revision int64) *house {
 	s.Helper()
 	_, embeddings := generated(s)
 	hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
@@ -143,7 +144,7 @@ func (s *spending) take(m member, n int64) { s.lease = s.h.acquire(s, m, n) }
 // refused is denied n.
 func (s *spending) refused(m member, n int64) {
 	s.Helper()
-	if _, err := s.h.at[0].Acquire(s.Context(), m, tokens{n}); !isA[*runtime.DeniedError](err) {
+	if _, err := s.h.at[0].Acquire(s.Context(), m, tokens{n}); !isA[*store.DeniedError](err) {
 		s.Fatalf("got %v, want a denial", err)
 	}
 }
@@ -187,9 +188,9 @@ func sixteen(do func(i int)) (all []func()) {
 // a write whose condition failed included.
 func TestCapacityBudget(t *testing.T) {
 	const (
-		none        = runtime.CascadeNone
-		atomic      = runtime.CascadeAtomic
-		compensated = runtime.CascadeCompensated
+		none        = store.CascadeNone
+		atomic      = store.CascadeAtomic
+		compensated = store.CascadeCompensated
 	)
 	var (
 		nothing = usage{}
@@ -203,7 +204,7 @@ func TestCapacityBudget(t *testing.T) {
 	family := func(s *spending) { s.take(alice, 1) }
 	for _, test := range []struct {
 		what    string
-		cascade runtime.Cascade
+		cascade store.Cascade
 		before  func(*spending) // not counted
 		do      func(*spending)
 		want    usage
@@ -259,7 +260,7 @@ func TestCapacityBudget(t *testing.T) {
 			}, func(s *spending) { s.refused(solo, 7) }, read,
 		},
 		{"above the burst", none, warm, func(s *spending) {
-			if _, err := s.h.at[0].Acquire(s.Context(), solo, tokens{1001}); !isA[*runtime.CostExceedsBurstError](err) {
+			if _, err := s.h.at[0].Acquire(s.Context(), solo, tokens{1001}); !isA[*store.CostExceedsBurstError](err) {
 				s.Error(err)
 			}
 		}, nothing},
@@ -402,8 +403,8 @@ func TestCapacityBudget(t *testing.T) {
 // newer acquires n by a new binary, which may be denied.
 func (s *spending) newer(m member, n int64) {
 	s.Helper()
-	h := s.house(s.m, runtime.CascadeNone, 2)
-	if _, err := h.at[0].Acquire(s.Context(), m, tokens{n}); err != nil && !isA[*runtime.DeniedError](err) {
+	h := s.house(s.m, store.CascadeNone, 2)
+	if _, err := h.at[0].Acquire(s.Context(), m, tokens{n}); err != nil && !isA[*store.DeniedError](err) {
 		s.Error(err)
 	}
 	if err := h.Close(s.Context()); err != nil {
@@ -418,7 +419,7 @@ func (s *spending) all(members ...member) {
 	for _, m := range members {
 		claims = append(claims, s.h.at[0].Claim(m, tokens{10}))
 	}
-	if err := s.h.AcquireAll(s.Context(), claims...); err != nil && !isA[*runtime.DeniedError](err) {
+	if err := s.h.AcquireAll(s.Context(), claims...); err != nil && !isA[*store.DeniedError](err) {
 		s.Error(err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 
 	streams "github.com/sluice-go/sluice/runtime/usage"
 )
@@ -138,7 +139,7 @@ func TestCarryOver(t *testing.T) {
 	}
 	other.calls(t, "read found", "retry applied")
 	_, err = other.Acquire(t.Context(), "1", tokens{1, 0})
-	if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond {
+	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond {
 		t.Errorf("got %v, want a denial for 600 ms", err)
 	}
 }
@@ -186,7 +187,7 @@ func TestCarryOverDenied(t *testing.T) {
 	e.putOld(t)
 	d := rateDesk(t, e, e.client)
 	_, err := d.Acquire(t.Context(), "1", tokens{46, 0})
-	if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond || denied.Limit != "rpm" {
+	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond || denied.Limit != "rpm" {
 		t.Errorf("got %v, want a denial by rpm for 600 ms", err)
 	}
 	d.calls(t, "read missing", "perlimit found", "carry applied")
@@ -294,7 +295,7 @@ func (e *engine) remove(t testing.TB, key codec.Item) {
 }
 
 // carryingHouse is a process with embeddings that carries over.
-func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade runtime.Cascade) *house {
+func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade store.Cascade) *house {
 	t.Helper()
 	_, embeddings := generated(t)
 	h := &house{events: &events{}}
@@ -310,7 +311,7 @@ func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade runtime.Casca
 
 // TestCarryOverChain: each bucket of a chain is carried over by itself, before the transaction charges them all.
 func TestCarryOverChain(t *testing.T) {
-	for _, cascade := range []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated} {
+	for _, cascade := range []store.Cascade{store.CascadeAtomic, store.CascadeCompensated} {
 		e := newEngine(t)
 		for _, who := range []string{"user-1", "project-1"} {
 			stored := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: 40_000, Consumed: 60_000}, 0)
@@ -328,7 +329,7 @@ func TestCarryOverChain(t *testing.T) {
 
 // TestCarryOverChainDenied: a denial by one bucket tells when the others will have enough, those too that are per-limit items yet.
 func TestCarryOverChainDenied(t *testing.T) {
-	for _, cascade := range []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated} {
+	for _, cascade := range []store.Cascade{store.CascadeAtomic, store.CascadeCompensated} {
 		e := newEngine(t)
 		for who, tokens := range map[string]int64{"user-1": 20_000, "project-1": -200_000} {
 			stored := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: tokens}, 0)
@@ -336,7 +337,7 @@ func TestCarryOverChainDenied(t *testing.T) {
 			e.put(t, stored)
 		}
 		_, err := e.carryingHouse(t, e.client, cascade).at[0].Acquire(t.Context(), alicesHome, tokens{30})
-		denied, ok := errors.AsType[*runtime.DeniedError](err)
+		denied, ok := errors.AsType[*store.DeniedError](err)
 		if !ok || len(denied.Refusals) != 2 || denied.RetryAfter != 13_800*time.Millisecond {
 			t.Errorf("%v: got %v, want a denial by both, for the 13.8 s that the project, at 1000 a minute, lacks 230 tokens", cascade, err)
 		}
@@ -583,7 +584,7 @@ func TestCarrier(t *testing.T) {
 	}
 	e := newEngine(t)
 	_, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), spec, "team-1")
-	if want := "sluice: "; !isA[*runtime.InvalidError](err) || !strings.HasPrefix(err.Error(), want) {
+	if want := "sluice: "; !isA[*store.InvalidError](err) || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // What was in each per-limit item of a crossing, in tokens: as many are left or consumed at every moment, whoever writes.
@@ -42,7 +42,7 @@ type crossing struct {
 func (c *crossing) who() []string { return []string{"user-1", "project-1"} }
 
 // cross plays it. edit changes what carries over.
-func cross(t *testing.T, cascade runtime.Cascade, expires bool, edit func([]types.TransactWriteItem)) (wrong string) {
+func cross(t *testing.T, cascade store.Cascade, expires bool, edit func([]types.TransactWriteItem)) (wrong string) {
 	t.Helper()
 	e, memory := newFaulty(t)
 	e.ttl = time.Hour
@@ -192,7 +192,7 @@ func (c carriesOtherwise) TransactWriteItems(ctx context.Context, in *dynamodb.T
 func TestCarryOverByChance(t *testing.T) {
 	t.Parallel()
 	for i := range 16 {
-		cascade := []runtime.Cascade{runtime.CascadeAtomic, runtime.CascadeCompensated}[i%2]
+		cascade := []store.Cascade{store.CascadeAtomic, store.CascadeCompensated}[i%2]
 		if wrong := cross(t, cascade, i%4 > 1, nil); wrong != "" {
 			t.Errorf("%v, expires %t: %s", cascade, i%4 > 1, wrong)
 		}
@@ -232,7 +232,7 @@ func TestCarryOverByChanceSees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range 300 { // by chance: on a machine that does much else it takes longer
-				wrong := cross(t, runtime.CascadeAtomic, test.expires, test.edit)
+				wrong := cross(t, store.CascadeAtomic, test.expires, test.edit)
 				if slices.ContainsFunc(test.want, func(want string) bool { return strings.Contains(wrong, want) }) {
 					return
 				}

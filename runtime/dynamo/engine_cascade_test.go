@@ -19,15 +19,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // family returns r as if its schema gave projects and their users these limits.
-func family(r codec.Resource, cascade runtime.Cascade, project, user []bucket.Limit) *variant {
+func family(r codec.Resource, cascade store.Cascade, project, user []bucket.Limit) *variant {
 	spec := *r.Spec()
 	perCall := make([]int64, len(user))
 	spec.Cascade = cascade
-	spec.Kinds = []runtime.Kind{
-		{Name: "project", Prefix: "project-", Parent: runtime.NoParent, Limits: project, PerCall: perCall},
+	spec.Kinds = []store.Kind{
+		{Name: "project", Prefix: "project-", Parent: store.NoParent, Limits: project, PerCall: perCall},
 		{Name: "user", Prefix: "user-", Parent: 0, Limits: user, PerCall: perCall},
 	}
 	return &variant{Resource: r, spec: &spec}
@@ -36,11 +37,11 @@ func family(r codec.Resource, cascade runtime.Cascade, project, user []bucket.Li
 // member is a user of a project, or, without a user, the project.
 type member struct{ user, project string }
 
-func (m member) Chain(dst []runtime.Link) []runtime.Link {
+func (m member) Chain(dst []store.Link) []store.Link {
 	if m.user != "" {
-		dst = append(dst, runtime.Link{Kind: 1, ID: m.user})
+		dst = append(dst, store.Link{Kind: 1, ID: m.user})
 	}
-	return append(dst, runtime.Link{Kind: 0, ID: m.project})
+	return append(dst, store.Link{Kind: 0, ID: m.project})
 }
 
 // house is a process with resources of families.
@@ -50,13 +51,13 @@ type house struct {
 	at []*runtime.Resource[member, tokens]
 }
 
-func (e *engine) house(t testing.TB, api wire.API, defs ...runtime.Definition) *house {
+func (e *engine) house(t testing.TB, api wire.API, defs ...store.Definition) *house {
 	t.Helper()
 	return e.houseWith(t, api, nil, defs...)
 }
 
 // houseWith is a house with other options than all have.
-func (e *engine) houseWith(t testing.TB, api wire.API, opts []runtime.Option, defs ...runtime.Definition) *house {
+func (e *engine) houseWith(t testing.TB, api wire.API, opts []runtime.Option, defs ...store.Definition) *house {
 	t.Helper()
 	h := &house{events: &events{}}
 	b := runtime.NewBuilder(New(api, e.table), append(e.options(h.events), opts...)...)
@@ -112,7 +113,7 @@ func minute(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.M
 func TestCascadePaths(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
-	h := e.house(t, e.client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+	h := e.house(t, e.client, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, member{project: "1"}, 500)
 	h.acquire(t, alicesHome, 60) // create, and retry
 	e.holding(t, "user-1 40 60", "project-1 440 560")
@@ -129,7 +130,7 @@ func TestCascadePaths(t *testing.T) {
 // TestCascadeDenied: a denial names all who refuse, and nobody is charged.
 func TestCascadeDenied(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			def := family(embeddings, cascade, minute(100), minute(60))
@@ -142,18 +143,18 @@ func TestCascadeDenied(t *testing.T) {
 			for who, test := range map[*house]struct {
 				m    member
 				cost int64
-				want []runtime.Refusal
+				want []store.Refusal
 			}{
-				h: {alicesHome, 20, []runtime.Refusal{
+				h: {alicesHome, 20, []store.Refusal{
 					{Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 11, RetryAfter: 8800 * time.Millisecond},
 					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 12, RetryAfter: 4800 * time.Millisecond},
 				}},
-				other: {member{"3", "1"}, 20, []runtime.Refusal{ // its own bucket would be created
+				other: {member{"3", "1"}, 20, []store.Refusal{ // its own bucket would be created
 					{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 12, RetryAfter: 4800 * time.Millisecond},
 				}},
 			} {
 				_, err := who.at[0].Acquire(t.Context(), test.m, tokens{test.cost})
-				denied, ok := errors.AsType[*runtime.DeniedError](err)
+				denied, ok := errors.AsType[*store.DeniedError](err)
 				if !ok {
 					t.Fatalf("%v, want a denial", err)
 				}
@@ -170,7 +171,7 @@ func TestCascadeDenied(t *testing.T) {
 			}
 
 			_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{61})
-			if exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok || exceeds.Entity != "user-1" {
+			if exceeds, ok := errors.AsType[*store.CostExceedsBurstError](err); !ok || exceeds.Entity != "user-1" {
 				t.Errorf("%v, want that the user can never have so many", err)
 			}
 		})
@@ -180,7 +181,7 @@ func TestCascadeDenied(t *testing.T) {
 // TestCascadeDeniedOutdated: a bucket that is to be reshaped, and cannot admit then, is among those who refuse.
 func TestCascadeDeniedOutdated(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			h := e.house(t, e.client, family(embeddings, cascade, minute(1000), minute(100)))
@@ -189,11 +190,11 @@ func TestCascadeDeniedOutdated(t *testing.T) {
 			lower := family(embeddings, cascade, minute(60), minute(100))
 			lower.spec.Revision = 2
 			_, err := e.house(t, e.client, lower).at[0].Acquire(t.Context(), alicesHome, tokens{20})
-			denied, ok := errors.AsType[*runtime.DeniedError](err)
+			denied, ok := errors.AsType[*store.DeniedError](err)
 			if !ok {
 				t.Fatal(err)
 			}
-			want := []runtime.Refusal{
+			want := []store.Refusal{
 				{Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, RetryAfter: 12 * time.Second},
 				{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 5, RetryAfter: 15 * time.Second},
 			}
@@ -226,11 +227,11 @@ func TestCascadeDeniedWithoutTheRest(t *testing.T) {
 		}
 		return out, err
 	}}
-	h := e.house(t, api, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+	h := e.house(t, api, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, alicesHome, 100)
 	down = true
-	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10}, runtime.OnUnavailable(runtime.Allow))
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10}, runtime.OnUnavailable(store.Allow))
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok || len(denied.Refusals) != 1 || denied.Entity != "user-1" {
 		t.Errorf("%v, want a denial by the user", err)
 	}
@@ -243,7 +244,7 @@ func TestCascadeDeniedWithoutTheRest(t *testing.T) {
 func TestCascadeStale(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
-	def := family(embeddings, runtime.CascadeAtomic, minute(100), minute(60))
+	def := family(embeddings, store.CascadeAtomic, minute(100), minute(60))
 	h, other := e.house(t, e.client, def), e.house(t, e.client, def)
 	h.acquire(t, alicesHome, 5)
 	other.acquire(t, member{"2", "1"}, 60)
@@ -255,7 +256,7 @@ func TestCascadeStale(t *testing.T) {
 	h.calls(t, "retry applied") // and saw the 5 that are left
 	other.acquire(t, member{"3", "1"}, 4)
 	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{3})
-	if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.Entity != "project-1" || len(denied.Refusals) != 1 {
+	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.Entity != "project-1" || len(denied.Refusals) != 1 {
 		t.Errorf("%v, want a denial by the project alone", err)
 	}
 	h.calls(t, "transact refused") // whose image denies: no read
@@ -265,7 +266,7 @@ func TestCascadeStale(t *testing.T) {
 // TestCascadeSettles: a lease settles and releases over the whole chain.
 func TestCascadeSettles(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			h := e.house(t, e.client, family(embeddings, cascade, minute(1000), minute(100)))
@@ -293,7 +294,7 @@ func TestCascadeSettles(t *testing.T) {
 func TestSharedParent(t *testing.T) {
 	const children, processes, rounds = 64, 4, 5
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			const burst = children * rounds / 2 * 3 // half of what is asked for
@@ -310,9 +311,9 @@ func TestSharedParent(t *testing.T) {
 					lease, err := h.at[0].Acquire(t.Context(), member{fmt.Sprint(child), "1"}, tokens{3})
 					taken := int64(3)
 					switch {
-					case isA[*runtime.ContendedError](err):
+					case isA[*store.ContendedError](err):
 						continue
-					case isA[*runtime.DeniedError](err):
+					case isA[*store.DeniedError](err):
 						taken = 0
 					case err != nil:
 						return err
@@ -373,7 +374,7 @@ func TestTransactionOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			client, w := e.withNetwork()
-			def := family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100))
+			def := family(embeddings, store.CascadeAtomic, minute(1000), minute(100))
 			h := e.house(t, client, def)
 			h.acquire(t, alicesHome, 1)
 			h.calls(t, "read missing", "transact applied")
@@ -404,7 +405,7 @@ func TestTransactionGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			client, w := e.withNetwork()
-			def := family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100))
+			def := family(embeddings, store.CascadeAtomic, minute(1000), minute(100))
 			h := e.house(t, client, def)
 			h.acquire(t, alicesHome, 1)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -442,11 +443,11 @@ func TestTransactionGivenBackAfterAFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			client, w := e.withNetwork()
-			h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+			h := e.house(t, client, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)))
 			h.acquire(t, alicesHome, 1)
 			h.calls(t, "read missing", "transact applied")
 			w.expect(test.mishaps...)
-			if _, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10}); !isA[*runtime.SetupError](err) {
+			if _, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{10}); !isA[*store.SetupError](err) {
 				t.Fatal(err)
 			}
 			if err := h.Close(t.Context()); err != nil {
@@ -463,11 +464,11 @@ func TestConflicts(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
 	client, w := e.withNetwork()
-	h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+	h := e.house(t, client, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, alicesHome, 1)
 	w.expect(slices.Repeat([]mishap{cancel("TransactionConflict", "None")}, DefaultAttempts)...)
 	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
-	contended, ok := errors.AsType[*runtime.ContendedError](err)
+	contended, ok := errors.AsType[*store.ContendedError](err)
 	if !ok || contended.Conflicts != DefaultAttempts || contended.Attempts != DefaultAttempts {
 		t.Fatalf("%#v", err)
 	}
@@ -476,11 +477,11 @@ func TestConflicts(t *testing.T) {
 	w.writes(t, DefaultAttempts)
 	w.expect(slices.Repeat([]mishap{cancel("None", "TransactionConflict")}, DefaultAttempts)...)
 	_, err = h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
-	if contended, ok := errors.AsType[*runtime.ContendedError](err); !ok || contended.Entity != "project-1" {
+	if contended, ok := errors.AsType[*store.ContendedError](err); !ok || contended.Entity != "project-1" {
 		t.Errorf("%v, want that it is the project that is contended", err)
 	}
 	w.expect(slices.Repeat([]mishap{reject("TransactionConflictException", "")}, DefaultAttempts)...)
-	if _, err = h.at[0].Acquire(t.Context(), member{project: "1"}, tokens{1}); !isA[*runtime.ContendedError](err) {
+	if _, err = h.at[0].Acquire(t.Context(), member{project: "1"}, tokens{1}); !isA[*store.ContendedError](err) {
 		t.Errorf("a single update that meets transactions: %v", err)
 	}
 	e.holding(t, "user-1 99 1", "project-1 999 1")
@@ -492,7 +493,7 @@ func TestClaims(t *testing.T) {
 	e := newEngine(t)
 	two := []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}
 	h := e.house(t, e.client,
-		family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)), family(gpt4, runtime.CascadeCompensated, two, two))
+		family(embeddings, store.CascadeAtomic, minute(1000), minute(100)), family(gpt4, store.CascadeCompensated, two, two))
 	own, others, chat := h.at[0].Claim(alicesHome, tokens{10}), h.at[0].Claim(member{"2", "1"}, tokens{20}), h.at[1].Claim(alicesHome, tokens{1, 200})
 	if err := h.AcquireAll(t.Context(), own, others, chat); err != nil {
 		t.Fatal(err)
@@ -511,7 +512,7 @@ func TestClaims(t *testing.T) {
 	greedy := h.at[1].Claim(alicesHome, tokens{1, 900})
 	modest := h.at[0].Claim(alicesHome, tokens{1})
 	err := h.AcquireAll(t.Context(), modest, greedy)
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok || denied.Resource != "gpt-4" || denied.Limit != "tpm" || modest.Lease() != nil {
 		t.Errorf("%v, want a denial by tpm of gpt-4", err)
 	}
@@ -535,7 +536,7 @@ func TestClaims(t *testing.T) {
 func TestTransactionKeepsDebt(t *testing.T) {
 	gpt4, _ := generated(t)
 	two := []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}
-	def := family(gpt4, runtime.CascadeAtomic, two, two)
+	def := family(gpt4, store.CascadeAtomic, two, two)
 	e := newEngine(t)
 	stale, other := e.house(t, e.client, def), e.house(t, e.client, def)
 	stale.acquire(t, alicesHome, 1, 10)

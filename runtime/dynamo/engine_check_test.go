@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tableWith creates a table whose layout was changed.
@@ -243,7 +244,7 @@ func TestSkewIsObserved(t *testing.T) {
 	e := newEngine(t)
 	var seen []time.Duration
 	clock := &handClock{} // stands years ahead
-	l, err := limits.New(New(e.client, e.table), runtime.WithClock(clock), runtime.WithObserver(&runtime.Observer{
+	l, err := limits.New(New(e.client, e.table), runtime.WithClock(clock), runtime.WithObserver(&store.Observer{
 		Skew: func(d time.Duration) { seen = append(seen, d) },
 	}), runtime.CallDefaults(runtime.Budget(time.Minute)))
 	if err != nil {
@@ -371,7 +372,7 @@ func TestCreateTableWithout(t *testing.T) {
 		return aws.Credentials{}, errors.New("none here")
 	})
 	_, err := CreateTable(t.Context(), dynamodb.New(bare), e.table)
-	if !isA[*runtime.SetupError](err) {
+	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
 	wantText(t, err, "sluice: no AWS credentials: get identity: get credentials: none here; "+
@@ -385,7 +386,7 @@ func TestCreateTableWithout(t *testing.T) {
 			return memdynamo.None
 		})
 		_, err := CreateTable(t.Context(), dynamodb.New(o), e.table)
-		if !isA[*runtime.UnavailableError](err) {
+		if !isA[*store.UnavailableError](err) {
 			t.Errorf("%s: got a %T", step, err)
 		}
 		wantText(t, err, "sluice: table "+e.table+": store unavailable: InternalServerError: Internal server error")
@@ -393,7 +394,7 @@ func TestCreateTableWithout(t *testing.T) {
 	memory.Faults().Clear()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := CreateTable(over, dynamodb.New(o), e.table); !errors.Is(err, context.Canceled) || isA[*runtime.UnavailableError](err) {
+	if _, err := CreateTable(over, dynamodb.New(o), e.table); !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }
@@ -407,7 +408,7 @@ func TestCreateTableLeavesOthersAlone(t *testing.T) {
 		return in
 	})
 	created, err := CreateTable(t.Context(), client, table)
-	if !isA[*runtime.SetupError](err) || created {
+	if !isA[*store.SetupError](err) || created {
 		t.Fatalf("created %v, error %v", created, err)
 	}
 	ttl, err := client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // crowd is a process, in a bubble of testing/synctest, whose callers all want the bucket of user-1: 100 an hour. What it
@@ -73,7 +74,7 @@ func crowded(t *testing.T, level int64, leases []int64, f func(*testing.T, *crow
 	})
 }
 
-func newCrowd(t *testing.T, def runtime.Definition, opts ...Option) *crowd {
+func newCrowd(t *testing.T, def store.Definition, opts ...Option) *crowd {
 	t.Helper()
 	e, _ := newFaulty(t)
 	e.ttl = 10 * time.Minute
@@ -150,7 +151,7 @@ func (c *crowd) admitted(all ...*customer) {
 func (c *crowd) denied(all ...*customer) {
 	c.Helper()
 	for i, a := range all {
-		if <-a.ended; !isA[*runtime.DeniedError](a.err) {
+		if <-a.ended; !isA[*store.DeniedError](a.err) {
 			c.Errorf("caller %d: %v, want a denial", i, a.err)
 		}
 	}
@@ -165,8 +166,8 @@ func TestOneWriteForAll(t *testing.T) {
 		second, large, third, fourth := c.ask(30), c.ask(20), c.ask(5), c.ask(3)
 		c.end()
 		c.admitted(first, second, third, fourth)
-		denied, _ := errors.AsType[*runtime.DeniedError](large.err)
-		want := []runtime.Refusal{{
+		denied, _ := errors.AsType[*store.DeniedError](large.err)
+		want := []store.Refusal{{
 			Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, Available: 2, RetryAfter: 18*36*time.Second - 1001*time.Millisecond,
 		}}
 		if denied == nil {
@@ -197,7 +198,7 @@ func TestNobodyWaitsTwice(t *testing.T) {
 		c.release(held[0])
 		c.pass() // a, b and small; then there are 5
 		<-large.ended
-		denied, _ := errors.AsType[*runtime.DeniedError](large.err)
+		denied, _ := errors.AsType[*store.DeniedError](large.err)
 		if denied == nil || denied.Refusals[0].Available != 5 || denied.RetryAfter != 25*36*time.Second-1001*time.Millisecond {
 			t.Errorf("%v, want a denial with 5 left", large.err)
 		}
@@ -241,7 +242,7 @@ func TestEachCallerItsOwn(t *testing.T) {
 		c.end()
 		c.admitted(first, admitted, last)
 		c.denied(denied)
-		if exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](never.err); !ok || exceeds.Requested != 101 {
+		if exceeds, ok := errors.AsType[*store.CostExceedsBurstError](never.err); !ok || exceeds.Requested != 101 {
 			t.Errorf("%v, want that it can never be", never.err)
 		}
 		c.calls(t, "retry applied", "retry applied")
@@ -304,7 +305,7 @@ func TestDeadlineInFlight(t *testing.T) {
 				c.pass()
 				c.pass() // now nobody knows whether all three are charged; and what goes again is held
 				<-hasty.ended
-				if !isA[*runtime.UnavailableError](hasty.err) || !errors.Is(hasty.err, context.DeadlineExceeded) {
+				if !isA[*store.UnavailableError](hasty.err) || !errors.Is(hasty.err, context.DeadlineExceeded) {
 					t.Errorf("%v, want that its time was up", hasty.err)
 				}
 				c.end()
@@ -332,7 +333,7 @@ func TestDeadlineAfterALostRace(t *testing.T) {
 		c.pass() // refused: 20 are left, which hasty might have after a
 		<-hasty.ended
 		// The next write may be under way by now: what it charges is given back.
-		if lost, ok := errors.AsType[*runtime.ContendedError](hasty.err); !ok || lost.Attempts == 0 {
+		if lost, ok := errors.AsType[*store.ContendedError](hasty.err); !ok || lost.Attempts == 0 {
 			t.Errorf("%#v, want lost races", hasty.err)
 		}
 		c.end()
@@ -536,7 +537,7 @@ func TestReleaseTogetherOnce(t *testing.T) {
 					t.Errorf("told of %v", c.failed)
 				}
 				for _, err := range c.failed {
-					if u, ok := errors.AsType[*runtime.UnavailableError](err); !ok || u.Attempts != 1 {
+					if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != 1 {
 						t.Errorf("told of %v, want an UnavailableError after 1 attempt", err)
 					}
 				}
@@ -653,7 +654,7 @@ func TestTogetherExhausted(t *testing.T) {
 		c.end()
 		c.admitted(first, late)
 		for _, r := range []*customer{a, b} {
-			if u, ok := errors.AsType[*runtime.UnavailableError](r.err); !ok || u.Attempts != 2 || !u.Throttled {
+			if u, ok := errors.AsType[*store.UnavailableError](r.err); !ok || u.Attempts != 2 || !u.Throttled {
 				t.Errorf("%v, want an UnavailableError after 2 attempts", r.err)
 			}
 		}
@@ -670,7 +671,7 @@ func TestTogetherRefused(t *testing.T) {
 		c.end()
 		c.admitted(first)
 		for _, r := range []*customer{a, b, up} {
-			if !isA[*runtime.SetupError](r.err) {
+			if !isA[*store.SetupError](r.err) {
 				t.Errorf("%v, want a SetupError", r.err)
 			}
 		}
@@ -760,11 +761,11 @@ func TestSameChainTogether(t *testing.T) {
 						t.Error(r.err)
 					}
 				}
-				denied, ok := errors.AsType[*runtime.DeniedError](tooMuch.err)
+				denied, ok := errors.AsType[*store.DeniedError](tooMuch.err)
 				if !ok || denied.Entity != "user-1" || len(denied.Refusals) != 1 {
 					t.Errorf("%v, want a denial by the user alone", tooMuch.err)
 				}
-				if !isA[*runtime.CostExceedsBurstError](never.err) {
+				if !isA[*store.CostExceedsBurstError](never.err) {
 					t.Errorf("%v, want that it can never be", never.err)
 				}
 				if got := c.store; !slices.Equal(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s == "read found" }),
@@ -819,7 +820,7 @@ func TestChainTogetherTooLate(t *testing.T) {
 		if first.err != nil || a.err != nil || last.err != nil {
 			t.Error(first.err, a.err, last.err)
 		}
-		if denied, ok := errors.AsType[*runtime.DeniedError](b.err); !ok || denied.Entity != "project-1" {
+		if denied, ok := errors.AsType[*store.DeniedError](b.err); !ok || denied.Entity != "project-1" {
 			t.Errorf("%v, want a denial by the project", b.err)
 		}
 		if n := c.count("transact refused"); n != 1 {
@@ -855,7 +856,7 @@ func TestParentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newFaulty(t)
 		e.ttl = 24 * time.Hour
-		s := spend(t, e, &meter{API: e.client}, runtime.CascadeCompensated)
+		s := spend(t, e, &meter{API: e.client}, store.CascadeCompensated)
 		for i := range children {
 			s.h.acquire(t, member{fmt.Sprint(i), "1"}, 1)
 		}
@@ -870,7 +871,7 @@ func TestParentTogether(t *testing.T) {
 			switch {
 			case err == nil && tc == 2:
 				admitted++
-			case !isA[*runtime.DeniedError](err) || tc != 1: // given back
+			case !isA[*store.DeniedError](err) || tc != 1: // given back
 				t.Errorf("child %d was charged %d: %v", i, tc, err)
 			}
 		}
@@ -896,7 +897,7 @@ func chained(t *testing.T, f func(*testing.T, *chain)) {
 	synctest.Test(t, func(t *testing.T) {
 		_, embeddings := generated(t)
 		hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
-		def := family(embeddings, runtime.CascadeAtomic, hour(1000), hour(100))
+		def := family(embeddings, store.CascadeAtomic, hour(1000), hour(100))
 		e, _ := newFaulty(t)
 		e.ttl = 24 * time.Hour
 		client, w := e.withNetwork()

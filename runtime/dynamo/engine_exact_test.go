@@ -7,8 +7,8 @@ import (
 	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestRetryAfterIsExact drains a bucket and asks for a cost between its capacity and its burst, among others: at the
@@ -35,7 +35,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 				for _, wait := range []int64{0, 1, 17} { // the same instant, whenever one asks
 					e.clock.set(start + wait)
 					_, err := d.Acquire(t.Context(), "1", tokens{cost})
-					denied, ok := errors.AsType[*runtime.DeniedError](err)
+					denied, ok := errors.AsType[*store.DeniedError](err)
 					if !ok {
 						if cost > 1 || limit.Period > 1000 {
 							t.Fatalf("on a drained bucket: %v", err)
@@ -48,7 +48,7 @@ func TestRetryAfterIsExact(t *testing.T) {
 					at := start + wait + denied.RetryAfter.Milliseconds()
 					e.clock.set(at - 1)
 					_, err = d.Acquire(t.Context(), "1", tokens{cost})
-					if again, ok := errors.AsType[*runtime.DeniedError](err); !ok || again.RetryAfter != time.Millisecond {
+					if again, ok := errors.AsType[*store.DeniedError](err); !ok || again.RetryAfter != time.Millisecond {
 						t.Errorf("1 ms early: %v, want a denial for 1 ms", err)
 					}
 					e.clock.set(at)
@@ -68,7 +68,7 @@ func TestDenied(t *testing.T) {
 	process := e.demo(t, e.client)
 	_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 2, TPM: 14_000})
 	const want = "sluice: gpt-4 denied for user-1: tpm has 10999 of 14000 tokens, retry after 18.001s"
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok || denied.Error() != want {
 		t.Fatalf("got  %v\nwant %s", err, want)
 	}
@@ -82,7 +82,7 @@ func TestDenied(t *testing.T) {
 	_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 101})
 	const never = "sluice: gpt-4 for user-1: cost of 101 rpm exceeds the burst of 100 and can never be served: " +
 		"split the call, or raise the burst"
-	if !isA[*runtime.CostExceedsBurstError](err) || err.Error() != never {
+	if !isA[*store.CostExceedsBurstError](err) || err.Error() != never {
 		t.Errorf("got  %v\nwant %s", err, never)
 	}
 	e.stored(t, row{CV: 1, Op: "before", Limits: holds(-1000, 101_000, 10_999_999, 0)})

@@ -21,9 +21,9 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestExhausted has every attempt of an acquire fail: the error says how many there were, and the last one's cause.
@@ -57,7 +57,7 @@ func TestExhausted(t *testing.T) {
 			}
 			w.expect(slices.Repeat([]mishap{test.mishap}, test.attempts)...)
 			_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
-			failure, ok := errors.AsType[*runtime.UnavailableError](err)
+			failure, ok := errors.AsType[*store.UnavailableError](err)
 			if !ok || failure.Attempts != test.attempts {
 				t.Fatalf("got %v, want an UnavailableError after %d attempts", err, test.attempts)
 			}
@@ -92,7 +92,7 @@ func TestContended(t *testing.T) {
 	}
 	w.expect(slices.Repeat([]mishap{race}, DefaultAttempts)...)
 	_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
-	if contended, ok := errors.AsType[*runtime.ContendedError](err); !ok || contended.Attempts != DefaultAttempts {
+	if contended, ok := errors.AsType[*store.ContendedError](err); !ok || contended.Attempts != DefaultAttempts {
 		t.Errorf("got a %T", err)
 	}
 	wantText(t, err, "sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try again")
@@ -123,7 +123,7 @@ func TestConnectionRefused(t *testing.T) {
 	fresh := e.demo(t, refused)
 
 	_, err = fresh.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
-	if !isA[*runtime.UnavailableError](err) || !strings.HasSuffix(err.Error(), "dial tcp "+closed+": connect: connection refused") {
+	if !isA[*store.UnavailableError](err) || !strings.HasSuffix(err.Error(), "dial tcp "+closed+": connect: connection refused") {
 		t.Errorf("by a fresh process: %v", err)
 	}
 	fresh.calls(t, slices.Repeat([]string{"read failed"}, DefaultAttempts)...)
@@ -135,7 +135,7 @@ func TestConnectionRefused(t *testing.T) {
 	process.calls(t, "read found", "retry applied")
 	moving.API = refused
 	_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
-	if failure, ok := errors.AsType[*runtime.UnavailableError](err); !ok || failure.Attempts != DefaultAttempts {
+	if failure, ok := errors.AsType[*store.UnavailableError](err); !ok || failure.Attempts != DefaultAttempts {
 		t.Errorf("got %v, want an UnavailableError after %d attempts", err, DefaultAttempts)
 	}
 	process.calls(t, slices.Repeat([]string{"retry unapplied"}, DefaultAttempts)...)
@@ -205,7 +205,7 @@ func TestSetupErrors(t *testing.T) {
 			}
 			process := (&engine{table: table, ttl: e.ttl}).demo(t, client)
 			_, err := process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
-			if !isA[*runtime.SetupError](err) {
+			if !isA[*store.SetupError](err) {
 				t.Errorf("got a %T", err)
 			}
 			if got := strings.ReplaceAll(withoutRequest(fmt.Sprint(err)), table, "TABLE"); got != test.err {
@@ -227,7 +227,7 @@ func TestNoCredentials(t *testing.T) {
 		return aws.Credentials{}, errors.New("none here")
 	})
 	_, err := e.demo(t, dynamodb.New(o)).GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
-	if !isA[*runtime.SetupError](err) {
+	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
 	wantText(t, err, "sluice: no AWS credentials: get identity: get credentials: none here; "+
@@ -278,7 +278,7 @@ func TestMalformed(t *testing.T) {
 			e.put(t, stored)
 			fresh := e.demo(t, e.client)
 			_, err := fresh.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
-			if !isA[*runtime.SetupError](err) {
+			if !isA[*store.SetupError](err) {
 				t.Errorf("got a %T", err)
 			}
 			wantText(t, err, text)

@@ -16,9 +16,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 
 	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // propertyTB is a test or one of its rapid checks.
@@ -188,7 +188,7 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 type comparison struct {
 	*engine
 	*session
-	defs []runtime.Definition
+	defs []store.Definition
 }
 
 func newComparison(t *testing.T) *comparison {
@@ -199,8 +199,8 @@ func newComparison(t *testing.T) *comparison {
 		t.Fatal(err)
 	}
 	gpt4, _ := generated(t)
-	c := &comparison{engine: e, defs: []runtime.Definition{withNumbers(gpt4, 5, userRPM, userTPM), captured.defs[0]}}
-	opened, err := New(e.client, e.table).Open(&runtime.Env{}, c.defs...)
+	c := &comparison{engine: e, defs: []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), captured.defs[0]}}
+	opened, err := New(e.client, e.table).Open(&store.Env{}, c.defs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,12 +314,12 @@ func TestDroppedByAnEarlierTry(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
 	def := withNumbers(embeddings, 1, *per(200))
-	opened, err := New(e.client, e.table).Open(&runtime.Env{Clock: &e.clock, Observer: &runtime.Observer{}, CacheTTL: e.ttl}, def)
+	opened, err := New(e.client, e.table).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &runtime.Call{Called: e.clock.Now(), Parts: []runtime.Part{{
-		Def: def, Cost: []int64{bucket.Milli}, Buckets: []runtime.Bucket{{Entity: "user-1", Dropped: []bool{true}}},
+	call := &store.Call{Called: e.clock.Now(), Parts: []store.Part{{
+		Def: def, Cost: []int64{bucket.Milli}, Buckets: []store.Bucket{{Entity: "user-1", Dropped: []bool{true}}},
 	}}}
 	if err := opened.Acquire(t.Context(), call); err != nil {
 		t.Fatal(err)

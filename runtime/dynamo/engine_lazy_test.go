@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // idler is a process, in a bubble of testing/synctest and on its time, whose settles are lazy: of one bucket, project-1's, of 1000
@@ -44,7 +45,7 @@ func idle(t *testing.T, f func(*testing.T, *idler)) {
 		client, w := i.withNetwork0()
 		i.wire, i.m = w, &meter{API: client}
 		i.gate = &gate{API: i.m, entity: "project-1"}
-		i.house = i.onBubblesTime(t, i.gate, family(embeddings, runtime.CascadeAtomic, hour(1000), hour(100)))
+		i.house = i.onBubblesTime(t, i.gate, family(embeddings, store.CascadeAtomic, hour(1000), hour(100)))
 		f(t, i)
 		if err := i.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -53,7 +54,7 @@ func idle(t *testing.T, f func(*testing.T, *idler)) {
 }
 
 // onBubblesTime is a house whose clock is the bubble's, and whose settles are lazy.
-func (e *engine) onBubblesTime(t testing.TB, api wire.API, def runtime.Definition) *house {
+func (e *engine) onBubblesTime(t testing.TB, api wire.API, def store.Definition) *house {
 	t.Helper()
 	return e.houseWith(t, api, []runtime.Option{
 		runtime.WithClock(offsetClock(0)), runtime.CallDefaults(runtime.LazySettle(true)),
@@ -256,7 +257,7 @@ func TestLazyIsThere(t *testing.T) {
 					most = 1000
 				}
 				lease := i.acquire(t, who, most)
-				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*runtime.DeniedError](err) {
+				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*store.DeniedError](err) {
 					t.Fatal(err)
 				}
 				i.m.take()
@@ -305,7 +306,7 @@ func TestLazyDenied(t *testing.T) {
 				if who == solo {
 					most = 920
 				}
-				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*runtime.DeniedError](err) {
+				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*store.DeniedError](err) {
 					t.Error(err)
 				}
 				elapse(lazy)
@@ -359,7 +360,7 @@ func TestLazyOnce(t *testing.T) {
 				i.settle(t, lease, test.actual)
 				if test.rides {
 					_, err := i.at[0].Acquire(t.Context(), test.who, tokens{10})
-					if fatal := isA[*runtime.SetupError](err); err != nil && !fatal {
+					if fatal := isA[*store.SetupError](err); err != nil && !fatal {
 						t.Error(err)
 					}
 				}
@@ -372,11 +373,11 @@ func TestLazyOnce(t *testing.T) {
 				}
 				var failed error
 				for _, err := range i.failed {
-					if !isA[*runtime.SetupError](err) {
+					if !isA[*store.SetupError](err) {
 						failed = err
 					}
 				}
-				if _, ok := errors.AsType[*runtime.UnavailableError](failed); ok != test.told || !ok && failed != nil {
+				if _, ok := errors.AsType[*store.UnavailableError](failed); ok != test.told || !ok && failed != nil {
 					t.Errorf("told of %v", failed)
 				}
 			})
@@ -402,7 +403,7 @@ func TestLazyGivesUp(t *testing.T) {
 		if took := time.Since(began); took > 21*time.Second {
 			t.Errorf("told after %v", took)
 		}
-		if !isA[*runtime.UnavailableError](i.failed[0]) {
+		if !isA[*store.UnavailableError](i.failed[0]) {
 			t.Error(i.failed[0])
 		}
 		i.wire.expect()
@@ -445,7 +446,7 @@ func TestLazyGone(t *testing.T) {
 func TestMixtureIsExact(t *testing.T) {
 	const processes, workers, rounds = 3, 24, 12
 	year := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, 366*24*time.Hour)} } // so that nothing comes back
-	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
 		for seed := range uint64(8) {
 			leave := seed >= 4
 			t.Run(fmt.Sprintf("%s/%d/leaving=%t", name, seed, leave), func(t *testing.T) {
@@ -478,7 +479,7 @@ func TestMixtureIsExact(t *testing.T) {
 							ctx, cancel := context.WithTimeout(t.Context(), budget)
 							lease, err := h.at[0].Acquire(ctx, who, tokens{cost}, runtime.LazySettle(rng.IntN(2) == 0))
 							cancel()
-							if isA[*runtime.DeniedError](err) || isA[*runtime.ContendedError](err) || errors.Is(err, context.DeadlineExceeded) {
+							if isA[*store.DeniedError](err) || isA[*store.ContendedError](err) || errors.Is(err, context.DeadlineExceeded) {
 								continue
 							}
 							if err != nil {

@@ -12,17 +12,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // manager is an operator who changes overrides of one resource, which has one limit.
 type manager struct {
 	*Overrides
-	spec *runtime.Spec
+	spec *store.Spec
 }
 
 func (e *engine) manager(def codec.Resource, ahead int64) manager {
@@ -35,9 +35,9 @@ func (o manager) set(t testing.TB, at string, limit *bucket.Limit) {
 	for {
 		stored, err := o.Get(t.Context(), o.spec, at)
 		if err == nil {
-			_, err = o.Set(t.Context(), o.spec, runtime.Stored{At: at, Limits: []*bucket.Limit{limit}, Revision: stored[0].Revision})
+			_, err = o.Set(t.Context(), o.spec, store.Stored{At: at, Limits: []*bucket.Limit{limit}, Revision: stored[0].Revision})
 		}
-		if _, lost := errors.AsType[*runtime.ConflictError](err); lost {
+		if _, lost := errors.AsType[*store.ConflictError](err); lost {
 			continue
 		}
 		if err != nil {
@@ -58,7 +58,7 @@ func drain(t *testing.T, d *desk) (n int) {
 	t.Helper()
 	for {
 		switch _, err := d.Acquire(t.Context(), "1", tokens{1}); {
-		case isA[*runtime.DeniedError](err):
+		case isA[*store.DeniedError](err):
 			return n
 		case err != nil:
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestOverrideOfMissing(t *testing.T) {
 	e.manager(def, 0).set(t, "user", per(7))
 	d := e.desk(t, e.client, def)
 	_, err := d.Acquire(t.Context(), "1", tokens{8})
-	if exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok || exceeds.Burst != 7 {
+	if exceeds, ok := errors.AsType[*store.CostExceedsBurstError](err); !ok || exceeds.Burst != 7 {
 		t.Errorf("%v, want a burst of 7", err)
 	}
 	snap, err := d.Peek(t.Context(), "1")
@@ -192,7 +192,7 @@ func TestOverridesStorm(t *testing.T) {
 				switch _, err := d.Acquire(t.Context(), "1", tokens{1}); {
 				case err == nil:
 					admitted.Add(1)
-				case isA[*runtime.DeniedError](err), isA[*runtime.ContendedError](err):
+				case isA[*store.DeniedError](err), isA[*store.ContendedError](err):
 				default:
 					t.Errorf("process %d: %v", i, err)
 				}
@@ -227,7 +227,7 @@ func TestOverridesStorm(t *testing.T) {
 	want := e.final(t, def)
 	e.clock.since.Add(120_000)
 	for _, d := range desks {
-		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil && !isA[*runtime.DeniedError](err) {
+		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil && !isA[*store.DeniedError](err) {
 			t.Fatal(err)
 		}
 	}
@@ -245,7 +245,7 @@ func (e *engine) final(t *testing.T, def codec.Resource) bucket.Limit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return runtime.Resolve(def.Spec().Kinds[0].Limits, levels...)[0]
+	return store.Resolve(def.Spec().Kinds[0].Limits, levels...)[0]
 }
 
 // levelReads counts reads of config items.
@@ -369,7 +369,7 @@ func TestOverridesLeftUnread(t *testing.T) {
 	}
 	d.calls(t, "read missing", "create applied", "levels missing", "normal applied")
 	_, err := d.Acquire(t.Context(), "2", tokens{1}) // of which nothing is known
-	if u, ok := errors.AsType[*runtime.UnavailableError](err); !ok || !u.Throttled {
+	if u, ok := errors.AsType[*store.UnavailableError](err); !ok || !u.Throttled {
 		t.Errorf("%v, want that it is throttled", err)
 	}
 }
@@ -415,7 +415,7 @@ func TestMalformedOverride(t *testing.T) {
 	item["ver"], item["l_rps_cp"] = codec.N(1), codec.S("many")
 	e.put(t, item)
 	_, err := e.desk(t, e.client, def).Acquire(t.Context(), "1", tokens{1})
-	if !isA[*runtime.SetupError](err) {
+	if !isA[*store.SetupError](err) {
 		t.Fatal(err)
 	}
 	wantText(t, err, fmt.Sprint("sluice: the override of embeddings at user is malformed: attribute l_rps_cp: of type S, want an integer ",

@@ -19,9 +19,9 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // crowded puts buckets of users and of a project, and returns their entities in the order of the index.
@@ -202,7 +202,7 @@ func TestBucketsWithoutIndex(t *testing.T) {
 		got = errors.Join(got, err)
 	}
 	wantText(t, got, "sluice: table "+e.table+": index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY")
-	if _, ok := errors.AsType[*runtime.SetupError](got); !ok {
+	if _, ok := errors.AsType[*store.SetupError](got); !ok {
 		t.Errorf("%T is no *runtime.SetupError", got)
 	}
 }

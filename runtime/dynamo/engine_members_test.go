@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // members are the entities as an operator reaches them. Pauses take no time.
@@ -30,10 +30,10 @@ func (e *engine) members(api wire.API) *Members {
 }
 
 // session is a process that looks entities up, and what its observer was told.
-func (e *engine) session(t testing.TB, api wire.API, clock runtime.Clock, opts ...Option) (*session, *events) {
+func (e *engine) session(t testing.TB, api wire.API, clock store.Clock, opts ...Option) (*session, *events) {
 	t.Helper()
 	seen := &events{}
-	opened, err := New(api, e.table, opts...).Open(&runtime.Env{
+	opened, err := New(api, e.table, opts...).Open(&store.Env{
 		Clock: clock, Observer: seen.observer(), SettleTimeout: 20 * time.Second, CacheTTL: time.Minute,
 	})
 	if err != nil {
@@ -43,19 +43,19 @@ func (e *engine) session(t testing.TB, api wire.API, clock runtime.Clock, opts .
 }
 
 // child is user-1 in project-a.
-func child() runtime.Member {
-	return runtime.Member{Entity: "user-1", Parent: "project-a", Cascade: true}
+func child() store.Member {
+	return store.Member{Entity: "user-1", Parent: "project-a", Cascade: true}
 }
 
-func putMember(t testing.TB, store runtime.MemberStore, m runtime.Member) {
+func putMember(t testing.TB, backend store.MemberStore, m store.Member) {
 	t.Helper()
-	if err := store.Put(t.Context(), m); err != nil {
+	if err := backend.Put(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // memberItem is an entity item by attributevalue's hand, with more or other attributes.
-func memberItem(m runtime.Member) codec.Item {
+func memberItem(m store.Member) codec.Item {
 	item := codec.Item{
 		"PK": codec.S("ENTITY#" + m.Entity), "SK": codec.S("#META"), "entity_id": codec.S(m.Entity),
 		"cascade": &types.AttributeValueMemberBOOL{Value: m.Cascade},
@@ -71,7 +71,7 @@ func memberItem(m runtime.Member) codec.Item {
 func TestMemberItems(t *testing.T) {
 	e := newEngine(t)
 	members := e.members(e.client)
-	for _, m := range []runtime.Member{
+	for _, m := range []store.Member{
 		child(),
 		{Entity: "user-1", Parent: "project-b"}, // in place of the first
 		{Entity: "user-1", Cascade: true},
@@ -90,7 +90,7 @@ func TestMemberItems(t *testing.T) {
 		if err := members.Delete(t.Context(), "user-1"); err != nil {
 			t.Fatal(err)
 		}
-		if got, found, err := members.Get(t.Context(), "user-1"); got != (runtime.Member{}) || found || err != nil {
+		if got, found, err := members.Get(t.Context(), "user-1"); got != (store.Member{}) || found || err != nil {
 			t.Errorf("read %v, %v, %v of what was deleted", got, found, err)
 		}
 	}
@@ -137,12 +137,12 @@ func TestChildren(t *testing.T) {
 	for i := range count {
 		id := fmt.Sprintf("user-%04d", (i*7)%count)
 		want = append(want, id)
-		putMember(t, members, runtime.Member{Entity: id, Parent: "project-a", Cascade: i%2 == 0})
+		putMember(t, members, store.Member{Entity: id, Parent: "project-a", Cascade: i%2 == 0})
 	}
 	slices.Sort(want)
-	putMember(t, members, runtime.Member{Entity: "user-other", Parent: "project-ab"})
-	putMember(t, members, runtime.Member{Entity: "user-moved", Parent: "project-a"})
-	putMember(t, members, runtime.Member{Entity: "user-moved", Parent: "project-b"})
+	putMember(t, members, store.Member{Entity: "user-other", Parent: "project-ab"})
+	putMember(t, members, store.Member{Entity: "user-moved", Parent: "project-a"})
+	putMember(t, members, store.Member{Entity: "user-moved", Parent: "project-b"})
 	p := &pages{API: e.client, most: 500}
 	got, err := children(t.Context(), e.members(p), "project-a")
 	if !slices.Equal(got, want) || err != nil {
@@ -185,7 +185,7 @@ func TestMalformedMembers(t *testing.T) {
 			_, _, errGet := e.members(e.client).Get(t.Context(), "user-1")
 			_, _, errLookup := process.Member(t.Context(), "user-1")
 			for _, err := range []error{errGet, errLookup} {
-				if !isA[*runtime.SetupError](err) {
+				if !isA[*store.SetupError](err) {
 					t.Errorf("got a %T", err)
 				}
 				wantText(t, err, "sluice: what is stored of user-1 is malformed: "+test.err+"; mend or delete the item ENTITY#user-1 / #META")
@@ -242,7 +242,7 @@ func TestMembersUnavailable(t *testing.T) {
 		"put": members.Put(t.Context(), child()), "get": errGet, "delete": members.Delete(t.Context(), "user-1"),
 		"children": second(children(t.Context(), members, "project-a")),
 	} {
-		if !isA[*runtime.UnavailableError](err) {
+		if !isA[*store.UnavailableError](err) {
 			t.Errorf("%s: got a %T", name, err)
 		}
 		wantText(t, err, "sluice: table "+e.table+": store unavailable after 10 attempts: InternalServerError: Internal server error")
@@ -251,10 +251,10 @@ func TestMembersUnavailable(t *testing.T) {
 }
 
 // lookUp is a look-up that succeeds.
-func lookUp(t testing.TB, s *session, entity string, want runtime.Member) {
+func lookUp(t testing.TB, s *session, entity string, want store.Member) {
 	t.Helper()
 	got, found, err := s.Member(t.Context(), entity)
-	if got != want || found != (want != runtime.Member{}) || err != nil {
+	if got != want || found != (want != store.Member{}) || err != nil {
 		t.Errorf("looked up %s: %v, %v, %v; want %v", entity, got, found, err, want)
 	}
 }
@@ -264,15 +264,15 @@ func TestLookUps(t *testing.T) {
 	e := newEngine(t)
 	putMember(t, e.members(e.client), child())
 	process, seen := e.session(t, e.client, &e.clock)
-	none := runtime.Member{}
+	none := store.Member{}
 	for range 3 {
 		lookUp(t, process, "user-1", child())
 		lookUp(t, process, "user-2", none)
 	}
 	seen.calls(t, "member found", "member missing")
 
-	moved := runtime.Member{Entity: "user-1", Parent: "project-b", Cascade: true}
-	born := runtime.Member{Entity: "user-2", Parent: "project-a"}
+	moved := store.Member{Entity: "user-1", Parent: "project-b", Cascade: true}
+	born := store.Member{Entity: "user-2", Parent: "project-a"}
 	putMember(t, e.members(e.client), moved) // by somebody else
 	putMember(t, e.members(e.client), born)
 	e.clock.set(59_999)
@@ -302,7 +302,7 @@ func TestLookUpsBounded(t *testing.T) {
 	e := newEngine(t)
 	process, seen := e.session(t, e.client, &e.clock, ImageCache(2))
 	for _, entity := range []string{"user-1", "user-2", "user-1", "user-3", "user-1", "user-2"} {
-		lookUp(t, process, entity, runtime.Member{})
+		lookUp(t, process, entity, store.Member{})
 	}
 	seen.calls(t, slices.Repeat([]string{"member missing"}, 4)...)
 	if n := process.lookups.Len(); n != 2 {
@@ -355,7 +355,7 @@ func TestLookUpsShared(t *testing.T) {
 		synctest.Wait()
 		giveUp()
 		err := <-gaveUp
-		if !errors.Is(err, context.Canceled) || isA[*runtime.UnavailableError](err) {
+		if !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 			t.Errorf("who gave up got %v", err)
 		}
 		wantText(t, err, "sluice: look-up of user-1: context canceled")
@@ -376,12 +376,12 @@ func TestLookUpTimesOut(t *testing.T) {
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, _, err := process.Member(soon, "user-1")
-		if !isA[*runtime.UnavailableError](err) || !errors.Is(err, context.DeadlineExceeded) {
+		if !isA[*store.UnavailableError](err) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got a %T", err)
 		}
 		wantText(t, err, "sluice: look-up of user-1: store unavailable: context deadline exceeded")
 		_, _, err = process.Member(t.Context(), "user-1") // the same read
-		if !isA[*runtime.UnavailableError](err) {
+		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
 		wantText(t, err, "sluice: table "+process.table+": store unavailable after 1 attempt: context deadline exceeded")
@@ -402,7 +402,7 @@ func TestLookUpDuringChange(t *testing.T) {
 		_, process, seen, h := bubbled(t)
 		before := make(chan struct{})
 		go func() {
-			lookUp(t, process, "user-1", runtime.Member{})
+			lookUp(t, process, "user-1", store.Member{})
 			close(before)
 		}()
 		synctest.Wait()
@@ -423,11 +423,11 @@ func TestLookUpDuringChange(t *testing.T) {
 		// Nobody asks again until the read has ended.
 		before = make(chan struct{})
 		go func() {
-			lookUp(t, process, "user-2", runtime.Member{})
+			lookUp(t, process, "user-2", store.Member{})
 			close(before)
 		}()
 		synctest.Wait()
-		born := runtime.Member{Entity: "user-2", Parent: "project-a"}
+		born := store.Member{Entity: "user-2", Parent: "project-a"}
 		putMember(t, process.Members(), born)
 		h.reads <- struct{}{}
 		<-before
@@ -446,14 +446,14 @@ func TestLookUpsInAnOutage(t *testing.T) {
 	failed := slices.Repeat([]string{"member failed"}, lookupTries)
 	memory.Faults().InternalErrors(1)
 	_, _, err := process.Member(t.Context(), "user-1")
-	if !isA[*runtime.UnavailableError](err) {
+	if !isA[*store.UnavailableError](err) {
 		t.Errorf("got a %T", err)
 	}
 	wantText(t, err, "sluice: table "+e.table+": store unavailable after 3 attempts: InternalServerError: Internal server error")
 	seen.calls(t, failed...)
 	memory.Faults().Clear()
 	lookUp(t, process, "user-1", child())
-	lookUp(t, process, "user-2", runtime.Member{})
+	lookUp(t, process, "user-2", store.Member{})
 	seen.calls(t, "member found", "member missing")
 
 	memory.Faults().InternalErrors(1)
@@ -466,7 +466,7 @@ func TestLookUpsInAnOutage(t *testing.T) {
 		lookUp(t, process, "user-1", child())
 		seen.calls(t, failed...)
 	}
-	lookUp(t, process, "user-2", runtime.Member{})
+	lookUp(t, process, "user-2", store.Member{})
 	seen.calls(t, failed...)
 	memory.Faults().Clear()
 	if err := e.members(e.client).Delete(t.Context(), "user-1"); err != nil {
@@ -475,12 +475,12 @@ func TestLookUpsInAnOutage(t *testing.T) {
 	lookUp(t, process, "user-1", child())
 	seen.calls(t)
 	e.clock.set(62_000)
-	lookUp(t, process, "user-1", runtime.Member{})
+	lookUp(t, process, "user-1", store.Member{})
 	seen.calls(t, "member missing")
 
 	process.table = "nobody-made-this"
 	e.clock.set(180_000)
-	if _, _, err := process.Member(t.Context(), "user-1"); !isA[*runtime.SetupError](err) ||
+	if _, _, err := process.Member(t.Context(), "user-1"); !isA[*store.SetupError](err) ||
 		!strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
 		t.Errorf("got %v", err)
 	}
@@ -494,7 +494,7 @@ func TestLookUpsBudget(t *testing.T) {
 	process, seen := e.session(t, e.client, &e.clock)
 	memory.Faults().InternalErrors(1)
 	for i := range lookups {
-		if _, _, err := process.Member(t.Context(), fmt.Sprint("user-", i)); !isA[*runtime.UnavailableError](err) {
+		if _, _, err := process.Member(t.Context(), fmt.Sprint("user-", i)); !isA[*store.UnavailableError](err) {
 			t.Errorf("got %v", err)
 		}
 	}

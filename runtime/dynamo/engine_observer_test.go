@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // account is what calls of one operation cost.
@@ -26,7 +27,7 @@ type account struct {
 }
 
 // toldOf adds up what an observer was told, by operation.
-func toldOf(all []runtime.StoreEvent) map[string]account {
+func toldOf(all []store.StoreEvent) map[string]account {
 	sums := map[string]account{}
 	for _, e := range all {
 		sum := sums[e.Call]
@@ -72,22 +73,22 @@ func (o *observed) gateway(t testing.TB, opts ...runtime.Option) *limits.Limiter
 	return l
 }
 
-func (o *observed) desk(t testing.TB, def runtime.Definition, opts ...Option) *desk {
+func (o *observed) desk(t testing.TB, def store.Definition, opts ...Option) *desk {
 	t.Helper()
 	d := o.engine.desk(t, o.client, def, opts...)
 	o.seen = append(o.seen, d.events)
 	return d
 }
 
-func (o *observed) told(keep func(runtime.StoreEvent) bool) map[string]account {
-	var all []runtime.StoreEvent
+func (o *observed) told(keep func(store.StoreEvent) bool) map[string]account {
+	var all []store.StoreEvent
 	for _, seen := range o.seen {
 		all = append(all, seen.all...)
 	}
-	return toldOf(slices.DeleteFunc(all, func(e runtime.StoreEvent) bool { return !keep(e) }))
+	return toldOf(slices.DeleteFunc(all, func(e store.StoreEvent) bool { return !keep(e) }))
 }
 
-func everything(runtime.StoreEvent) bool { return true }
+func everything(store.StoreEvent) bool { return true }
 
 // scenes are ways to have the store make every kind of call. Each ends with its processes closed, so that nothing is under way.
 var scenes = []struct {
@@ -107,7 +108,7 @@ var scenes = []struct {
 			}
 			must(l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})).Release(o.Context())
 			_, err := l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 15_000})
-			if !isA[*runtime.DeniedError](err) {
+			if !isA[*store.DeniedError](err) {
 				o.Error(err)
 			}
 			closeAll(o.T, l.Limiter)
@@ -124,13 +125,13 @@ var scenes = []struct {
 	{"look-ups and peeks", []string{"member found", "member missing", "read found"},
 		func(o *observed) {
 			members := NewMembers(o.client, o.table)
-			if err := members.Put(o.Context(), runtime.Member{Entity: "user-1", Parent: "project-2", Cascade: true}); err != nil {
+			if err := members.Put(o.Context(), store.Member{Entity: "user-1", Parent: "project-2", Cascade: true}); err != nil {
 				o.Fatal(err)
 			}
 			o.db.ResetConsumed()
 			l := o.gateway(o.T)
 			must(l.GPT4.Acquire(o.Context(), limits.UserByID("1"), limits.GPT4Cost{TPM: 100}))
-			if _, err := l.GPT4.Acquire(o.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*runtime.InvalidError](err) {
+			if _, err := l.GPT4.Acquire(o.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*store.InvalidError](err) {
 				o.Error(err)
 			}
 			o.clock.set(120_000) // nothing that is remembered serves
@@ -169,13 +170,13 @@ var scenes = []struct {
 			}
 			gpt4, _ := generated(o.T)
 			each := []bucket.Limit{userRPM, userTPM}
-			apart := family(gpt4, runtime.CascadeCompensated, each, each)
+			apart := family(gpt4, store.CascadeCompensated, each, each)
 			h, other := o.house(o.T, o.client, apart), o.house(o.T, o.client, apart)
 			o.seen = append(o.seen, h.events, other.events)
 			h.acquire(o.T, member{"1", "3"}, 50, 1)
 			other.acquire(o.T, member{"4", "3"}, 40, 1)
 			_, err := h.at[0].Acquire(o.Context(), member{"1", "3"}, tokens{20, 1}) // the user is charged, and given back
-			if !isA[*runtime.DeniedError](err) {
+			if !isA[*store.DeniedError](err) {
 				o.Error(err)
 			}
 			closeAll(o.T, l.Limiter, h.Limiter, other.Limiter)
@@ -183,7 +184,7 @@ var scenes = []struct {
 	{"new numbers, and overrides that change", []string{"reshape applied", "levels found", "system applied"},
 		func(o *observed) {
 			gpt4, _ := generated(o.T)
-			stored := runtime.Stored{At: "user-1", Limits: []*bucket.Limit{per(1000), nil}}
+			stored := store.Stored{At: "user-1", Limits: []*bucket.Limit{per(1000), nil}}
 			if _, err := o.operator(o.client, 0).Set(o.Context(), withNumbers(gpt4, 1, userRPM, userTPM).Spec(), stored); err != nil {
 				o.Fatal(err)
 			}
@@ -283,10 +284,10 @@ func TestAccountsSee(t *testing.T) {
 	scenes[0].play(o)
 	billed, all := billedOf(o.db.Consumed(), o.table), o.seen[0].all
 	last := len(all) - 1
-	for name, wrong := range map[string][]runtime.StoreEvent{
+	for name, wrong := range map[string][]store.StoreEvent{
 		"not told":   all[:last],
 		"told twice": append(slices.Clone(all), all[last]),
-		"no capacity": append(slices.Clone(all[:last]), func(e runtime.StoreEvent) runtime.StoreEvent {
+		"no capacity": append(slices.Clone(all[:last]), func(e store.StoreEvent) store.StoreEvent {
 			e.Write = 0
 			return e
 		}(all[last])),
@@ -306,7 +307,7 @@ func TestStoreContext(t *testing.T) {
 		o := newObserved(t)
 		var mu sync.Mutex
 		var got []string
-		observer := &runtime.Observer{Store: func(ctx context.Context, e runtime.StoreEvent) {
+		observer := &store.Observer{Store: func(ctx context.Context, e store.StoreEvent) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, fmt.Sprint(e.Path, " for ", e.Coalesced, " by ", ctx.Value(callerKey{}), ": ", ctx.Err()))
@@ -350,8 +351,8 @@ func TestStoreContextOfTheGone(t *testing.T) {
 	o := newObserved(t)
 	var told []error
 	ctx, cancel := context.WithCancel(t.Context())
-	l, err := limits.New(New(o.client, o.table), runtime.WithObserver(&runtime.Observer{
-		Store: func(ctx context.Context, _ runtime.StoreEvent) { told = append(told, ctx.Err()) },
+	l, err := limits.New(New(o.client, o.table), runtime.WithObserver(&store.Observer{
+		Store: func(ctx context.Context, _ store.StoreEvent) { told = append(told, ctx.Err()) },
 	}))
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // half is a bucket with half its rpm.
@@ -130,7 +130,7 @@ func TestReshapedOnce(t *testing.T) {
 			want := half()
 			want.CV = 2
 			if cost == 60 {
-				if !isA[*runtime.DeniedError](err) {
+				if !isA[*store.DeniedError](err) {
 					t.Errorf("got %v, want a denial", err)
 				}
 			} else {
@@ -252,7 +252,7 @@ func TestGivenBackAtMostOnce(t *testing.T) {
 				}
 				return
 			}
-			failure, ok := errors.AsType[*runtime.UnavailableError](told)
+			failure, ok := errors.AsType[*store.UnavailableError](told)
 			if !ok || failure.Attempts != 1 {
 				t.Errorf("observed %v, want an UnavailableError after 1 attempt", told)
 			}

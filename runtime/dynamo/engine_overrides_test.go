@@ -17,13 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // newFaulty is newEngine on an engine in the process of its own, on the test's clock, for what only that one suffers from.
@@ -44,13 +44,13 @@ func (e *engine) operator(api wire.API, ahead int64) *Overrides {
 }
 
 // rates is a resource with limits rpm and tpm.
-func rates() *runtime.Spec {
-	return &runtime.Spec{Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"}}
+func rates() *store.Spec {
+	return &store.Spec{Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"}}
 }
 
 // stored is what a level of rates says: rpm, then tpm; 0 inherits.
-func stored(at string, rev runtime.Revision, perMinute ...int64) runtime.Stored {
-	s := runtime.Stored{At: at, Limits: make([]*bucket.Limit, 2), Revision: rev}
+func stored(at string, rev store.Revision, perMinute ...int64) store.Stored {
+	s := store.Stored{At: at, Limits: make([]*bucket.Limit, 2), Revision: rev}
 	for i, n := range perMinute {
 		if n != 0 {
 			l := bucket.Per(n, time.Minute)
@@ -61,7 +61,7 @@ func stored(at string, rev runtime.Revision, perMinute ...int64) runtime.Stored 
 }
 
 // set is a Set that succeeds.
-func set(t testing.TB, o *Overrides, s runtime.Stored) runtime.Revision {
+func set(t testing.TB, o *Overrides, s store.Stored) store.Revision {
 	t.Helper()
 	rev, err := o.Set(t.Context(), rates(), s)
 	if err != nil {
@@ -71,7 +71,7 @@ func set(t testing.TB, o *Overrides, s runtime.Stored) runtime.Revision {
 }
 
 // says holds what levels of rates say.
-func says(t testing.TB, o *Overrides, want ...runtime.Stored) {
+func says(t testing.TB, o *Overrides, want ...store.Stored) {
 	t.Helper()
 	at := make([]string, len(want))
 	for i := range want {
@@ -87,7 +87,7 @@ func says(t testing.TB, o *Overrides, want ...runtime.Stored) {
 }
 
 // list collects List.
-func list(ctx context.Context, o *Overrides) (all []runtime.Stored, err error) {
+func list(ctx context.Context, o *Overrides) (all []store.Stored, err error) {
 	for s, err := range o.List(ctx, rates()) {
 		if err != nil {
 			return all, err
@@ -98,7 +98,7 @@ func list(ctx context.Context, o *Overrides) (all []runtime.Stored, err error) {
 }
 
 // rev is the revision of a write at ms since t0.
-func rev(ms int64) runtime.Revision { return override.FormatRevision(t0 + ms) }
+func rev(ms int64) store.Revision { return override.FormatRevision(t0 + ms) }
 
 // TestOverrideItems holds config items attribute by attribute, at both levels and through every kind of change.
 func TestOverrideItems(t *testing.T) {
@@ -178,14 +178,14 @@ func TestOverridesInOneRead(t *testing.T) {
 // TestUnknownLimitsSurvive has an operator with another schema set an override before.
 func TestUnknownLimitsSurvive(t *testing.T) {
 	e := newEngine(t)
-	newer := &runtime.Spec{Resource: "gpt-4", Limits: []string{"ipm", "rpm"}}
+	newer := &store.Spec{Resource: "gpt-4", Limits: []string{"ipm", "rpm"}}
 	l := bucket.Per(3, time.Hour)
 	o := e.operator(e.client, 0)
-	first, err := o.Set(t.Context(), newer, runtime.Stored{At: "user-1", Limits: []*bucket.Limit{&l, &l}})
+	first, err := o.Set(t.Context(), newer, store.Stored{At: "user-1", Limits: []*bucket.Limit{&l, &l}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	hourly := runtime.Stored{At: "user-1", Limits: []*bucket.Limit{&l, nil}, Revision: first}
+	hourly := store.Stored{At: "user-1", Limits: []*bucket.Limit{&l, nil}, Revision: first}
 	says(t, o, hourly)
 	set(t, o, stored("user-1", first, 0, 8))
 	ipm := map[string]string{}
@@ -199,15 +199,15 @@ func TestUnknownLimitsSurvive(t *testing.T) {
 		t.Errorf("limits beside tpm, - wanted, + stored:\n%s", diff)
 	}
 	// Nothing of ours is overridden once tpm is gone: it is neither listed nor in the way.
-	if _, err := o.Set(t.Context(), newer, runtime.Stored{At: "user-1", Limits: []*bucket.Limit{&l, nil}, Revision: rev(1)}); err != nil {
+	if _, err := o.Set(t.Context(), newer, store.Stored{At: "user-1", Limits: []*bucket.Limit{&l, nil}, Revision: rev(1)}); err != nil {
 		t.Fatal(err)
 	}
 	e.clock.set(1000)
-	tpm := &runtime.Spec{Resource: "gpt-4", Limits: []string{"rpm"}}
+	tpm := &store.Spec{Resource: "gpt-4", Limits: []string{"rpm"}}
 	for s, err := range o.List(t.Context(), tpm) {
 		t.Errorf("listed %v, %v", s, err)
 	}
-	if _, err := o.Set(t.Context(), tpm, runtime.Stored{At: "user-1", Limits: []*bucket.Limit{&l}}); err != nil {
+	if _, err := o.Set(t.Context(), tpm, store.Stored{At: "user-1", Limits: []*bucket.Limit{&l}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -218,7 +218,7 @@ func TestTwoOperators(t *testing.T) {
 	alpha, beta := e.operator(e.client, 0), e.operator(e.client, 0)
 	first := set(t, alpha, stored("user-1", "", 5))
 	won := set(t, beta, stored("user-1", first, 6))
-	for name, late := range map[string]runtime.Stored{
+	for name, late := range map[string]store.Stored{
 		"of what was there before": stored("user-1", first, 7),
 		"of nothing":               stored("user-1", "", 7),
 		"that deletes":             stored("user-1", first),
@@ -227,7 +227,7 @@ func TestTwoOperators(t *testing.T) {
 		"of a revision below 1":    stored("user-1", "-1", 7),
 	} {
 		_, err := alpha.Set(t.Context(), rates(), late)
-		if conflict, ok := errors.AsType[*runtime.ConflictError](err); !ok || *conflict != (runtime.ConflictError{Resource: "gpt-4", At: "user-1"}) {
+		if conflict, ok := errors.AsType[*store.ConflictError](err); !ok || *conflict != (store.ConflictError{Resource: "gpt-4", At: "user-1"}) {
 			t.Errorf("a write %s: %v, want a ConflictError", name, err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestManyOperators(t *testing.T) {
 			switch _, err := o.Set(t.Context(), rates(), now[0]); {
 			case err == nil:
 				done++
-			case !isA[*runtime.ConflictError](err):
+			case !isA[*store.ConflictError](err):
 				return err
 			}
 		}
@@ -292,7 +292,7 @@ func TestTombstones(t *testing.T) {
 // TestVersionsRise whatever operators' clocks say.
 func TestVersionsRise(t *testing.T) {
 	e := newEngine(t)
-	var current runtime.Revision
+	var current store.Revision
 	last := int64(0)
 	for i, ahead := range []int64{0, 5000, -5000, 0, -3 * t0, 4999, 5010, -1} {
 		s := stored("user-1", current, int64(i+1))
@@ -310,7 +310,7 @@ func TestVersionsRise(t *testing.T) {
 		t.Errorf("the last version is %d, want %d", last, t0+5011)
 	}
 	_, err := e.operator(e.client, override.MaxVersion-t0+1).Set(t.Context(), rates(), stored("user-1", current, 1))
-	if !isA[*runtime.SetupError](err) {
+	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
 	wantText(t, err, "sluice: the version of the override of gpt-4 at user-1 would be 50000000000000, beyond the year 3554; "+
@@ -336,15 +336,15 @@ func TestSetOnce(t *testing.T) {
 		"until the end": {slices.Repeat([]mishap{loseReply}, wire.OperatorAttempts-1), wire.OperatorAttempts},
 	} {
 		for kind, write := range map[string]struct {
-			before []runtime.Stored
-			is     runtime.Stored
+			before []store.Stored
+			is     store.Stored
 			ver    int64
 			writes int // besides
 		}{
 			"the first":              {nil, stored("user-1", "", 5), 1000, 0},
-			"a change":               {[]runtime.Stored{stored("user-1", "", 4)}, stored("user-1", rev(0), 5), 1000, 0},
-			"a deletion":             {[]runtime.Stored{stored("user-1", "", 4)}, stored("user-1", rev(0)), 1000, 0},
-			"in a tombstone's place": {[]runtime.Stored{stored("user-1", "")}, stored("user-1", "", 5), 1000, 1},
+			"a change":               {[]store.Stored{stored("user-1", "", 4)}, stored("user-1", rev(0), 5), 1000, 0},
+			"a deletion":             {[]store.Stored{stored("user-1", "", 4)}, stored("user-1", rev(0)), 1000, 0},
+			"in a tombstone's place": {[]store.Stored{stored("user-1", "")}, stored("user-1", "", 5), 1000, 1},
 		} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				e := newEngine(t)
@@ -376,11 +376,11 @@ func TestSetOnce(t *testing.T) {
 // TestOthersBetweenSets has another operator write between a write without reply and its repetition: theirs stands.
 func TestOthersBetweenSets(t *testing.T) {
 	for name, test := range map[string]struct {
-		before runtime.Stored // if it says something
-		is     runtime.Stored
+		before store.Stored // if it says something
+		is     store.Stored
 		lost   bool // the request, not the reply
 		theirs func(e *engine, o *Overrides)
-		want   runtime.Stored
+		want   store.Stored
 		err    bool
 	}{
 		"a change of what was applied": {
@@ -431,7 +431,7 @@ func TestOthersBetweenSets(t *testing.T) {
 				w.expect(then(theirs, loseReply))
 			}
 			_, err := e.operator(client, 1000).Set(t.Context(), rates(), test.is)
-			if isA[*runtime.ConflictError](err) != test.err || !test.err && err != nil {
+			if isA[*store.ConflictError](err) != test.err || !test.err && err != nil {
 				t.Errorf("got %v, a conflict is %v", err, test.err)
 			}
 			says(t, other, test.want)
@@ -453,7 +453,7 @@ func TestOverridesUnavailable(t *testing.T) {
 	fails := func(ctx context.Context, name, do, want string) {
 		t.Helper()
 		err := calls[do](ctx)
-		if failure, ok := errors.AsType[*runtime.UnavailableError](err); !ok || failure.Throttled != (name == "throttled") {
+		if failure, ok := errors.AsType[*store.UnavailableError](err); !ok || failure.Throttled != (name == "throttled") {
 			t.Errorf("%s, %s: got %#v, want an UnavailableError", name, do, err)
 		}
 		got := strings.ReplaceAll(withoutRequest(fmt.Sprint(err)), e.table, "TABLE")
@@ -475,7 +475,7 @@ func TestOverridesUnavailable(t *testing.T) {
 		soon, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
 		o.patience.After = func(time.Duration) <-chan time.Time { cancel(); return nil }
 		err := calls[do](soon)
-		if !errors.Is(err, context.Canceled) || isA[*runtime.UnavailableError](err) {
+		if !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 			t.Errorf("cancelled, %s: got %v", do, err)
 		}
 		if want := "sluice: table " + e.table + ": context canceled"; err == nil || err.Error() != want {
@@ -518,7 +518,7 @@ func TestOverridesSetupErrors(t *testing.T) {
 		"set":  second(o.Set(t.Context(), rates(), stored("user-1", "", 6))),
 		"list": second(list(t.Context(), o)),
 	} {
-		if !isA[*runtime.SetupError](err) {
+		if !isA[*store.SetupError](err) {
 			t.Errorf("%s: got a %T", name, err)
 		}
 		if !strings.HasPrefix(fmt.Sprint(err), "sluice: table nobody-made-this does not exist: ") {
@@ -534,7 +534,7 @@ func TestOverridesSetupErrors(t *testing.T) {
 func TestUnprocessedKeys(t *testing.T) {
 	e, memory := newFaulty(t)
 	o := e.operator(e.client, 0)
-	want := make([]runtime.Stored, 2*wire.MaxBatchGet+7)
+	want := make([]store.Stored, 2*wire.MaxBatchGet+7)
 	for i := range want {
 		at := "user-" + strconv.Itoa(i)
 		want[i] = stored(at, set(t, o, stored(at, "", int64(i+1))), int64(i+1))
@@ -565,7 +565,7 @@ func (p *pages) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func
 func TestListPages(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
-	var want []runtime.Stored
+	var want []store.Stored
 	for i := range 2 * wire.MaxBatchGet {
 		at := fmt.Sprintf("user-%03d", i)
 		s := stored(at, set(t, o, stored(at, "", int64(i+1))), int64(i+1))
@@ -576,7 +576,7 @@ func TestListPages(t *testing.T) {
 		want = append(want, s)
 	}
 	kind := stored("user", set(t, o, stored("user", "", 0, 9)), 0, 9)
-	want = append([]runtime.Stored{kind}, want...)
+	want = append([]store.Stored{kind}, want...)
 	other := *rates()
 	other.Resource = "gpt-4o"
 	if _, err := o.Set(t.Context(), &other, stored("user-1", "", 5)); err != nil {
@@ -622,7 +622,7 @@ func TestListBehind(t *testing.T) {
 	changed := set(t, o, stored("user-3", rev(0), 8))
 	set(t, o, stored("user-4", "", 9))
 	got, err := list(t.Context(), o)
-	if diff := cmp.Diff([]runtime.Stored{stored("user-3", changed, 8)}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]store.Stored{stored("user-3", changed, 8)}, got); diff != "" || err != nil {
 		t.Errorf("listed, - wanted, + got:\n%s%v", diff, err)
 	}
 }
@@ -657,7 +657,7 @@ func TestMalformedOverrides(t *testing.T) {
 				"list": second(list(t.Context(), o)),
 				"set":  second(o.Set(t.Context(), rates(), stored("user-1", "", 6))),
 			} {
-				if !isA[*runtime.SetupError](err) || err.Error() != want {
+				if !isA[*store.SetupError](err) || err.Error() != want {
 					t.Errorf("%s: got\n%v\nwant\n%s", call, err, want)
 				}
 			}

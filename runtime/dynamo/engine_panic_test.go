@@ -7,6 +7,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestObserverPanics: of a call whose observer panics, on the caller's goroutine, the caller hears, and nobody else: the next one to the
@@ -14,8 +15,8 @@ import (
 func TestObserverPanics(t *testing.T) {
 	o := newObserved(t)
 	broken := false
-	gateway := o.gateway(t, runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*time.Second)),
-		runtime.WithObserver(&runtime.Observer{Store: func(context.Context, runtime.StoreEvent) {
+	gateway := o.gateway(t, runtime.CallDefaults(runtime.OnUnavailable(store.Deny), runtime.Budget(10*time.Second)),
+		runtime.WithObserver(&store.Observer{Store: func(context.Context, store.StoreEvent) {
 			if broken {
 				broken = false
 				panic("an observer's bug")

@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestTrace is the trace of seed 001: 90 tokens, 100 a minute, and at T0+1s A takes 3 and B takes 7 at once, both by what
@@ -108,7 +108,7 @@ func TestDoubt(t *testing.T) {
 	if _, err := other.Acquire(t.Context(), "1", tokens{45, 0}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Acquire(t.Context(), "1", tokens{10, 0}); !isA[*runtime.DeniedError](err) {
+	if _, err := d.Acquire(t.Context(), "1", tokens{10, 0}); !isA[*store.DeniedError](err) {
 		t.Fatal(err)
 	}
 	d.calls(t, "read found", "retry refused") // so that d knows of others
@@ -148,7 +148,7 @@ func TestCreationRace(t *testing.T) {
 	together(t, processes, func(i int) error {
 		for {
 			_, err := desks[i].Acquire(t.Context(), "1", tokens{int64(i + 1)})
-			if _, contended := errors.AsType[*runtime.ContendedError](err); !contended {
+			if _, contended := errors.AsType[*store.ContendedError](err); !contended {
 				return err
 			}
 		}
@@ -186,8 +186,8 @@ func TestNoneTooMany(t *testing.T) {
 	together(t, processes, func(i int) error {
 		for denied := 0; denied < 3; {
 			lease, err := desks[i].Acquire(t.Context(), "1", tokens{2})
-			_, contended := errors.AsType[*runtime.ContendedError](err)
-			_, refused := errors.AsType[*runtime.DeniedError](err)
+			_, contended := errors.AsType[*store.ContendedError](err)
+			_, refused := errors.AsType[*store.DeniedError](err)
 			switch {
 			case refused:
 				denied++

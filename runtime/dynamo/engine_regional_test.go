@@ -9,19 +9,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // sharedRates is rates, shared by two regions.
-func sharedRates() *runtime.Spec {
+func sharedRates() *store.Spec {
 	spec := rates()
-	spec.Kinds = []runtime.Kind{{Name: "user", Prefix: "user-", Limits: []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}, PerCall: []int64{0, 0}}}
-	spec.Regions = &runtime.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: window * time.Millisecond}
+	spec.Kinds = []store.Kind{{Name: "user", Prefix: "user-", Limits: []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}, PerCall: []int64{0, 0}}}
+	spec.Regions = &store.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: window * time.Millisecond}
 	return spec
 }
 
@@ -31,7 +31,7 @@ func (e *engine) regional(api wire.API, ahead int64) *Regional {
 }
 
 // shareOf is stored, under an epoch.
-func shareOf(at string, epoch int64, rev runtime.Revision, perMinute ...int64) runtime.Stored {
+func shareOf(at string, epoch int64, rev store.Revision, perMinute ...int64) store.Stored {
 	s := stored(at, rev, perMinute...)
 	s.Epoch = epoch
 	return s
@@ -42,8 +42,8 @@ func TestShareItems(t *testing.T) {
 	e := newEngine(t)
 	spec := sharedRates()
 	sync, operator := e.regional(e.client, 0), e.operator(e.client, 0)
-	ms, last := int64(0), runtime.Revision("")
-	step := func(what string, write func() (runtime.Revision, error), want ...string) {
+	ms, last := int64(0), store.Revision("")
+	step := func(what string, write func() (store.Revision, error), want ...string) {
 		t.Helper()
 		ms += 1000
 		e.clock.set(ms)
@@ -61,11 +61,11 @@ func TestShareItems(t *testing.T) {
 			t.Errorf("%s, - wanted, + stored:\n%s", what, diff)
 		}
 	}
-	shares := func(s runtime.Stored) func() (runtime.Revision, error) {
-		return func() (runtime.Revision, error) { return sync.Share(t.Context(), spec, s) }
+	shares := func(s store.Stored) func() (store.Revision, error) {
+		return func() (store.Revision, error) { return sync.Share(t.Context(), spec, s) }
 	}
-	sets := func(s runtime.Stored) func() (runtime.Revision, error) {
-		return func() (runtime.Revision, error) {
+	sets := func(s store.Stored) func() (store.Revision, error) {
+		return func() (store.Revision, error) {
 			s.Revision = last
 			return operator.Set(t.Context(), spec, s)
 		}
@@ -86,7 +86,7 @@ func TestShareItems(t *testing.T) {
 	step("its end", shares(shareOf("user-1", 8, "")), "managed", "N 8")
 	step("a share again", shares(shareOf("user-1", 8, "", 30)), slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 8"})...)
 	step("taken over", sets(stored("user-1", "", 5)), slices.Concat(listed, rpm(5000, 5000))...)
-	if _, err := sync.Share(t.Context(), spec, shareOf("user-1", 8, rev(ms+5000), 30)); !isA[*runtime.ConflictError](err) {
+	if _, err := sync.Share(t.Context(), spec, shareOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](err) {
 		t.Errorf("%v, want an operator's override to stand", err)
 	}
 	step("given back", sets(stored("user-1", "")), "managed", "N 0")
@@ -144,8 +144,8 @@ func TestShareRefused(t *testing.T) {
 	bad := shareOf("user-1", 7, "", 30)
 	bad.Limits[0].Refill = 0
 	for want, test := range map[string]struct {
-		spec  *runtime.Spec
-		share runtime.Stored
+		spec  *store.Spec
+		share store.Stored
 	}{
 		"sluice: gpt-4: share of \"user-1\" is of a resource that no regions share: add `regions` to it in limits.yaml": {rates(), shareOf("user-1", 7, "", 30)},
 		"sluice: gpt-4: share of \"user\" is of a kind: regions share what entities have":                               {sharedRates(), shareOf("user", 7, "", 30)},
@@ -156,7 +156,7 @@ func TestShareRefused(t *testing.T) {
 		_, err := sync.Share(t.Context(), test.spec, test.share)
 		wantText(t, err, want)
 	}
-	if _, err := sync.Share(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*runtime.ConflictError](err) {
+	if _, err := sync.Share(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](err) {
 		t.Errorf("%v, want a conflict", err)
 	}
 	if item := e.get(t, item.OverrideKey("gpt-4", "user-1")); item != nil {
@@ -171,7 +171,7 @@ func TestShareVersions(t *testing.T) {
 	spec := sharedRates()
 	e.clock.set(50_000)
 	behind := e.regional(e.client, -50_000)
-	gets := func(s runtime.Stored, want int64) {
+	gets := func(s store.Stored, want int64) {
 		t.Helper()
 		got, err := behind.Share(t.Context(), spec, s)
 		if err != nil || got != rev(want) {
@@ -184,7 +184,7 @@ func TestShareVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(shareOf("user-1", 1, rev(20_002), 33), 50_001)
-	if err := e.regional(e.client, 0).Beat(t.Context(), runtime.Heartbeat{Epoch: 1, Expires: t0 + 80_000}); err != nil {
+	if err := e.regional(e.client, 0).Beat(t.Context(), store.Heartbeat{Epoch: 1, Expires: t0 + 80_000}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := behind.Heartbeat(t.Context()); err != nil {
@@ -222,8 +222,8 @@ func TestShareOnce(t *testing.T) {
 			}
 
 			client, w = e.withNetwork(mishaps...)
-			beat := runtime.Heartbeat{Epoch: 7, Since: t0, Expires: t0 + 30_000}
-			if err := e.regional(client, 0).Beat(t.Context(), runtime.Heartbeat{Epoch: 7, Expires: beat.Expires}); err != nil {
+			beat := store.Heartbeat{Epoch: 7, Since: t0, Expires: t0 + 30_000}
+			if err := e.regional(client, 0).Beat(t.Context(), store.Heartbeat{Epoch: 7, Expires: beat.Expires}); err != nil {
 				t.Error(err)
 			}
 			if is, err := e.operator(e.client, 0).Heartbeat(t.Context()); err != nil || is != beat {
@@ -259,15 +259,15 @@ func TestLateShare(t *testing.T) {
 
 // TestBeat holds what each heartbeat leaves, of the one before it.
 func TestBeat(t *testing.T) {
-	beat := func(epoch, since, expires int64) runtime.Heartbeat {
-		return runtime.Heartbeat{Epoch: epoch, Since: t0 + since, Expires: t0 + expires}
+	beat := func(epoch, since, expires int64) store.Heartbeat {
+		return store.Heartbeat{Epoch: epoch, Since: t0 + since, Expires: t0 + expires}
 	}
 	for name, test := range map[string]struct {
-		before   runtime.Heartbeat
+		before   store.Heartbeat
 		now      int64
 		epoch    int64
 		expires  int64
-		want     runtime.Heartbeat
+		want     store.Heartbeat
 		conflict bool
 	}{
 		"the first":                         {now: 5000, epoch: 1, expires: 35_000, want: beat(1, 5000, 35_000)},
@@ -289,7 +289,7 @@ func TestBeat(t *testing.T) {
 			e.clock.set(test.now)
 			put := e.regional(e.client, 0)
 			if test.before.Epoch > 0 {
-				if err := put.put(t.Context(), runtime.Heartbeat{}, test.before); err != nil {
+				if err := put.put(t.Context(), store.Heartbeat{}, test.before); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -305,8 +305,8 @@ func TestBeat(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				err := r.Beat(t.Context(), runtime.Heartbeat{Epoch: test.epoch, Expires: t0 + test.expires})
-				if isA[*runtime.ConflictError](err) != test.conflict || err != nil && !test.conflict {
+				err := r.Beat(t.Context(), store.Heartbeat{Epoch: test.epoch, Expires: t0 + test.expires})
+				if isA[*store.ConflictError](err) != test.conflict || err != nil && !test.conflict {
 					t.Errorf("%s: %v", who, err)
 				}
 				if got := mustRead(t, put); got != test.want {
@@ -319,18 +319,18 @@ func TestBeat(t *testing.T) {
 		})
 	}
 	e := newEngine(t)
-	err := e.regional(e.client, 0).Beat(t.Context(), runtime.Heartbeat{Expires: t0})
-	if !isA[*runtime.InvalidError](err) {
+	err := e.regional(e.client, 0).Beat(t.Context(), store.Heartbeat{Expires: t0})
+	if !isA[*store.InvalidError](err) {
 		t.Errorf("%v, want an epoch of 0 refused", err)
 	}
-	err = (&runtime.ConflictError{At: "heartbeat"})
+	err = (&store.ConflictError{At: "heartbeat"})
 	wantText(t, err, "sluice: the heartbeat of regional sync has been changed meanwhile: read it again")
 }
 
 // beat0 is what nobody has stored.
-var beat0 = override.Heartbeat{Heartbeat: runtime.Heartbeat{Epoch: 1, Since: 1, Expires: 2}}
+var beat0 = override.Heartbeat{Heartbeat: store.Heartbeat{Epoch: 1, Since: 1, Expires: 2}}
 
-func mustRead(t testing.TB, r *Regional) runtime.Heartbeat {
+func mustRead(t testing.TB, r *Regional) store.Heartbeat {
 	t.Helper()
 	h, err := r.overrides.Heartbeat(t.Context())
 	if err != nil {
@@ -358,7 +358,7 @@ func TestRegionalCosts(t *testing.T) {
 		return err
 	}
 	beats := func() error {
-		return r.Beat(t.Context(), runtime.Heartbeat{Epoch: 1, Expires: e.clock.Now().UnixMilli() + 3*window})
+		return r.Beat(t.Context(), store.Heartbeat{Epoch: 1, Expires: e.clock.Now().UnixMilli() + 3*window})
 	}
 	do("the first heartbeat", beats(), usage{Calls: 2, Reads: 1, Writes: 1, Units: 1 + 1})
 	do("the next", beats(), usage{Calls: 1, Writes: 1, Units: 1})

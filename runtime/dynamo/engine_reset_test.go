@@ -12,11 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // used is a bucket in debt in tpm, with a limit that the demonstration does not know.
@@ -62,7 +62,7 @@ func TestResetRefused(t *testing.T) {
 	e := newEngine(t)
 	e.put(t, used().item(t))
 	got, err := Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "rpm", "rmp")
-	if !isA[*runtime.InvalidError](err) || got != nil {
+	if !isA[*store.InvalidError](err) || got != nil {
 		t.Errorf("filled %v, a %T", got, err)
 	}
 	wantText(t, err, `sluice: gpt-4: limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`)
@@ -84,7 +84,7 @@ func TestResetRefused(t *testing.T) {
 		"mend or delete the item: a missing bucket is a full one")
 
 	_, err = Reset(t.Context(), e.client, "nobody-made-this", "user-1", "gpt-4")
-	if !isA[*runtime.SetupError](err) || !strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
+	if !isA[*store.SetupError](err) || !strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -162,7 +162,7 @@ func TestResetAgain(t *testing.T) {
 		e.put(t, full.item(t))
 		w.expect(slices.Repeat([]mishap{toggle}, wire.OperatorAttempts)...)
 		_, err := Reset(t.Context(), client, e.table, "user-1", "gpt-4")
-		if !isA[*runtime.ContendedError](err) {
+		if !isA[*store.ContendedError](err) {
 			t.Errorf("got a %T", err)
 		}
 		wantText(t, err, "sluice: gpt-4 for user-1: contended: lost 10 attempts against other writers, nothing was charged: try again")
@@ -174,7 +174,7 @@ func TestResetAgain(t *testing.T) {
 		o.Retryer = aws.NopRetryer{} // of the read: its pauses take real time
 		memory.Faults().InternalErrors(1)
 		_, err := Reset(t.Context(), dynamodb.New(o), e.table, "user-1", "gpt-4")
-		if !isA[*runtime.UnavailableError](err) {
+		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
 		wantText(t, err, "sluice: table "+e.table+": store unavailable: InternalServerError: Internal server error")
@@ -232,7 +232,7 @@ func TestResetBesideAcquires(t *testing.T) {
 					}
 					for range each {
 						_, err := desks[i].Acquire(t.Context(), "1", tokens{1, 0})
-						if err != nil && !isA[*runtime.DeniedError](err) && !isA[*runtime.ContendedError](err) {
+						if err != nil && !isA[*store.DeniedError](err) && !isA[*store.ContendedError](err) {
 							return err
 						}
 					}

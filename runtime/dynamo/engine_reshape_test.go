@@ -15,6 +15,7 @@ import (
 	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestReshape runs the reshapes of a bucket by its image: the bucket before, an acquire by a binary with other numbers,
@@ -106,7 +107,7 @@ func TestReshape(t *testing.T) {
 			d := e.desk(t, e.client, withNumbers(gpt4, 2, test.rpm, userTPM))
 			e.clock.set(test.at)
 			_, err := d.Acquire(t.Context(), "1", test.cost)
-			denied, _ := errors.AsType[*runtime.DeniedError](err)
+			denied, _ := errors.AsType[*store.DeniedError](err)
 			switch {
 			case test.denied == 0 && err != nil, test.denied > 0 && (denied == nil || denied.RetryAfter != test.denied):
 				t.Errorf("got %v, want a denial for %v", err, test.denied)
@@ -152,7 +153,7 @@ func TestRaised(t *testing.T) {
 	if _, err := before.Acquire(t.Context(), "1", tokens{5}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := before.Acquire(t.Context(), "1", tokens{10}); !isA[*runtime.CostExceedsBurstError](err) {
+	if _, err := before.Acquire(t.Context(), "1", tokens{10}); !isA[*store.CostExceedsBurstError](err) {
 		t.Fatalf("got %v, want a cost above the burst", err)
 	}
 	after := e.desk(t, e.client, withNumbers(embeddings, 2, bucket.Per(200, time.Minute)))
@@ -162,7 +163,7 @@ func TestRaised(t *testing.T) {
 	}{{0, 3 * time.Second}, {1000, 2 * time.Second}, {2999, time.Millisecond}, {3000, 0}} {
 		e.clock.set(step.at)
 		_, err := after.Acquire(t.Context(), "1", tokens{10})
-		denied, _ := errors.AsType[*runtime.DeniedError](err)
+		denied, _ := errors.AsType[*store.DeniedError](err)
 		if step.wait == 0 && err != nil || step.wait > 0 && (denied == nil || denied.RetryAfter != step.wait) {
 			t.Errorf("at %d ms: %v, want a wait of %v", step.at, err, step.wait)
 		}
@@ -186,7 +187,7 @@ func TestLowered(t *testing.T) {
 		switch _, err := d.Acquire(t.Context(), "1", tokens{1}); {
 		case err == nil:
 			admitted++
-		case !isA[*runtime.DeniedError](err):
+		case !isA[*store.DeniedError](err):
 			t.Error(err)
 		}
 	}
@@ -220,7 +221,7 @@ func TestSideBySide(t *testing.T) {
 				for i, d := range []*desk{next, old} {
 					if _, err := d.Acquire(t.Context(), "1", change.cost); err != nil {
 						// The first time, a raised bucket has only what the old limit left.
-						if first := n == 0 && i == 0 && change.new > change.old; !first || !isA[*runtime.DeniedError](err) {
+						if first := n == 0 && i == 0 && change.new > change.old; !first || !isA[*store.DeniedError](err) {
 							t.Errorf("round %d, binary %d: %v", n, i, err)
 						}
 						e.clock.set(60_000*(n+1) + 30_000)
@@ -351,7 +352,7 @@ func TestStaleParameters(t *testing.T) {
 		}
 	}
 	e.clock.set(60_000)
-	if _, err := old.Acquire(t.Context(), "1", tokens{6}); !isA[*runtime.CostExceedsBurstError](err) {
+	if _, err := old.Acquire(t.Context(), "1", tokens{6}); !isA[*store.CostExceedsBurstError](err) {
 		t.Errorf("got %v, want a cost above the burst that the bucket has now", err)
 	}
 	item := plain(e.get(t, item.BucketKey("user-1", "embeddings")))

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // asker is a client's Retryer that counts how often it is asked.
@@ -32,8 +32,8 @@ func TestClientsRetriesAreOff(t *testing.T) {
 	o.Retryer = asker{asked: &asked}
 	client := dynamodb.New(o)
 
-	h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)),
-		family(gpt4, runtime.CascadeCompensated, []bucket.Limit{userRPM, userTPM}, []bucket.Limit{userRPM, userTPM}))
+	h := e.house(t, client, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)),
+		family(gpt4, store.CascadeCompensated, []bucket.Limit{userRPM, userTPM}, []bucket.Limit{userRPM, userTPM}))
 	lease := h.acquire(t, alicesHome, 1)
 	h.acquire(t, member{project: "1"}, 1)
 	lease.Release(t.Context())
@@ -44,7 +44,7 @@ func TestClientsRetriesAreOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := NewMembers(client, e.table)
-	if err := members.Put(t.Context(), runtime.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
+	if err := members.Put(t.Context(), store.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, found, err := members.Get(t.Context(), "user-1"); !found || err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // window is that of the tests' regions, ms. A heartbeat lasts for three.
@@ -30,7 +31,7 @@ var daily = bucket.Per(1000, 24*time.Hour)
 // inRegions returns r as if two regions shared its limits out.
 func inRegions(r *variant) *variant {
 	spec := *r.spec
-	spec.Regions = &runtime.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: window * time.Millisecond}
+	spec.Regions = &store.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: window * time.Millisecond}
 	return &variant{Resource: r.Resource, spec: &spec}
 }
 
@@ -46,7 +47,7 @@ type sync1 struct {
 	*Regional
 	t    testing.TB
 	e    *engine
-	spec *runtime.Spec
+	spec *store.Spec
 }
 
 func (e *engine) sync(t testing.TB, def codec.Resource) sync1 {
@@ -59,7 +60,7 @@ func (e *engine) sync(t testing.TB, def codec.Resource) sync1 {
 // alive writes the heartbeat of an epoch, for three windows from now.
 func (s sync1) alive(epoch int64) {
 	s.t.Helper()
-	err := s.Beat(s.t.Context(), runtime.Heartbeat{Epoch: epoch, Expires: s.e.clock.Now().UnixMilli() + 3*window})
+	err := s.Beat(s.t.Context(), store.Heartbeat{Epoch: epoch, Expires: s.e.clock.Now().UnixMilli() + 3*window})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func (s sync1) alive(epoch int64) {
 // gives makes whole tokens the share of an entity under an epoch, none of them the tombstone where tokens are below 0.
 func (s sync1) gives(epoch int64, entity string, tokens int64) {
 	s.t.Helper()
-	share := runtime.Stored{At: entity, Epoch: epoch, Limits: []*bucket.Limit{nil}}
+	share := store.Stored{At: entity, Epoch: epoch, Limits: []*bucket.Limit{nil}}
 	if tokens >= 0 {
 		part := daily.Share(tokens)
 		share.Limits[0] = &part
@@ -83,7 +84,7 @@ func drainOf(t testing.TB, d *desk, id string) (n int) {
 	t.Helper()
 	for {
 		switch _, err := d.Acquire(t.Context(), user(id), tokens{1}); {
-		case isA[*runtime.DeniedError](err):
+		case isA[*store.DeniedError](err):
 			return n
 		case err != nil:
 			t.Fatal(err)
@@ -152,7 +153,7 @@ func lapse(t *testing.T, opts ...Option) (capacities, versions []int64, reshapes
 	s.gives(1, "user-1", 300)
 	acquire := func(d *desk) {
 		t.Helper()
-		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil && !isA[*runtime.DeniedError](err) {
+		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil && !isA[*store.DeniedError](err) {
 			t.Fatal(err)
 		}
 	}
@@ -260,7 +261,7 @@ func TestSharesAreNotKept(t *testing.T) {
 	var failure error
 	api := &batches{API: e.client, answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure }}
 	d, other := e.desk(t, api, def), e.desk(t, api, withNumbers(def.Resource, 1, daily), Attempts(2))
-	local := d.With(runtime.OnUnavailable(runtime.Local))
+	local := d.With(runtime.OnUnavailable(store.Local))
 	for _, p := range []*desk{d, other} {
 		if _, err := p.Acquire(t.Context(), "1", tokens{1}); err != nil {
 			t.Fatal(err)
@@ -272,7 +273,7 @@ func TestSharesAreNotKept(t *testing.T) {
 		t.Errorf("%v, within the window", err)
 	}
 	e.clock.set(window)
-	if _, err := d.Acquire(t.Context(), "1", tokens{1}); !isA[*runtime.UnavailableError](err) {
+	if _, err := d.Acquire(t.Context(), "1", tokens{1}); !isA[*store.UnavailableError](err) {
 		t.Errorf("%v, want it unavailable once a window is over", err)
 	}
 	lease, err := local.Acquire(t.Context(), "1", tokens{200})
@@ -281,16 +282,16 @@ func TestSharesAreNotKept(t *testing.T) {
 	}
 	e.clock.set(3 * window)
 	_, err = local.Acquire(t.Context(), "1", tokens{60})
-	if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.RetryAfter != window*time.Millisecond {
+	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != window*time.Millisecond {
 		t.Errorf("%v, want more than the floor to be denied for a window once the heartbeat has ended", err)
 	}
 	if _, err = local.Acquire(t.Context(), "1", tokens{50}); err != nil {
 		t.Errorf("%v, want a local lease of the floor", err)
 	}
-	if _, err = local.Acquire(t.Context(), "1", tokens{1001}); !isA[*runtime.CostExceedsBurstError](err) {
+	if _, err = local.Acquire(t.Context(), "1", tokens{1001}); !isA[*store.CostExceedsBurstError](err) {
 		t.Errorf("%v, want what all regions have not got to be refused for good", err)
 	}
-	if _, err = local.Acquire(t.Context(), "9", tokens{51}); !isA[*runtime.DeniedError](err) {
+	if _, err = local.Acquire(t.Context(), "9", tokens{51}); !isA[*store.DeniedError](err) {
 		t.Errorf("%v, want a bucket that nothing is known of to be the floor", err)
 	}
 
@@ -321,7 +322,7 @@ func TestDeniedByShare(t *testing.T) {
 	denied := func(id string, cost, available int64) {
 		t.Helper()
 		_, err := d.Acquire(t.Context(), user(id), tokens{cost})
-		got, ok := errors.AsType[*runtime.DeniedError](err)
+		got, ok := errors.AsType[*store.DeniedError](err)
 		if !ok || got.RetryAfter != window*time.Millisecond || got.Requested != cost || got.Available != available || got.Limit != "rps" {
 			t.Errorf("%d for %s: %v, want a denial for a window, with %d available", cost, id, err, available)
 		}
@@ -329,7 +330,7 @@ func TestDeniedByShare(t *testing.T) {
 	never := func(id string, cost int64) {
 		t.Helper()
 		_, err := d.Acquire(t.Context(), user(id), tokens{cost})
-		if got, ok := errors.AsType[*runtime.CostExceedsBurstError](err); !ok || got.Burst != 1000 {
+		if got, ok := errors.AsType[*store.CostExceedsBurstError](err); !ok || got.Burst != 1000 {
 			t.Errorf("%d for %s: %v, want it to exceed the burst of 1000", cost, id, err)
 		}
 	}
@@ -404,7 +405,7 @@ func TestClosedBucket(t *testing.T) {
 	e.put(t, item)
 	for name, d := range map[string]*desk{"a new process": stale, "one that knew it open": knows} {
 		_, err = d.Acquire(t.Context(), "1", tokens{1})
-		if denied, ok := errors.AsType[*runtime.DeniedError](err); !ok || denied.RetryAfter != window*time.Millisecond || denied.Available != 0 {
+		if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != window*time.Millisecond || denied.Available != 0 {
 			t.Errorf("%s: %v, want a denial for a window", name, err)
 		}
 	}
@@ -419,7 +420,7 @@ func TestClosedBucket(t *testing.T) {
 // TestClosedParent: a chain is denied before any of it is charged, whatever its cascade, also where its nearest bucket has plenty.
 func TestClosedParent(t *testing.T) {
 	_, embeddings := generated(t)
-	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
 		t.Run(name, func(t *testing.T) {
 			def := inRegions(family(embeddings, cascade, []bucket.Limit{daily}, []bucket.Limit{daily}))
 			e := newEngine(t)
@@ -429,7 +430,7 @@ func TestClosedParent(t *testing.T) {
 			h := e.house(t, e.client, def)
 			for _, cost := range []int64{1, 51} { // of a user, too, a region has no more than 50
 				_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{cost})
-				denied, ok := errors.AsType[*runtime.DeniedError](err)
+				denied, ok := errors.AsType[*store.DeniedError](err)
 				if !ok || denied.RetryAfter != window*time.Millisecond || len(denied.Refusals) != 1+int(cost/51) {
 					t.Errorf("%d: %v, want a denial for a window", cost, err)
 				}
@@ -441,7 +442,7 @@ func TestClosedParent(t *testing.T) {
 				}
 			}
 			_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{1001})
-			if !isA[*runtime.CostExceedsBurstError](err) {
+			if !isA[*store.CostExceedsBurstError](err) {
 				t.Errorf("%v, want more than all regions have to be refused for good", err)
 			}
 			s.gives(1, "project-1", 20)
@@ -628,7 +629,7 @@ func TestOneLimitClosed(t *testing.T) {
 		t.Helper()
 		s.alive(1)
 		a, b := daily.Share(rpm), other.Share(tpm)
-		if _, err := s.Share(t.Context(), s.spec, runtime.Stored{At: "user-1", Epoch: 1, Limits: []*bucket.Limit{&a, &b}}); err != nil {
+		if _, err := s.Share(t.Context(), s.spec, store.Stored{At: "user-1", Epoch: 1, Limits: []*bucket.Limit{&a, &b}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -645,7 +646,7 @@ func TestOneLimitClosed(t *testing.T) {
 	for i := range int64(20) {
 		wg.Go(func() {
 			_, err := d.Acquire(t.Context(), "1", tokens{1, i % 2})
-			refused, ok := errors.AsType[*runtime.DeniedError](err)
+			refused, ok := errors.AsType[*store.DeniedError](err)
 			switch {
 			case err == nil && i%2 == 0:
 				admitted.Add(1)

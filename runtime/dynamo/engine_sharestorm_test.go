@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // skewed is a clock that is so many ms ahead of the tests'.
@@ -132,18 +133,18 @@ func (s *shareStorm) happens() string {
 		s.sync.alive(s.epoch)
 		return "beat"
 	case 3, 4, 5:
-		share := runtime.Stored{At: "user-1", Epoch: s.epoch, Limits: []*bucket.Limit{nil}}
+		share := store.Stored{At: "user-1", Epoch: s.epoch, Limits: []*bucket.Limit{nil}}
 		if n := rng.Int64N(400); n > 20 {
 			part := daily.Share(n)
 			share.Limits[0] = &part
 		}
-		if _, err := s.sync.Share(s.t.Context(), s.def.spec, share); err != nil && !isA[*runtime.ConflictError](err) {
+		if _, err := s.sync.Share(s.t.Context(), s.def.spec, share); err != nil && !isA[*store.ConflictError](err) {
 			s.t.Fatal(err)
 		}
 		return "share"
 	case 6:
 		s.epoch++
-		err := s.sync.Beat(s.t.Context(), runtime.Heartbeat{Epoch: s.epoch, Expires: s.sync.overrides.now().UnixMilli()})
+		err := s.sync.Beat(s.t.Context(), store.Heartbeat{Epoch: s.epoch, Expires: s.sync.overrides.now().UnixMilli()})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -172,7 +173,7 @@ func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
 		s.note()
 		i := s.rng.IntN(len(s.processes))
 		switch _, err := s.processes[i].Acquire(s.t.Context(), "1", tokens{1}); {
-		case isA[*runtime.DeniedError](err):
+		case isA[*store.DeniedError](err):
 		case err != nil:
 			s.t.Fatal(err)
 		default:
@@ -186,7 +187,7 @@ func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
 	s.note()
 	s.passes(window + 2*mostSkew)
 	for i, d := range s.processes {
-		if _, err := d.Acquire(s.t.Context(), "1", tokens{1}); err != nil && !isA[*runtime.DeniedError](err) {
+		if _, err := d.Acquire(s.t.Context(), "1", tokens{1}); err != nil && !isA[*store.DeniedError](err) {
 			s.t.Fatal(err)
 		}
 		if is, want := s.holds(), s.stored(s.clock.since.Load()); is != want {

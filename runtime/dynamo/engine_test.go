@@ -26,6 +26,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -65,7 +66,7 @@ func (e *engine) options(seen *events) []runtime.Option {
 	return []runtime.Option{
 		runtime.WithClock(&e.clock), runtime.WithObserver(seen.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.SettleTimeout(20 * time.Second), runtime.WithCacheTTL(e.ttl),
-		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
+		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)),
 	}
 }
 
@@ -98,7 +99,7 @@ func (e *engine) demo(t testing.TB, api wire.API, opts ...Option) demo {
 // alone returns r without its cascade.
 func alone(r codec.Resource) *variant {
 	spec := *r.Spec()
-	spec.Cascade = runtime.CascadeNone
+	spec.Cascade = store.CascadeNone
 	return &variant{Resource: r, spec: &spec}
 }
 
@@ -108,8 +109,8 @@ type (
 	tokens []int64
 )
 
-func (u user) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{ID: string(u)})
+func (u user) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{ID: string(u)})
 }
 
 // desk is a process with one resource of any numbers, through the same front door.
@@ -119,7 +120,7 @@ type desk struct {
 	*events
 }
 
-func (e *engine) desk(t testing.TB, api wire.API, def runtime.Definition, opts ...Option) *desk {
+func (e *engine) desk(t testing.TB, api wire.API, def store.Definition, opts ...Option) *desk {
 	t.Helper()
 	d := &desk{events: &events{}}
 	b := runtime.NewBuilder(New(api, e.table, opts...), e.options(d.events)...)
@@ -138,25 +139,25 @@ type events struct {
 	store  []string
 	failed []error
 	other  []string // acquired, denied, settled, released
-	all    []runtime.StoreEvent
+	all    []store.StoreEvent
 }
 
-func (e *events) observer() *runtime.Observer {
-	note := func(what string) func(_ context.Context, _ runtime.Event) {
-		return func(_ context.Context, _ runtime.Event) {
+func (e *events) observer() *store.Observer {
+	note := func(what string) func(_ context.Context, _ store.Event) {
+		return func(_ context.Context, _ store.Event) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.other = append(e.other, what)
 		}
 	}
-	return &runtime.Observer{
+	return &store.Observer{
 		Acquired: note("acquired"), Denied: note("denied"), Settled: note("settled"), Released: note("released"),
-		Failed: func(_ context.Context, v runtime.Event) {
+		Failed: func(_ context.Context, v store.Event) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.failed = append(e.failed, v.Err)
 		},
-		Store: func(_ context.Context, v runtime.StoreEvent) {
+		Store: func(_ context.Context, v store.StoreEvent) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.all = append(e.all, v)

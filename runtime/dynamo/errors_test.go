@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestClassify has the real client meet what a network does. What was never sent is never of unknown outcome, whatever
@@ -89,7 +89,7 @@ func TestClassify(t *testing.T) {
 			if again, _ := wire.Classify(wrapped); again != got {
 				t.Errorf("wrapped it is %v, want %v", again, got)
 			}
-			if _, setup := errors.AsType[*runtime.SetupError](wire.Explain("t", got, err)); setup != test.setup {
+			if _, setup := errors.AsType[*store.SetupError](wire.Explain("t", got, err)); setup != test.setup {
 				t.Errorf("%v: a SetupError is %v, want %v", err, setup, test.setup)
 			}
 		})

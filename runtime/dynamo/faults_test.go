@@ -21,25 +21,26 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // kin is an entity: the ids of its ancestors, the highest first, and its own.
 type kin []string
 
-func (k kin) Chain(dst []runtime.Link) []runtime.Link {
+func (k kin) Chain(dst []store.Link) []store.Link {
 	for kind, id := range slices.Backward(k) {
-		dst = append(dst, runtime.Link{Kind: kind, ID: id})
+		dst = append(dst, store.Link{Kind: kind, ID: id})
 	}
 	return dst
 }
 
 // lineage returns r as if its schema gave kinds these limits, each the parent of the next.
-func lineage(r codec.Resource, cascade runtime.Cascade, limits ...[]bucket.Limit) *variant {
+func lineage(r codec.Resource, cascade store.Cascade, limits ...[]bucket.Limit) *variant {
 	spec := *r.Spec()
 	spec.Cascade, spec.Kinds = cascade, nil
 	for i, own := range limits {
 		name := []string{"org", "project", "user"}[i]
-		spec.Kinds = append(spec.Kinds, runtime.Kind{
+		spec.Kinds = append(spec.Kinds, store.Kind{
 			Name: name, Prefix: name + "-", Parent: i - 1, Limits: own, PerCall: make([]int64, len(own)),
 		})
 	}
@@ -74,16 +75,16 @@ type post struct {
 	at []*runtime.Resource[kin, tokens]
 }
 
-func (b *bubble) post(t testing.TB, opts []runtime.Option, defs ...runtime.Definition) *post {
+func (b *bubble) post(t testing.TB, opts []runtime.Option, defs ...store.Definition) *post {
 	t.Helper()
 	return newPost(t, New(b.client, "faults"), opts, defs...)
 }
 
-func newPost(t testing.TB, store runtime.Store, opts []runtime.Option, defs ...runtime.Definition) *post {
+func newPost(t testing.TB, backend store.Store, opts []runtime.Option, defs ...store.Definition) *post {
 	t.Helper()
 	p := &post{}
-	builder := runtime.NewBuilder(store, append([]runtime.Option{
-		runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny)),
+	builder := runtime.NewBuilder(backend, append([]runtime.Option{
+		runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.CallDefaults(runtime.OnUnavailable(store.Deny)),
 	}, opts...)...)
 	for _, def := range defs {
 		p.at = append(p.at, runtime.Bind[kin](builder, def,
@@ -117,7 +118,7 @@ func (b *bubble) consumed(t testing.TB, limits map[string][]string) map[item.Key
 
 // storm is a history of processes on shared buckets, through faults.
 type storm struct {
-	cascade runtime.Cascade
+	cascade store.Cascade
 	depth   int   // of chains
 	claims  bool  // acquires are of several resources, of whose parts some meet in a bucket
 	inOrder bool  // one call at a time, and what comes after it has ended
@@ -180,7 +181,7 @@ func (s storm) run(t *testing.T, seed uint64) (a audit, fell map[string]int) {
 }
 
 // defs are embeddings and, for claims, gpt-4. There is not enough for all.
-func (s storm) defs(gpt4, embeddings codec.Resource) []runtime.Definition {
+func (s storm) defs(gpt4, embeddings codec.Resource) []store.Definition {
 	many := bucket.Per(s.rate, time.Second)
 	each := func(limits ...bucket.Limit) (kinds [][]bucket.Limit) {
 		for range s.depth {
@@ -188,14 +189,14 @@ func (s storm) defs(gpt4, embeddings codec.Resource) []runtime.Definition {
 		}
 		return kinds
 	}
-	defs := []runtime.Definition{lineage(embeddings, s.cascade, each(many)...)}
+	defs := []store.Definition{lineage(embeddings, s.cascade, each(many)...)}
 	if s.claims {
 		defs = append(defs, lineage(gpt4, s.cascade, each(many, many)...))
 	}
 	return defs
 }
 
-func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []runtime.Definition) []*post {
+func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []store.Definition) []*post {
 	t.Helper()
 	var api wire.API = b.client
 	if s.wrap != nil {
@@ -205,7 +206,7 @@ func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []
 	for i := range posts {
 		var mu sync.Mutex
 		rng := rand.New(rand.NewPCG(seed, uint64(i+1)))
-		store := New(&scribe{API: api, books: books}, "faults", func(o *options) error {
+		backend := New(&scribe{API: api, books: books}, "faults", func(o *options) error {
 			o.jitter = func() float64 {
 				mu.Lock()
 				defer mu.Unlock()
@@ -215,8 +216,8 @@ func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []
 			return nil
 		})
 		clock := offsetClock(time.Duration(i-stormPosts/2) * 25 * time.Millisecond)
-		posts[i] = newPost(t, store, []runtime.Option{
-			runtime.WithClock(clock), runtime.WithLogger(slog.New(books)), runtime.WithObserver(&runtime.Observer{Store: books.answer}),
+		posts[i] = newPost(t, backend, []runtime.Option{
+			runtime.WithClock(clock), runtime.WithLogger(slog.New(books)), runtime.WithObserver(&store.Observer{Store: books.answer}),
 		}, defs...)
 	}
 	return posts
@@ -432,23 +433,23 @@ func colliding(f *memdynamo.Faults, books *books) {
 func storms() map[string]storm {
 	all := map[string]storm{}
 	for name, s := range map[string]storm{
-		"single buckets":       {cascade: runtime.CascadeNone, depth: 1, calls: 1440, rate: 80},
-		"atomic chains of 2":   {cascade: runtime.CascadeAtomic, depth: 2, calls: 720, rate: 60},
-		"atomic chains of 3":   {cascade: runtime.CascadeAtomic, depth: 3, calls: 720, rate: 40},
-		"compensated chains":   {cascade: runtime.CascadeCompensated, depth: 3, calls: 720, rate: 25},
-		"claims on two chains": {cascade: runtime.CascadeAtomic, depth: 2, claims: true, calls: 240, rate: 80},
+		"single buckets":       {cascade: store.CascadeNone, depth: 1, calls: 1440, rate: 80},
+		"atomic chains of 2":   {cascade: store.CascadeAtomic, depth: 2, calls: 720, rate: 60},
+		"atomic chains of 3":   {cascade: store.CascadeAtomic, depth: 3, calls: 720, rate: 40},
+		"compensated chains":   {cascade: store.CascadeCompensated, depth: 3, calls: 720, rate: 25},
+		"claims on two chains": {cascade: store.CascadeAtomic, depth: 2, claims: true, calls: 240, rate: 80},
 	} {
 		s.faults, s.cancel = anyFault(), 0.1
 		s.chance = straggling
 		all[name] = s
 		s.inOrder, s.chance = true, steady
 		all[name+", in order"] = s
-		if s.cascade != runtime.CascadeCompensated { // which gives back what it cannot have as a whole
+		if s.cascade != store.CascadeCompensated { // which gives back what it cannot have as a whole
 			s.upward, s.cancel, s.calls = true, 0, s.calls/2
 			all[name+", in order, upward"] = s
 		}
 	}
-	for name, cascade := range map[string]runtime.Cascade{"atomic": runtime.CascadeAtomic, "compensated": runtime.CascadeCompensated} {
+	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
 		s := storm{cascade: cascade, depth: 2, inOrder: true, calls: 360, rate: 60, faults: anyFault(), cancel: 0.1, chance: colliding}
 		delete(s.faults, memdynamo.Duplicate) // of whose copies one would be refused and the other not: see the guarantees
 		all[name+" chains that meet others, in order"] = s
@@ -561,7 +562,7 @@ func TestLateTransaction(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
 	client, w := e.withNetwork()
-	h := e.house(t, client, family(embeddings, runtime.CascadeAtomic, minute(1000), minute(100)))
+	h := e.house(t, client, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, alicesHome, 1)
 	w.expect(delay, func(w *network, apply func() (*http.Response, error)) (*http.Response, error) {
 		w.arrive(t)

@@ -24,8 +24,8 @@ import (
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // What the store guarantees while requests are lost, replies are lost, requests arrive twice or late, are throttled, meet
@@ -196,7 +196,7 @@ func (b *books) befell(what string) {
 }
 
 // answer counts what the script does not know of: writes that met a transaction.
-func (b *books) answer(_ context.Context, e runtime.StoreEvent) {
+func (b *books) answer(_ context.Context, e store.StoreEvent) {
 	if e.Outcome == wire.Conflict.String() {
 		b.befell("conflicts")
 	}
@@ -454,13 +454,13 @@ func (d *deed) ended() string {
 	switch {
 	case d.failed == nil:
 		return ""
-	case isA[*runtime.DeniedError](d.failed):
+	case isA[*store.DeniedError](d.failed):
 		return " denied"
-	case isA[*runtime.ContendedError](d.failed):
+	case isA[*store.ContendedError](d.failed):
 		return " contended"
 	case errors.Is(d.failed, context.Canceled):
 		return " cancelled"
-	case isA[*runtime.UnavailableError](d.failed):
+	case isA[*store.UnavailableError](d.failed):
 		return " unavailable"
 	}
 	return " failed otherwise"

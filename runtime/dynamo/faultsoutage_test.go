@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // counter is a network that counts what is sent, whether it arrives or not.
@@ -39,7 +40,7 @@ func (b *bubble) counted() (*dynamodb.Client, *counter) {
 // generous is a store that retries as often as an acquire has attempts, however many fail.
 type generous struct{ *Store }
 
-func (g generous) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (g generous) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	opened, err := g.Store.Open(env, defs...)
 	if s, ok := opened.(*session); ok {
 		s.retries = wire.NewBudget(1 << 30)
@@ -55,11 +56,11 @@ type outage struct {
 	wire *counter
 }
 
-func newOutage(t *testing.T, b *bubble, store func(wire.API) runtime.Store, callers int) *outage {
+func newOutage(t *testing.T, b *bubble, backend func(wire.API) store.Store, callers int) *outage {
 	t.Helper()
 	client, wire := b.counted()
-	def := lineage(second(generated(t)), runtime.CascadeNone, minute(1_000_000))
-	o := &outage{b, newPost(t, store(client), nil, def), wire}
+	def := lineage(second(generated(t)), store.CascadeNone, minute(1_000_000))
+	o := &outage{b, newPost(t, backend(client), nil, def), wire}
 	if failed, _ := o.calls(t, callers); len(failed) > 0 {
 		t.Fatal(failed[0])
 	}
@@ -103,7 +104,7 @@ func TestOutageIsNotMultiplied(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api wire.API) runtime.Store { return New(api, "faults") }, callers)
+		o := newOutage(t, b, func(api wire.API) store.Store { return New(api, "faults") }, callers)
 		b.Faults().Down(true)
 		failed, sent := o.calls(t, callers)
 		t.Logf("down: %d callers sent %d requests", callers, sent)
@@ -112,7 +113,7 @@ func TestOutageIsNotMultiplied(t *testing.T) {
 				len(failed), callers, sent, callers+retriesAtOnce)
 		}
 		for _, err := range failed {
-			if !isA[*runtime.UnavailableError](err) {
+			if !isA[*store.UnavailableError](err) {
 				t.Fatal(err)
 			}
 		}
@@ -133,7 +134,7 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api wire.API) runtime.Store { return generous{New(api, "faults")} }, callers)
+		o := newOutage(t, b, func(api wire.API) store.Store { return generous{New(api, "faults")} }, callers)
 		b.Faults().Down(true)
 		if _, sent := o.calls(t, callers); sent != callers*DefaultAttempts {
 			t.Errorf("%d requests of %d calls, want %d: each attempt", sent, callers, callers*DefaultAttempts)
@@ -146,13 +147,13 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 func TestThrottlingIsNotMultiplied(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		o := newOutage(t, b, func(api wire.API) runtime.Store { return New(api, "faults") }, 25)
+		o := newOutage(t, b, func(api wire.API) store.Store { return New(api, "faults") }, 25)
 		b.Faults().Throttle(1)
 		var calls, sum int64
 		for range 40 {
 			failed, sent := o.calls(t, 25)
 			for _, err := range failed {
-				if down, ok := errors.AsType[*runtime.UnavailableError](err); !ok || !down.Throttled {
+				if down, ok := errors.AsType[*store.UnavailableError](err); !ok || !down.Throttled {
 					t.Fatal(err)
 				}
 			}
@@ -173,13 +174,13 @@ func TestThrottlingIsNotMultiplied(t *testing.T) {
 func TestDenialsEarnRetries(t *testing.T) {
 	e := newEngine(t)
 	def := withNumbers(second(generated(t)), 1, *per(10)) // which regains less than one while this lasts
-	opened, err := New(e.client, e.table).Open(&runtime.Env{Clock: &e.clock, Observer: &runtime.Observer{}, CacheTTL: e.ttl}, def)
+	opened, err := New(e.client, e.table).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
 	if err != nil {
 		t.Fatal(err)
 	}
 	acquire := func(cost int64) error {
-		return opened.Acquire(t.Context(), &runtime.Call{Called: e.clock.Now(), Parts: []runtime.Part{{
-			Def: def, Cost: []int64{cost * bucket.Milli}, Buckets: []runtime.Bucket{{Entity: "user-1"}},
+		return opened.Acquire(t.Context(), &store.Call{Called: e.clock.Now(), Parts: []store.Part{{
+			Def: def, Cost: []int64{cost * bucket.Milli}, Buckets: []store.Bucket{{Entity: "user-1"}},
 		}}})
 	}
 	if err := acquire(10); err != nil {
@@ -190,7 +191,7 @@ func TestDenialsEarnRetries(t *testing.T) {
 	}
 	for i := range int64(wire.RetryCost) {
 		e.clock.set((i + 1) * (trusted + 1)) // by then memory may not deny
-		if err := acquire(1); !isA[*runtime.DeniedError](err) {
+		if err := acquire(1); !isA[*store.DeniedError](err) {
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +218,7 @@ func TestBlackHole(t *testing.T) {
 			inBubble(t, 1, func(t *testing.T, b *bubble) {
 				t.Helper()
 				limits := [][]bucket.Limit{minute(1000), minute(1000)}
-				def := lineage(second(generated(t)), runtime.CascadeAtomic, limits[:test.depth]...)
+				def := lineage(second(generated(t)), store.CascadeAtomic, limits[:test.depth]...)
 				who := kin{"1", "2"}[:test.depth]
 				p := b.post(t, nil, def)
 				want := int64(7)
@@ -232,8 +233,8 @@ func TestBlackHole(t *testing.T) {
 				if _, err := p.at[0].Acquire(t.Context(), who, tokens{7}); err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(began); took >= runtime.DefaultBudget || took < runtime.DefaultBudget/4 {
-					t.Errorf("it took %v of its budget of %v: want a first attempt that ends in time", took, runtime.DefaultBudget)
+				if took := time.Since(began); took >= store.DefaultBudget || took < store.DefaultBudget/4 {
+					t.Errorf("it took %v of its budget of %v: want a first attempt that ends in time", took, store.DefaultBudget)
 				}
 				b.Faults().Clear()
 				b.charged(t, test.depth, want)
@@ -251,7 +252,7 @@ func TestBlackHoleOfHastyCallers(t *testing.T) {
 		t.Run(deadline.String(), func(t *testing.T) {
 			inBubble(t, 1, func(t *testing.T, b *bubble) {
 				t.Helper()
-				def := lineage(second(generated(t)), runtime.CascadeNone, minute(1000))
+				def := lineage(second(generated(t)), store.CascadeNone, minute(1000))
 				p := b.post(t, nil, def)
 				if _, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{1}); err != nil {
 					t.Fatal(err)
@@ -260,7 +261,7 @@ func TestBlackHoleOfHastyCallers(t *testing.T) {
 				waited := 0 // callers who did, in vain
 				for range 20 {
 					ctx, cancel := context.WithTimeout(t.Context(), deadline)
-					lease, err := p.at[0].Acquire(ctx, kin{"1"}, tokens{1}, runtime.OnUnavailable(runtime.Allow))
+					lease, err := p.at[0].Acquire(ctx, kin{"1"}, tokens{1}, runtime.OnUnavailable(store.Allow))
 					cancel()
 					if errors.Is(err, context.DeadlineExceeded) {
 						waited++
@@ -310,14 +311,14 @@ func (b *bubble) charged(t *testing.T, buckets int, want int64) {
 func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		def := lineage(second(generated(t)), runtime.CascadeNone, minute(1000))
+		def := lineage(second(generated(t)), store.CascadeNone, minute(1000))
 		p := b.post(t, nil, def)
 		lease, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{10})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.Faults().Script(swallowFirst(b.Faults(), "UpdateItem"))
-		if err := lease.Settle(t.Context(), tokens{4}); !isA[*runtime.UnavailableError](err) {
+		if err := lease.Settle(t.Context(), tokens{4}); !isA[*store.UnavailableError](err) {
 			t.Errorf("%v, want that the outcome is unknown", err)
 		}
 		if _, err := p.at[0].Acquire(t.Context(), kin{"1"}, tokens{1}); err != nil {
@@ -334,8 +335,8 @@ func TestHotPartition(t *testing.T) {
 	const budget = 500 * time.Millisecond
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
-		def := lineage(second(generated(t)), runtime.CascadeNone, minute(1_000_000))
-		p := b.post(t, []runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(runtime.Deny))}, def)
+		def := lineage(second(generated(t)), store.CascadeNone, minute(1_000_000))
+		p := b.post(t, []runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(store.Deny))}, def)
 		b.Faults().PartitionThroughput(20, 3000)
 		b.Faults().Latency(memdynamo.Uniform(time.Millisecond, 3*time.Millisecond))
 		var running sync.WaitGroup
@@ -353,7 +354,7 @@ func TestHotPartition(t *testing.T) {
 			running.Go(func() {
 				for time.Now().Before(end) {
 					err := call("hot")
-					down, ok := errors.AsType[*runtime.UnavailableError](err)
+					down, ok := errors.AsType[*store.UnavailableError](err)
 					switch {
 					case err == nil:
 						served.Add(1)

@@ -8,15 +8,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // buildGeneric builds p from the image, for a bucket with other limits than the generated text names: this binary is
 // older or newer than the one that shaped it (design section 6). It has the generated paths' meaning.
-func buildGeneric(w *codec.Write, p *plan.Plan, spec *runtime.Spec) error {
+func buildGeneric(w *codec.Write, p *plan.Plan, spec *store.Spec) error {
 	g := generic{write: w, plan: p}
 	g.update = expression.Set(expression.Name("op"), expression.Value(w.Op)).
 		Set(expression.Name("ttl"), expression.Value(w.TTL))
@@ -107,7 +107,7 @@ func (g *generic) remove(name string) {
 }
 
 // names returns the schema's limits and those that img has besides, as a plan's vectors have them.
-func names(spec *runtime.Spec, img *bucket.Image) []string {
+func names(spec *store.Spec, img *bucket.Image) []string {
 	all := append([]string(nil), spec.Limits...)
 	for _, named := range img.Extra {
 		all = append(all, named.Name)

@@ -8,10 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Layouts of a table, as its version item records them. A program stops at one that it does not know.
@@ -44,7 +44,7 @@ func layoutUpdate(table string, from, to int64) *dynamodb.UpdateItemInput {
 // note writes to the table's own item, whose condition may say that there is nothing to be noted.
 func (s *session) note(ctx context.Context, in *dynamodb.UpdateItemInput) error {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	event := runtime.StoreEvent{Call: "UpdateItem", Path: "system", Began: s.env.Clock.Now()}
+	event := store.StoreEvent{Call: "UpdateItem", Path: "system", Began: s.env.Clock.Now()}
 	out, err := s.api.UpdateItem(ctx, in)
 	o := wire.Applied
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // lack is what has to be read before a leg can be planned.
@@ -27,7 +27,7 @@ const (
 )
 
 // fresh reports that what was read of spec's overrides at an instant may still be used. A share is used for no longer than a window.
-func (s *session) fresh(spec *runtime.Spec, read, now int64) bool {
+func (s *session) fresh(spec *store.Spec, read, now int64) bool {
 	ttl := s.env.CacheTTL
 	if spec.Regions != nil {
 		ttl = min(ttl, spec.Regions.Window)

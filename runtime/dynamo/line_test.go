@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Those who share a line must not suffer for each other: for a table that is slow, a request that nobody answers, a reply that
@@ -66,7 +67,7 @@ func TestDoubtEnds(t *testing.T) {
 			if _, err := other.Acquire(t.Context(), "1", tokens{48, 0}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Acquire(t.Context(), "1", tokens{10, 0}); !isA[*runtime.DeniedError](err) {
+			if _, err := d.Acquire(t.Context(), "1", tokens{10, 0}); !isA[*store.DeniedError](err) {
 				t.Fatal(err)
 			}
 			d.calls(t, "read found", "retry refused") // so that d knows of others
@@ -98,7 +99,7 @@ func TestAdmittedByALostReply(t *testing.T) {
 				a, b := c.ask(test.a), c.ask(test.b)
 				c.end()
 				c.admitted(first, a, b)
-				if <-back.ended; !isA[*runtime.UnavailableError](back.err) {
+				if <-back.ended; !isA[*store.UnavailableError](back.err) {
 					t.Errorf("%v, want that it is not known what became of the give-back", back.err)
 				}
 				c.calls(t, test.calls...)
@@ -117,7 +118,7 @@ func TestReleasesOfDifferentTime(t *testing.T) {
 		table.maxDelay = 0
 		g := &gate{API: table, entity: "user-1"}
 		p := newProcess(t, g, 1, 0, nil, def)
-		acquire := func() *runtime.Call {
+		acquire := func() *store.Call {
 			call, err := p.acquire(t.Context(), def, []int64{10_000})
 			if err != nil {
 				t.Error(err)
@@ -217,7 +218,7 @@ func TestLeavesAfterALostRace(t *testing.T) {
 		c.pass() // refused: 20 are left, for hasty and little
 		c.waits(hasty, true)
 		<-hasty.ended // before the try is over, which has shortestAttempt
-		if lost, ok := errors.AsType[*runtime.ContendedError](hasty.err); !ok || lost.Attempts == 0 {
+		if lost, ok := errors.AsType[*store.ContendedError](hasty.err); !ok || lost.Attempts == 0 {
 			t.Errorf("%#v, want lost races", hasty.err)
 		}
 		c.end()

@@ -6,26 +6,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // lookupTries is how often a look-up is tried: an acquire waits for it.
 const lookupTries = 3
 
-// Member implements runtime.Session.
-func (s *session) Member(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+// Member implements store.Session.
+func (s *session) Member(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	return s.lookups.Member(ctx, entity)
 }
 
 // readMember reads an entity's item.
-func (s *session) readMember(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+func (s *session) readMember(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	members, p := NewMembers(s.api, s.table), s.patience(lookupTries)
 	p.Budget = s.retries // an outage is not to be met by more reads than were asked for
 	var out *dynamodb.GetItemOutput
 	err = p.Do(ctx, func() (err error) {
 		began := s.env.Clock.Now()
 		out, err = members.get(ctx, entity)
-		event := runtime.StoreEvent{Call: "GetItem", Path: "member", Outcome: "found", Began: began}
+		event := store.StoreEvent{Call: "GetItem", Path: "member", Outcome: "found", Began: began}
 		switch {
 		case err != nil:
 			event.Outcome = "failed"
@@ -39,7 +39,7 @@ func (s *session) readMember(ctx context.Context, entity string) (m runtime.Memb
 		return err
 	})
 	if err != nil {
-		return runtime.Member{}, false, err
+		return store.Member{}, false, err
 	}
 	return decodeMember(entity, out.Item)
 }

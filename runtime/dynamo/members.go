@@ -10,13 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Members reads and writes the entity items of one table. It implements runtime.MemberStore. A write of unknown outcome
+// Members reads and writes the entity items of one table. It implements store.MemberStore. A write of unknown outcome
 // goes again: it says all there is of an entity, so that once or twice is the same.
 type Members struct {
 	api      wire.API
@@ -30,14 +30,14 @@ func NewMembers(client wire.API, table string) *Members {
 	return &Members{api: client, table: table, patience: wire.NewRetrier(table), changed: func(string) {}}
 }
 
-// Members implements runtime.Session. What they write, this session's Member sees at once; others see it when what they
+// Members implements store.Session. What they write, this session's Member sees at once; others see it when what they
 // remember is due.
-func (s *session) Members() runtime.MemberStore {
+func (s *session) Members() store.MemberStore {
 	return &Members{api: s.api, table: s.table, patience: s.patience(wire.OperatorAttempts), changed: s.lookups.Forget}
 }
 
-// Put implements runtime.MemberStore.
-func (e *Members) Put(ctx context.Context, m runtime.Member) error {
+// Put implements store.MemberStore.
+func (e *Members) Put(ctx context.Context, m store.Member) error {
 	entity := item.EntityKey(m.Entity)
 	entity["entity_id"] = codec.S(m.Entity)
 	entity["cascade"] = &types.AttributeValueMemberBOOL{Value: m.Cascade}
@@ -52,15 +52,15 @@ func (e *Members) Put(ctx context.Context, m runtime.Member) error {
 	})
 }
 
-// Get implements runtime.MemberStore.
-func (e *Members) Get(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+// Get implements store.MemberStore.
+func (e *Members) Get(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	var out *dynamodb.GetItemOutput
 	err = e.patience.Do(ctx, func() error {
 		out, err = e.get(ctx, entity)
 		return err
 	})
 	if err != nil {
-		return runtime.Member{}, false, err
+		return store.Member{}, false, err
 	}
 	return decodeMember(entity, out.Item)
 }
@@ -73,7 +73,7 @@ func (e *Members) get(ctx context.Context, entity string) (*dynamodb.GetItemOutp
 	}, wire.NoRetry)
 }
 
-// Delete implements runtime.MemberStore.
+// Delete implements store.MemberStore.
 func (e *Members) Delete(ctx context.Context, entity string) error {
 	defer e.changed(entity)
 	return e.patience.Do(ctx, func() error {
@@ -82,7 +82,7 @@ func (e *Members) Delete(ctx context.Context, entity string) error {
 	})
 }
 
-// Children implements runtime.MemberStore, by an index that may be a moment behind.
+// Children implements store.MemberStore, by an index that may be a moment behind.
 func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for page, err := range wire.Query(ctx, e.api, &e.patience, item.Indexes()[0], item.ParentKey(entity)) {
@@ -99,12 +99,12 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 	}
 }
 
-// decodeMember reads an entity item, which may be empty: found is false then. It fails with a *runtime.SetupError.
-func decodeMember(entity string, raw codec.Item) (m runtime.Member, found bool, err error) {
+// decodeMember reads an entity item, which may be empty: found is false then. It fails with a *store.SetupError.
+func decodeMember(entity string, raw codec.Item) (m store.Member, found bool, err error) {
 	if len(raw) == 0 {
-		return runtime.Member{}, false, nil
+		return store.Member{}, false, nil
 	}
-	m = runtime.Member{Entity: entity, Cascade: true}
+	m = store.Member{Entity: entity, Cascade: true}
 	d := codec.Decoder{Item: raw}
 	if _, ok := raw["parent_id"]; ok {
 		m.Parent = d.Text("parent_id")
@@ -113,7 +113,7 @@ func decodeMember(entity string, raw codec.Item) (m runtime.Member, found bool, 
 		m.Cascade = d.Bool("cascade")
 	}
 	if err := d.Err(); err != nil {
-		return runtime.Member{}, false, &runtime.SetupError{
+		return store.Member{}, false, &store.SetupError{
 			What: fmt.Sprintf("what is stored of %s is malformed", entity),
 			Do:   "mend or delete the item " + item.KeyOf(item.EntityKey(entity)).String(),
 			Err:  err,

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestMemoryPerBucket holds what ImageCache's documentation says that a bucket takes which nobody uses, and that a flood of
@@ -28,8 +28,8 @@ func TestMemoryPerBucket(t *testing.T) {
 	}
 	use := func(from, to int) {
 		for i := range to - from {
-			call := &runtime.Call{Called: time.Now(), Parts: []runtime.Part{{
-				Def: def, Cost: []int64{1000, 0}, Buckets: []runtime.Bucket{{Entity: fmt.Sprintf("user-%08d", from+i)}},
+			call := &store.Call{Called: time.Now(), Parts: []store.Part{{
+				Def: def, Cost: []int64{1000, 0}, Buckets: []store.Bucket{{Entity: fmt.Sprintf("user-%08d", from+i)}},
 			}}}
 			if err := p.session.Acquire(t.Context(), call); err != nil {
 				t.Fatal(err)

@@ -13,14 +13,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Overrides reads and writes the config items of one table. It implements runtime.OverrideStore.
+// Overrides reads and writes the config items of one table. It implements store.OverrideStore.
 type Overrides struct {
 	api      wire.API
 	table    string
@@ -33,13 +33,13 @@ func NewOverrides(client wire.API, table string, now func() time.Time) *Override
 	return &Overrides{api: client, table: table, now: now, patience: wire.NewRetrier(table)}
 }
 
-// Overrides implements runtime.Session.
-func (s *session) Overrides() runtime.OverrideStore {
+// Overrides implements store.Session.
+func (s *session) Overrides() store.OverrideStore {
 	return &Overrides{api: s.api, table: s.table, now: s.env.Clock.Now, patience: s.patience(wire.OperatorAttempts)}
 }
 
-// Get implements runtime.OverrideStore.
-func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
+// Get implements store.OverrideStore.
+func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
 	keys := make([]codec.Item, len(at))
 	for i, level := range at {
 		keys[i] = item.OverrideKey(spec.Resource, level)
@@ -48,7 +48,7 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 	if err != nil {
 		return nil, err
 	}
-	all := make([]runtime.Stored, len(at))
+	all := make([]store.Stored, len(at))
 	for i, level := range at {
 		if all[i], _, err = override.Decode(spec, level, items[item.KeyOf(keys[i])]); err != nil {
 			return nil, err
@@ -70,12 +70,12 @@ func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[item.Key]c
 	return items, nil
 }
 
-// Set implements runtime.OverrideStore. Limits of the item that spec does not know, another binary's, are left as they
+// Set implements store.OverrideStore. Limits of the item that spec does not know, another binary's, are left as they
 // are; a tombstone ends them too. A write of unknown outcome goes again: its condition holds only if it had not been
 // applied, and its op in the item tells that it had. Version and numbers would not tell: two operators who raise the same
 // limit alike write the same.
-func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
-	conflict := &runtime.ConflictError{Resource: spec.Resource, At: s.At}
+func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
+	conflict := &store.ConflictError{Resource: spec.Resource, At: s.At}
 	old, ok := override.ParseRevision(s.Revision)
 	if !ok {
 		return "", conflict
@@ -119,7 +119,7 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 }
 
 // changed returns what the version that takes a share's place has to be above, beside the share's own.
-func (o *Overrides) changed(ctx context.Context, spec *runtime.Spec, at string) (int64, error) {
+func (o *Overrides) changed(ctx context.Context, spec *store.Spec, at string) (int64, error) {
 	if spec.Regions == nil || !item.IsEntity(at) {
 		return 0, nil
 	}
@@ -131,27 +131,27 @@ func (o *Overrides) changed(ctx context.Context, spec *runtime.Spec, at string) 
 	return b.Changed(now), nil
 }
 
-// Heartbeat implements runtime.OverrideStore, consistently.
-func (o *Overrides) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
+// Heartbeat implements store.OverrideStore, consistently.
+func (o *Overrides) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 	b, err := override.ReadHeartbeat(ctx, o.api, &o.patience, o.now().UnixMilli())
 	if err != nil {
-		return runtime.Heartbeat{}, err
+		return store.Heartbeat{}, err
 	}
 	return b.Heartbeat, nil
 }
 
-// List implements runtime.OverrideStore. The index may be behind: what it lists is read, and skipped if it is gone.
-func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runtime.Stored, error] {
-	return func(yield func(runtime.Stored, error) bool) {
+// List implements store.OverrideStore. The index may be behind: what it lists is read, and skipped if it is gone.
+func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Stored, error] {
+	return func(yield func(store.Stored, error) bool) {
 		for page, err := range wire.Query(ctx, o.api, &o.patience, item.Indexes()[1], item.OverrideList(spec.Resource)) {
 			if err != nil {
-				yield(runtime.Stored{}, err)
+				yield(store.Stored{}, err)
 				return
 			}
 			for chunk := range slices.Chunk(page, wire.MaxBatchGet) {
 				all, err := o.Get(ctx, spec, chunk...)
 				if err != nil {
-					yield(runtime.Stored{}, err)
+					yield(store.Stored{}, err)
 					return
 				}
 				for _, stored := range all {
@@ -174,7 +174,7 @@ type levelWrite struct {
 
 // build makes an operator's write that puts s in place of what has version old, 0 for nothing, under a version above after. What
 // regions share is theirs no longer, and is again where s is a tombstone.
-func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, after, old int64) (*levelWrite, error) {
+func (o *Overrides) build(spec *store.Spec, s store.Stored, after, old int64) (*levelWrite, error) {
 	condition, values := "attribute_not_exists(PK)", codec.Item{}
 	if old != 0 {
 		condition, values[":old"] = "ver = :old", codec.N(old)
@@ -189,11 +189,11 @@ func (o *Overrides) build(spec *runtime.Spec, s runtime.Stored, after, old int64
 // write makes the write that puts s at its level if condition holds, of which values are; managed is the attribute, nil for none.
 // Versions rise though the clocks of those who write differ: design section 6.
 func (o *Overrides) write(
-	spec *runtime.Spec, s runtime.Stored, managed *int64, after int64, condition string, values codec.Item,
+	spec *store.Spec, s store.Stored, managed *int64, after int64, condition string, values codec.Item,
 ) (*levelWrite, error) {
 	w := &levelWrite{ver: max(o.now().UnixMilli(), after+1), op: wire.NewOp()}
 	if w.ver > override.MaxVersion {
-		return nil, &runtime.SetupError{
+		return nil, &store.SetupError{
 			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 3554", spec.Resource, s.At, w.ver),
 			Do:   "set this host's clock by NTP",
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Lazy settles are owed to their bucket: the next write of it takes them along, be it of the bucket alone or of a chain, and
@@ -111,7 +111,7 @@ func (c *charge) disembark() {
 func (c *charge) endUnsure() {
 	for _, r := range c.party {
 		if r.rides() && r.givesBack() {
-			c.end(r, &runtime.UnavailableError{Resource: r.shares[0].spec.Resource, Attempts: r.tries, Err: errUnsure})
+			c.end(r, &store.UnavailableError{Resource: r.shares[0].spec.Resource, Attempts: r.tries, Err: errUnsure})
 		}
 	}
 }

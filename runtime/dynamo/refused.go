@@ -3,9 +3,9 @@ package dynamo
 import (
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // refusal is a denial that memory alone has led to. Callers of one millisecond share it: a flood of them costs no garbage, and
@@ -14,12 +14,12 @@ type refusal struct {
 	now    int64
 	cost   []int64
 	images []*bucket.Image // of the chain
-	err    *runtime.DeniedError
+	err    *store.DeniedError
 }
 
-// Refused implements runtime.Session. Where a bucket is due for another shape, or is to be given something back, it says
+// Refused implements store.Session. Where a bucket is due for another shape, or is to be given something back, it says
 // nothing: the next write changes what there is.
-func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []int64, now int64) *runtime.DeniedError {
+func (s *session) Refused(def store.Definition, chain []store.Link, cost []int64, now int64) *store.DeniedError {
 	r := s.resource(def)
 	var memories [8]*memory
 	var images [8]*bucket.Image
@@ -48,7 +48,7 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 			b := &img.Balances[j]
 			switch {
 			case cost[j] <= 0, img.Missing[j]:
-			case known.Ceiling != nil && runtime.Beyond(b.Limit, cost[j]) && cost[j] <= known.Ceiling[j].Burst:
+			case known.Ceiling != nil && store.Beyond(b.Limit, cost[j]) && cost[j] <= known.Ceiling[j].Burst:
 				refuses = true
 			case cost[j] > b.Burst: // never: another error
 				return nil
@@ -66,7 +66,7 @@ func (s *session) Refused(def runtime.Definition, chain []runtime.Link, cost []i
 	}
 	next := &refusal{now: now, cost: slices.Clone(cost), images: slices.Clone(seen)}
 	for i, img := range seen {
-		next.err = runtime.Refuse(next.err, r.spec, memories[i].entity, img, cost, now)
+		next.err = store.Refuse(next.err, r.spec, memories[i].entity, img, cost, now)
 	}
 	m := memories[0]
 	m.mu.Lock()

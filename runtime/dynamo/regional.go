@@ -10,12 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Regional is a region's table as regional sync sees it: the region.Table of one region. It is safe for concurrent use.
@@ -45,21 +45,21 @@ func (r *Regional) Each(ctx context.Context, resource string, f func(entity stri
 }
 
 // Get returns what each level stores for spec's resource, as Overrides does.
-func (r *Regional) Get(ctx context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
+func (r *Regional) Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
 	return r.overrides.Get(ctx, spec, at...)
 }
 
 // Share stores s, an entity's share under s.Epoch, and returns its version, which is above s.Revision's, that of what it replaces and
-// the last change of the heartbeat that r knows. Without limits it leaves a tombstone. It fails with a *runtime.ConflictError where an
-// operator's override is, and with a *runtime.InvalidError for what cannot be a share.
+// the last change of the heartbeat that r knows. Without limits it leaves a tombstone. It fails with a *store.ConflictError where an
+// operator's override is, and with a *store.InvalidError for what cannot be a share.
 //
 // It takes one write unit, and one more where the index changes: for a first share, and for its tombstone. A write of unknown outcome
 // goes again, and is recognised by its op.
-func (r *Regional) Share(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
+func (r *Regional) Share(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
 	if err := checkShare(spec, s); err != nil {
 		return "", err
 	}
-	conflict := &runtime.ConflictError{Resource: spec.Resource, At: s.At}
+	conflict := &store.ConflictError{Resource: spec.Resource, At: s.At}
 	after, ok := override.ParseRevision(s.Revision)
 	if !ok {
 		return "", conflict
@@ -94,9 +94,9 @@ func (r *Regional) Share(ctx context.Context, spec *runtime.Spec, s runtime.Stor
 }
 
 // checkShare says what keeps s from being a share of spec's limits.
-func checkShare(spec *runtime.Spec, s runtime.Stored) error {
+func checkShare(spec *store.Spec, s store.Stored) error {
 	wrong := func(field, value, reason string) error {
-		return &runtime.InvalidError{Resource: spec.Resource, Field: field, Value: value, Reason: reason}
+		return &store.InvalidError{Resource: spec.Resource, Field: field, Value: value, Reason: reason}
 	}
 	switch {
 	case spec.Regions == nil:
@@ -118,10 +118,10 @@ func checkShare(spec *runtime.Spec, s runtime.Stored) error {
 }
 
 // Heartbeat returns what is stored, read consistently.
-func (r *Regional) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
+func (r *Regional) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 	b, err := r.read(ctx)
 	if err != nil {
-		return runtime.Heartbeat{}, err
+		return store.Heartbeat{}, err
 	}
 	return b.Heartbeat, nil
 }
@@ -139,12 +139,12 @@ func (r *Regional) read(ctx context.Context) (*override.Heartbeat, error) {
 const lateBeat = 1000
 
 // Beat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
-// all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *runtime.ConflictError where
-// one of a higher epoch is stored, or one of the same that expires later or is another region's, and with a *runtime.SetupError where
+// all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *store.ConflictError where
+// one of a higher epoch is stored, or one of the same that expires later or is another region's, and with a *store.SetupError where
 // that of another region is alive. It takes one write unit: the write is for what r last read or wrote, and goes again if that has changed.
-func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
+func (r *Regional) Beat(ctx context.Context, h store.Heartbeat) error {
 	if h.Epoch < 1 || h.Expires < 1 || h.Expires > override.MaxVersion {
-		return &runtime.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
+		return &store.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
 	}
 	old := r.beat.Load()
 	for {
@@ -161,7 +161,7 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 		}
 		switch {
 		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && (old.Expires > h.Expires || old.OfAnother(h.Region)):
-			return &runtime.ConflictError{At: "heartbeat"}
+			return &store.ConflictError{At: "heartbeat"}
 		case now >= old.Expires-lateBeat:
 			next.Since = max(now, old.Since+1, old.Expires+1, r.newest.Load()+1)
 		case old.Epoch < h.Epoch:
@@ -189,7 +189,7 @@ func (r *Regional) Beat(ctx context.Context, h runtime.Heartbeat) error {
 }
 
 // put replaces old, which may be none, by next.
-func (r *Regional) put(ctx context.Context, old, next runtime.Heartbeat) error {
+func (r *Regional) put(ctx context.Context, old, next store.Heartbeat) error {
 	item := item.HeartbeatKey()
 	item["epoch"], item["since"], item["exp"] = codec.N(next.Epoch), codec.N(next.Since), codec.N(next.Expires)
 	if next.Region != "" {
@@ -200,7 +200,7 @@ func (r *Regional) put(ctx context.Context, old, next runtime.Heartbeat) error {
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	condition := "attribute_not_exists(PK)"
-	if old != (runtime.Heartbeat{}) {
+	if old != (store.Heartbeat{}) {
 		condition = "epoch = :epoch AND since = :since AND exp = :exp"
 		in.ExpressionAttributeValues = codec.Item{":epoch": codec.N(old.Epoch), ":since": codec.N(old.Since), ":exp": codec.N(old.Expires)}
 	}

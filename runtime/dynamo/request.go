@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // request is one caller's logical write: to one bucket, or to several all or none.
@@ -46,8 +46,8 @@ type share struct {
 	memory *memory
 	cost   []int64 // negative where tokens are given back
 
-	truth   bool              // what is remembered was read for this request
-	buckets []*runtime.Bucket // the call's: several parts may meet in one
+	truth   bool            // what is remembered was read for this request
+	buckets []*store.Bucket // the call's: several parts may meet in one
 	after   *bucket.Image
 	limits  []bucket.Limit
 	dropped []bool
@@ -58,12 +58,12 @@ const mostLegs = 100
 
 // request makes one of call: each bucket once. Costs of parts that meet in one are added up, as DynamoDB refuses two
 // operations on one item.
-func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*runtime.Part, *runtime.Bucket) []int64) (*request, error) {
+func (s *session) request(ctx context.Context, call *store.Call, cost func(*store.Part, *store.Bucket) []int64) (*request, error) {
 	lone := &struct { // most are of one bucket, and alone: then this is all of them
 		request
 		charge
 		share  [1]share
-		bucket [1]*runtime.Bucket
+		bucket [1]*store.Bucket
 		member [1]*request
 	}{}
 	r := &lone.request
@@ -96,7 +96,7 @@ func (s *session) request(ctx context.Context, call *runtime.Call, cost func(*ru
 		}
 	}
 	if len(r.shares) > mostLegs {
-		return nil, &runtime.InvalidError{Resource: r.shares[0].spec.Resource, Field: "claims", Value: strconv.Itoa(len(r.shares)),
+		return nil, &store.InvalidError{Resource: r.shares[0].spec.Resource, Field: "claims", Value: strconv.Itoa(len(r.shares)),
 			Reason: fmt.Sprintf("are too many buckets: one transaction takes %d, so split the call", mostLegs)}
 	}
 	return r, nil
@@ -111,7 +111,7 @@ func (sh *share) recall(s *session) {
 }
 
 // join adds another part's share of the same bucket.
-func (sh *share) join(b *runtime.Bucket, cost []int64) {
+func (sh *share) join(b *store.Bucket, cost []int64) {
 	sh.cost = slices.Clone(sh.cost)
 	for i := range sh.cost {
 		sh.cost[i] = bucket.Add(sh.cost[i], cost[i])
@@ -177,16 +177,16 @@ func (sh *share) any() bool {
 // which others may be told too. A lost race stays one: what that try may charge yet is given back, so that trying again is
 // safe, and no policy for an outage decides. The caller holds the lane's lock.
 func (r *request) leaves(met error) error {
-	if u, ok := errors.AsType[*runtime.UnavailableError](met); ok {
+	if u, ok := errors.AsType[*store.UnavailableError](met); ok {
 		own := *u
 		own.Attempts = r.tries
 		met = &own
-	} else if lost, ok := errors.AsType[*runtime.ContendedError](met); ok {
+	} else if lost, ok := errors.AsType[*store.ContendedError](met); ok {
 		own := *lost
 		own.Attempts = r.tries
 		met = &own
 		if r.settle {
-			met = &runtime.UnavailableError{Resource: lost.Resource, Attempts: r.tries, Err: errContended}
+			met = &store.UnavailableError{Resource: lost.Resource, Attempts: r.tries, Err: errContended}
 		}
 	}
 	return r.ends(met)
@@ -200,12 +200,12 @@ func (r *request) ends(err error) error {
 		return fmt.Errorf("sluice: %s for %s: %w", sh.spec.Resource, sh.entity, context.Canceled)
 	}
 	if err == nil && r.tries == 0 {
-		return &runtime.UnavailableError{Resource: sh.spec.Resource, Err: fmt.Errorf("%w: %w", runtime.ErrNotSent, context.DeadlineExceeded)}
+		return &store.UnavailableError{Resource: sh.spec.Resource, Err: fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)}
 	}
 	if err == nil {
-		return &runtime.UnavailableError{Resource: sh.spec.Resource, Attempts: r.tries, Err: context.DeadlineExceeded}
+		return &store.UnavailableError{Resource: sh.spec.Resource, Attempts: r.tries, Err: context.DeadlineExceeded}
 	}
-	if u, ok := errors.AsType[*runtime.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
+	if u, ok := errors.AsType[*store.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
 		own := *u // others may be told the same
 		own.Err = errors.Join(context.DeadlineExceeded, u.Err)
 		return &own

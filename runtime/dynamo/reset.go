@@ -11,16 +11,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Reset fills the bucket of entity, as stored, on resource up to its burst: the named limits, or all. It returns the
-// limits that it filled, by name; none where there is no bucket, which is full. It fails with a *runtime.InvalidError
+// limits that it filled, by name; none where there is no bucket, which is full. It fails with a *store.InvalidError
 // that names the bucket's limits if it lacks a named one, and otherwise as Inspect does, or with a
-// *runtime.ContendedError where the bucket's limits change all the time. It may run beside acquires.
+// *store.ContendedError where the bucket's limits change all the time. It may run beside acquires.
 func Reset(ctx context.Context, client wire.API, table, entity, resource string, limits ...string) ([]string, error) {
 	p := wire.NewRetrier(table)
 	for try := 1; ; try++ {
@@ -47,7 +47,7 @@ func Reset(ctx context.Context, client wire.API, table, entity, resource string,
 		}
 		// A limit was removed meanwhile, or the bucket deleted.
 		if try == p.Attempts {
-			return nil, &runtime.ContendedError{Resource: resource, Entity: entity, Attempts: try}
+			return nil, &store.ContendedError{Resource: resource, Entity: entity, Attempts: try}
 		}
 	}
 }
@@ -60,7 +60,7 @@ func resettable(img *bucket.Image, entity, resource string, named []string) ([]s
 	}
 	for _, name := range named {
 		if !slices.Contains(has, name) {
-			return nil, &runtime.InvalidError{
+			return nil, &store.InvalidError{
 				Resource: resource, Field: "limit", Value: name,
 				Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", entity, strings.Join(has, ", ")),
 			}

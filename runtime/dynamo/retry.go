@@ -6,13 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // pause waits for the next try, and ends those for whom there is none.
 func (c *charge) pause(ctx context.Context) {
-	_, outage := errors.AsType[*runtime.UnavailableError](c.failed)
+	_, outage := errors.AsType[*store.UnavailableError](c.failed)
 	spent := outage && !c.retries.Take(ctx)
 	for _, r := range c.members {
 		switch {

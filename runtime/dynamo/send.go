@@ -9,11 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // reply is what came of one write. img is the bucket after an applied write or as a refused one found it, nil where there
@@ -67,7 +67,7 @@ func (s *session) send(ctx context.Context, l *leg, p *plan.Plan, op string) rep
 		if p.Path == plan.Create {
 			call = "PutItem"
 		}
-		s.observe(ctx, l, runtime.StoreEvent{
+		s.observe(ctx, l, store.StoreEvent{
 			Call: call, Path: p.Label(l.SettlesOnly()), Generic: p.Generic, Outcome: r.outcome.String(), Coalesced: served,
 			Write: wire.WriteUnits(r.outcome, consumed), Began: began,
 		})
@@ -142,7 +142,7 @@ func (s *session) read(ctx context.Context, l *leg) (wire.Outcome, error) {
 		ConsistentRead:         aws.Bool(true),
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	}, s.once...)
-	event := runtime.StoreEvent{Call: "GetItem", Path: "read", Outcome: "found", Began: began}
+	event := store.StoreEvent{Call: "GetItem", Path: "read", Outcome: "found", Began: began}
 	if err != nil {
 		o, _ := wire.Classify(err)
 		event.Outcome = "failed"
@@ -207,13 +207,13 @@ func (l *leg) decode(item codec.Item) (*bucket.Image, error) {
 }
 
 // observe tells of a call for l.
-func (s *session) observe(ctx context.Context, l *leg, e runtime.StoreEvent) {
+func (s *session) observe(ctx context.Context, l *leg, e store.StoreEvent) {
 	e.Resource = l.spec.Resource
 	s.tell(ctx, e)
 }
 
 // tell tells of e, which has ended just now. The context of the call may be over, or bound it more tightly than its caller did.
-func (s *session) tell(ctx context.Context, e runtime.StoreEvent) {
+func (s *session) tell(ctx context.Context, e store.StoreEvent) {
 	if f := s.env.Observer.Store; f != nil {
 		e.System, e.Took = "dynamodb", s.env.Clock.Now().Sub(e.Began)
 		f(context.WithoutCancel(ctx), e)

@@ -21,10 +21,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // offsetClock is a host's clock, so much ahead of the table's.
@@ -66,10 +66,10 @@ func generated(t testing.TB) (gpt4, embeddings codec.Resource) {
 }
 
 // capture is a store that only looks at what is opened.
-type capture struct{ defs []runtime.Definition }
+type capture struct{ defs []store.Definition }
 
 func (c *capture) Sealed(seal.Sealed) {}
-func (c *capture) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (c *capture) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
 	c.defs = defs
 	return nil, nil
 }
@@ -77,29 +77,29 @@ func (c *capture) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 // variant is a generated resource with other numbers.
 type variant struct {
 	codec.Resource
-	spec *runtime.Spec
+	spec *store.Spec
 }
 
-func (v *variant) Spec() *runtime.Spec { return v.spec }
+func (v *variant) Spec() *store.Spec { return v.spec }
 
 // withNumbers returns the resource as if its schema had these limits under that revision.
 func withNumbers(r codec.Resource, revision int64, limits ...bucket.Limit) *variant {
 	spec := *r.Spec()
 	spec.Revision = revision
-	spec.Kinds = []runtime.Kind{{Name: "user", Prefix: "user-", Limits: limits, PerCall: make([]int64, len(limits))}}
+	spec.Kinds = []store.Kind{{Name: "user", Prefix: "user-", Limits: limits, PerCall: make([]int64, len(limits))}}
 	return &variant{Resource: r, spec: &spec}
 }
 
 // withChain returns the resource as if these limits were a user's, and each of its ancestors' so many times as much.
-func withChain(r codec.Resource, revision int64, cascade runtime.Cascade, above []int64, limits ...bucket.Limit) *variant {
+func withChain(r codec.Resource, revision int64, cascade store.Cascade, above []int64, limits ...bucket.Limit) *variant {
 	v := withNumbers(r, revision, limits...)
 	v.spec.Cascade = cascade
 	kinds := v.spec.Kinds
 	for i, name := range ancestors[:len(above)] {
 		kinds[i].Parent = i + 1
-		kinds = append(kinds, runtime.Kind{Name: name, Prefix: name + "-", Limits: times(above[i], limits), PerCall: kinds[0].PerCall})
+		kinds = append(kinds, store.Kind{Name: name, Prefix: name + "-", Limits: times(above[i], limits), PerCall: kinds[0].PerCall})
 	}
-	kinds[len(above)].Parent = runtime.NoParent
+	kinds[len(above)].Parent = store.NoParent
 	v.spec.Kinds = kinds
 	return v
 }
@@ -132,12 +132,12 @@ type process struct {
 	calls []*acquired
 }
 
-func newProcess(t testing.TB, api wire.API, seed uint64, offset offsetClock, opt func(*options), defs ...runtime.Definition) *process {
+func newProcess(t testing.TB, api wire.API, seed uint64, offset offsetClock, opt func(*options), defs ...store.Definition) *process {
 	t.Helper()
 	p := &process{clock: turnClock{offset, 0}, rng: rand.New(rand.NewPCG(seed, 3))}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var mu sync.Mutex
-	store := New(api, "sim", func(o *options) error {
+	backend := New(api, "sim", func(o *options) error {
 		o.jitter = func() float64 {
 			mu.Lock()
 			defer mu.Unlock()
@@ -149,11 +149,11 @@ func newProcess(t testing.TB, api wire.API, seed uint64, offset offsetClock, opt
 		}
 		return nil
 	})
-	env := &runtime.Env{
-		Clock: p.clock, Observer: &runtime.Observer{}, Logger: slog.New(slog.DiscardHandler),
+	env := &store.Env{
+		Clock: p.clock, Observer: &store.Observer{}, Logger: slog.New(slog.DiscardHandler),
 		SettleTimeout: 5 * time.Second, CacheTTL: time.Minute,
 	}
-	s, err := store.Open(env, defs...)
+	s, err := backend.Open(env, defs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,12 +168,12 @@ type caller struct {
 }
 
 // acquire takes cost (millitokens) for entity 1 and returns the call, to settle it.
-func (p *process) acquire(ctx context.Context, def runtime.Definition, cost []int64) (*runtime.Call, error) {
-	return caller{process: p}.acquireOf(ctx, def, cost, []runtime.Bucket{{Entity: "user-1"}})
+func (p *process) acquire(ctx context.Context, def store.Definition, cost []int64) (*store.Call, error) {
+	return caller{process: p}.acquireOf(ctx, def, cost, []store.Bucket{{Entity: "user-1"}})
 }
 
 // settle turns a call's cost into actual.
-func (p *process) settle(ctx context.Context, call *runtime.Call, actual []int64) error {
+func (p *process) settle(ctx context.Context, call *store.Call, actual []int64) error {
 	return caller{process: p}.settleOr(ctx, call, actual, nil)
 }
 
@@ -181,14 +181,14 @@ func (p *process) settle(ctx context.Context, call *runtime.Call, actual []int64
 const patient = 5 * time.Second
 
 // acquireOf takes cost from a chain, unless memory denies it.
-func (c caller) acquireOf(ctx context.Context, def runtime.Definition, cost []int64, chain []runtime.Bucket) (*runtime.Call, error) {
-	call := &runtime.Call{
+func (c caller) acquireOf(ctx context.Context, def store.Definition, cost []int64, chain []store.Bucket) (*store.Call, error) {
+	call := &store.Call{
 		Called: c.clock.Now(), Deadline: time.Now().Add(patient),
-		Parts: []runtime.Part{{Def: def, Buckets: chain, Cost: cost}},
+		Parts: []store.Part{{Def: def, Buckets: chain, Cost: cost}},
 	}
-	var links []runtime.Link
+	var links []store.Link
 	for _, b := range chain {
-		links = append(links, runtime.Link{Kind: b.Kind, ID: strings.TrimPrefix(b.Entity, def.Spec().Kinds[b.Kind].Prefix)})
+		links = append(links, store.Link{Kind: b.Kind, ID: strings.TrimPrefix(b.Entity, def.Spec().Kinds[b.Kind].Prefix)})
 	}
 	if denied := c.session.Refused(def, links, cost, call.Called.UnixMilli()); denied != nil {
 		return call, denied
@@ -204,7 +204,7 @@ func (c caller) acquireOf(ctx context.Context, def runtime.Definition, cost []in
 
 // acquired is an acquire as its caller was told of it, and how often it was aboard a write that charged one of its buckets.
 type acquired struct {
-	chain    []runtime.Bucket
+	chain    []store.Bucket
 	admitted bool
 	times    map[string]int
 }
@@ -220,10 +220,10 @@ func (a *acquired) wrong(calm bool) string {
 }
 
 // settleOr settles, or, where later is not nil, leaves that for later, which is told then.
-func (c caller) settleOr(ctx context.Context, call *runtime.Call, actual []int64, later func(error)) error {
+func (c caller) settleOr(ctx context.Context, call *store.Call, actual []int64, later func(error)) error {
 	part := call.Parts[0]
 	part.Buckets, part.Actual = slices.Clone(part.Buckets), actual
-	again := &runtime.Call{Called: c.clock.Now(), Parts: []runtime.Part{part}}
+	again := &store.Call{Called: c.clock.Now(), Parts: []store.Part{part}}
 	ctx, cancel := context.WithTimeout(tagged(ctx, tag{turn: c.turn, began: time.Now(), settle: true}), 5*time.Second)
 	if later == nil {
 		defer cancel()
@@ -261,7 +261,7 @@ type history struct {
 	ttlLag   time.Duration            // at most, between an item's ttl and its deletion
 
 	above    []int64 // the limits of each of a user's ancestors, in multiples of the user's
-	cascade  runtime.Cascade
+	cascade  store.Cascade
 	children int           // users, who share their ancestors
 	own      bool          // each caller is for a user of its own
 	direct   float64       // share of calls that charge the nearest ancestor alone
@@ -269,11 +269,11 @@ type history struct {
 	cache    time.Duration // processes remember that for half as long to as long; 0 for a minute
 
 	choose func(*plan.Demand, plan.State, int64) plan.Plan
-	wrap   func(wire.API) wire.API                   // for each process
-	env    func(*runtime.Env)                        // of each process
-	told   func([]runtime.Refusal) []runtime.Refusal // what callers learn of a denial
-	decode func(*bucket.Image)                       // what a broken variant makes of an image
-	edit   func(plan.Path, *codec.Write)             // and of a condition
+	wrap   func(wire.API) wire.API               // for each process
+	env    func(*store.Env)                      // of each process
+	told   func([]store.Refusal) []store.Refusal // what callers learn of a denial
+	decode func(*bucket.Image)                   // what a broken variant makes of an image
+	edit   func(plan.Path, *codec.Write)         // and of a condition
 }
 
 // calm reports that every call learns what became of it, unless its caller leaves.
@@ -285,21 +285,21 @@ func (h *history) calm() bool {
 
 // chain returns the buckets of the n-th user's calls. The topmost ancestor is everybody's, those between are shared by
 // every other user.
-func (h *history) chain(n int) []runtime.Bucket {
-	chain := []runtime.Bucket{{Entity: fmt.Sprint("user-", n+1)}}
+func (h *history) chain(n int) []store.Bucket {
+	chain := []store.Bucket{{Entity: fmt.Sprint("user-", n+1)}}
 	for i := range h.above {
 		id := 1
 		if i < len(h.above)-1 {
 			id += n % 2
 		}
-		chain = append(chain, runtime.Bucket{Entity: fmt.Sprint(ancestors[i], "-", id), Kind: i + 1})
+		chain = append(chain, store.Bucket{Entity: fmt.Sprint(ancestors[i], "-", id), Kind: i + 1})
 	}
 	return chain
 }
 
 // definitions are the resource of each revision.
-func (h *history) definitions(r codec.Resource) []runtime.Definition {
-	defs := make([]runtime.Definition, len(h.limits))
+func (h *history) definitions(r codec.Resource) []store.Definition {
+	defs := make([]store.Definition, len(h.limits))
 	for i, l := range h.limits {
 		of, revision := r, int64(i+1)
 		if h.versions != nil {
@@ -350,8 +350,8 @@ type denial struct {
 	began, ended time.Time // by the table's clock
 	by           *process
 	cost         []int64
-	chain        []runtime.Bucket
-	refusals     []runtime.Refusal
+	chain        []store.Bucket
+	refusals     []store.Refusal
 }
 
 // run plays h in a bubble of virtual time.
@@ -429,7 +429,7 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 }
 
 // judge draws the balance of what table has a log of, and what processes were told. All has the limits of all schemas.
-func (r *result) judge(h *history, table *simTable, processes []*process, defs []runtime.Definition, all *runtime.Spec) {
+func (r *result) judge(h *history, table *simTable, processes []*process, defs []store.Definition, all *store.Spec) {
 	r.writes, r.reads, r.calm, r.waited = table.writes, table.reads, h.calm(), h.calm() && h.cancel == 0
 	logs, removed := map[string][]commit{}, h.removed(all.Limits)
 	for _, c := range table.log {
@@ -496,7 +496,7 @@ func (r *result) note(c commit) {
 type operator struct {
 	*history
 	*process
-	def  runtime.Definition
+	def  store.Definition
 	turn time.Duration
 }
 
@@ -535,7 +535,7 @@ func (o *operator) run(ctx context.Context) {
 type writer struct {
 	*history
 	caller
-	defs []runtime.Definition
+	defs []store.Definition
 	mu   *sync.Mutex
 	out  *result
 	rng  *rand.Rand
@@ -567,7 +567,7 @@ func (w *writer) spent() bool {
 }
 
 // call acquires, and settles or releases a share.
-func (w *writer) call(ctx context.Context, def runtime.Definition) {
+func (w *writer) call(ctx context.Context, def store.Definition) {
 	cost := w.pick(def, w.cost(w.rng))
 	asked := ctx
 	if dice := w.rng.Float64(); dice < w.cancel {
@@ -620,7 +620,7 @@ func (w *writer) call(ctx context.Context, def runtime.Definition) {
 }
 
 // owes books what an admitted call of that cost comes to, whose settle has ended with err.
-func (w *writer) owes(chain []runtime.Bucket, cost, actual []int64, err error) {
+func (w *writer) owes(chain []store.Bucket, cost, actual []int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	owed := slices.Clone(actual)
@@ -636,7 +636,7 @@ func (w *writer) owes(chain []runtime.Bucket, cost, actual []int64, err error) {
 }
 
 // comesTo is what a call of that cost turns out to take.
-func (w *writer) comesTo(def runtime.Definition, cost []int64) []int64 {
+func (w *writer) comesTo(def store.Definition, cost []int64) []int64 {
 	if w.actual != nil {
 		return w.pick(def, w.actual(w.rng))
 	}
@@ -648,8 +648,8 @@ func (w *writer) comesTo(def runtime.Definition, cost []int64) []int64 {
 }
 
 func (w *writer) count(err error, d denial) {
-	refused, denied := errors.AsType[*runtime.DeniedError](err)
-	_, contended := errors.AsType[*runtime.ContendedError](err)
+	refused, denied := errors.AsType[*store.DeniedError](err)
+	_, contended := errors.AsType[*store.ContendedError](err)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -674,7 +674,7 @@ func (r *result) fail(err error) {
 	if r.failed++; r.failure == nil {
 		r.failure = err
 	}
-	if u, ok := errors.AsType[*runtime.UnavailableError](err); !errors.Is(err, context.Canceled) && (!ok || u.Err == nil) {
+	if u, ok := errors.AsType[*store.UnavailableError](err); !errors.Is(err, context.Canceled) && (!ok || u.Err == nil) {
 		r.find(fmt.Sprintf("a call failed with %T: %v", err, err))
 	}
 }

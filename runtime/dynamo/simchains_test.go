@@ -13,12 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // What must hold beyond the single bucket: of denials by a chain, of transactions, and of limits that change on the way.
@@ -26,7 +26,7 @@ import (
 // unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: at some moment of the call, or
 // of the time before it from which images may refuse, the tokens were lacking, by the caller's clock. And if it is complete,
 // so that retry after holds for the whole chain, what any bucket of that time lacks at the call's end is among them.
-func unfounded(denials []denial, logs map[string][]commit, spec *runtime.Spec, complete bool) string {
+func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, complete bool) string {
 	for k := range denials {
 		d := &denials[k]
 		if len(d.refusals) == 0 {
@@ -40,7 +40,7 @@ func unfounded(denials []denial, logs map[string][]commit, spec *runtime.Spec, c
 		}
 		for _, b := range d.chain {
 			for i, name := range spec.Limits {
-				named := slices.ContainsFunc(d.refusals, func(r runtime.Refusal) bool { return r.Entity == b.Entity && r.Limit == name })
+				named := slices.ContainsFunc(d.refusals, func(r store.Refusal) bool { return r.Entity == b.Entity && r.Limit == name })
 				if _, always := d.lacked(logs[b.Entity], i); complete && always && !named {
 					return fmt.Sprintf("denied from %d to %d, skew %v, but not for the %d of %s that %s lacked whenever it was seen: %v",
 						d.began.UnixMilli(), d.ended.UnixMilli(), time.Duration(d.by.clock.offsetClock), d.cost[i], name, b.Entity, d.refusals)
@@ -151,17 +151,17 @@ func affecting(changes []change, entity string) int {
 }
 
 // outOfForce says which acquire went by limits that were in force at no instant from so long before its call to its write.
-func outOfForce(log []commit, changes []change, spec *runtime.Spec, cache time.Duration) string {
+func outOfForce(log []commit, changes []change, spec *store.Spec, cache time.Duration) string {
 	for _, c := range log {
 		if !c.charges() {
 			continue
 		}
-		kind := spec.Kinds[slices.IndexFunc(spec.Kinds, func(k runtime.Kind) bool { return strings.HasPrefix(c.entity, k.Prefix) })]
+		kind := spec.Kinds[slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return strings.HasPrefix(c.entity, k.Prefix) })]
 		from := c.tag.began.Add(-cache - time.Millisecond)
 		own, shared := said(changes, c.entity, spec, from, c.at), said(changes, kind.Name, spec, from, c.at)
 		for i, b := range c.after.Balances {
-			says := func(s runtime.Stored) bool { return s.Limits[i] != nil && *s.Limits[i] == b.Limit }
-			silent := func(s runtime.Stored) bool { return s.Limits[i] == nil }
+			says := func(s store.Stored) bool { return s.Limits[i] != nil && *s.Limits[i] == b.Limit }
+			silent := func(s store.Stored) bool { return s.Limits[i] == nil }
 			if !slices.ContainsFunc(own, says) && !(slices.ContainsFunc(own, silent) &&
 				(slices.ContainsFunc(shared, says) || slices.ContainsFunc(shared, silent) && b.Limit == kind.Limits[i])) {
 				return fmt.Sprintf("%s was charged at %d by limit %d of %+v, which had not been in force for %v",
@@ -173,8 +173,8 @@ func outOfForce(log []commit, changes []change, spec *runtime.Spec, cache time.D
 }
 
 // said returns all that a level said between two instants.
-func said(changes []change, level string, spec *runtime.Spec, from, to time.Time) []runtime.Stored {
-	all := []runtime.Stored{{Limits: make([]*bucket.Limit, len(spec.Limits))}}
+func said(changes []change, level string, spec *store.Spec, from, to time.Time) []store.Stored {
+	all := []store.Stored{{Limits: make([]*bucket.Limit, len(spec.Limits))}}
 	for _, c := range changes {
 		if c.at != level || c.when.After(to) {
 			continue

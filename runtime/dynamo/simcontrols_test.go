@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // control is a broken variant of the store, and the histories in which that must show.
@@ -114,7 +114,7 @@ func controls() map[string][]control {
 		"room for the largest acquire of a batch alone": oneOf(wrapped(leastForLargest), "crowd, overload"),
 		"batches that give back repeated":               oneOf(wrapped(func(api wire.API) wire.API { return &insistent{api, true} }), "crowd, lost replies"),
 		"newcomers under an op of unknown outcome":      oneOf(wrapped(func(api wire.API) wire.API { return &optimist{api} }), "crowd, lost replies"),
-		"callers who left charged":                      oneOf(func(h *history) { h.env = func(e *runtime.Env) { e.SettleTimeout = -1 } }, "crowd, cancelled callers"),
+		"callers who left charged":                      oneOf(func(h *history) { h.env = func(e *store.Env) { e.SettleTimeout = -1 } }, "crowd, cancelled callers"),
 		"guard at the instant of the first of a batch":  oneOf(func(h *history) { h.wrap = hindsight(h.limits[0]) }, "crowd, nearly full"),
 		"transaction piece by piece":                    oneOf(wrapped(func(api wire.API) wire.API { return &piecemeal{API: api} }), "atomic"),
 		"transaction of unknown outcome under a new token": oneOf(
@@ -122,7 +122,7 @@ func controls() map[string][]control {
 		"compensation given twice": oneOf(wrapped(func(api wire.API) wire.API { return &openHanded{API: api} }), "compensated"),
 		"compensation repeated":    oneOf(wrapped(func(api wire.API) wire.API { return &insistent{API: api} }), "compensated, lost replies"),
 		"denial by one refusal of the chain": oneOf(func(h *history) {
-			h.told = func(all []runtime.Refusal) []runtime.Refusal { return all[:1] }
+			h.told = func(all []store.Refusal) []store.Refusal { return all[:1] }
 		}, "atomic, drained", "compensated, drained"),
 		"overrides without cv": oneOf(func(h *history) {
 			h.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {

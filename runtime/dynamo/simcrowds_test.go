@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Histories of processes in which several are at work side by side, so that one write serves many of them.
@@ -89,7 +89,7 @@ func crowdsOverChains() map[string]history {
 		return h
 	}
 	family := func(h *history) { // of so many that only the parent is shared
-		h.cascade, h.children, h.own, h.above = runtime.CascadeCompensated, 64, true, []int64{8}
+		h.cascade, h.children, h.own, h.above = store.CascadeCompensated, 64, true, []int64{8}
 		h.think = upTo(100 * time.Millisecond)
 	}
 	operators := func(h *history) {
@@ -127,10 +127,10 @@ func crowdsOverChains() map[string]history {
 			lossy(h)
 			h.writers, h.callers, h.lazy = 2, 16, 0.3
 		}),
-		"compensated, cancelled callers": change(atomic, func(h *history) { h.cascade, h.cancel = runtime.CascadeCompensated, 0.3 }),
+		"compensated, cancelled callers": change(atomic, func(h *history) { h.cascade, h.cancel = store.CascadeCompensated, 0.3 }),
 		"compensated, overrides": change(atomic, func(h *history) {
 			operators(h)
-			h.cascade = runtime.CascadeCompensated
+			h.cascade = store.CascadeCompensated
 		}),
 	}
 }

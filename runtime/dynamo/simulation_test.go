@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func perSecond(tokens int64) bucket.Limit { return bucket.Per(tokens, time.Second) }
@@ -105,7 +105,7 @@ func chains() map[string]history {
 		f(&h)
 		return h
 	}
-	compensated := func(h *history) { h.cascade = runtime.CascadeCompensated }
+	compensated := func(h *history) { h.cascade = store.CascadeCompensated }
 	operators := func(h *history) {
 		h.duration, h.think = 10*time.Second, upTo(300*time.Millisecond)
 		h.override, h.cache = time.Second, 2*time.Second
@@ -241,7 +241,7 @@ func TestSimulationIsRepeatable(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
 	for name, h := range every() {
-		if h.callers > 1 && (h.cancel > 0 || h.cascade == runtime.CascadeCompensated && !h.own) {
+		if h.callers > 1 && (h.cancel > 0 || h.cascade == store.CascadeCompensated && !h.own) {
 			continue
 		}
 		for h.seed = range 3 {

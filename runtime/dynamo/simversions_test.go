@@ -17,10 +17,10 @@ import (
 	v2 "github.com/sluice-go/sluice/internal/test/evolution/v2/limits"
 	v3 "github.com/sluice-go/sluice/internal/test/evolution/v3/limits"
 	v4 "github.com/sluice-go/sluice/internal/test/evolution/v4/limits"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Histories of deployments: old and new binaries, whose schemas have different limits, are at work side by side on the same
@@ -42,7 +42,7 @@ func versions(t testing.TB) (first, second, third, fourth codec.Resource) {
 }
 
 // pick returns those of v, which has all limits, that def knows, in its order.
-func (p *process) pick(def runtime.Definition, v []int64) []int64 {
+func (p *process) pick(def store.Definition, v []int64) []int64 {
 	if p.names == nil {
 		return v
 	}
@@ -54,7 +54,7 @@ func (p *process) pick(def runtime.Definition, v []int64) []int64 {
 }
 
 // spread returns v, which has the limits of spec, in the order of all limits: nothing for those that spec lacks.
-func (p *process) spread(spec *runtime.Spec, v []int64) []int64 {
+func (p *process) spread(spec *store.Spec, v []int64) []int64 {
 	if p.names == nil {
 		return v
 	}
@@ -189,7 +189,7 @@ func deployments(t testing.TB) map[string]history {
 		return h
 	}
 	chain := func(h *history) { h.above, h.children, h.writers = []int64{2}, 3, 8 }
-	compensated := func(h *history) { h.cascade = runtime.CascadeCompensated }
+	compensated := func(h *history) { h.cascade = store.CascadeCompensated }
 	lossy := func(h *history) {
 		h.faults = faults{lostRequest: 0.02, lostReply: 0.03, late: 0.02, throttled: 0.02, unread: 0.05, conflict: 0.03}
 		h.cancel = 0.1

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tableForm is what DynamoDB takes for a table: its name, or, but for creating it, its ARN.
@@ -142,11 +142,11 @@ func CreateTable(ctx context.Context, client Admin, table string) (created bool,
 // Recoverable, and writes its version item. Each step is skipped where it has been done before, so that calling it again
 // completes what was interrupted. A table of another layout is somebody else's: it is an error, made of
 // *runtime.SetupErrors, and left as it is; so is one that has other units than these, or is not Protected but should be. What
-// else has to be mended is a *runtime.SetupError too, and that DynamoDB does not answer a *runtime.UnavailableError. created
+// else has to be mended is a *store.SetupError too, and that DynamoDB does not answer a *store.UnavailableError. created
 // reports whether the table is new. ctx bounds it.
 func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool, err error) {
 	if err := d.Check(); err != nil {
-		return false, &runtime.SetupError{What: fmt.Sprintf("table %s: %v", d.Table, err), Do: "correct the call"}
+		return false, &store.SetupError{What: fmt.Sprintf("table %s: %v", d.Table, err), Do: "correct the call"}
 	}
 	if created, err = d.ensure(ctx, client); err != nil {
 		return created, err

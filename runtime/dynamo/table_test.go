@@ -6,9 +6,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestTableName: what DynamoDB takes for a table, which New refuses the rest of.
@@ -24,17 +24,17 @@ func TestTableName(t *testing.T) {
 		if name != want || ok != (want != "") {
 			t.Errorf("%q is %q, %v, want %q", table, name, ok, want)
 		}
-		_, err := New(&dynamodb.Client{}, table).Open(&runtime.Env{})
+		_, err := New(&dynamodb.Client{}, table).Open(&store.Env{})
 		if (err == nil) != ok {
 			t.Errorf("New with %q: %v", table, err)
 		}
 	}
-	_, err := New(&dynamodb.Client{}, "t").Open(&runtime.Env{})
-	if !isA[*runtime.SetupError](err) {
+	_, err := New(&dynamodb.Client{}, "t").Open(&store.Env{})
+	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
 	wantText(t, err, "sluice: dynamo.New: table \"t\": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN; correct the call")
-	_, err = New(nil, "").Open(&runtime.Env{})
+	_, err = New(nil, "").Open(&store.Env{})
 	wantText(t, err, "sluice: dynamo.New: the client is nil; correct the call")
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // transaction is a TransactWriteItems as it was built, with the plans it was built from. Under its token it may go any
@@ -164,7 +164,7 @@ func (c *charge) sendTransaction(ctx context.Context, tx *transaction) (wire.Out
 	began := c.env.Clock.Now()
 	out, err := c.api.TransactWriteItems(ctx, tx.input, wire.NoRetry)
 	o := wire.Applied
-	event := runtime.StoreEvent{
+	event := store.StoreEvent{
 		Call: "TransactWriteItems", Path: "transact", Buckets: len(c.legs), Coalesced: len(c.aboard), Began: began,
 		Generic: slices.ContainsFunc(tx.plans, func(p plan.Plan) bool { return p.Generic }),
 	}

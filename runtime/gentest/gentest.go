@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // report runs a check as a sub-test, and fails it with each of the errors that the check returns.
@@ -88,7 +88,7 @@ func scripts(r Scripter, keys []int) []error {
 }
 
 // Kind is a kind of entity, for Entities. E is the generated interface of all kinds.
-type Kind[E runtime.Entity] struct {
+type Kind[E store.Entity] struct {
 	Name string         // as in limits.yaml
 	ByID func(string) E // an entity whose parent, if its kind has one, is looked up
 	With E              // the entity 1 with the parent 2; nil for a kind without parent
@@ -98,33 +98,33 @@ type Kind[E runtime.Entity] struct {
 
 // Entities checks the chain of an entity of each kind, and that parse reads stored ids and refuses malformed ones. kinds
 // are in schema order.
-func Entities[E runtime.Entity](t *testing.T, parse func(stored string) (E, error), kinds []Kind[E]) {
+func Entities[E store.Entity](t *testing.T, parse func(stored string) (E, error), kinds []Kind[E]) {
 	t.Helper()
 	report(t, "chains", func() []error { return chains(kinds) })
 	report(t, "ids", func() []error { return ids(parse, kinds) })
 }
 
 // chains holds the chain of each kind's entities against the links that follow from the table.
-func chains[E runtime.Entity](kinds []Kind[E]) []error {
+func chains[E store.Entity](kinds []Kind[E]) []error {
 	var errs []error
-	check := func(e E, want ...runtime.Link) {
+	check := func(e E, want ...store.Link) {
 		if got := e.Chain(nil); !slices.Equal(got, want) {
 			errs = append(errs, fmt.Errorf("%+v has chain %+v, want %+v", e, got, want))
 		}
 	}
 	for i, k := range kinds {
-		check(k.ByID("1"), runtime.Link{Kind: i, ID: "1", Lookup: k.Parent != ""})
+		check(k.ByID("1"), store.Link{Kind: i, ID: "1", Lookup: k.Parent != ""})
 		if k.Parent == "" {
 			continue
 		}
 		above := slices.IndexFunc(kinds, func(other Kind[E]) bool { return other.Name == k.Parent })
-		check(k.With, runtime.Link{Kind: i, ID: "1"}, runtime.Link{Kind: above, ID: "2", Lookup: kinds[above].Parent != ""})
+		check(k.With, store.Link{Kind: i, ID: "1"}, store.Link{Kind: above, ID: "2", Lookup: kinds[above].Parent != ""})
 	}
 	return errs
 }
 
 // ids parses a stored id of each kind, and several malformed ones.
-func ids[E runtime.Entity](parse func(stored string) (E, error), kinds []Kind[E]) []error {
+func ids[E store.Entity](parse func(stored string) (E, error), kinds []Kind[E]) []error {
 	var errs []error
 	malformed := []string{"", "NONE-1"} // kinds are in small letters
 	for _, k := range kinds {
@@ -136,7 +136,7 @@ func ids[E runtime.Entity](parse func(stored string) (E, error), kinds []Kind[E]
 	}
 	for _, stored := range malformed {
 		got, err := parse(stored)
-		if _, ok := errors.AsType[*runtime.InvalidError](err); !ok || any(got) != nil {
+		if _, ok := errors.AsType[*store.InvalidError](err); !ok || any(got) != nil {
 			errs = append(errs, fmt.Errorf("%q is %+v, want none and an *InvalidError", stored, got), err)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestConvert: conversions in another order, or of fewer fields, are found.
@@ -98,7 +98,7 @@ func TestEntities(t *testing.T) {
 	}
 	for name, parse := range map[string]func(string) (generated.Entity, error){
 		"always the same":       func(string) (generated.Entity, error) { return generated.Org{ID: "1-2"}, nil },
-		"never":                 func(string) (generated.Entity, error) { return nil, &runtime.InvalidError{} },
+		"never":                 func(string) (generated.Entity, error) { return nil, &store.InvalidError{} },
 		"with an untyped error": func(s string) (generated.Entity, error) { return untyped(generated.ParseEntity(s)) },
 	} {
 		if errors.Join(ids(parse, kinds())...) == nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/grpclimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // gateway is a service with one method that is limited.
@@ -79,7 +80,7 @@ func ExampleError() {
 		defer lease.Release(ctx)
 		return &pb.SimpleResponse{}, nil
 	}
-	fake.Fail(runtime.AddRefusal(nil, runtime.Refusal{
+	fake.Fail(store.AddRefusal(nil, runtime.Refusal{
 		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20, RetryAfter: 2880 * time.Millisecond,
 	}))
 	_, err := handler(context.Background())

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // ErrUnlimited is what ask returns of a call, or a message, that costs nothing: nobody is charged, and there is no lease.
@@ -27,7 +28,7 @@ var ErrUnlimited = errors.New("grpclimit: not limited")
 // Unary acquires before a handler of unary calls. ask says, by the request, who is charged and how much; it may fail with a
 // status, or with what Error knows; any other error is answered with INTERNAL and not a word of it. A resource's With sets how long
 // an acquire may take, and what happens in an outage.
-func Unary[E runtime.Entity, C any](
+func Unary[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error), opts ...Option,
 ) grpc.UnaryServerInterceptor {
 	l := newLimited(r, opts)
@@ -62,13 +63,13 @@ func Lease[C any](ctx context.Context) *runtime.Lease[C] {
 type leaseKey[C any] struct{}
 
 // limited is what an interceptor acquires from, and how.
-type limited[E runtime.Entity, C any] struct {
+type limited[E store.Entity, C any] struct {
 	options
 
 	r runtime.Acquirer[E, C]
 }
 
-func newLimited[E runtime.Entity, C any](r runtime.Acquirer[E, C], opts []Option) *limited[E, C] {
+func newLimited[E store.Entity, C any](r runtime.Acquirer[E, C], opts []Option) *limited[E, C] {
 	l := &limited[E, C]{r: r}
 	for _, opt := range opts {
 		opt(&l.options)

@@ -9,11 +9,12 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Stream acquires before a handler of streams: one lease for all of a stream, which knows of no message yet. ask and all else is as
 // with Unary.
-func Stream[E runtime.Entity, C any](
+func Stream[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, info *grpc.StreamServerInfo) (E, C, error), opts ...Option,
 ) grpc.StreamServerInterceptor {
 	l := newLimited(r, opts)
@@ -40,7 +41,7 @@ func Stream[E runtime.Entity, C any](
 // the last one.
 //
 // A client whose policy repeats a stream sends all its messages again, and each is charged again.
-func StreamMessages[E runtime.Entity, C any](
+func StreamMessages[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, msg any, info *grpc.StreamServerInfo) (E, C, error), opts ...Option,
 ) grpc.StreamServerInterceptor {
 	l := newLimited(r, opts)

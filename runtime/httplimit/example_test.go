@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // A handler that states what it may use before it is called, and what it has used afterwards.
@@ -52,7 +53,7 @@ func ExampleWriteError() {
 		}
 		defer lease.Release(r.Context())
 	}
-	fake.Fail(runtime.AddRefusal(nil, runtime.Refusal{
+	fake.Fail(store.AddRefusal(nil, runtime.Refusal{
 		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20, RetryAfter: 2880 * time.Millisecond,
 	}))
 	w := httptest.NewRecorder()

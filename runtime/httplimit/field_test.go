@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/httplimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // levelled is an Acquirer that denies, and says where its limits stand.
@@ -63,7 +64,7 @@ func TestFields(t *testing.T) {
 				limitOf[name] = level.Params
 			}
 			if i == 0 || rapid.Bool().Draw(t, "refuses") {
-				l.denied = runtime.AddRefusal(l.denied, runtime.Refusal{
+				l.denied = store.AddRefusal(l.denied, runtime.Refusal{
 					Limit: name, Available: numbers.Draw(t, "left"), RetryAfter: time.Duration(numbers.Draw(t, "retry after")),
 				})
 			}

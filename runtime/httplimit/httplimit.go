@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/edge"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Middleware acquires before next, and answers as WriteError does where it may not. ask says who is charged and how much; its error
@@ -27,7 +28,7 @@ import (
 // A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's context. So does
 // whoever has hijacked the connection, after next has returned too. A streamed answer settles when its stream ends; its headers show
 // what was left when it began.
-func Middleware[E runtime.Entity, C any](
+func Middleware[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(*http.Request) (E, C, error), opts ...Option,
 ) func(http.Handler) http.Handler {
 	o := newOptions(opts)

@@ -12,6 +12,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // gateway is a handler as users have it: it takes what a call may use, and settles for what it used.
@@ -57,8 +58,8 @@ func ExampleFake() {
 	// 429 map[Retry-After:[2]]
 	// 503 map[]
 	// Acquire of 500, settled for 321: <nil>
-	// Acquire of 500, settled for 0: *runtime.DeniedError
-	// Acquire of 500, settled for 0: *runtime.UnavailableError
+	// Acquire of 500, settled for 0: *store.DeniedError
+	// Acquire of 500, settled for 0: *store.UnavailableError
 }
 
 // What a call gets that would rather be served than refused while the store is down.
@@ -70,7 +71,7 @@ func ExampleFake_Fail() {
 	_, err := fake.Acquire(context.Background(), user, cost)
 	unavailable, _ := errors.AsType[*limits.UnavailableError](err)
 	fmt.Println(unavailable.Err)
-	lease, err := fake.Acquire(context.Background(), user, cost, runtime.OnUnavailable(runtime.Allow))
+	lease, err := fake.Acquire(context.Background(), user, cost, runtime.OnUnavailable(store.Allow))
 	fmt.Println(lease.Degraded(), err)
 	// Output:
 	// connection refused

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Fake is an Acquirer that admits everything until told otherwise, and records. It is safe for concurrent use, and what it
@@ -15,7 +16,7 @@ import (
 // It knows no schema: it fills in no per_call and finds no fault with a cost; its errors name entities by their IDs alone,
 // kinds by their Go types and its resource as "fake"; its leases and snapshots show nothing that is left. All else is as with
 // a *runtime.Resource.
-type Fake[E runtime.Entity, C any] struct {
+type Fake[E store.Entity, C any] struct {
 	mu      sync.Mutex
 	denial  *denial // nil: none
 	failure error   // nil: none
@@ -30,7 +31,7 @@ type denial struct {
 }
 
 // Call is one recorded Acquire, Wait or Do.
-type Call[E runtime.Entity, C any] struct {
+type Call[E store.Entity, C any] struct {
 	Method         string // Acquire, Wait or Do
 	Entity         E
 	Cost, Settled  C     // Settled is what Settle stated, if it was called
@@ -42,12 +43,12 @@ type Call[E runtime.Entity, C any] struct {
 // NewFake returns a Fake. resource only tells the types, and is not used:
 //
 //	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
-func NewFake[E runtime.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { return &Fake[E, C]{} }
+func NewFake[E store.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { return &Fake[E, C]{} }
 
 // Admit ends what Deny or Fail began.
 func (f *Fake[E, C]) Admit() { f.tell(nil, nil) }
 
-// Deny makes acquires fail with a *runtime.DeniedError for that limit, which is one of the generated constants, such as
+// Deny makes acquires fail with a *store.DeniedError for that limit, which is one of the generated constants, such as
 // limits.GPT4TPM: the Fake cannot check it. A retryAfter below 0 counts as 0. A Wait is admitted once it has passed, or fails
 // at once, as it does with a Resource, if it has no time to wait that long.
 func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
@@ -55,8 +56,8 @@ func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
-// A *runtime.DeniedError denies as Deny does. What limits.yaml has for on_unavailable counts for nothing here, but a call's
-// own runtime.OnUnavailable does: a *runtime.UnavailableError then admits it with a lease that is Degraded.
+// A *store.DeniedError denies as Deny does. What limits.yaml has for on_unavailable counts for nothing here, but a call's
+// own runtime.OnUnavailable does: a *store.UnavailableError then admits it with a lease that is Degraded.
 func (f *Fake[E, C]) Fail(err error) { f.tell(nil, err) }
 
 // Shadow has acquires in shadow, or no longer, as shadow in limits.yaml does, which the Fake does not know: what Deny or Fail say is

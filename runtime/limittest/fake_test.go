@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type call = limittest.Call[limits.GPT4Entity, limits.GPT4Cost]
@@ -198,7 +199,7 @@ func TestFakeFailsEveryTime(t *testing.T) {
 func TestFakeDegrades(t *testing.T) {
 	fake, gpt4 := newFake()
 	fake.Fail(&limits.UnavailableError{Err: errors.New("down")})
-	for _, policy := range []runtime.Policy{runtime.Allow, runtime.Local} {
+	for _, policy := range []store.Policy{store.Allow, store.Local} {
 		settled, err := gpt4.Acquire(t.Context(), user, cost, runtime.OnUnavailable(policy))
 		if err != nil || !settled.Degraded() {
 			t.Fatalf("%v: degraded %v, %v", policy, settled.Degraded(), err)
@@ -278,11 +279,11 @@ func TestFakeConcurrently(t *testing.T) {
 func TestFakeFailsWithADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake, gpt4 := newFake()
-		fake.Fail(&runtime.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM}) // to be tried again at once
+		fake.Fail(&store.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM}) // to be tried again at once
 		if _, err := gpt4.Wait(t.Context(), user, cost); err != nil {
 			t.Error(err)
 		}
-		fake.Fail(&runtime.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM, RetryAfter: time.Hour})
+		fake.Fail(&store.DeniedError{Resource: limits.GPT4, Limit: limits.GPT4TPM, RetryAfter: time.Hour})
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {

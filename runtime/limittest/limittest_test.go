@@ -10,14 +10,15 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 var user = limits.User{ID: "1", Project: limits.Project{ID: "1", Org: limits.Org{ID: "1"}}}
 
 // open returns a limiter on a store.
-func open(t testing.TB, store runtime.Store) *limits.Limiter {
+func open(t testing.TB, backend store.Store) *limits.Limiter {
 	t.Helper()
-	lim, err := limits.New(store)
+	lim, err := limits.New(backend)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestFaultsReachTheStore(t *testing.T) {
 		engine := memdynamo.New()
 		lim := open(t, limittest.StoreOn(t, engine))
 		engine.Faults().Down(true)
-		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000}, runtime.OnUnavailable(runtime.Deny))
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000}, runtime.OnUnavailable(store.Deny))
 		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
 			t.Errorf("down: %v", err)
 		}
@@ -131,7 +132,7 @@ func TestBubbleEndsWithWorkInTheBackground(t *testing.T) {
 		lim := open(t, limittest.StoreOn(t, engine))
 		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 1_000})
 		engine.Faults().Latency(memdynamo.Constant(2 * time.Second))
-		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 1_000}, runtime.OnUnavailable(runtime.Deny))
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 1_000}, runtime.OnUnavailable(store.Deny))
 		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
 			t.Errorf("it takes four seconds, which is too long: %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestOutageIsDecidedHere: through an outage, and while DynamoDB throttles, a process goes on from where its buckets stood,
@@ -19,18 +20,18 @@ func TestOutageIsDecidedHere(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		breaks func(*memdynamo.Faults)
-		policy runtime.Policy
+		policy store.Policy
 		opens  bool
 	}{
-		{"down", func(f *memdynamo.Faults) { f.Down(true) }, runtime.Local, true},
-		{"throttled, where outages are let through", func(f *memdynamo.Faults) { f.Throttle(1) }, runtime.Allow, false},
+		{"down", func(f *memdynamo.Faults) { f.Down(true) }, store.Local, true},
+		{"throttled, where outages are let through", func(f *memdynamo.Faults) { f.Throttle(1) }, store.Allow, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				engine := memdynamo.New()
 				open, turns := false, 0
 				lim, err := limits.New(limittest.StoreOn(t, engine), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-					runtime.WithObserver(&runtime.Observer{Breaker: func(now bool, _ error) { open, turns = now, turns+1 }}))
+					runtime.WithObserver(&store.Observer{Breaker: func(now bool, _ error) { open, turns = now, turns+1 }}))
 				if err != nil {
 					t.Fatal(err)
 				}

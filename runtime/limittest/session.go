@@ -6,23 +6,23 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // definition is a resource of one limit, of which every kind has a bucket.
-type definition struct{ spec *runtime.Spec }
+type definition struct{ spec *store.Spec }
 
-// Spec implements runtime.Definition.
-func (d definition) Spec() *runtime.Spec { return d.spec }
+// Spec implements store.Definition.
+func (d definition) Spec() *store.Spec { return d.spec }
 
 // definitionFor returns one that knows entity's kind, and so as many as come before it.
-func definitionFor(entity runtime.Entity, shadow bool) definition {
-	spec := &runtime.Spec{Resource: "fake", Limits: []string{""}, Cascade: runtime.CascadeNone, OnUnavailable: runtime.Deny, Shadow: shadow}
+func definitionFor(entity store.Entity, shadow bool) definition {
+	spec := &store.Spec{Resource: "fake", Limits: []string{""}, Cascade: store.CascadeNone, OnUnavailable: store.Deny, Shadow: shadow}
 	if entity != nil { // if it is, the call is refused for that
 		kind := entity.Chain(nil)[0].Kind
-		spec.Kinds = make([]runtime.Kind, kind+1)
+		spec.Kinds = make([]store.Kind, kind+1)
 		name := fmt.Sprintf("%T", entity) // generated.User
 		spec.Kinds[kind].Name = name[strings.LastIndexByte(name, '.')+1:]
 	}
@@ -30,8 +30,8 @@ func definitionFor(entity runtime.Entity, shadow bool) definition {
 }
 
 // session is the Store, and the Session, of one call. The fake's lock guards it.
-type session[E runtime.Entity, C any] struct {
-	runtime.Session // what an Acquirer never calls
+type session[E store.Entity, C any] struct {
+	store.Session // what an Acquirer never calls
 
 	fake     *Fake[E, C]
 	call     *Call[E, C]
@@ -60,29 +60,29 @@ func (s *session[E, C]) cost(v []int64) (cost C) {
 
 // observer notes how the call ended, and how its lease did where the failure policy or shadow mode admitted it: then Settle is not
 // asked.
-func (s *session[E, C]) observer() *runtime.Observer {
-	refused := func(_ context.Context, e runtime.Event) {
+func (s *session[E, C]) observer() *store.Observer {
+	refused := func(_ context.Context, e store.Event) {
 		s.fake.mu.Lock()
 		defer s.fake.mu.Unlock()
 		if !s.admitted { // otherwise it is the settle that failed
 			s.call.Err = e.Err
 		}
 	}
-	return &runtime.Observer{
+	return &store.Observer{
 		Denied: refused, Failed: refused,
-		Shadowed: func(_ context.Context, e runtime.Event) {
+		Shadowed: func(_ context.Context, e store.Event) {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
 			s.call.Shadowed = e.Err
 		},
-		Settled: func(_ context.Context, e runtime.Event) {
+		Settled: func(_ context.Context, e store.Event) {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
 			if e.Local || e.Shadow {
 				s.call.Done, s.call.Settled = true, s.said[len(s.said)-1]
 			}
 		},
-		Released: func(_ context.Context, e runtime.Event) {
+		Released: func(_ context.Context, e store.Event) {
 			s.fake.mu.Lock()
 			defer s.fake.mu.Unlock()
 			if e.Local || e.Shadow {
@@ -92,12 +92,12 @@ func (s *session[E, C]) observer() *runtime.Observer {
 	}
 }
 
-// Acquire implements runtime.Session.
-func (s *session[E, C]) Acquire(_ context.Context, call *runtime.Call) error {
+// Acquire implements store.Session.
+func (s *session[E, C]) Acquire(_ context.Context, call *store.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()
 	d, err := s.fake.denial, s.fake.failure
-	if denied, ok := errors.AsType[*runtime.DeniedError](err); ok {
+	if denied, ok := errors.AsType[*store.DeniedError](err); ok {
 		if s.denied {
 			return s.admit(nil) // as with Deny
 		}
@@ -107,9 +107,9 @@ func (s *session[E, C]) Acquire(_ context.Context, call *runtime.Call) error {
 	if err == nil && d != nil && !s.denied {
 		s.denied = true // who asks again has waited
 		entity := call.Parts[0].Buckets[0].Entity
-		err = &runtime.DeniedError{
+		err = &store.DeniedError{
 			Resource: "fake", Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter,
-			Refusals: []runtime.Refusal{{Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter}},
+			Refusals: []store.Refusal{{Entity: entity, Limit: d.limit, RetryAfter: d.retryAfter}},
 		}
 	}
 	return s.admit(err)
@@ -121,13 +121,13 @@ func (s *session[E, C]) admit(err error) error {
 	return err
 }
 
-// Refused implements runtime.Session. Nothing is remembered.
-func (*session[E, C]) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
+// Refused implements store.Session. Nothing is remembered.
+func (*session[E, C]) Refused(store.Definition, []store.Link, []int64, int64) *store.DeniedError {
 	return nil
 }
 
-// Settle implements runtime.Session. What is given back whole was released: a cost has a vector above 0.
-func (s *session[E, C]) Settle(_ context.Context, call *runtime.Call) error {
+// Settle implements store.Session. What is given back whole was released: a cost has a vector above 0.
+func (s *session[E, C]) Settle(_ context.Context, call *store.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()
 	s.call.Done = true
@@ -139,23 +139,23 @@ func (s *session[E, C]) Settle(_ context.Context, call *runtime.Call) error {
 	return s.fake.failure
 }
 
-// Peek implements runtime.Session.
-func (s *session[E, C]) Peek(context.Context, *runtime.Call) error {
+// Peek implements store.Session.
+func (s *session[E, C]) Peek(context.Context, *store.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()
 	return s.fake.failure
 }
 
-// Check implements runtime.Session.
+// Check implements store.Session.
 func (*session[E, C]) Check(context.Context) error { return nil }
 
-// Close implements runtime.Session.
+// Close implements store.Session.
 func (*session[E, C]) Close(context.Context) error { return nil }
 
-// Open implements runtime.Store.
-func (s *session[E, C]) Open(*runtime.Env, ...runtime.Definition) (runtime.Session, error) {
+// Open implements store.Store.
+func (s *session[E, C]) Open(*store.Env, ...store.Definition) (store.Session, error) {
 	return s, nil
 }
 
-// Sealed implements runtime.Store.
+// Sealed implements store.Store.
 func (*session[E, C]) Sealed(seal.Sealed) {}

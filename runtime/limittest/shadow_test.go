@@ -10,6 +10,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestFakeInShadow: handlers are shown what would have refused them, and what they do with the lease is recorded.
@@ -30,7 +31,7 @@ func TestFakeInShadow(t *testing.T) {
 		if err := lease.Settle(t.Context(), actual); err != nil {
 			t.Error(err)
 		}
-		fake.Fail(&runtime.UnavailableError{Resource: "fake", Err: errors.New("down")})
+		fake.Fail(&store.UnavailableError{Resource: "fake", Err: errors.New("down")})
 		acquire(t, gpt4, user, cost).Release(t.Context())
 		fake.Shadow(false)
 		fake.Deny(limits.GPT4TPM, time.Second)

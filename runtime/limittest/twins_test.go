@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/seal"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // deed is one of a history's.
@@ -79,7 +80,7 @@ type twin struct {
 }
 
 // newTwin opens one; wrap makes of its store what is to be tested.
-func newTwin(t testing.TB, wrap func(runtime.Store) runtime.Store, opts ...runtime.CallOption) *twin {
+func newTwin(t testing.TB, wrap func(store.Store) store.Store, opts ...runtime.CallOption) *twin {
 	t.Helper()
 	w := &twin{clock: &hand{now: time.Unix(1_800_000_000, 0)}}
 	lim, err := limits.New(wrap(limittest.Store(t, memdynamo.WithClock(w.clock))), runtime.WithClock(w.clock), runtime.CallDefaults(opts...))
@@ -140,9 +141,9 @@ func (w *twin) do(ctx context.Context, d deed) string {
 }
 
 // differ plays history on a twin in shadow, of wrap's store, and on one that enforces, and returns the first step that they differ in.
-func differ(t testing.TB, history []deed, wrap func(runtime.Store) runtime.Store) (difference string, spared int) {
+func differ(t testing.TB, history []deed, wrap func(store.Store) store.Store) (difference string, spared int) {
 	t.Helper()
-	enforced := newTwin(t, func(s runtime.Store) runtime.Store { return s })
+	enforced := newTwin(t, func(s store.Store) store.Store { return s })
 	shadow := newTwin(t, wrap, runtime.Shadow())
 	for i, d := range history {
 		if want, got := enforced.do(t.Context(), d), shadow.do(t.Context(), d); got != want {
@@ -157,7 +158,7 @@ func differ(t testing.TB, history []deed, wrap func(runtime.Store) runtime.Store
 func TestShadowChargesAsItsTwin(t *testing.T) {
 	spared, played := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		difference, n := differ(t, drawHistory(rt), func(s runtime.Store) runtime.Store { return s })
+		difference, n := differ(t, drawHistory(rt), func(s store.Store) store.Store { return s })
 		if difference != "" {
 			rt.Fatal(difference)
 		}
@@ -170,24 +171,24 @@ func TestShadowChargesAsItsTwin(t *testing.T) {
 
 // debtor is a store, and a session, that charges what it denies.
 type debtor struct {
-	runtime.Store
-	runtime.Session
+	store.Store
+	store.Session
 }
 
-// Open implements runtime.Store.
-func (d *debtor) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+// Open implements store.Store.
+func (d *debtor) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	session, err := d.Store.Open(env, defs...)
 	return &debtor{Session: session}, err
 }
 
-// Sealed implements runtime.Store.
+// Sealed implements store.Store.
 func (*debtor) Sealed(seal.Sealed) {}
 
-// Acquire implements runtime.Session.
-func (d *debtor) Acquire(ctx context.Context, call *runtime.Call) error {
+// Acquire implements store.Session.
+func (d *debtor) Acquire(ctx context.Context, call *store.Call) error {
 	err := d.Session.Acquire(ctx, call)
-	if _, denied := errors.AsType[*runtime.DeniedError](err); denied {
-		owed := runtime.Call{Called: call.Called, Parts: []runtime.Part{call.Parts[0]}}
+	if _, denied := errors.AsType[*store.DeniedError](err); denied {
+		owed := store.Call{Called: call.Called, Parts: []store.Part{call.Parts[0]}}
 		part := &owed.Parts[0]
 		part.Actual, part.Cost = part.Cost, make([]int64, len(part.Cost))
 		if err := d.Settle(ctx, &owed); err != nil {
@@ -201,7 +202,7 @@ func (d *debtor) Acquire(ctx context.Context, call *runtime.Call) error {
 func TestTwinsSeeWhatIsCharged(t *testing.T) {
 	histories := rapid.Custom(drawHistory)
 	for i := range 50 {
-		difference, _ := differ(t, histories.Example(i), func(s runtime.Store) runtime.Store { return &debtor{Store: s} })
+		difference, _ := differ(t, histories.Example(i), func(s store.Store) store.Store { return &debtor{Store: s} })
 		if difference != "" {
 			t.Logf("history %d: %s", i, difference)
 			return

@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/metrics"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 var _ expvar.Var = (*metrics.Counters)(nil)
@@ -163,10 +164,10 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	c := &metrics.Counters{}
 	o := metrics.Observer(c)
 	ctx := t.Context()
-	o.Acquired(ctx, runtime.Event{Operation: runtime.OperationAcquire})
-	o.Shadowed(ctx, runtime.Event{Operation: runtime.OperationAcquire})
-	o.Failed(ctx, runtime.Event{Operation: runtime.OperationRelease, Err: context.Canceled})
-	o.Failed(ctx, runtime.Event{Operation: runtime.OperationWait, Err: context.Canceled})
+	o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire})
+	o.Shadowed(ctx, runtime.Event{Operation: store.OperationAcquire})
+	o.Failed(ctx, runtime.Event{Operation: store.OperationRelease, Err: context.Canceled})
+	o.Failed(ctx, runtime.Event{Operation: store.OperationWait, Err: context.Canceled})
 	o.Store(ctx, runtime.StoreEvent{System: "dynamodb", Read: 0.5, Write: 1, Coalesced: 3})
 	o.Skew(-2 * time.Second)
 	o.Breaker(true, errors.New("down"))
@@ -225,7 +226,7 @@ func observed(o *runtime.Observer) {
 	o.Store(ctx, runtime.StoreEvent{
 		System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "retry", Outcome: "applied", Write: 1, Coalesced: 1, Took: time.Millisecond,
 	})
-	o.Acquired(ctx, runtime.Event{Operation: runtime.OperationAcquire, Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: time.Millisecond})
+	o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire, Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: time.Millisecond})
 }
 
 // TestCountersAllocateNothing once they know a series.

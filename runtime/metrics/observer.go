@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Sink takes measurements, concurrently.
@@ -36,7 +37,7 @@ func Observer(sink Sink) *runtime.Observer {
 		Acquired: decided("acquired"), Denied: decided("denied"), Degraded: decided("degraded"), Shadowed: decided("shadowed"),
 		Settled: closed("settled"), Released: closed("released"),
 		Failed: func(ctx context.Context, e runtime.Event) {
-			if e.Operation == runtime.OperationSettle || e.Operation == runtime.OperationRelease {
+			if e.Operation == store.OperationSettle || e.Operation == store.OperationRelease {
 				settlement(ctx, sink, lost(e.Err), e)
 			} else {
 				decision(ctx, sink, "failed", e)

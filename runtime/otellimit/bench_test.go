@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/otellimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // BenchmarkObserver is what an acquire and its call to the store cost to record, without spans.
@@ -25,6 +26,6 @@ func BenchmarkObserver(b *testing.B) {
 		o.Store(ctx, runtime.StoreEvent{
 			System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "retry", Outcome: "applied", Write: 1, Coalesced: 1, Took: time.Millisecond,
 		})
-		o.Acquired(ctx, runtime.Event{Operation: runtime.OperationAcquire, Resource: "gpt-4", Kind: "user", Took: time.Millisecond})
+		o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire, Resource: "gpt-4", Kind: "user", Took: time.Millisecond})
 	}
 }

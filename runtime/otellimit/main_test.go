@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/otellimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 const table = "rate_limits"
@@ -62,14 +63,14 @@ func play(t *testing.T, o *runtime.Observer) {
 		operation string
 		err       error
 	}{
-		{func(e runtime.Event) { o.Acquired(ctx, e) }, runtime.OperationAcquire, nil},
-		{func(e runtime.Event) { o.Denied(ctx, e) }, runtime.OperationWait, &runtime.DeniedError{}},
-		{func(e runtime.Event) { o.Degraded(ctx, e) }, runtime.OperationAcquire, &runtime.UnavailableError{Err: errors.New("down")}},
-		{func(e runtime.Event) { o.Shadowed(ctx, e) }, runtime.OperationAcquire, &runtime.DeniedError{}},
-		{func(e runtime.Event) { o.Failed(ctx, e) }, runtime.OperationAcquire, &runtime.ContendedError{}},
-		{func(e runtime.Event) { o.Failed(ctx, e) }, runtime.OperationSettle, &runtime.SetupError{}},
-		{func(e runtime.Event) { o.Settled(ctx, e) }, runtime.OperationSettle, nil},
-		{func(e runtime.Event) { o.Released(ctx, e) }, runtime.OperationRelease, nil},
+		{func(e runtime.Event) { o.Acquired(ctx, e) }, store.OperationAcquire, nil},
+		{func(e runtime.Event) { o.Denied(ctx, e) }, store.OperationWait, &runtime.DeniedError{}},
+		{func(e runtime.Event) { o.Degraded(ctx, e) }, store.OperationAcquire, &runtime.UnavailableError{Err: errors.New("down")}},
+		{func(e runtime.Event) { o.Shadowed(ctx, e) }, store.OperationAcquire, &runtime.DeniedError{}},
+		{func(e runtime.Event) { o.Failed(ctx, e) }, store.OperationAcquire, &runtime.ContendedError{}},
+		{func(e runtime.Event) { o.Failed(ctx, e) }, store.OperationSettle, &runtime.SetupError{}},
+		{func(e runtime.Event) { o.Settled(ctx, e) }, store.OperationSettle, nil},
+		{func(e runtime.Event) { o.Released(ctx, e) }, store.OperationRelease, nil},
 	} {
 		f.tell(runtime.Event{
 			Operation: f.operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm", LimitKind: "project",

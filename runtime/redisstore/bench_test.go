@@ -11,6 +11,7 @@ import (
 
 	sluice "github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // unlimited returns gpt4 with limits too high to be reached: one of them, or both.
@@ -71,7 +72,7 @@ func BenchmarkAcquire(b *testing.B) {
 			})
 			b.Run(name+"store", func(b *testing.B) {
 				s := newServer(b)
-				d := s.process(b, s.client(b), unlimited(limits), sluice.WithObserver(&sluice.Observer{}))
+				d := s.process(b, s.client(b), unlimited(limits), sluice.WithObserver(&store.Observer{}))
 				cost := tokens2{1}
 				if limits == 2 {
 					cost[1] = 1

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // bucketKey identifies a bucket in the cache. The bucket's keys in Redis follow from it.
@@ -75,7 +75,7 @@ func (b *cachedBucket) setOverrides(own, ofKind *override) {
 		return
 	}
 	b.own, b.ofKind = own, ofKind
-	limits := runtime.Resolve(b.spec.Kinds[b.kind].Limits, own.Stored, ofKind.Stored)
+	limits := store.Resolve(b.spec.Kinds[b.kind].Limits, own.Stored, ofKind.Stored)
 	if b.inForce != nil && slices.Equal(b.inForce.limits, limits) {
 		return
 	}

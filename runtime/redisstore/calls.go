@@ -3,13 +3,13 @@ package redisstore
 import (
 	"context"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Acquire implements runtime.Session. A call with any cascade is one script call: all or none.
-func (s *session) Acquire(ctx context.Context, call *runtime.Call) error {
-	r := s.newRequest(ctx, call, pathAcquire, func(part *runtime.Part) []int64 { return part.Cost })
+// Acquire implements store.Session. A call with any cascade is one script call: all or none.
+func (s *session) Acquire(ctx context.Context, call *store.Call) error {
+	r := s.newRequest(ctx, call, pathAcquire, func(part *store.Part) []int64 { return part.Cost })
 	return s.perform(r)
 }
 
@@ -50,20 +50,20 @@ func (p *portion) checkBurst() error {
 	for i, l := range p.inForce.limits {
 		if p.cost[i] > l.Burst {
 			full := &bucket.Image{Balances: bucket.Full(p.inForce.limits), Missing: make([]bool, len(p.cost))}
-			return runtime.Exceeds(p.spec, p.entity, full, p.cost)
+			return store.Exceeds(p.spec, p.entity, full, p.cost)
 		}
 	}
 	return nil
 }
 
-// Refused implements runtime.Session. The store remembers no denials: it would go on denying for a second
+// Refused implements store.Session. The store remembers no denials: it would go on denying for a second
 // what another process refunds. A denial costs little: its portion of a script call, which changes nothing.
-func (*session) Refused(runtime.Definition, []runtime.Link, []int64, int64) *runtime.DeniedError {
+func (*session) Refused(store.Definition, []store.Link, []int64, int64) *store.DeniedError {
 	return nil
 }
 
-// Settle implements runtime.Session. A settle is written like an acquire that nothing denies.
-func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
+// Settle implements store.Session. A settle is written like an acquire that nothing denies.
+func (s *session) Settle(ctx context.Context, call *store.Call) error {
 	r := s.newRequest(ctx, call, pathSettle, difference)
 	later := call.Later
 	call.Later = nil
@@ -94,7 +94,7 @@ func (s *session) Settle(ctx context.Context, call *runtime.Call) error {
 }
 
 // difference returns how much a settle adds to a part's charge, in millitokens.
-func difference(part *runtime.Part) []int64 {
+func difference(part *store.Part) []int64 {
 	cost := make([]int64, len(part.Cost))
 	for i := range cost {
 		cost[i] = bucket.Sub(part.Actual[i], part.Cost[i])
@@ -102,8 +102,8 @@ func difference(part *runtime.Part) []int64 {
 	return cost
 }
 
-// Recall implements runtime.Session.
-func (s *session) Recall(call *runtime.Call) {
-	cost := func(part *runtime.Part) []int64 { return part.Cost }
+// Recall implements store.Session.
+func (s *session) Recall(call *store.Call) {
+	cost := func(part *store.Part) []int64 { return part.Cost }
 	s.newRequest(context.Background(), call, pathAcquire, cost).fillCall(false)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestAcquire: acquired tokens are taken, a denial names limit and time, and a settle or release gives
@@ -22,11 +22,11 @@ func TestAcquire(t *testing.T) {
 		t.Errorf("%v remaining", got)
 	}
 	_, err = d.Acquire(t.Context(), alice, tokens2{12, 5100})
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok {
 		t.Fatal(err)
 	}
-	want := []runtime.Refusal{
+	want := []store.Refusal{
 		{Resource: "gpt-4", Entity: "user-1", Limit: "rpm", Requested: 12, Available: 10,
 			RetryAfter: 2 * time.Second},
 		{Resource: "gpt-4", Entity: "user-1", Limit: "tpm", Requested: 5100, Available: 5000,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // minVersion is the first major version of Redis in which a script may write after it has read the time.
@@ -25,7 +25,7 @@ const maxSkew = time.Second
 const probe = "redis.call('EXPIRE', KEYS[1], 1) redis.call('HGETALL', KEYS[1]) " +
 	"redis.call('HMGET', KEYS[1], 'tokens') return redis.call('TIME')"
 
-// Check implements runtime.Session. It verifies the following, and changes nothing:
+// Check implements store.Session. It verifies the following, and changes nothing:
 //
 //   - Redis answers, is not too old and is not a replica.
 //   - The user has the rights that calls need.
@@ -55,7 +55,7 @@ func (c checker) check(ctx context.Context) error {
 	version := field(info, "redis_version")
 	if major, _, _ := strings.Cut(version, "."); major != "" {
 		if n, err := strconv.Atoi(major); err == nil && n < minVersion {
-			return &runtime.SetupError{
+			return &store.SetupError{
 				What: "this is Redis " + version, Do: fmt.Sprintf("use Redis %d or newer", minVersion),
 			}
 		}
@@ -68,7 +68,7 @@ func (c checker) check(ctx context.Context) error {
 	case field(info, "cluster_enabled") == "1":
 		return c.notClusterClient(nil)
 	case field(info, "role") == "slave": // calls would fail with READONLY, which a failover causes too
-		return &runtime.SetupError{
+		return &store.SetupError{
 			What: "this Redis is a replica, which takes no writes",
 			Do:   "pass redisstore.New a client of its master",
 		}
@@ -129,7 +129,7 @@ func (c checker) checkSlots() error {
 					first = at
 				}
 				if at != first {
-					return &runtime.SetupError{
+					return &store.SetupError{
 						What: fmt.Sprintf("Redis is a cluster, and the keys of a call of %s would lie in "+
 							"different slots, "+
 							"since the prefix %q has a '{'", spec.Resource, c.keys.prefix),

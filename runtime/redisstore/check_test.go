@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestTag compares tags with those that Redis documents.
@@ -51,18 +52,18 @@ func TestCheckDown(t *testing.T) {
 	s := simulated(t)
 	d := s.process(t, s.client(t, func(o *redis.Options) { o.MaxRetries = -1 }), gpt4())
 	s.mini.RequireAuth("secret")
-	if err := d.Check(t.Context()); !isA[*runtime.SetupError](err) ||
+	if err := d.Check(t.Context()); !isA[*store.SetupError](err) ||
 		!strings.Contains(err.Error(), "set the client's Username and Password") {
 		t.Errorf("%v, want that the password is missing", err)
 	}
-	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.SetupError](err) {
+	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*store.SetupError](err) {
 		t.Errorf("%v, want that the password is missing", err)
 	}
 	s.mini.Close()
-	if err := d.Check(t.Context()); !isA[*runtime.UnavailableError](err) {
+	if err := d.Check(t.Context()); !isA[*store.UnavailableError](err) {
 		t.Errorf("%v, want an outage", err)
 	}
-	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
+	if _, err := d.Acquire(t.Context(), alice, tokens2{1, 0}); !isA[*store.UnavailableError](err) {
 		t.Errorf("%v, want an outage", err)
 	}
 }
@@ -112,7 +113,7 @@ func TestCheckRights(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Username: "ann", Password: "sesame"})
 		d := (&server{prefix: DefaultPrefix, slowAfter: time.Hour}).process(t, client, gpt4())
 		err := d.Check(t.Context())
-		if isA[*runtime.SetupError](err) != refused || err != nil &&
+		if isA[*store.SetupError](err) != refused || err != nil &&
 			!strings.Contains(err.Error(), "grant it: ACL SETUSER <user> ~sluice:*") {
 			t.Errorf("%q: %v, want that it is refused: %t", removed, err, refused)
 		}
@@ -217,7 +218,7 @@ func TestSkew(t *testing.T) {
 		clock.pass(ahead)
 		got := time.Duration(0)
 		d := s.process(t, s.client(t), gpt4(), runtime.WithClock(clock),
-			runtime.WithObserver(&runtime.Observer{Skew: func(off time.Duration) { got = off }}))
+			runtime.WithObserver(&store.Observer{Skew: func(off time.Duration) { got = off }}))
 		if err := d.Check(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -244,7 +245,7 @@ func TestEviction(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		s := &session{Store: New(config(test.policy, test.most)),
-			env: &runtime.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
+			env: &store.Env{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
 		checker{s}.warnOfEviction(t.Context())
 		if warned := strings.Contains(log.String(), "level=WARN"); warned != test.warned {
 			t.Errorf("%s: logged %q", name, log.String())
@@ -281,7 +282,7 @@ func cluster(t *testing.T, prefix string) *process {
 func TestClusterPrefix(t *testing.T) {
 	for prefix, fits := range map[string]bool{"sluice:": true, "{shared}:": true, "a{": false, "{}": false} {
 		err := checker{cluster(t, prefix).session.(*session)}.checkSlots()
-		if fits && err != nil || !fits && !isA[*runtime.SetupError](err) {
+		if fits && err != nil || !fits && !isA[*store.SetupError](err) {
 			t.Errorf("%q: %v", prefix, err)
 		}
 	}
@@ -317,12 +318,12 @@ func TestClusterClaims(t *testing.T) {
 	t.Cleanup(func() { _ = ring.Close() })
 	r := (&server{prefix: "sluice:"}).process(t, ring, gpt4())
 	a, b = r.Claim(caller{"1", "1772"}, tokens2{1, 0}), r.Claim(caller{"2", "4000"}, tokens2{1, 0})
-	if err := r.AcquireAll(t.Context(), a, b); !isA[*runtime.InvalidError](err) {
+	if err := r.AcquireAll(t.Context(), a, b); !isA[*store.InvalidError](err) {
 		t.Errorf("%v, want that they are not together", err)
 	}
 	// With one root they can: then the error is that the cluster does not answer.
 	a, b = d.Claim(caller{"1", "1"}, tokens2{1, 0}), d.Claim(caller{"2", "1"}, tokens2{1, 0})
-	if err := d.AcquireAll(t.Context(), a, b); !isA[*runtime.UnavailableError](err) {
+	if err := d.AcquireAll(t.Context(), a, b); !isA[*store.UnavailableError](err) {
 		t.Errorf("%v, want an outage", err)
 	}
 }
@@ -364,7 +365,7 @@ func TestClaimsEvicted(t *testing.T) {
 	}{{20, 20, true}, {15, 20, false}, {10, 0, true}} {
 		err := d.AcquireAll(t.Context(), d.Claim(caller{"1", "1"}, tokens2{test.each, 0}),
 			d.Claim(caller{"2", "1"}, tokens2{test.each, 0}))
-		if test.admitted && err != nil || !test.admitted && !isA[*runtime.DeniedError](err) {
+		if test.admitted && err != nil || !test.admitted && !isA[*store.DeniedError](err) {
 			t.Errorf("%d each: %v", test.each, err)
 		}
 		snap, err := d.Peek(t.Context(), caller{"1", "1"})
@@ -384,7 +385,7 @@ func TestOpen(t *testing.T) {
 	behind := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"},
 		RouteRandomly: true})
 	t.Cleanup(func() { _ = behind.Close() })
-	for want, store := range map[string]*Store{
+	for want, backend := range map[string]*Store{
 		"setup: redisstore.New: the client reads from replicas, which lag behind: " +
 			"want one without ReadOnly, RouteByLatency and RouteRandomly | correct the call": New(behind),
 		"setup: redisstore.New: the client is nil | correct the call": New(nil),
@@ -393,7 +394,7 @@ func TestOpen(t *testing.T) {
 		"setup: resource gpt-4 was not generated for Redis | " +
 			"add `stores: [redis]` to limits.yaml and run `sluice generate`": New(client),
 	} {
-		_, err := store.Open(&runtime.Env{}, scriptless{gpt4()})
+		_, err := backend.Open(&store.Env{}, scriptless{gpt4()})
 		if errtext.Of(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -406,19 +407,19 @@ func TestOpenGlobal(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { _ = client.Close() })
 	global := gpt4()
-	global.spec.Resource, global.spec.Regions = "batch", &runtime.Regions{Names: []string{"eu", "us"},
+	global.spec.Resource, global.spec.Regions = "batch", &store.Regions{Names: []string{"eu", "us"},
 		Floor: 5, Window: time.Second}
 	const want = "setup: resource batch is global, and the store on Redis does not divide limits among " +
 		"regions | " +
 		"leave it out of the limits.yaml that is for Redis, or remove `global` from it"
-	_, err := New(client).Open(&runtime.Env{}, gpt4(), global)
+	_, err := New(client).Open(&store.Env{}, gpt4(), global)
 	if errtext.Of(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if _, err := New(client).Open(&runtime.Env{}, gpt4()); err != nil {
+	if _, err := New(client).Open(&store.Env{}, gpt4()); err != nil {
 		t.Errorf("without it: %v", err)
 	}
 }
 
 // scriptless is a resource generated for another store.
-type scriptless struct{ runtime.Definition }
+type scriptless struct{ store.Definition }

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/internal/test/redistest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // slots is the number of slots of a cluster.
@@ -131,7 +131,7 @@ func TestTakeover(t *testing.T) {
 		if err == nil {
 			return
 		}
-		if !isA[*runtime.UnavailableError](err) {
+		if !isA[*store.UnavailableError](err) {
 			t.Errorf("%v, want that its master is gone", err)
 		}
 		if i == 0 {
@@ -176,10 +176,10 @@ func TestRedirected(t *testing.T) {
 			l.pipelines = make([]*pipeline, maxPipelines) // so that requests collect
 			var all []*request
 			for _, entity := range entities[1:] {
-				r := opened.newRequest(t.Context(), &runtime.Call{Parts: []runtime.Part{{
-					Def: def, Buckets: []runtime.Bucket{{Entity: "user-" + entity.user}},
+				r := opened.newRequest(t.Context(), &store.Call{Parts: []store.Part{{
+					Def: def, Buckets: []store.Bucket{{Entity: "user-" + entity.user}},
 					Cost: []int64{7 * bucket.Milli, 0},
-				}}}, pathAcquire, func(part *runtime.Part) []int64 { return part.Cost })
+				}}}, pathAcquire, func(part *store.Part) []int64 { return part.Cost })
 				if err := opened.prepare(r); err != nil {
 					t.Fatal(err)
 				}
@@ -217,7 +217,7 @@ func TestNodeOfCluster(t *testing.T) {
 	d := (&server{prefix: "sluice:", slowAfter: slowAfter}).process(t, client, slow())
 	tell := func(err error) {
 		t.Helper()
-		if !isA[*runtime.SetupError](err) || !strings.Contains(err.Error(), "redis.NewClusterClient") {
+		if !isA[*store.SetupError](err) || !strings.Contains(err.Error(), "redis.NewClusterClient") {
 			t.Errorf("%v, want that the client is no cluster's", err)
 		}
 	}

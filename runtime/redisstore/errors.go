@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // outcome is what is known of a script call after its reply, or without one.
@@ -81,8 +81,8 @@ func (s *Store) needsClusterClient(err error) bool {
 }
 
 // notClusterClient returns the error for a client made for a single node that is connected to a cluster.
-func (s *Store) notClusterClient(err error) *runtime.SetupError {
-	return &runtime.SetupError{
+func (s *Store) notClusterClient(err error) *store.SetupError {
+	return &store.SetupError{
 		What: fmt.Sprintf("Redis is a cluster, and the client, a %T, is not one of a cluster: "+
 			"keys of a call would lie in different slots", s.client),
 		Do:  "pass redisstore.New what redis.NewClusterClient returns",
@@ -97,14 +97,14 @@ func (s *Store) setupError(err error) error {
 	case s.needsClusterClient(err):
 		return s.notClusterClient(err)
 	case isWrongType:
-		return &runtime.SetupError{
+		return &store.SetupError{
 			What: fmt.Sprintf("the key %s is not what the store keeps there", wrong.key),
 			Do:   "delete it, or use another Prefix",
 			Err:  err,
 		}
 	}
 	what, do := s.remedy(err)
-	return &runtime.SetupError{What: what, Do: do, Err: err}
+	return &store.SetupError{What: what, Do: do, Err: err}
 }
 
 // remedy returns what is wrong where Redis has failed with err, and what to do.
@@ -181,7 +181,7 @@ func exec(ctx context.Context, pipe redis.Pipeliner) error {
 }
 
 // operationError returns the error to report for err, which ended a read or an operator's write: nil, the
-// caller's cancellation, a *runtime.SetupError or a *runtime.UnavailableError.
+// caller's cancellation, a *store.SetupError or a *store.UnavailableError.
 func (s *Store) operationError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -191,5 +191,5 @@ func (s *Store) operationError(ctx context.Context, err error) error {
 	case s.classify(err) == failed:
 		return s.setupError(err)
 	}
-	return &runtime.UnavailableError{Resource: "Redis", Attempts: 1, Err: err}
+	return &store.UnavailableError{Resource: "Redis", Attempts: 1, Err: err}
 }

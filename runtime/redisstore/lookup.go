@@ -4,28 +4,28 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Member implements runtime.Session.
-func (s *session) Member(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+// Member implements store.Session.
+func (s *session) Member(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	return s.lookups.Member(ctx, entity)
 }
 
 // readMember reads an entity's hash.
-func (s *session) readMember(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+func (s *session) readMember(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	var hash map[string]string
-	event := runtime.StoreEvent{Call: "HGETALL", Path: "member"}
+	event := store.StoreEvent{Call: "HGETALL", Path: "member"}
 	err = s.read(ctx, event, func(ctx context.Context) (_ bool, err error) {
 		key := s.keys.entity(entity)
 		hash, err = s.client.HGetAll(ctx, key).Result()
 		return len(hash) > 0, onKey(key, err)
 	})
 	if err != nil {
-		if down, unavailable := errors.AsType[*runtime.UnavailableError](err); unavailable {
+		if down, unavailable := errors.AsType[*store.UnavailableError](err); unavailable {
 			down.Resource = "look-up of " + entity
 		}
-		return runtime.Member{}, false, err
+		return store.Member{}, false, err
 	}
 	m, found = decodeMember(entity, hash)
 	return m, found, nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // childrenBatch is the number of children that one pipeline verifies.
@@ -19,7 +19,7 @@ const (
 	cascadeField = "cascade"
 )
 
-// Members reads and writes the entities under one prefix. It implements runtime.MemberStore. The client's
+// Members reads and writes the entities under one prefix. It implements store.MemberStore. The client's
 // retries apply: a write replaces an entity as a whole, so a repetition changes nothing.
 type Members struct {
 	*Store
@@ -29,16 +29,16 @@ type Members struct {
 // Members returns the entities in s, for use without a Limiter.
 func (s *Store) Members() *Members { return &Members{Store: s, changed: func(string) {}} }
 
-// Members implements runtime.Session. The session's Member sees a write through it at once; other sessions
+// Members implements store.Session. The session's Member sees a write through it at once; other sessions
 // see it when their cached values expire.
-func (s *session) Members() runtime.MemberStore {
+func (s *session) Members() store.MemberStore {
 	return &Members{Store: s.Store, changed: s.lookups.Forget}
 }
 
-// Put implements runtime.MemberStore. It adds the entity to its parent's children first, so that it is not
+// Put implements store.MemberStore. It adds the entity to its parent's children first, so that it is not
 // missing there if Put fails halfway. It adds it once more at the end: a concurrent Put with another parent
 // may have removed it meanwhile.
-func (e *Members) Put(ctx context.Context, m runtime.Member) error {
+func (e *Members) Put(ctx context.Context, m store.Member) error {
 	defer e.changed(m.Entity)
 	old, _, err := e.Get(ctx, m.Entity)
 	if err != nil {
@@ -90,18 +90,18 @@ func (e *Members) removeChild(ctx context.Context, entity, parent string) error 
 	return e.operationError(ctx, e.client.SAdd(ctx, children, entity).Err())
 }
 
-// Get implements runtime.MemberStore.
-func (e *Members) Get(ctx context.Context, entity string) (m runtime.Member, found bool, err error) {
+// Get implements store.MemberStore.
+func (e *Members) Get(ctx context.Context, entity string) (m store.Member, found bool, err error) {
 	key := e.keys.entity(entity)
 	hash, err := e.client.HGetAll(ctx, key).Result()
 	if err != nil {
-		return runtime.Member{}, false, e.operationError(ctx, onKey(key, err))
+		return store.Member{}, false, e.operationError(ctx, onKey(key, err))
 	}
 	m, found = decodeMember(entity, hash)
 	return m, found, nil
 }
 
-// Delete implements runtime.MemberStore.
+// Delete implements store.MemberStore.
 func (e *Members) Delete(ctx context.Context, entity string) error {
 	defer e.changed(entity)
 	old, _, err := e.Get(ctx, entity)
@@ -114,7 +114,7 @@ func (e *Members) Delete(ctx context.Context, entity string) error {
 	return e.removeChild(ctx, entity, old.Parent)
 }
 
-// Children implements runtime.MemberStore. It omits entities in the set that have another parent by now.
+// Children implements store.MemberStore. It omits entities in the set that have another parent by now.
 func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		children, err := e.setMembers(ctx, e.keys.children(entity))
@@ -142,9 +142,9 @@ func (e *Members) Children(ctx context.Context, entity string) iter.Seq2[string,
 }
 
 // decodeMember decodes an entity's hash; found is false if it is empty.
-func decodeMember(entity string, hash map[string]string) (m runtime.Member, found bool) {
+func decodeMember(entity string, hash map[string]string) (m store.Member, found bool) {
 	if len(hash) == 0 {
-		return runtime.Member{}, false
+		return store.Member{}, false
 	}
-	return runtime.Member{Entity: entity, Parent: hash[parentField], Cascade: hash[cascadeField] != "0"}, true
+	return store.Member{Entity: entity, Parent: hash[parentField], Cascade: hash[cascadeField] != "0"}, true
 }

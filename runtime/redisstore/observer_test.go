@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tally counts calls by what Redis knows them as.
@@ -69,7 +70,7 @@ func (r reads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 // TestObserverSeesEveryCall: the observer sees every call sent to Redis: each script, and reads sent
 // together as one. That includes scripts that Redis did not know, keys that are not a bucket, and members.
 func TestObserverSeesEveryCall(t *testing.T) {
-	sent, reported, served := sentAndReported(t, func(runtime.StoreEvent) bool { return true })
+	sent, reported, served := sentAndReported(t, func(store.StoreEvent) bool { return true })
 	if diff := cmp.Diff(sent, reported); diff != "" {
 		t.Errorf("- sent, + reported:\n%s", diff)
 	}
@@ -86,7 +87,7 @@ func TestObserverSeesEveryCall(t *testing.T) {
 // TestSentAndReportedDiffer is the control: an event that the observer misses makes a difference.
 func TestSentAndReportedDiffer(t *testing.T) {
 	for _, lost := range []string{"unloaded", "failed", "found"} {
-		sent, reported, _ := sentAndReported(t, func(e runtime.StoreEvent) bool { return e.Outcome != lost })
+		sent, reported, _ := sentAndReported(t, func(e store.StoreEvent) bool { return e.Outcome != lost })
 		if cmp.Equal(sent, reported) {
 			t.Errorf("without events that are %s, nothing is missed", lost)
 		}
@@ -95,7 +96,7 @@ func TestSentAndReportedDiffer(t *testing.T) {
 
 // sentAndReported makes the store do every kind of call, and counts them on both sides: of the reported ones,
 // what keep says.
-func sentAndReported(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map[string]int, served int) {
+func sentAndReported(t *testing.T, keep func(store.StoreEvent) bool) (_, _ map[string]int, served int) {
 	t.Helper()
 	s := simulated(t)
 	sent, reported := &tally{}, &tally{}
@@ -107,7 +108,7 @@ func sentAndReported(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map
 		}
 		return false
 	})
-	observer := &runtime.Observer{Store: func(_ context.Context, e runtime.StoreEvent) {
+	observer := &store.Observer{Store: func(_ context.Context, e store.StoreEvent) {
 		if !keep(e) {
 			return
 		}
@@ -124,14 +125,14 @@ func sentAndReported(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map
 	d := s.process(t, client, gpt4(), runtime.WithObserver(observer),
 		runtime.CallDefaults(runtime.LazySettle(true)))
 	members := d.store.Members()
-	if err := members.Put(t.Context(), runtime.Member{Entity: "user-1", Parent: "project-1",
+	if err := members.Put(t.Context(), store.Member{Entity: "user-1", Parent: "project-1",
 		Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	overrides := d.store.Overrides()
 	limit := bucket.Per(100, time.Minute)
 	if _, err := overrides.Set(t.Context(), gpt4().Spec(),
-		runtime.Stored{At: "user-2", Limits: []*bucket.Limit{&limit, nil}}); err != nil {
+		store.Stored{At: "user-2", Limits: []*bucket.Limit{&limit, nil}}); err != nil {
 		t.Fatal(err)
 	}
 	sent.n = nil
@@ -160,7 +161,7 @@ func sentAndReported(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map
 			t.Error(err)
 		}
 	}
-	if _, err := d.Acquire(t.Context(), caller{"3", ""}, tokens2{60, 1}); !isA[*runtime.DeniedError](err) {
+	if _, err := d.Acquire(t.Context(), caller{"3", ""}, tokens2{60, 1}); !isA[*store.DeniedError](err) {
 		t.Error(err)
 	}
 	if err := s.client(t).ScriptFlush(t.Context()).Err(); err != nil {
@@ -169,13 +170,13 @@ func sentAndReported(t *testing.T, keep func(runtime.StoreEvent) bool) (_, _ map
 	if _, err := d.Acquire(t.Context(), caller{"3", ""}, tokens2{1, 1}); err != nil {
 		t.Error(err)
 	}
-	if _, err := d.Acquire(t.Context(), caller{"4", "?"}, tokens2{1, 1}); !isA[*runtime.InvalidError](err) {
+	if _, err := d.Acquire(t.Context(), caller{"4", "?"}, tokens2{1, 1}); !isA[*store.InvalidError](err) {
 		t.Error(err)
 	}
 	if err := s.mini.Set(d.store.keys.bucket("gpt-4", "rpm", "", "user-5"), "no bucket"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Acquire(t.Context(), caller{"5", ""}, tokens2{1, 1}); !isA[*runtime.SetupError](err) {
+	if _, err := d.Acquire(t.Context(), caller{"5", ""}, tokens2{1, 1}); !isA[*store.SetupError](err) {
 		t.Error(err)
 	}
 	if err := d.Close(t.Context()); err != nil {

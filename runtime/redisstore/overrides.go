@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // setScript replaces an override. It is one script, so that of two operators who have read the same
@@ -26,7 +26,7 @@ var setScript string
 const overridesBatch = 100
 
 // Overrides reads and writes the overrides of all resources under one prefix. It implements
-// runtime.OverrideStore. The client's retries apply: a repeated write is recognised by its id.
+// store.OverrideStore. The client's retries apply: a repeated write is recognised by its id.
 type Overrides struct {
 	*Store
 	changed func(resource string) // called after each write, failed ones too
@@ -35,8 +35,8 @@ type Overrides struct {
 // Overrides returns the overrides in s, for use without a Limiter.
 func (s *Store) Overrides() *Overrides { return &Overrides{Store: s, changed: func(string) {}} }
 
-// Overrides implements runtime.Session. The session sees a write through it at once.
-func (s *session) Overrides() runtime.OverrideStore {
+// Overrides implements store.Session. The session sees a write through it at once.
+func (s *session) Overrides() store.OverrideStore {
 	return &Overrides{Store: s.Store, changed: func(resource string) {
 		if r := named(s.resources, resource); r != nil {
 			r.changed.Add(1)
@@ -44,9 +44,9 @@ func (s *session) Overrides() runtime.OverrideStore {
 	}}
 }
 
-// Get implements runtime.OverrideStore.
-func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
-	all := make([]runtime.Stored, 0, len(at))
+// Get implements store.OverrideStore.
+func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
+	all := make([]store.Stored, 0, len(at))
 	for chunk := range slices.Chunk(at, overridesBatch) {
 		pipe := o.client.Pipeline()
 		replies := make([]*redis.MapStringStringCmd, len(chunk))
@@ -67,11 +67,11 @@ func (o *Overrides) Get(ctx context.Context, spec *runtime.Spec, at ...string) (
 	return all, nil
 }
 
-// Set implements runtime.OverrideStore. It leaves limits that spec does not know, those of another binary,
+// Set implements store.OverrideStore. It leaves limits that spec does not know, those of another binary,
 // as they are; a tombstone removes them too. It first adds s.At to the set that List reads, since in a
 // cluster no script can write both keys. So List may find no override at an entry of the set, but misses
 // none.
-func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error) {
+func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
 	args := []any{string(s.Revision), rand.Text()}
 	for i, name := range spec.Limits {
 		text := ""
@@ -91,28 +91,28 @@ func (o *Overrides) Set(ctx context.Context, spec *runtime.Spec, s runtime.Store
 	case err != nil:
 		return "", o.operationError(ctx, onKey(key, err))
 	case revision == "":
-		return "", &runtime.ConflictError{Resource: spec.Resource, At: s.At}
+		return "", &store.ConflictError{Resource: spec.Resource, At: s.At}
 	}
-	return runtime.Revision(revision), nil
+	return store.Revision(revision), nil
 }
 
-// Heartbeat implements runtime.OverrideStore: on Redis no limits are divided among regions.
-func (o *Overrides) Heartbeat(context.Context) (runtime.Heartbeat, error) {
-	return runtime.Heartbeat{}, nil
+// Heartbeat implements store.OverrideStore: on Redis no limits are divided among regions.
+func (o *Overrides) Heartbeat(context.Context) (store.Heartbeat, error) {
+	return store.Heartbeat{}, nil
 }
 
-// List implements runtime.OverrideStore, sorted.
-func (o *Overrides) List(ctx context.Context, spec *runtime.Spec) iter.Seq2[runtime.Stored, error] {
-	return func(yield func(runtime.Stored, error) bool) {
+// List implements store.OverrideStore, sorted.
+func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Stored, error] {
+	return func(yield func(store.Stored, error) bool) {
 		places, err := o.setMembers(ctx, o.keys.configs(spec.Resource))
 		if err != nil {
-			yield(runtime.Stored{}, err)
+			yield(store.Stored{}, err)
 			return
 		}
 		for chunk := range slices.Chunk(places, overridesBatch) {
 			all, err := o.Get(ctx, spec, chunk...)
 			if err != nil {
-				yield(runtime.Stored{}, err)
+				yield(store.Stored{}, err)
 				return
 			}
 			for _, stored := range all {
@@ -135,15 +135,15 @@ func (s *Store) setMembers(ctx context.Context, key string) ([]string, error) {
 }
 
 // decodeOverride decodes the hash of an override, which may be empty. It skips limits that spec does not
-// know, those of another binary. It fails with a *runtime.SetupError.
+// know, those of another binary. It fails with a *store.SetupError.
 func (s *Store) decodeOverride(
-	spec *runtime.Spec, at string, hash map[string]string,
-) (runtime.Stored, error) {
-	stored := runtime.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
+	spec *store.Spec, at string, hash map[string]string,
+) (store.Stored, error) {
+	stored := store.Stored{At: at, Limits: make([]*bucket.Limit, len(spec.Limits))}
 	if len(hash) == 0 {
 		return stored, nil
 	}
-	stored.Revision = runtime.Revision(hash["ver"])
+	stored.Revision = store.Revision(hash["ver"])
 	_, err := strconv.ParseInt(hash["ver"], 10, 64)
 	for i, name := range spec.Limits {
 		if text, ok := hash[limitField(name)]; ok && err == nil {
@@ -151,7 +151,7 @@ func (s *Store) decodeOverride(
 		}
 	}
 	if err != nil {
-		return runtime.Stored{}, &runtime.SetupError{
+		return store.Stored{}, &store.SetupError{
 			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, at),
 			Do:   fmt.Sprintf("fix the hash %s and raise its ver", s.keys.config(spec.Resource, at)),
 			Err:  err,

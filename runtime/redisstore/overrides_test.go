@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // rpm is an override of one of slow's limits.
@@ -29,11 +30,11 @@ func TestOverrides(t *testing.T) {
 	clock := &handClock{}
 	d := s.process(t, s.client(t), def)
 	other := s.process(t, s.client(t), def, runtime.WithClock(clock))
-	ctx, store := t.Context(), d.session.Overrides()
+	ctx, backend := t.Context(), d.session.Overrides()
 	other.left(t, alice, tokens2{60, 6000})
-	set := func(at string, limits []*bucket.Limit, revision runtime.Revision) runtime.Revision {
+	set := func(at string, limits []*bucket.Limit, revision store.Revision) store.Revision {
 		t.Helper()
-		next, err := store.Set(ctx, def.spec, runtime.Stored{At: at, Limits: limits, Revision: revision})
+		next, err := backend.Set(ctx, def.spec, store.Stored{At: at, Limits: limits, Revision: revision})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,18 +48,18 @@ func TestOverrides(t *testing.T) {
 	other.left(t, alice, tokens2{60, 6000})
 	clock.pass(time.Minute)
 	other.left(t, alice, tokens2{120, 6000})
-	if _, err := d.Acquire(ctx, alice, tokens2{121, 0}); !isA[*runtime.CostExceedsBurstError](err) {
+	if _, err := d.Acquire(ctx, alice, tokens2{121, 0}); !isA[*store.CostExceedsBurstError](err) {
 		t.Errorf("%v, want that it is above the burst", err)
 	}
-	for _, stale := range []runtime.Revision{"", "1", "x"} {
-		_, err := store.Set(ctx, def.spec, runtime.Stored{At: "user-alice", Limits: rpm(1), Revision: stale})
-		if !isA[*runtime.ConflictError](err) {
+	for _, stale := range []store.Revision{"", "1", "x"} {
+		_, err := backend.Set(ctx, def.spec, store.Stored{At: "user-alice", Limits: rpm(1), Revision: stale})
+		if !isA[*store.ConflictError](err) {
 			t.Errorf("%q: %v, want a conflict", stale, err)
 		}
 	}
 	list := func() (at []string) {
 		t.Helper()
-		for stored, err := range store.List(ctx, def.spec) {
+		for stored, err := range backend.List(ctx, def.spec) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func TestOverrides(t *testing.T) {
 	if again := set("user-alice", rpm(70), ""); again <= removed {
 		t.Errorf("revision %s after %s", again, removed)
 	}
-	if all, err := store.Get(ctx, def.spec, "user-alice", "user-bob"); err != nil ||
+	if all, err := backend.Get(ctx, def.spec, "user-alice", "user-bob"); err != nil ||
 		*all[0].Limits[0] != *rpm(70)[0] || all[1].Revision != "" {
 		t.Errorf("%+v, %v", all, err)
 	}
@@ -132,7 +133,7 @@ func TestOverridesUnread(t *testing.T) {
 	d := s.process(t, client, def, runtime.WithClock(clock))
 	d.left(t, alice, tokens2{60, 6000})
 	n.down = true
-	if _, err := d.Acquire(t.Context(), bob, tokens2{1, 0}); !isA[*runtime.UnavailableError](err) {
+	if _, err := d.Acquire(t.Context(), bob, tokens2{1, 0}); !isA[*store.UnavailableError](err) {
 		t.Errorf("%v, want that bob's are not known", err)
 	}
 	clock.pass(time.Minute)
@@ -156,10 +157,10 @@ func TestMembers(t *testing.T) {
 	clock := &handClock{}
 	d := s.process(t, s.client(t), slow())
 	other := s.process(t, s.client(t), slow(), runtime.WithClock(clock))
-	ctx, store := t.Context(), d.session.Members()
+	ctx, backend := t.Context(), d.session.Members()
 	put := func(entity, parent string, cascade bool) {
 		t.Helper()
-		if err := store.Put(ctx, runtime.Member{Entity: entity, Parent: parent,
+		if err := backend.Put(ctx, store.Member{Entity: entity, Parent: parent,
 			Cascade: cascade}); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +168,7 @@ func TestMembers(t *testing.T) {
 	children := func(of string, want ...string) {
 		t.Helper()
 		var got []string
-		for child, err := range store.Children(ctx, of) {
+		for child, err := range backend.Children(ctx, of) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +179,7 @@ func TestMembers(t *testing.T) {
 		}
 	}
 	known := caller{"1", "?"}
-	if _, err := d.Acquire(ctx, known, tokens2{1, 0}); !isA[*runtime.InvalidError](err) {
+	if _, err := d.Acquire(ctx, known, tokens2{1, 0}); !isA[*store.InvalidError](err) {
 		t.Errorf("%v, want that nobody knows user-1", err)
 	}
 	put("user-1", "project-1", true)
@@ -195,7 +196,7 @@ func TestMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("user-1", "project-2", true)
-	if err := store.Delete(ctx, "user-3"); err != nil {
+	if err := backend.Delete(ctx, "user-3"); err != nil {
 		t.Fatal(err)
 	}
 	children("project-1", "user-2")
@@ -210,7 +211,7 @@ func TestMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	children("project-2", "user-1")
-	if m, found, err := store.Get(ctx, "user-1"); m != (runtime.Member{Entity: "user-1", Parent: "project-2",
+	if m, found, err := backend.Get(ctx, "user-1"); m != (store.Member{Entity: "user-1", Parent: "project-2",
 		Cascade: true}) || !found || err != nil {
 		t.Errorf("%+v, %t, %v", m, found, err)
 	}

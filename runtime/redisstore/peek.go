@@ -6,19 +6,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Peek implements runtime.Session. It runs the script that charges without any cost, which returns the
+// Peek implements store.Session. It runs the script that charges without any cost, which returns the
 // balances and changes nothing.
-func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
-	r := s.newRequest(ctx, call, pathPeek, func(part *runtime.Part) []int64 { return part.Cost })
+func (s *session) Peek(ctx context.Context, call *store.Call) error {
+	r := s.newRequest(ctx, call, pathPeek, func(part *store.Part) []int64 { return part.Cost })
 	if err := (resolver{s}).resolve(r); err != nil {
 		return err
 	}
 	balances, exist := make([]*redis.IntSliceCmd, len(r.portions)), make([]*redis.IntCmd, len(r.portions))
-	event := runtime.StoreEvent{
+	event := store.StoreEvent{
 		Call: callPipeline, Path: pathPeek, Resource: r.portions[0].spec.Resource, Buckets: len(r.portions),
 	}
 	err := s.read(ctx, event, func(ctx context.Context) (bool, error) {
@@ -38,7 +38,7 @@ func (s *session) Peek(ctx context.Context, call *runtime.Call) error {
 		}
 		return found, err
 	})
-	if _, refused := errors.AsType[*runtime.SetupError](err); refused {
+	if _, refused := errors.AsType[*store.SetupError](err); refused {
 		if wrong := s.findMalformed(context.WithoutCancel(ctx), err, r.portions); wrong != nil {
 			return wrong
 		}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // pipeline is the script calls sent to Redis together. The calls that Redis reports as not run are sent once
@@ -267,14 +267,14 @@ func (c *call) report(began time.Time) {
 		return
 	}
 	first := c.requests[0]
-	c.pipeline.session.report(first.ctx, runtime.StoreEvent{
+	c.pipeline.session.report(first.ctx, store.StoreEvent{
 		Call: strings.ToUpper(c.command.Name()), Resource: first.portions[0].spec.Resource, Path: first.path,
 		Buckets: len(first.portions), Outcome: c.outcome.String(), Coalesced: len(c.requests), Began: began,
 	})
 }
 
 // report reports e, which has just ended, to the observer. ctx may be over.
-func (s *session) report(ctx context.Context, e runtime.StoreEvent) {
+func (s *session) report(ctx context.Context, e store.StoreEvent) {
 	if f := s.env.Observer.Store; f != nil {
 		e.System, e.Took = "redis", s.env.Clock.Now().Sub(e.Began)
 		f(context.WithoutCancel(ctx), e)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // gated returns a process on a simulated server. Its overrides are cached, and its script calls wait for
@@ -51,7 +52,7 @@ func TestCoalesced(t *testing.T) {
 	under(pass)
 	for i, admitted := range []bool{true, false, true, false, true} {
 		err := all[i].end()
-		if denied, ok := errors.AsType[*runtime.DeniedError](err); admitted && err != nil || !admitted &&
+		if denied, ok := errors.AsType[*store.DeniedError](err); admitted && err != nil || !admitted &&
 			!ok {
 			t.Errorf("%d: %v", i, err)
 		} else if !admitted && (denied.RetryAfter != time.Duration(denied.Requested)*time.Second ||
@@ -95,7 +96,7 @@ func overtakes(t *testing.T, hooks ...redis.Hook) tokens2 {
 		t.Error(err)
 	}
 	slow(pass)
-	if err := first.end(); !isA[*runtime.DeniedError](err) {
+	if err := first.end(); !isA[*store.DeniedError](err) {
 		t.Errorf("%v, want that it was overtaken", err)
 	}
 	g.open(t)
@@ -137,7 +138,7 @@ func TestFull(t *testing.T) {
 	other.delivery <- pass
 	for i, h := range all {
 		err := h.end()
-		if denied := i >= 60 && i <= maxRequests; denied != isA[*runtime.DeniedError](err) || !denied &&
+		if denied := i >= 60 && i <= maxRequests; denied != isA[*store.DeniedError](err) || !denied &&
 			err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -188,7 +189,7 @@ func TestSettleInOrder(t *testing.T) {
 	others[0]()
 	g.comes(t, "evalsha")(pass)
 	others[1]()
-	if err := early.end(); !isA[*runtime.DeniedError](err) {
+	if err := early.end(); !isA[*store.DeniedError](err) {
 		t.Errorf("%v, want that it came before there was room", err)
 	}
 	if err := errors.Join(settled.end(), late.end()); err != nil {
@@ -206,11 +207,11 @@ func TestAbandonedInQueue(t *testing.T) {
 	cancelled := d.ask(ctx, alice, tokens2{10, 0})
 	d.queued(1)
 	cancel()
-	if err := cancelled.end(); !errors.Is(err, context.Canceled) || isA[*runtime.UnavailableError](err) {
+	if err := cancelled.end(); !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 		t.Errorf("%v, want the caller's own", err)
 	}
 	late := d.ask(t.Context(), alice, tokens2{10, 0}, runtime.Budget(time.Millisecond))
-	if err := late.end(); !isA[*runtime.UnavailableError](err) || !errors.Is(err, runtime.ErrNotSent) ||
+	if err := late.end(); !isA[*store.UnavailableError](err) || !errors.Is(err, store.ErrNotSent) ||
 		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v, want that it was not sent", err)
 	}
@@ -301,7 +302,7 @@ func TestLostReply(t *testing.T) {
 	ctx := t.Context()
 	first := d.ask(ctx, alice, tokens2{10, 0})
 	g.comes(t, "evalsha")(lose)
-	down, ok := errors.AsType[*runtime.UnavailableError](first.end())
+	down, ok := errors.AsType[*store.UnavailableError](first.end())
 	if !ok || down.Attempts != 1 || down.Resource != "gpt-4" || down.Throttled {
 		t.Errorf("%#v", first.err)
 	}
@@ -312,7 +313,7 @@ func TestLostReply(t *testing.T) {
 	}
 	back := lease.settle(ctx, tokens2{5, 0})
 	g.comes(t, "evalsha")(lose)
-	if err := back.end(); !isA[*runtime.UnavailableError](err) {
+	if err := back.end(); !isA[*store.UnavailableError](err) {
 		t.Errorf("%v", err)
 	}
 	g.open(t)
@@ -347,7 +348,7 @@ func TestNotApplied(t *testing.T) {
 			for range maxAttempts {
 				g.comes(t, "evalsha")(delivery{refused: redisError(answer)})
 			}
-			down, ok := errors.AsType[*runtime.UnavailableError](back.end())
+			down, ok := errors.AsType[*store.UnavailableError](back.end())
 			if !ok || down.Attempts != 2 || down.Throttled {
 				t.Errorf("%#v", back.err)
 			}
@@ -361,7 +362,7 @@ func TestNotApplied(t *testing.T) {
 
 // pausing is a clock with timers that fire when the test says so.
 type pausing struct {
-	runtime.Clock
+	store.Clock
 	over chan time.Time
 }
 
@@ -540,7 +541,7 @@ func crowd(t *testing.T, s *server, client redis.UniversalClient) (held, missing
 					lease.Release(t.Context())
 				case err == nil:
 					admitted.Add(1)
-				case isA[*runtime.DeniedError](err):
+				case isA[*store.DeniedError](err):
 					denied.Add(1)
 				case !errors.Is(err, context.Canceled):
 					t.Error(err)

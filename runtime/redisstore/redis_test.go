@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/redistest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // server is a Redis for one test: a miniredis, or a redis-server (SLUICE_REDIS=server), under keys of the
@@ -84,21 +85,21 @@ func (s *server) client(t testing.TB, change ...func(*redis.Options)) *redis.Cli
 
 // definition is a resource as generated code has it, with scripts of the test's.
 type definition struct {
-	spec   *runtime.Spec
+	spec   *store.Spec
 	script func(chain int) string
 }
 
-func (d *definition) Spec() *runtime.Spec     { return d.spec }
+func (d *definition) Spec() *store.Spec       { return d.spec }
 func (d *definition) Script(chain int) string { return d.script(chain) }
 
 // gpt4 is a resource of two limits for users, and for their projects.
 func gpt4() *definition {
 	limits := []bucket.Limit{bucket.Per(60, time.Minute), bucket.Per(6000, time.Minute)}
-	return &definition{&runtime.Spec{
+	return &definition{&store.Spec{
 		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm", "tpm"},
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			{Name: "user", Prefix: "user-", Parent: 1, PerCall: []int64{0, 0}, Limits: limits},
-			{Name: "project", Prefix: "project-", Parent: runtime.NoParent, PerCall: []int64{0, 0},
+			{Name: "project", Prefix: "project-", Parent: store.NoParent, PerCall: []int64{0, 0},
 				Limits: limits},
 		},
 	}, func(int) string { return "" }}
@@ -107,11 +108,11 @@ func gpt4() *definition {
 // caller is a user with a project, or without one.
 type caller struct{ user, project string }
 
-// Chain implements runtime.Entity.
-func (w caller) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: 0, ID: w.user, Lookup: w.project == "?"})
+// Chain implements store.Entity.
+func (w caller) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: 0, ID: w.user, Lookup: w.project == "?"})
 	if w.project != "" && w.project != "?" {
-		dst = append(dst, runtime.Link{Kind: 1, ID: w.project})
+		dst = append(dst, store.Link{Kind: 1, ID: w.project})
 	}
 	return dst
 }
@@ -125,7 +126,7 @@ type process struct {
 	*runtime.Resource[caller, tokens2]
 	*events
 	store   *Store
-	session runtime.Session
+	session store.Session
 }
 
 // opened is a Store that shows the session of its Limiter.
@@ -134,7 +135,7 @@ type opened struct {
 	d *process
 }
 
-func (o opened) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (o opened) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	s, err := o.Store.Open(env, defs...)
 	o.d.session = s
 	return s, err
@@ -149,7 +150,7 @@ func (s *server) process(t testing.TB, client redis.UniversalClient, def *defini
 	})}
 	b := runtime.NewBuilder(opened{d.store, d}, append([]runtime.Option{
 		runtime.WithObserver(d.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
-		runtime.CallDefaults(runtime.Budget(10*time.Second), runtime.OnUnavailable(runtime.Deny)),
+		runtime.CallDefaults(runtime.Budget(10*time.Second), runtime.OnUnavailable(store.Deny)),
 	}, opts...)...)
 	d.Resource = runtime.Bind[caller](b, def,
 		func(c tokens2, dst []int64) []int64 { return append(dst, c[:len(def.spec.Limits)]...) },
@@ -172,8 +173,8 @@ type events struct {
 	store []string
 }
 
-func (e *events) observer() *runtime.Observer {
-	return &runtime.Observer{Store: func(_ context.Context, v runtime.StoreEvent) {
+func (e *events) observer() *store.Observer {
+	return &store.Observer{Store: func(_ context.Context, v store.StoreEvent) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if v.Outcome == unloadedScript.String() { // whether that is so is another test's doing

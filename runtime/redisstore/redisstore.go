@@ -9,13 +9,13 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/background"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Store implements runtime.Store on one Redis: a node, a master that Sentinels watch, or a cluster. It is
+// Store implements store.Store on one Redis: a node, a master that Sentinels watch, or a cluster. It is
 // safe for concurrent use, by several Limiters too.
 type Store struct {
 	client redis.UniversalClient
@@ -96,13 +96,13 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	return s
 }
 
-// Sealed implements runtime.Store.
+// Sealed implements store.Store.
 func (s *Store) Sealed(seal.Sealed) {}
 
-// Open implements runtime.Store.
-func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+// Open implements store.Store.
+func (s *Store) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	if s.err != nil {
-		return nil, &runtime.SetupError{What: s.err.Error(), Do: "correct the call"}
+		return nil, &store.SetupError{What: s.err.Error(), Do: "correct the call"}
 	}
 	opened := &session{Store: s, env: env, fallback: newScript(anyScript)}
 	var err error
@@ -117,13 +117,13 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 	for _, def := range defs {
 		generated, ok := def.(Scripter)
 		if !ok {
-			return nil, &runtime.SetupError{
+			return nil, &store.SetupError{
 				What: fmt.Sprintf("resource %s was not generated for Redis", def.Spec().Resource),
 				Do:   "add `stores: [redis]` to limits.yaml and run `sluice generate`",
 			}
 		}
 		if spec := def.Spec(); spec.Regions != nil { // every region would admit the whole limit
-			return nil, &runtime.SetupError{
+			return nil, &store.SetupError{
 				What: fmt.Sprintf("resource %s is global, and the store on Redis does not divide limits "+
 					"among regions", spec.Resource),
 				Do: "leave it out of the limits.yaml that is for Redis, or remove `global` from it",
@@ -137,7 +137,7 @@ func (s *Store) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Sess
 // session is a Store opened for one Limiter.
 type session struct {
 	*Store
-	env        *runtime.Env
+	env        *store.Env
 	resources  []*resource
 	fallback   *script
 	buckets    *lru.Cache[bucketKey, *cachedBucket]
@@ -150,8 +150,8 @@ type session struct {
 // images within this process. Refills go by Redis's own clock.
 func (s *session) now() int64 { return s.env.Clock.Now().UnixMilli() }
 
-// Close implements runtime.Session: it waits until lazy settles are written and abandoned charges are
+// Close implements store.Session: it waits until lazy settles are written and abandoned charges are
 // refunded.
 func (s *session) Close(ctx context.Context) error { return s.background.Wait(ctx) }
 
-var _ runtime.Store = (*Store)(nil)
+var _ store.Store = (*Store)(nil)

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // request is one caller's charge of its buckets, all or none.
@@ -42,9 +42,9 @@ type request struct {
 type portion struct {
 	*cachedBucket
 
-	inForce *limitSet         // nil until the overrides have been read
-	cost    []int64           // in millitokens, negative where tokens are refunded
-	buckets []*runtime.Bucket // of the call: several parts may charge the same bucket
+	inForce *limitSet       // nil until the overrides have been read
+	cost    []int64         // in millitokens, negative where tokens are refunded
+	buckets []*store.Bucket // of the call: several parts may charge the same bucket
 }
 
 // Paths, as observers see them.
@@ -58,12 +58,12 @@ const (
 // newRequest returns the request for call, with each bucket once: the costs of parts that charge the same
 // bucket are added up. A request for one bucket, as most are, is one allocation.
 func (s *session) newRequest(
-	ctx context.Context, call *runtime.Call, path string, cost func(*runtime.Part) []int64,
+	ctx context.Context, call *store.Call, path string, cost func(*store.Part) []int64,
 ) *request {
 	single := &struct { // all that a request for one bucket needs
 		request
 		portion [1]portion
-		bucket  [1]*runtime.Bucket
+		bucket  [1]*store.Bucket
 		args    [2]any
 	}{}
 	r := &single.request
@@ -104,7 +104,7 @@ func (s *session) newRequest(
 }
 
 // merge adds another part's cost of the same bucket.
-func (p *portion) merge(b *runtime.Bucket, cost []int64) {
+func (p *portion) merge(b *store.Bucket, cost []int64) {
 	p.cost = slices.Clone(p.cost)
 	for i := range p.cost {
 		p.cost[i] = bucket.Add(p.cost[i], cost[i])
@@ -195,15 +195,15 @@ func (r *request) result() error {
 // failure returns the error for r's caller where its script call failed with err. Other requests may share
 // err.
 func (r *request) failure(err error) error {
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return err
 	}
-	return &runtime.UnavailableError{Resource: r.portions[0].spec.Resource, Attempts: r.attempts, Err: err}
+	return &store.UnavailableError{Resource: r.portions[0].spec.Resource, Attempts: r.attempts, Err: err}
 }
 
 // deniedError returns the error of r, which the script has denied.
-func (r *request) deniedError() *runtime.DeniedError {
-	e, retryAfter := &runtime.DeniedError{}, r.retryAfter
+func (r *request) deniedError() *store.DeniedError {
+	e, retryAfter := &store.DeniedError{}, r.retryAfter
 	for i := range r.portions {
 		p := &r.portions[i]
 		for j, limit := range p.spec.Limits {
@@ -213,7 +213,7 @@ func (r *request) deniedError() *runtime.DeniedError {
 			// A smaller request after it in the same script call, or a settle, may have changed the balance
 			// since.
 			available := min(r.images[i].Balances[j].Tokens, p.cost[j]-1)
-			e = runtime.AddRefusal(e, runtime.Refusal{
+			e = store.AddRefusal(e, store.Refusal{
 				Resource: p.spec.Resource, Entity: p.entity, Limit: limit,
 				Requested: p.cost[j] / bucket.Milli, Available: max(0, available) / bucket.Milli,
 				RetryAfter: milliseconds(retryAfter[j]),
@@ -234,17 +234,17 @@ func milliseconds(ms int64) time.Duration {
 }
 
 // abandonedError returns the error for a caller that leaves before r has ended: its own cancellation, or an
-// *runtime.UnavailableError for a deadline. The caller holds the queue's lock.
+// *store.UnavailableError for a deadline. The caller holds the queue's lock.
 func (r *request) abandonedError() error {
 	p := &r.portions[0]
 	switch {
 	case errors.Is(r.ctx.Err(), context.Canceled):
 		return fmt.Errorf("sluice: %s for %s: %w", p.spec.Resource, p.entity, context.Canceled)
 	case r.attempts == 0:
-		err := fmt.Errorf("%w: %w", runtime.ErrNotSent, context.DeadlineExceeded)
-		return &runtime.UnavailableError{Resource: p.spec.Resource, Err: err}
+		err := fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)
+		return &store.UnavailableError{Resource: p.spec.Resource, Err: err}
 	}
-	return &runtime.UnavailableError{
+	return &store.UnavailableError{
 		Resource: p.spec.Resource, Attempts: r.attempts, Err: context.DeadlineExceeded,
 	}
 }

@@ -7,13 +7,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // override is what is stored for an entity or a kind of a resource, as it was read.
 type override struct {
-	runtime.Stored
+	store.Stored
 
 	read    int64 // when, ms
 	changes int64 // the resource's changed counter at that time
@@ -119,9 +119,9 @@ func (s resolver) readOverrides(r *request, now int64) error {
 		defer cancel()
 	}
 	reads := s.newOverrideReads(r, now)
-	event := runtime.StoreEvent{Call: callPipeline, Path: "levels", Resource: r.portions[0].spec.Resource}
+	event := store.StoreEvent{Call: callPipeline, Path: "levels", Resource: r.portions[0].spec.Resource}
 	err := s.read(ctx, event, func(ctx context.Context) (bool, error) { return reads.exec(ctx, s) })
-	switch _, down := errors.AsType[*runtime.UnavailableError](err); {
+	switch _, down := errors.AsType[*store.UnavailableError](err); {
 	case down:
 		return s.useExpired(r, now, err)
 	case err != nil:
@@ -194,9 +194,9 @@ const callPipeline = "PIPELINE"
 // read calls do to read from Redis, and reports event, which it completes. It returns when ctx ends, which
 // the client does not watch while it waits for a reply. do reports whether it has found anything.
 //
-// It returns nil, the end of a cancelled context, a *runtime.SetupError, or a *runtime.UnavailableError.
+// It returns nil, the end of a cancelled context, a *store.SetupError, or a *store.UnavailableError.
 func (s *session) read(
-	ctx context.Context, event runtime.StoreEvent, do func(context.Context) (bool, error),
+	ctx context.Context, event store.StoreEvent, do func(context.Context) (bool, error),
 ) error {
 	event.Began = s.env.Clock.Now()
 	type reply struct {
@@ -229,10 +229,10 @@ func (s *session) read(
 	case errors.Is(r.err, context.Canceled):
 		return fmt.Errorf("sluice: %s: %w", event.Path, r.err)
 	case errors.Is(r.err, context.DeadlineExceeded):
-		return &runtime.UnavailableError{Resource: event.Resource, Attempts: 1, Err: r.err}
+		return &store.UnavailableError{Resource: event.Resource, Attempts: 1, Err: r.err}
 	}
 	err := s.operationError(ctx, r.err)
-	if down, ok := errors.AsType[*runtime.UnavailableError](err); ok {
+	if down, ok := errors.AsType[*store.UnavailableError](err); ok {
 		down.Resource, down.Attempts = event.Resource, 1
 	}
 	return err

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // resource is a generated resource with what the session caches of it.
 type resource struct {
-	def     runtime.Definition
-	spec    *runtime.Spec
+	def     store.Definition
+	spec    *store.Spec
 	scripts []*script                  // by the number of buckets in a chain; the first serves any number
 	kinds   []atomic.Pointer[override] // by kind, the override last read for it
 	changed atomic.Int64               // counts this session's writes of its overrides
@@ -41,7 +41,7 @@ func (r *resource) script(n int) *script {
 
 // resource returns the resource opened as def. It searches a slice: there are few resources, and comparing an
 // interface is faster than hashing it.
-func (s *session) resource(def runtime.Definition) *resource {
+func (s *session) resource(def store.Definition) *resource {
 	i := slices.IndexFunc(s.resources, func(r *resource) bool { return r.def == def })
 	return s.resources[i]
 }

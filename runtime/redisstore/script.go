@@ -5,13 +5,13 @@ import (
 	_ "embed"
 	"encoding/hex"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Scripter is what a generated resource implements when limits.yaml lists store redis. It needs no import
 // for that.
 type Scripter interface {
-	runtime.Definition
+	store.Definition
 	// Script returns the script that charges calls to a chain of that many buckets: any.lua with every key
 	// and every cost written out. ARGV does not have the number of keys. It returns "" if no call can have
 	// such a chain, or if it has too many keys for Lua.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tag returns the part of key that decides where it is stored: its hash tag, or all of it. Keys with the
@@ -41,7 +41,7 @@ func (r *request) checkTogether(k keys) error {
 		if tag(p.keys[0].(string)) == tag(first.keys[0].(string)) {
 			continue
 		}
-		return &runtime.InvalidError{
+		return &store.InvalidError{
 			Resource: p.spec.Resource, Field: "claim of", Value: p.entity,
 			Reason: fmt.Sprintf(
 				"lies on another part of the cluster than %s for %s: acquire them one by one, or under "+

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Fields of a bucket's hash.
@@ -40,7 +40,7 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 	}
 	for _, p := range portions {
 		for _, key := range p.keys {
-			event := runtime.StoreEvent{
+			event := store.StoreEvent{
 				Call: "HMGET", Path: "read", Resource: p.spec.Resource, Outcome: "found",
 				Began: s.env.Clock.Now(),
 			}
@@ -65,7 +65,7 @@ func (s *session) findMalformed(ctx context.Context, err error, portions []porti
 
 // malformed returns the error for a key that holds something else than a bucket.
 func malformed(key string, err error) error {
-	return &runtime.SetupError{
+	return &store.SetupError{
 		What: fmt.Sprintf("the key %s is not a bucket", key),
 		Do:   "delete it, since a missing bucket is a full one, or use another Prefix",
 		Err:  err,

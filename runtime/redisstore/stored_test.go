@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // ttl is how long a key of the server has yet.
@@ -116,7 +116,7 @@ func TestMisplaced(t *testing.T) {
 	d := s.process(t, client, def)
 	at := keys{prefix: s.prefix}
 	overrides, members := d.session.Overrides(), d.session.Members()
-	stored := runtime.Stored{At: "user-alice", Limits: rpm(1)}
+	stored := store.Stored{At: "user-alice", Limits: rpm(1)}
 	first := func(all iter.Seq2[string, error]) error {
 		for _, err := range all {
 			return err
@@ -151,13 +151,13 @@ func TestMisplaced(t *testing.T) {
 		at.entity("user-7"): {
 			"acquire": func() error { return acquire(caller{"7", "?"}) },
 			"get":     func() error { _, _, err := members.Get(t.Context(), "user-7"); return err },
-			"put":     func() error { return members.Put(t.Context(), runtime.Member{Entity: "user-7"}) },
+			"put":     func() error { return members.Put(t.Context(), store.Member{Entity: "user-7"}) },
 			"delete":  func() error { return members.Delete(t.Context(), "user-7") },
 		},
 		at.children("project-7"): {
 			"put": func() error {
 				return members.Put(t.Context(),
-					runtime.Member{Entity: "user-8", Parent: "project-7"})
+					store.Member{Entity: "user-8", Parent: "project-7"})
 			},
 			"list": func() error { return first(members.Children(t.Context(), "project-7")) },
 		},
@@ -177,7 +177,7 @@ func TestMisplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, do := range all {
-			if err := do(); isA[*runtime.SetupError](err) { // a key that does not exist may be missed
+			if err := do(); isA[*store.SetupError](err) { // a key that does not exist may be missed
 				t.Errorf("%s, the control: %v", name, err)
 			}
 			if err := client.Del(t.Context(), key).Err(); err != nil {
@@ -256,7 +256,7 @@ func TestBucketsNowhere(t *testing.T) {
 	pages, failed := 0, false
 	for _, err := range New(client, Prefix(s.prefix)).Buckets(t.Context(), "gpt-4", "") {
 		pages++
-		failed = isA[*runtime.UnavailableError](err) &&
+		failed = isA[*store.UnavailableError](err) &&
 			strings.Contains(err.Error(), "no master of the cluster has a slot")
 	}
 	if pages != 1 || !failed {
@@ -274,10 +274,10 @@ func slow() *definition {
 	return def
 }
 
-// denial is the *runtime.DeniedError that err has to be.
-func denial(t testing.TB, err error) *runtime.DeniedError {
+// denial is the *store.DeniedError that err has to be.
+func denial(t testing.TB, err error) *store.DeniedError {
 	t.Helper()
-	denied, ok := err.(*runtime.DeniedError) //nolint:errorlint // the store's own
+	denied, ok := err.(*store.DeniedError) //nolint:errorlint // the store's own
 	if !ok {
 		t.Fatalf("%v, want a denial", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // cutter dials connections and cuts as many of them as its counter says, after their next write: the reply
@@ -78,7 +78,7 @@ func TestNoRetries(t *testing.T) {
 		t.Fatalf("the control was run %d times, %v: want that the client repeats it", n, err)
 	}
 	lose(func() {
-		if _, err := d.Acquire(t.Context(), alice, tokens2{7, 0}); !isA[*runtime.UnavailableError](err) {
+		if _, err := d.Acquire(t.Context(), alice, tokens2{7, 0}); !isA[*store.UnavailableError](err) {
 			t.Errorf("%v, want that it is unknown", err)
 		}
 	})
@@ -97,7 +97,7 @@ func TestNoRetries(t *testing.T) {
 	lose(func() {
 		both(pass)
 		for _, h := range []*pendingCall{a, b} {
-			if err := h.end(); !isA[*runtime.UnavailableError](err) {
+			if err := h.end(); !isA[*store.UnavailableError](err) {
 				t.Errorf("%v, want that it is unknown", err)
 			}
 		}

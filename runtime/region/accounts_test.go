@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestReopened has books begun again right after they were closed in the region that closes them, and before they are in the other:
@@ -75,9 +75,9 @@ func TestLimitIsBack(t *testing.T) {
 }
 
 // deploy starts s's sync again with another schema.
-func (s *site) deploy(spec *runtime.Spec) {
+func (s *site) deploy(spec *store.Spec) {
 	sync, err := New(Config{
-		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*runtime.Spec{spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -124,7 +124,7 @@ func TestHeartbeatDeleted(t *testing.T) {
 	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3
 	w.run(8)
 	b, published := w.regions[1], string(w.objects["b/snapshot.json"])
-	b.beat = runtime.Heartbeat{}
+	b.beat = store.Heartbeat{}
 	b.restart()
 	for range 3 {
 		if _, err := b.sync.Cycle(t.Context()); err != nil {

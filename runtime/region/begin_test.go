@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestBegins: where an epoch is to begin, a plan says so, and why, and writes nothing; the next cycle begins it, and what follows waits.
@@ -24,7 +24,7 @@ func TestBegins(t *testing.T) {
 		"a snapshot that is gone": {func(w *world, _ *site) { delete(w.objects, name) }, 2, "its snapshot is gone"},
 		"one that is cut off": {func(w *world, _ *site) { w.objects[name] = w.objects[name][:9] }, 2, "the snapshot of a, a/snapshot.json, cannot be read: it is cut off; " +
 			"see to it that nobody but the sync of a writes there: its next cycle puts a new one"},
-		"a table that is made anew": {func(_ *world, a *site) { a.beat = runtime.Heartbeat{} }, 2, "its snapshot is of epoch 1 and its table's heartbeat of epoch 0: one of them is not what was there last"},
+		"a table that is made anew": {func(_ *world, a *site) { a.beat = store.Heartbeat{} }, 2, "its snapshot is of epoch 1 and its table's heartbeat of epoch 0: one of them is not what was there last"},
 		"another window":            {func(w *world, _ *site) { w.spec.Regions.Window = time.Minute }, 2, "the window was 10s and is 1m0s"},
 		"an older snapshot":         {func(_ *world, a *site) { a.beat.Expires++ }, 2, "its snapshot is older than its table's heartbeat: it is not what was put last"},
 		"too long a silence":        {func(w *world, _ *site) { w.run(20, "b") }, 2, "the other regions have shared out what it held, for it was silent for too long"},
@@ -128,9 +128,9 @@ func TestTableTaken(t *testing.T) {
 			if a.report.Begins != "" || !a.report.Beating || a.inForce(user) < 600 {
 				t.Fatalf("%+v; %d in force", a.report, a.inForce(user))
 			}
-			taken := runtime.Heartbeat{Region: "b", Epoch: epoch, Since: w.now.UnixMilli(), Expires: w.now.Add(5 * window).UnixMilli()}
+			taken := store.Heartbeat{Region: "b", Epoch: epoch, Since: w.now.UnixMilli(), Expires: w.now.Add(5 * window).UnixMilli()}
 			a.beat = taken
-			a.levels[user] = runtime.Stored{At: user, Epoch: epoch, Limits: []*bucket.Limit{new(w.spec.Kinds[0].Limits[0].Share(100))}, Revision: "99"}
+			a.levels[user] = store.Stored{At: user, Epoch: epoch, Limits: []*bucket.Limit{new(w.spec.Kinds[0].Limits[0].Share(100))}, Revision: "99"}
 			w.run(1)
 			if n := len(a.report.Failed); n != 1 || a.report.Beating {
 				t.Errorf("the first cycle: %+v", a.report)
@@ -138,7 +138,7 @@ func TestTableTaken(t *testing.T) {
 			writes, object := a.writes, string(w.objects["a/snapshot.json"])
 			w.now = w.now.Add(window)
 			_, err := a.sync.Cycle(t.Context())
-			if _, ok := errors.AsType[*runtime.SetupError](err); !ok || a.writes != writes || string(w.objects["a/snapshot.json"]) != object || a.beat != taken {
+			if _, ok := errors.AsType[*store.SetupError](err); !ok || a.writes != writes || string(w.objects["a/snapshot.json"]) != object || a.beat != taken {
 				t.Errorf("the second cycle: %v; %d writes; %+v", err, a.writes-writes, a.beat)
 			}
 			w.run(20)

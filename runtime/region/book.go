@@ -5,21 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // book is an entry with what is not published of it: a Sync that has lost that finds it out again.
 type book struct {
 	Entry
 
-	spec   *runtime.Spec
+	spec   *store.Spec
 	whole  []bucket.Limit // by Entry.Limits: what all regions have, as this one's configuration says
 	stored bool           // there is something to delete
 	doubt  bool           // it is not certain that what is stored is what was written
 	tried  int64          // when an operator's was last found there, ms; 0 if none was
 	lacked []string       // limits that are new here, but maybe not to others: they may have accounts of them
-	rev    runtime.Revision
+	rev    store.Revision
 	seen   *bucket.Image // the bucket, as it was last read; nil if there is none
 }
 
@@ -45,7 +45,7 @@ func (b *books) all() []*book {
 }
 
 // open returns the book of an entry, a new one if there is none: it holds what every region does.
-func (b *books) open(spec *runtime.Spec, entity string, now int64) *book {
+func (b *books) open(spec *store.Spec, entity string, now int64) *book {
 	k := key{spec.Resource, entity}
 	if bk := b.of[k]; bk != nil {
 		return bk
@@ -81,7 +81,7 @@ func (b *books) forget(region string) {
 }
 
 // restore takes up what was published. What was to be raised then may have been or not.
-func (b *books) restore(entries []Entry, specs []*runtime.Spec) {
+func (b *books) restore(entries []Entry, specs []*store.Spec) {
 	for i := range entries {
 		e := &entries[i]
 		for _, spec := range specs {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Config says what a Sync keeps in order, and by what.
@@ -16,11 +16,11 @@ type Config struct {
 	Region    string // this one; one of those that the specs name
 	Table     Table
 	Snapshots Snapshots
-	Specs     []*runtime.Spec // of resources whose limits are shared out: others are passed over
+	Specs     []*store.Spec // of resources whose limits are shared out: others are passed over
 
 	Evict   time.Duration // after so long a silence what a region held is shared out; 0 is 10 windows, less than 5 is refused
 	Unused  time.Duration // after so long without a call a share goes back to the floor; 0 is 24 hours
-	Clock   runtime.Clock // nil is the system's
+	Clock   store.Clock   // nil is the system's
 	Logger  *slog.Logger  // nil is slog's default
 	Told    func(*Report) // after each cycle; may be nil
 	Drift   int64         // percent by which a share may differ from what is configured; 0 is 15
@@ -91,13 +91,13 @@ const (
 	Unseen State = "unseen" // it has never published; its floor is reserved
 )
 
-// check returns what is wrong with c, a *runtime.SetupError.
+// check returns what is wrong with c, a *store.SetupError.
 func (c *Config) check() error {
-	fail := func(what, do string) error { return &runtime.SetupError{What: "region.New: " + what, Do: do} }
+	fail := func(what, do string) error { return &store.SetupError{What: "region.New: " + what, Do: do} }
 	if c.Table == nil || c.Snapshots == nil {
 		return fail("no Table or no Snapshots", "set both")
 	}
-	var shared []*runtime.Spec
+	var shared []*store.Spec
 	for _, spec := range c.Specs {
 		if spec.Regions == nil {
 			continue
@@ -124,7 +124,7 @@ func (c *Config) check() error {
 	}
 	c.Unused, c.Drift, c.Writers = cmp.Or(c.Unused, 24*time.Hour), cmp.Or(c.Drift, 15), cmp.Or(c.Writers, 16)
 	if c.Clock == nil {
-		c.Clock = runtime.SystemClock()
+		c.Clock = store.SystemClock()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // plan brings the books up to date, and says what is to be written. Equal books, snapshots and buckets give equal plans.
@@ -41,7 +41,7 @@ func (s *Sync) plan(ctx context.Context, peers []*peer, now time.Time, r *Report
 }
 
 // configure reads what all regions have of spec's resource, by kind.
-func (s *Sync) configure(ctx context.Context, spec *runtime.Spec) error {
+func (s *Sync) configure(ctx context.Context, spec *store.Spec) error {
 	var names []string
 	for i := range spec.Kinds {
 		if spec.Kinds[i].Limits != nil {
@@ -55,7 +55,7 @@ func (s *Sync) configure(ctx context.Context, spec *runtime.Spec) error {
 	limits := make([][]bucket.Limit, len(spec.Kinds))
 	for i := range spec.Kinds {
 		if spec.Kinds[i].Limits != nil {
-			limits[i], stored = runtime.Resolve(spec.Kinds[i].Limits, stored[0]), stored[1:]
+			limits[i], stored = store.Resolve(spec.Kinds[i].Limits, stored[0]), stored[1:]
 		}
 	}
 	s.limits[spec.Resource] = limits
@@ -68,7 +68,7 @@ func (s *Sync) configure(ctx context.Context, spec *runtime.Spec) error {
 }
 
 // whole returns what all regions have for an entity, nil where its kind has no bucket, or that is not known.
-func (s *Sync) whole(spec *runtime.Spec, entity string) []bucket.Limit {
+func (s *Sync) whole(spec *store.Spec, entity string) []bucket.Limit {
 	kind, _, _ := strings.Cut(entity, "-")
 	for i, limits := range s.limits[spec.Resource] {
 		if spec.Kinds[i].Name == kind {
@@ -112,7 +112,7 @@ func (s *Sync) list(ctx context.Context, r *Report) {
 }
 
 // spec returns the spec of a resource, nil if it is not shared out.
-func (s *Sync) spec(resource string) *runtime.Spec {
+func (s *Sync) spec(resource string) *store.Spec {
 	for _, spec := range s.Specs {
 		if spec.Resource == resource {
 			return spec

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // leastSchedule is how often EventBridge calls a function, at the most.
@@ -24,7 +24,7 @@ func NewHandler(c Config) (*Handler, error) {
 		return nil, err
 	}
 	if window := s.regions.Window; window < leastSchedule {
-		return nil, &runtime.SetupError{
+		return nil, &store.SetupError{
 			What: fmt.Sprintf("region.NewHandler: the window is %v, and EventBridge calls a function once in %v at the most", window, leastSchedule),
 			Do:   "set window: 1m or more under regions in limits.yaml, or run `sluice region sync` in place of the function",
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/errtext"
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // handlers are functions of two regions, with windows of a minute.
@@ -32,7 +32,7 @@ func handlers(t *testing.T) (*world, []*Handler) {
 // config is what s's sync is told.
 func (s *site) config() Config {
 	return Config{
-		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*runtime.Spec{s.spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{s.spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // beginning is an epoch that is to begin, and why.
@@ -72,7 +72,7 @@ func (s *Sync) recall(ctx context.Context, now time.Time) (*beginning, error) {
 }
 
 // doubts says why own, what this region has published, is not what its table goes by, or "".
-func (s *Sync) doubts(own *Snapshot, beat runtime.Heartbeat) string {
+func (s *Sync) doubts(own *Snapshot, beat store.Heartbeat) string {
 	switch {
 	case own.Epoch != beat.Epoch:
 		return fmt.Sprintf("its snapshot is of epoch %d and its table's heartbeat of epoch %d: one of them is not what was there last", own.Epoch, beat.Epoch)
@@ -93,9 +93,9 @@ func unusable(wrong error) string {
 }
 
 // heartbeat reads that of this region, which fails where the table is kept by another one's sync.
-func (s *Sync) heartbeat(ctx context.Context, now time.Time) (runtime.Heartbeat, error) {
+func (s *Sync) heartbeat(ctx context.Context, now time.Time) (store.Heartbeat, error) {
 	beat, err := s.Table.Heartbeat(ctx)
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok { // which says what and where
+	if _, ok := errors.AsType[*store.SetupError](err); ok { // which says what and where
 		return beat, err
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Sync) begin(ctx context.Context, b *beginning, r *Report) error {
 		return err
 	}
 	now := s.Clock.Now()
-	next := runtime.Heartbeat{Region: s.Region, Epoch: max(b.epoch, beat.Epoch+1), Expires: max(now.UnixMilli(), beat.Since)}
+	next := store.Heartbeat{Region: s.Region, Epoch: max(b.epoch, beat.Epoch+1), Expires: max(now.UnixMilli(), beat.Since)}
 	if err := s.Table.Beat(ctx, next); err != nil {
 		return fmt.Errorf("this region's heartbeat: %w", err)
 	}

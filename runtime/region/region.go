@@ -9,25 +9,25 @@ package region
 import (
 	"context"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Table is a region's own. dynamo.Regional is one.
 type Table interface {
 	// Each calls f for every bucket of resource. Images hold their balances by name, as Extra.
 	Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error
-	// Get returns what each level stores for spec's resource, as runtime.OverrideStore does.
-	Get(ctx context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error)
-	// Share stores s, with its Epoch, unless an operator has stored something there: then it fails with a *runtime.ConflictError.
+	// Get returns what each level stores for spec's resource, as store.OverrideStore does.
+	Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error)
+	// Share stores s, with its Epoch, unless an operator has stored something there: then it fails with a *store.ConflictError.
 	// Without limits it leaves a tombstone. Its version is above s.Revision's and above that of what it replaces.
-	Share(ctx context.Context, spec *runtime.Spec, s runtime.Stored) (runtime.Revision, error)
+	Share(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error)
 	// Heartbeat returns what is stored, read consistently.
-	Heartbeat(ctx context.Context) (runtime.Heartbeat, error)
+	Heartbeat(ctx context.Context) (store.Heartbeat, error)
 	// Beat stores h, but for its Since, unless one of a higher epoch is stored, or one of the same that expires later or is another
-	// region's: then it fails with a *runtime.ConflictError, and with a *runtime.SetupError if another region's is alive. Since stays as
+	// region's: then it fails with a *store.ConflictError, and with a *store.SetupError if another region's is alive. Since stays as
 	// it is stored as long as that one's epoch is h's and it is alive; else it is now.
-	Beat(ctx context.Context, h runtime.Heartbeat) error
+	Beat(ctx context.Context, h store.Heartbeat) error
 }
 
 // Snapshots is where regions publish: an S3 bucket, or a directory. A reader sees what was last put.

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/internal/test/regionsim"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // What is broken here is what a sync sees of its table and of the store: what it does by that is what a broken sync would do.
@@ -19,12 +19,12 @@ import (
 // lowering keeps back what lowers a share until the sync takes it for certain that nobody has seen more for a window.
 type lowering struct {
 	region.Table
-	last map[string]runtime.Stored // by resource and entity
+	last map[string]store.Stored // by resource and entity
 	late map[string]func() error
 }
 
 // Share implements region.Table.
-func (l *lowering) Share(ctx context.Context, spec *runtime.Spec, share runtime.Stored) (runtime.Revision, error) {
+func (l *lowering) Share(ctx context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
 	at := spec.Resource + " " + share.At
 	last := l.last[at]
 	l.last[at] = share
@@ -79,7 +79,7 @@ func (s loweringStore) Put(ctx context.Context, name string, object []byte) erro
 // lowersLate has givers lower what they use right before they publish that they have given it, or after.
 func lowersLate(before bool) regionsim.Wrap {
 	return func(_ int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) {
-		table := &lowering{t, map[string]runtime.Stored{}, map[string]func() error{}}
+		table := &lowering{t, map[string]store.Stored{}, map[string]func() error{}}
 		return table, loweringStore{s, table, before}
 	}
 }
@@ -87,11 +87,11 @@ func lowersLate(before bool) regionsim.Wrap {
 // beating shows the sync the heartbeat that it has stored itself.
 type beating struct {
 	region.Table
-	own runtime.Heartbeat
+	own store.Heartbeat
 }
 
 // Heartbeat implements region.Table.
-func (b *beating) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
+func (b *beating) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 	if b.own.Epoch != 0 {
 		return b.own, nil
 	}
@@ -99,7 +99,7 @@ func (b *beating) Heartbeat(ctx context.Context) (runtime.Heartbeat, error) {
 }
 
 // Beat implements region.Table.
-func (b *beating) Beat(ctx context.Context, h runtime.Heartbeat) error {
+func (b *beating) Beat(ctx context.Context, h store.Heartbeat) error {
 	err := b.Table.Beat(ctx, h)
 	if err == nil {
 		b.own, err = b.Table.Heartbeat(ctx)
@@ -116,7 +116,7 @@ type beatingStore struct {
 // Put implements region.Snapshots.
 func (s beatingStore) Put(ctx context.Context, name string, object []byte) error {
 	snap := decoded(object)
-	if err := s.table.Beat(ctx, runtime.Heartbeat{Epoch: snap.Epoch, Expires: snap.GeneratedAt + 3*snap.Window}); err != nil {
+	if err := s.table.Beat(ctx, store.Heartbeat{Epoch: snap.Epoch, Expires: snap.GeneratedAt + 3*snap.Window}); err != nil {
 		return err
 	}
 	return s.Snapshots.Put(ctx, name, object)
@@ -192,7 +192,7 @@ func strangers(other, _ *region.Snapshot) { other.Peers = nil }
 type halving struct{ region.Table }
 
 // Share implements region.Table.
-func (t halving) Share(ctx context.Context, spec *runtime.Spec, share runtime.Stored) (runtime.Revision, error) {
+func (t halving) Share(ctx context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
 	for i := range share.Limits {
 		whole := spec.Kinds[0].Limits[i]
 		half := whole.Share(spec.Regions.Keeps(whole).Capacity / bucket.Milli / 2)

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/test/regionsim"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // naive is a sync without escrow: each computes the same targets from the same snapshots, lowers its share first, and raises it
@@ -85,7 +85,7 @@ func (n *naive) Cycle(ctx context.Context) (*region.Report, error) {
 						limits[j] = new(l.Share(max(spec.Regions.Keeps(l).Capacity/bucket.Milli, n.share[fmt.Sprint(entity, " ", spec.Resource, " ", spec.Limits[j])])))
 					}
 					limits[i] = new(whole.Share(to))
-					_, err := n.Table.Share(ctx, spec, runtime.Stored{At: entity, Limits: limits, Epoch: max(1, beat.Epoch)})
+					_, err := n.Table.Share(ctx, spec, store.Stored{At: entity, Limits: limits, Epoch: max(1, beat.Epoch)})
 					return err
 				}
 				switch to := min(due, free); {
@@ -110,7 +110,7 @@ func (n *naive) Cycle(ctx context.Context) (*region.Report, error) {
 	if err := n.Snapshots.Put(ctx, n.Region+"/snapshot.json", object); err != nil {
 		return nil, err
 	}
-	if err := n.Table.Beat(ctx, runtime.Heartbeat{Epoch: max(1, beat.Epoch), Expires: now.Add(3 * n.Specs[0].Regions.Window).UnixMilli()}); err != nil {
+	if err := n.Table.Beat(ctx, store.Heartbeat{Epoch: max(1, beat.Epoch), Expires: now.Add(3 * n.Specs[0].Regions.Window).UnixMilli()}); err != nil {
 		return nil, err
 	}
 	var failed []error

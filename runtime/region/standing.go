@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Fresh reports that s speaks for its region at an instant: one that has put nothing newer is silent then.
@@ -44,7 +44,7 @@ func (s *Standing) Sum() int64 {
 // Stand adds up what regions have published, by resource, entity and limit. snaps are in the order of regions.Names, nil for who has
 // published nothing, or nothing that counts. The snapshots may be of different moments: what is on its way between two of them is
 // neither missed nor counted twice.
-func Stand(regions *runtime.Regions, snaps []*Snapshot) []Standing {
+func Stand(regions *store.Regions, snaps []*Snapshot) []Standing {
 	all := map[key][]*Entry{}
 	for i, snap := range snaps {
 		if snap == nil {
@@ -69,7 +69,7 @@ func Stand(regions *runtime.Regions, snaps []*Snapshot) []Standing {
 }
 
 // stand is Stand of one entry, as each region has it.
-func stand(regions *runtime.Regions, k key, entries []*Entry) []Standing {
+func stand(regions *store.Regions, k key, entries []*Entry) []Standing {
 	gen := int64(0) // shares have moved between the books of one gen alone: who is in another holds what every region keeps
 	var limits []string
 	for _, e := range entries {

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Sync keeps one region's shares in order. All that it may not lose is in its snapshot and in its table: after a crash, another one
@@ -17,7 +17,7 @@ import (
 type Sync struct {
 	Config
 
-	regions *runtime.Regions
+	regions *store.Regions
 	epoch   int64 // 0 until it is known
 	known   map[string]Known
 	books   *books
@@ -34,7 +34,7 @@ type Sync struct {
 	said     map[string]Known // what it said of the others
 }
 
-// New returns a Sync. It does no I/O. It fails with a *runtime.SetupError.
+// New returns a Sync. It does no I/O. It fails with a *store.SetupError.
 func New(c Config) (*Sync, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 		s.sure = start
 	}
 	if sure || known(peers) {
-		beat := runtime.Heartbeat{Region: s.Region, Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
+		beat := store.Heartbeat{Region: s.Region, Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
 		if err := s.Table.Beat(ctx, beat); err != nil {
 			r.Failed = append(r.Failed, fmt.Errorf("heartbeat: %w", err))
 			if s.taken(ctx) { // nothing more is written there, until the next cycle has found out whose it is

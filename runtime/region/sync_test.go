@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestSharesFollowDemand begins at the floor, and ends where three quarters of the demand are.
@@ -92,10 +92,10 @@ func TestOperator(t *testing.T) {
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
 	w.run(16)
 	a, limit := w.regions[0], bucket.Per(5000, 60_000_000_000)
-	a.levels[user], a.ours[user] = runtime.Stored{At: user, Limits: []*bucket.Limit{&limit}, Revision: "77"}, false
+	a.levels[user], a.ours[user] = store.Stored{At: user, Limits: []*bucket.Limit{&limit}, Revision: "77"}, false
 	w.run(30)
 	w.want(5000, 275)
-	a.levels[user], a.ours[user] = runtime.Stored{At: user, Revision: "78"}, true
+	a.levels[user], a.ours[user] = store.Stored{At: user, Revision: "78"}, true
 	w.run(20)
 	w.want(725, 275)
 }

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Targets shares pool whole tokens out among regions by their demand: floor for each, and the rest in proportion, the largest
@@ -70,7 +70,7 @@ func even(pool, floor int64, demand []int64) []int64 {
 // have their new floor at once, before anybody can have lowered a share. Floors are whole tokens: one token more of the limit may be one
 // more in each of them. So here they are those of a limit with so many tokens more that the others never lack them; and where there are
 // not as many, the limit is tight: what floors leave over is shared out evenly.
-func reserve(whole int64, regions *runtime.Regions) (floor int64, tight bool) {
+func reserve(whole int64, regions *store.Regions) (floor int64, tight bool) {
 	n := int64(len(regions.Names))
 	floor = bucket.Floor(whole+n-1, len(regions.Names), regions.Floor)
 	return min(floor, whole/n), floor > whole/n

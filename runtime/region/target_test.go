@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestTargets(t *testing.T) {
@@ -118,10 +118,10 @@ func TestEven(t *testing.T) {
 // TestRaised: whoever holds all that the others do not, a limit may be raised by any number of tokens, and each region has its new floor
 // at once. Without the reserve it may not.
 func TestRaised(t *testing.T) {
-	beyond := func(reserved func(int64, *runtime.Regions) (int64, bool)) (worst string) {
+	beyond := func(reserved func(int64, *store.Regions) (int64, bool)) (worst string) {
 		for n := int64(2); n <= 6; n++ {
 			for _, percent := range []int64{0, 1, 2, 5, 7, 10, 16, 20, 33, 50} {
-				regions := &runtime.Regions{Names: make([]string, n), Floor: percent}
+				regions := &store.Regions{Names: make([]string, n), Floor: percent}
 				for whole := int64(1); whole <= 300; whole++ {
 					m, tight := reserved(whole, regions)
 					most, rest := m+whole-n*m, whole-n*m // of one region, and for how many more there is a token
@@ -152,7 +152,7 @@ func TestRaised(t *testing.T) {
 	if wrong := beyond(reserve); wrong != "" {
 		t.Error(wrong)
 	}
-	if beyond(func(whole int64, r *runtime.Regions) (int64, bool) {
+	if beyond(func(whole int64, r *store.Regions) (int64, bool) {
 		return bucket.Floor(whole, len(r.Names), r.Floor), false
 	}) == "" {
 		t.Error("floors alone are enough, so this is no test")

@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // world is regions on one clock, which stands still while one of them has its cycle.
 type world struct {
 	t       *testing.T
 	now     time.Time
-	spec    *runtime.Spec
+	spec    *store.Spec
 	objects map[string][]byte
 	down    map[string]bool // regions that the store does not answer
 	regions []*site
@@ -31,9 +31,9 @@ type site struct {
 
 	name   string
 	sync   *Sync
-	levels map[string]runtime.Stored
+	levels map[string]store.Stored
 	ours   map[string]bool // levels that sync may write
-	beat   runtime.Heartbeat
+	beat   store.Heartbeat
 	rates  map[string]int64 // asked for, in tokens a second, by entity: it is given what its share refills
 	used   map[string]int64
 	last   map[string]time.Time // when that was; now where it is not said
@@ -52,13 +52,13 @@ const (
 func newWorld(t *testing.T, whole int64, names ...string) *world {
 	t.Helper()
 	w := &world{t: t, now: time.UnixMilli(1_700_000_000_000), objects: map[string][]byte{}, down: map[string]bool{}}
-	w.spec = &runtime.Spec{
+	w.spec = &store.Spec{
 		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm"},
-		Kinds:   []runtime.Kind{{Name: "user", Prefix: "user-", Parent: runtime.NoParent, Limits: []bucket.Limit{bucket.Per(whole, time.Minute)}, PerCall: []int64{1}}},
-		Regions: &runtime.Regions{Names: names, Floor: 5, Window: window},
+		Kinds:   []store.Kind{{Name: "user", Prefix: "user-", Parent: store.NoParent, Limits: []bucket.Limit{bucket.Per(whole, time.Minute)}, PerCall: []int64{1}}},
+		Regions: &store.Regions{Names: names, Floor: 5, Window: window},
 	}
 	for _, name := range names {
-		s := &site{world: w, name: name, levels: map[string]runtime.Stored{}, ours: map[string]bool{}, rates: map[string]int64{}, used: map[string]int64{}, last: map[string]time.Time{}}
+		s := &site{world: w, name: name, levels: map[string]store.Stored{}, ours: map[string]bool{}, rates: map[string]int64{}, used: map[string]int64{}, last: map[string]time.Time{}}
 		w.regions = append(w.regions, s)
 		s.restart()
 	}
@@ -68,7 +68,7 @@ func newWorld(t *testing.T, whole int64, names ...string) *world {
 // restart has s's sync forget what it has in memory.
 func (s *site) restart() {
 	sync, err := New(Config{
-		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*runtime.Spec{s.spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1, Drift: 1,
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{s.spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1, Drift: 1,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -136,10 +136,10 @@ func (w *world) want(shares ...int64) {
 	}
 }
 
-// Now implements runtime.Clock.
+// Now implements store.Clock.
 func (w *world) Now() time.Time { return w.now }
 
-// After implements runtime.Clock.
+// After implements store.Clock.
 func (w *world) After(time.Duration) <-chan time.Time { panic("a cycle waits for nothing") }
 
 // objects is a region's way to the snapshots.
@@ -191,8 +191,8 @@ func (s *site) Each(_ context.Context, _ string, f func(string, *bucket.Image)) 
 }
 
 // Get implements Table.
-func (s *site) Get(_ context.Context, _ *runtime.Spec, at ...string) ([]runtime.Stored, error) {
-	all := make([]runtime.Stored, len(at))
+func (s *site) Get(_ context.Context, _ *store.Spec, at ...string) ([]store.Stored, error) {
+	all := make([]store.Stored, len(at))
 	for i, level := range at {
 		all[i] = s.levels[level]
 	}
@@ -200,26 +200,26 @@ func (s *site) Get(_ context.Context, _ *runtime.Spec, at ...string) ([]runtime.
 }
 
 // Share implements Table.
-func (s *site) Share(_ context.Context, spec *runtime.Spec, share runtime.Stored) (runtime.Revision, error) {
+func (s *site) Share(_ context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
 	s.writes++
 	if s.broken != nil {
 		return "", s.broken
 	}
 	old := s.levels[share.At]
 	if old.Overrides() && !s.ours[share.At] {
-		return "", &runtime.ConflictError{Resource: spec.Resource, At: share.At}
+		return "", &store.ConflictError{Resource: spec.Resource, At: share.At}
 	}
 	rev, _ := strconv.Atoi(cmp.Or(string(old.Revision), "0"))
-	share.Revision = runtime.Revision(strconv.Itoa(rev + 1))
+	share.Revision = store.Revision(strconv.Itoa(rev + 1))
 	s.levels[share.At], s.ours[share.At] = share, true
 	return share.Revision, nil
 }
 
 // Heartbeat implements Table.
-func (s *site) Heartbeat(context.Context) (runtime.Heartbeat, error) { return s.beat, s.broken }
+func (s *site) Heartbeat(context.Context) (store.Heartbeat, error) { return s.beat, s.broken }
 
 // Beat implements Table.
-func (s *site) Beat(_ context.Context, h runtime.Heartbeat) error {
+func (s *site) Beat(_ context.Context, h store.Heartbeat) error {
 	if s.broken != nil {
 		return s.broken
 	}
@@ -227,7 +227,7 @@ func (s *site) Beat(_ context.Context, h runtime.Heartbeat) error {
 		return err
 	}
 	if s.beat.Epoch > h.Epoch || s.beat.Epoch == h.Epoch && (s.beat.Expires > h.Expires || s.beat.OfAnother(h.Region)) {
-		return &runtime.ConflictError{At: "heartbeat"}
+		return &store.ConflictError{At: "heartbeat"}
 	}
 	if h.Since = s.beat.Since; h.Epoch != s.beat.Epoch || !s.beat.Alive(s.now.UnixMilli()) {
 		h.Since = s.now.UnixMilli()

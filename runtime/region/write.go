@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // item is one write of a cycle.
@@ -20,7 +20,7 @@ type item struct {
 	raises bool
 	forget bool // it leaves a tombstone
 
-	rev runtime.Revision
+	rev store.Revision
 	at  int64 // when it was answered, ms
 	err error
 }
@@ -51,7 +51,7 @@ func (s *Sync) write(ctx context.Context, items []*item, raises bool, start time
 
 // send writes it.
 func (it *item) send(ctx context.Context, s *Sync) {
-	share := runtime.Stored{At: it.Write.Entity, Epoch: s.epoch, Revision: it.book.rev}
+	share := store.Stored{At: it.Write.Entity, Epoch: s.epoch, Revision: it.book.rev}
 	if !it.forget {
 		for i, tokens := range it.to {
 			limit := it.whole[i].Share(tokens)
@@ -64,7 +64,7 @@ func (it *item) send(ctx context.Context, s *Sync) {
 
 // note takes note of how it ended.
 func (it *item) note(r *Report) {
-	_, operators := errors.AsType[*runtime.ConflictError](it.err)
+	_, operators := errors.AsType[*store.ConflictError](it.err)
 	switch {
 	case operators:
 		it.tried = it.at

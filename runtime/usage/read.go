@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Querier is the part of *dynamodb.Client that Read calls.
@@ -45,7 +45,7 @@ type Spent struct {
 }
 
 // Read yields the windows that q asks for, sorted by resource and then by start. It ends with the first error: DynamoDB's own, or
-// a *runtime.SetupError for an item that is malformed. It reads what may be a moment old, at half the price: an aggregator is
+// a *store.SetupError for an item that is malformed. It reads what may be a moment old, at half the price: an aggregator is
 // behind the stream anyway. Without a resource it reads all windows of the entity, since only the end of their keys tells them
 // apart.
 func Read(ctx context.Context, client Querier, table string, q Question) iter.Seq2[Usage, error] {
@@ -127,7 +127,7 @@ func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
 	d := codec.Decoder{Item: item}
 	sort := d.Text("SK")
 	malformed := func(err error) error {
-		return &runtime.SetupError{
+		return &store.SetupError{
 			What: fmt.Sprintf("the window ENTITY#%s / %s is malformed", q.Entity, sort),
 			Do:   "mend or delete the item",
 			Err:  err,

@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 const takenUp = "running processes take it up within their cache TTL, 1m unless set otherwise\n"
@@ -121,7 +122,7 @@ func TestEntity(t *testing.T) {
 	// Without a parent look-ups fail, which other programs can have stored.
 	unowned := "  ENTITY    PARENT  CASCADE\n" +
 		"  user-123  -       yes      no parent: look-ups for gpt-4 fail, run `sluice entity put user-123 --parent project-<id>`\n"
-	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), runtime.Member{Entity: "user-123", Cascade: true}); err != nil {
+	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "user-123", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.run("entity show user-123", 0, unowned, "")
@@ -167,7 +168,7 @@ func TestEntityLinkMissing(t *testing.T) {
 		takenUp, "")
 
 	// What another schema has left.
-	err := dynamo.NewMembers(s.client, table).Put(t.Context(), runtime.Member{Entity: "project-7", Parent: "user-123", Cascade: true})
+	err := dynamo.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "project-7", Parent: "user-123", Cascade: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestEntityChildrenPaged(t *testing.T) {
 	members := dynamo.NewMembers(engine.Client(), "rate_limits")
 	var want strings.Builder
 	for i := range 2000 {
-		m := runtime.Member{Entity: fmt.Sprintf("user-%04d%s", i, strings.Repeat("x", 250)), Parent: "project-7", Cascade: true}
+		m := store.Member{Entity: fmt.Sprintf("user-%04d%s", i, strings.Repeat("x", 250)), Parent: "project-7", Cascade: true}
 		if err := members.Put(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +249,7 @@ func TestEntityLookedUp(t *testing.T) {
 	if err := acquire(); err == nil || !strings.Contains(err.Error(), "sluice entity put user-123 --parent project-<id>") {
 		t.Errorf("without anything stored: %v", err)
 	}
-	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), runtime.Member{Entity: "user-123", Cascade: true}); err != nil {
+	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "user-123", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := acquire(); err == nil || !strings.Contains(err.Error(), "sluice entity put user-123 --parent project-<id>") {

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // demo is the schema of the package generated.
@@ -246,12 +247,12 @@ func TestOverrideExplainKept(t *testing.T) {
 func TestOverrideListLong(t *testing.T) {
 	s, table := newSession(t, demo)
 	overrides := dynamo.NewOverrides(s.client, table, start.Local)
-	spec := &runtime.Spec{Resource: "gpt-4", Limits: []string{"rpm", "tpm"}}
+	spec := &store.Spec{Resource: "gpt-4", Limits: []string{"rpm", "tpm"}}
 	var want strings.Builder
 	want.WriteString("AT LIMIT CAPACITY BURST REFILL REVISION\n")
 	for i := range 250 {
 		limit := bucket.Per(int64(i+1), time.Minute)
-		stored := runtime.Stored{At: fmt.Sprintf("user-%03d", i), Limits: []*bucket.Limit{&limit, nil}}
+		stored := store.Stored{At: fmt.Sprintf("user-%03d", i), Limits: []*bucket.Limit{&limit, nil}}
 		if _, err := overrides.Set(t.Context(), spec, stored); err != nil {
 			t.Fatal(err)
 		}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // worldwide is a schema with a resource that two regions share.
@@ -37,14 +37,14 @@ func TestOverrideManaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, table := newSession(t, schema)
-	spec := &runtime.Spec{
-		Resource: "api", Limits: []string{"rpm", "tpm"}, Regions: &runtime.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: 10 * time.Second},
+	spec := &store.Spec{
+		Resource: "api", Limits: []string{"rpm", "tpm"}, Regions: &store.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: 10 * time.Second},
 	}
 	sync := dynamo.NewRegional(s.client, table, func() time.Time { return start })
 	share := func() {
 		t.Helper()
 		rpm, tpm := bucket.Per(1000, time.Minute).Share(300), bucket.Per(1, time.Minute).Share(0)
-		if _, err := sync.Share(t.Context(), spec, runtime.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
+		if _, err := sync.Share(t.Context(), spec, store.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestOverrideManaged(t *testing.T) {
          schema         1      1  1 every 1m
 no bucket is stored: the next acquire makes one, full, with the limits in force
 `, "")
-	if err := sync.Beat(t.Context(), runtime.Heartbeat{Region: "eu-west-1", Epoch: 4, Expires: start.UnixMilli() + 30_000}); err != nil {
+	if err := sync.Beat(t.Context(), store.Heartbeat{Region: "eu-west-1", Epoch: 4, Expires: start.UnixMilli() + 30_000}); err != nil {
 		t.Fatal(err)
 	}
 	s.run("override explain user-1 api", 0, `user-1 on api: its share is managed by regional sync for eu-west-1, in epoch 4

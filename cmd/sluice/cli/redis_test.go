@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // redises runs commands against one Redis of the test's own, in the process, and one schema.
@@ -91,17 +92,17 @@ func TestSameOnRedis(t *testing.T) {
 	r := newRedis(t, demo)
 	now := start
 	stores := map[string]struct {
-		store func() runtime.Store
+		store func() store.Store
 		run   func(args []string) (int, string, string)
 	}{
 		"DynamoDB": {
-			func() runtime.Store { return dynamo.New(client, table) },
+			func() store.Store { return dynamo.New(client, table) },
 			func(args []string) (int, string, string) {
 				return sluice(t, now, append(args, "--table", table, "--file", demo)...)
 			},
 		},
 		"Redis": {
-			func() runtime.Store { return redisstore.New(r.client) },
+			func() store.Store { return redisstore.New(r.client) },
 			func(args []string) (int, string, string) {
 				r.server.SetTime(now)
 				return command(t.Context(), append(args, r.flags...)...)

@@ -6,6 +6,7 @@ package limits
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource api and its limits, as in DeniedError.Limit and on dashboards.
@@ -66,19 +67,19 @@ type APIBucket struct {
 
 type api struct{}
 
-// Spec implements runtime.Definition.
-func (api) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (api) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      API,
 		Revision:      Revision,
 		Limits:        []string{APIRequests, APIRows},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindKey: {
 				Name:   "key",
 				Prefix: "key-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// requests: 2 per second, burst 6
 					{Capacity: 2_000, Burst: 6_000, Refill: 2_000, Period: 1_000},

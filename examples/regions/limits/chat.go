@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource chat and its limits, as in DeniedError.Limit and on dashboards.
@@ -67,24 +68,24 @@ type ChatBucket struct {
 
 type chat struct{}
 
-// Spec implements runtime.Definition.
-func (chat) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (chat) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Chat,
 		Revision:      Revision,
 		Limits:        []string{ChatRPS},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Regions: &runtime.Regions{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Regions: &store.Regions{
 			Names:  []string{"ap", "eu", "us"},
 			Floor:  5,
 			Window: time.Second,
 		},
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 200 per second
 					{Capacity: 200_000, Burst: 200_000, Refill: 200_000, Period: 1_000},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource gpt-4 and its limits, as in DeniedError.Limit and on dashboards.
@@ -72,24 +73,24 @@ type GPT4Bucket struct {
 
 type gpt4 struct{}
 
-// Spec implements runtime.Definition.
-func (gpt4) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (gpt4) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      GPT4,
 		Revision:      Revision,
 		Limits:        []string{GPT4RPM, GPT4TPM},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Regions: &runtime.Regions{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Regions: &store.Regions{
 			Names:  []string{"eu-central-1", "us-east-1"},
 			Floor:  5,
 			Window: time.Minute,
 		},
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rpm: 1,000 per minute
 					{Capacity: 1_000_000, Burst: 1_000_000, Refill: 1_000_000, Period: 60_000},

@@ -3,15 +3,15 @@
 
 package limits
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/store"
 
 // Entity is any kind of entity of limits.yaml.
 type Entity interface {
-	runtime.Entity
+	store.Entity
 	entity()
 }
 
-// Kinds in schema order, as runtime.Link.Kind indexes them.
+// Kinds in schema order, as store.Link.Kind indexes them.
 const (
 	kindFleet = iota
 	kindTenant
@@ -41,7 +41,7 @@ func TenantByID(id string) Tenant {
 // ParseEntity reads an entity as stored, such as fleet-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
-	kind, id, err := runtime.ParseID(stored, []string{"fleet", "tenant"})
+	kind, id, err := store.ParseID(stored, []string{"fleet", "tenant"})
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,14 @@ func ParseEntity(stored string) (Entity, error) {
 	}[kind], nil
 }
 
-// Chain implements runtime.Entity.
-func (f Fleet) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindFleet, ID: f.ID})
+// Chain implements store.Entity.
+func (f Fleet) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindFleet, ID: f.ID})
 }
 
-// Chain implements runtime.Entity.
-func (t Tenant) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindTenant, ID: t.ID, Lookup: t.lookup})
+// Chain implements store.Entity.
+func (t Tenant) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindTenant, ID: t.ID, Lookup: t.lookup})
 	if t.lookup {
 		return dst
 	}

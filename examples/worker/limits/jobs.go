@@ -6,6 +6,7 @@ package limits
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource jobs and its limits, as in DeniedError.Limit and on dashboards.
@@ -62,19 +63,19 @@ type JobsBucket struct {
 
 type jobs struct{}
 
-// Spec implements runtime.Definition.
-func (jobs) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (jobs) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Jobs,
 		Revision:      Revision,
 		Limits:        []string{JobsUnits},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Deny,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Deny,
+		Kinds: []store.Kind{
 			kindFleet: {
 				Name:   "fleet",
 				Prefix: "fleet-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// units: 12 per second, burst 18
 					{Capacity: 12_000, Burst: 18_000, Refill: 12_000, Period: 1_000},

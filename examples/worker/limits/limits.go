@@ -4,11 +4,14 @@
 // Package limits holds the limits of limits.yaml: resource jobs, for entities of the kinds fleet and tenant.
 package limits
 
-import "github.com/sluice-go/sluice/runtime"
+import (
+	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
+)
 
-// If Generation1 is undefined, this code and the runtime package do not fit: run `go get
+// If Generation2 is undefined, this code and the runtime package do not fit: run `go get
 // github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.
-const _ = runtime.Generation1
+const _ = store.Generation2
 
 // Revision is the revision of the numbers in limits.yaml that this code was made from.
 const Revision = 1
@@ -30,10 +33,10 @@ type Config struct {
 	Jobs *runtime.Config[JobsEntity, JobsLimits]
 }
 
-// New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not
+// New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not
 // one of limits.yaml's stores, or an option is wrong.
-func New(store runtime.Store, opts ...runtime.Option) (*Limiter, error) {
-	b := runtime.NewBuilder(store, opts...)
+func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
+	b := runtime.NewBuilder(s, opts...)
 	l := &Limiter{
 		Jobs: runtime.Bind[JobsEntity](b, jobs{}, jobsVector, jobsCost),
 		Config: Config{

@@ -12,9 +12,9 @@ import (
 // entities prints entities.go: one struct for each kind.
 func entities(f *file, p *model.Package) {
 	f.decl(fmt.Sprintf("Entity is any kind of entity of %s.", p.Source),
-		jen.Type().Id("Entity").Interface(jen.Qual(runtimePath, "Entity"), jen.Id("entity").Params()))
+		jen.Type().Id("Entity").Interface(jen.Qual(storePath, "Entity"), jen.Id("entity").Params()))
 
-	f.decl("Kinds in schema order, as runtime.Link.Kind indexes them.",
+	f.decl("Kinds in schema order, as store.Link.Kind indexes them.",
 		jen.Const().Defs(each(p.Kinds, func(i int, k *model.Kind) jen.Code {
 			if i == 0 {
 				return jen.Id(k.Const).Op("=").Iota()
@@ -84,7 +84,7 @@ func parse(f *file, p *model.Package) {
 	for i, k := range p.Kinds {
 		names[i] = k.Name
 	}
-	before := len("\tkind, id, err := runtime.ParseID(stored, []string{})")
+	before := len("\tkind, id, err := store.ParseID(stored, []string{})")
 	list := jen.Index().String().Add(braces(literals(names...), few(6, before, len(`"", `), names)))
 	entities := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, unresolved(k, jen.Id("id"))) })
 	says := "ParseEntity reads an entity as stored, such as " + p.Kinds[0].Prefix + "123." // stays when a kind is added
@@ -93,7 +93,7 @@ func parse(f *file, p *model.Package) {
 	}
 	f.decl(says+" The error is an *InvalidError.",
 		jen.Func().Id("ParseEntity").Params(jen.Id("stored").String()).Params(jen.Id("Entity"), jen.Error()).Block(
-			define("kind, id, err", jen.Qual(runtimePath, "ParseID").Call(jen.Id("stored"), list)),
+			define("kind, id, err", jen.Qual(storePath, "ParseID").Call(jen.Id("stored"), list)),
 			jen.If(jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Nil(), jen.Err())),
 			jen.Return(jen.Index().Id("Entity").Add(lines(entities...)).Index(jen.Id("kind")), jen.Nil()),
 		))
@@ -109,7 +109,7 @@ func unresolved(k *model.Kind, id jen.Code) jen.Code {
 
 func chain(f *file, k *model.Kind) {
 	link := func(more ...jen.Code) jen.Code {
-		return jen.Append(jen.Id("dst"), jen.Qual(runtimePath, "Link").Values(append([]jen.Code{
+		return jen.Append(jen.Id("dst"), jen.Qual(storePath, "Link").Values(append([]jen.Code{
 			pair("Kind", jen.Id(k.Const)), pair("ID", jen.Id(k.Receiver).Dot("ID"))}, more...)...))
 	}
 	body := []jen.Code{jen.Return(link())}
@@ -121,7 +121,7 @@ func chain(f *file, k *model.Kind) {
 			jen.Return(jen.Id(k.Receiver).Dot(k.Parent.Type).Dot("Chain").Call(jen.Id("dst"))),
 		}
 	}
-	f.decl("Chain implements runtime.Entity.",
+	f.decl("Chain implements store.Entity.",
 		jen.Func().Params(jen.Id(k.Receiver).Id(k.Type)).Id("Chain").
-			Params(jen.Id("dst").Index().Qual(runtimePath, "Link")).Index().Qual(runtimePath, "Link").Block(body...))
+			Params(jen.Id("dst").Index().Qual(storePath, "Link")).Index().Qual(storePath, "Link").Block(body...))
 }

@@ -23,6 +23,7 @@ import (
 // Packages that generated code imports, the standard library's aside.
 const (
 	runtimePath = "github.com/sluice-go/sluice/runtime"
+	storePath   = runtimePath + "/store"
 	bucketPath  = runtimePath + "/bucket"
 	codecPath   = runtimePath + "/dynamo/codec"
 
@@ -42,7 +43,8 @@ func newFile(pkg, header string) *file {
 	f.NoFormat = true // render formats, once
 	f.HeaderComment(header)
 	f.ImportNames(map[string]string{
-		runtimePath: "runtime", bucketPath: "bucket", codecPath: "codec", codectestPath: "codectest", gentestPath: "gentest", typesPath: "types",
+		runtimePath: "runtime", storePath: "store", bucketPath: "bucket", codecPath: "codec",
+		codectestPath: "codectest", gentestPath: "gentest", typesPath: "types",
 	})
 	return f
 }

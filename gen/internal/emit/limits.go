@@ -14,9 +14,9 @@ import (
 func limits(f *file, p *model.Package, digests []digest.Entry) {
 	f.PackageComment(comment(packageDoc(p), 117))
 
-	f.decl("If Generation1 is undefined, this code and the runtime package do not fit: run `go get\n"+
+	f.decl("If Generation2 is undefined, this code and the runtime package do not fit: run `go get\n"+
 		"github.com/sluice-go/sluice@latest` when the runtime is older, `go generate ./...` when this code is.",
-		jen.Const().Id("_").Op("=").Qual(runtimePath, "Generation1"))
+		jen.Const().Id("_").Op("=").Qual(storePath, "Generation2"))
 
 	f.decl(fmt.Sprintf("Revision is the revision of the numbers in %s that this code was made from.", p.Source),
 		jen.Const().Id("Revision").Op("=").Add(num(p.Revision)))
@@ -78,12 +78,12 @@ func limiter(f *file, p *model.Package) {
 		"or of all of a kind. It is safe for concurrent use.",
 		jen.Type().Id("Config").Struct(configs...))
 
-	f.decl("New returns a Limiter on store. It does no I/O: call Check before serving. It fails, and returns nil, if store is not\n"+
+	f.decl("New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not\n"+
 		"one of "+p.Source+"'s stores, or an option is wrong.",
 		jen.Func().Id("New").Params(
-			jen.Id("store").Qual(runtimePath, "Store"), jen.Id("opts").Op("...").Qual(runtimePath, "Option"),
+			jen.Id("s").Qual(runtimePath, "Store"), jen.Id("opts").Op("...").Qual(runtimePath, "Option"),
 		).Params(jen.Op("*").Id("Limiter"), jen.Error()).Block(
-			define("b", jen.Qual(runtimePath, "NewBuilder").Call(jen.Id("store"), jen.Id("opts").Op("..."))),
+			define("b", jen.Qual(runtimePath, "NewBuilder").Call(jen.Id("s"), jen.Id("opts").Op("..."))),
 			define("l", jen.Op("&").Id("Limiter").Add(lines(binds...))),
 			jen.Var().Err().Error(),
 			jen.If(jen.List(jen.Id("l").Dot("Limiter"), jen.Err()).Op("=").Id("b").Dot("Limiter").Call(),

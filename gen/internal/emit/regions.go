@@ -14,7 +14,7 @@ import (
 // specRegions is the Regions of a Spec.
 func specRegions(r *schema.Regions) jen.Code {
 	names := each(r.Names, func(_ int, name string) jen.Code { return jen.Lit(name) })
-	return jen.Op("&").Qual(runtimePath, "Regions").Add(lines(
+	return jen.Op("&").Qual(storePath, "Regions").Add(lines(
 		pair("Names", jen.Index().String().Add(braces(names, few(len(names), len("\t\t\tNames:  []string{},"), len(`"", `), r.Names)))),
 		pair("Floor", num(r.Floor)),
 		pair("Window", seconds(r.Window)),

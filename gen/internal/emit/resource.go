@@ -130,8 +130,8 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 		}))))
 	}
 	fields = append(fields,
-		pair("Cascade", jen.Qual(runtimePath, r.Cascade)),
-		pair("OnUnavailable", jen.Qual(runtimePath, r.OnUnavailable)))
+		pair("Cascade", jen.Qual(storePath, r.Cascade)),
+		pair("OnUnavailable", jen.Qual(storePath, r.OnUnavailable)))
 	if r.LazySettle {
 		fields = append(fields, pair("LazySettle", jen.True()))
 	}
@@ -142,15 +142,15 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 		fields = append(fields, pair("Regions", specRegions(r.Regions)))
 	}
 	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, specKind(r, k)) })
-	fields = append(fields, pair("Kinds", jen.Index().Qual(runtimePath, "Kind").Add(lines(kinds...))))
-	f.decl("Spec implements runtime.Definition.",
-		jen.Func().Params(jen.Id(r.Definition)).Id("Spec").Params().Op("*").Qual(runtimePath, "Spec").Block(
-			jen.Return(jen.Op("&").Qual(runtimePath, "Spec").Add(lines(fields...)))))
+	fields = append(fields, pair("Kinds", jen.Index().Qual(storePath, "Kind").Add(lines(kinds...))))
+	f.decl("Spec implements store.Definition.",
+		jen.Func().Params(jen.Id(r.Definition)).Id("Spec").Params().Op("*").Qual(storePath, "Spec").Block(
+			jen.Return(jen.Op("&").Qual(storePath, "Spec").Add(lines(fields...)))))
 }
 
 // specKind is one kind of a Spec, with its numbers where it has a bucket.
 func specKind(r *model.Resource, k *model.Kind) jen.Code {
-	name, prefix, parent := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix)), jen.Qual(runtimePath, "NoParent")
+	name, prefix, parent := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix)), jen.Qual(storePath, "NoParent")
 	if k.Parent != nil {
 		parent = jen.Id(k.Parent.Const)
 	}

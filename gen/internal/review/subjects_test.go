@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // modelOf returns the model of a schema, and of it a resource and a kind that it charges.
@@ -58,7 +59,7 @@ type lease struct {
 }
 
 // callsFor is the calls on a resource for who, whose chain ends with top. other is an override.
-func callsFor[E runtime.Entity, C, L any](
+func callsFor[E store.Entity, C, L any](
 	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, L], known *runtime.Entities, who, byID, top E, cost func(int64) C, other L,
 ) calls {
 	t.Helper()
@@ -80,13 +81,13 @@ func callsFor[E runtime.Entity, C, L any](
 }
 
 // chain is an entity by its links.
-type chain []runtime.Link
+type chain []store.Link
 
-// Chain implements runtime.Entity.
-func (c chain) Chain(dst []runtime.Link) []runtime.Link { return append(dst, c...) }
+// Chain implements store.Entity.
+func (c chain) Chain(dst []store.Link) []store.Link { return append(dst, c...) }
 
 // family stores the parents of who, and theirs.
-func family(t *testing.T, known *runtime.Entities, who runtime.Entity) error {
+func family(t *testing.T, known *runtime.Entities, who store.Entity) error {
 	t.Helper()
 	links := chain(who.Chain(nil))
 	for len(links) > 1 && links[1].ID != "" {

@@ -124,13 +124,13 @@ func takenPrivately(name string) string {
 		return "a variable of generated code, as all single letters"
 	}
 	switch name {
-	case "runtime", "bucket", "codec", "types", "testing", "time", "codectest", "gentest":
+	case "runtime", "store", "bucket", "codec", "types", "testing", "time", "codectest", "gentest":
 		return "a package that generated code imports"
 	case "context", "errors", "fmt", "iter", "math", "slices", "strconv", "strings":
 		return "kept for imports of later versions of generated code"
 	case "entity", "lookup":
 		return "a member of every kind"
-	case "store", "opts", "err", "rec", "ok", "dst", "item", "out":
+	case "opts", "err", "rec", "ok", "dst", "item", "out":
 		return "a variable of generated code"
 	}
 	return ""

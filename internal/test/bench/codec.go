@@ -15,16 +15,17 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // capture is a store that only looks at what is opened.
 type capture struct {
 	runtime.Store
-	defs []runtime.Definition
+	defs []store.Definition
 }
 
 // Open implements runtime.Store.
-func (c *capture) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (c *capture) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
 	c.defs = defs
 	return nil, nil
 }
@@ -70,7 +71,7 @@ type limitNames struct{ tk, tc string }
 // newSample returns one for the entity kind that the resource charges.
 func newSample(r codec.Resource) *sample {
 	spec := r.Spec()
-	var kind runtime.Kind
+	var kind store.Kind
 	for _, k := range spec.Kinds {
 		if k.Limits != nil {
 			kind = k

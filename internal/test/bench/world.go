@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // table is the name of every world's table.
@@ -37,7 +38,7 @@ func (w *world) process() (*generated.Limiter, error) { return w.processOn(w.eng
 // processOn is process with a client of its own.
 func (w *world) processOn(api dynamo.API) (*generated.Limiter, error) {
 	return generated.New(dynamo.New(api, table),
-		runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*runtime.DefaultBudget)))
+		runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(10*store.DefaultBudget)))
 }
 
 // bill is what an experiment's calls consumed.

@@ -7,6 +7,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // firstAcquire: what was never used is full.
@@ -78,7 +79,7 @@ func retryAfter(w *world) {
 func aboveBurst(w *world) {
 	for _, c := range []limits.GPT4Cost{cost(11, 0), cost(1, 151), cost(16, 401)} {
 		_, err := w.acquire(alice, c)
-		failed[*runtime.CostExceedsBurstError](w, "alice", err)
+		failed[*store.CostExceedsBurstError](w, "alice", err)
 	}
 	_, err := w.acquire(project, cost(1, 401))
 	if got := errtext.Of(err); got != "exceeds burst gpt-4 project-p tpm 401/400" {
@@ -87,7 +88,7 @@ func aboveBurst(w *world) {
 	w.nothing(alice)
 	w.admitted(alice, 10, 150)
 	_, err = w.acquire(alice, cost(11, 1)) // with a denial beside it
-	failed[*runtime.CostExceedsBurstError](w, "drained", err)
+	failed[*store.CostExceedsBurstError](w, "drained", err)
 }
 
 // invalidInput: it is met before anything is written.
@@ -110,10 +111,10 @@ func invalidInput(w *world) {
 		}
 	}
 	_, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1), runtime.Budget(0))
-	failed[*runtime.InvalidError](w, "a budget of 0", err)
+	failed[*store.InvalidError](w, "a budget of 0", err)
 	w.nothing(alice)
 	lease := w.admitted(alice, 1, 10)
-	failed[*runtime.InvalidError](w, "a negative settle", lease.Settle(w.Context(), cost(1, -1)))
+	failed[*store.InvalidError](w, "a negative settle", lease.Settle(w.Context(), cost(1, -1)))
 	w.settle(lease, 1, 5) // it was left as it was
 }
 
@@ -160,10 +161,10 @@ func twoProcesses(w *world) {
 	if err := both(4, 50); err != nil {
 		w.Errorf("%v", err)
 	}
-	failed[*runtime.DeniedError](w, "the other", both(3, 1))
+	failed[*store.DeniedError](w, "the other", both(3, 1))
 	w.denied(alice, 3, 1)
 	w.admitted(alice, 2, 1)
-	failed[*runtime.DeniedError](w, "the other", both(1, 1))
+	failed[*store.DeniedError](w, "the other", both(1, 1))
 	w.peek(alice)
 }
 
@@ -186,9 +187,9 @@ func setBack(w *world) {
 	lease := w.admitted(alice, 1, 1)
 	w.store.Advance(-10 * time.Second)
 	_, err := w.GPT4.Acquire(w.Context(), alice, cost(4, 1))
-	failed[*runtime.DeniedError](w, "more than there was", err)
+	failed[*store.DeniedError](w, "more than there was", err)
 	if _, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1)); err != nil {
-		failed[*runtime.DeniedError](w, "less than there was", err)
+		failed[*store.DeniedError](w, "less than there was", err)
 	} else {
 		for _, s := range w.shares(alice, cost(1, 1)) {
 			s.charge(s.cost, w.store.Decided())

@@ -7,6 +7,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // cascade: a call takes from the user and the project, or from none.
@@ -48,7 +49,7 @@ func twoProjects(w *world) {
 		}
 		return
 	}
-	if denied := as[*runtime.DeniedError](w, "under another project", err); denied.Entity != "user-alice" {
+	if denied := as[*store.DeniedError](w, "under another project", err); denied.Entity != "user-alice" {
 		w.Errorf("%v", denied)
 	}
 }
@@ -57,7 +58,7 @@ func twoProjects(w *world) {
 func lookups(w *world) {
 	ctx, byID := w.Context(), limits.UserByID("alice")
 	_, err := w.GPT4.Acquire(ctx, byID, cost(1, 1))
-	failed[*runtime.InvalidError](w, "an unknown user", err)
+	failed[*store.InvalidError](w, "an unknown user", err)
 	entities := w.Entities()
 	if _, found, err := entities.Get(ctx, byID); found || err != nil {
 		w.Errorf("an unknown user: found %t, %v", found, err)
@@ -68,7 +69,7 @@ func lookups(w *world) {
 	if err := entities.Put(ctx, limits.User{ID: "bob", Project: limits.Project{ID: "p"}}, runtime.WithoutCascade()); err != nil {
 		w.Fatalf("%v", err)
 	}
-	for id, want := range map[string]runtime.Member{
+	for id, want := range map[string]store.Member{
 		"alice": {Entity: "user-alice", Parent: "project-p", Cascade: true}, "bob": {Entity: "user-bob", Parent: "project-p"},
 	} {
 		if got, found, err := entities.Get(ctx, limits.UserByID(id)); got != want || !found || err != nil {
@@ -92,7 +93,7 @@ func lookups(w *world) {
 		w.Errorf("children: %q", got)
 	}
 	_, err = w.process().GPT4.Acquire(ctx, byID, cost(1, 1))
-	failed[*runtime.InvalidError](w, "a deleted user", err)
+	failed[*store.InvalidError](w, "a deleted user", err)
 }
 
 // children returns who belongs to the project.
@@ -147,7 +148,7 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 	case w.shadow:
 		w.Fatalf("refused in shadow: %v", err)
 	}
-	w.judged("acquire all", shares, err, len(claims) == 1 && w.schema.cascade == runtime.CascadeCompensated)
+	w.judged("acquire all", shares, err, len(claims) == 1 && w.schema.cascade == store.CascadeCompensated)
 	return err
 }
 
@@ -156,13 +157,13 @@ func several(w *world) {
 	if err := w.all(cost(4, 100), 15, alice); err != nil {
 		w.Fatalf("%v", err)
 	}
-	failed[*runtime.DeniedError](w, "too much for the user", w.all(cost(1, 51), 1, alice))
-	failed[*runtime.CostExceedsBurstError](w, "too much for rps", w.all(cost(1, 1), 21, alice))
+	failed[*store.DeniedError](w, "too much for the user", w.all(cost(1, 51), 1, alice))
+	failed[*store.CostExceedsBurstError](w, "too much for rps", w.all(cost(1, 1), 21, alice))
 	w.peek(alice)
 	if err := w.all(cost(6, 50), 5, alice); err != nil {
 		w.Fatalf("%v", err)
 	}
-	denied := as[*runtime.DeniedError](w, "nothing is left", w.all(cost(6, 150), 20, alice))
+	denied := as[*store.DeniedError](w, "nothing is left", w.all(cost(6, 150), 20, alice))
 	resources := map[string]bool{}
 	for _, r := range denied.Refusals {
 		resources[r.Resource] = true
@@ -177,12 +178,12 @@ func meeting(w *world) {
 	if err := w.all(cost(3, 100), 0, alice, bob, project); err != nil {
 		w.Fatalf("%v", err)
 	}
-	denied := as[*runtime.DeniedError](w, "the project", w.all(cost(3, 10), 0, alice, bob, project))
+	denied := as[*store.DeniedError](w, "the project", w.all(cost(3, 10), 0, alice, bob, project))
 	if denied.Entity != "project-p" || denied.Requested != 9 || !w.about(denied.Available, 6) {
 		w.Errorf("%v", denied)
 	}
 	w.peek(bob)
-	failed[*runtime.CostExceedsBurstError](w, "never", w.all(cost(6, 10), 0, alice, bob, project))
+	failed[*store.CostExceedsBurstError](w, "never", w.all(cost(6, 10), 0, alice, bob, project))
 	if err := w.all(cost(3, 10), 0, alice, bob); err != nil {
 		w.Fatalf("%v", err)
 	}

@@ -23,16 +23,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Store is a store under test, with nothing in it, and what a test can do to it.
 type Store struct {
-	runtime.Store
+	store.Store
 
-	Clock   runtime.Clock       // for Limiters; its After may end at once
-	Host    runtime.Clock       // of a process whose clock is right, for Check
+	Clock   store.Clock         // for Limiters; its After may end at once
+	Host    store.Clock         // of a process whose clock is right, for Check
 	Advance func(time.Duration) // lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called concurrently
 	Flows   bool                // time passes by itself too
 

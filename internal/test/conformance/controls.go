@@ -11,15 +11,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	sluice "github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // fault is a way for a session to be wrong.
 type fault struct {
 	name    string
-	acquire func(context.Context, *faulty, *sluice.Call) error // nil: as it should be
-	settle  func(context.Context, *faulty, *sluice.Call) error
+	acquire func(context.Context, *faulty, *store.Call) error // nil: as it should be
+	settle  func(context.Context, *faulty, *store.Call) error
 }
 
 // faults are what the suite has to see: in its behaviours, its histories and its crowds.
@@ -32,8 +32,8 @@ var faults = []fault{
 
 // faulty is a store, and a session, with a fault.
 type faulty struct {
-	sluice.Store
-	sluice.Session
+	store.Store
+	store.Session
 	fault *fault
 
 	mu   *sync.Mutex
@@ -41,26 +41,26 @@ type faulty struct {
 }
 
 // Open implements runtime.Store.
-func (f *faulty) Open(env *sluice.Env, defs ...sluice.Definition) (sluice.Session, error) {
+func (f *faulty) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	session, err := f.Store.Open(env, defs...)
 	return &faulty{Session: session, fault: f.fault, mu: f.mu, seen: f.seen}, err
 }
 
-// Acquire implements runtime.Session.
-func (f *faulty) Acquire(ctx context.Context, call *sluice.Call) error {
+// Acquire implements store.Session.
+func (f *faulty) Acquire(ctx context.Context, call *store.Call) error {
 	if f.fault.acquire == nil {
 		return f.Session.Acquire(ctx, call)
 	}
 	return f.fault.acquire(ctx, f, call)
 }
 
-// Refused implements runtime.Session: nothing is refused beside Acquire, whatever is wrong with that.
-func (*faulty) Refused(sluice.Definition, []sluice.Link, []int64, int64) *sluice.DeniedError {
+// Refused implements store.Session: nothing is refused beside Acquire, whatever is wrong with that.
+func (*faulty) Refused(store.Definition, []store.Link, []int64, int64) *store.DeniedError {
 	return nil
 }
 
-// Settle implements runtime.Session.
-func (f *faulty) Settle(ctx context.Context, call *sluice.Call) error {
+// Settle implements store.Session.
+func (f *faulty) Settle(ctx context.Context, call *store.Call) error {
 	if f.fault.settle == nil {
 		return f.Session.Settle(ctx, call)
 	}
@@ -68,9 +68,9 @@ func (f *faulty) Settle(ctx context.Context, call *sluice.Call) error {
 }
 
 // overAdmit takes a token less where that admits.
-func overAdmit(ctx context.Context, f *faulty, call *sluice.Call) error {
+func overAdmit(ctx context.Context, f *faulty, call *store.Call) error {
 	err := f.Session.Acquire(ctx, call)
-	if _, denied := errors.AsType[*sluice.DeniedError](err); !denied {
+	if _, denied := errors.AsType[*store.DeniedError](err); !denied {
 		return err
 	}
 	cheaper := *call
@@ -92,7 +92,7 @@ func overAdmit(ctx context.Context, f *faulty, call *sluice.Call) error {
 }
 
 // giveBackTwice repeats what gives back.
-func giveBackTwice(ctx context.Context, f *faulty, call *sluice.Call) error {
+func giveBackTwice(ctx context.Context, f *faulty, call *store.Call) error {
 	if err := f.Session.Settle(ctx, call); err != nil || call.Parts[0].Actual[1] >= call.Parts[0].Cost[1] {
 		return err
 	}
@@ -100,7 +100,7 @@ func giveBackTwice(ctx context.Context, f *faulty, call *sluice.Call) error {
 }
 
 // loseRefill takes, beside the cost, what has come since it last saw a bucket.
-func loseRefill(ctx context.Context, f *faulty, call *sluice.Call) error {
+func loseRefill(ctx context.Context, f *faulty, call *store.Call) error {
 	if err := f.Session.Acquire(ctx, call); err != nil || len(call.Parts) > 1 {
 		return err
 	}
@@ -117,15 +117,15 @@ func loseRefill(ctx context.Context, f *faulty, call *sluice.Call) error {
 	for i, b := range last.Balances {
 		lost[i] += bucket.Refill(b.Limit, last.Refilled, nearest.After.Refilled)
 	}
-	again := sluice.Call{Called: call.Called, Parts: []sluice.Part{part}}
+	again := store.Call{Called: call.Called, Parts: []store.Part{part}}
 	again.Parts[0].Actual, again.Parts[0].Buckets = lost, slices.Clone(part.Buckets)
 	return f.Session.Settle(ctx, &again)
 }
 
 // chargeParent charges the ancestors where the entity's own bucket refuses.
-func chargeParent(ctx context.Context, f *faulty, call *sluice.Call) error {
+func chargeParent(ctx context.Context, f *faulty, call *store.Call) error {
 	err := f.Session.Acquire(ctx, call)
-	denied, ok := errors.AsType[*sluice.DeniedError](err)
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if buckets := call.Parts[0].Buckets; ok && len(buckets) > 1 && denied.Entity == buckets[0].Entity {
 		above := *call
 		above.Parts = slices.Clone(call.Parts)

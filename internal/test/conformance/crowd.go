@@ -11,6 +11,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // crowd is goroutines of several processes, on few buckets. Their projects are drained at first, and time is too short for any
@@ -26,15 +27,15 @@ type crowd struct {
 
 // crowds are all: users come and go with tokens to spare, projects have few.
 var crowds = []crowd{
-	{"atomic", crowded(time.Second, runtime.CascadeAtomic), 6, 40, false},
-	{"odd rates", crowded(1100*time.Millisecond, runtime.CascadeAtomic), 6, 40, false},
-	{"with debts", crowded(time.Second, runtime.CascadeAtomic), 6, 40, true},
-	{"compensated", crowded(time.Second, runtime.CascadeCompensated), 6, 40, false},
-	{"one by one", crowded(time.Second, runtime.CascadeNone), 6, 40, false},
+	{"atomic", crowded(time.Second, store.CascadeAtomic), 6, 40, false},
+	{"odd rates", crowded(1100*time.Millisecond, store.CascadeAtomic), 6, 40, false},
+	{"with debts", crowded(time.Second, store.CascadeAtomic), 6, 40, true},
+	{"compensated", crowded(time.Second, store.CascadeCompensated), 6, 40, false},
+	{"one by one", crowded(time.Second, store.CascadeNone), 6, 40, false},
 }
 
 // crowded returns limits of which some minutes fill no bucket.
-func crowded(period time.Duration, c runtime.Cascade) schema {
+func crowded(period time.Duration, c store.Cascade) schema {
 	return schema{
 		user:    []bucket.Limit{per(10_000, 20, period), per(100_000, 100, period)},
 		project: []bucket.Limit{per(100_000, 20, period), per(1_000_000, 100, period)},
@@ -80,7 +81,7 @@ func (c crowd) run(w *world) {
 		w.admitted(who, left.RPM-keep.RPM, left.TPM-keep.TPM)
 	}
 	w.spy.mu.Lock()
-	w.spy.told = func(parts []runtime.Part) {
+	w.spy.told = func(parts []store.Part) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, part := range parts {
@@ -148,8 +149,8 @@ func (c crowd) turn(w *world, l *limits.Limiter, b *books, rng *rand.Rand, who l
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, denied := errors.AsType[*runtime.DeniedError](err)
-	_, contended := errors.AsType[*runtime.ContendedError](err)
+	_, denied := errors.AsType[*store.DeniedError](err)
+	_, contended := errors.AsType[*store.ContendedError](err)
 	switch {
 	case err == nil:
 		b.admitted++

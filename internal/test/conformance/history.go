@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // history is what three users of two projects, and the projects, did.
@@ -56,8 +56,8 @@ func drawHistory(whole bool) func(*rapid.T) *history {
 			scales = append(scales, 100_000_000)
 		}
 		h := &history{scale: rapid.SampledFrom(scales).Draw(t, "scale")}
-		h.cascade = rapid.SampledFrom([]runtime.Cascade{
-			runtime.CascadeAtomic, runtime.CascadeAtomic, runtime.CascadeCompensated, runtime.CascadeNone,
+		h.cascade = rapid.SampledFrom([]store.Cascade{
+			store.CascadeAtomic, store.CascadeAtomic, store.CascadeCompensated, store.CascadeNone,
 		}).Draw(t, "cascade")
 		limit := func(what string) bucket.Limit {
 			l := bucket.Limit{Burst: rapid.Int64Range(5, 40).Draw(t, what+" burst") * bucket.Milli * h.scale}
@@ -94,7 +94,7 @@ type tally map[string]int
 
 // note counts how an acquire ended.
 func (t tally) note(err error) {
-	_, denied := errors.AsType[*runtime.DeniedError](err)
+	_, denied := errors.AsType[*store.DeniedError](err)
 	switch {
 	case err == nil:
 		t["admitted"]++
@@ -126,7 +126,7 @@ func (h *history) play(w *world, n int, counts tally) {
 		case takes:
 			lease, err := w.acquireIn(processes[i%2], entities[s.who], h.cost(s))
 			counts.note(err)
-			if denied, ok := errors.AsType[*runtime.DeniedError](err); ok {
+			if denied, ok := errors.AsType[*store.DeniedError](err); ok {
 				if wait = denied.RetryAfter; s.insists {
 					w.store.Advance(wait)
 					if lease, err = w.acquireIn(processes[i%2], entities[s.who], h.cost(s)); err != nil {
@@ -146,7 +146,7 @@ func (h *history) play(w *world, n int, counts tally) {
 			others := []limits.GPT4Entity{who, two}
 			switch {
 			case !w.store.Rooted:
-			case h.cascade == runtime.CascadeNone: // each is a root
+			case h.cascade == store.CascadeNone: // each is a root
 				others[1] = who
 			default:
 				others[1] = who.Project

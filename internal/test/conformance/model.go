@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // ideal is a bucket as it should be: one level for each limit.
@@ -82,11 +82,11 @@ func (j judge) late(l bucket.Limit) time.Duration {
 }
 
 // exceeding returns the errors, in order, that say that some of shares can never be had.
-func exceeding(shares []share) (all []runtime.CostExceedsBurstError) {
+func exceeding(shares []share) (all []store.CostExceedsBurstError) {
 	for _, s := range shares {
 		for i, cost := range s.cost {
 			if cost > s.limits[i].Burst {
-				all = append(all, runtime.CostExceedsBurstError{
+				all = append(all, store.CostExceedsBurstError{
 					Resource: s.resource, Entity: s.entity, Limit: s.names[i],
 					Requested: cost / bucket.Milli, Burst: s.limits[i].Burst / bucket.Milli,
 				})
@@ -100,22 +100,22 @@ func exceeding(shares []share) (all []runtime.CostExceedsBurstError) {
 // call that asks its buckets one by one, any may be the first to refuse, and the others are not asked.
 func (j judge) acquire(shares []share, now int64, err error, oneByOne bool) string {
 	if never := exceeding(shares); never != nil && !oneByOne {
-		got, ok := errors.AsType[*runtime.CostExceedsBurstError](err)
+		got, ok := errors.AsType[*store.CostExceedsBurstError](err)
 		if !ok || *got != never[0] {
 			return fmt.Sprintf("got %v\nwant %v", err, &never[0])
 		}
 		return ""
-	} else if got, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok && slices.Contains(never, *got) {
+	} else if got, ok := errors.AsType[*store.CostExceedsBurstError](err); ok && slices.Contains(never, *got) {
 		return ""
 	} else if never != nil && err == nil {
 		return fmt.Sprintf("admitted\nwant %v", &never[0])
 	}
 	var must, may []string // refuse
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if err != nil && !ok {
 		return fmt.Sprintf("failed: %v", err)
 	}
-	var refusals []runtime.Refusal
+	var refusals []store.Refusal
 	if denied != nil {
 		refusals = denied.Refusals
 	}
@@ -157,7 +157,7 @@ func (j judge) acquire(shares []share, now int64, err error, oneByOne bool) stri
 }
 
 // refusal says what is wrong with the refusal of s's i-th limit.
-func (j judge) refusal(s *share, i int, now int64, got runtime.Refusal) string {
+func (j judge) refusal(s *share, i int, now int64, got store.Refusal) string {
 	l, level := s.limits[i], s.level(i, now)
 	slack, late := j.of(l), j.late(l)
 	want := s.wait(i, now, s.cost[i])
@@ -171,14 +171,14 @@ func (j judge) refusal(s *share, i int, now int64, got runtime.Refusal) string {
 }
 
 // summary says what is wrong with the fields of denied that summarise its refusals.
-func summary(denied *runtime.DeniedError) string {
+func summary(denied *store.DeniedError) string {
 	longest := denied.Refusals[0]
 	for _, r := range denied.Refusals[1:] {
 		if r.RetryAfter > longest.RetryAfter {
 			longest = r
 		}
 	}
-	said := runtime.Refusal{
+	said := store.Refusal{
 		Resource: denied.Resource, Entity: denied.Entity, Limit: denied.Limit,
 		Requested: denied.Requested, Available: denied.Available, RetryAfter: denied.RetryAfter,
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // warnings is a log that keeps what is worth a warning.
@@ -42,13 +43,13 @@ func (w *warnings) count() int {
 }
 
 // broken is w's process during an outage: opened before, with policy, its warnings and how many calls it was told are degraded.
-func broken(w *world, policy runtime.Policy) (logged *warnings, degraded func() int) {
+func broken(w *world, policy store.Policy) (logged *warnings, degraded func() int) {
 	w.Helper()
 	logged = &warnings{}
 	var mu sync.Mutex
 	n := 0
 	w.Limiter = w.process(runtime.WithLogger(slog.New(logged)), runtime.CallDefaults(runtime.OnUnavailable(policy)),
-		runtime.WithObserver(&runtime.Observer{Degraded: func(_ context.Context, _ runtime.Event) {
+		runtime.WithObserver(&store.Observer{Degraded: func(_ context.Context, _ store.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			n++
@@ -62,7 +63,7 @@ func broken(w *world, policy runtime.Policy) (logged *warnings, degraded func() 
 
 // unavailableAllow: calls go on, and the store has no record of them.
 func unavailableAllow(w *world) {
-	logged, degraded := broken(w, runtime.Allow)
+	logged, degraded := broken(w, store.Allow)
 	w.admitted(alice, 9, 100)
 	w.store.Break()
 	for range 3 {
@@ -88,13 +89,13 @@ func unavailableAllow(w *world) {
 
 // unavailableDeny: calls fail.
 func unavailableDeny(w *world) {
-	_, degraded := broken(w, runtime.Deny)
+	_, degraded := broken(w, store.Deny)
 	w.store.Break()
 	_, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1))
-	failed[*runtime.UnavailableError](w, "acquire", err)
+	failed[*store.UnavailableError](w, "acquire", err)
 	_, err = w.GPT4.Peek(w.Context(), alice)
-	failed[*runtime.UnavailableError](w, "peek", err)
-	failed[*runtime.UnavailableError](w, "check", w.Check(w.Context()))
+	failed[*store.UnavailableError](w, "peek", err)
+	failed[*store.UnavailableError](w, "check", w.Check(w.Context()))
 	if n := degraded(); n != 0 {
 		w.Errorf("%d calls are degraded", n)
 	}
@@ -105,7 +106,7 @@ func unavailableDeny(w *world) {
 
 // unavailableLocal: calls are decided in the process, from what it saw last.
 func unavailableLocal(w *world) {
-	logged, degraded := broken(w, runtime.Local)
+	logged, degraded := broken(w, store.Local)
 	w.admitted(alice, 6, 100)
 	w.store.Break()
 	lease, err := w.GPT4.Acquire(w.Context(), alice, cost(3, 10))
@@ -113,7 +114,7 @@ func unavailableLocal(w *world) {
 		w.Fatalf("%+v are left, degraded %t, %v", lease.Remaining(), lease.Degraded(), err)
 	}
 	_, err = w.GPT4.Acquire(w.Context(), alice, cost(2, 10))
-	failed[*runtime.DeniedError](w, "more than there is", err)
+	failed[*store.DeniedError](w, "more than there is", err)
 	lease.Release(w.Context())
 	if lease, err = w.GPT4.Acquire(w.Context(), alice, cost(4, 10)); err != nil || !lease.Degraded() {
 		w.Errorf("after the release: %v", err)
@@ -131,7 +132,7 @@ func unavailableSettle(w *world) {
 	w.Limiter = w.process(runtime.SettleTimeout(1)) // it is over before it has begun: no outage is waited out
 	lease := w.admitted(alice, 2, 100)
 	w.store.Break()
-	failed[*runtime.UnavailableError](w, "settle", lease.Settle(w.Context(), cost(1, 10)))
+	failed[*store.UnavailableError](w, "settle", lease.Settle(w.Context(), cost(1, 10)))
 	w.store.Mend()
 	if err := lease.Settle(w.Context(), cost(1, 10)); !errors.Is(err, runtime.ErrSettled) {
 		w.Errorf("once more: %v", err)
@@ -142,17 +143,17 @@ func unavailableSettle(w *world) {
 // breaker: a store that does not answer is left alone.
 func breaker(w *world) {
 	var opened []bool
-	l := w.process(runtime.WithObserver(&runtime.Observer{Breaker: func(open bool, err error) { opened = append(opened, open && err != nil) }}))
+	l := w.process(runtime.WithObserver(&store.Observer{Breaker: func(open bool, err error) { opened = append(opened, open && err != nil) }}))
 	w.store.Break()
 	for range 5 {
 		_, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1))
-		if down := as[*runtime.UnavailableError](w, "acquire", err); errors.Is(down, runtime.ErrBreakerOpen) {
+		if down := as[*store.UnavailableError](w, "acquire", err); errors.Is(down, runtime.ErrBreakerOpen) {
 			w.Errorf("it has opened early: %v", err)
 		}
 	}
 	asked := w.spy.calls()
 	_, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1))
-	failed[*runtime.UnavailableError](w, "the next", err)
+	failed[*store.UnavailableError](w, "the next", err)
 	if !errors.Is(err, runtime.ErrBreakerOpen) || w.spy.calls() != asked {
 		w.Errorf("the store was asked once more: %v", err)
 	}
@@ -160,7 +161,7 @@ func breaker(w *world) {
 		w.Errorf("the observer was told %v", opened)
 	}
 	w.store.Mend()
-	if _, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1), runtime.OnUnavailable(runtime.Allow)); err != nil {
+	if _, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1), runtime.OnUnavailable(store.Allow)); err != nil {
 		w.Errorf("the policy decides: %v", err)
 	}
 	w.nothing(alice)

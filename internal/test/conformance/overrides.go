@@ -9,13 +9,14 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // level is what overrides gpt-4 for an entity, or for a kind.
 type level = runtime.Override[limits.GPT4Limits]
 
 // set has l override at, in place of what did. From then on new processes go by it.
-func (w *world) set(at *level, l limits.GPT4Limits) runtime.Revision {
+func (w *world) set(at *level, l limits.GPT4Limits) store.Revision {
 	w.Helper()
 	_, rev, err := at.Get(w.Context())
 	if err != nil {
@@ -84,7 +85,7 @@ func overrideEntity(w *world) {
 	w.inForce("user-alice", low, users[1])
 	w.left(w.admitted(alice, 1, 1), 4, 139) // clamped to the burst
 	_, err := w.acquire(alice, cost(6, 1))
-	failed[*runtime.CostExceedsBurstError](w, "above the lowered burst", err)
+	failed[*store.CostExceedsBurstError](w, "above the lowered burst", err)
 	w.admitted(alice, 4, 1)
 	w.denied(alice, 1, 1)
 	w.admitted(bob, 7, 1) // as before
@@ -103,7 +104,7 @@ func overrideEntity(w *world) {
 	w.inForce("user-alice", users...)
 	w.admitted(alice, 1, 1)
 	_, err = w.acquire(alice, cost(11, 1))
-	failed[*runtime.CostExceedsBurstError](w, "above the schema's burst", err)
+	failed[*store.CostExceedsBurstError](w, "above the schema's burst", err)
 }
 
 // overrideKind: the limits of all of a kind.
@@ -154,22 +155,22 @@ func overrideConflicts(w *world) {
 	first := w.set(own, limits.GPT4Limits{RPM: &low})
 	second := w.set(own, limits.GPT4Limits{RPM: &high})
 	_, err := own.Set(ctx, limits.GPT4Limits{RPM: &low}, first)
-	failed[*runtime.ConflictError](w, "an old revision", err)
+	failed[*store.ConflictError](w, "an old revision", err)
 	_, err = own.Set(ctx, limits.GPT4Limits{RPM: &low}, "")
-	failed[*runtime.ConflictError](w, "no revision", err)
-	failed[*runtime.ConflictError](w, "deleting an old revision", own.Delete(ctx, first))
+	failed[*store.ConflictError](w, "no revision", err)
+	failed[*store.ConflictError](w, "deleting an old revision", own.Delete(ctx, first))
 	if err := own.Delete(ctx, second); err != nil {
 		w.Fatalf("delete: %v", err)
 	}
 	_, err = own.Set(ctx, limits.GPT4Limits{RPM: &low}, second)
-	failed[*runtime.ConflictError](w, "a deleted revision", err)
+	failed[*store.ConflictError](w, "a deleted revision", err)
 	if _, err = own.Set(ctx, limits.GPT4Limits{RPM: &low}, ""); err != nil {
 		w.Errorf("none is there, and none was said to be: %v", err)
 	}
 	_, err = w.Config.GPT4.Kind(limits.User{}).Set(ctx, limits.GPT4Limits{RPM: &bucket.Limit{}}, "")
-	failed[*runtime.InvalidError](w, "a limit of nothing", err)
+	failed[*store.InvalidError](w, "a limit of nothing", err)
 	_, _, err = w.Config.GPT4.Entity(limits.User{}).Get(ctx)
-	failed[*runtime.InvalidError](w, "an empty id", err)
+	failed[*store.InvalidError](w, "an empty id", err)
 	w.listed("user-alice: " + describe(limits.GPT4Limits{RPM: &low}))
 }
 
@@ -185,5 +186,5 @@ func overrideNoticed(w *world) {
 	w.store.Advance(ttl + time.Second)
 	w.inForce("user-alice", low, w.schema.user[1])
 	_, err := w.acquireIn(old, alice, cost(6, 1))
-	failed[*runtime.CostExceedsBurstError](w, "after its time", err)
+	failed[*store.CostExceedsBurstError](w, "after its time", err)
 }

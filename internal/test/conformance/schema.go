@@ -9,12 +9,13 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // schema is what a test makes of the generated gpt-4: the numbers of rpm and tpm for users and projects, and the cascade.
 type schema struct {
 	user, project []bucket.Limit
-	cascade       runtime.Cascade
+	cascade       store.Cascade
 }
 
 // per returns a limit of so many tokens, of which refill come every period.
@@ -37,12 +38,12 @@ var (
 	}
 	roomy = schema{user: plain.user, project: []bucket.Limit{per(1000, 1, time.Second), per(10_000, 3, time.Second)}}
 
-	compensated = plain.with(runtime.CascadeCompensated)
-	none        = plain.with(runtime.CascadeNone)
+	compensated = plain.with(store.CascadeCompensated)
+	none        = plain.with(store.CascadeNone)
 )
 
 // with returns s under another cascade.
-func (s schema) with(c runtime.Cascade) schema {
+func (s schema) with(c store.Cascade) schema {
 	s.cascade = c
 	return s
 }
@@ -56,11 +57,11 @@ type scripter interface{ Script(chain int) string }
 // variant is a generated resource of other numbers, for whatever stores that is made.
 type variant struct {
 	codec.Resource
-	spec *runtime.Spec
+	spec *store.Spec
 }
 
-// Spec implements runtime.Definition.
-func (v *variant) Spec() *runtime.Spec { return v.spec }
+// Spec implements store.Definition.
+func (v *variant) Spec() *store.Spec { return v.spec }
 
 // Script returns the generated script, if there is one.
 func (v *variant) Script(chain int) string {
@@ -72,13 +73,13 @@ func (v *variant) Script(chain int) string {
 
 // catcher is a Store that only takes note of what it is opened with.
 type catcher struct {
-	runtime.Store
-	runtime.Session
-	defs []runtime.Definition
+	store.Store
+	store.Session
+	defs []store.Definition
 }
 
-// Open implements runtime.Store.
-func (c *catcher) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+// Open implements store.Store.
+func (c *catcher) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
 	c.defs = defs
 	return c, nil
 }
@@ -116,7 +117,7 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	gpt4, embeddings := w.schema.definitions(w)
 	b := runtime.NewBuilder(w.spy, append([]runtime.Option{
 		runtime.WithClock(w.store.Clock), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithCacheTTL(cacheTTL),
-		runtime.SettleTimeout(2 * time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny)),
+		runtime.SettleTimeout(2 * time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)),
 	}, opts...)...)
 	l := &limits.Limiter{
 		GPT4:       runtime.Bind[limits.GPT4Entity](b, gpt4, vector, costOf),

@@ -6,6 +6,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // inShadow has run's calls be in shadow: they are charged as ever, and would be refused for the same reasons.
@@ -22,7 +23,7 @@ func shadowLeases(w *world) {
 	w.shadow = true
 	w.settle(w.admitted(alice, 3, 100), 1, 120)
 	lease, err := w.acquire(alice, cost(1, 31))
-	denied := as[*runtime.DeniedError](w, "more than there is", err)
+	denied := as[*store.DeniedError](w, "more than there is", err)
 	w.left(lease, 9, 30)
 	if lease.Degraded() || lease.Cost() != cost(1, 31) || denied.Entity != "user-alice" || len(lease.Levels()) == 0 {
 		w.Errorf("degraded %t, for %+v, levels %+v: %v", lease.Degraded(), lease.Cost(), lease.Levels(), denied)
@@ -35,7 +36,7 @@ func shadowLeases(w *world) {
 	asked := w.spy.calls()
 	for range 2 {
 		lease, err = w.acquire(alice, cost(1, 31))
-		failed[*runtime.DeniedError](w, "once more", err)
+		failed[*store.DeniedError](w, "once more", err)
 		w.left(lease, 9, 30)
 		w.release(lease)
 	}
@@ -43,7 +44,7 @@ func shadowLeases(w *world) {
 		w.Errorf("the store was asked for what it remembers")
 	}
 	lease, err = w.acquire(bob, cost(11, 1))
-	failed[*runtime.CostExceedsBurstError](w, "above the burst", err)
+	failed[*store.CostExceedsBurstError](w, "above the burst", err)
 	w.release(lease)
 	w.nothing(limits.User{ID: bob.ID, Project: limits.Project{ID: "other"}})
 	asked = w.spy.calls()
@@ -51,7 +52,7 @@ func shadowLeases(w *world) {
 	if err != nil {
 		w.Fatalf("wait: %v", err)
 	}
-	failed[*runtime.DeniedError](w, "wait", waited.Shadowed())
+	failed[*store.DeniedError](w, "wait", waited.Shadowed())
 	if n := w.spy.calls() - asked; n > 1 {
 		w.Errorf("a wait in shadow has asked the store %d times", n)
 	}
@@ -75,14 +76,14 @@ func shadowClaims(w *world) {
 			s.charge(s.cost, w.store.Decided())
 		}
 	}
-	failed[*runtime.DeniedError](w, "spared", spared.Lease().Shadowed())
+	failed[*store.DeniedError](w, "spared", spared.Lease().Shadowed())
 	if err := errors.Join(enforced.Lease().Shadowed(), admitted.Lease().Shadowed()); err != nil {
 		w.Errorf("%v", err)
 	}
 	w.peek(alice)
 	w.peek(bob)
 	claims := []runtime.AnyClaim{w.GPT4.Claim(alice, cost(1, 51)), w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))}
-	failed[*runtime.DeniedError](w, "one that can be refused", w.AcquireAll(w.Context(), claims...))
+	failed[*store.DeniedError](w, "one that can be refused", w.AcquireAll(w.Context(), claims...))
 	w.peek(alice)
 	w.peek(bob)
 }
@@ -104,7 +105,7 @@ func shadowTogether(w *world) {
 			lease, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1), opts...)
 			mu.Lock()
 			defer mu.Unlock()
-			_, refused := errors.AsType[*runtime.DeniedError](err)
+			_, refused := errors.AsType[*store.DeniedError](err)
 			switch {
 			case err == nil && lease.Shadowed() == nil:
 				admitted++
@@ -133,16 +134,16 @@ func shadowTogether(w *world) {
 func shadowOutage(w *world) {
 	w.admitted(alice, 9, 100)
 	w.store.Break()
-	for _, policy := range []runtime.Policy{runtime.Deny, runtime.Local, runtime.Allow} {
+	for _, policy := range []store.Policy{store.Deny, store.Local, store.Allow} {
 		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10), runtime.Shadow(), runtime.OnUnavailable(policy))
 		if err != nil || !lease.Degraded() {
 			w.Fatalf("%v: %v", policy, err)
 		}
 		switch spared := lease.Shadowed(); policy {
-		case runtime.Deny:
-			failed[*runtime.UnavailableError](w, "deny", spared)
-		case runtime.Local:
-			failed[*runtime.DeniedError](w, "local", spared)
+		case store.Deny:
+			failed[*store.UnavailableError](w, "deny", spared)
+		case store.Local:
+			failed[*store.DeniedError](w, "local", spared)
 		default:
 			if spared != nil {
 				w.Errorf("allow: %v", spared)

@@ -5,28 +5,28 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // spy is a store that takes note of what another one says.
 type spy struct {
-	runtime.Store
+	store.Store
 	forget bool // nothing is refused from memory: it does not tell when it has decided
 
 	mu    sync.Mutex
-	asked int            // calls to charge, settle or read
-	last  []runtime.Part // of the newest call, as it was left
-	told  func([]runtime.Part)
+	asked int          // calls to charge, settle or read
+	last  []store.Part // of the newest call, as it was left
+	told  func([]store.Part)
 }
 
-// Open implements runtime.Store.
-func (s *spy) Open(env *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+// Open implements store.Store.
+func (s *spy) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	session, err := s.Store.Open(env, defs...)
 	return &spied{session, s}, err
 }
 
 // note takes note of call as it was left.
-func (s *spy) note(call *runtime.Call) {
+func (s *spy) note(call *store.Call) {
 	parts := slices.Clone(call.Parts)
 	for i := range parts {
 		parts[i].Buckets = slices.Clone(parts[i].Buckets)
@@ -48,7 +48,7 @@ func (s *spy) calls() int {
 }
 
 // seen returns how the newest call was left, once.
-func (s *spy) seen() []runtime.Part {
+func (s *spy) seen() []store.Part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.last
@@ -58,19 +58,19 @@ func (s *spy) seen() []runtime.Part {
 
 // spied is a session of a spy.
 type spied struct {
-	runtime.Session
+	store.Session
 	spy *spy
 }
 
-// Acquire implements runtime.Session.
-func (s *spied) Acquire(ctx context.Context, call *runtime.Call) error {
+// Acquire implements store.Session.
+func (s *spied) Acquire(ctx context.Context, call *store.Call) error {
 	err := s.Session.Acquire(ctx, call)
 	s.spy.note(call)
 	return err
 }
 
-// Settle implements runtime.Session. One that is left for later is the store's, and nobody looks at it.
-func (s *spied) Settle(ctx context.Context, call *runtime.Call) error {
+// Settle implements store.Session. One that is left for later is the store's, and nobody looks at it.
+func (s *spied) Settle(ctx context.Context, call *store.Call) error {
 	lazy := call.Later != nil
 	err := s.Session.Settle(ctx, call)
 	if !lazy {
@@ -79,15 +79,15 @@ func (s *spied) Settle(ctx context.Context, call *runtime.Call) error {
 	return err
 }
 
-// Peek implements runtime.Session.
-func (s *spied) Peek(ctx context.Context, call *runtime.Call) error {
+// Peek implements store.Session.
+func (s *spied) Peek(ctx context.Context, call *store.Call) error {
 	err := s.Session.Peek(ctx, call)
 	s.spy.note(call)
 	return err
 }
 
-// Refused implements runtime.Session.
-func (s *spied) Refused(def runtime.Definition, chain []runtime.Link, cost []int64, now int64) *runtime.DeniedError {
+// Refused implements store.Session.
+func (s *spied) Refused(def store.Definition, chain []store.Link, cost []int64, now int64) *store.DeniedError {
 	if s.spy.forget {
 		return nil
 	}

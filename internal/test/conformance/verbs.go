@@ -9,6 +9,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // held is a lease, and what the model knows of it: no shares where shadow mode has spared the call, as it took nothing.
@@ -37,7 +38,7 @@ func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT
 	if spared {
 		err = lease.Shadowed()
 	}
-	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), shares, err, w.schema.cascade == runtime.CascadeCompensated)
+	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), shares, err, w.schema.cascade == store.CascadeCompensated)
 	switch {
 	case spared && !w.shadow:
 		w.Fatalf("%v has let through what it is to refuse: %v", w.chain(who), err)
@@ -70,7 +71,7 @@ func (w *world) judged(what string, shares []share, err error, oneByOne bool) {
 // refused it is those that refused it: others need not have been looked at.
 func (w *world) levels(what string, now int64, err error) {
 	w.Helper()
-	denied, _ := errors.AsType[*runtime.DeniedError](err)
+	denied, _ := errors.AsType[*store.DeniedError](err)
 	if what != "peek" && w.shared {
 		return
 	}
@@ -81,7 +82,7 @@ func (w *world) levels(what string, now int64, err error) {
 		}
 		for _, b := range part.Buckets {
 			key := [2]string{part.Def.Spec().Resource, b.Entity}
-			refuses := func(r runtime.Refusal) bool { return [2]string{r.Resource, r.Entity} == key }
+			refuses := func(r store.Refusal) bool { return [2]string{r.Resource, r.Entity} == key }
 			if b.After == nil || w.buckets[key] == nil || err != nil && (denied == nil || !slices.ContainsFunc(denied.Refusals, refuses)) {
 				continue
 			}
@@ -119,10 +120,10 @@ func (w *world) admitted(who limits.GPT4Entity, rpm, tpm int64) *held {
 }
 
 // denied is acquire that has to be denied. It returns the denial as what it says, not as an error.
-func (w *world) denied(who limits.GPT4Entity, rpm, tpm int64) runtime.DeniedError {
+func (w *world) denied(who limits.GPT4Entity, rpm, tpm int64) store.DeniedError {
 	w.Helper()
 	_, err := w.acquire(who, cost(rpm, tpm))
-	return *as[*runtime.DeniedError](w, fmt.Sprint(w.chain(who)), err)
+	return *as[*store.DeniedError](w, fmt.Sprint(w.chain(who)), err)
 }
 
 // settle settles, and follows.

@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // pacer is a clock of which whoever waits has time pass.
 type pacer struct {
-	runtime.Clock
+	store.Clock
 	advance func(time.Duration)
 }
 
-// After implements runtime.Clock.
+// After implements store.Clock.
 func (p *pacer) After(d time.Duration) <-chan time.Time {
 	p.advance(d)
 	over := make(chan time.Time)
@@ -47,7 +48,7 @@ func wait(w *world) {
 func waitTooLong(w *world) {
 	w.admitted(alice, 10, 0)
 	_, err := w.GPT4.Wait(w.Context(), alice, cost(3, 10), runtime.MaxWait(time.Second))
-	if denied := as[*runtime.DeniedError](w, "MaxWait", err); !errors.Is(denied, context.DeadlineExceeded) {
+	if denied := as[*store.DeniedError](w, "MaxWait", err); !errors.Is(denied, context.DeadlineExceeded) {
 		w.Errorf("got %v, want a deadline", denied)
 	}
 	w.peek(alice)

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // T is what a test of the suite needs of *testing.T, so that controls can watch one fail.
@@ -72,7 +72,7 @@ func (w *world) chain(who limits.GPT4Entity) []string {
 	case limits.Project:
 		chain = []string{"project-" + who.ID}
 	}
-	if w.schema.cascade == runtime.CascadeNone {
+	if w.schema.cascade == store.CascadeNone {
 		chain = chain[:1]
 	}
 	return chain

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -155,7 +156,7 @@ func (w *world) deploy(t testing.TB, version int) *process {
 }
 
 // by hides a version's types.
-func by[E runtime.Entity, C any](
+func by[E store.Entity, C any](
 	t testing.TB, of *runtime.Resource[E, C], entity func(string) E, costs func(cost) C,
 ) func(context.Context, string, cost, ...runtime.CallOption) (*lease, error) {
 	t.Helper()

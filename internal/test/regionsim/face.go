@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tableFace is a region's table as one of its syncs calls it: a region.Table.
@@ -45,16 +45,16 @@ func (t tableFace) Each(_ context.Context, resource string, f func(entity string
 }
 
 // Get returns what levels store.
-func (t tableFace) Get(_ context.Context, spec *runtime.Spec, at ...string) ([]runtime.Stored, error) {
+func (t tableFace) Get(_ context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
 	if err := t.call(tables, "get"); err != nil {
 		return nil, err
 	}
-	all := make([]runtime.Stored, 0, len(at))
+	all := make([]store.Stored, 0, len(at))
 	for _, level := range at {
 		if level == kind {
 			r := slices.Index(t.world.specs, spec)
 			if r < 0 {
-				r = slices.IndexFunc(t.world.specs, func(s *runtime.Spec) bool { return s.Resource == spec.Resource })
+				r = slices.IndexFunc(t.world.specs, func(s *store.Spec) bool { return s.Resource == spec.Resource })
 			}
 			var limits []*bucket.Limit
 			version := int64(0)
@@ -75,7 +75,7 @@ func (t tableFace) Get(_ context.Context, spec *runtime.Spec, at ...string) ([]r
 }
 
 // Share stores a share.
-func (t tableFace) Share(_ context.Context, spec *runtime.Spec, share runtime.Stored) (runtime.Revision, error) {
+func (t tableFace) Share(_ context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
 	err := t.call(shares, "share")
 	if err != nil && !errors.Is(err, errUnsure) {
 		return "", err
@@ -87,7 +87,7 @@ func (t tableFace) Share(_ context.Context, spec *runtime.Spec, share runtime.St
 	e := &t.home.table.entries[s.index]
 	if e.operator && e.overrides() {
 		t.world.trace(t.home, "share %s on %s: an operator's", s.entity, s.place.resource)
-		return "", &runtime.ConflictError{Resource: spec.Resource, At: share.At}
+		return "", &store.ConflictError{Resource: spec.Resource, At: share.At}
 	}
 	version := max(e.version+1, t.world.millis(0))
 	if share.Revision != "" {
@@ -103,19 +103,19 @@ func (t tableFace) Share(_ context.Context, spec *runtime.Spec, share runtime.St
 	if err != nil {
 		return "", err
 	}
-	return runtime.Revision(strconv.FormatInt(version, 10)), nil
+	return store.Revision(strconv.FormatInt(version, 10)), nil
 }
 
 // Heartbeat returns what is stored.
-func (t tableFace) Heartbeat(context.Context) (runtime.Heartbeat, error) {
+func (t tableFace) Heartbeat(context.Context) (store.Heartbeat, error) {
 	if err := t.call(tables, "heartbeat"); err != nil {
-		return runtime.Heartbeat{}, err
+		return store.Heartbeat{}, err
 	}
 	return t.home.table.beat.Heartbeat, nil
 }
 
 // Beat stores a heartbeat.
-func (t tableFace) Beat(_ context.Context, h runtime.Heartbeat) error {
+func (t tableFace) Beat(_ context.Context, h store.Heartbeat) error {
 	err := t.call(beats, "beat")
 	if err != nil && !errors.Is(err, errUnsure) {
 		return err
@@ -126,7 +126,7 @@ func (t tableFace) Beat(_ context.Context, h runtime.Heartbeat) error {
 	}
 	if stored.Epoch > h.Epoch || stored.Epoch == h.Epoch && stored.Expires > h.Expires {
 		t.world.trace(t.home, "beat: epoch %d until %s: a later one is stored", h.Epoch, until(h.Expires))
-		return &runtime.ConflictError{At: "heartbeat"}
+		return &store.ConflictError{At: "heartbeat"}
 	}
 	if h.Since = stored.Since; stored.Epoch != h.Epoch || !stored.Alive(now) {
 		h.Since = now

@@ -11,7 +11,7 @@ import (
 )
 
 // store is where snapshots are published.
-type store struct {
+type backend struct {
 	world   *world
 	objects map[string][]object // versions, the newest last
 }
@@ -25,7 +25,7 @@ type object struct {
 // remember is how many versions of an object readers that lag may see.
 const remember = 20
 
-func (s *store) put(name string, data []byte) {
+func (s *backend) put(name string, data []byte) {
 	all, keep := s.objects[name], 0
 	if slices.ContainsFunc(s.world.Faults, func(f Fault) bool { return f.Kind == Lag }) {
 		keep = remember - 1
@@ -35,7 +35,7 @@ func (s *store) put(name string, data []byte) {
 }
 
 // get returns an object as it was at an instant.
-func (s *store) get(name string, at time.Duration) []byte {
+func (s *backend) get(name string, at time.Duration) []byte {
 	for _, o := range slices.Backward(s.objects[name]) {
 		if o.at <= at {
 			return o.data

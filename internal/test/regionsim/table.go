@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // table is a region's, as it is stored, and as it was for as long as somebody may remember that.
@@ -36,9 +36,9 @@ type terms struct {
 
 // beat is the heartbeat, and those before.
 type beat struct {
-	runtime.Heartbeat
+	store.Heartbeat
 	past []struct {
-		runtime.Heartbeat
+		store.Heartbeat
 		until time.Duration
 	}
 }
@@ -84,18 +84,18 @@ func (e terms) overrides() bool {
 }
 
 // pulse stores h.
-func (t *table) pulse(h runtime.Heartbeat) {
+func (t *table) pulse(h store.Heartbeat) {
 	t.world.pour(t.home)
 	b := &t.beat
 	b.past = slices.DeleteFunc(b.past, func(p struct {
-		runtime.Heartbeat
+		store.Heartbeat
 		until time.Duration
 	},
 	) bool {
 		return !t.remembered(p.until)
 	})
 	b.past = append(b.past, struct {
-		runtime.Heartbeat
+		store.Heartbeat
 		until time.Duration
 	}{b.Heartbeat, t.world.now})
 	b.Heartbeat = h
@@ -172,11 +172,11 @@ func limitOf(of terms, i int) *bucket.Limit {
 }
 
 // stored is a version as callers are told it.
-func stored(at string, limits []*bucket.Limit, n int, epoch, version int64) runtime.Stored {
-	s := runtime.Stored{At: at, Limits: make([]*bucket.Limit, n), Epoch: epoch}
+func stored(at string, limits []*bucket.Limit, n int, epoch, version int64) store.Stored {
+	s := store.Stored{At: at, Limits: make([]*bucket.Limit, n), Epoch: epoch}
 	copy(s.Limits, limits)
 	if version > 0 {
-		s.Revision = runtime.Revision(strconv.FormatInt(version, 10))
+		s.Revision = store.Revision(strconv.FormatInt(version, 10))
 	}
 	return s
 }

@@ -13,9 +13,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // World is what a history is made of. The same World gives the same history.
@@ -74,11 +74,11 @@ type world struct {
 	World
 	schedule
 	rng     *rand.Rand
-	specs   []*runtime.Spec
+	specs   []*store.Spec
 	series  []*series
 	byName  map[place]*series
 	regions []*home
-	objects *store
+	objects *backend
 	judge   judge
 }
 
@@ -116,15 +116,15 @@ func (w World) Run() *Result {
 	if all.Calm == 0 {
 		all.Calm = w.Duration
 	}
-	share := &runtime.Regions{Names: w.Names, Floor: w.Floor, Window: w.Window}
+	share := &store.Regions{Names: w.Names, Floor: w.Floor, Window: w.Window}
 	for r, res := range w.Resources {
-		spec := &runtime.Spec{Resource: res.Name, Revision: 1, Regions: share}
-		k := runtime.Kind{Name: kind, Prefix: kind + "-", Parent: runtime.NoParent}
+		spec := &store.Spec{Resource: res.Name, Revision: 1, Regions: share}
+		k := store.Kind{Name: kind, Prefix: kind + "-", Parent: store.NoParent}
 		for _, l := range res.Limits {
 			spec.Limits = append(spec.Limits, l.Name)
 			k.Limits, k.PerCall = append(k.Limits, l.Whole), append(k.PerCall, 0)
 		}
-		spec.Kinds = []runtime.Kind{k}
+		spec.Kinds = []store.Kind{k}
 		all.specs = append(all.specs, spec)
 		for e := range w.Entities {
 			s := &series{place{fmt.Sprint(kind, "-", e+1), res.Name}, len(all.series), r, w.Load(e, r)}
@@ -132,7 +132,7 @@ func (w World) Run() *Result {
 			all.byName[s.place] = s
 		}
 	}
-	all.objects = &store{world: all, objects: map[string][]object{}}
+	all.objects = &backend{world: all, objects: map[string][]object{}}
 	for i, name := range w.Names {
 		h := &home{index: i, name: name, phase: upTo(all.rng, w.Window)}
 		h.table = newTable(all, h)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Outcome is how an acquire ended.
@@ -94,7 +94,7 @@ type seen struct {
 // acquired enters an acquire that took so long, and of which that was seen.
 func (b *book) acquired(call Call, took time.Duration, degraded bool, s *seen, err error) {
 	outcome := Admitted
-	_, refused := errors.AsType[*runtime.DeniedError](err)
+	_, refused := errors.AsType[*store.DeniedError](err)
 	switch {
 	case refused:
 		outcome = Denied
@@ -139,7 +139,7 @@ func (b *book) settled(took time.Duration, err error) {
 
 // fail counts what an acquire or a settle failed with. The lock is held.
 func (b *book) fail(verb string, err error) {
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok && b.setup == nil {
+	if _, ok := errors.AsType[*store.SetupError](err); ok && b.setup == nil {
 		b.setup = err
 	}
 	key := verb + ": " + kindOfError(err)
@@ -153,31 +153,31 @@ func (b *book) fail(verb string, err error) {
 
 // kindOfError names what an error is, whatever its numbers are.
 func kindOfError(err error) string {
-	if _, ok := errors.AsType[*runtime.UnavailableError](err); ok {
+	if _, ok := errors.AsType[*store.UnavailableError](err); ok {
 		return "the store did not answer"
 	}
-	if _, ok := errors.AsType[*runtime.ContendedError](err); ok {
+	if _, ok := errors.AsType[*store.ContendedError](err); ok {
 		return "contended"
 	}
-	if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok {
+	if _, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
 		return "the cost is above the burst"
 	}
-	if _, ok := errors.AsType[*runtime.InvalidError](err); ok {
+	if _, ok := errors.AsType[*store.InvalidError](err); ok {
 		return "invalid"
 	}
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return "the installation is at fault"
 	}
 	return "other"
 }
 
 // observer enters what a limiter tells.
-func (b *book) observer() *runtime.Observer {
-	tell := func(o Outcome) func(context.Context, runtime.Event) {
-		return func(ctx context.Context, e runtime.Event) {
+func (b *book) observer() *store.Observer {
+	tell := func(o Outcome) func(context.Context, store.Event) {
+		return func(ctx context.Context, e store.Event) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			if e.Operation != runtime.OperationAcquire {
+			if e.Operation != store.OperationAcquire {
 				b.toldLater++
 				return
 			}
@@ -187,14 +187,14 @@ func (b *book) observer() *runtime.Observer {
 			}
 		}
 	}
-	return &runtime.Observer{
+	return &store.Observer{
 		Acquired: tell(Admitted), Denied: tell(Denied), Degraded: tell(Degraded), Shadowed: tell(Shadowed), Failed: tell(Failed),
 		Store: b.stored,
 	}
 }
 
 // stored enters a call to the store.
-func (b *book) stored(_ context.Context, e runtime.StoreEvent) {
+func (b *book) stored(_ context.Context, e store.StoreEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.paths[e.Path]

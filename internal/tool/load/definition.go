@@ -2,15 +2,15 @@ package load
 
 import (
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Definition is a resource as its generated code describes it to stores, without that code: the statements are the same, word for
 // word, and what generated code has written out is looped over here.
 type Definition struct {
-	spec       *runtime.Spec
+	spec       *store.Spec
 	statements gen.Statements
 	attributes []attributes // by limit
 }
@@ -21,7 +21,7 @@ var _ codec.Resource = (*Definition)(nil)
 type attributes struct{ tk, cp, bx, ra, rp, tc string }
 
 // NewDefinition returns the definition of a resource.
-func NewDefinition(spec *runtime.Spec, statements gen.Statements) *Definition {
+func NewDefinition(spec *store.Spec, statements gen.Statements) *Definition {
 	d := &Definition{spec: spec, statements: statements}
 	for _, limit := range spec.Limits {
 		of := func(field string) string { return "b_" + limit + "_" + field }
@@ -30,8 +30,8 @@ func NewDefinition(spec *runtime.Spec, statements gen.Statements) *Definition {
 	return d
 }
 
-// Spec implements runtime.Definition.
-func (d *Definition) Spec() *runtime.Spec { return d.spec }
+// Spec implements store.Definition.
+func (d *Definition) Spec() *store.Spec { return d.spec }
 
 // Script implements redisstore.Scripter.
 func (d *Definition) Script(chain int) string {

@@ -13,19 +13,19 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/tool/load"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // catcher is a Store that only takes note of what it is opened with.
 type catcher struct {
-	runtime.Store
-	runtime.Session
-	defs []runtime.Definition
+	store.Store
+	store.Session
+	defs []store.Definition
 }
 
-func (c *catcher) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (c *catcher) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
 	c.defs = defs
 	return c, nil
 }

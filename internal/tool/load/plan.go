@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Prefix is what the ids of a load's entities start with: user-load-0, project-load-7. No others are charged.
@@ -14,7 +14,7 @@ const Prefix = "load-"
 
 // Plan is which calls are made: on what, by whom, for how much. The nth call of a Plan is always the same.
 type Plan struct {
-	Specs    []*runtime.Spec
+	Specs    []*store.Spec
 	Mix      []Share
 	Entities int // of each kind that calls
 	Children int // how many entities share a parent
@@ -55,16 +55,16 @@ type Call struct {
 }
 
 // Entity is who calls, and above it whom its parents are.
-type Entity struct{ links []runtime.Link }
+type Entity struct{ links []store.Link }
 
-// Chain implements runtime.Entity.
-func (e *Entity) Chain(dst []runtime.Link) []runtime.Link { return append(dst, e.links...) }
+// Chain implements store.Entity.
+func (e *Entity) Chain(dst []store.Link) []store.Link { return append(dst, e.links...) }
 
 // entity returns the i-th entity of a kind. Its parent is one of as many as it takes for each to have so many children.
-func (p *Plan) entity(kinds []runtime.Kind, kind, i int) *Entity {
+func (p *Plan) entity(kinds []store.Kind, kind, i int) *Entity {
 	e := &Entity{}
-	for n := p.Entities; kind != runtime.NoParent; kind = kinds[kind].Parent {
-		e.links = append(e.links, runtime.Link{Kind: kind, ID: Prefix + strconv.Itoa(i)})
+	for n := p.Entities; kind != store.NoParent; kind = kinds[kind].Parent {
+		e.links = append(e.links, store.Link{Kind: kind, ID: Prefix + strconv.Itoa(i)})
 		n = (n + p.Children - 1) / p.Children
 		i %= n
 	}
@@ -78,7 +78,7 @@ func (p *Plan) Charged(share, index int) (stored []string) {
 		if k := spec.Kinds[link.Kind]; k.Limits != nil {
 			stored = append(stored, k.Prefix+link.ID)
 		}
-		if spec.Cascade == runtime.CascadeNone {
+		if spec.Cascade == store.CascadeNone {
 			break
 		}
 	}
@@ -86,7 +86,7 @@ func (p *Plan) Charged(share, index int) (stored []string) {
 }
 
 // spec returns the resource that a share is on.
-func (p *Plan) spec(share int) *runtime.Spec { return p.Specs[p.Mix[share].Resource] }
+func (p *Plan) spec(share int) *store.Spec { return p.Specs[p.Mix[share].Resource] }
 
 // Drawer draws the calls of a Plan. It is used by one goroutine.
 type Drawer struct {

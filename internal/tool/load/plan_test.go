@@ -8,23 +8,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // family is a plan of users, who belong to teams, which belong to orgs; the resource charges users and orgs.
 func family(keys Keys) *Plan {
 	limits := []bucket.Limit{{Capacity: 1, Burst: 1, Refill: 1, Period: 1}}
-	kinds := []runtime.Kind{
-		{Name: "org", Prefix: "org-", Parent: runtime.NoParent, Limits: limits},
+	kinds := []store.Kind{
+		{Name: "org", Prefix: "org-", Parent: store.NoParent, Limits: limits},
 		{Name: "team", Prefix: "team-", Parent: 0},
 		{Name: "user", Prefix: "user-", Parent: 1, Limits: limits},
 	}
 	alone := slices.Clone(kinds)
 	return &Plan{
-		Specs: []*runtime.Spec{
+		Specs: []*store.Spec{
 			{Resource: "a", Limits: []string{"rpm"}, Kinds: kinds},
-			{Resource: "b", Limits: []string{"rpm"}, Kinds: alone, Cascade: runtime.CascadeNone},
+			{Resource: "b", Limits: []string{"rpm"}, Kinds: alone, Cascade: store.CascadeNone},
 		},
 		Mix: []Share{
 			{Resource: 0, Kind: 2, Weight: 3, Cost: []Range{{2, 5}}, Settle: []Range{{0, 1}}},
@@ -53,7 +53,7 @@ func TestCharged(t *testing.T) {
 		t.Errorf("without a cascade %s are charged", got)
 	}
 	links := p.entity(p.Specs[0].Kinds, 2, 17).Chain(nil)
-	if want := []runtime.Link{{Kind: 2, ID: "load-17"}, {Kind: 1, ID: "load-7"}, {Kind: 0, ID: "load-0"}}; !slices.Equal(links, want) {
+	if want := []store.Link{{Kind: 2, ID: "load-17"}, {Kind: 1, ID: "load-7"}, {Kind: 0, ID: "load-0"}}; !slices.Equal(links, want) {
 		t.Errorf("the chain is %v, want %v", links, want)
 	}
 }

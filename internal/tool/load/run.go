@@ -14,20 +14,21 @@ import (
 
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Config says how a Plan is carried out.
 type Config struct {
 	Plan       *Plan
-	Statements []gen.Statements     // of Plan.Specs
-	Store      func() runtime.Store // makes one for each limiter
-	Limiters   int                  // that share nothing but what is stored, as processes do
-	Callers    int                  // of all limiters together: so many calls are under way at most
-	Rate       float64              // calls that come due in a second; 0 is as fast as they are answered
+	Statements []gen.Statements   // of Plan.Specs
+	Store      func() store.Store // makes one for each limiter
+	Limiters   int                // that share nothing but what is stored, as processes do
+	Callers    int                // of all limiters together: so many calls are under way at most
+	Rate       float64            // calls that come due in a second; 0 is as fast as they are answered
 	Duration   time.Duration
 	Calls      int64   // 0 is no bound
 	Units      float64 // no call begins once so many capacity units were consumed; 0 is no bound
-	Clock      runtime.Clock
+	Clock      store.Clock
 	Told       func(Progress) // is told a few times a second; may be nil
 }
 
@@ -131,7 +132,7 @@ func (r *Run) watch(over <-chan struct{}) {
 
 // close has the limiters write what settles have left for later. It returns why that may be missing.
 func (r *Run) close(ctx context.Context) (err error) {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*runtime.DefaultSettleTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*store.DefaultSettleTimeout)
 	defer cancel()
 	for _, l := range r.limiters {
 		if failed := l.Close(bounded); err == nil {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/load"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 const table = "load"
@@ -38,18 +38,18 @@ func newWorld(t *testing.T, capacity int64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []runtime.Kind{
-		{Name: "org", Prefix: "org-", Parent: runtime.NoParent},
+	kinds := []store.Kind{
+		{Name: "org", Prefix: "org-", Parent: store.NoParent},
 		{Name: "user", Prefix: "user-", Parent: 0, Limits: []bucket.Limit{bucket.Per(capacity, time.Minute)}, PerCall: []int64{1}},
 	}
 	w.config = load.Config{
 		Plan: &load.Plan{
-			Specs:    []*runtime.Spec{{Resource: "api", Revision: 1, Limits: []string{"rpm"}, Kinds: kinds, OnUnavailable: runtime.Deny}},
+			Specs:    []*store.Spec{{Resource: "api", Revision: 1, Limits: []string{"rpm"}, Kinds: kinds, OnUnavailable: store.Deny}},
 			Mix:      []load.Share{{Kind: 1, Weight: 1, Cost: []load.Range{{Least: 1, Most: 1}}}},
 			Entities: 10, Children: 10, Seed: 1,
 		},
-		Statements: statements, Limiters: 1, Callers: 4, Duration: 10 * time.Second, Clock: runtime.SystemClock(),
-		Store: func() runtime.Store { return dynamo.New(w.engine.Client(), table) },
+		Statements: statements, Limiters: 1, Callers: 4, Duration: 10 * time.Second, Clock: store.SystemClock(),
+		Store: func() store.Store { return dynamo.New(w.engine.Client(), table) },
 	}
 	return w
 }
@@ -145,7 +145,7 @@ func TestOpenLoop(t *testing.T) {
 
 // lateClock is a clock whose timers are late.
 type lateClock struct {
-	runtime.Clock
+	store.Clock
 
 	by time.Duration
 }
@@ -158,7 +158,7 @@ func TestTimers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 1_000_000)
 			w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
-			w.config.Clock, w.config.Rate, w.config.Callers = lateClock{runtime.SystemClock(), late}, 10, 16
+			w.config.Clock, w.config.Rate, w.config.Callers = lateClock{store.SystemClock(), late}, 10, 16
 			s := w.do(t.Context())
 			if math.Abs(s.All.P50-want) > 0.1 || math.Abs(s.Waited.P50-float64(late)/1e6) > 0.1 {
 				t.Errorf("timers that are %v late: acquires %+v, began late by %+v", late, s.All, s.Waited)

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Ahead is an item that was last refilled at an instant far ahead: in another unit than ms, or by a clock that was ahead. What
@@ -22,7 +22,7 @@ type Ahead struct {
 const clockAhead = time.Minute
 
 // ahead notes those of found's items that a Carryable bucket would be in debt of, at now.
-func (c *collector) ahead(spec *runtime.Spec, g *group, found *dynamo.Carry, now time.Time) {
+func (c *collector) ahead(spec *store.Spec, g *group, found *dynamo.Carry, now time.Time) {
 	if found.State != dynamo.Carryable {
 		return
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // account is what a limit of a bucket has to come to, in millitokens.
@@ -58,7 +58,7 @@ func (a *account) allowed(own bucket.Limit) int64 {
 func (b *books) call(t *table, lim *limits.Limiter, who limits.GPT4Entity, rng *rand.Rand) {
 	cost := limits.GPT4Cost{RPM: 1 + rng.Int64N(3), TPM: 1 + rng.Int64N(2000)}
 	lease, err := lim.GPT4.Acquire(t.Context(), who, cost)
-	if _, denied := errors.AsType[*runtime.DeniedError](err); denied {
+	if _, denied := errors.AsType[*store.DeniedError](err); denied {
 		return
 	}
 	if err != nil {

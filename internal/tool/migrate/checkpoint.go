@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // position is how far a segment has been read. It is kept in an item of its own, so that segments do not wait for each other:
@@ -77,7 +77,7 @@ func (r *run) kept(ctx context.Context, name string) ([]*position, error) {
 	for _, item := range out.Items {
 		p, scope, err := decode(name, item)
 		if err != nil {
-			return nil, &runtime.SetupError{
+			return nil, &store.SetupError{
 				What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, text(item["SK"]), r.Table), Err: err,
 				Do: "delete it: what is done is marked, and not done again",
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // collector makes a report of what segments tell it, all at once.
@@ -114,7 +114,7 @@ func (c *collector) left(l Left) {
 }
 
 // carried adds what became of a bucket.
-func (c *collector) carried(spec *runtime.Spec, g *group, found *dynamo.Carry) {
+func (c *collector) carried(spec *store.Spec, g *group, found *dynamo.Carry) {
 	if found.State == dynamo.Carried || found.State == dynamo.Carryable {
 		c.differs(spec, g, found)
 	}

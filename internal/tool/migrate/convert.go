@@ -8,15 +8,15 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // work is what is done to each bucket.
 type work struct {
 	begin func(context.Context) error // before the first one
-	each  func(context.Context, *runtime.Spec, string) (dynamo.Carry, error)
+	each  func(context.Context, *store.Spec, string) (dynamo.Carry, error)
 }
 
 // carry carries over what is not marked, or says what that would be.
@@ -106,17 +106,17 @@ func carryUnits(n int) int { return 2 * (2 + n) }
 
 // stops reports that err is not about a single bucket.
 func stops(err error) bool {
-	if _, contended := errors.AsType[*runtime.ContendedError](err); contended {
+	if _, contended := errors.AsType[*store.ContendedError](err); contended {
 		return false
 	}
-	_, setup := errors.AsType[*runtime.SetupError](err)
+	_, setup := errors.AsType[*store.SetupError](err)
 	_, asked := errors.AsType[*smithy.OperationError](err) // DynamoDB itself refused
 	return !setup || asked
 }
 
 // kindOf returns the index of the kind of entity that has a bucket of spec, -1 for none.
-func kindOf(spec *runtime.Spec, entity string) int {
-	return slices.IndexFunc(spec.Kinds, func(k runtime.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) })
+func kindOf(spec *store.Spec, entity string) int {
+	return slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) })
 }
 
 // counting returns those of found's items that are carried over with it.

@@ -3,11 +3,11 @@ package migrate
 import (
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Difference is a bucket whose items had other numbers than it has: a customer with a raised limit, whose limit nobody has
@@ -35,7 +35,7 @@ type Limit struct {
 }
 
 // differs notes what found's items and image do not have alike.
-func (c *collector) differs(spec *runtime.Spec, g *group, found *dynamo.Carry) {
+func (c *collector) differs(spec *store.Spec, g *group, found *dynamo.Carry) {
 	for _, item := range counting(found) {
 		if i := slices.Index(spec.Limits, item.Name); i >= 0 {
 			c.compare(g, &item, found.Image.Balances[i].Limit)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // API is the part of *dynamodb.Client that jobs call.
@@ -42,11 +42,11 @@ type Config struct {
 	Job      Job
 	Client   API
 	Table    string
-	Specs    []*runtime.Spec // of all resources of the schema
-	Resource string          // the one to work on; empty for all
-	Segments int             // 1 to MostSegments
-	Units    int             // write units a second that may be used; 0 for any number
-	Expired  bool            // Cleanup deletes what was taken over by a bucket that has expired, too
+	Specs    []*store.Spec // of all resources of the schema
+	Resource string        // the one to work on; empty for all
+	Segments int           // 1 to MostSegments
+	Units    int           // write units a second that may be used; 0 for any number
+	Expired  bool          // Cleanup deletes what was taken over by a bucket that has expired, too
 
 	Now      func() time.Time
 	Sleep    func(context.Context, time.Duration) error // nil is the system's
@@ -57,7 +57,7 @@ type Config struct {
 }
 
 // Run does the job and reports what it did, as far as it came, with an error where it did not come to its end: ctx's, a
-// *runtime.SetupError or a *runtime.UnavailableError among others. Single buckets that cannot be carried over are in the
+// *store.SetupError or a *store.UnavailableError among others. Single buckets that cannot be carried over are in the
 // report.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	if c.Segments < 1 || c.Segments > MostSegments {
@@ -113,7 +113,7 @@ func (r *run) job(ctx context.Context) error {
 }
 
 // spec returns the schema's resource of that name, nil for none.
-func (r *run) spec(resource string) *runtime.Spec {
+func (r *run) spec(resource string) *store.Spec {
 	for _, spec := range r.Specs {
 		if spec.Resource == resource {
 			return spec

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestConfig(t *testing.T) {
@@ -59,7 +59,7 @@ func TestStops(t *testing.T) {
 	}})
 	c.Segments = 1
 	_, err := Run(t.Context(), c)
-	if setup, ok := errors.AsType[*runtime.SetupError](err); !ok || setup.What != "table "+tbl.name+" does not exist" {
+	if setup, ok := errors.AsType[*store.SetupError](err); !ok || setup.What != "table "+tbl.name+" does not exist" {
 		t.Errorf("got %v", err)
 	}
 }

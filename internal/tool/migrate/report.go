@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Report is what a run found and did. Lists are sorted.
@@ -99,7 +99,7 @@ type Wrong struct {
 }
 
 // leftOf returns why the item of a limit in g stays as it is, if it does: spec is nil for a resource that the schema lacks.
-func leftOf(spec *runtime.Spec, g *group, limit string) (left Left, stays bool) {
+func leftOf(spec *store.Spec, g *group, limit string) (left Left, stays bool) {
 	left = Left{Resource: g.resource}
 	switch {
 	case spec == nil:

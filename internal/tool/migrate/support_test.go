@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -33,15 +34,15 @@ func (still) Now() time.Time                         { return t0 }
 func (still) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // specs are what generated's limits.yaml says.
-func specs() []*runtime.Spec {
-	kinds := func(project, user []bucket.Limit) []runtime.Kind {
-		return []runtime.Kind{
-			{Name: "org", Prefix: "org-", Parent: runtime.NoParent},
+func specs() []*store.Spec {
+	kinds := func(project, user []bucket.Limit) []store.Kind {
+		return []store.Kind{
+			{Name: "org", Prefix: "org-", Parent: store.NoParent},
 			{Name: "project", Prefix: "project-", Parent: 0, Limits: project, PerCall: []int64{1, 0}},
 			{Name: "user", Prefix: "user-", Parent: 1, Limits: user, PerCall: []int64{1, 0}},
 		}
 	}
-	return []*runtime.Spec{
+	return []*store.Spec{
 		{Resource: "gpt-4", Revision: limits.Revision, Limits: []string{"rpm", "tpm"}, Kinds: kinds(
 			[]bucket.Limit{bucket.Per(1_000, time.Minute), bucket.Per(100_000, time.Minute).WithBurst(150_000)},
 			[]bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(10_000, time.Minute).WithBurst(15_000)})},
@@ -162,7 +163,7 @@ func number(item codec.Item, attr string) (int64, error) {
 func (t *table) limiter() *limits.Limiter {
 	t.Helper()
 	lim, err := limits.New(dynamo.New(t.client, t.name, dynamo.PerLimitItems()), runtime.WithClock(still{}),
-		runtime.SettleTimeout(time.Minute), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny), runtime.Budget(time.Minute)))
+		runtime.SettleTimeout(time.Minute), runtime.CallDefaults(runtime.OnUnavailable(store.Deny), runtime.Budget(time.Minute)))
 	if err != nil {
 		t.Fatal(err)
 	}

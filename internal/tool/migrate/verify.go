@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // verify holds all per-limit items against the buckets that took them over.
@@ -78,7 +78,7 @@ func (c *collector) decode(g *group) (items []perlimit.Item) {
 }
 
 // verify holds items of g against their bucket, nil where there is none.
-func (c *collector) verify(spec *runtime.Spec, g *group, items []perlimit.Item, stored codec.Item) {
+func (c *collector) verify(spec *store.Spec, g *group, items []perlimit.Item, stored codec.Item) {
 	all, marked, ok := 0, 0, true
 	for i := range items {
 		item := &items[i]
@@ -110,7 +110,7 @@ func (c *collector) verify(spec *runtime.Spec, g *group, items []perlimit.Item, 
 }
 
 // unmarked notes an item that counts still.
-func (c *collector) unmarked(spec *runtime.Spec, g *group, item *perlimit.Item, stored codec.Item) {
+func (c *collector) unmarked(spec *store.Spec, g *group, item *perlimit.Item, stored codec.Item) {
 	left, stays := leftOf(spec, g, item.Name)
 	switch {
 	case stays:

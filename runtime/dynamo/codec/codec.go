@@ -8,8 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Item is a DynamoDB item.
@@ -19,7 +19,7 @@ type Item = map[string]types.AttributeValue
 // in the output fields of w for one write path; what the paths guard and why is in the documentation of
 // package dynamo.
 type Resource interface {
-	runtime.Definition
+	store.Definition
 	// Key returns the primary key of entity's bucket.
 	Key(entity string) Item
 	// Decode reads a bucket's item into dst, whose fields it overwrites. Limits missing in the item are marked

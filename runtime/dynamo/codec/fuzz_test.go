@@ -10,17 +10,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/internal/seal"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // capture is a store that only looks at what is opened.
-type capture struct{ defs []runtime.Definition }
+type capture struct{ defs []store.Definition }
 
 func (c *capture) Sealed(seal.Sealed) {}
-func (c *capture) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (c *capture) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
 	c.defs = defs
 	return nil, nil
 }

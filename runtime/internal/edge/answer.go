@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Reason is why a call is not served.
@@ -69,13 +70,13 @@ func Of(ctx context.Context, err error) (a Answer, ok bool) {
 // of is Of for a caller that still waits.
 func of(err error) (Answer, bool) {
 	// What needs mending may show as an outage: it comes first, as with the failure policy.
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return Answer{Reason: Setup, Detail: "The limits of this service are not set up."}, true
 	}
-	if denied, ok := errors.AsType[*runtime.DeniedError](err); ok {
+	if denied, ok := errors.AsType[*store.DeniedError](err); ok {
 		return refusal(denied), true
 	}
-	if exceeds, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok {
+	if exceeds, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
 		return Answer{
 			Reason: Exceeds, Resource: exceeds.Resource,
 			Detail: fmt.Sprintf("The request needs %d %s, and there are never more than %d at once: make it smaller.",
@@ -85,15 +86,15 @@ func of(err error) (Answer, bool) {
 			}},
 		}, true
 	}
-	if invalid, ok := errors.AsType[*runtime.InvalidError](err); ok {
+	if invalid, ok := errors.AsType[*store.InvalidError](err); ok {
 		return Answer{
 			Reason: Invalid, Resource: invalid.Resource, Detail: "The request's " + invalid.Field + " is not valid.",
 		}, true
 	}
-	if down, ok := errors.AsType[*runtime.UnavailableError](err); ok {
+	if down, ok := errors.AsType[*store.UnavailableError](err); ok {
 		return unavailable(down.Resource), true
 	}
-	if contended, ok := errors.AsType[*runtime.ContendedError](err); ok {
+	if contended, ok := errors.AsType[*store.ContendedError](err); ok {
 		return unavailable(contended.Resource), true
 	}
 	if errors.Is(err, runtime.ErrMaxWait) {
@@ -109,7 +110,7 @@ func unavailable(resource string) Answer {
 	}
 }
 
-func refusal(denied *runtime.DeniedError) Answer {
+func refusal(denied *store.DeniedError) Answer {
 	a := Answer{
 		Reason: Denied, Resource: denied.Resource, RetryAfter: denied.RetryAfter,
 		Detail: fmt.Sprintf("%s has %d of the %d that the request needs: retry after %d s.",
@@ -124,8 +125,8 @@ func refusal(denied *runtime.DeniedError) Answer {
 }
 
 // longest leaves of refusals the longest of each limit, in the order in which the limits come.
-func longest(refusals []runtime.Refusal) []runtime.Refusal {
-	var left []runtime.Refusal
+func longest(refusals []store.Refusal) []store.Refusal {
+	var left []store.Refusal
 next:
 	for _, r := range refusals {
 		for i, l := range left {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Standing is what an answer shows of one limit.
@@ -35,10 +36,10 @@ func Admitted(levels []runtime.Level) []Standing {
 
 // Refused shows levels as they led to err: nothing, unless it is the limits that refused.
 func Refused(err error, levels []runtime.Level) []Standing {
-	if _, ok := errors.AsType[*runtime.CostExceedsBurstError](err); ok {
+	if _, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
 		return Admitted(levels)
 	}
-	denied, ok := errors.AsType[*runtime.DeniedError](err)
+	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok {
 		return nil
 	}
@@ -77,7 +78,7 @@ func Find(limits []Standing, limit string) *Standing {
 }
 
 // Recall returns what r, an Acquirer, remembers of entity's buckets: nothing if it is a fake.
-func Recall[E runtime.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Level {
+func Recall[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Level {
 	if known, ok := r.(interface{ Recall(E) []runtime.Level }); ok {
 		return known.Recall(entity)
 	}

@@ -11,8 +11,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/internal/background"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TTL is how long what was read may be used.
@@ -31,12 +31,12 @@ func (t TTL) Spared(now int64) int64 {
 }
 
 // Read reads what is stored of an entity; found is false where that is nothing.
-type Read func(ctx context.Context, entity string) (m runtime.Member, found bool, err error)
+type Read func(ctx context.Context, entity string) (m store.Member, found bool, err error)
 
 // Members remember what a store says of entities, that nothing is stored of them too: of so many as they were made for, at most.
 // They are safe for concurrent use.
 type Members struct {
-	env        *runtime.Env
+	env        *store.Env
 	read       Read
 	background *background.Tasks
 	answers    *lru.Cache[string, answer]
@@ -48,13 +48,13 @@ type Members struct {
 
 // answer is what was read of an entity.
 type answer struct {
-	member runtime.Member
+	member store.Member
 	found  bool
 	read   int64 // when, ms
 }
 
 // New returns Members that read what they do not remember: reads may outlive those who asked, and are among tasks then.
-func New(size int, env *runtime.Env, tasks *background.Tasks, read Read) (*Members, error) {
+func New(size int, env *store.Env, tasks *background.Tasks, read Read) (*Members, error) {
 	answers, err := lru.New[string, answer](size)
 	if err != nil {
 		return nil, err
@@ -93,10 +93,10 @@ func (m *Members) remember(entity string, a answer, changes int) {
 
 func (m *Members) now() int64 { return m.env.Clock.Now().UnixMilli() }
 
-// Member is runtime.Session's. Who asks while the same entity is being read waits for that read, which goes on when
+// Member is store.Session's. Who asks while the same entity is being read waits for that read, which goes on when
 // the first of them gives up. An answer that is due to be read again goes on serving where the store does not answer: who
 // an entity's parents are rarely changes, and a call that does not know them could not even be decided by its policy.
-func (m *Members) Member(ctx context.Context, entity string) (member runtime.Member, found bool, err error) {
+func (m *Members) Member(ctx context.Context, entity string) (member store.Member, found bool, err error) {
 	old, known := m.answers.Get(entity)
 	if known && TTL(m.env.CacheTTL).Fresh(old.read, m.now()) {
 		return old.member, old.found, nil
@@ -105,7 +105,7 @@ func (m *Members) Member(ctx context.Context, entity string) (member runtime.Mem
 	select {
 	case r := <-reading:
 		if r.Err != nil {
-			return runtime.Member{}, false, r.Err
+			return store.Member{}, false, r.Err
 		}
 		a := r.Val.(answer)
 		return a.member, a.found, nil
@@ -113,11 +113,11 @@ func (m *Members) Member(ctx context.Context, entity string) (member runtime.Mem
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return runtime.Member{}, false, fmt.Errorf("sluice: look-up of %s: %w", entity, ctx.Err())
+		return store.Member{}, false, fmt.Errorf("sluice: look-up of %s: %w", entity, ctx.Err())
 	case known:
 		return old.member, old.found, nil
 	}
-	return runtime.Member{}, false, &runtime.UnavailableError{Resource: "look-up of " + entity, Err: ctx.Err()}
+	return store.Member{}, false, &store.UnavailableError{Resource: "look-up of " + entity, Err: ctx.Err()}
 }
 
 // lookUp reads an entity for all who wait for it, and remembers the answer.
@@ -131,7 +131,7 @@ func (m *Members) lookUp(ctx context.Context, entity string) (answer, error) {
 	var err error
 	if a.member, a.found, err = m.read(ctx, entity); err != nil {
 		old, known := m.answers.Peek(entity)
-		if _, unavailable := errors.AsType[*runtime.UnavailableError](err); !unavailable || !known {
+		if _, unavailable := errors.AsType[*store.UnavailableError](err); !unavailable || !known {
 			return answer{}, err
 		}
 		a = old

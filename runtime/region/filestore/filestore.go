@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	system "runtime"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Store is a directory. It implements region.Snapshots and region.Prober. Its methods are safe for concurrent use.
@@ -20,7 +20,7 @@ type Store struct{ dir string }
 func New(dir string) (*Store, error) {
 	const cure = "make it, or mount what the regions share"
 	fail := func(what string, err error) (*Store, error) {
-		return nil, &runtime.SetupError{What: "filestore.New: " + what, Do: cure, Err: err}
+		return nil, &store.SetupError{What: "filestore.New: " + what, Do: cure, Err: err}
 	}
 	switch info, err := os.Stat(dir); {
 	case dir == "":

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // API is what Store calls. *s3.Client is one; so is whatever you put in front of it.
@@ -34,9 +34,9 @@ type Store struct {
 func New(api API, bucket, prefix string) (*Store, error) {
 	switch {
 	case api == nil:
-		return nil, &runtime.SetupError{What: "s3store.New: no client", Do: "pass s3.NewFromConfig(cfg)"}
+		return nil, &store.SetupError{What: "s3store.New: no client", Do: "pass s3.NewFromConfig(cfg)"}
 	case bucket == "":
-		return nil, &runtime.SetupError{What: "s3store.New: no bucket is named", Do: "name the one that all regions share"}
+		return nil, &store.SetupError{What: "s3store.New: no bucket is named", Do: "name the one that all regions share"}
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
@@ -48,7 +48,7 @@ func New(api API, bucket, prefix string) (*Store, error) {
 func Parse(text string) (bucket, prefix string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", "", &runtime.SetupError{What: fmt.Sprintf("s3store.Parse: %q is no place in S3", text), Do: "name one as in s3://bucket/prefix"}
+		return "", "", &store.SetupError{What: fmt.Sprintf("s3store.Parse: %q is no place in S3", text), Do: "name one as in s3://bucket/prefix"}
 	}
 	return u.Host, strings.Trim(u.Path, "/"), nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // books hold what callers were granted and kept, as they were told, and how often what was met.
@@ -65,8 +66,8 @@ func (w *world) process(t testing.TB, api dynamo.API, b *books, lazy bool) *limi
 	l, err := limits.New(dynamo.New(api, w.table),
 		runtime.WithClock(w), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.SettleTimeout(20*time.Second), runtime.WithCacheTTL(20*time.Millisecond),
-		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(runtime.Deny), runtime.LazySettle(lazy)),
-		runtime.WithObserver(&runtime.Observer{Store: func(_ context.Context, e runtime.StoreEvent) {
+		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny), runtime.LazySettle(lazy)),
+		runtime.WithObserver(&store.Observer{Store: func(_ context.Context, e store.StoreEvent) {
 			if e.Outcome == "applied" && e.Path == "reshape" {
 				b.meet("reshapes")
 			}
@@ -84,8 +85,8 @@ func (w *world) process(t testing.TB, api dynamo.API, b *books, lazy bool) *limi
 func (c *caller) call(t testing.TB) *ticket {
 	t.Helper()
 	l, err := c.acquire(t.Context())
-	_, isDenied := errors.AsType[*runtime.DeniedError](err)
-	_, isContended := errors.AsType[*runtime.ContendedError](err)
+	_, isDenied := errors.AsType[*store.DeniedError](err)
+	_, isContended := errors.AsType[*store.ContendedError](err)
 	switch {
 	case isDenied:
 		c.meet("denied")

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 const (
@@ -70,7 +70,7 @@ func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
 		for _, item := range out.Items {
 			shard, p, err := decode(item)
 			if err != nil {
-				return nil, &runtime.SetupError{
+				return nil, &store.SetupError{
 					What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, checkpointPrefix+shard, r.name), Err: err,
 					Do: "delete it: the shard is read again as far as it goes back, and nothing is counted twice",
 				}

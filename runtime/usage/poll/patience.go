@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -72,14 +72,14 @@ func (r *run) toMend(err error) error {
 	}
 	if _, called := errors.AsType[*smithy.OperationError](err); called {
 		if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" {
-			return &runtime.SetupError{
+			return &store.SetupError{
 				What: fmt.Sprintf("DynamoDB denies access to table %s or its stream", r.name), Err: err,
 				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role aggregator --table %s` prints", r.Table),
 			}
 		}
 		err = dynamo.CallError(r.Table, err)
 	}
-	if setup, ok := errors.AsType[*runtime.SetupError](err); ok {
+	if setup, ok := errors.AsType[*store.SetupError](err); ok {
 		return setup
 	}
 	return nil

@@ -36,8 +36,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -62,7 +62,7 @@ type Config struct {
 	Table      string // its name or its ARN
 	Aggregator *usage.Aggregator
 	// Clock dates checkpoints and paces waits; nil is the system's.
-	Clock runtime.Clock
+	Clock store.Clock
 	// Idle is the pause before a shard that had few records or none is asked again; 0 is a second. What comes meanwhile is counted
 	// together: a window is written at most once for each pause, so that a longer one costs less and is behind more.
 	Idle time.Duration
@@ -96,7 +96,7 @@ func New(c Config) (*Poller, error) {
 		return nil, fmt.Errorf("poll.New: idle for %v, want a duration above 0, or 0 for the default", c.Idle)
 	}
 	if c.Clock == nil {
-		c.Clock = runtime.SystemClock()
+		c.Clock = store.SystemClock()
 	}
 	if c.Idle == 0 {
 		c.Idle = time.Second
@@ -112,7 +112,7 @@ func New(c Config) (*Poller, error) {
 
 // Run counts what the table's streams have and what they get, until ctx ends: then it returns nil, after a last checkpoint for
 // which it takes two seconds at most. What may pass, as throttling and outages do, it waits for as long as it takes. What has to
-// be mended ends it with a *runtime.SetupError: no table, no rights, no stream that is on and has both images.
+// be mended ends it with a *store.SetupError: no table, no rights, no stream that is on and has both images.
 func (p *Poller) Run(ctx context.Context) error {
 	if err := p.follow(ctx, false); ctx.Err() == nil {
 		return err

@@ -22,8 +22,8 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/errtext"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -461,7 +461,7 @@ func TestMend(t *testing.T) {
 				test.breaks(w, p)
 				for how, run := range map[string]func(*poll.Poller, context.Context) error{"Run": (*poll.Poller).Run, "Drain": (*poll.Poller).Drain} {
 					err := run(w.poller(p), t.Context())
-					if _, setup := errors.AsType[*runtime.SetupError](err); !setup {
+					if _, setup := errors.AsType[*store.SetupError](err); !setup {
 						t.Fatalf("%s: got %v", how, err)
 					}
 					got := strings.ReplaceAll(errtext.Of(err), w.table, "TABLE")

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // shard is one of a stream.
@@ -107,7 +107,7 @@ func (r *run) describe(ctx context.Context, arn string, found *listing) error {
 
 // wrongStream is an error about the table's stream, with its cure.
 func (r *run) wrongStream(what string) error {
-	return &runtime.SetupError{
+	return &store.SetupError{
 		What: what, Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to mend it: usage is counted from the stream", r.Table),
 	}
 }

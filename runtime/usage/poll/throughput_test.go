@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -41,7 +42,7 @@ func newTraffic(b *testing.B, buckets int) *traffic {
 	c := &traffic{engine: engine, client: engine.Client(), buckets: buckets, dice: rand.New(rand.NewPCG(1, 1))}
 	_, err := dynamo.CreateTable(b.Context(), c.client, trafficTable)
 	if err == nil {
-		c.limiter, err = limits.New(dynamo.New(c.client, trafficTable), runtime.CallDefaults(runtime.OnUnavailable(runtime.Deny)))
+		c.limiter, err = limits.New(dynamo.New(c.client, trafficTable), runtime.CallDefaults(runtime.OnUnavailable(store.Deny)))
 	}
 	if err == nil {
 		enough := limits.GPT4Limits{RPM: new(bucket.Per(1_000_000, time.Minute)), TPM: new(bucket.Per(1_000_000, time.Minute))}

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/internal/tool/redisclient"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // redisStore is the store in a Redis. That has tokens and no numbers: those are the schema's, and overrides'.
@@ -49,9 +49,9 @@ func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Sc
 	return s, nil
 }
 
-func (s *Redis) Overrides() runtime.OverrideStore { return s.Buckets.Overrides() }
+func (s *Redis) Overrides() store.OverrideStore { return s.Buckets.Overrides() }
 
-func (s *Redis) Members() runtime.MemberStore { return s.Buckets.Members() }
+func (s *Redis) Members() store.MemberStore { return s.Buckets.Members() }
 
 func (s *Redis) Place() (at, alternatives string) {
 	return s.name + ", prefix " + s.prefix, "prefix or Redis"

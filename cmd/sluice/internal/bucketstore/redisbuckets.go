@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // inspect implements store.
@@ -65,7 +65,7 @@ func (s *Redis) pages(ctx context.Context, resource, kind string) iter.Seq2[Page
 }
 
 // read works out what stored buckets have now, by Redis's clock and by the numbers in force for them.
-func (s *Redis) read(ctx context.Context, spec *runtime.Spec, stored redisstore.BucketPage) (next Page, err error) {
+func (s *Redis) read(ctx context.Context, spec *store.Spec, stored redisstore.BucketPage) (next Page, err error) {
 	next.Malformed = stored.Malformed
 	if len(stored.Buckets) == 0 {
 		return next, nil
@@ -85,21 +85,21 @@ func (s *Redis) read(ctx context.Context, spec *runtime.Spec, stored redisstore.
 	if err != nil {
 		return next, err
 	}
-	level := func(name string) runtime.Stored {
+	level := func(name string) store.Stored {
 		i, _ := slices.BinarySearch(at, name)
 		return said[i]
 	}
 	for _, b := range stored.Buckets {
 		kind, _, _ := strings.Cut(b.Entity, "-")
-		own := slices.IndexFunc(spec.Kinds, func(k runtime.Kind) bool { return k.Name == kind && k.Limits != nil })
+		own := slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Name == kind && k.Limits != nil })
 		if own < 0 {
 			next.Strange = append(next.Strange, "kind "+kind)
 			continue
 		}
-		levels := []runtime.Stored{level(b.Entity), level(kind)}
+		levels := []store.Stored{level(b.Entity), level(kind)}
 		next.Buckets = append(next.Buckets, Bucket{
 			Entity: b.Entity, resource: spec.Resource, Root: b.Root, Revision: spec.Revision, Overrides: Versions(levels),
-			Limits: limitsOf(spec, b, runtime.Resolve(spec.Kinds[own].Limits, levels...), now.UnixMilli()),
+			Limits: limitsOf(spec, b, store.Resolve(spec.Kinds[own].Limits, levels...), now.UnixMilli()),
 		})
 		for _, l := range b.Limits {
 			if !slices.Contains(spec.Limits, l.Name) {
@@ -111,7 +111,7 @@ func (s *Redis) read(ctx context.Context, spec *runtime.Spec, stored redisstore.
 }
 
 // limitsOf returns what b has at now (ms) of the limits in force for it. One that is not stored is full.
-func limitsOf(spec *runtime.Spec, b redisstore.StoredBucket, inForce []bucket.Limit, now int64) []Limit {
+func limitsOf(spec *store.Spec, b redisstore.StoredBucket, inForce []bucket.Limit, now int64) []Limit {
 	all := make([]Limit, len(inForce))
 	for i, limit := range inForce {
 		stored := redisstore.StoredLimit{Tokens: limit.Burst, Refilled: now}
@@ -157,7 +157,7 @@ func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 
 // notIn is the error for a limit that b has not.
 func notIn(b Bucket, name string, has []string) error {
-	return &runtime.InvalidError{
+	return &store.InvalidError{
 		Resource: b.resource, Field: "limit", Value: name,
 		Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", b.Entity, strings.Join(has, ", ")),
 	}

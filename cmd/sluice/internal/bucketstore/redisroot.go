@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // stored returns the buckets of l's entity that are meant, as rootHelp says.
@@ -72,12 +72,12 @@ func (s *Redis) rootOf(ctx context.Context, l schemafile.Scope) (string, error) 
 }
 
 // leads reports that m has a parent that can be one.
-func leads(s *schemafile.Schema, m runtime.Member) bool {
+func leads(s *schemafile.Schema, m store.Member) bool {
 	return m.Parent != "" && m.Check(s.Kinds) == nil
 }
 
 // chargedAbove reports whether calls on an entity of kind charge a kind above it.
-func chargedAbove(spec *runtime.Spec, kind int) bool {
+func chargedAbove(spec *store.Spec, kind int) bool {
 	return slices.ContainsFunc(schemafile.Ancestors(spec.Kinds, kind), func(k int) bool { return spec.Kinds[k].Limits != nil })
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // becomesBucket says what makes a bucket of per-limit items.
@@ -29,5 +29,5 @@ func Balances(b Bucket) [][]string {
 
 // takenUp says when a change reaches those who remember what was there.
 func TakenUp() string {
-	return fmt.Sprintf("running processes take it up within their cache TTL, %s unless set otherwise", format.Span(runtime.DefaultCacheTTL))
+	return fmt.Sprintf("running processes take it up within their cache TTL, %s unless set otherwise", format.Span(store.DefaultCacheTTL))
 }

@@ -5,8 +5,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // store is what commands ask of the place that they are pointed at. Its errors are for people.
@@ -18,8 +18,8 @@ type Store interface {
 	List(ctx context.Context, resource, kind string) iter.Seq2[Page, error]
 	// fill fills the named limits of b, or all. It returns the bucket as it is then, nil where it is gone, and which it filled.
 	Fill(ctx context.Context, b Bucket, limits []string) (after *Bucket, filled []string, err error)
-	Overrides() runtime.OverrideStore
-	Members() runtime.MemberStore
+	Overrides() store.OverrideStore
+	Members() store.MemberStore
 	// explain says in an error of overrides or members what to do, if the error does not.
 	Explain(err error) error
 	// place says where that is, and alternatives where else something could be that is not there.

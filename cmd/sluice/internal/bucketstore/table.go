@@ -10,9 +10,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tableStore is the store in a table of DynamoDB. It needs no schema: the items have the numbers.
@@ -108,11 +108,11 @@ func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 	return after, filled, err
 }
 
-func (s *Table) Overrides() runtime.OverrideStore {
+func (s *Table) Overrides() store.OverrideStore {
 	return dynamo.NewOverrides(s.Client, s.Table, s.clock)
 }
 
-func (s *Table) Members() runtime.MemberStore { return dynamo.NewMembers(s.Client, s.Table) }
+func (s *Table) Members() store.MemberStore { return dynamo.NewMembers(s.Client, s.Table) }
 
 func (s *Table) Explain(err error) error { return s.redisToo(connect.Explain(s.Client, err)) }
 

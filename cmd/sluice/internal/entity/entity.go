@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type Command struct {
@@ -32,13 +32,13 @@ type argument struct {
 // entities is where entities are stored, and the schema that they are of.
 type entities struct {
 	*schemafile.Schema
-	runtime.MemberStore
+	store.MemberStore
 
 	store bucketstore.Store
 }
 
 // entities reads the schema, checks m against it, and opens the store, for the caller to close.
-func (c argument) entities(ctx context.Context, p program.Env, m runtime.Member) (entities, error) {
+func (c argument) entities(ctx context.Context, p program.Env, m store.Member) (entities, error) {
 	s, err := c.Read()
 	if err != nil {
 		return entities{}, err
@@ -66,7 +66,7 @@ func (putCommand) Help() string { return "Example: sluice entity put user-123 --
 // Run stores the entity in place of what was stored of it, and prints the chain that it is at the end of. A parent that is
 // not given is not taken away: look-ups would fail, or stop charging it.
 func (c putCommand) Run(ctx context.Context, p program.Env) error {
-	m := runtime.Member{Entity: c.Entity, Cascade: !c.NoCascade}
+	m := store.Member{Entity: c.Entity, Cascade: !c.NoCascade}
 	if c.Parent != nil {
 		if m.Parent = *c.Parent; m.Parent == "" { // a variable that is not set must not take the parent away
 			return program.Usagef("--parent is empty: want an entity as stored, as in project-7; without --parent the stored one is kept")
@@ -118,7 +118,7 @@ func (showCommand) Help() string { return "Example: sluice entity show user-123"
 
 // Run prints the entity and its ancestors, as far as they are stored.
 func (c showCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p, runtime.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (childrenCommand) Help() string { return "Example: sluice entity children p
 
 // Run prints the children as they come.
 func (c childrenCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p, runtime.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ const named = 3
 
 // Run deletes the entity, unless others are stored as its children.
 func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
-	e, err := c.entities(ctx, p, runtime.Member{Entity: c.Entity})
+	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (e entities) show(ctx context.Context, p program.Env, entity string) (found
 }
 
 // broken says why look-ups fail at m, if they do.
-func (e entities) broken(m runtime.Member) string {
+func (e entities) broken(m store.Member) string {
 	switch err := m.Check(e.Kinds); {
 	case err != nil:
 		return strings.TrimPrefix(err.Error(), "sluice: ")
@@ -274,7 +274,7 @@ func (e entities) lacking(entity, why string) string {
 // putCommand returns the command that stores entity.
 func putLine(s *schemafile.Schema, entity string) string {
 	command := "sluice entity put " + entity
-	if parent := s.Kinds[s.KindOf(entity)].Parent; parent != runtime.NoParent {
+	if parent := s.Kinds[s.KindOf(entity)].Parent; parent != store.NoParent {
 		command += " --parent " + s.Kinds[parent].Prefix + "<id>"
 	}
 	return command

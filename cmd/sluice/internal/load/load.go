@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/load"
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type Command struct {
@@ -113,7 +113,7 @@ func (c *Command) Run(ctx context.Context, p program.Env) error {
 	run, err := load.New(load.Config{
 		Plan: plan, Statements: statements, Store: at.store, Limiters: c.Limiters, Callers: c.Concurrency,
 		Rate: value(c.Rate), Duration: c.Duration, Calls: value(c.Calls), Units: float64(c.bound()),
-		Clock: runtime.SystemClock(), Told: progress.show,
+		Clock: store.SystemClock(), Told: progress.show,
 	})
 	if err == nil {
 		err = run.Check(ctx)

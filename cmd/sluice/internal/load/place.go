@@ -25,17 +25,17 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/internal/tool/redisclient"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/redisstore"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // loadPlace is what a load is put on.
 type place struct {
 	name    string
-	store   func() runtime.Store
+	store   func() store.Store
 	explain func(error) error
 	delete  func(ctx context.Context, buckets []chargedBucket) error
 	bill    func() load.Units // what the engine in this process has billed; nil elsewhere
@@ -44,7 +44,7 @@ type place struct {
 
 // loadedBucket is a bucket that a load has charged.
 type chargedBucket struct {
-	spec         *runtime.Spec
+	spec         *store.Spec
 	entity, root string // as stored; root is where the chain of a call that charged it ends
 }
 
@@ -85,7 +85,7 @@ func (c *Command) place(ctx context.Context, s *schemafile.Schema) (*place, erro
 	}
 	return &place{
 		name: name, explain: r.Explain, close: func() { r.Close(); closeEarly() },
-		store: func() runtime.Store { return redisstore.New(r.Client, redisstore.Prefix(prefix)) },
+		store: func() store.Store { return redisstore.New(r.Client, redisstore.Prefix(prefix)) },
 		delete: func(ctx context.Context, buckets []chargedBucket) error {
 			for _, b := range buckets {
 				if err := r.Buckets.Fill(ctx, b.spec.Resource, b.root, b.entity, b.spec.Limits...); err != nil { // a full bucket is a missing one
@@ -176,7 +176,7 @@ func (at *place) billed(before load.Units) *load.Units {
 
 // on puts the load on a table.
 func (at *place) on(client *dynamodb.Client, table string) {
-	at.store = func() runtime.Store { return dynamo.New(client, table) }
+	at.store = func() store.Store { return dynamo.New(client, table) }
 	at.delete = func(ctx context.Context, buckets []chargedBucket) error {
 		const most = 25 // that a batch takes
 		for some := range slices.Chunk(buckets, most) {

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // plan returns which calls the flags say, of a schema.
@@ -63,7 +63,7 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 func payable(plan *load.Plan) error {
 	for i, share := range plan.Mix {
 		spec := specOf(plan, i)
-		for kind := share.Kind; kind != runtime.NoParent; kind = spec.Kinds[kind].Parent {
+		for kind := share.Kind; kind != store.NoParent; kind = spec.Kinds[kind].Parent {
 			k := spec.Kinds[kind]
 			for j, limit := range k.Limits {
 				if burst := limit.Burst / bucket.Milli; share.Cost[j].Least > burst {
@@ -71,7 +71,7 @@ func payable(plan *load.Plan) error {
 						spec.Resource, spec.Limits[j], share.Cost[j], k.Name, texttable.Count(burst), spec.Kinds[share.Kind].Name)
 				}
 			}
-			if spec.Cascade == runtime.CascadeNone {
+			if spec.Cascade == store.CascadeNone {
 				break
 			}
 		}
@@ -275,6 +275,6 @@ func costOf(perCall int64, r load.Range) string {
 }
 
 // specOfShare returns the resource of a share of the mix.
-func specOf(plan *load.Plan, share int) *runtime.Spec {
+func specOf(plan *load.Plan, share int) *store.Spec {
 	return plan.Specs[plan.Mix[share].Resource]
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type explainCommand struct {
@@ -95,7 +95,7 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 }
 
 // levels returns the rows of what each level says of each limit.
-func (o overrides) levels(stored []runtime.Stored) [][]string {
+func (o overrides) levels(stored []store.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
 	deciding := o.deciding(stored)
 	said := slices.Clone(stored)
@@ -123,9 +123,9 @@ func (o overrides) levels(stored []runtime.Stored) [][]string {
 }
 
 // state says whether b has the limits that are in force, and else what will become of them.
-func (o overrides) state(b bucketstore.Bucket, stored []runtime.Stored, file string) string {
+func (o overrides) state(b bucketstore.Bucket, stored []store.Stored, file string) string {
 	l, now := o.Scope, o.versions(stored)
-	differing := differing(l, b, runtime.Resolve(l.Own().Limits, o.deciding(stored)...))
+	differing := differing(l, b, store.Resolve(l.Own().Limits, o.deciding(stored)...))
 	other := "the bucket has other numbers for " + strings.Join(differing, ", ")
 	revision, known := b.Revision, b.Overrides
 	switch {
@@ -143,12 +143,12 @@ func (o overrides) state(b bucketstore.Bucket, stored []runtime.Stored, file str
 			other, revision, file)
 	}
 	return fmt.Sprintf("%s: the next acquire that can be served, by a process whose cache (%s) has expired, gives it those in force",
-		other, format.Span(runtime.DefaultCacheTTL))
+		other, format.Span(store.DefaultCacheTTL))
 }
 
 // versions adds up the versions of levels, as a bucket's Version has them: that of a share is not below the last change of the
 // heartbeat.
-func (o overrides) versions(levels []runtime.Stored) int64 {
+func (o overrides) versions(levels []store.Stored) int64 {
 	sum := bucketstore.Versions(levels)
 	if own := levels[0]; own.Epoch > 0 && own.Overrides() {
 		sum = bucket.Add(sum, max(0, o.beat.Changed(o.now)-bucketstore.Version(own)))

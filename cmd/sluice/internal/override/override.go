@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type Command struct {
@@ -221,15 +221,15 @@ type overrides struct {
 	schemafile.Scope
 
 	store bucketstore.Store
-	beat  runtime.Heartbeat // of regional sync, where it has to do with the resource, as of read
-	now   int64             // then, ms
+	beat  store.Heartbeat // of regional sync, where it has to do with the resource, as of read
+	now   int64           // then, ms
 }
 
 // String names the level as commands do.
 func (o overrides) String() string { return o.At + " on " + o.Spec.Resource }
 
 // read returns what o and the stored levels above it say, in order of precedence.
-func (o *overrides) read(ctx context.Context, p program.Env) ([]runtime.Stored, error) {
+func (o *overrides) read(ctx context.Context, p program.Env) ([]store.Stored, error) {
 	stored, err := o.store.Overrides().Get(ctx, o.Spec, o.Up()...)
 	if err == nil && o.Spec.Regions != nil {
 		o.now = p.Now().UnixMilli()
@@ -240,11 +240,11 @@ func (o *overrides) read(ctx context.Context, p program.Env) ([]runtime.Stored, 
 
 // deciding returns the levels that decide o's limits, in order of precedence: levels, but where regions share limits out, a share that
 // is not in force says nothing, and what the region keeps comes before what all of them have.
-func (o overrides) deciding(levels []runtime.Stored) []runtime.Stored {
+func (o overrides) deciding(levels []store.Stored) []store.Stored {
 	if o.Spec.Regions == nil || len(levels) < 2 { // a kind's are for all regions
 		return levels
 	}
-	return append(runtime.InRegion(o.Spec, o.Kind, levels, o.beat, o.now), levels[1:]...)
+	return append(store.InRegion(o.Spec, o.Kind, levels, o.beat, o.now), levels[1:]...)
 }
 
 // write makes the named limits of l as they are in limits, nil for none, if c.Revision, or else the one that it reads, is
@@ -280,7 +280,7 @@ func (c change) write(ctx context.Context, p program.Env, l schemafile.Scope, na
 		return nil
 	}
 	after[0].Revision, err = o.store.Overrides().Set(ctx, o.Spec, after[0])
-	if _, conflict := errors.AsType[*runtime.ConflictError](err); conflict {
+	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
 		return o.lost("has been changed meanwhile")
 	}
 	if err != nil {
@@ -309,17 +309,17 @@ func (o overrides) lost(how string) error {
 }
 
 // inForce returns the numbers of limit i that levels give, and the level that they are from.
-func (o overrides) inForce(levels []runtime.Stored, i int) []string {
+func (o overrides) inForce(levels []store.Stored, i int) []string {
 	levels = o.deciding(levels)
-	return append(format.Limit(runtime.Resolve(o.Own().Limits, levels...)[i]), decides(levels, i))
+	return append(format.Limit(store.Resolve(o.Own().Limits, levels...)[i]), decides(levels, i))
 }
 
 // schemaLevel is what the level below all others is called.
 const schemaLevel = "schema"
 
 // decides returns the level that decides limit i.
-func decides(levels []runtime.Stored, i int) string {
-	if at := runtime.Decides(levels, i); at < len(levels) {
+func decides(levels []store.Stored, i int) string {
+	if at := store.Decides(levels, i); at < len(levels) {
 		return levels[at].At
 	}
 	return schemaLevel
@@ -330,7 +330,7 @@ func sameLimit(a, b *bucket.Limit) bool {
 }
 
 // shown writes a revision. None has a name, so that --revision can say that nothing may be there.
-func shown(r runtime.Revision) string {
+func shown(r store.Revision) string {
 	if r == "" {
 		return "none"
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // toRegions says what a write means where regions share the limits out, and else nothing.
-func (o overrides) toRegions(before, after runtime.Stored) string {
+func (o overrides) toRegions(before, after store.Stored) string {
 	switch {
 	case o.Spec.Regions == nil:
 		return ""
@@ -29,14 +29,14 @@ func (o overrides) toRegions(before, after runtime.Stored) string {
 
 // takenUp is takenUp of o: where regions share the limits out, nobody remembers them for longer than a window.
 func (o overrides) takenUp() string {
-	if o.Spec.Regions == nil || o.Spec.Regions.Window >= runtime.DefaultCacheTTL {
+	if o.Spec.Regions == nil || o.Spec.Regions.Window >= store.DefaultCacheTTL {
 		return bucketstore.TakenUp()
 	}
 	return fmt.Sprintf("running processes take it up within a window of regional sync, %s", format.Span(o.Spec.Regions.Window))
 }
 
 // by says who has stored s, of a resource that regions share.
-func by(s runtime.Stored) string {
+func by(s store.Stored) string {
 	if s.Epoch > 0 {
 		return fmt.Sprintf("sync, epoch %d", s.Epoch)
 	}
@@ -44,7 +44,7 @@ func by(s runtime.Stored) string {
 }
 
 // managed is the end of a line that says what is stored: nothing for an operator's.
-func managed(s runtime.Stored) string {
+func managed(s store.Stored) string {
 	if s.Epoch == 0 {
 		return ""
 	}
@@ -52,7 +52,7 @@ func managed(s runtime.Stored) string {
 }
 
 // sync says how regional sync stands, where it has to do with o.
-func (o overrides) sync(stored []runtime.Stored) string {
+func (o overrides) sync(stored []store.Stored) string {
 	if o.Spec.Regions == nil {
 		return ""
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 	"github.com/sluice-go/sluice/runtime/region/s3store"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // regionCommand is about limits that several regions share out, each with a table of its own.
@@ -31,12 +31,12 @@ type publishing struct {
 }
 
 // shared reads the schema, and returns it with who shares its limits out.
-func (p publishing) shared() (*schemafile.Schema, *runtime.Regions, error) {
+func (p publishing) shared() (*schemafile.Schema, *store.Regions, error) {
 	s, err := p.Read()
 	if err != nil {
 		return nil, nil, err
 	}
-	i := slices.IndexFunc(s.Specs, func(spec *runtime.Spec) bool { return spec.Regions != nil })
+	i := slices.IndexFunc(s.Specs, func(spec *store.Spec) bool { return spec.Regions != nil })
 	if i < 0 {
 		return nil, nil, fmt.Errorf("%s has no resource that regions share out: list them under regions, and mark a resource `global: true`", s.File)
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type statusCommand struct {
@@ -79,7 +79,7 @@ func (c statusCommand) Run(ctx context.Context, p program.Env) error {
 
 // worldSeen is all regions, as they have published.
 type worldSeen struct {
-	regions *runtime.Regions
+	regions *store.Regions
 	now     time.Time
 	sites   []siteSeen // in the order of the regions' names
 }
@@ -92,7 +92,7 @@ type siteSeen struct {
 }
 
 // look reads the regions' snapshots. The error is of those that cannot be read.
-func look(ctx context.Context, from region.Snapshots, regions *runtime.Regions, now time.Time) (w worldSeen, err error) {
+func look(ctx context.Context, from region.Snapshots, regions *store.Regions, now time.Time) (w worldSeen, err error) {
 	w.regions, w.now = regions, now
 	var failed []error
 	for _, name := range regions.Names {

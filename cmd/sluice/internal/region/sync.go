@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/region"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type syncCommand struct {
@@ -99,7 +99,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 }
 
 // as returns the name of the region. One that was made up for an endpoint on this machine is nobody's.
-func (c syncCommand) as(ctx context.Context, file string, regions *runtime.Regions) (string, error) {
+func (c syncCommand) as(ctx context.Context, file string, regions *store.Regions) (string, error) {
 	name, from := c.Region, "the AWS region is "
 	switch {
 	case c.As != nil:

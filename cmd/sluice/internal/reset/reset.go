@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/internal/tool/texttable"
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 type Command struct {
@@ -94,7 +94,7 @@ func (c Command) fill(ctx context.Context, p program.Env, at bucketstore.Store, 
 		return err
 	}
 	kind, _, _ := strings.Cut(c.Entity, "-")
-	stored, err := at.Overrides().Get(ctx, &runtime.Spec{Resource: c.Resource}, c.Entity, kind)
+	stored, err := at.Overrides().Get(ctx, &store.Spec{Resource: c.Resource}, c.Entity, kind)
 	if err != nil {
 		return at.Explain(err)
 	}

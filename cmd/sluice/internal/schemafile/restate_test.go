@@ -6,15 +6,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestRestated: what a limit is restated as is read as that limit.
 func TestRestated(t *testing.T) {
 	own := bucket.Per(100, time.Minute)
 	l := Scope{
-		Spec: &runtime.Spec{Resource: "api", Limits: []string{"rpm"}, Kinds: []runtime.Kind{
+		Spec: &store.Spec{Resource: "api", Limits: []string{"rpm"}, Kinds: []store.Kind{
 			{Name: "user", Limits: []bucket.Limit{own}, PerCall: []int64{1}},
 		}},
 		At: "user-1",

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 
 	"github.com/sluice-go/sluice/gen"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // schemaFile is the limits.yaml that a command holds its arguments against: what it does not know must not reach the table.
@@ -21,9 +21,9 @@ type Flag struct {
 // schema is a limits.yaml as stores see it.
 type Schema struct {
 	File   string
-	Stores []string        // as gen.Schema has them
-	Kinds  []runtime.Kind  // without limits
-	Specs  []*runtime.Spec // by resource
+	Stores []string      // as gen.Schema has them
+	Kinds  []store.Kind  // without limits
+	Specs  []*store.Spec // by resource
 }
 
 // read reads the schema. Its mistakes are printed as they are, as generate does.
@@ -37,7 +37,7 @@ func (f Flag) Read() (*Schema, error) {
 	}
 	s := &Schema{File: f.File, Stores: from.Stores}
 	for _, k := range from.Kinds {
-		s.Kinds = append(s.Kinds, runtime.Kind{Name: k.Name, Prefix: k.Name + "-", Parent: k.Parent})
+		s.Kinds = append(s.Kinds, store.Kind{Name: k.Name, Prefix: k.Name + "-", Parent: k.Parent})
 	}
 	for _, r := range from.Resources {
 		s.Specs = append(s.Specs, specOf(r, from.Revision, s.Kinds))
@@ -55,27 +55,27 @@ func (s *Schema) Lists(store, instead string) error {
 }
 
 // specOf describes r as generated code does.
-func specOf(r gen.Resource, revision int64, kinds []runtime.Kind) *runtime.Spec {
-	spec := &runtime.Spec{
+func specOf(r gen.Resource, revision int64, kinds []store.Kind) *store.Spec {
+	spec := &store.Spec{
 		Resource: r.Name, Revision: revision, Limits: r.Limits, Removed: r.Removed, Kinds: slices.Clone(kinds),
 		LazySettle: r.LazySettle, Shadow: r.Shadow,
 	}
 	if g := r.Regions; g != nil {
-		spec.Regions = &runtime.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
+		spec.Regions = &store.Regions{Names: g.Names, Floor: g.Floor, Window: g.Window}
 	}
 	switch r.Cascade {
 	case "compensated":
-		spec.Cascade = runtime.CascadeCompensated
+		spec.Cascade = store.CascadeCompensated
 	case "none":
-		spec.Cascade = runtime.CascadeNone
+		spec.Cascade = store.CascadeNone
 	}
 	switch r.OnUnavailable {
 	case "deny":
-		spec.OnUnavailable = runtime.Deny
+		spec.OnUnavailable = store.Deny
 	case "local":
-		spec.OnUnavailable = runtime.Local
+		spec.OnUnavailable = store.Local
 	default:
-		spec.OnUnavailable = runtime.Allow
+		spec.OnUnavailable = store.Allow
 	}
 	for _, c := range r.Charged {
 		kind := &spec.Kinds[c.Kind]
@@ -108,7 +108,7 @@ func (s *Schema) kindNames() []string {
 
 // entity returns the kind of an entity as stored, such as user-123.
 func (s *Schema) Entity(text string) (int, error) {
-	if err := (runtime.Member{Entity: text}).Check(s.Kinds); err != nil {
+	if err := (store.Member{Entity: text}).Check(s.Kinds); err != nil {
 		return 0, program.Usagef("%v", err)
 	}
 	return s.KindOf(text), nil
@@ -131,9 +131,9 @@ func (s *Schema) kind(name string) (int, error) {
 }
 
 // ancestors returns the kinds above kind, nearest first.
-func Ancestors(kinds []runtime.Kind, kind int) []int {
+func Ancestors(kinds []store.Kind, kind int) []int {
 	var above []int
-	for k := kinds[kind].Parent; k != runtime.NoParent; k = kinds[k].Parent {
+	for k := kinds[kind].Parent; k != store.NoParent; k = kinds[k].Parent {
 		above = append(above, k)
 	}
 	return above
@@ -151,7 +151,7 @@ func (s *Schema) Needing(kind int) []string {
 				below = below || k == kind || slices.Contains(Ancestors(s.Kinds, k), kind)
 			}
 		}
-		if above && below && spec.Cascade != runtime.CascadeNone {
+		if above && below && spec.Cascade != store.CascadeNone {
 			names = append(names, spec.Resource)
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Schema) Needing(kind int) []string {
 }
 
 // resource returns what the schema has of a resource.
-func (s *Schema) Resource(name string) (*runtime.Spec, error) {
+func (s *Schema) Resource(name string) (*store.Spec, error) {
 	names := make([]string, len(s.Specs))
 	for i, spec := range s.Specs {
 		names[i] = spec.Resource
@@ -173,7 +173,7 @@ func (s *Schema) Resource(name string) (*runtime.Spec, error) {
 
 // level is one that can override limits of a resource.
 type Scope struct {
-	Spec *runtime.Spec
+	Spec *store.Spec
 	Kind int
 	At   string // an entity as stored, or a kind
 }
@@ -211,7 +211,7 @@ func (l Scope) charged() error {
 }
 
 // own returns l's kind.
-func (l Scope) Own() *runtime.Kind { return &l.Spec.Kinds[l.Kind] }
+func (l Scope) Own() *store.Kind { return &l.Spec.Kinds[l.Kind] }
 
 // up returns l and the stored levels above it, in order of precedence.
 func (l Scope) Up() []string {
@@ -232,7 +232,7 @@ func (l Scope) Limit(name string) (int, error) {
 
 // charges returns the kinds of the other buckets that a call on an entity of l's kind charges, nearest first.
 func (l Scope) Charges() []string {
-	if l.Spec.Cascade == runtime.CascadeNone {
+	if l.Spec.Cascade == store.CascadeNone {
 		return nil
 	}
 	var kinds []string

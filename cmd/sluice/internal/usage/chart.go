@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
 	"github.com/sluice-go/sluice/internal/tool/chart"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -39,7 +39,7 @@ func refills(s *schemafile.Schema, entity, resource, limit string, d time.Durati
 	if s == nil {
 		return 0
 	}
-	at, kind := slices.IndexFunc(s.Specs, func(spec *runtime.Spec) bool { return spec.Resource == resource }), s.KindOf(entity)
+	at, kind := slices.IndexFunc(s.Specs, func(spec *store.Spec) bool { return spec.Resource == resource }), s.KindOf(entity)
 	if at < 0 || kind < 0 {
 		return 0
 	}

@@ -7,13 +7,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // generation is that of the code which this sluice generates. It does not compile if the runtime no longer serves it.
-const generation = 1
+const generation = 2
 
-const _ = runtime.Generation1
+const _ = store.Generation2
 
 type Command struct{}
 

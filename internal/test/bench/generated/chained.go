@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource chained and its limits, as in DeniedError.Limit and on dashboards.
@@ -62,19 +63,19 @@ type ChainedBucket struct {
 
 type chained struct{}
 
-// Spec implements runtime.Definition.
-func (chained) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (chained) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Chained,
 		Revision:      Revision,
 		Limits:        []string{ChainedRPH},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rph: 1 per hour
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 3_600_000},

@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource drained and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,19 +62,19 @@ type DrainedBucket struct {
 
 type drained struct{}
 
-// Spec implements runtime.Definition.
-func (drained) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (drained) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Drained,
 		Revision:      Revision,
 		Limits:        []string{DrainedRPH},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rph: 1 per hour
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 3_600_000},

@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource hot and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,19 +62,19 @@ type HotBucket struct {
 
 type hot struct{}
 
-// Spec implements runtime.Definition.
-func (hot) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (hot) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Hot,
 		Revision:      Revision,
 		Limits:        []string{HotRPS},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 100,000 per second
 					{Capacity: 100_000_000, Burst: 100_000_000, Refill: 100_000_000, Period: 1_000},

@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource scarce and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,19 +62,19 @@ type ScarceBucket struct {
 
 type scarce struct{}
 
-// Spec implements runtime.Definition.
-func (scarce) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (scarce) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Scarce,
 		Revision:      Revision,
 		Limits:        []string{ScarceRPS},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 50 per second
 					{Capacity: 50_000, Burst: 50_000, Refill: 50_000, Period: 1_000},

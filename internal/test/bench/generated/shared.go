@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource shared and its limits, as in DeniedError.Limit and on dashboards.
@@ -62,19 +63,19 @@ type SharedBucket struct {
 
 type shared struct{}
 
-// Spec implements runtime.Definition.
-func (shared) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (shared) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Shared,
 		Revision:      Revision,
 		Limits:        []string{SharedRPS},
-		Cascade:       runtime.CascadeCompensated,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeCompensated,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 100,000 per second
 					{Capacity: 100_000_000, Burst: 100_000_000, Refill: 100_000_000, Period: 1_000},

@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource swift and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,19 +62,19 @@ type SwiftBucket struct {
 
 type swift struct{}
 
-// Spec implements runtime.Definition.
-func (swift) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (swift) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Swift,
 		Revision:      Revision,
 		Limits:        []string{SwiftRPS},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 1,000,000 per second
 					{Capacity: 1_000_000_000, Burst: 1_000_000_000, Refill: 1_000_000_000, Period: 1_000},

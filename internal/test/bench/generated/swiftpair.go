@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource swift-pair and its limits, as in DeniedError.Limit and on dashboards.
@@ -66,19 +67,19 @@ type SwiftPairBucket struct {
 
 type swiftPair struct{}
 
-// Spec implements runtime.Definition.
-func (swiftPair) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (swiftPair) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      SwiftPair,
 		Revision:      Revision,
 		Limits:        []string{SwiftPairRPS, SwiftPairTPS},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 1,000,000 per second
 					{Capacity: 1_000_000_000, Burst: 1_000_000_000, Refill: 1_000_000_000, Period: 1_000},

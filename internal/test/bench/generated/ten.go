@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource ten and its limits, as in DeniedError.Limit and on dashboards.
@@ -108,9 +109,9 @@ type TenBucket struct {
 
 type ten struct{}
 
-// Spec implements runtime.Definition.
-func (ten) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (ten) Spec() *store.Spec {
+	return &store.Spec{
 		Resource: Ten,
 		Revision: Revision,
 		Limits: []string{
@@ -125,10 +126,10 @@ func (ten) Spec() *runtime.Spec {
 			TenIpm,
 			TenIpd,
 		},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
-			kindProject: {Name: "project", Prefix: "project-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
+			kindProject: {Name: "project", Prefix: "project-", Parent: store.NoParent},
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",

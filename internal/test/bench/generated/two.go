@@ -6,6 +6,7 @@ package generated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource two and its limits, as in DeniedError.Limit and on dashboards.
@@ -66,16 +67,16 @@ type TwoBucket struct {
 
 type two struct{}
 
-// Spec implements runtime.Definition.
-func (two) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (two) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Two,
 		Revision:      Revision,
 		Limits:        []string{TwoRPM, TwoTPM},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
-			kindProject: {Name: "project", Prefix: "project-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
+			kindProject: {Name: "project", Prefix: "project-", Parent: store.NoParent},
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",

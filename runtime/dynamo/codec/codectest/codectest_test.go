@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // definitions is a store that collects the resources it is given.
 type definitions struct {
-	runtime.Store
-	all []runtime.Definition
+	store.Store
+	all []store.Definition
 }
 
-func (d *definitions) Open(_ *runtime.Env, defs ...runtime.Definition) (runtime.Session, error) {
+func (d *definitions) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
 	d.all = defs
 	return nil, errors.New("no session")
 }
@@ -41,7 +41,7 @@ func gpt4(t *testing.T) codec.Resource {
 // order.
 func faults(r codec.Resource, b *generated.GPT4Bucket, balances ...*bucket.Balance) map[string]error {
 	found := make(map[string]error)
-	kind := slices.IndexFunc(r.Spec().Kinds, func(k runtime.Kind) bool { return k.Name == "user" })
+	kind := slices.IndexFunc(r.Spec().Kinds, func(k store.Kind) bool { return k.Name == "user" })
 	c := newCase(r, kind, b, balances)
 	for _, check := range c.checks() {
 		if err := errors.Join(check.run()...); err != nil {

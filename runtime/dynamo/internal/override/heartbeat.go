@@ -7,15 +7,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Heartbeat is the heartbeat of regional sync as it was read.
 type Heartbeat struct {
-	runtime.Heartbeat
+	store.Heartbeat
 
 	ReadAt int64 // ms
 }
@@ -24,14 +24,14 @@ type Heartbeat struct {
 const RegionAttribute = "region"
 
 // DecodeHeartbeat decodes the heartbeat's item, read at an instant in ms. The item may be empty. Its times count in a
-// bucket's version, so they have the bounds of versions. The error is a *runtime.SetupError.
+// bucket's version, so they have the bounds of versions. The error is a *store.SetupError.
 func DecodeHeartbeat(stored codec.Item, readAt int64) (*Heartbeat, error) {
 	h := &Heartbeat{ReadAt: readAt}
 	if len(stored) == 0 {
 		return h, nil
 	}
 	d := codec.Decoder{Item: stored}
-	h.Heartbeat = runtime.Heartbeat{Epoch: d.Int("epoch"), Since: d.Int("since"), Expires: d.Int("exp")}
+	h.Heartbeat = store.Heartbeat{Epoch: d.Int("epoch"), Since: d.Int("since"), Expires: d.Int("exp")}
 	if stored[RegionAttribute] != nil { // versions before regions were named wrote none
 		h.Region = d.Text(RegionAttribute)
 	}
@@ -46,7 +46,7 @@ func DecodeHeartbeat(stored codec.Item, readAt int64) (*Heartbeat, error) {
 		err = &codec.AttributeError{Attr: "epoch", Got: strconv.FormatInt(h.Epoch, 10), Want: "at least 1"}
 	}
 	if err != nil {
-		return nil, &runtime.SetupError{
+		return nil, &store.SetupError{
 			What: "the heartbeat of regional sync is malformed", Err: err,
 			Do: "stop the region's sync and delete the item " + item.Heartbeat.String() +
 				": quotas count as the floor until it is back",

@@ -7,16 +7,16 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Override is what a table stores for one target, an entity or a kind, of one resource.
 type Override struct {
-	runtime.Stored
+	store.Stored
 
 	Version int64 // ms; 0 for none
 	ReadAt  int64 // ms
@@ -35,9 +35,9 @@ const MaxVersion = plan.RevisionUnit/2 - 1
 
 // Decode decodes a config item, which may be empty. version is in ms, 0 for none. It skips limits that spec does not
 // have, which another binary wrote, and a quota of a resource that has no regions any more. The error is a
-// *runtime.SetupError.
-func Decode(spec *runtime.Spec, target string, raw codec.Item) (stored runtime.Stored, version int64, err error) {
-	stored = runtime.Stored{At: target, Limits: make([]*bucket.Limit, len(spec.Limits))}
+// *store.SetupError.
+func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Stored, version int64, err error) {
+	stored = store.Stored{At: target, Limits: make([]*bucket.Limit, len(spec.Limits))}
 	if len(raw) == 0 {
 		return stored, 0, nil
 	}
@@ -61,7 +61,7 @@ func Decode(spec *runtime.Spec, target string, raw codec.Item) (stored runtime.S
 	}
 	if err != nil {
 		key := item.KeyOf(item.OverrideKey(spec.Resource, target))
-		return runtime.Stored{}, 0, &runtime.SetupError{
+		return store.Stored{}, 0, &store.SetupError{
 			What: fmt.Sprintf("the override of %s at %s is malformed", spec.Resource, target),
 			Do:   "fix the item " + key.String() + " and raise its ver",
 			Err:  err,
@@ -98,12 +98,12 @@ func CheckLimit(l bucket.Limit, managed bool) string {
 }
 
 // FormatRevision returns a version as users pass it back.
-func FormatRevision(version int64) runtime.Revision {
-	return runtime.Revision(strconv.FormatInt(version, 10))
+func FormatRevision(version int64) store.Revision {
+	return store.Revision(strconv.FormatInt(version, 10))
 }
 
 // ParseRevision returns the version in r, 0 for an empty one. ok is false if r does not come from this store.
-func ParseRevision(r runtime.Revision) (version int64, ok bool) {
+func ParseRevision(r store.Revision) (version int64, ok bool) {
 	if r == "" {
 		return 0, true
 	}

@@ -1,10 +1,10 @@
 package override
 
 import (
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/internal/lookups"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Resolved is the shape that the overrides of an entity and its kind give a bucket. It is not changed once made.
@@ -30,13 +30,13 @@ type Quota struct {
 
 // Resolve returns the shape that the schema and the overrides of an entity (own) and of its kind give a bucket at now, in
 // ms. Any change of an override raises the shape's version. heartbeat is not nil if spec has regions.
-func Resolve(spec *runtime.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64) *Resolved {
+func Resolve(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64) *Resolved {
 	if spec.Regions != nil {
 		return resolveQuota(spec, kind, own, ofKind, heartbeat, now)
 	}
 	return &Resolved{
 		Shape: plan.Shape{
-			Limits:  runtime.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
+			Limits:  store.Resolve(spec.Kinds[kind].Limits, own.Stored, ofKind.Stored),
 			Removed: spec.Removed,
 			Version: spec.Revision*plan.RevisionUnit + own.Version + ofKind.Version,
 		},
@@ -49,7 +49,7 @@ func Resolve(spec *runtime.Spec, kind int, own, ofKind *Override, heartbeat *Hea
 // Where a quota is stored, the version is at least the instant at which quotas last came into force or ceased to be. So
 // the bucket is reshaped by the first process that notices. A quota with a version at or after the heartbeat's end is not
 // in force: it could not be told from what comes after that end.
-func resolveQuota(spec *runtime.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64) *Resolved {
+func resolveQuota(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64) *Resolved {
 	stored, version, ends := own.Stored, own.Version, int64(0)
 	if own.IsQuota() {
 		if version >= heartbeat.Expires {
@@ -61,16 +61,16 @@ func resolveQuota(spec *runtime.Spec, kind int, own, ofKind *Override, heartbeat
 		}
 	}
 	schema := spec.Kinds[kind].Limits
-	deciding := runtime.InRegion(spec, kind, []runtime.Stored{stored, ofKind.Stored}, heartbeat.Heartbeat, now)
-	ceiling := runtime.Resolve(schema, ofKind.Stored)
-	quota := &Quota{Floor: runtime.Resolve(schema, deciding[1]), Ends: ends}
+	deciding := store.InRegion(spec, kind, []store.Stored{stored, ofKind.Stored}, heartbeat.Heartbeat, now)
+	ceiling := store.Resolve(schema, ofKind.Stored)
+	quota := &Quota{Floor: store.Resolve(schema, deciding[1]), Ends: ends}
 	if own.Epoch == 0 {
-		ceiling = runtime.Resolve(ceiling, own.Stored)
-		quota.Floor = runtime.Resolve(schema, deciding...)
+		ceiling = store.Resolve(ceiling, own.Stored)
+		quota.Floor = store.Resolve(schema, deciding...)
 	}
 	return &Resolved{
 		Shape: plan.Shape{
-			Limits:  runtime.Resolve(schema, deciding...),
+			Limits:  store.Resolve(schema, deciding...),
 			Removed: spec.Removed,
 			Version: spec.Revision*plan.RevisionUnit + version + ofKind.Version,
 			Ceiling: ceiling,
@@ -82,7 +82,7 @@ func resolveQuota(spec *runtime.Spec, kind int, own, ofKind *Override, heartbeat
 
 // Expired reports whether r must not be used at now, in ms, even if the overrides cannot be read again: another region may
 // have been given its quota. A shape without regions never expires.
-func (r *Resolved) Expired(spec *runtime.Spec, now int64) bool {
+func (r *Resolved) Expired(spec *store.Spec, now int64) bool {
 	if r.Quota == nil {
 		return false
 	}

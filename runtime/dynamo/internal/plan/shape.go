@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Shape is what a bucket should look like: this binary's schema, with the overrides that this process knows of.
@@ -24,7 +24,7 @@ func (s *Shape) ExceedsQuota(img *bucket.Image, i int, cost int64) (by bucket.Li
 	default:
 		by = img.Balances[i].Limit
 	}
-	return by, runtime.Beyond(by, cost)
+	return by, store.Beyond(by, cost)
 }
 
 // DenyByQuota decides on an acquire that wants more of some limit than this region's share will ever hold. ok is false where none does.

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Retrier makes calls again that had no answer: all but those that charge, which have rules of their own. Whoever uses it
@@ -30,7 +30,7 @@ func NewRetrier(table string) Retrier {
 }
 
 // Do does it until it was answered, within ctx. A refused condition is an answer, and returned as DynamoDB has it; any
-// other error is a *runtime.SetupError, a *runtime.UnavailableError, or ctx's where that was cancelled.
+// other error is a *store.SetupError, a *store.UnavailableError, or ctx's where that was cancelled.
 func (p *Retrier) Do(ctx context.Context, do func() error) error {
 	var cause error // of the last try that failed for another reason than ctx
 	for try := 1; ; try++ {
@@ -43,7 +43,7 @@ func (p *Retrier) Do(ctx context.Context, do func() error) error {
 			return err
 		}
 		err = CallError(p.Table, err)
-		unavailable, ok := errors.AsType[*runtime.UnavailableError](err)
+		unavailable, ok := errors.AsType[*store.UnavailableError](err)
 		if !ok {
 			return err
 		}
@@ -74,7 +74,7 @@ func (p *Retrier) Pause(ctx context.Context, try int) bool {
 
 // ended returns what to tell a caller whose context is over: its own cancellation as it is, and a deadline with what kept
 // the call from being answered in time.
-func (p *Retrier) ended(ctx context.Context, last *runtime.UnavailableError, cause error) error {
+func (p *Retrier) ended(ctx context.Context, last *store.UnavailableError, cause error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("sluice: table %s: %w", p.Table, context.Canceled)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // CallError is what a failed call about a table means to who asked for it. How often it was tried is the client's affair,
@@ -15,15 +15,15 @@ import (
 func CallError(table string, err error) error {
 	o, _ := Classify(err)
 	err = Explain(table, o, err)
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return err
 	}
-	return &runtime.UnavailableError{Resource: "table " + table, Err: err}
+	return &store.UnavailableError{Resource: "table " + table, Err: err}
 }
 
-// Explain makes an error that somebody has to mend a *runtime.SetupError that says what to do, if it is none yet.
+// Explain makes an error that somebody has to mend a *store.SetupError that says what to do, if it is none yet.
 func Explain(table string, o Outcome, err error) error {
-	if _, ok := errors.AsType[*runtime.SetupError](err); ok {
+	if _, ok := errors.AsType[*store.SetupError](err); ok {
 		return err
 	}
 	if o == Failed || IsUnsent(err) && noCredentials(err) && !errors.Is(err, context.Canceled) {
@@ -34,14 +34,14 @@ func Explain(table string, o Outcome, err error) error {
 
 func setupError(table string, err error) error {
 	if IsUnsent(err) {
-		setup := &runtime.SetupError{What: "the client could not send the request", Err: err, Do: "check its configuration"}
+		setup := &store.SetupError{What: "the client could not send the request", Err: err, Do: "check its configuration"}
 		if noCredentials(err) {
 			setup.What = "no AWS credentials"
 			setup.Do = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role"
 		}
 		return setup
 	}
-	setup := &runtime.SetupError{What: "DynamoDB refused the call", Err: err, Do: "check the client's configuration"}
+	setup := &store.SetupError{What: "DynamoDB refused the call", Err: err, Do: "check the client's configuration"}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
 		return setup
@@ -67,7 +67,7 @@ func setupError(table string, err error) error {
 
 // Malformed is the error for a bucket's item that cannot be one.
 func Malformed(entity, resource string, err error) error {
-	return &runtime.SetupError{
+	return &store.SetupError{
 		What: fmt.Sprintf("the bucket of %s on %s is malformed", entity, resource),
 		Do:   "mend or delete the item: a missing bucket is a full one",
 		Err:  err,

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // tolerated is how far a host's clock may be off: design section 3.
@@ -18,7 +18,7 @@ const tolerated = time.Second
 type SkewWatch struct{ next atomic.Int64 }
 
 // Watch compares the service's Date with the times between which a call was made.
-func (w *SkewWatch) Watch(env *runtime.Env, began time.Time, metadata middleware.Metadata) {
+func (w *SkewWatch) Watch(env *store.Env, began time.Time, metadata middleware.Metadata) {
 	if env.Observer.Skew == nil {
 		return
 	}

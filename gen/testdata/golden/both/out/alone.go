@@ -6,6 +6,7 @@ package both
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource alone and its limits, as in DeniedError.Limit and on dashboards.
@@ -63,16 +64,16 @@ type AloneBucket struct {
 
 type alone struct{}
 
-// Spec implements runtime.Definition.
-func (alone) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (alone) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Alone,
 		Revision:      Revision,
 		Limits:        []string{AloneRPM},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
 		Shadow:        true,
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -87,7 +88,7 @@ func (alone) Spec() *runtime.Spec {
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rpm: 100 per minute
 					{Capacity: 100_000, Burst: 100_000, Refill: 100_000, Period: 60_000},

@@ -6,6 +6,7 @@ package both
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource image-generation-hd/2024-11 and its limits, as in DeniedError.Limit and on dashboards.
@@ -96,9 +97,9 @@ type ImageGenerationHd202411Bucket struct {
 
 type imageGenerationHd202411 struct{}
 
-// Spec implements runtime.Definition.
-func (imageGenerationHd202411) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (imageGenerationHd202411) Spec() *store.Spec {
+	return &store.Spec{
 		Resource: ImageGenerationHd202411,
 		Revision: Revision,
 		Limits: []string{
@@ -106,9 +107,9 @@ func (imageGenerationHd202411) Spec() *runtime.Spec {
 			ImageGenerationHd202411TokensPerMinuteOfEveryModel,
 		},
 		Removed:       []string{"requests_per_second_of_everybody", "tokens_per_second_of_every_model"},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -136,7 +137,7 @@ func (imageGenerationHd202411) Spec() *runtime.Spec {
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// requests_per_minute_of_everybody: 1 per minute
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 60_000},

@@ -6,6 +6,7 @@ package both
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource many and its limits, as in DeniedError.Limit and on dashboards.
@@ -126,9 +127,9 @@ type ManyBucket struct {
 
 type many struct{}
 
-// Spec implements runtime.Definition.
-func (many) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (many) Spec() *store.Spec {
+	return &store.Spec{
 		Resource: Many,
 		Revision: Revision,
 		Limits: []string{
@@ -146,9 +147,9 @@ func (many) Spec() *runtime.Spec {
 			ManyL12,
 			ManyL13,
 		},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -201,7 +202,7 @@ func (many) Spec() *runtime.Spec {
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// l1: 1 per minute
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 60_000},

@@ -6,6 +6,7 @@ package both
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource words and its limits, as in DeniedError.Limit and on dashboards.
@@ -77,16 +78,16 @@ type WordsBucket struct {
 
 type words struct{}
 
-// Spec implements runtime.Definition.
-func (words) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (words) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Words,
 		Revision:      Revision,
 		Limits:        []string{WordsEnd, WordsEndBurst, WordsNow, WordsA},
 		Removed:       []string{"local"},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -107,7 +108,7 @@ func (words) Spec() *runtime.Spec {
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// end: 10 per second
 					{Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: 1_000},

@@ -6,6 +6,7 @@ package chains
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource chat and its limits, as in DeniedError.Limit and on dashboards.
@@ -65,16 +66,16 @@ type ChatBucket struct {
 
 type chat struct{}
 
-// Spec implements runtime.Definition.
-func (chat) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (chat) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Chat,
 		Revision:      Revision,
 		Limits:        []string{ChatRPM},
-		Cascade:       runtime.CascadeCompensated,
-		OnUnavailable: runtime.Deny,
+		Cascade:       store.CascadeCompensated,
+		OnUnavailable: store.Deny,
 		LazySettle:    true,
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -106,7 +107,7 @@ func (chat) Spec() *runtime.Spec {
 				},
 				PerCall: []int64{1},
 			},
-			kindPlanet: {Name: "planet", Prefix: "planet-", Parent: runtime.NoParent},
+			kindPlanet: {Name: "planet", Prefix: "planet-", Parent: store.NoParent},
 		},
 	}
 }

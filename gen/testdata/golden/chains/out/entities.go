@@ -3,15 +3,15 @@
 
 package chains
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/store"
 
 // Entity is any kind of entity of limits.yaml.
 type Entity interface {
-	runtime.Entity
+	store.Entity
 	entity()
 }
 
-// Kinds in schema order, as runtime.Link.Kind indexes them.
+// Kinds in schema order, as store.Link.Kind indexes them.
 const (
 	kindUser = iota
 	kindProject
@@ -88,7 +88,7 @@ func OrgByID(id string) Org {
 // ParseEntity reads an entity as stored, such as user-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
-	kind, id, err := runtime.ParseID(stored, []string{"user", "project", "team", "org", "planet"})
+	kind, id, err := store.ParseID(stored, []string{"user", "project", "team", "org", "planet"})
 	if err != nil {
 		return nil, err
 	}
@@ -101,45 +101,45 @@ func ParseEntity(stored string) (Entity, error) {
 	}[kind], nil
 }
 
-// Chain implements runtime.Entity.
-func (u User) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
+// Chain implements store.Entity.
+func (u User) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
 	if u.lookup {
 		return dst
 	}
 	return u.Project.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (p Project) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindProject, ID: p.ID, Lookup: p.lookup})
+// Chain implements store.Entity.
+func (p Project) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindProject, ID: p.ID, Lookup: p.lookup})
 	if p.lookup {
 		return dst
 	}
 	return p.Team.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (t Team) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindTeam, ID: t.ID, Lookup: t.lookup})
+// Chain implements store.Entity.
+func (t Team) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindTeam, ID: t.ID, Lookup: t.lookup})
 	if t.lookup {
 		return dst
 	}
 	return t.Org.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (o Org) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindOrg, ID: o.ID, Lookup: o.lookup})
+// Chain implements store.Entity.
+func (o Org) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindOrg, ID: o.ID, Lookup: o.lookup})
 	if o.lookup {
 		return dst
 	}
 	return o.Planet.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (p Planet) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindPlanet, ID: p.ID})
+// Chain implements store.Entity.
+func (p Planet) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindPlanet, ID: p.ID})
 }
 
 func (User) entity()    {}

@@ -6,6 +6,7 @@ package chains
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource jobs and its limits, as in DeniedError.Limit and on dashboards.
@@ -62,15 +63,15 @@ type JobsBucket struct {
 
 type jobs struct{}
 
-// Spec implements runtime.Definition.
-func (jobs) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (jobs) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Jobs,
 		Revision:      Revision,
 		Limits:        []string{JobsRPD},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -93,7 +94,7 @@ func (jobs) Spec() *runtime.Spec {
 				},
 				PerCall: []int64{0},
 			},
-			kindPlanet: {Name: "planet", Prefix: "planet-", Parent: runtime.NoParent},
+			kindPlanet: {Name: "planet", Prefix: "planet-", Parent: store.NoParent},
 		},
 	}
 }

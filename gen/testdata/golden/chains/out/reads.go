@@ -6,6 +6,7 @@ package chains
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource reads and its limits, as in DeniedError.Limit and on dashboards.
@@ -62,15 +63,15 @@ type ReadsBucket struct {
 
 type reads struct{}
 
-// Spec implements runtime.Definition.
-func (reads) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (reads) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Reads,
 		Revision:      Revision,
 		Limits:        []string{ReadsRPS},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Local,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Local,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -87,7 +88,7 @@ func (reads) Spec() *runtime.Spec {
 			kindPlanet: {
 				Name:   "planet",
 				Prefix: "planet-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 100 per second
 					{Capacity: 100_000, Burst: 100_000, Refill: 100_000, Period: 1_000},

@@ -6,6 +6,7 @@ package many
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource api and its limits, as in DeniedError.Limit and on dashboards.
@@ -179,9 +180,9 @@ type APIBucket struct {
 
 type api struct{}
 
-// Spec implements runtime.Definition.
-func (api) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (api) Spec() *store.Spec {
+	return &store.Spec{
 		Resource: API,
 		Revision: Revision,
 		Limits: []string{
@@ -210,13 +211,13 @@ func (api) Spec() *runtime.Spec {
 			APIAwx,
 			APIAxx,
 		},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// aax: 1 per minute
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 60_000},

@@ -6,6 +6,7 @@ package minimal
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource api and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,19 +62,19 @@ type APIBucket struct {
 
 type api struct{}
 
-// Spec implements runtime.Definition.
-func (api) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (api) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      API,
 		Revision:      Revision,
 		Limits:        []string{APIRPS},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 10 per second
 					{Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: 1_000},

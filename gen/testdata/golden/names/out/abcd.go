@@ -6,6 +6,7 @@ package runtime
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource a.b/c-d and its limits, as in DeniedError.Limit and on dashboards.
@@ -89,19 +90,19 @@ type ABCDBucket struct {
 
 type abcd struct{}
 
-// Spec implements runtime.Definition.
-func (abcd) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (abcd) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      ABCD,
 		Revision:      Revision,
 		Limits:        []string{ABCDSelect, ABCDFunc, ABCDB, ABCDBB, ABCDBNet, ABCDEntityID},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindType: {
 				Name:   "type",
 				Prefix: "type-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// select: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},
@@ -124,7 +125,7 @@ func (abcd) Spec() *runtime.Spec {
 			kindABC: {
 				Name:   "a_b_c",
 				Prefix: "a_b_c-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// select: 1 per second
 					{Capacity: 1_000, Burst: 1_000, Refill: 1_000, Period: 1_000},

@@ -3,15 +3,15 @@
 
 package runtime
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/store"
 
 // Entity is any kind of entity of limits.yaml.
 type Entity interface {
-	runtime.Entity
+	store.Entity
 	entity()
 }
 
-// Kinds in schema order, as runtime.Link.Kind indexes them.
+// Kinds in schema order, as store.Link.Kind indexes them.
 const (
 	kindType = iota
 	kindInterface
@@ -77,7 +77,7 @@ func KByID(id string) K {
 // ParseEntity reads an entity as stored, such as type-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
-	kind, id, err := runtime.ParseID(stored, []string{"type", "interface", "resource", "kind", "a_b_c"})
+	kind, id, err := store.ParseID(stored, []string{"type", "interface", "resource", "kind", "a_b_c"})
 	if err != nil {
 		return nil, err
 	}
@@ -90,41 +90,41 @@ func ParseEntity(stored string) (Entity, error) {
 	}[kind], nil
 }
 
-// Chain implements runtime.Entity.
-func (t Type) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindType, ID: t.ID})
+// Chain implements store.Entity.
+func (t Type) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindType, ID: t.ID})
 }
 
-// Chain implements runtime.Entity.
-func (i Interface) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindInterface, ID: i.ID, Lookup: i.lookup})
+// Chain implements store.Entity.
+func (i Interface) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindInterface, ID: i.ID, Lookup: i.lookup})
 	if i.lookup {
 		return dst
 	}
 	return i.Type.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (r Resource) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindResource, ID: r.ID, Lookup: r.lookup})
+// Chain implements store.Entity.
+func (r Resource) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindResource, ID: r.ID, Lookup: r.lookup})
 	if r.lookup {
 		return dst
 	}
 	return r.Interface.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (k K) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindK, ID: k.ID, Lookup: k.lookup})
+// Chain implements store.Entity.
+func (k K) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindK, ID: k.ID, Lookup: k.lookup})
 	if k.lookup {
 		return dst
 	}
 	return k.Resource.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (a ABC) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindABC, ID: a.ID})
+// Chain implements store.Entity.
+func (a ABC) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindABC, ID: a.ID})
 }
 
 func (Type) entity()      {}

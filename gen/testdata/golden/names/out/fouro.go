@@ -6,6 +6,7 @@ package runtime
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource 4o and its limits, as in DeniedError.Limit and on dashboards.
@@ -66,16 +67,16 @@ type FourOBucket struct {
 
 type fourO struct{}
 
-// Spec implements runtime.Definition.
-func (fourO) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (fourO) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      FourO,
 		Revision:      Revision,
 		Limits:        []string{FourOAPI, FourOAPI2},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
-			kindType:      {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
+			kindType:      {Name: "type", Prefix: "type-", Parent: store.NoParent},
 			kindInterface: {Name: "interface", Prefix: "interface-", Parent: kindType},
 			kindResource:  {Name: "resource", Prefix: "resource-", Parent: kindInterface},
 			kindK: {
@@ -90,7 +91,7 @@ func (fourO) Spec() *runtime.Spec {
 				},
 				PerCall: []int64{0, 0},
 			},
-			kindABC: {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
+			kindABC: {Name: "a_b_c", Prefix: "a_b_c-", Parent: store.NoParent},
 		},
 	}
 }

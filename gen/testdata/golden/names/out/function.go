@@ -6,6 +6,7 @@ package runtime
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource func and its limits, as in DeniedError.Limit and on dashboards.
@@ -66,16 +67,16 @@ type FunctionBucket struct {
 
 type function struct{}
 
-// Spec implements runtime.Definition.
-func (function) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (function) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Function,
 		Revision:      Revision,
 		Limits:        []string{FunctionRange, FunctionR2D2},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
-			kindType:      {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
+			kindType:      {Name: "type", Prefix: "type-", Parent: store.NoParent},
 			kindInterface: {Name: "interface", Prefix: "interface-", Parent: kindType},
 			kindResource: {
 				Name:   "resource",
@@ -90,7 +91,7 @@ func (function) Spec() *runtime.Spec {
 				PerCall: []int64{0, 0},
 			},
 			kindK:   {Name: "kind", Prefix: "kind-", Parent: kindResource},
-			kindABC: {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
+			kindABC: {Name: "a_b_c", Prefix: "a_b_c-", Parent: store.NoParent},
 		},
 	}
 }

@@ -6,6 +6,7 @@ package runtime
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource kind and its limits, as in DeniedError.Limit and on dashboards.
@@ -107,9 +108,9 @@ type KindBucket struct {
 
 type kind struct{}
 
-// Spec implements runtime.Definition.
-func (kind) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (kind) Spec() *store.Spec {
+	return &store.Spec{
 		Resource: Kind,
 		Revision: Revision,
 		Limits: []string{
@@ -124,10 +125,10 @@ func (kind) Spec() *runtime.Spec {
 			KindConfig,
 			KindBegin,
 		},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
+			kindType: {Name: "type", Prefix: "type-", Parent: store.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
@@ -169,7 +170,7 @@ func (kind) Spec() *runtime.Spec {
 			},
 			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
 			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: store.NoParent},
 		},
 	}
 }

@@ -6,6 +6,7 @@ package runtime
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource linux and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,16 +62,16 @@ type LinuxBucket struct {
 
 type linux struct{}
 
-// Spec implements runtime.Definition.
-func (linux) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (linux) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Linux,
 		Revision:      Revision,
 		Limits:        []string{LinuxAmd64},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
-			kindType: {Name: "type", Prefix: "type-", Parent: runtime.NoParent},
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
+			kindType: {Name: "type", Prefix: "type-", Parent: store.NoParent},
 			kindInterface: {
 				Name:   "interface",
 				Prefix: "interface-",
@@ -83,7 +84,7 @@ func (linux) Spec() *runtime.Spec {
 			},
 			kindResource: {Name: "resource", Prefix: "resource-", Parent: kindInterface},
 			kindK:        {Name: "kind", Prefix: "kind-", Parent: kindResource},
-			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: runtime.NoParent},
+			kindABC:      {Name: "a_b_c", Prefix: "a_b_c-", Parent: store.NoParent},
 		},
 	}
 }

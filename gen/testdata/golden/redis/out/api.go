@@ -6,6 +6,7 @@ package redis
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource api and its limits, as in DeniedError.Limit and on dashboards.
@@ -52,15 +53,15 @@ type APILimits struct {
 
 type api struct{}
 
-// Spec implements runtime.Definition.
-func (api) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (api) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      API,
 		Revision:      Revision,
 		Limits:        []string{APIRPS},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {
 				Name:   "user",
 				Prefix: "user-",
@@ -74,7 +75,7 @@ func (api) Spec() *runtime.Spec {
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 1,000 per second
 					{Capacity: 1_000_000, Burst: 1_000_000, Refill: 1_000_000, Period: 1_000},

@@ -6,6 +6,7 @@ package redis
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource jobs-that-run-in-the-background-and-are-named-as-long-as-may-be and its limits, as in
@@ -54,20 +55,20 @@ type JobsLimits struct {
 
 type jobs struct{}
 
-// Spec implements runtime.Definition.
-func (jobs) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (jobs) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Jobs,
 		Revision:      Revision,
 		Limits:        []string{JobsRPD},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {Name: "user", Prefix: "user-", Parent: kindOrg},
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rpd: 100 per day, burst 150
 					{Capacity: 100_000, Burst: 150_000, Refill: 100_000, Period: 86_400_000},

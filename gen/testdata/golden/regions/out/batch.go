@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource batch and its limits, as in DeniedError.Limit and on dashboards.
@@ -68,26 +69,26 @@ type BatchBucket struct {
 
 type batch struct{}
 
-// Spec implements runtime.Definition.
-func (batch) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (batch) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Batch,
 		Revision:      Revision,
 		Limits:        []string{BatchRPS},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
 		LazySettle:    true,
-		Regions: &runtime.Regions{
+		Regions: &store.Regions{
 			Names:  []string{"ap-south-1", "eu-central-1", "us-east-1"},
 			Floor:  5,
 			Window: 90 * time.Second,
 		},
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			kindUser: {Name: "user", Prefix: "user-", Parent: kindOrg},
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 10 per second
 					{Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: 1_000},

@@ -6,6 +6,7 @@ package regions
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource local-jobs and its limits, as in DeniedError.Limit and on dashboards.
@@ -61,20 +62,20 @@ type LocalJobsBucket struct {
 
 type localJobs struct{}
 
-// Spec implements runtime.Definition.
-func (localJobs) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (localJobs) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      LocalJobs,
 		Revision:      Revision,
 		Limits:        []string{LocalJobsRPS},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindUser: {Name: "user", Prefix: "user-", Parent: kindOrg},
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rps: 10 per second
 					{Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: 1_000},

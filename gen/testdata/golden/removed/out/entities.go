@@ -3,15 +3,15 @@
 
 package removed
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/store"
 
 // Entity is any kind of entity of limits.yaml.
 type Entity interface {
-	runtime.Entity
+	store.Entity
 	entity()
 }
 
-// Kinds in schema order, as runtime.Link.Kind indexes them.
+// Kinds in schema order, as store.Link.Kind indexes them.
 const (
 	kindUser = iota
 )
@@ -24,7 +24,7 @@ type User struct {
 
 // ParseEntity reads an entity as stored, such as user-123. The error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
-	kind, id, err := runtime.ParseID(stored, []string{"user"})
+	kind, id, err := store.ParseID(stored, []string{"user"})
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +33,9 @@ func ParseEntity(stored string) (Entity, error) {
 	}[kind], nil
 }
 
-// Chain implements runtime.Entity.
-func (u User) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindUser, ID: u.ID})
+// Chain implements store.Entity.
+func (u User) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindUser, ID: u.ID})
 }
 
 func (User) entity() {}

@@ -3,15 +3,15 @@
 
 package restated
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/store"
 
 // Entity is any kind of entity of limits.yaml.
 type Entity interface {
-	runtime.Entity
+	store.Entity
 	entity()
 }
 
-// Kinds in schema order, as runtime.Link.Kind indexes them.
+// Kinds in schema order, as store.Link.Kind indexes them.
 const (
 	kindOrg = iota
 	kindTeam
@@ -68,7 +68,7 @@ func UserByID(id string) User {
 // ParseEntity reads an entity as stored, such as org-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
-	kind, id, err := runtime.ParseID(stored, []string{"org", "team", "user", "robot"})
+	kind, id, err := store.ParseID(stored, []string{"org", "team", "user", "robot"})
 	if err != nil {
 		return nil, err
 	}
@@ -80,32 +80,32 @@ func ParseEntity(stored string) (Entity, error) {
 	}[kind], nil
 }
 
-// Chain implements runtime.Entity.
-func (o Org) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindOrg, ID: o.ID})
+// Chain implements store.Entity.
+func (o Org) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindOrg, ID: o.ID})
 }
 
-// Chain implements runtime.Entity.
-func (t Team) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindTeam, ID: t.ID, Lookup: t.lookup})
+// Chain implements store.Entity.
+func (t Team) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindTeam, ID: t.ID, Lookup: t.lookup})
 	if t.lookup {
 		return dst
 	}
 	return t.Org.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (u User) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
+// Chain implements store.Entity.
+func (u User) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
 	if u.lookup {
 		return dst
 	}
 	return u.Team.Chain(dst)
 }
 
-// Chain implements runtime.Entity.
-func (r Robot) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindRobot, ID: r.ID})
+// Chain implements store.Entity.
+func (r Robot) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindRobot, ID: r.ID})
 }
 
 func (Org) entity()   {}

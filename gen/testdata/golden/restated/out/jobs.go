@@ -6,6 +6,7 @@ package restated
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource jobs and its limits, as in DeniedError.Limit and on dashboards.
@@ -95,20 +96,20 @@ type JobsBucket struct {
 
 type jobs struct{}
 
-// Spec implements runtime.Definition.
-func (jobs) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (jobs) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Jobs,
 		Revision:      Revision,
 		Limits:        []string{JobsRate, JobsCPU, JobsTiny, JobsOdd},
-		Cascade:       runtime.CascadeNone,
-		OnUnavailable: runtime.Allow,
+		Cascade:       store.CascadeNone,
+		OnUnavailable: store.Allow,
 		LazySettle:    true,
-		Kinds: []runtime.Kind{
+		Kinds: []store.Kind{
 			kindOrg: {
 				Name:   "org",
 				Prefix: "org-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rate: 100 per 90 seconds
 					{Capacity: 100_000, Burst: 100_000, Refill: 100_000, Period: 90_000},
@@ -141,7 +142,7 @@ func (jobs) Spec() *runtime.Spec {
 			kindRobot: {
 				Name:   "robot",
 				Prefix: "robot-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rate: 10, refilled by 3 per 90 seconds, burst 25
 					{Capacity: 10_000, Burst: 25_000, Refill: 3_000, Period: 90_000},

@@ -6,6 +6,7 @@ package limits
 import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // Names of resource chat and its limits, as in DeniedError.Limit and on dashboards.
@@ -67,19 +68,19 @@ type ChatBucket struct {
 
 type chat struct{}
 
-// Spec implements runtime.Definition.
-func (chat) Spec() *runtime.Spec {
-	return &runtime.Spec{
+// Spec implements store.Definition.
+func (chat) Spec() *store.Spec {
+	return &store.Spec{
 		Resource:      Chat,
 		Revision:      Revision,
 		Limits:        []string{ChatRPM, ChatTPM},
-		Cascade:       runtime.CascadeAtomic,
-		OnUnavailable: runtime.Allow,
-		Kinds: []runtime.Kind{
+		Cascade:       store.CascadeAtomic,
+		OnUnavailable: store.Allow,
+		Kinds: []store.Kind{
 			kindProject: {
 				Name:   "project",
 				Prefix: "project-",
-				Parent: runtime.NoParent,
+				Parent: store.NoParent,
 				Limits: []bucket.Limit{
 					// rpm: 600 per minute
 					{Capacity: 600_000, Burst: 600_000, Refill: 600_000, Period: 60_000},

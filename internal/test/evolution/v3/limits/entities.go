@@ -3,15 +3,15 @@
 
 package limits
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/store"
 
 // Entity is any kind of entity of limits.yaml.
 type Entity interface {
-	runtime.Entity
+	store.Entity
 	entity()
 }
 
-// Kinds in schema order, as runtime.Link.Kind indexes them.
+// Kinds in schema order, as store.Link.Kind indexes them.
 const (
 	kindProject = iota
 	kindUser
@@ -41,7 +41,7 @@ func UserByID(id string) User {
 // ParseEntity reads an entity as stored, such as project-123. Where its kind has a parent, that is to be looked up. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
-	kind, id, err := runtime.ParseID(stored, []string{"project", "user"})
+	kind, id, err := store.ParseID(stored, []string{"project", "user"})
 	if err != nil {
 		return nil, err
 	}
@@ -51,14 +51,14 @@ func ParseEntity(stored string) (Entity, error) {
 	}[kind], nil
 }
 
-// Chain implements runtime.Entity.
-func (p Project) Chain(dst []runtime.Link) []runtime.Link {
-	return append(dst, runtime.Link{Kind: kindProject, ID: p.ID})
+// Chain implements store.Entity.
+func (p Project) Chain(dst []store.Link) []store.Link {
+	return append(dst, store.Link{Kind: kindProject, ID: p.ID})
 }
 
-// Chain implements runtime.Entity.
-func (u User) Chain(dst []runtime.Link) []runtime.Link {
-	dst = append(dst, runtime.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
+// Chain implements store.Entity.
+func (u User) Chain(dst []store.Link) []store.Link {
+	dst = append(dst, store.Link{Kind: kindUser, ID: u.ID, Lookup: u.lookup})
 	if u.lookup {
 		return dst
 	}

@@ -1,6 +1,6 @@
 package x
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/store"
 
-// If Generation2 is undefined, this code and the runtime package do not fit.
-const _ = runtime.Generation2
+// If Generation3 is undefined, this code and the runtime package do not fit.
+const _ = store.Generation3

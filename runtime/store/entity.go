@@ -1,4 +1,4 @@
-package runtime
+package store
 
 import (
 	"fmt"
@@ -24,23 +24,6 @@ type Entity interface {
 // makes of it.
 const maxID = 256
 
-// nearest returns the first link of entity's chain and what it is stored as, or says what is wrong with it, for resource if
-// it is about one.
-func nearest(resource string, kinds []Kind, entity Entity) (link Link, stored string, err error) {
-	if entity == nil {
-		return Link{}, "", &InvalidError{resource, "entity", "", "is nil"}
-	}
-	link = entity.Chain(nil)[0]
-	if link.Kind >= len(kinds) {
-		return Link{}, "", &InvalidError{resource, "entity", link.ID, "is of another limits.yaml: use this Limiter's package"}
-	}
-	kind := &kinds[link.Kind]
-	if reason := checkID(link.ID); reason != "" {
-		return Link{}, "", &InvalidError{resource, "id of " + kind.Name, link.ID, reason}
-	}
-	return link, kind.Prefix + link.ID, nil
-}
-
 // parse takes apart a stored id that a user has written, the value of field: its kind is what precedes the first '-'. It
 // says what is wrong with it, for resource if it is about one.
 func parse(resource string, kinds []Kind, field, stored string) (kind int, id string, err error) {
@@ -55,7 +38,7 @@ func parse(resource string, kinds []Kind, field, stored string) (kind int, id st
 	if kind < 0 {
 		return 0, "", unknownKind(resource, kinds, field, stored, name)
 	}
-	if reason := checkID(id); reason != "" {
+	if reason := CheckID(id); reason != "" {
 		return 0, "", &InvalidError{resource, "id of " + name, id, reason}
 	}
 	return kind, id, nil
@@ -79,8 +62,8 @@ func enumerate(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// checkID says what is wrong with an id, or nothing.
-func checkID(id string) string {
+// CheckID says what is wrong with an id, or nothing.
+func CheckID(id string) string {
 	switch {
 	case id == "":
 		return "is empty: set the entity's ID"

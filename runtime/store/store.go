@@ -1,7 +1,8 @@
-package runtime
+package store
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -63,6 +64,32 @@ type Member struct {
 	Cascade bool   // its calls charge its ancestors too
 }
 
+// Check says why m cannot be stored under a schema of kinds: with an *InvalidError that names the cure. As kinds are a
+// tree and a parent is of its child's parent kind, Members that pass have no cycles.
+func (m Member) Check(kinds []Kind) error {
+	kind, _, err := parse("", kinds, "entity", m.Entity)
+	switch {
+	case err != nil:
+		return err
+	case m.Parent == "":
+		return nil
+	case m.Parent == m.Entity:
+		return &InvalidError{"", "parent", m.Parent, "is the entity itself: name the one it belongs to"}
+	}
+	parent, _, err := parse("", kinds, "parent", m.Parent)
+	switch above := kinds[kind].Parent; {
+	case err != nil:
+		return err
+	case above == NoParent:
+		return &InvalidError{"", "parent", m.Parent, fmt.Sprintf("cannot be stored: in limits.yaml, kind %s has no parent: leave it out",
+			kinds[kind].Name)}
+	case parent != above:
+		return &InvalidError{"", "parent", m.Parent, fmt.Sprintf("is of kind %s: the parent of a %s is of kind %s, such as %s123",
+			kinds[parent].Name, kinds[kind].Name, kinds[above].Name, kinds[above].Prefix)}
+	}
+	return nil
+}
+
 // MemberStore keeps Members. Its methods are safe for concurrent use; reads are consistent, Children's aside.
 type MemberStore interface {
 	// Put stores m, in place of what was stored of m.Entity.
@@ -120,9 +147,6 @@ type Call struct {
 	// Later lets Settle return before it has written. Who took it calls it once, when the write has ended, with its error and
 	// with After of each Bucket filled in: on any goroutine, holding no lock, and maybe before Settle has returned.
 	Later func(err error)
-
-	asked  bool  // the store was asked to charge it, not only for parents
-	outage error // why the failure policy decided on it; nil where it did not
 }
 
 // Part is one resource's share of a Call.
@@ -131,9 +155,6 @@ type Part struct {
 	Buckets []Bucket // the chain, nearest first; another part may have the same bucket
 	Cost    []int64  // what each bucket is charged, or was, in millitokens and schema order
 	Actual  []int64  // what Settle makes of it
-
-	spec  *Spec     // Def's
-	above *ancestry // how the chain goes on where the caller left that to the store; nil once Buckets are complete
 }
 
 // Bucket is one bucket of a chain.
@@ -145,14 +166,9 @@ type Bucket struct {
 	Dropped []bool         // limits that this bucket lacked, so that they were not charged; nil when it had all
 }
 
-// limits returns the parameters in force for b, as far as they are known: else the schema's, of which regions that share them have
-// what each keeps.
-func (b *Bucket) limits(spec *Spec) []bucket.Limit {
-	switch {
-	case b.Limits != nil:
-		return b.Limits
-	case spec.Regions != nil:
-		return spec.Regions.KeepsOf(spec.Kinds[b.Kind].Limits)
-	}
-	return spec.Kinds[b.Kind].Limits
-}
+// Defaults of a Limiter's options.
+const (
+	DefaultBudget        = time.Second
+	DefaultSettleTimeout = 5 * time.Second
+	DefaultCacheTTL      = time.Minute
+)

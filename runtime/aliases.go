@@ -1,0 +1,48 @@
+package runtime
+
+import "github.com/sluice-go/sluice/runtime/store"
+
+// What users name of package store, which stores and generated code are written against.
+type (
+	// Store keeps buckets: dynamo.New and redisstore.New return one. Only this module's stores implement it.
+	Store = store.Store
+	// Clock is time as the limiter sees it (WithClock): it dates refills and paces waits.
+	Clock = store.Clock
+	// Policy says what becomes of an acquire when the store cannot answer: Allow, Deny or Local.
+	Policy = store.Policy
+	// Revision is what a reader of an override saw, for the write that follows.
+	Revision = store.Revision
+	// Observer has a function for each kind of outcome (WithObserver).
+	Observer = store.Observer
+	// Event is the outcome of an acquire, a wait, a settle or a release.
+	Event = store.Event
+	// StoreEvent is one request to the store.
+	StoreEvent = store.StoreEvent
+)
+
+// The errors that stores return.
+type (
+	// DeniedError says that tokens are missing now, and when they will be there.
+	DeniedError = store.DeniedError
+	// Refusal is one limit of a DeniedError.
+	Refusal = store.Refusal
+	// CostExceedsBurstError says that the call can never be served as it is.
+	CostExceedsBurstError = store.CostExceedsBurstError
+	// InvalidError says that the caller's input is wrong. Nothing was charged or written.
+	InvalidError = store.InvalidError
+	// ContendedError says that every attempt lost its race. Nothing was charged, and trying again is safe.
+	ContendedError = store.ContendedError
+	// UnavailableError says that the store did not answer in time or is down.
+	UnavailableError = store.UnavailableError
+	// SetupError says that the installation has to be fixed, and how.
+	SetupError = store.SetupError
+	// ConflictError says that an override was changed since it was read.
+	ConflictError = store.ConflictError
+)
+
+// Policies.
+const (
+	Allow = store.Allow // admit: Lease.Degraded
+	Deny  = store.Deny  // fail with the *UnavailableError
+	Local = store.Local // decide by a bucket in this process, started from the last image: Lease.Degraded if it admits
+)

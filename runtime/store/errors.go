@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+)
+
+// DeniedError says that tokens are lacking now and will be there after RetryAfter, if nobody else takes them. Other callers may
+// have been denied with the same one: it is not to be changed.
+type DeniedError struct {
+	Resource  string
+	Entity    string // who refused, as stored: user-123
+	Limit     string // the limit that refuses longest
+	Requested int64  // whole tokens
+	Available int64  // whole tokens, rounded down, 0 in debt
+	// RetryAfter is the longest of all refusals, rounded up to a millisecond and never early.
+	RetryAfter time.Duration
+	Refusals   []Refusal // every limit that refused, nearest bucket first, in schema order; of several claims, in theirs
+
+	deadline bool // Wait gave up
+}
+
+// Refusal is one limit that refused; its fields are as in DeniedError.
+type Refusal struct {
+	Resource             string
+	Entity, Limit        string
+	Requested, Available int64
+	RetryAfter           time.Duration
+}
+
+// Error names resource, entity, limit, numbers and the time to wait.
+func (e *DeniedError) Error() string {
+	s := fmt.Sprintf("sluice: %s denied for %s: %s has %d of %d tokens, retry after %v",
+		e.Resource, e.Entity, e.Limit, e.Available, e.Requested, e.RetryAfter)
+	if e.deadline {
+		s += ", beyond the deadline"
+	}
+	return s
+}
+
+// Unwrap is context.DeadlineExceeded when Wait gave up because RetryAfter lies beyond its deadline, else nil.
+func (e *DeniedError) Unwrap() error {
+	if e.deadline {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// BeyondDeadline returns a copy of e for a Wait that gave up because e's RetryAfter lies beyond its deadline.
+func BeyondDeadline(e *DeniedError) *DeniedError {
+	own := *e // others may have been denied with the same e
+	own.deadline = true
+	return &own
+}
+
+// Refuse adds to e, which may be nil, every limit of img that lacks cost at now (ms), and returns it. What is more than this
+// region's share will ever hold may be there once the shares are others, in a window. Stores call it.
+func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost []int64, now int64) *DeniedError {
+	for i, b := range img.Balances {
+		if cost[i] <= 0 || img.Missing[i] {
+			continue
+		}
+		left := bucket.Available(b, img.Refilled, now)
+		var wait time.Duration
+		switch {
+		case spec.Regions != nil && Beyond(b.Limit, cost[i]):
+			left, wait = Available(b, img.Refilled, now), spec.Regions.Window
+		case left >= cost[i]:
+			continue
+		default:
+			wait = bucket.RetryAfter(b, img.Refilled, now, cost[i])
+		}
+		e = AddRefusal(e, Refusal{
+			Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
+			Requested: cost[i] / bucket.Milli, Available: max(0, left) / bucket.Milli, RetryAfter: wait,
+		})
+	}
+	return e
+}
+
+// Beyond reports that waiting for share's refill is no use to who wants cost, in millitokens: it is closed, or its burst is below.
+func Beyond(share bucket.Limit, cost int64) bool {
+	return cost > 0 && (share.Closed() || cost > share.Burst)
+}
+
+// Available is bucket.Available, of which a closed limit has nothing.
+func Available(b bucket.Balance, refilled, now int64) int64 {
+	if b.Closed() {
+		return 0
+	}
+	return bucket.Available(b, refilled, now)
+}
+
+// AddRefusal adds r to e, which may be nil, and returns it: e names the refusal that lasts longest, of equals the first. Stores call
+// it.
+func AddRefusal(e *DeniedError, r Refusal) *DeniedError {
+	if e == nil {
+		e = &DeniedError{}
+	}
+	e.Refusals = append(e.Refusals, r)
+	if r.RetryAfter > e.RetryAfter || e.Limit == "" {
+		e.Resource, e.Entity, e.Limit = r.Resource, r.Entity, r.Limit
+		e.Requested, e.Available, e.RetryAfter = r.Requested, r.Available, r.RetryAfter
+	}
+	return e
+}
+
+// CostExceedsBurstError says that the call can never be served as it is: waiting does not help.
+type CostExceedsBurstError struct {
+	Resource, Entity, Limit string
+	Requested, Burst        int64 // whole tokens
+}
+
+// Error names resource, entity, limit, both numbers and the cure.
+func (e *CostExceedsBurstError) Error() string {
+	return fmt.Sprintf("sluice: %s for %s: cost of %d %s exceeds the burst of %d and can never be served: "+
+		"split the call, or raise the burst", e.Resource, e.Entity, e.Requested, e.Limit, e.Burst)
+}
+
+// Exceeds returns an error for the first limit whose cost is above its burst, or nil. Stores call it.
+func Exceeds(spec *Spec, entity string, img *bucket.Image, cost []int64) error {
+	for i, b := range img.Balances {
+		if !img.Missing[i] && cost[i] > b.Burst {
+			return &CostExceedsBurstError{
+				Resource: spec.Resource, Entity: entity, Limit: spec.Limits[i],
+				Requested: cost[i] / bucket.Milli, Burst: b.Burst / bucket.Milli,
+			}
+		}
+	}
+	return nil
+}
+
+// InvalidError says that the caller's input is wrong: a cost negative, empty or too large; an id empty, too long or
+// with '#'; an entity whose parent is to be looked up and is not stored. Nothing was charged or written. Resource is empty
+// where none has to do with it.
+type InvalidError struct{ Resource, Field, Value, Reason string }
+
+// Error names resource, where there is one, field, value and what is wrong with it.
+func (e *InvalidError) Error() string {
+	what := e.Field
+	if r := []rune(e.Value); len(r) > 40 {
+		what += fmt.Sprintf(" %q", string(r[:40])+"...")
+	} else if len(r) > 0 {
+		what += fmt.Sprintf(" %q", e.Value)
+	}
+	if e.Resource != "" {
+		what = e.Resource + ": " + what
+	}
+	return fmt.Sprintf("sluice: %s %s", what, e.Reason)
+}
+
+// ErrNotSent is in an *UnavailableError's chain where the call's time was up while it waited for its turn behind an earlier
+// write to the same bucket. Nothing was charged.
+var ErrNotSent = errors.New("time was up behind an earlier write to the bucket")
+
+// UnavailableError says that the store did not answer in time or is down; an acquire fails with it where its policy is
+// Deny. Whether the call was charged is unknown, unless it was not sent (ErrBreakerOpen, ErrNotSent); what was charged is given back if
+// nobody has written since.
+type UnavailableError struct {
+	Resource  string
+	Attempts  int
+	Throttled bool // it answered, and refused for its throughput
+	Err       error
+}
+
+// Error names resource and attempts, where it has them, and the cause.
+func (e *UnavailableError) Error() string {
+	s := "sluice: "
+	if e.Resource != "" {
+		s += e.Resource + ": "
+	}
+	s += "store unavailable"
+	if e.Attempts > 0 {
+		s += " after " + attempts(e.Attempts)
+	}
+	return fmt.Sprintf("%s: %v", s, e.Err)
+}
+
+// Unwrap returns the last attempt's error.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// SetupError says that somebody has to mend the installation: no table, no rights, a newer layout, a malformed item.
+type SetupError struct {
+	What, Do string
+	Err      error // may be nil
+}
+
+// Error says what is wrong and what to do.
+func (e *SetupError) Error() string {
+	s := "sluice: " + e.What
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Do != "" {
+		s += "; " + e.Do
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// ContendedError says that every attempt lost its race against other writers. It is neither a denial nor an outage:
+// nothing was charged, and trying again is safe.
+type ContendedError struct {
+	Resource, Entity string
+	Attempts         int
+	Conflicts        int // of the attempts, those that met a transaction at work on the bucket
+}
+
+// Error names resource, entity and attempts.
+func (e *ContendedError) Error() string {
+	conflicts := ""
+	if e.Conflicts > 0 {
+		conflicts = fmt.Sprintf(", %d of them to transactions", e.Conflicts)
+	}
+	return fmt.Sprintf("sluice: %s for %s: contended: lost %s against other writers%s, nothing was charged: try again",
+		e.Resource, e.Entity, attempts(e.Attempts), conflicts)
+}
+
+// ConflictError says that somebody else has changed an override, or where Resource is empty, the heartbeat of regional sync, since
+// it was read: read it again.
+type ConflictError struct{ Resource, At string }
+
+// Error names the override and what to do.
+func (e *ConflictError) Error() string {
+	if e.Resource == "" {
+		return fmt.Sprintf("sluice: the %s of regional sync has been changed meanwhile: read it again", e.At)
+	}
+	return fmt.Sprintf("sluice: the override of %s at %s has been changed meanwhile: read it again", e.Resource, e.At)
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprint(n, " attempts")
+}

@@ -1,0 +1,27 @@
+package store
+
+import "fmt"
+
+// Policy says what becomes of an acquire when the store cannot answer: when it timed out, refused the connection or failed
+// with a 5xx. It applies to nothing else. A bucket that is throttled is never simply admitted: Allow is Local then.
+type Policy uint8
+
+// Policies. The zero value leaves it to the next less specific place, in the end to limits.yaml.
+const (
+	Allow Policy = iota + 1 // admit: Lease.Degraded
+	Deny                    // fail with the *UnavailableError
+	Local                   // decide by a bucket in this process, started from the last image: Lease.Degraded if it admits
+)
+
+// String returns p as limits.yaml has it.
+func (p Policy) String() string {
+	switch p {
+	case Allow:
+		return "allow"
+	case Deny:
+		return "deny"
+	case Local:
+		return "local"
+	}
+	return fmt.Sprintf("Policy(%d)", uint8(p))
+}
