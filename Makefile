@@ -54,12 +54,12 @@ test-long: ## run all tests in their long form, as CI does
 .PHONY: test-local
 test-local: $(LOCAL) ## run on DynamoDB Local the tests that ask for a DynamoDB, and those that hold our engine against it
 	SLUICE_DYNAMODB=local go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
-		awk -F : '/internal\/dynamotest[] ]/ { print $$1 }')
+		awk -F : '/internal\/test\/dynamotest[] ]/ { print $$1 }')
 
 .PHONY: test-redis
 test-redis: redis ## run on a redis-server the tests that ask for a Redis: redis-server has to be on PATH
 	SLUICE_REDIS=server go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
-		awk -F : '/internal\/redistest[] ]/ { print $$1 }')
+		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
 .PHONY: test-s3
 test-s3: ## run the tests of what is published in S3, a module of their own
