@@ -39,8 +39,8 @@ func authenticated(keys map[string]limits.Key, next http.Handler) http.Handler {
 	})
 }
 
-// ask says who is charged for r, and how much. What is wrong with r is an *runtime.InvalidError, which the
-// caller gets as a 400.
+// ask returns the entity that is charged for r, and the cost. A malformed r is an *runtime.InvalidError,
+// which the caller gets as a 400.
 func ask(r *http.Request) (limits.APIEntity, limits.APICost, error) {
 	key, _ := r.Context().Value(keyOf{}).(limits.Key)
 	cost := limits.APICost{} // Requests: per_call 1

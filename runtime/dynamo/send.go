@@ -127,7 +127,7 @@ func (l *leg) found(o wire.Outcome, p *plan.Plan, op string, item codec.Item) (*
 	for i := range img.Balances {
 		img.Balances[i].Consumed = bucket.Add(img.Balances[i].Consumed, p.Cost[i])
 	}
-	if err := l.DecodeLevels(img, item); err != nil {
+	if err := l.DecodeBalances(img, item); err != nil {
 		return nil, wire.Malformed(l.entity, l.spec.Resource, err)
 	}
 	return img, nil

@@ -691,8 +691,8 @@ func (m *mangled) Decode(dst *bucket.Image, item codec.Item) error {
 	return err
 }
 
-func (m *mangled) DecodeLevels(dst *bucket.Image, item codec.Item) error {
-	err := m.Resource.DecodeLevels(dst, item)
+func (m *mangled) DecodeBalances(dst *bucket.Image, item codec.Item) error {
+	err := m.Resource.DecodeBalances(dst, item)
 	m.mangle(dst)
 	return err
 }

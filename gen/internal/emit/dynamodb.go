@@ -169,7 +169,7 @@ func decode(f *file, r *model.Resource) {
 	f.decl("Decode implements codec.Resource.", reader(r, "Decode", body...))
 }
 
-// decodeLevels prints DecodeLevels, the reader of the hot path.
+// decodeLevels prints DecodeBalances, the reader of the hot path.
 func decodeLevels(f *file, r *model.Resource) {
 	read := func(attr string) jen.Code { return jen.Id("d").Dot("Int").Call(jen.Lit(attr)) }
 	body := []jen.Code{
@@ -179,8 +179,8 @@ func decodeLevels(f *file, r *model.Resource) {
 	for i, l := range r.Limits {
 		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(l.Attrs.Tokens)))
 	}
-	f.decl("DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.",
-		reader(r, "DecodeLevels", append(body, jen.Return(jen.Id("d").Dot("Err").Call()))...))
+	f.decl("DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.",
+		reader(r, "DecodeBalances", append(body, jen.Return(jen.Id("d").Dot("Err").Call()))...))
 }
 
 // reader is a method that reads an item into an image.

@@ -179,7 +179,7 @@ func codecExperiments(resources map[string]codec.Resource, c conditions) (all []
 			contest(c, "decode ALL_NEW, "+of.limits+", all fields, vs UnmarshalMap", atLeast(3.5), atMost(0),
 				func() error { return s.resource.Decode(&img, s.item) }, theirs),
 			contest(c, "decode ALL_NEW, "+of.limits+", rf and tk only, vs UnmarshalMap of all", atLeast(15), atMost(0),
-				func() error { return s.resource.DecodeLevels(&img, s.item) }, theirs))
+				func() error { return s.resource.DecodeBalances(&img, s.item) }, theirs))
 	}
 	return all
 }

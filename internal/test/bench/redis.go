@@ -19,9 +19,9 @@ const (
 func redisExperiments(c conditions) []experiment {
 	const few, many = 1, 1000
 	return []experiment{
-		race{"redis, 1 limit, 1000 keys, callers that share nothing", lonely, one, many, some,
+		race{"redis, 1 limit, 1000 keys, callers that share nothing", separate, one, many, some,
 			0.95}.againstPeers(c),
-		race{"redis, 2 limits, 1000 keys, callers that share nothing", lonely, two, many, some,
+		race{"redis, 2 limits, 1000 keys, callers that share nothing", separate, two, many, some,
 			1.5}.againstPeers(c),
 		race{"redis, 1 limit, 1000 keys, pipelined", together, one, many, some, 2.5}.againstPeers(c),
 		race{"redis, 2 limits, 1000 keys, pipelined", together, two, many, some, 0}.againstPeers(c),
@@ -42,18 +42,18 @@ const (
 	two limits = 2
 )
 
-// company says whether callers of one process share a store, and so round trips, or each has one.
-type company bool
+// sharing is whether callers of one process share a store, and so round trips, or each has one.
+type sharing bool
 
 const (
-	lonely   company = false
-	together company = true
+	separate sharing = false
+	together sharing = true
 )
 
 // race has goroutines call on keys in turn, by this store and by others.
 type race struct {
 	what    string
-	who     company
+	who     sharing
 	of      limits
 	keys    int
 	callers int

@@ -60,7 +60,7 @@ func storeCallers(client redis.UniversalClient, t race) ([]caller, error) {
 	callers := make([]caller, t.callers)
 	for i := range callers {
 		own := shared
-		if t.who == lonely {
+		if t.who == separate {
 			if own, err = process(); err != nil {
 				return nil, err
 			}

@@ -1,6 +1,6 @@
 // Package longform lets a test run in two forms: the usual one, which `make test` runs, and the long one,
-// which CI runs and whoever sets SLUICE_TEST=long. The usual form plays fewer histories of the same kinds; it
-// leaves out no assertion.
+// which CI runs, as does SLUICE_TEST=long. The usual form plays fewer histories of the same kinds; it leaves
+// out no assertion.
 //
 // Each test notes what its usual form leaves out, and `make test` prints these notes when it is through.
 package longform

@@ -16,9 +16,8 @@ var dynamoNames = []string{
 }
 
 // privateWords are words of the left columns of the dictionary that no identifier may contain, with what is
-// used instead. It leaves out words that Go, its standard library or its tests use in their own sense:
-// accept, bare, board, done, due, end, exceed, fetch, flow, found, known, land, line, look, members, memory,
-// over, place, refuse, retry, skip, sort, sweep, view, want, yield.
+// used instead. It leaves out words that Go, its standard library or its tests use in their own sense, such
+// as done, end, found, known, line, look, members, memory, place, retry, skip, sort and want.
 var privateWords = map[string]string{
 	"aboard":    "included",
 	"awaited":   "hasWaiters",

@@ -28,7 +28,8 @@ import (
 const (
 	Columns  = "columns"  // a line has at most 110 columns, a tab being one
 	Sentence = "sentence" // a sentence of a comment has at most 30 words
-	Opening  = "opening"  // a sentence that asks nothing does not begin with Who, What, Where, Whoever, Of which
+	// a statement does not begin with Who, What, Where and the like
+	Opening  = "opening"
 	Name     = "name"     // no identifier contains a private word
 	Prose    = "prose"    // no comment contains a private word
 	Methods  = "methods"  // a type has at most 20 methods

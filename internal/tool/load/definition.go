@@ -60,8 +60,8 @@ func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 	return r.Err()
 }
 
-// DecodeLevels implements codec.Resource.
-func (d *Definition) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+// DecodeBalances implements codec.Resource.
+func (d *Definition) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
 	dst.Refilled = r.Int("rf")
 	for i, a := range d.attributes {

@@ -130,7 +130,7 @@ func TestDefinitionReadsAsTheGeneratedCode(t *testing.T) {
 			var a, b bucket.Image
 			for _, read := range []func(codec.Resource, *bucket.Image) error{
 				func(r codec.Resource, i *bucket.Image) error { return r.Decode(i, item) },
-				func(r codec.Resource, i *bucket.Image) error { return r.DecodeLevels(i, item) },
+				func(r codec.Resource, i *bucket.Image) error { return r.DecodeBalances(i, item) },
 			} {
 				errA, errB := read(p.generated, &a), read(p.ours, &b)
 				if (errA == nil) != (errB == nil) || errA != nil && errA.Error() != errB.Error() {

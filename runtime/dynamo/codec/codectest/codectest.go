@@ -59,7 +59,7 @@ func Benchmark(b *testing.B, r codec.Resource, kind int) {
 		decode func(*bucket.Image, codec.Item) error
 	}{
 		{"Decode", r.Decode},
-		{"DecodeLevels", r.DecodeLevels},
+		{"DecodeBalances", r.DecodeBalances},
 	} {
 		b.Run(reader.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -103,7 +103,7 @@ func (c *testCase[B, P]) checks() []check {
 		{"item", c.item},
 		{"malformed", c.malformed},
 		{"image", c.image},
-		{"levels", c.levels},
+		{"balances", c.decodeBalances},
 		{"expressions", c.expressions},
 		{"allocations", c.allocations},
 	}
@@ -267,8 +267,8 @@ func (c *testCase[B, P]) image() []error {
 	return errs
 }
 
-// levels decodes the balances of an item: these alone, and each of them is required.
-func (c *testCase[B, P]) levels() []error {
+// decodeBalances decodes the balances of an item: these alone, and each of them is required.
+func (c *testCase[B, P]) decodeBalances() []error {
 	want := make([]bucket.Balance, len(c.limits))
 	attrs := []string{"rf"}
 	for n, limit := range c.limits {
@@ -277,13 +277,13 @@ func (c *testCase[B, P]) levels() []error {
 	}
 	var errs []error
 	i := bucket.Image{Balances: make([]bucket.Balance, len(c.limits))}
-	if err := c.DecodeLevels(&i, c.stored()); err != nil || i.Refilled != 1 || !slices.Equal(i.Balances, want) {
+	if err := c.DecodeBalances(&i, c.stored()); err != nil || i.Refilled != 1 || !slices.Equal(i.Balances, want) {
 		errs = append(errs, fmt.Errorf("the balances are read as %+v, want %+v", i, want), err)
 	}
 	for _, attr := range attrs {
 		less := c.stored()
 		delete(less, attr)
-		errs = append(errs, named("DecodeLevels", attr, c.DecodeLevels(&i, less))...)
+		errs = append(errs, named("DecodeBalances", attr, c.DecodeBalances(&i, less))...)
 	}
 	return errs
 }
@@ -333,7 +333,7 @@ func (c *testCase[B, P]) allocations() []error {
 	stored := c.stored()
 	var i bucket.Image
 	most("Decode", 0, func() { _ = c.Decode(&i, stored) })
-	most("DecodeLevels", 0, func() { _ = c.DecodeLevels(&i, stored) })
+	most("DecodeBalances", 0, func() { _ = c.DecodeBalances(&i, stored) })
 	return errs
 }
 

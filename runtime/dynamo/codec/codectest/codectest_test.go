@@ -54,10 +54,10 @@ func faults(r codec.Resource, b *generated.GPT4Bucket, balances ...*bucket.Balan
 // broken is a resource with one fault.
 type broken struct {
 	codec.Resource
-	create func(*codec.Write)
-	normal func(*codec.Write)
-	decode func(*bucket.Image, codec.Item) error
-	levels func(*bucket.Image, codec.Item) error
+	create   func(*codec.Write)
+	normal   func(*codec.Write)
+	decode   func(*bucket.Image, codec.Item) error
+	balances func(*bucket.Image, codec.Item) error
 }
 
 func (b broken) Create(w *codec.Write) {
@@ -82,10 +82,10 @@ func (b broken) Decode(dst *bucket.Image, item codec.Item) error {
 	return err
 }
 
-func (b broken) DecodeLevels(dst *bucket.Image, item codec.Item) error {
-	err := b.Resource.DecodeLevels(dst, item)
-	if b.levels != nil {
-		return b.levels(dst, item)
+func (b broken) DecodeBalances(dst *bucket.Image, item codec.Item) error {
+	err := b.Resource.DecodeBalances(dst, item)
+	if b.balances != nil {
+		return b.balances(dst, item)
 	}
 	return err
 }
@@ -136,19 +136,19 @@ func TestFaults(t *testing.T) {
 			broken{decode: func(i *bucket.Image, _ codec.Item) error { clear(i.Missing); return nil }}, "image",
 		},
 		"balances of other limits": {
-			broken{levels: func(i *bucket.Image, _ codec.Item) error {
+			broken{balances: func(i *bucket.Image, _ codec.Item) error {
 				slices.Reverse(i.Balances)
 				return nil
-			}}, "levels",
+			}}, "balances",
 		},
 		"balances with more than tokens": {
-			broken{levels: func(i *bucket.Image, _ codec.Item) error {
+			broken{balances: func(i *bucket.Image, _ codec.Item) error {
 				i.Balances[0].Consumed = 1
 				return nil
-			}}, "levels",
+			}}, "balances",
 		},
 		"balances that need not be there": {
-			broken{levels: func(*bucket.Image, codec.Item) error { return nil }}, "levels",
+			broken{balances: func(*bucket.Image, codec.Item) error { return nil }}, "balances",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

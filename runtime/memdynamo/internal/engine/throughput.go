@@ -133,5 +133,5 @@ func ThroughputExceeded() error {
 	return exception.New(exception.ProvisionedExceeded, "%s", provisionedExceededText)
 }
 
-const provisionedExceededText = "The level of configured provisioned throughput for the table was exceeded. " +
-	"Consider increasing your provisioning level with the UpdateTable API."
+const provisionedExceededText = "The level of configured provisioned throughput for the table was " +
+	"exceeded. Consider increasing your provisioning level with the UpdateTable API."

@@ -180,8 +180,8 @@ func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error 
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
-func (imageGenerationHd202411) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+func (imageGenerationHd202411) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
 	dst.Balances[0].Tokens = d.Int("b_requests_per_minute_of_everybody_tk")

@@ -367,8 +367,8 @@ func (many) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
-func (many) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+func (many) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
 	dst.Balances[0].Tokens = d.Int("b_l1_tk")

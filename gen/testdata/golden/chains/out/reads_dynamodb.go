@@ -123,8 +123,8 @@ func (reads) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
-func (reads) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+func (reads) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
 	dst.Balances[0].Tokens = d.Int("b_rps_tk")

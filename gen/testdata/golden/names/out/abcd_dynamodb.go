@@ -228,8 +228,8 @@ func (abcd) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
-func (abcd) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+func (abcd) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
 	dst.Balances[0].Tokens = d.Int("b_select_tk")

@@ -314,8 +314,8 @@ func (kind) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeLevels implements codec.Resource: reads what a charge changes, into an image that Decode filled.
-func (kind) DecodeLevels(dst *bucket.Image, item codec.Item) error {
+// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+func (kind) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
 	dst.Balances[0].Tokens = d.Int("b_lookup_tk")
