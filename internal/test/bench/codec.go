@@ -11,41 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/internal/test/bench/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// capture is a store that only looks at what is opened.
-type capture struct {
-	runtime.Store
-	defs []store.Definition
-}
-
-// Open implements runtime.Store.
-func (c *capture) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
-	c.defs = defs
-	return nil, nil
-}
-
-// definitions returns what the generated package has for the store, by resource.
-func definitions() (map[string]codec.Resource, error) {
-	var store capture
-	if _, err := generated.New(&store); err != nil {
-		return nil, err
-	}
-	all := make(map[string]codec.Resource, len(store.defs))
-	for _, def := range store.defs {
-		r, ok := def.(codec.Resource)
-		if !ok {
-			return nil, fmt.Errorf("resource %s was not generated for DynamoDB", def.Spec().Resource)
-		}
-		all[r.Spec().Resource] = r
-	}
-	return all, nil
-}
 
 // The instant of samples, in milliseconds and far from the expiry of their buckets, and what those have as
 // cv.

@@ -10,9 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/sluice-go/sluice/internal/test/bench/generated"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+
+	"github.com/sluice-go/sluice/internal/test/bench/generated"
+	"github.com/sluice-go/sluice/internal/test/definitions"
 )
 
 // unexported says nothing of what the SDK keeps in its values.
@@ -20,7 +22,7 @@ var unexported = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.A
 
 func sampleOf(t *testing.T, resource string) *sample {
 	t.Helper()
-	resources, err := definitions()
+	resources, err := definitions.ForDynamo(generated.New)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,9 @@ import (
 	"os/signal"
 	"regexp"
 	"time"
+
+	"github.com/sluice-go/sluice/internal/test/bench/generated"
+	"github.com/sluice-go/sluice/internal/test/definitions"
 )
 
 // settings are the flags.
@@ -136,7 +139,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) error {
 
 // experiments returns all that this machine can run, in the order of the table.
 func experiments(c conditions) ([]experiment, error) {
-	resources, err := definitions()
+	resources, err := definitions.ForDynamo(generated.New)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -71,27 +72,14 @@ func (v *variant) Script(chain int) string {
 	return ""
 }
 
-// catcher is a Store that only takes note of what it is opened with.
-type catcher struct {
-	store.Store
-	store.Session
-	defs []store.Definition
-}
-
-// Open implements store.Store.
-func (c *catcher) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
-	c.defs = defs
-	return c, nil
-}
-
 // definitions returns gpt-4 with s's numbers, and embeddings.
 func (s schema) definitions(t T) (gpt4, embeddings *variant) {
 	t.Helper()
-	var c catcher
-	if _, err := limits.New(&c); err != nil {
+	defs, err := definitions.Of(limits.New)
+	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	for _, def := range c.defs {
+	for _, def := range defs {
 		v := &variant{Resource: def.(codec.Resource), spec: def.Spec()}
 		if v.spec.Resource == limits.Embeddings {
 			embeddings = v

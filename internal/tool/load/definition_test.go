@@ -12,23 +12,11 @@ import (
 
 	"github.com/sluice-go/sluice/gen"
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// catcher is a Store that only takes note of what it is opened with.
-type catcher struct {
-	store.Store
-	store.Session
-	defs []store.Definition
-}
-
-func (c *catcher) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
-	c.defs = defs
-	return c, nil
-}
 
 // pair is a generated resource and ours.
 type pair struct {
@@ -41,15 +29,15 @@ type pair struct {
 
 func pairs(t testing.TB) (all []pair) {
 	t.Helper()
-	var c catcher
-	if _, err := limits.New(&c); err != nil {
+	defs, err := definitions.Of(limits.New)
+	if err != nil {
 		t.Fatal(err)
 	}
 	statements, err := gen.LoadStatements("../../../limits.yaml")
-	if err != nil || len(statements) != len(c.defs) {
+	if err != nil || len(statements) != len(defs) {
 		t.Fatal(err, len(statements))
 	}
-	for i, def := range c.defs {
+	for i, def := range defs {
 		p := pair{ours: load.NewDefinition(def.Spec(), statements[i])}
 		reflect.ValueOf(&p.generated).Elem().Set(reflect.ValueOf(def))
 		all = append(all, p)

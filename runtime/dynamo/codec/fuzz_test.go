@@ -10,29 +10,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/internal/seal"
-	"github.com/sluice-go/sluice/runtime/store"
 )
-
-// capture is a store that only looks at what is opened.
-type capture struct{ defs []store.Definition }
-
-func (c *capture) Sealed(seal.Sealed) {}
-func (c *capture) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
-	c.defs = defs
-	return nil, nil
-}
 
 // FuzzUnmarshal spoils some attributes of a bucket, adds others and takes some away. Both generated readers,
 // of a struct and of an image, never panic, name an attribute in their error, and read back what they can.
 func FuzzUnmarshal(f *testing.F) {
-	var store capture
-	if _, err := limits.New(&store); err != nil {
+	all, err := definitions.ForDynamo(limits.New)
+	if err != nil {
 		f.Fatal(err)
 	}
-	gpt4 := store.defs[0].(codec.Resource)
+	gpt4 := all[limits.GPT4]
 	sound := limits.GPT4Bucket{
 		Entity: "user-1", Refilled: 1, Version: 2, Op: "op", TTL: 3,
 		RPM: bucket.Balance{Limit: bucket.Limit{Capacity: 1, Burst: 2, Refill: 3, Period: 4}, Tokens: -5},

@@ -11,6 +11,7 @@ import (
 
 	removed "github.com/sluice-go/sluice/gen/testdata/golden/removed/out"
 	limits "github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
@@ -18,15 +19,16 @@ import (
 // opened returns the resources of two packages, which have limits in common.
 func opened(t *testing.T) []codec.Resource {
 	t.Helper()
-	var ours, others capture
-	if _, err := limits.New(&ours); err != nil {
+	ours, err := definitions.Of(limits.New)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := removed.New(&others); err != nil {
+	others, err := definitions.Of(removed.New)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var all []codec.Resource
-	for _, def := range append(ours.defs, others.defs...) {
+	for _, def := range append(ours, others...) {
 		all = append(all, def.(codec.Resource))
 	}
 	return all

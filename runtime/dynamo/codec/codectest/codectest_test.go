@@ -7,34 +7,20 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/generated"
+	"github.com/sluice-go/sluice/internal/test/definitions"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// definitions is a store that collects the resources it is given.
-type definitions struct {
-	store.Store
-	all []store.Definition
-}
-
-func (d *definitions) Open(_ *store.Env, defs ...store.Definition) (store.Session, error) {
-	d.all = defs
-	return nil, errors.New("no session")
-}
-
 // gpt4 is a generated resource of two limits.
 func gpt4(t *testing.T) codec.Resource {
 	t.Helper()
-	var store definitions
-	_, _ = generated.New(&store)
-	for _, def := range store.all {
-		if r, ok := def.(codec.Resource); ok && def.Spec().Resource == generated.GPT4 {
-			return r
-		}
+	all, err := definitions.ForDynamo(generated.New)
+	if err != nil || all[generated.GPT4] == nil {
+		t.Fatalf("no gpt-4 among the resources: %v", err)
 	}
-	t.Fatal("no gpt-4 among the resources")
-	return nil
+	return all[generated.GPT4]
 }
 
 // faults returns the errors of each check of a resource, and of a bucket whose balances are given in an
