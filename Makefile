@@ -10,7 +10,7 @@ SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml)
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
-# What DynamoDB Local takes: nothing if one runs already, Java alone if its jars are elsewhere, else both.
+# Prerequisites of DynamoDB Local: none if it runs already, Java alone if its jars are elsewhere, else both.
 ifdef SLUICE_DYNAMODB_ENDPOINT
 LOCAL :=
 else ifdef SLUICE_DYNAMODB_LOCAL
@@ -34,12 +34,12 @@ demo: ## generate, and run the simulated gateway in examples/gateway
 	@exec $(BUILD)/gateway
 
 .PHONY: generate
-generate: ## write what limits.yaml says to generated/, what those of the examples say beside them, and docs/schema.md
+generate: ## generate the code of limits.yaml and of the examples, and docs/schema.md
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --file $$f || exit 1; done
 	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && cp $(BUILD)/schema.md docs/schema.md
 
 .PHONY: check
-check: ## fail, with a diff, if what is generated is not what limits.yaml, those of the examples and the tool give
+check: ## fail, with a diff, if generated files differ from what `make generate` would write
 	@for f in $(SCHEMAS); do go run ./cmd/sluice generate --check --file $$f || exit 1; done
 	@mkdir -p $(BUILD) && go run ./cmd/sluice schema >$(BUILD)/schema.md && diff docs/schema.md $(BUILD)/schema.md
 
@@ -52,25 +52,25 @@ test-long: ## run all tests in their long form, as CI does
 	SLUICE_TEST=long go run ./internal/test/report $(TESTFLAGS) ./...
 
 .PHONY: test-local
-test-local: $(LOCAL) ## run on DynamoDB Local the tests that ask for a DynamoDB, and those that hold our engine against it
+test-local: $(LOCAL) ## run the tests of DynamoDB on DynamoDB Local, and those that compare the engine with it
 	SLUICE_DYNAMODB=local go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/dynamotest[] ]/ { print $$1 }')
 
 .PHONY: test-redis
-test-redis: redis ## run on a redis-server the tests that ask for a Redis: redis-server has to be on PATH
+test-redis: redis ## run the tests of Redis on a redis-server, which has to be on PATH
 	SLUICE_REDIS=server go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
 .PHONY: test-s3
-test-s3: ## run the tests of what is published in S3, a module of their own
+test-s3: ## run the tests on S3, a module of their own
 	cd internal/test/s3test && go test $(TESTFLAGS) ./...
 
 .PHONY: test-otel
-test-otel: ## run the tests of what OpenTelemetry records, a module of their own
+test-otel: ## run the tests of OpenTelemetry, a module of their own
 	cd runtime/otellimit && go test $(TESTFLAGS) ./...
 
 .PHONY: test-grpc
-test-grpc: ## run the tests of limits in front of gRPC handlers, a module of their own
+test-grpc: ## run the tests of gRPC, a module of their own
 	cd runtime/grpclimit && go test $(TESTFLAGS) ./...
 
 .PHONY: race
@@ -88,7 +88,7 @@ fuzz: ## fuzz every fuzz target, FUZZTIME inputs each (200000x)
 	done
 
 .PHONY: bench
-bench: ## measure the hot path against what it is to reach: 3 minutes (BENCHFLAGS='-run hot -n 3')
+bench: ## measure the hot path against its goals: 3 minutes (BENCHFLAGS='-run hot -n 3')
 	@cd internal/test/bench && go run . $(BENCHFLAGS)
 
 .PHONY: bench-go
