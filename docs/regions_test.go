@@ -237,7 +237,7 @@ func snapshotSize(t *testing.T, entities, resources int) (plain, packed int) {
 				Wrote: snap.GeneratedAt - dice.Int64N(1e7),
 				Limits: []region.Holding{{
 					Limit: "rpm", TC: dice.Int64N(1e10), TK: dice.Int64N(1e6), CP: held * 1000, BX: held * 1000, RA: held * 1000, RP: 60_000,
-					Rate: dice.Int64N(1e4), Whole: 1000, Held: held, Share: held, Written: held,
+					Rate: dice.Int64N(1e4), Whole: 1000, Held: held, Quota: held, Written: held,
 					Given: map[string]int64{"us-east-1": dice.Int64N(1e5)}, Taken: map[string]int64{"ap-south-1": dice.Int64N(1e5)},
 				}},
 			})

@@ -61,7 +61,7 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 		p.config = region.Config{
 			Region: p.name, Table: dynamo.NewRegional(p.client, table, time.Now), Snapshots: snapshots,
 			Specs: runtime.Specs(p.lim.Limiter),
-			Evict: evict, Logger: slog.New(slog.DiscardHandler), Told: p.note,
+			Evict: evict, Logger: slog.New(slog.DiscardHandler), OnReport: p.note,
 		}
 		all = append(all, p)
 	}
@@ -97,7 +97,7 @@ func (p *place) note(r *region.Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, peer := range r.Peers {
-		if before := p.states[peer.Region]; before != peer.State && before != "" && before != region.Unseen {
+		if before := p.states[peer.Region]; before != peer.State && before != "" && before != region.NeverSeen {
 			p.events = append(p.events, fmt.Sprintf("%s: %s is %s", p.name, peer.Region, peer.State))
 		}
 		p.states[peer.Region] = peer.State

@@ -115,7 +115,7 @@ type greedy struct{ region.Config }
 func (g greedy) Cycle(ctx context.Context) (*region.Report, error) {
 	spec := g.Specs[0]
 	all := spec.Kinds[0].Limits[0]
-	_, err := g.Table.Share(ctx, spec, store.Stored{At: "user-1", Limits: []*bucket.Limit{&all}, Epoch: 1})
+	_, err := g.Table.PutQuota(ctx, spec, store.Stored{At: "user-1", Limits: []*bucket.Limit{&all}, Epoch: 1})
 	beat := store.Heartbeat{Epoch: 1, Expires: g.Clock.Now().Add(3 * window).UnixMilli()}
 	return &region.Report{Region: g.Region}, errors.Join(err, g.Table.Beat(ctx, beat))
 }

@@ -102,10 +102,10 @@ func TestStart(t *testing.T) {
 			"SLUICE_TABLE or SLUICE_SNAPSHOTS is not set: name the table, and s3://bucket/prefix, which all regions " +
 				"share"},
 		{"rate_limits", "quotas", "",
-			`setup: s3store.Parse: "quotas" is no place in S3 | name one as in s3://bucket/prefix`},
+			`setup: s3store.Parse: "quotas" is not a place in S3 | name one as in s3://bucket/prefix`},
 		{
 			"rate_limits", "s3://quotas", "eu-west-1",
-			`setup: region.New: region "eu-west-1" is not among those that share gpt-4 out: ` +
+			`setup: region.New: region "eu-west-1" is not one of those that gpt-4 is divided among: ` +
 				"eu-central-1, us-east-1 | name one of them, or add it to regions in limits.yaml",
 		},
 	} {

@@ -62,7 +62,7 @@ func TestShareItems(t *testing.T) {
 		}
 	}
 	shares := func(s store.Stored) func() (store.Revision, error) {
-		return func() (store.Revision, error) { return sync.Share(t.Context(), spec, s) }
+		return func() (store.Revision, error) { return sync.PutQuota(t.Context(), spec, s) }
 	}
 	sets := func(s store.Stored) func() (store.Revision, error) {
 		return func() (store.Revision, error) {
@@ -86,7 +86,7 @@ func TestShareItems(t *testing.T) {
 	step("its end", shares(shareOf("user-1", 8, "")), "managed", "N 8")
 	step("a share again", shares(shareOf("user-1", 8, "", 30)), slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 8"})...)
 	step("taken over", sets(stored("user-1", "", 5)), slices.Concat(listed, rpm(5000, 5000))...)
-	if _, err := sync.Share(t.Context(), spec, shareOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](err) {
+	if _, err := sync.PutQuota(t.Context(), spec, shareOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](err) {
 		t.Errorf("%v, want an operator's override to stand", err)
 	}
 	step("given back", sets(stored("user-1", "")), "managed", "N 0")
@@ -103,7 +103,7 @@ func TestShareItems(t *testing.T) {
 		t.Errorf("the kind's tombstone is %v", plain(item))
 	}
 	set(t, operator, stored("user-2", ""))
-	if got, err := sync.Share(t.Context(), spec, shareOf("user-2", 9, "", 30)); err != nil || got != rev(ms+1) {
+	if got, err := sync.PutQuota(t.Context(), spec, shareOf("user-2", 9, "", 30)); err != nil || got != rev(ms+1) {
 		t.Errorf("%s, %v; want the share to be above the tombstone's %s", got, err, rev(ms))
 	}
 }
@@ -112,7 +112,7 @@ func TestShareItems(t *testing.T) {
 func TestShareWithoutRegions(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
-	if _, err := e.regional(e.client, 0).Share(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30)); err != nil {
+	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := list(t.Context(), o); err != nil || len(all) != 0 {
@@ -153,10 +153,10 @@ func TestShareRefused(t *testing.T) {
 		"sluice: gpt-4: limit rpm of the share of user-1 is not possible: refill 0 is not above 0: a limit that admits nothing is none, raise it": {
 			sharedRates(), bad},
 	} {
-		_, err := sync.Share(t.Context(), test.spec, test.share)
+		_, err := sync.PutQuota(t.Context(), test.spec, test.share)
 		wantText(t, err, want)
 	}
-	if _, err := sync.Share(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](err) {
+	if _, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](err) {
 		t.Errorf("%v, want a conflict", err)
 	}
 	if item := e.get(t, item.OverrideKey("gpt-4", "user-1")); item != nil {
@@ -173,14 +173,14 @@ func TestShareVersions(t *testing.T) {
 	behind := e.regional(e.client, -50_000)
 	gets := func(s store.Stored, want int64) {
 		t.Helper()
-		got, err := behind.Share(t.Context(), spec, s)
+		got, err := behind.PutQuota(t.Context(), spec, s)
 		if err != nil || got != rev(want) {
 			t.Errorf("revision %s, %v; want %s", got, err, rev(want))
 		}
 	}
 	gets(shareOf("user-1", 1, rev(20_000), 30), 20_001)
 	gets(shareOf("user-1", 1, "", 31), 20_002) // as it finds it
-	if _, err := e.regional(e.client, 0).Share(t.Context(), spec, shareOf("user-1", 1, "", 32)); err != nil {
+	if _, err := e.regional(e.client, 0).PutQuota(t.Context(), spec, shareOf("user-1", 1, "", 32)); err != nil {
 		t.Fatal(err)
 	}
 	gets(shareOf("user-1", 1, rev(20_002), 33), 50_001)
@@ -209,7 +209,7 @@ func TestShareOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			client, w := e.withNetwork(mishaps...)
-			got, err := e.regional(client, 0).Share(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30))
+			got, err := e.regional(client, 0).PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30))
 			if err != nil || got != rev(0) {
 				t.Errorf("revision %s, %v; want %s", got, err, rev(0))
 			}
@@ -241,10 +241,10 @@ func TestLateShare(t *testing.T) {
 	e := newEngine(t)
 	client, w := e.withNetwork(delay)
 	sync := e.regional(client, 0)
-	if _, err := sync.Share(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30)); err != nil {
+	if _, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 30)); err != nil {
 		t.Fatal(err)
 	}
-	last, err := sync.Share(t.Context(), sharedRates(), shareOf("user-1", 7, "", 40))
+	last, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "", 40))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestRegionalCosts(t *testing.T) {
 		}
 	}
 	shared := func(perMinute ...int64) error {
-		_, err := r.Share(t.Context(), spec, shareOf("user-1", 1, "", perMinute...))
+		_, err := r.PutQuota(t.Context(), spec, shareOf("user-1", 1, "", perMinute...))
 		e.clock.since.Add(1000)
 		return err
 	}

@@ -74,7 +74,7 @@ func (s sync1) gives(epoch int64, entity string, tokens int64) {
 		part := daily.Share(tokens)
 		share.Limits[0] = &part
 	}
-	if _, err := s.Share(s.t.Context(), s.spec, share); err != nil {
+	if _, err := s.PutQuota(s.t.Context(), s.spec, share); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -629,7 +629,7 @@ func TestOneLimitClosed(t *testing.T) {
 		t.Helper()
 		s.alive(1)
 		a, b := daily.Share(rpm), other.Share(tpm)
-		if _, err := s.Share(t.Context(), s.spec, store.Stored{At: "user-1", Epoch: 1, Limits: []*bucket.Limit{&a, &b}}); err != nil {
+		if _, err := s.PutQuota(t.Context(), s.spec, store.Stored{At: "user-1", Epoch: 1, Limits: []*bucket.Limit{&a, &b}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -138,7 +138,7 @@ func (s *shareStorm) happens() string {
 			part := daily.Share(n)
 			share.Limits[0] = &part
 		}
-		if _, err := s.sync.Share(s.t.Context(), s.def.spec, share); err != nil && !isA[*store.ConflictError](err) {
+		if _, err := s.sync.PutQuota(s.t.Context(), s.def.spec, share); err != nil && !isA[*store.ConflictError](err) {
 			s.t.Fatal(err)
 		}
 		return "share"

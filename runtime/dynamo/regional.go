@@ -49,13 +49,13 @@ func (r *Regional) Get(ctx context.Context, spec *store.Spec, at ...string) ([]s
 	return r.overrides.Get(ctx, spec, at...)
 }
 
-// Share stores s, an entity's share under s.Epoch, and returns its version, which is above s.Revision's, that of what it replaces and
+// PutQuota stores s, an entity's regional quota under s.Epoch, and returns its version, which is above s.Revision's, that of what it replaces and
 // the last change of the heartbeat that r knows. Without limits it leaves a tombstone. It fails with a *store.ConflictError where an
 // operator's override is, and with a *store.InvalidError for what cannot be a share.
 //
 // It takes one write unit, and one more where the index changes: for a first share, and for its tombstone. A write of unknown outcome
 // goes again, and is recognised by its op.
-func (r *Regional) Share(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
+func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
 	if err := checkShare(spec, s); err != nil {
 		return "", err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestReopened has books begun again right after they were closed in the region that closes them, and before they are in the other:
-// what has moved in them does not move again, and is not missed.
+// TestReopened reopens books right after one region has closed them and before the other has. Tokens that
+// moved in the old books do not move again, and are not lost.
 func TestReopened(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	a, b := w.regions[0], w.regions[1]
@@ -47,8 +47,8 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// TestLimitIsBack has a region run without a limit for a while, by a limits.yaml that was put back: what was given to it before it
-// does not take again.
+// TestLimitIsBack has a region run without a limit for a while, by a limits.yaml that was put back: what was
+// given to it before it does not take again.
 func TestLimitIsBack(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	a, b := w.regions[0], w.regions[1]
@@ -77,7 +77,8 @@ func TestLimitIsBack(t *testing.T) {
 // deploy starts s's sync again with another schema.
 func (s *site) deploy(spec *store.Spec) {
 	sync, err := New(Config{
-		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{spec}, Clock: s,
+		Logger: slog.New(slog.DiscardHandler), Writers: 1,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -85,7 +86,8 @@ func (s *site) deploy(spec *store.Spec) {
 	s.sync = sync
 }
 
-// TestNobodyServed has a region called that cannot serve anybody with the floor: it is given what nobody else asks for.
+// TestNobodyServed has a region called that cannot serve anybody with the floor: it is given what nobody else
+// asks for.
 func TestNobodyServed(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b", "c")
 	w.regions[1].used[user] = 0
@@ -99,8 +101,8 @@ func TestNobodyServed(t *testing.T) {
 	}
 }
 
-// TestOldBucket has a bucket in one region that was used long ago, when another begins to use its own: what was consumed of it then is
-// no demand, and takes nothing away.
+// TestOldBucket: one region has a bucket last used long ago when another begins to use its own. The old
+// consumption is no demand and takes nothing away.
 func TestOldBucket(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	a, b := w.regions[0], w.regions[1]
@@ -117,8 +119,8 @@ func TestOldBucket(t *testing.T) {
 	}
 }
 
-// TestHeartbeatDeleted has a region's heartbeat deleted while processes remember it: nothing is published until they have forgotten,
-// however soon the next cycles are.
+// TestHeartbeatDeleted has a region's heartbeat deleted while processes remember it: nothing is published
+// until they have forgotten, however soon the next cycles are.
 func TestHeartbeatDeleted(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.regions[0].rates[user], w.regions[1].rates[user] = 1, 3

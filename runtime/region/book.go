@@ -9,24 +9,25 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// book is an entry with what is not published of it: a Sync that has lost that finds it out again.
+// book is what this region knows of one entry. The fields beside Entry are not published: a Sync that starts
+// anew determines them again.
 type book struct {
 	Entry
 
-	spec   *store.Spec
-	whole  []bucket.Limit // by Entry.Limits: what all regions have, as this one's configuration says
-	stored bool           // there is something to delete
-	doubt  bool           // it is not certain that what is stored is what was written
-	tried  int64          // when an operator's was last found there, ms; 0 if none was
-	lacked []string       // limits that are new here, but maybe not to others: they may have accounts of them
-	rev    store.Revision
-	seen   *bucket.Image // the bucket, as it was last read; nil if there is none
+	spec      *store.Spec
+	whole     []bucket.Limit // by Entry.Limits: the limit of all regions together, as configured here
+	stored    bool           // the table holds a quota or a tombstone
+	doubt     bool           // the table may hold something else than Written
+	tried     int64          // when a write last found an operator's override, ms; 0 if none did
+	newLimits []string       // limits new to this book, of which other regions may have accounts already
+	rev       store.Revision
+	seen      *bucket.Image // the bucket as last read; nil if there is none
 }
 
-// books are a region's, by entry.
+// books is the books of a region, by entry.
 type books struct {
 	of     map[key]*book
-	sorted []*book // by key; nil if they have to be sorted again
+	sorted []*book // by key; nil if they must be sorted again
 }
 
 func newBooks() *books { return &books{of: map[key]*book{}} }
@@ -44,7 +45,8 @@ func (b *books) all() []*book {
 	return b.sorted
 }
 
-// open returns the book of an entry, a new one if there is none: it holds what every region does.
+// open returns the book of an entry, a new one if there is none. A new book holds the floor, as every region
+// does.
 func (b *books) open(spec *store.Spec, entity string, now int64) *book {
 	k := key{spec.Resource, entity}
 	if bk := b.of[k]; bk != nil {
@@ -55,8 +57,8 @@ func (b *books) open(spec *store.Spec, entity string, now int64) *book {
 	return bk
 }
 
-// shares is how many limits there are books of.
-func (b *books) shares() int {
+// quotas returns the number of limits in all books.
+func (b *books) quotas() int {
 	n := 0
 	for _, bk := range b.of {
 		n += len(bk.Limits)
@@ -64,14 +66,14 @@ func (b *books) shares() int {
 	return n
 }
 
-// close ends the book of an entry.
+// close removes the book of an entry.
 func (b *books) close(bk *book) {
 	delete(b.of, bk.key())
 	b.sorted = nil
 }
 
-// forget begins a new account with a region, which has begun a new epoch or has none any longer.
-func (b *books) forget(region string) {
+// resetAccounts starts new accounts with a region that has begun a new epoch, or whose epoch has ended.
+func (b *books) resetAccounts(region string) {
 	for _, bk := range b.of {
 		for i := range bk.Limits {
 			delete(bk.Limits[i].Given, region)
@@ -80,7 +82,8 @@ func (b *books) forget(region string) {
 	}
 }
 
-// restore takes up what was published. What was to be raised then may have been or not.
+// restore reopens the books of a published snapshot. Quotas that it was about to raise may have been raised
+// or not.
 func (b *books) restore(entries []Entry, specs []*store.Spec) {
 	for i := range entries {
 		e := &entries[i]
@@ -91,7 +94,7 @@ func (b *books) restore(entries []Entry, specs []*store.Spec) {
 			bk := &book{Entry: *e, spec: spec, stored: true, doubt: e.Raising}
 			for j := range bk.Limits {
 				if h := &bk.Limits[j]; e.Raising {
-					h.Written = h.Share
+					h.Written = h.Quota
 				}
 			}
 			b.of[bk.key()], b.sorted = bk, nil
@@ -99,8 +102,8 @@ func (b *books) restore(entries []Entry, specs []*store.Spec) {
 	}
 }
 
-// configure gives the book the limits that its kind has by now, those that are for all regions together. It reports whether it
-// has any.
+// configure sets the book's limits to whole, those that its kind has now for all regions together. It reports
+// whether there are any.
 func (bk *book) configure(whole []bucket.Limit) bool {
 	if whole == nil {
 		return false
@@ -111,11 +114,11 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 	limits := make([]Holding, len(whole))
 	for i, name := range bk.spec.Limits {
 		keeps := bk.spec.Regions.Keeps(whole[i]).Capacity / bucket.Milli
-		limits[i] = Holding{Limit: name, Held: keeps, Share: keeps, Written: keeps}
+		limits[i] = Holding{Limit: name, Held: keeps, Quota: keeps, Written: keeps}
 		if h := bk.holding(name); h != nil {
 			limits[i] = *h
 		} else {
-			bk.lacked = append(bk.lacked, name)
+			bk.newLimits = append(bk.newLimits, name)
 		}
 		limits[i].Whole = whole[i].Capacity / bucket.Milli
 		reserved, _ := reserve(whole[i].Capacity/bucket.Milli, bk.spec.Regions)
@@ -125,14 +128,14 @@ func (bk *book) configure(whole []bucket.Limit) bool {
 	return true
 }
 
-// reserved is what is reserved for each region of the i-th limit, in tokens.
+// reserved returns the tokens of the i-th limit that are reserved for each region.
 func (bk *book) reserved(i int) int64 {
 	reserved, _ := reserve(bk.whole[i].Capacity/bucket.Milli, bk.spec.Regions)
 	return reserved
 }
 
-// observe takes note of the bucket, which was read at an instant, ms after it was read before; nil where there is none. ms of 0 says
-// that it was not read before.
+// observe records the bucket as read at now; img is nil if there is none. ms is the time since the previous
+// read, 0 if there was none.
 func (bk *book) observe(img *bucket.Image, now, ms, window int64) {
 	reborn := bk.seen == nil && bk.Expires*1000 <= now
 	if img == nil {
@@ -157,16 +160,18 @@ func (bk *book) observe(img *bucket.Image, now, ms, window int64) {
 		}
 		balance := img.Extra[at].Balance
 		before := h.TC
-		if balance.Consumed < before && bk.Expires*1000 <= now { // it was deleted, and came back
+		if balance.Consumed < before && bk.Expires*1000 <= now { // it was deleted and created again
 			bk.Born, before = now, 0
 		}
 		if balance.Consumed != before {
 			bk.Used = now
 		}
 		if ms > 0 {
-			h.Rate = over(h.Rate, max(0, balance.Consumed-before), ms, window) // settles may give back more than was charged
+			// settles may refund more than was charged
+			h.Rate = averageRate(h.Rate, max(0, balance.Consumed-before), ms, window)
 		}
-		if h.Rate == 0 && denied { // somebody has called, and nobody ever had enough of a share to be served: the least demand that there is
+		// there were calls, and no call ever had enough quota to be admitted: count the smallest demand
+		if h.Rate == 0 && denied {
 			h.Rate = 1
 		}
 		h.TC, h.TK = balance.Consumed, bucket.Available(balance, img.Refilled, now)
@@ -175,33 +180,35 @@ func (bk *book) observe(img *bucket.Image, now, ms, window int64) {
 	bk.Expires, bk.seen = img.TTL, img
 }
 
-// over is a rate, in millitokens per second, over the last window: consumed is of the last ms of it, and before them it was rate. A
-// cycle soon after another, as by hand, so changes little.
-func over(rate, consumed, ms, window int64) int64 {
+// averageRate returns the rate over the last window, in millitokens per second. Of the window, the last ms
+// consumed consumed; before them the rate was rate. So a cycle soon after another, for example one run by
+// hand, changes the rate little.
+func averageRate(rate, consumed, ms, window int64) int64 {
 	if ms >= window {
 		return bucket.MulDiv(consumed, 1000, ms)
 	}
 	return bucket.Add(bucket.MulDiv(rate, window-ms, window), bucket.MulDiv(consumed, 1000, window))
 }
 
-// mature has Share follow what was written, once nobody in this region can still use what was there before. What was to be raised
-// and was not even tried is not raised.
+// mature sets Quota to Written once no cache in this region can hold the older value. A raise that was
+// planned but not even attempted is dropped.
 func (bk *book) mature(now, window int64) {
 	if !bk.doubt && now-bk.Wrote >= window {
 		bk.Raising = false
 		for i := range bk.Limits {
-			bk.Limits[i].Share = bk.Limits[i].Written
+			bk.Limits[i].Quota = bk.Limits[i].Written
 		}
 	}
 }
 
-// maturing reports that less was written than processes may still use. It is not written again meanwhile: that would take as long
-// again.
+// maturing reports whether processes may still use more than was last written. Meanwhile the quota is not
+// written again, since the wait would start anew.
 func (bk *book) maturing() bool {
-	return slices.ContainsFunc(bk.Limits, func(h Holding) bool { return h.Written < h.Share })
+	return slices.ContainsFunc(bk.Limits, func(h Holding) bool { return h.Written < h.Quota })
 }
 
-// contradicts reports that the bucket, used since, is not as what was written says: something else is stored.
+// contradicts reports whether the bucket was used since the last write but has other parameters than written:
+// then something else is stored.
 func (bk *book) contradicts(window int64) bool {
 	if bk.seen == nil || bk.Used <= bk.Wrote+2*window {
 		return false

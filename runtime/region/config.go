@@ -11,68 +11,70 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Config says what a Sync keeps in order, and by what.
+// Config configures a Sync.
 type Config struct {
-	Region    string // this one; one of those that the specs name
+	Region    string // this region; one of those that the specs name
 	Table     Table
 	Snapshots Snapshots
-	Specs     []*store.Spec // of resources whose limits are shared out: others are passed over
+	Specs     []*store.Spec // resources whose limits are divided among regions; others are ignored
 
-	Evict   time.Duration // after so long a silence what a region held is shared out; 0 is 10 windows, less than 5 is refused
-	Unused  time.Duration // after so long without a call a share goes back to the floor; 0 is 24 hours
-	Clock   store.Clock   // nil is the system's
-	Logger  *slog.Logger  // nil is slog's default
-	Told    func(*Report) // after each cycle; may be nil
-	Drift   int64         // percent by which a share may differ from what is configured; 0 is 15
-	Writers int           // shares written at once; 0 is 16
+	// silence after which a region's quotas are divided among the others; 0 is 10 windows, at least 5
+	Evict    time.Duration
+	Unused   time.Duration // time without a call after which a quota returns to the floor; 0 is 24 hours
+	Clock    store.Clock   // nil for the system clock
+	Logger   *slog.Logger  // nil for slog's default
+	OnReport func(*Report) // after each cycle; may be nil
+	Drift    int64         // percent by which the target may differ from the quota in force; 0 is 15
+	Writers  int           // quotas written at once; 0 is 16
 }
 
-// Report is what one cycle did, or would do.
+// Report describes what one cycle did, or would do.
 type Report struct {
-	Region   string
-	At       time.Time
-	Epoch    int64     // that it is in, or that begins; 0 where that is not known
-	Begins   string    // why that epoch begins: what the region held before counts no longer; empty where none begins
-	Waits    time.Time // until then nothing is published, for shares of an earlier epoch may be in force; zero where it does not wait
-	Sequence int64     // of the snapshot
-	Shares   int       // limits of entities that the region has books of
+	Region string
+	At     time.Time
+	Epoch  int64  // the current epoch, or the one that begins; 0 if it is not known
+	Begins string // why a new epoch begins, in which earlier holdings are void; empty if none begins
+	// no snapshot until then, since quotas of an earlier epoch may be in force; zero if it does not wait
+	Waits    time.Time
+	Sequence int64 // of the snapshot
+	Quotas   int   // number of limits of entities that the region has books of
 	Writes   []Write
-	Failed   []error // what was not written, and why
-	Operated int     // writes that were left out because an operator has stored something there
+	Failed   []error // errors of what was not written
+	Operated int     // writes omitted because an operator's override is stored there
 	Peers    []Peer  // the other regions, by name
 	Beating  bool    // the heartbeat was renewed
 }
 
-// Write is one entity's share of a resource's limits.
+// Write is the write of one entity's quotas of a resource.
 type Write struct {
 	Entity, Resource string
-	Limits           []Moved
+	Limits           []Change
 	Done             bool
 }
 
-// Moved is a share that a write changes, in whole tokens.
-type Moved struct {
+// Change is a quota that a write changes, in whole tokens.
+type Change struct {
 	Limit    string
 	Trigger  Trigger
-	Whole    int64 // what all regions have together
+	Whole    int64 // the limit of all regions together
 	From, To int64
 }
 
-// Trigger is why a share is written.
+// Trigger is the reason for which a quota is written.
 type Trigger string
 
 // Triggers.
 const (
-	Exhaustion Trigger = "exhaustion" // what is left would not last for two windows
-	Drift      Trigger = "drift"      // the share that is due differs by more than Config.Drift
-	Given      Trigger = "given"      // another region's trigger has fired, and this one has what it lacks
-	Lower      Trigger = "lower"      // more is in force than the region holds: the limit was lowered
-	Beside     Trigger = "beside"     // another limit of the same item is written
-	Unused     Trigger = "unused"     // nobody has called for Config.Unused
-	Doubt      Trigger = "doubt"      // what is stored is not known for certain: a write was interrupted
+	Exhaustion Trigger = "exhaustion" // the balance would not last for two windows
+	Drift      Trigger = "drift"      // the target differs by more than Config.Drift
+	Given      Trigger = "given"      // another region's trigger has fired, and this region gives to it
+	Lower      Trigger = "lower"      // the regions hold more than the limit, which was lowered
+	Alongside  Trigger = "beside"     // another limit of the same item is written
+	Unused     Trigger = "unused"     // there was no call for Config.Unused
+	Doubt      Trigger = "doubt"      // the stored value is not known for certain: a write was interrupted
 )
 
-// Peer is another region, as this one sees it.
+// Peer is another region as this one sees it.
 type Peer struct {
 	Region string
 	State  State
@@ -80,18 +82,18 @@ type Peer struct {
 	Err    error         // why it could not be read
 }
 
-// State is whether a region takes part.
+// State says whether a region takes part.
 type State string
 
 // States.
 const (
-	Live   State = "live"
-	Silent State = "silent" // its share is reserved
-	Gone   State = "gone"   // what it held is shared out; it starts again from the floor
-	Unseen State = "unseen" // it has never published; its floor is reserved
+	Live      State = "live"
+	Silent    State = "silent" // its quotas stay reserved for it
+	Evicted   State = "gone"   // its quotas are divided among the others; it starts again from the floor
+	NeverSeen State = "unseen" // it has never published; its floor stays reserved
 )
 
-// check returns what is wrong with c, a *store.SetupError.
+// check sets the defaults. It returns a *store.SetupError for the first invalid field.
 func (c *Config) check() error {
 	fail := func(what, do string) error { return &store.SetupError{What: "region.New: " + what, Do: do} }
 	if c.Table == nil || c.Snapshots == nil {
@@ -104,20 +106,23 @@ func (c *Config) check() error {
 		}
 		shared = append(shared, spec)
 		if !slices.Contains(spec.Regions.Names, c.Region) {
-			return fail(fmt.Sprintf("region %q is not among those that share %s out: %s", c.Region, spec.Resource, strings.Join(spec.Regions.Names, ", ")),
+			return fail(fmt.Sprintf("region %q is not one of those that %s is divided among: %s",
+				c.Region, spec.Resource, strings.Join(spec.Regions.Names, ", ")),
 				"name one of them, or add it to regions in limits.yaml")
 		}
 	}
 	if len(shared) == 0 {
-		return fail("no resource is shared out by regions", "list regions in limits.yaml, and mark a resource `global: true`")
+		return fail("no resource is divided among regions",
+			"list regions in limits.yaml, and mark a resource `global: true`")
 	}
 	c.Specs = shared
 	window := shared[0].Regions.Window
 	if c.Evict == 0 {
 		c.Evict = 10 * window
 	}
-	if c.Evict < leastEvict*window {
-		return fail(fmt.Sprintf("Evict is %v, less than %d windows of %v: a region's shares may still be in force", c.Evict, leastEvict, window), "raise it")
+	if c.Evict < minEvictWindows*window {
+		return fail(fmt.Sprintf("Evict is %v, less than %d windows of %v: a region's quotas may still be in force",
+			c.Evict, minEvictWindows, window), "raise it")
 	}
 	if c.Unused < 0 || c.Drift < 0 || c.Writers < 0 {
 		return fail("Unused, Drift or Writers is below 0", "leave them out for the defaults")
@@ -132,6 +137,6 @@ func (c *Config) check() error {
 	return nil
 }
 
-// leastEvict is after how many windows a region's shares are certainly no longer in force: three for its heartbeat, and more for
-// clocks that differ.
-const leastEvict = 5
+// minEvictWindows is the number of windows after which a silent region's quotas are certainly not in force
+// any more: three for its heartbeat, and the rest for clocks that differ.
+const minEvictWindows = 5

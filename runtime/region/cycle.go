@@ -10,8 +10,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// plan brings the books up to date, and says what is to be written. Equal books, snapshots and buckets give equal plans.
-func (s *Sync) plan(ctx context.Context, peers []*peer, now time.Time, r *Report) []*item {
+// planner decides on the writes of a cycle.
+type planner struct{ membership }
+
+func newPlanner(s *Sync) planner { return planner{membership{s}} }
+
+// plan brings the books up to date, and returns the writes of this cycle. Equal books, snapshots and buckets
+// give equal plans.
+func (s planner) plan(ctx context.Context, peers []*peer, now time.Time, r *Report) []*item {
 	s.now = now
 	s.evict(peers, now)
 	for _, spec := range s.Specs {
@@ -21,27 +27,27 @@ func (s *Sync) plan(ctx context.Context, peers []*peer, now time.Time, r *Report
 	}
 	s.list(ctx, r)
 	s.mirror(peers, now)
-	all := known(peers) // else one may know what would forbid it to have more
-	presides := all && s.presides(peers, now)
+	all := allRead(peers) // a peer that was not read may know a reason not to raise a quota
+	coordinates := all && s.coordinates(peers, now)
 	var items []*item
 	for _, bk := range s.books.all() {
-		if bk.whole == nil { // what it was restored from says it all, until the limits can be read
+		if bk.whole == nil { // restored: it stays as published until the limits can be read
 			continue
 		}
 		bk.mature(now.UnixMilli(), s.window())
-		if !s.tidy(bk, peers, presides, now) {
+		if !s.tidy(bk, peers, coordinates, now) {
 			s.books.close(bk)
 			continue
 		}
-		if it := s.decide(bk, peers, presides, all); it != nil {
+		if it := s.decide(bk, peers, coordinates, all); it != nil {
 			items = append(items, it)
 		}
 	}
 	return items
 }
 
-// configure reads what all regions have of spec's resource, by kind.
-func (s *Sync) configure(ctx context.Context, spec *store.Spec) error {
+// configure reads the limits of spec's resource for all regions together, by kind.
+func (s planner) configure(ctx context.Context, spec *store.Spec) error {
 	var names []string
 	for i := range spec.Kinds {
 		if spec.Kinds[i].Limits != nil {
@@ -67,8 +73,9 @@ func (s *Sync) configure(ctx context.Context, spec *store.Spec) error {
 	return nil
 }
 
-// whole returns what all regions have for an entity, nil where its kind has no bucket, or that is not known.
-func (s *Sync) whole(spec *store.Spec, entity string) []bucket.Limit {
+// whole returns an entity's limits for all regions together, nil if its kind has no bucket or they are not
+// known.
+func (s planner) whole(spec *store.Spec, entity string) []bucket.Limit {
 	kind, _, _ := strings.Cut(entity, "-")
 	for i, limits := range s.limits[spec.Resource] {
 		if spec.Kinds[i].Name == kind {
@@ -78,8 +85,8 @@ func (s *Sync) whole(spec *store.Spec, entity string) []bucket.Limit {
 	return nil
 }
 
-// list reads the buckets. Where they cannot be read, what is known of them is as it was.
-func (s *Sync) list(ctx context.Context, r *Report) {
+// list reads the buckets. If it fails, the books keep what they have.
+func (s planner) list(ctx context.Context, r *Report) {
 	now, ms := s.Clock.Now(), int64(0)
 	if !s.listed.IsZero() {
 		ms = now.Sub(s.listed).Milliseconds()
@@ -111,8 +118,8 @@ func (s *Sync) list(ctx context.Context, r *Report) {
 	s.listed, s.buckets = now, seen
 }
 
-// spec returns the spec of a resource, nil if it is not shared out.
-func (s *Sync) spec(resource string) *store.Spec {
+// spec returns the spec of a resource, nil if it is not divided among regions.
+func (s planner) spec(resource string) *store.Spec {
 	for _, spec := range s.Specs {
 		if spec.Resource == resource {
 			return spec
@@ -121,13 +128,14 @@ func (s *Sync) spec(resource string) *store.Spec {
 	return nil
 }
 
-// decide moves what can be moved of bk's limits, and returns what is to be written so that more can be, nil for nothing.
-func (s *Sync) decide(bk *book, peers []*peer, presides, mayRaise bool) *item {
+// decide moves tokens of bk's limits in the books where it can already. It returns the write that has to come
+// before more can be moved, nil for none.
+func (s planner) decide(bk *book, peers []*peer, coordinates, mayRaise bool) *item {
 	decisions := make([]decision, len(bk.Limits))
 	write, lowers := bk.doubt || bk.contradicts(s.window()), false
 	doubt := write
 	for i := range bk.Limits {
-		d := s.settle(bk, i, peers, presides)
+		d := s.move(bk, i, peers, coordinates)
 		if !mayRaise && d.to > bk.Limits[i].Written {
 			d = decision{to: bk.Limits[i].Written}
 		}
@@ -137,34 +145,37 @@ func (s *Sync) decide(bk *book, peers []*peer, presides, mayRaise bool) *item {
 	if !write || s.operated(bk) || bk.maturing() && !doubt {
 		return nil
 	}
-	it := &item{book: bk, Write: Write{Entity: bk.Entity, Resource: bk.Resource}, forget: bk.Closing}
+	it := &item{book: bk, Write: Write{Entity: bk.Entity, Resource: bk.Resource}, tombstone: bk.Closing}
 	for i, d := range decisions {
 		h := &bk.Limits[i]
 		to, why := d.to, d.why
 		switch {
-		case lowers: // what is to be raised waits for the next cycle, for one write each
+		case lowers: // raise in the next cycle: a write either raises or lowers
 			to = min(to, bk.Limits[i].Written)
-		case why == "" && mayRaise && !doubt && d.due > h.Share && bk.Limits[i].Written == h.Share:
-			to, why = d.due, Beside
+		case why == "" && mayRaise && !doubt && d.target > h.Quota && bk.Limits[i].Written == h.Quota:
+			to, why = d.target, Alongside
 		}
 		if doubt && why == "" {
 			why = Doubt
 		}
-		if to > h.Share {
-			h.Share, it.raises, bk.Raising = to, true, true
+		if to > h.Quota {
+			h.Quota, it.raises, bk.Raising = to, true, true
 		}
 		it.to = append(it.to, to)
-		if to != bk.Limits[i].Written || why == Doubt || it.forget {
-			it.Limits = append(it.Limits, Moved{Limit: h.Limit, Trigger: why, Whole: h.Whole, From: bk.Limits[i].Written, To: to})
+		if to != bk.Limits[i].Written || why == Doubt || it.tombstone {
+			it.Limits = append(it.Limits, Change{Limit: h.Limit, Trigger: why, Whole: h.Whole,
+				From: bk.Limits[i].Written, To: to})
 		}
 	}
 	return it
 }
 
-// operated reports that an operator's override was found in place of bk's share, so lately that it is not worth another write.
-func (s *Sync) operated(bk *book) bool {
+// operated reports whether a write recently found an operator's override in place of bk's quota, so that
+// another one is not worth its cost yet.
+func (s planner) operated(bk *book) bool {
 	return bk.tried != 0 && s.now.UnixMilli()-bk.tried < operatedWindows*s.window()
 }
 
-// operatedWindows is for how many windows an operator's override is left alone before a write finds out whether it is still there.
+// operatedWindows is the number of windows after which a write checks again whether an operator's override is
+// still there.
 const operatedWindows = 6

@@ -32,11 +32,13 @@ func handlers(t *testing.T) (*world, []*Handler) {
 // config is what s's sync is told.
 func (s *site) config() Config {
 	return Config{
-		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{s.spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1,
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{s.spec}, Clock: s,
+		Logger: slog.New(slog.DiscardHandler), Writers: 1,
 	}
 }
 
-// TestHandler: functions that are called once a minute share out what there is by demand, and the one that is started anew goes on.
+// TestHandler: functions that are called once a minute share out what there is by demand, and the one that is
+// started anew goes on.
 func TestHandler(t *testing.T) {
 	w, all := handlers(t)
 	var last []string
@@ -82,7 +84,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestHandlerFails: what fails is the function's error, not all of it where that is much, and the regions that are away are named.
+// TestHandlerFails: what fails is the function's error, not all of it where that is much, and the regions
+// that are away are named.
 func TestHandlerFails(t *testing.T) {
 	w, all := handlers(t)
 	for range 3 {
@@ -100,7 +103,8 @@ func TestHandlerFails(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	w.down["eu"] = true
-	if out, err = all[0].HandleLambda(t.Context()); err == nil || !strings.Contains(err.Error(), "this region's own snapshot: no answer") || out.Sequence != 0 {
+	if out, err = all[0].HandleLambda(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "this region's own snapshot: no answer") || out.Sequence != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
 
@@ -129,11 +133,14 @@ func TestHandlerRefuses(t *testing.T) {
 	}{
 		{time.Minute, "eu", ""},
 		{
-			time.Minute - time.Second, "eu", "setup: region.NewHandler: the window is 59s, and EventBridge calls a function once in 1m0s at the most | " +
-				"set window: 1m or more under regions in limits.yaml, or run `sluice region sync` in place of the function",
+			time.Minute - time.Second, "eu",
+			"setup: region.NewHandler: the window is 59s, and EventBridge calls a function once in 1m0s at most | " +
+				"set window: 1m or more under regions in limits.yaml, or run `sluice region sync` in place of the " +
+				"function",
 		},
 		{
-			time.Minute, "asia", `setup: region.New: region "asia" is not among those that share gpt-4 out: eu, us | ` +
+			time.Minute, "asia",
+			`setup: region.New: region "asia" is not one of those that gpt-4 is divided among: eu, us | ` +
 				"name one of them, or add it to regions in limits.yaml",
 		},
 	} {

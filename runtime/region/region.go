@@ -1,9 +1,11 @@
-// Package region keeps one limit for regions whose tables know nothing of each other. Each region publishes a Snapshot of what it
-// holds and consumes, reads the others', and stores its share of every limit in its own table: never more in all than the limit.
+// Package region keeps one limit for regions whose tables know nothing of each other. Each region publishes a
+// Snapshot of what it holds and consumes, and reads the snapshots of the others. It stores its quota of every
+// limit in its own table. Together, the quotas never exceed the limit.
 //
-// Shares move by escrow: who gives lowers its own first, and says that it has given once no cache in its region can hold the old
-// one; who is given raises its own by that. Shares count for as long as the region's heartbeat is fresh, else as the floor. So a
-// region that has not been heard of for long enough holds no more than the floor, and what it held can be shared out.
+// Quotas move by escrow. The giving region lowers its own quota first. It publishes that it has given once no
+// cache in the region can hold the old quota. The receiving region then raises its own by that amount. Quotas
+// are in force while the region's heartbeat is valid; otherwise the floor is. So a region that has been
+// silent for long enough holds no more than the floor, and what it held can be divided among the others.
 package region
 
 import (
@@ -13,33 +15,42 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Table is a region's own. dynamo.Regional is one.
+// Table is the region's own table. dynamo.Regional is one.
 type Table interface {
-	// Each calls f for every bucket of resource. Images hold their balances by name, as Extra.
+	// Each calls f for every bucket of resource. Images hold the balances by name, in Extra.
 	Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error
-	// Get returns what each level stores for spec's resource, as store.OverrideStore does.
+	// Get returns the overrides of spec's resource at entities or kinds, as store.OverrideStore does.
 	Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error)
-	// Share stores s, with its Epoch, unless an operator has stored something there: then it fails with a *store.ConflictError.
-	// Without limits it leaves a tombstone. Its version is above s.Revision's and above that of what it replaces.
-	Share(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error)
-	// Heartbeat returns what is stored, read consistently.
+	// PutQuota stores s, with its Epoch, unless an operator's override is stored there: then it fails with a
+	// *store.ConflictError. Without limits it leaves a tombstone. The new version is above s.Revision and
+	// above that of what it replaces.
+	PutQuota(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error)
+	// Heartbeat returns the stored heartbeat, read consistently.
 	Heartbeat(ctx context.Context) (store.Heartbeat, error)
-	// Beat stores h, but for its Since, unless one of a higher epoch is stored, or one of the same that expires later or is another
-	// region's: then it fails with a *store.ConflictError, and with a *store.SetupError if another region's is alive. Since stays as
-	// it is stored as long as that one's epoch is h's and it is alive; else it is now.
+	// Beat stores h, except for its Since, unless one of these is stored:
+	//
+	//   - A heartbeat of a higher epoch, or one of the same epoch that expires later or is another region's.
+	//     Then it fails with a *store.ConflictError.
+	//   - A valid heartbeat of another region. Then it fails with a *store.SetupError.
+	//
+	// The stored Since stays as it is while the stored heartbeat is valid and its epoch is h's; else it becomes
+	// now.
 	Beat(ctx context.Context, h store.Heartbeat) error
 }
 
-// Snapshots is where regions publish: an S3 bucket, or a directory. A reader sees what was last put.
+// Snapshots is the store in which regions publish: an S3 bucket, or a directory. A reader sees the last
+// object put.
 type Snapshots interface {
-	// Get returns the object of that name, an error that is fs.ErrNotExist where there is none.
+	// Get returns the object of that name. Without one, the error is fs.ErrNotExist.
 	Get(ctx context.Context, name string) ([]byte, error)
 	// Put replaces the object of that name, as a whole.
 	Put(ctx context.Context, name string, object []byte) error
 }
 
-// Prober is a Snapshots that can tell beforehand why Put would fail. It is asked before an epoch begins.
+// Prober is a Snapshots that can check beforehand whether Put would fail. Sync calls it before an epoch
+// begins.
 type Prober interface {
-	// Probe returns why Put under a name would fail, nil where it sees no reason. It leaves what is there as it is.
+	// Probe returns the error with which Put under a name would fail, nil if it finds none. It does not change
+	// the object.
 	Probe(ctx context.Context, name string) error
 }

@@ -14,36 +14,40 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What is broken here is what a sync sees of its table and of the store: what it does by that is what a broken sync would do.
+// These wrappers distort what a sync sees of its table and of the store, so that it acts as a broken sync
+// would.
 
-// lowering keeps back what lowers a share until the sync takes it for certain that nobody has seen more for a window.
+// lowering keeps back what lowers a share until the sync takes it for certain that nobody has seen more for a
+// window.
 type lowering struct {
 	region.Table
 	last map[string]store.Stored // by resource and entity
 	late map[string]func() error
 }
 
-// Share implements region.Table.
-func (l *lowering) Share(ctx context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
-	at := spec.Resource + " " + share.At
+// Quota implements region.Table.
+func (l *lowering) PutQuota(ctx context.Context, spec *store.Spec, quota store.Stored) (store.Revision,
+	error) {
+	at := spec.Resource + " " + quota.At
 	last := l.last[at]
-	l.last[at] = share
+	l.last[at] = quota
 	write := func() error {
-		share.Revision = "" // what is stored has one by now
-		_, err := l.Table.Share(ctx, spec, share)
+		quota.Revision = "" // what is stored has one by now
+		_, err := l.Table.PutQuota(ctx, spec, quota)
 		return err
 	}
-	for i, limit := range share.Limits {
+	for i, limit := range quota.Limits {
 		if i < len(last.Limits) && limit.Capacity < last.Limits[i].Capacity {
 			l.late[at] = write
-			return share.Revision, nil
+			return quota.Revision, nil
 		}
 	}
 	delete(l.late, at)
-	return l.Table.Share(ctx, spec, share)
+	return l.Table.PutQuota(ctx, spec, quota)
 }
 
-// loweringStore is the store of the same sync. It writes what was kept back right before what gives it is put, or after.
+// loweringStore is the store of the same sync. It writes what was kept back right before what gives it is
+// put, or after.
 type loweringStore struct {
 	region.Snapshots
 	table  *lowering
@@ -55,7 +59,8 @@ func (s loweringStore) Put(ctx context.Context, name string, object []byte) erro
 	write := func() error {
 		for _, e := range decoded(object).Entries {
 			at := e.Resource + " " + e.Entity
-			if late := s.table.late[at]; late != nil && !slices.ContainsFunc(e.Limits, func(h region.Holding) bool { return h.Share != h.Written }) {
+			if late := s.table.late[at]; late != nil &&
+				!slices.ContainsFunc(e.Limits, func(h region.Holding) bool { return h.Quota != h.Written }) {
 				delete(s.table.late, at)
 				if err := late(); err != nil {
 					return err
@@ -116,7 +121,8 @@ type beatingStore struct {
 // Put implements region.Snapshots.
 func (s beatingStore) Put(ctx context.Context, name string, object []byte) error {
 	snap := decoded(object)
-	if err := s.table.Beat(ctx, store.Heartbeat{Epoch: snap.Epoch, Expires: snap.GeneratedAt + 3*snap.Window}); err != nil {
+	if err := s.table.Beat(ctx, store.Heartbeat{Epoch: snap.Epoch, Expires: snap.GeneratedAt +
+		3*snap.Window}); err != nil {
 		return err
 	}
 	return s.Snapshots.Put(ctx, name, object)
@@ -178,7 +184,7 @@ func evicts(other, own *region.Snapshot) {
 	mine := holdings(own)
 	for at, h := range holdings(other) {
 		floor := bucket.Floor(h.Whole, len(own.Peers)+1, 5)
-		h.Held, h.Share, h.Written, h.Rate = floor, floor, floor, 0
+		h.Held, h.Quota, h.Written, h.Rate = floor, floor, floor, 0
 		if mine := mine[at]; mine != nil && mine.Given[other.Region] > 0 {
 			h.Taken = map[string]int64{own.Region: mine.Given[other.Region]}
 		}
@@ -191,14 +197,15 @@ func strangers(other, _ *region.Snapshot) { other.Peers = nil }
 // halving stores half of what every region keeps.
 type halving struct{ region.Table }
 
-// Share implements region.Table.
-func (t halving) Share(ctx context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
-	for i := range share.Limits {
+// Quota implements region.Table.
+func (t halving) PutQuota(ctx context.Context, spec *store.Spec, quota store.Stored) (store.Revision,
+	error) {
+	for i := range quota.Limits {
 		whole := spec.Kinds[0].Limits[i]
 		half := whole.Share(spec.Regions.Keeps(whole).Capacity / bucket.Milli / 2)
-		share.Limits[i] = &half
+		quota.Limits[i] = &half
 	}
-	return t.Table.Share(ctx, spec, share)
+	return t.Table.PutQuota(ctx, spec, quota)
 }
 
 // halves has shares below the floor.

@@ -41,8 +41,10 @@ func TestSimCases(t *testing.T) {
 		{"a limit is lowered before accounts begin", 0x4623, []regionsim.Fault{
 			{Kind: regionsim.NoGet, Region: 2, At: 250 * time.Second, For: 5 * time.Second, Call: 10, Percent: 20},
 			{Kind: regionsim.NoTable, Region: 0, At: 25 * time.Second, For: 175 * time.Second, Call: 7, Percent: 150},
-			{Kind: regionsim.LostPut, Region: 0, At: 5 * time.Second, For: 72500 * time.Millisecond, Call: 11, Percent: 150},
-			{Kind: regionsim.Whole, Region: 0, At: 60 * time.Second, For: 7500 * time.Millisecond, Call: 11, Percent: 20},
+			{Kind: regionsim.LostPut, Region: 0, At: 5 * time.Second, For: 72500 * time.Millisecond, Call: 11,
+				Percent: 150},
+			{Kind: regionsim.Whole, Region: 0, At: 60 * time.Second, For: 7500 * time.Millisecond, Call: 11,
+				Percent: 20},
 		}},
 		{"a limit of fewer tokens than regions is raised while one is away", 0x18, []regionsim.Fault{
 			{Kind: regionsim.Kill, Region: 0, At: 0, For: time.Minute, Percent: 100},

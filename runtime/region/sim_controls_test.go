@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/internal/test/regionsim"
 )
 
-// TestSimControls plays syncs that are broken in one way each: the simulator catches every way, in half of the worlds at the least.
-// The same worlds are fine with the sync as it is.
+// TestSimControls plays syncs that are broken in one way each: the simulator catches every way, in half of
+// the worlds at the least. The same worlds are fine with the sync as it is.
 func TestSimControls(t *testing.T) {
 	t.Parallel()
 	worlds := longform.Count[uint64](t, "worlds for each broken sync", 60, 20)
@@ -23,10 +23,14 @@ func TestSimControls(t *testing.T) {
 		faults []regionsim.Fault
 		breaks func(w *regionsim.World)
 	}{
-		{"targets without escrow", "are in force", nil, func(w *regionsim.World) { w.New, w.Books = newNaive, false }},
+		{"targets without escrow", "are in force", nil, func(w *regionsim.World) {
+			w.New, w.Books = newNaive,
+				false
+		}},
 		{"given before it is lowered", "are in force", nil, wrapped(lowersLate(false))},
 		{"given as soon as it is lowered", "are in force", nil, wrapped(lowersLate(true))},
-		{"processes remember for two windows", "are in force", nil, func(w *regionsim.World) { w.Keep = 2 * window }},
+		{"processes remember for two windows", "are in force", nil,
+			func(w *regionsim.World) { w.Keep = 2 * window }},
 		{"taken twice", "are in force", nil, wrapped(reads(takesTwice))},
 		{"heartbeat before snapshot", "are in force", []regionsim.Fault{deaf, mute}, wrapped(beatsFirst)},
 		{"shared out without waiting", "are in force", away, wrapped(reads(evicts))},
@@ -60,7 +64,8 @@ func wrapped(by regionsim.Wrap) func(*regionsim.World) {
 	return func(w *regionsim.World) { w.Wrap = by }
 }
 
-// TestSimOrder is the control of what is played twice: a sync that does what it does in the order in which buckets are read.
+// TestSimOrder is the control of what is played twice: a sync that does what it does in the order in which
+// buckets are read.
 func TestSimOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		w := small(seed, func(w *regionsim.World) { w.New, w.Books = newNaive, false })

@@ -37,7 +37,8 @@ func drawn(t *rapid.T, kinds []regionsim.Kind) regionsim.World {
 	return calm(w)
 }
 
-// calm lets w go on after its last fault, with demand as it is then, until all has been found again and is where it belongs.
+// calm lets w go on after its last fault, with demand as it is then, until all has been found again and is
+// where it belongs.
 func calm(w regionsim.World) regionsim.World {
 	w.Calm = 20 * window
 	for _, f := range w.Faults {
@@ -47,12 +48,13 @@ func calm(w regionsim.World) regionsim.World {
 	return w
 }
 
-// histories is how many TestSim plays in its long form, in two runs side by side, unless -rapid.checks is given.
-// 12,000 of them were once played by hand.
+// histories is how many TestSim plays in its long form, in two runs side by side, unless -rapid.checks is
+// given. 12,000 of them were once played by hand.
 const histories = 1200
 
-// TestSim: in random worlds with faults, shares in force never sum to more than the limit, and nobody has less than the floor; some
-// windows after the last fault nothing is in nobody's hands; and what is played twice is the same twice.
+// TestSim: in random worlds with faults, quotas in force never sum to more than the limit, and no region has
+// less than the floor. Some windows after the last fault, every token is held by a region. A world played
+// twice gives the same result.
 func TestSim(t *testing.T) {
 	if checks := flag.Lookup("rapid.checks"); !testing.Short() && checks.Value.String() == checks.DefValue {
 		setFlag(t, checks, strconv.Itoa(longform.Count(t, "histories", histories, 160)/2))
@@ -89,8 +91,8 @@ func setFlag(t *testing.T, f *flag.Flag, value string) {
 	})
 }
 
-// backwards plays w with buckets read in the opposite order, and returns the digest of what was done: the same, for a plan is made
-// of what is known, not of how it came to be.
+// backwards plays w with buckets read in the opposite order, and returns the digest of what was done. It is
+// the same, since a plan depends on what is known, not on the order of reading.
 func backwards(w regionsim.World) uint64 {
 	w.Wrap = func(_ int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots) {
 		return opposite{t}, s
@@ -104,7 +106,10 @@ type opposite struct{ region.Table }
 // Each implements region.Table.
 func (t opposite) Each(ctx context.Context, resource string, f func(string, *bucket.Image)) error {
 	var all []func()
-	err := t.Table.Each(ctx, resource, func(entity string, img *bucket.Image) { all = append(all, func() { f(entity, img) }) })
+	err := t.Table.Each(ctx, resource, func(entity string,
+		img *bucket.Image) {
+		all = append(all, func() { f(entity, img) })
+	})
 	for _, call := range slices.Backward(all) {
 		call()
 	}

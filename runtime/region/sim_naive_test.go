@@ -13,11 +13,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// naive is a sync without escrow: each computes the same targets from the same snapshots, lowers its share first, and raises it
-// into what the others show to be free. Two that look at once both take it.
+// naive is a sync without escrow: each computes the same targets from the same snapshots, lowers its share
+// first, and raises it into what the others show to be free. Two that look at once both take it.
 type naive struct {
 	region.Config
-	share map[string]int64 // by entity, resource and limit
+	quota map[string]int64 // by entity, resource and limit
 	taken map[string]int64
 	last  time.Time
 }
@@ -25,11 +25,11 @@ type naive struct {
 // shown is what a naive sync publishes.
 type shown struct {
 	At          int64
-	Share, Rate map[string]int64
+	Quota, Rate map[string]int64
 }
 
 func newNaive(c region.Config) (regionsim.Sync, error) {
-	return &naive{Config: c, share: map[string]int64{}, taken: map[string]int64{}}, nil
+	return &naive{Config: c, quota: map[string]int64{}, taken: map[string]int64{}}, nil
 }
 
 // Cycle reads, lowers, publishes, beats and raises, as a *region.Sync does.
@@ -53,7 +53,7 @@ func (n *naive) Cycle(ctx context.Context) (*region.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &shown{At: now.UnixMilli(), Share: n.share, Rate: map[string]int64{}}
+	own := &shown{At: now.UnixMilli(), Quota: n.quota, Rate: map[string]int64{}}
 	var raise []func() error
 	for _, spec := range n.Specs {
 		err := n.Table.Each(ctx, spec.Resource, func(entity string, img *bucket.Image) {
@@ -65,36 +65,38 @@ func (n *naive) Cycle(ctx context.Context) (*region.Report, error) {
 				n.taken[key] = b.Consumed
 				whole := spec.Kinds[0].Limits[i]
 				floor := spec.Regions.Keeps(whole).Capacity / bucket.Milli
-				n.share[key] = max(n.share[key], floor)
+				n.quota[key] = max(n.quota[key], floor)
 				demand, free, me := make([]int64, len(names)), whole.Capacity/bucket.Milli, 0
 				for r := range names {
 					switch v := views[r]; {
 					case names[r] == n.Region:
 						me, demand[r] = r, own.Rate[key]
-					case v == nil || v.Share[key] == 0:
+					case v == nil || v.Quota[key] == 0:
 						free -= floor
 					default:
-						demand[r], free = v.Rate[key], free-v.Share[key]
+						demand[r], free = v.Rate[key], free-v.Quota[key]
 					}
 				}
-				due := region.Targets(whole.Capacity/bucket.Milli, floor, demand)[me]
+				target := region.Targets(whole.Capacity/bucket.Milli, floor, demand)[me]
 				write := func(to int64) error {
 					limits := make([]*bucket.Limit, len(spec.Limits))
 					for j := range limits {
 						l := spec.Kinds[0].Limits[j]
-						limits[j] = new(l.Share(max(spec.Regions.Keeps(l).Capacity/bucket.Milli, n.share[fmt.Sprint(entity, " ", spec.Resource, " ", spec.Limits[j])])))
+						limits[j] = new(l.Share(max(spec.Regions.Keeps(l).Capacity/bucket.Milli,
+							n.quota[fmt.Sprint(entity, " ", spec.Resource, " ", spec.Limits[j])])))
 					}
 					limits[i] = new(whole.Share(to))
-					_, err := n.Table.Share(ctx, spec, store.Stored{At: entity, Limits: limits, Epoch: max(1, beat.Epoch)})
+					_, err := n.Table.PutQuota(ctx, spec, store.Stored{At: entity, Limits: limits,
+						Epoch: max(1, beat.Epoch)})
 					return err
 				}
-				switch to := min(due, free); {
-				case due < n.share[key]:
-					n.share[key] = due
-					raise = append([]func() error{func() error { return write(due) }}, raise...)
-				case to > n.share[key]:
+				switch to := min(target, free); {
+				case target < n.quota[key]:
+					n.quota[key] = target
+					raise = append([]func() error{func() error { return write(target) }}, raise...)
+				case to > n.quota[key]:
 					raise = append(raise, func() error { return write(to) })
-					n.share[key] = to
+					n.quota[key] = to
 				}
 			}
 		})
@@ -110,7 +112,8 @@ func (n *naive) Cycle(ctx context.Context) (*region.Report, error) {
 	if err := n.Snapshots.Put(ctx, n.Region+"/snapshot.json", object); err != nil {
 		return nil, err
 	}
-	if err := n.Table.Beat(ctx, store.Heartbeat{Epoch: max(1, beat.Epoch), Expires: now.Add(3 * n.Specs[0].Regions.Window).UnixMilli()}); err != nil {
+	if err := n.Table.Beat(ctx, store.Heartbeat{Epoch: max(1, beat.Epoch),
+		Expires: now.Add(3 * n.Specs[0].Regions.Window).UnixMilli()}); err != nil {
 		return nil, err
 	}
 	var failed []error

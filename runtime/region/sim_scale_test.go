@@ -15,10 +15,11 @@ import (
 // atMost is how many of the shares of a region a cycle may write in the steady state: 600 of 20,000.
 const atMost = 0.03
 
-// busy is a world of 10 resources in three regions. Four in five of its loads are stable but for noise, 5 % either way; one in five
-// drifts from each region to the next in an hour.
+// busy is a world of 10 resources in three regions. Four in five of its loads are stable but for noise, 5 %
+// either way; one in five drifts from each region to the next in an hour.
 func busy(entities int, drift int64) regionsim.World {
-	w := regionsim.World{Seed: 1, Names: names(3), Window: window, Floor: 5, Writers: 16, Entities: entities, Skew: 100 * time.Millisecond}
+	w := regionsim.World{Seed: 1, Names: names(3), Window: window, Floor: 5, Writers: 16, Entities: entities,
+		Skew: 100 * time.Millisecond}
 	rng := rand.New(rand.NewPCG(w.Seed, 2))
 	var loads []regionsim.Load
 	for r := range 10 {
@@ -51,10 +52,11 @@ type steady struct {
 	triggers map[region.Trigger]int
 }
 
-// settled plays w, and measures it once shares have followed demand.
-func settled(t testing.TB, w regionsim.World) steady {
+// steadyState plays w, and measures it once shares have followed demand.
+func steadyState(t testing.TB, w regionsim.World) steady {
 	t.Helper()
-	const from, samples = 40 * window, 15 // buckets that ran low while all had the floor alone are full again by then
+	// buckets that ran low while all had the floor alone are full again by then
+	const from, samples = 40 * window, 15
 	var s steady
 	w.Duration = from + samples*window
 	w.Watch = func(now regionsim.Sample) {
@@ -79,22 +81,25 @@ func settled(t testing.TB, w regionsim.World) steady {
 // TestSimScale writes few of the shares of a tenth of the case that BenchmarkSim has whole.
 func TestSimScale(t *testing.T) {
 	entities := longform.Count(t, "entities", 200, 20)
-	s := settled(t, busy(entities, 15))
-	t.Logf("%.2f %% of the shares are written in a cycle, %v in all; they are %.1f ‰ from where demand is", s.writes*100, s.triggers, s.distance*1000)
+	s := steadyState(t, busy(entities, 15))
+	t.Logf("%.2f %% of the shares are written in a cycle, %v in all; they are %.1f ‰ from where demand is",
+		s.writes*100, s.triggers, s.distance*1000)
 	if s.writes > atMost {
 		t.Errorf("a cycle writes %.2f %% of all shares, want at most %.0f %%", s.writes*100, atMost*100)
 	}
-	if every := settled(t, busy(20, 1)); every.writes <= atMost { // the control: what writes small changes as well is caught
+	// the control: what writes small changes as well is caught
+	if every := steadyState(t, busy(20, 1)); every.writes <= atMost {
 		t.Errorf("with a threshold of 1 %% a cycle writes %.2f %% of all shares", every.writes*100)
 	}
 }
 
-// BenchmarkSim plays 2,000 entities x 10 resources in three regions: what a region writes in a cycle, by the threshold of drift.
+// BenchmarkSim plays 2,000 entities x 10 resources in three regions: what a region writes in a cycle, by the
+// threshold of drift.
 func BenchmarkSim(b *testing.B) {
 	for _, drift := range []int64{5, 15, 30} {
 		b.Run(fmt.Sprint("drift=", drift, "%"), func(b *testing.B) {
 			for b.Loop() {
-				s := settled(b, busy(2000, drift))
+				s := steadyState(b, busy(2000, drift))
 				b.ReportMetric(s.writes*20_000, "writes/cycle")
 				b.ReportMetric(s.distance*1000, "‰-from-target")
 				if drift == 15 && s.writes > atMost {

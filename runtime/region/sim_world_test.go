@@ -23,7 +23,8 @@ func names(n int) []string { return []string{"ap", "eu", "sa", "us"}[:n] }
 func small(seed uint64, sync func(w *regionsim.World)) regionsim.World {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w := regionsim.World{
-		Seed: seed, Names: names(2 + rng.IntN(3)), Window: window, Floor: 5, Entities: 1 + rng.IntN(2), Books: true, Settles: 2,
+		Seed: seed, Names: names(2 + rng.IntN(3)), Window: window, Floor: 5, Entities: 1 + rng.IntN(2), Books: true,
+		Settles:  2,
 		Duration: 60 * window, Calm: 30 * window,
 		Skew: []time.Duration{0, 50 * time.Millisecond, time.Second, window / 4}[rng.IntN(4)],
 	}
@@ -54,7 +55,8 @@ func small(seed uint64, sync func(w *regionsim.World)) regionsim.World {
 func load(rng *rand.Rand, regions int) regionsim.Load {
 	shapes := regionsim.Shapes()
 	l := regionsim.Load{
-		Shape: shapes[rng.IntN(len(shapes))], Total: 100 + rng.Int64N(1500), Period: window * time.Duration(2+rng.IntN(40)),
+		Shape: shapes[rng.IntN(len(shapes))], Total: 100 + rng.Int64N(1500),
+		Period: window * time.Duration(2+rng.IntN(40)),
 	}
 	for range regions {
 		l.Weights = append(l.Weights, rng.Int64N(10))

@@ -7,20 +7,22 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Version is that of Snapshot. A reader refuses any other.
+// Version is the version of Snapshot. A reader rejects any other.
 const Version = 1
 
-// Snapshot is what a region publishes as {region}/snapshot.json: what it knows of the others, and its books. Times are in ms, rates
-// in millitokens per second, tc to ra in millitokens as in the table, shares in whole tokens.
+// Snapshot is what a region publishes as {region}/snapshot.json: what it knows of the others, and its books.
+// Times are in ms, rates in millitokens per second, tc to ra in millitokens as in the table, quotas in whole
+// tokens.
 type Snapshot struct {
 	Version     int              `json:"version"`
 	Region      string           `json:"region"`
-	Epoch       int64            `json:"epoch"`    // what it held in an earlier one counts no longer
-	Sequence    int64            `json:"sequence"` // of the object: rises by 1
+	Epoch       int64            `json:"epoch"`    // what it held in an earlier epoch is void
+	Sequence    int64            `json:"sequence"` // of the object, rising by 1
 	GeneratedAt int64            `json:"generated_at"`
 	Window      int64            `json:"window"`
 	Peers       map[string]Known `json:"peers"`
@@ -30,49 +32,56 @@ type Snapshot struct {
 // Known is what a region knows of another.
 type Known struct {
 	Epoch       int64 `json:"epoch"`
-	Gone        bool  `json:"gone,omitempty"`      // that epoch has ended, for it was silent for too long
-	Sequence    int64 `json:"sequence"`            // of the last object seen
-	GeneratedAt int64 `json:"generated_at"`        // of that
-	AgreedAt    int64 `json:"agreed_at,omitempty"` // when all who are live were first seen to say the same of it, where it is gone or was never seen
+	Evicted     bool  `json:"gone,omitempty"` // that epoch has ended: the region was silent for too long
+	Sequence    int64 `json:"sequence"`       // of the last object seen
+	GeneratedAt int64 `json:"generated_at"`   // of that
+	// when all live regions first said the same of it, if it is evicted or was never seen
+	AgreedAt int64 `json:"agreed_at,omitempty"`
 }
 
 // Entry is what a region knows of one entity's bucket of a resource.
 type Entry struct {
-	Entity   string    `json:"entity"`
-	Resource string    `json:"resource"`
-	Born     int64     `json:"born"`              // when the bucket was first seen, after it may have been deleted
-	Used     int64     `json:"used"`              // when it was last seen to have been charged
-	Expires  int64     `json:"expires"`           // its ttl, in seconds
-	Gen      int64     `json:"gen"`               // of the books: shares move between those of the same alone, and none in 0
-	Closing  bool      `json:"closing,omitempty"` // they are being closed, for nobody uses them
-	Wrote    int64     `json:"wrote"`             // when its share was last written
-	Raising  bool      `json:"raising,omitempty"` // shares are about to be raised: they may have been or not
-	Limits   []Holding `json:"limits"`
+	Entity   string `json:"entity"`
+	Resource string `json:"resource"`
+	Born     int64  `json:"born"`    // when the bucket was first seen, again after a deletion
+	Used     int64  `json:"used"`    // when it was last seen to have been charged
+	Expires  int64  `json:"expires"` // its ttl, in seconds
+	// generation of the books: quotas move only within one, and not in 0
+	Gen     int64 `json:"gen"`
+	Closing bool  `json:"closing,omitempty"` // the books are being closed, since they are not used
+	Wrote   int64 `json:"wrote"`             // when its quotas were last written
+	// quotas are about to be raised, and may have been raised already
+	Raising bool      `json:"raising,omitempty"`
+	Limits  []Holding `json:"limits"`
 }
 
-// Holding is what a region holds of one limit.
+// Holding is a region's part of one limit.
 type Holding struct {
 	Limit string `json:"limit"`
 
 	TC int64 `json:"tc"`
-	TK int64 `json:"tk"` // what is left at generated_at
+	TK int64 `json:"tk"` // the balance at generated_at
 	CP int64 `json:"cp"`
 	BX int64 `json:"bx"`
 	RA int64 `json:"ra"`
 	RP int64 `json:"rp"`
 
-	Rate    int64            `json:"rate"`            // consumed over the last window
-	Whole   int64            `json:"whole"`           // of all regions, as this one's configuration says
-	Held    int64            `json:"held"`            // what this region may use
-	Share   int64            `json:"share"`           // what its processes use of that, at the most
-	Written int64            `json:"written"`         // what was last written of it: below Share as long as a process may not have seen that
-	Given   map[string]int64 `json:"given,omitempty"` // to other regions, since both are in their epoch and the entry is in its gen
-	Taken   map[string]int64 `json:"taken,omitempty"` // of what they have given, already in Held
+	Rate  int64 `json:"rate"`  // consumed over the last window
+	Whole int64 `json:"whole"` // of all regions together, as configured in this one
+	Held  int64 `json:"held"`  // tokens that this region may use
+	Quota int64 `json:"share"` // the most that its processes may use of Held now
+	// the quota last written: below Quota as long as a process may not have seen it
+	Written int64 `json:"written"`
+	// to other regions, in both regions' current epochs and the entry's gen
+	Given map[string]int64 `json:"given,omitempty"`
+	Taken map[string]int64 `json:"taken,omitempty"` // from other regions, already in Held
 }
 
-// Decode reads the snapshot of a region at an instant. It fails with what is wrong with it, and what to do; a window that differs, 0
-// for any, is wrong too. One that was generated in the future beyond slack is not believed.
-func Decode(object []byte, region string, window time.Duration, now time.Time, slack time.Duration) (*Snapshot, error) {
+// Decode decodes the snapshot of a region as read at now. It fails with what is wrong with it and what to do.
+// A window that differs is wrong too, unless window is 0. So is a snapshot generated more than slack after
+// now.
+func Decode(object []byte, region string, window time.Duration, now time.Time,
+	slack time.Duration) (*Snapshot, error) {
 	s, err := parse(object, region)
 	if err != nil {
 		return nil, fmt.Errorf("the snapshot of %s, %s, cannot be read: %w", region, objectName(region), err)
@@ -83,13 +92,13 @@ func Decode(object []byte, region string, window time.Duration, now time.Time, s
 	return s, nil
 }
 
-// parse reads an object, whatever it says.
+// parse decodes an object without checking what it says.
 func parse(object []byte, region string) (*Snapshot, error) {
 	s := new(Snapshot)
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.DisallowUnknownFields()
 	err := d.Decode(s)
-	if err != nil || s.Version != Version { // which may be why
+	if err != nil || s.Version != Version { // the version may be the cause
 		var version struct{ Version int }
 		if json.Unmarshal(object, &version) == nil && version.Version != Version {
 			return nil, fmt.Errorf("it has version %d, this binary reads %d; %s", version.Version, Version, sameSluice)
@@ -104,31 +113,34 @@ func parse(object []byte, region string) (*Snapshot, error) {
 		return nil, errors.New("it is empty; " + foreign(region))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errors.New("it is cut off; " + foreign(region))
-	case strings.HasPrefix(err.Error(), "json: unknown field"): // it has no type of its own
+	case strings.HasPrefix(err.Error(), "json: unknown field"): // the error has no type of its own
 		return nil, fmt.Errorf("%w; %s", err, sameSluice)
 	}
 	return nil, fmt.Errorf("%w; %s", err, foreign(region))
 }
 
-// sameSluice is what to do where another sluice has written what this one does not know.
+// sameSluice is the advice for an object of another version of sluice.
 const sameSluice = "run the same sluice in all regions"
 
-// foreign is what to do where no sluice has written what is there.
+// foreign returns the advice for an object that no sluice has written.
 func foreign(region string) string {
-	return "see to it that nobody but the sync of " + region + " writes there: its next cycle puts a new one"
+	return "see to it that only the sync of " + region + " writes there: its next cycle puts a new one"
 }
 
-// wrong says what is wrong with s, and what to do, or "".
+// wrong says what is wrong with s and what to do, or "" if nothing is.
 func (s *Snapshot) wrong(region string, window time.Duration, now time.Time, slack time.Duration) string {
 	switch {
 	case s.Region != region:
-		return fmt.Sprintf("is that of %q: an object was copied; %s", s.Region, foreign(region))
+		return fmt.Sprintf("is the snapshot of %q: an object was copied; %s", s.Region, foreign(region))
 	case s.Epoch < 1 || s.Sequence < 1:
-		return fmt.Sprintf("has epoch %d and sequence %d, want 1 or above; %s", s.Epoch, s.Sequence, foreign(region))
+		return fmt.Sprintf("has epoch %d and sequence %d, want 1 or above; %s", s.Epoch, s.Sequence,
+			foreign(region))
 	case window > 0 && s.Window != window.Milliseconds():
-		return fmt.Sprintf("has windows of %v, this region of %v; deploy the same limits.yaml", time.Duration(s.Window)*time.Millisecond, window)
+		return fmt.Sprintf("has windows of %v, this region of %v; deploy the same limits.yaml",
+			time.Duration(s.Window)*time.Millisecond, window)
 	case s.GeneratedAt > now.Add(slack).UnixMilli():
-		return fmt.Sprintf("was generated at %s, in the future; set that host's clock, or this one's, by NTP", time.UnixMilli(s.GeneratedAt).UTC().Format(time.RFC3339))
+		return fmt.Sprintf("was generated at %s, in the future; set that host's clock, or this one's, by NTP",
+			time.UnixMilli(s.GeneratedAt).UTC().Format(time.RFC3339))
 	}
 	seen := make(map[key]bool, len(s.Entries))
 	for i := range s.Entries {
@@ -153,8 +165,11 @@ func (e *Entry) wrong() string {
 				return "more than one entry of limit " + h.Limit
 			}
 		}
-		if h.Whole < 0 || h.Whole > most || h.Held < 0 || h.Held > most || h.Share < 0 || h.Share > most || h.Written < 0 || h.Written > most || h.Rate < 0 {
-			return fmt.Sprintf("whole %d, held %d, share %d, written %d, rate %d of limit %s: want none below 0, nor shares above %d", h.Whole, h.Held, h.Share, h.Written, h.Rate, h.Limit, int64(most))
+		outside := func(tokens int64) bool { return tokens < 0 || tokens > maxTokens }
+		if slices.ContainsFunc([]int64{h.Whole, h.Held, h.Quota, h.Written}, outside) || h.Rate < 0 {
+			return fmt.Sprintf("whole %d, held %d, share %d, written %d, rate %d of limit %s: "+
+				"want none below 0, and all but the rate at most %d",
+				h.Whole, h.Held, h.Quota, h.Written, h.Rate, h.Limit, int64(maxTokens))
 		}
 		for _, moved := range []map[string]int64{h.Given, h.Taken} {
 			for peer, n := range moved {
@@ -167,10 +182,10 @@ func (e *Entry) wrong() string {
 	return ""
 }
 
-// most is the highest limit that a schema may have, in tokens.
-const most = 1_000_000_000_000
+// maxTokens is the highest limit that a schema may have, in tokens.
+const maxTokens = 1_000_000_000_000
 
-// key names an entry.
+// key identifies an entry.
 type key struct{ resource, entity string }
 
 func (e *Entry) key() key { return key{e.Resource, e.Entity} }

@@ -23,25 +23,37 @@ func TestDecode(t *testing.T) {
 	limit := object[strings.Index(object, `{"limit"`):strings.LastIndex(object, "]}]}")]
 	const (
 		same    = "; run the same sluice in all regions"
-		foreign = "; see to it that nobody but the sync of a writes there: its next cycle puts a new one"
+		foreign = "; see to it that only the sync of a writes there: its next cycle puts a new one"
 	)
 	for name, test := range map[string]struct{ object, region, want string }{
-		"not JSON":         {"}", "a", "cannot be read: invalid character '}' looking for beginning of value" + foreign},
-		"empty":            {"", "a", "cannot be read: it is empty" + foreign},
-		"cut off":          {object[:len(object)/2], "a", "cannot be read: it is cut off" + foreign},
-		"two in one":       {object + object, "a", "cannot be read: it is more than one JSON object" + foreign},
-		"unknown version":  {strings.Replace(object, `"version":1`, `"version":2`, 1), "a", "cannot be read: it has version 2, this binary reads 1" + same},
-		"unknown field":    {strings.Replace(object, `"epoch"`, `"era":1,"epoch"`, 1), "a", `cannot be read: json: unknown field "era"` + same},
-		"wrong region":     {object, "b", `is that of "a": an object was copied` + strings.Replace(foreign, "of a", "of b", 1)},
-		"no epoch":         {strings.Replace(object, `"epoch":1`, `"epoch":0`, 1), "a", "has epoch 0 and sequence 5, want 1 or above" + foreign},
-		"another window":   {strings.Replace(object, `"window":10000`, `"window":20000`, 1), "a", "has windows of 20s, this region of 10s; deploy the same limits.yaml"},
-		"in the future":    {strings.Replace(object, `"generated_at":17000000`, `"generated_at":18000000`, 1), "a", "was generated at 2027-01-15T08:01:00Z, in the future; set that host's clock, or this one's, by NTP"},
-		"an entity twice":  {strings.Replace(object, entry, entry+","+entry, 1), "a", "has for gpt-4 of user-1 more than one entry" + foreign},
-		"a limit twice":    {strings.Replace(object, limit, limit+","+limit, 1), "a", "has for gpt-4 of user-1 more than one entry of limit rpm" + foreign},
+		"not JSON": {"}", "a", "cannot be read: invalid character '}' looking for beginning of value" +
+			foreign},
+		"empty":      {"", "a", "cannot be read: it is empty" + foreign},
+		"cut off":    {object[:len(object)/2], "a", "cannot be read: it is cut off" + foreign},
+		"two in one": {object + object, "a", "cannot be read: it is more than one JSON object" + foreign},
+		"unknown version": {strings.Replace(object, `"version":1`, `"version":2`, 1), "a",
+			"cannot be read: it has version 2, this binary reads 1" + same},
+		"unknown field": {strings.Replace(object, `"epoch"`, `"era":1,"epoch"`, 1), "a",
+			`cannot be read: json: unknown field "era"` + same},
+		"wrong region": {object, "b", `is the snapshot of "a": an object was copied` + strings.Replace(foreign,
+			"of a",
+			"of b", 1)},
+		"no epoch": {strings.Replace(object, `"epoch":1`, `"epoch":0`, 1), "a",
+			"has epoch 0 and sequence 5, want 1 or above" + foreign},
+		"another window": {strings.Replace(object, `"window":10000`, `"window":20000`, 1), "a",
+			"has windows of 20s, this region of 10s; deploy the same limits.yaml"},
+		"in the future": {strings.Replace(object, `"generated_at":17000000`, `"generated_at":18000000`, 1), "a",
+			"was generated at 2027-01-15T08:01:00Z, in the future; set that host's clock, or this one's, by NTP"},
+		"an entity twice": {strings.Replace(object, entry, entry+","+entry, 1), "a",
+			"has for gpt-4 of user-1 more than one entry" + foreign},
+		"a limit twice": {strings.Replace(object, limit, limit+","+limit, 1), "a",
+			"has for gpt-4 of user-1 more than one entry of limit rpm" + foreign},
 		"a negative share": {strings.Replace(object, `"share":`, `"share":-`, 1), "a", foreign},
-		"negative gifts":   {strings.Replace(object, `"given":{"b":`, `"given":{"b":-`, 1), "a", "moved with b of limit rpm: want 0 or above" + foreign},
+		"negative gifts": {strings.Replace(object, `"given":{"b":`, `"given":{"b":-`, 1), "a",
+			"moved with b of limit rpm: want 0 or above" + foreign},
 	} {
-		if err := decode(test.object, test.region, window); err == nil || !strings.HasPrefix(err.Error(), "the snapshot of "+test.region+", "+test.region+"/snapshot.json, ") ||
+		if err := decode(test.object, test.region, window); err == nil ||
+			!strings.HasPrefix(err.Error(), "the snapshot of "+test.region+", "+test.region+"/snapshot.json, ") ||
 			!strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}

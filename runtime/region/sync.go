@@ -10,28 +10,32 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Sync keeps one region's shares in order. All that it may not lose is in its snapshot and in its table: after a crash, another one
-// of the same Config goes on. A region has one at a time, of which none goes on after another has begun: where there are two, each
-// finds that the other's snapshot is not its own, and starts again from the floor, but until then they may share out too much. It is
-// not safe for concurrent use.
+// Sync keeps one region's quotas up to date. All state that must survive is in its snapshot and its table:
+// after a crash, another Sync with the same Config goes on.
+//
+// A region has one Sync at a time, and none goes on after another has begun. Of two, each finds that the
+// other's snapshot is not its own, and starts again from the floor. Until then they may give out more than
+// there is. It is not safe for concurrent use.
 type Sync struct {
 	Config
 
 	regions *store.Regions
-	epoch   int64 // 0 until it is known
+	epoch   int64 // 0 until known
 	known   map[string]Known
 	books   *books
 	entries map[string]map[key]*Entry   // as last published, by region
-	limits  map[string][][]bucket.Limit // what all regions have, by resource and kind
+	limits  map[string][][]bucket.Limit // for all regions together, by resource and kind
 	listed  time.Time                   // when the buckets were last read
-	buckets map[key]*bucket.Image       // as they were then
+	buckets map[key]*bucket.Image       // the buckets at that time
 	now     time.Time                   // when this cycle began
-	quiet   time.Time                   // until then nothing is published: shares of an earlier epoch may still be in force
+	// no snapshot before this: quotas of an earlier epoch may still be in force
+	quiet time.Time
 
-	sequence int64            // of the last snapshot that was put
-	put      time.Time        // when that was generated
-	sure     time.Time        // when the last cycle began that nobody can have taken the region for silent in; zero for none
-	said     map[string]Known // what it said of the others
+	sequence int64     // of the last snapshot put
+	putAt    time.Time // when that snapshot was generated
+	// start of the last cycle in which no region can have taken this one for silent; zero for none
+	notSilent      time.Time
+	publishedPeers map[string]Known // what that snapshot says of the others
 }
 
 // New returns a Sync. It does no I/O. It fails with a *store.SetupError.
@@ -48,7 +52,7 @@ func newSync(c Config) *Sync {
 	return s
 }
 
-// clear has s know nothing but its epoch.
+// clear resets all state of s except its epoch.
 func (s *Sync) clear(epoch int64) {
 	*s = Sync{
 		Config: s.Config, regions: s.regions, epoch: epoch, known: map[string]Known{}, books: newBooks(),
@@ -61,12 +65,14 @@ func (s *Sync) clear(epoch int64) {
 	}
 }
 
-// Run has a cycle each window until ctx ends, and returns its error. Cycles that fail are logged, and told in their reports.
+// Run runs a cycle each window until ctx ends, and returns its error. Cycles that fail are logged, and their
+// reports have the errors.
 func (s *Sync) Run(ctx context.Context) error {
 	next := s.Clock.Now()
 	for {
 		if _, err := s.Cycle(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.LogAttrs(ctx, slog.LevelError, "sluice: regional sync failed, and is tried again in a window", slog.String("region", s.Region), slog.Any("error", err))
+			s.Logger.LogAttrs(ctx, slog.LevelError, "sluice: regional sync failed, and is tried again in a window",
+				slog.String("region", s.Region), slog.Any("error", err))
 		}
 		now := s.Clock.Now()
 		for next = next.Add(s.regions.Window); !next.After(now); next = next.Add(s.regions.Window) {
@@ -79,51 +85,63 @@ func (s *Sync) Run(ctx context.Context) error {
 	}
 }
 
-// Plan returns what a cycle would write by now, and writes nothing. It knows what a Sync does that has just been started. Where an
-// epoch would begin, or this one's first snapshot waits, there is no more to write: the report says so.
+// Plan returns what a cycle would write now, and writes nothing. It knows what a newly started Sync knows. If
+// a new epoch would begin, or its first snapshot has to wait, there is nothing more to write: the report says
+// so.
 func (s *Sync) Plan(ctx context.Context) (*Report, error) {
 	plan := newSync(s.Config)
 	start := plan.Clock.Now()
 	r := &Report{Region: s.Region, At: start}
-	peers, next, err := plan.learn(ctx, start, r)
+	peers, next, err := plan.load(ctx, start, r)
 	if next != nil {
 		r.Epoch, r.Begins = next.epoch, next.why
 	}
 	if err != nil || next != nil || !r.Waits.IsZero() {
 		return r, err
 	}
-	for _, it := range plan.plan(ctx, peers, start, r) {
+	for _, it := range newPlanner(plan).plan(ctx, peers, start, r) {
 		r.Writes = append(r.Writes, it.Write)
 	}
-	r.Shares = plan.books.shares()
+	r.Quotas = plan.books.quotas()
 	return r, nil
 }
 
-// Cycle reads the other regions' snapshots, lowers what this region is to give, publishes, renews the heartbeat, and raises what
-// it was given, in this order. An error is why nothing was published; what else failed is in the report, and is tried again by the
-// next cycle.
+// Cycle performs one cycle, in this order:
+//
+//   - It reads the other regions' snapshots.
+//   - It lowers the quotas of which it is to give tokens.
+//   - It publishes its snapshot.
+//   - It renews the heartbeat.
+//   - It raises the quotas that it was given tokens for.
+//
+// An error says why nothing was published. The report has all other failures, which the next cycle tries
+// again.
 func (s *Sync) Cycle(ctx context.Context) (*Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, fresh*s.regions.Window) // beyond that the heartbeat is stale anyway
+	// after that the heartbeat has expired anyway
+	ctx, cancel := context.WithTimeout(ctx, freshWindows*s.regions.Window)
 	defer cancel()
 	start := s.Clock.Now()
 	r := &Report{Region: s.Region, At: start}
 	err := s.cycle(ctx, start, r)
-	if s.Told != nil {
-		s.Told(r)
+	if s.OnReport != nil {
+		s.OnReport(r)
 	}
 	return r, err
 }
 
-// learn reads what this region and the others have published. It returns the others, or the epoch that is to begin.
-func (s *Sync) learn(ctx context.Context, start time.Time, r *Report) ([]*peer, *beginning, error) {
-	next, err := s.recall(ctx, start)
+// load reads what this region and the others have published. It returns the others, or the epoch about to
+// begin.
+func (s *Sync) load(ctx context.Context, start time.Time, r *Report) ([]*peer, *beginning, error) {
+	next, err := s.loadOwn(ctx, start)
 	if err != nil || next != nil {
 		return nil, next, err
 	}
-	peers := s.meet(ctx, start)
-	r.Epoch, r.Peers = s.epoch, s.told(peers, start)
-	if epoch := s.ended(peers); epoch != 0 {
-		return nil, &beginning{max(epoch, s.epoch) + 1, "the other regions have shared out what it held, for it was silent for too long", false}, nil
+	members := membership{s}
+	peers := members.readPeers(ctx, start)
+	r.Epoch, r.Peers = s.epoch, members.reportPeers(peers, start)
+	if epoch := members.ended(peers); epoch != 0 {
+		return nil, &beginning{max(epoch, s.epoch) + 1,
+			"the other regions have divided what it held, since it was silent for too long", false}, nil
 	}
 	if start.Before(s.quiet) {
 		r.Waits = s.quiet
@@ -132,7 +150,7 @@ func (s *Sync) learn(ctx context.Context, start time.Time, r *Report) ([]*peer, 
 }
 
 func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
-	peers, next, err := s.learn(ctx, start, r)
+	peers, next, err := s.load(ctx, start, r)
 	switch {
 	case err != nil:
 		return err
@@ -141,24 +159,26 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 	case !r.Waits.IsZero():
 		return nil
 	}
-	items := s.plan(ctx, peers, start, r)
+	items := newPlanner(s).plan(ctx, peers, start, r)
 	s.write(ctx, items, false, start, r)
-	before := s.put
+	before := s.putAt
 	if err := s.publish(ctx, start, r); err != nil {
 		return err
 	}
-	// Others may have taken this region for silent, if it was, and shared out what it holds: then one of them says so. Who was not
-	// silent since all of them were read cannot have been.
+	// If this region was silent, others may have evicted it and divided what it held: then one of their
+	// snapshots says so. A region that was not silent since it read all of them cannot have been evicted.
 	now := s.Clock.Now()
-	sure := s.continuous(now) || known(peers) && (before.IsZero() || now.Sub(before) <= fresh*s.regions.Window)
-	if sure {
-		s.sure = start
+	notSilent := (membership{s}).continuous(now) || allRead(peers) &&
+		(before.IsZero() || now.Sub(before) <= freshWindows*s.regions.Window)
+	if notSilent {
+		s.notSilent = start
 	}
-	if sure || known(peers) {
-		beat := store.Heartbeat{Region: s.Region, Epoch: s.epoch, Expires: start.Add(fresh * s.regions.Window).UnixMilli()}
+	if notSilent || allRead(peers) {
+		beat := store.Heartbeat{Region: s.Region, Epoch: s.epoch,
+			Expires: start.Add(freshWindows * s.regions.Window).UnixMilli()}
 		if err := s.Table.Beat(ctx, beat); err != nil {
 			r.Failed = append(r.Failed, fmt.Errorf("heartbeat: %w", err))
-			if s.taken(ctx) { // nothing more is written there, until the next cycle has found out whose it is
+			if s.taken(ctx) { // nothing more is written until the next cycle has found out which region's table it is
 				s.clear(0)
 			}
 		} else {
@@ -172,8 +192,8 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 	return nil
 }
 
-// known reports that all peers were read: none of them knows what this region does not.
-func known(peers []*peer) bool {
+// allRead reports whether all peers were read: then none of them knows anything that this region does not.
+func allRead(peers []*peer) bool {
 	for _, p := range peers {
 		if !p.read {
 			return false

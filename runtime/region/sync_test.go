@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestSharesFollowDemand begins at the floor, and ends where three quarters of the demand are.
-func TestSharesFollowDemand(t *testing.T) {
+// TestQuotasFollowDemand begins at the floor, and ends where three quarters of the demand are.
+func TestQuotasFollowDemand(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.run(2)
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
@@ -26,8 +26,8 @@ func TestSharesFollowDemand(t *testing.T) {
 	}
 }
 
-// TestAllShort has two regions want more than there is, one of which came late, and a third little: it has what it wants, and they
-// the same.
+// TestAllShort has two regions want more than there is, one of which came late, and a third little: it has
+// what it wants, and they the same.
 func TestAllShort(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b", "c")
 	w.regions[0].rates[user] = 20
@@ -37,7 +37,8 @@ func TestAllShort(t *testing.T) {
 	w.run(40)
 	a, b, c := w.regions[0].inForce(user), w.regions[1].inForce(user), w.regions[2].inForce(user)
 	if a < 360 || b < 360 || c < 120 {
-		t.Errorf("%d, %d and %d are in force for demands of 1200, 1800 and 120: want the third served, and the others alike", a, b, c)
+		t.Errorf("%d, %d and %d are in force for demands of 1200, 1800 and 120: want the third served, and the "+
+			"others alike", a, b, c)
 	}
 }
 
@@ -57,7 +58,8 @@ func TestStartedAgain(t *testing.T) {
 	w.want(135, 730, 135)
 }
 
-// TestSilentRegion keeps its share until it is gone, and then no more than the floor; when it returns it begins there.
+// TestSilentRegion keeps its share until it is gone, and then no more than the floor; when it returns it
+// begins there.
 func TestSilentRegion(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b", "c")
 	for _, s := range w.regions {
@@ -73,8 +75,8 @@ func TestSilentRegion(t *testing.T) {
 	w.want(334, 333, 333)
 }
 
-// TestFirstRegionGone has the region silent that presides.
-func TestFirstRegionGone(t *testing.T) {
+// TestFirstRegionEvicted has the region silent that presides.
+func TestFirstRegionEvicted(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b", "c")
 	for _, s := range w.regions {
 		s.rates[user] = 5
@@ -92,10 +94,11 @@ func TestOperator(t *testing.T) {
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
 	w.run(16)
 	a, limit := w.regions[0], bucket.Per(5000, 60_000_000_000)
-	a.levels[user], a.ours[user] = store.Stored{At: user, Limits: []*bucket.Limit{&limit}, Revision: "77"}, false
+	a.stored[user], a.ours[user] = store.Stored{At: user, Limits: []*bucket.Limit{&limit}, Revision: "77"},
+		false
 	w.run(30)
 	w.want(5000, 275)
-	a.levels[user], a.ours[user] = store.Stored{At: user, Revision: "78"}, true
+	a.stored[user], a.ours[user] = store.Stored{At: user, Revision: "78"}, true
 	w.run(20)
 	w.want(725, 275)
 }
@@ -136,8 +139,8 @@ func TestUnusedIsClosed(t *testing.T) {
 	w.run(40)
 	w.want(50, 50, 50)
 	for _, s := range w.regions {
-		if s.levels[user].Overrides() || s.levels[user].Revision == "" {
-			t.Errorf("%s has %+v stored, want a tombstone", s.name, s.levels[user])
+		if s.stored[user].Overrides() || s.stored[user].Revision == "" {
+			t.Errorf("%s has %+v stored, want a tombstone", s.name, s.stored[user])
 		}
 		if n := len(s.sync.books.of); n != 0 {
 			t.Errorf("%s has %d books", s.name, n)
@@ -148,7 +151,8 @@ func TestUnusedIsClosed(t *testing.T) {
 	w.want(50, 50, 900)
 }
 
-// TestFewerTokensThanRegions gives one to each of those who are called, though who has nothing consumes nothing.
+// TestFewerTokensThanRegions gives one to each of those who are called, though who has nothing consumes
+// nothing.
 func TestFewerTokensThanRegions(t *testing.T) {
 	w := newWorld(t, 2, "a", "b", "c")
 	w.regions[1].rates[user], w.regions[2].rates[user] = 1, 5
@@ -156,7 +160,8 @@ func TestFewerTokensThanRegions(t *testing.T) {
 	w.want(0, 1, 1)
 }
 
-// TestStoreDown raises nothing while a region does not reach the store, and its shares end with the heartbeat.
+// TestStoreDown raises nothing while a region does not reach the store, and its shares end with the
+// heartbeat.
 func TestStoreDown(t *testing.T) {
 	w := newWorld(t, 1000, "a", "b")
 	w.regions[0].rates[user], w.regions[1].rates[user] = 3, 1
@@ -185,7 +190,8 @@ func TestTableDown(t *testing.T) {
 	w.want(275, 725)
 }
 
-// TestCycleSoonAfter has cycles follow each other by milliseconds, as beside a loop or by hand: in so short a time nobody has called.
+// TestCycleSoonAfter has cycles follow each other by milliseconds, as beside a loop or by hand: in so short a
+// time nobody has called.
 func TestCycleSoonAfter(t *testing.T) {
 	for name, again := range map[string]func(*site){"warm": func(*site) {}, "cold": (*site).restart} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +213,8 @@ func TestCycleSoonAfter(t *testing.T) {
 	}
 }
 
-// TestRateOverLastWindow follows what is consumed whatever the time between cycles, and by one window in full.
+// TestRateOverLastWindow follows what is consumed whatever the time between cycles, and by one window in
+// full.
 func TestRateOverLastWindow(t *testing.T) {
 	for _, test := range []struct{ rate, consumed, ms, want int64 }{
 		{0, 40_000, 10_000, 4000},
@@ -220,12 +227,12 @@ func TestRateOverLastWindow(t *testing.T) {
 		{1, 0, 1, 0},
 		{1 << 62, 1 << 62, 9999, 1<<62/10_000 + 1<<62/10},
 	} {
-		if got := over(test.rate, test.consumed, test.ms, 10_000); got != test.want {
+		if got := averageRate(test.rate, test.consumed, test.ms, 10_000); got != test.want {
 			t.Errorf("%d, and %d in the last %d ms: %d, want %d", test.rate, test.consumed, test.ms, got, test.want)
 		}
 	}
 	for rate, i := int64(0), 0; ; i++ { // ten cycles a window
-		if rate = over(rate, 4000, 1000, 10_000); rate > 3900 {
+		if rate = averageRate(rate, 4000, 1000, 10_000); rate > 3900 {
 			break
 		}
 		if i == 50 {

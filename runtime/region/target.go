@@ -10,9 +10,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Targets shares pool whole tokens out among regions by their demand: floor for each, and the rest in proportion, the largest
-// remainders first; who comes first has the advantage in ties. Without any demand all have the same. Where there is no floor, for
-// there are fewer tokens than regions, those with the largest demand get one each. Equal arguments give equal results.
+// Targets divides pool whole tokens among regions by their demand: floor for each, and the rest in
+// proportion. Rounding favors the largest remainders, then the first region. Without any demand all get the
+// same. If floor is 0 because there are fewer tokens than regions, those with the largest demand get one
+// each. Equal arguments give equal results.
 func Targets(pool, floor int64, demand []int64) []int64 {
 	targets := make([]int64, len(demand))
 	if len(demand) == 0 || pool <= 0 {
@@ -38,7 +39,7 @@ func Targets(pool, floor int64, demand []int64) []int64 {
 	left, remainders := rest, make([]int64, n)
 	for i, w := range weights {
 		hi, lo := bits.Mul64(uint64(rest), uint64(w))
-		q, r := bits.Div64(hi, lo, uint64(sum)) // w <= sum, so that the quotient is rest at the most
+		q, r := bits.Div64(hi, lo, uint64(sum)) // w <= sum, so the quotient is at most rest
 		targets[i], remainders[i] = floor+int64(q), int64(r)
 		left -= int64(q)
 	}
@@ -48,8 +49,9 @@ func Targets(pool, floor int64, demand []int64) []int64 {
 	return targets
 }
 
-// even is Targets where the floors are all that there is, but for what they leave over as they are rounded down: those with the largest
-// demand get one of it each, and nobody more, though some may not be here to have theirs.
+// even is Targets for a pool that the floors use up except for their rounding. The regions with the largest
+// demand get one token of the remainder each, and none gets more. That holds also if some regions are
+// missing.
 func even(pool, floor int64, demand []int64) []int64 {
 	targets := make([]int64, len(demand))
 	if len(demand) == 0 || pool <= 0 {
@@ -66,17 +68,18 @@ func even(pool, floor int64, demand []int64) []int64 {
 	return targets
 }
 
-// reserve is what the books hold for each region of a limit: the floor, and at most a token more. When a limit is raised, all regions
-// have their new floor at once, before anybody can have lowered a share. Floors are whole tokens: one token more of the limit may be one
-// more in each of them. So here they are those of a limit with so many tokens more that the others never lack them; and where there are
-// not as many, the limit is tight: what floors leave over is shared out evenly.
+// reserve returns the tokens that the books reserve for each region of a limit: the floor, or one more. If a
+// limit is raised, all regions have their new floor at once, before any can have lowered its quota. Floors
+// are whole tokens, so one more token of the limit may add one to each floor. Hence reserve uses the floors
+// of a limit with so many tokens more that the other regions always have enough. If the limit is too small
+// for that, it is tight: the tokens that the floors leave are divided evenly.
 func reserve(whole int64, regions *store.Regions) (floor int64, tight bool) {
 	n := int64(len(regions.Names))
 	floor = bucket.Floor(whole+n-1, len(regions.Names), regions.Floor)
 	return min(floor, whole/n), floor > whole/n
 }
 
-// byMost returns the indexes of amounts, the largest first.
+// byMost returns the indexes of amounts, the largest amount first.
 func byMost(amounts []int64) []int {
 	order := make([]int, len(amounts))
 	for i := range order {

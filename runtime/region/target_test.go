@@ -19,17 +19,18 @@ func TestTargets(t *testing.T) {
 		demand      []int64
 		want        []int64
 	}{
-		"3:1 above a floor of 5 percent":     {1000, bucket.Floor(1000, 2, 5), []int64{3, 1}, []int64{725, 275}},
-		"3:1 above a floor of 10 percent":    {1000, bucket.Floor(1000, 2, 10), []int64{3, 1}, []int64{700, 300}},
-		"three equal":                        {100, bucket.Floor(100, 3, 5), []int64{7, 7, 7}, []int64{34, 33, 33}},
-		"no demand":                          {100, 5, []int64{0, 0, 0}, []int64{34, 33, 33}},
-		"one has all demand":                 {100, 5, []int64{0, 9, 0}, []int64{5, 90, 5}},
-		"fewer tokens than regions":          {2, bucket.Floor(2, 3, 5), []int64{100, 1, 2}, []int64{1, 0, 1}},
-		"fewer tokens, no demand":            {2, 0, []int64{0, 0, 0}, []int64{1, 1, 0}},
-		"as many tokens as regions":          {3, bucket.Floor(3, 3, 5), []int64{9, 0, 0}, []int64{1, 1, 1}},
-		"less than the floors":               {9, 5, []int64{1, 1, 1}, []int64{3, 3, 3}},
-		"nothing":                            {0, 0, []int64{1, 2}, []int64{0, 0}},
-		"the highest limit, the fastest use": {most, most / 20, []int64{math.MaxInt64, math.MaxInt64}, []int64{most / 2, most / 2}},
+		"3:1 above a floor of 5 percent":  {1000, bucket.Floor(1000, 2, 5), []int64{3, 1}, []int64{725, 275}},
+		"3:1 above a floor of 10 percent": {1000, bucket.Floor(1000, 2, 10), []int64{3, 1}, []int64{700, 300}},
+		"three equal":                     {100, bucket.Floor(100, 3, 5), []int64{7, 7, 7}, []int64{34, 33, 33}},
+		"no demand":                       {100, 5, []int64{0, 0, 0}, []int64{34, 33, 33}},
+		"one has all demand":              {100, 5, []int64{0, 9, 0}, []int64{5, 90, 5}},
+		"fewer tokens than regions":       {2, bucket.Floor(2, 3, 5), []int64{100, 1, 2}, []int64{1, 0, 1}},
+		"fewer tokens, no demand":         {2, 0, []int64{0, 0, 0}, []int64{1, 1, 0}},
+		"as many tokens as regions":       {3, bucket.Floor(3, 3, 5), []int64{9, 0, 0}, []int64{1, 1, 1}},
+		"less than the floors":            {9, 5, []int64{1, 1, 1}, []int64{3, 3, 3}},
+		"nothing":                         {0, 0, []int64{1, 2}, []int64{0, 0}},
+		"the highest limit, the fastest use": {maxTokens, maxTokens / 20, []int64{math.MaxInt64, math.MaxInt64},
+			[]int64{maxTokens / 2, maxTokens / 2}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +41,9 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestTargetsShareOutAll holds for any demand: all is shared out, nobody is below the floor, and who wants more has no less.
-func TestTargetsShareOutAll(t *testing.T) {
+// TestTargetsDivideAll holds for any demand: all is shared out, nobody is below the floor, and who wants
+// more has no less.
+func TestTargetsDivideAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := rapid.Int64Range(1, 1<<rapid.IntRange(0, 39).Draw(t, "size")).Draw(t, "whole")
 		demand := rapid.SliceOfN(rapid.Int64Range(0, 1<<50), 1, 9).Draw(t, "demand")
@@ -86,16 +88,18 @@ func TestTriggers(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		configured, due int64
-		want            bool
-	}{{100, 115, false}, {100, 116, true}, {100, 85, false}, {100, 84, true}, {0, 1, true}, {0, 0, false}, {most, 0, true}} {
-		if got := drifted(test.configured, test.due, 15); got != test.want {
-			t.Errorf("%d is due in place of %d: drifted %v", test.due, test.configured, got)
+		configured, target int64
+		want               bool
+	}{{100, 115, false}, {100, 116, true}, {100, 85, false}, {100, 84, true}, {0, 1, true}, {0, 0, false},
+		{maxTokens, 0, true}} {
+		if got := drifted(test.configured, test.target, 15); got != test.want {
+			t.Errorf("%d is due in place of %d: drifted %v", test.target, test.configured, got)
 		}
 	}
 }
 
-// TestEven has what floors leave over go to the largest demand, one each, and what is reserved for who is away stay there.
+// TestEven has what floors leave over go to the largest demand, one each, and what is reserved for who is
+// away stay there.
 func TestEven(t *testing.T) {
 	for _, test := range []struct {
 		pool, floor  int64
@@ -115,25 +119,25 @@ func TestEven(t *testing.T) {
 	}
 }
 
-// TestRaised: whoever holds all that the others do not, a limit may be raised by any number of tokens, and each region has its new floor
-// at once. Without the reserve it may not.
+// TestRaised: if one region holds all that the others do not, a limit may rise by any number of tokens, and
+// each region has its new floor at once. Without the reserve it may not.
 func TestRaised(t *testing.T) {
-	beyond := func(reserved func(int64, *store.Regions) (int64, bool)) (worst string) {
+	above := func(reserved func(int64, *store.Regions) (int64, bool)) (worst string) {
 		for n := int64(2); n <= 6; n++ {
 			for _, percent := range []int64{0, 1, 2, 5, 7, 10, 16, 20, 33, 50} {
 				regions := &store.Regions{Names: make([]string, n), Floor: percent}
 				for whole := int64(1); whole <= 300; whole++ {
 					m, tight := reserved(whole, regions)
-					most, rest := m+whole-n*m, whole-n*m // of one region, and for how many more there is a token
+					maxTokens, rest := m+whole-n*m, whole-n*m // of one region, and for how many more there is a token
 					if tight {
-						most = m + min(1, rest)
+						maxTokens = m + min(1, rest)
 					}
 					for raised := whole + 1; raised <= whole+40; raised++ {
 						floor, sum := bucket.Floor(raised, int(n), percent), int64(0)
 						for i := range n {
 							switch {
 							case i == 0:
-								sum += max(most, floor)
+								sum += max(maxTokens, floor)
 							case tight && i < rest:
 								sum += max(m+1, floor)
 							default:
@@ -141,7 +145,8 @@ func TestRaised(t *testing.T) {
 							}
 						}
 						if sum > raised {
-							worst = fmt.Sprintf("%d regions, a floor of %d %%: %d raised from %d has %d in force", n, percent, raised, whole, sum)
+							worst = fmt.Sprintf("%d regions, a floor of %d %%: %d raised from %d has %d in force", n, percent,
+								raised, whole, sum)
 						}
 					}
 				}
@@ -149,10 +154,10 @@ func TestRaised(t *testing.T) {
 		}
 		return worst
 	}
-	if wrong := beyond(reserve); wrong != "" {
+	if wrong := above(reserve); wrong != "" {
 		t.Error(wrong)
 	}
-	if beyond(func(whole int64, r *store.Regions) (int64, bool) {
+	if above(func(whole int64, r *store.Regions) (int64, bool) {
 		return bucket.Floor(whole, len(r.Names), r.Floor), false
 	}) == "" {
 		t.Error("floors alone are enough, so this is no test")

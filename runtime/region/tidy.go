@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// mirror opens books of what live regions have books of, so that there are accounts on both sides.
-func (s *Sync) mirror(peers []*peer, now time.Time) {
+// mirror opens a book for each book of a live region, so that both sides have accounts.
+func (s planner) mirror(peers []*peer, now time.Time) {
 	for _, p := range peers {
 		if p.state != Live {
 			continue
@@ -25,11 +25,12 @@ func (s *Sync) mirror(peers []*peer, now time.Time) {
 	}
 }
 
-// tidy agrees with the others on which accounts count, and on closing books that nobody uses. It reports whether bk goes on: it ends
-// where all regions hold no more than the floor, and all of them say so. Who presides decides that, and begins the accounts.
-func (s *Sync) tidy(bk *book, peers []*peer, presides bool, now time.Time) bool {
+// tidy agrees with the other regions on the generation of bk's accounts, and on closing books that are not
+// used. It reports whether bk stays open. A book is closed once all regions hold no more than the floor and
+// all of them say so. The coordinator decides that, and begins the accounts.
+func (s planner) tidy(bk *book, peers []*peer, coordinates bool, now time.Time) bool {
 	gen, unused := int64(0), now.Sub(time.UnixMilli(bk.Used)) > s.Unused
-	var first *peer // who is live and comes before this region
+	var first *peer // the first live region that comes before this one
 	for _, p := range peers {
 		if p.state != Live {
 			continue
@@ -43,14 +44,14 @@ func (s *Sync) tidy(bk *book, peers []*peer, presides bool, now time.Time) bool 
 		}
 	}
 	switch {
-	case gen > bk.Gen && !known(peers): // who cannot be read may have accounts of it with this region
-	case gen > bk.Gen && (bk.Gen == 0 || bk.floored()):
+	case gen > bk.Gen && !allRead(peers): // a region that was not read may have accounts with this one
+	case gen > bk.Gen && (bk.Gen == 0 || bk.atFloor()):
 		bk.begin(gen)
-		bk.lacked = bk.spec.Limits
-	case gen > bk.Gen: // the others have closed books in which this region still holds something
+		bk.newLimits = bk.spec.Limits
+	case gen > bk.Gen: // the others have closed books in which this region still holds tokens
 		bk.Closing = true
 		return true
-	case bk.Gen == 0 && gen == 0 && presides:
+	case bk.Gen == 0 && gen == 0 && coordinates:
 		bk.begin(now.UnixMilli())
 	}
 	s.resume(bk, peers)
@@ -59,43 +60,45 @@ func (s *Sync) tidy(bk *book, peers []*peer, presides bool, now time.Time) bool 
 		if e != nil && e.Gen == bk.Gen {
 			bk.Closing = e.Closing
 		}
-		return e != nil || !bk.Closing || !bk.floored()
+		return e != nil || !bk.Closing || !bk.atFloor()
 	}
-	if presides {
+	if coordinates {
 		bk.Closing = unused
-		return !unused || !bk.floored() || !s.closed(bk, peers)
+		return !unused || !bk.atFloor() || !s.closed(bk, peers)
 	}
 	return true
 }
 
-// begin starts accounts of a gen: nothing was given or taken in it.
+// begin starts the accounts of gen: nothing was given or taken in it yet.
 func (bk *book) begin(gen int64) {
 	bk.Gen, bk.Closing = gen, false
 	for i := range bk.Limits {
 		h := &bk.Limits[i]
-		h.Given, h.Taken, h.Held = nil, nil, max(h.Share, bk.reserved(i)) // more where the limit was lowered
+		h.Given, h.Taken, h.Held = nil, nil, max(h.Quota, bk.reserved(i)) // Quota is more if the limit was lowered
 	}
 }
 
-// resume takes up accounts that this region may have had before, and has lost with its books or with the limit, by what the others
-// say of them: what was given then has been taken, or is to be found again.
-func (s *Sync) resume(bk *book, peers []*peer) {
+// resume restores accounts that this region may have had before and has lost with its books or with the
+// limit. It takes them from the other regions' accounts: what was given has been taken, or is found again as
+// not held.
+func (s planner) resume(bk *book, peers []*peer) {
 	for _, p := range peers {
 		e := s.published(p, bk.key())
 		if e == nil || e.Gen != bk.Gen || bk.Gen == 0 || p.snap == nil || p.snap.Peers[s.Region].Epoch != s.epoch {
 			continue
 		}
-		for _, limit := range bk.lacked {
+		for _, limit := range bk.newLimits {
 			if h, theirs := bk.holding(limit), e.holding(limit); theirs != nil {
-				h.Given, h.Taken = noted(h.Given, p.name, theirs.Taken[s.Region]), noted(h.Taken, p.name, theirs.Given[s.Region])
+				h.Given, h.Taken = withEntry(h.Given, p.name, theirs.Taken[s.Region]),
+					withEntry(h.Taken, p.name, theirs.Given[s.Region])
 			}
 		}
 	}
-	bk.lacked = nil
+	bk.newLimits = nil
 }
 
-// noted returns account with n noted for a region.
-func noted(account map[string]int64, region string, n int64) map[string]int64 {
+// withEntry returns account with n recorded for a region.
+func withEntry(account map[string]int64, region string, n int64) map[string]int64 {
 	if n == 0 {
 		return account
 	}
@@ -106,21 +109,22 @@ func noted(account map[string]int64, region string, n int64) map[string]int64 {
 	return account
 }
 
-// floored reports that this region uses no more than the floor, and has nothing stored.
-func (bk *book) floored() bool {
+// atFloor reports whether this region uses no more than the floor and has nothing stored.
+func (bk *book) atFloor() bool {
 	if bk.stored {
 		return false
 	}
 	for i := range bk.Limits {
-		if bk.Limits[i].Share > bk.reserved(i) {
+		if bk.Limits[i].Quota > bk.reserved(i) {
 			return false
 		}
 	}
 	return true
 }
 
-// closed reports that all other regions say that they are ready to close bk's books: they hold the floor, and nothing is on its way.
-func (s *Sync) closed(bk *book, peers []*peer) bool {
+// closed reports whether all other regions are ready to close bk's books: they say so, they hold the floor,
+// and nothing is in transit.
+func (s planner) closed(bk *book, peers []*peer) bool {
 	for _, p := range peers {
 		if p.state != Live {
 			continue
@@ -130,9 +134,10 @@ func (s *Sync) closed(bk *book, peers []*peer) bool {
 		}
 	}
 	for i := range bk.Limits {
-		v := s.look(bk, i, peers)
-		if !v.sound || slices.ContainsFunc(v.places, func(pl place) bool {
-			return pl.comes > 0 || pl.known != &bk.Limits[i] && pl.state == Live && (pl.held > v.floor || pl.known.Share > v.floor)
+		v := s.divisionOf(bk, i, peers)
+		if !v.consistent || slices.ContainsFunc(v.parts, func(pl part) bool {
+			return pl.incoming > 0 || pl.known != &bk.Limits[i] && pl.state == Live &&
+				(pl.held > v.floor || pl.known.Quota > v.floor)
 		}) {
 			return false
 		}

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// exhausted reports that what is left, in millitokens, does not last for two windows at rate, in millitokens per second.
+// exhausted reports whether the balance left, in millitokens, does not last for two windows at rate, in
+// millitokens per second.
 func exhausted(left, rate int64, window time.Duration) bool {
 	if rate <= 0 {
 		return false
@@ -18,20 +19,20 @@ func exhausted(left, rate int64, window time.Duration) bool {
 	return lh < rh || lh == rh && ll < rl
 }
 
-// drifted reports that due differs from what is configured by more than percent of that.
-func drifted(configured, due, percent int64) bool {
-	d := due - configured
+// drifted reports whether target differs from the configured quota by more than percent of it.
+func drifted(configured, target, percent int64) bool {
+	d := target - configured
 	return max(d, -d)*100 > configured*percent // both are below 10^12
 }
 
-// fires returns the trigger by which a share is to become due, or "".
-func fires(h *Holding, due int64, window time.Duration, drift int64) Trigger {
+// fires returns the trigger for which a quota should become target, or "".
+func fires(h *Holding, target int64, window time.Duration, drift int64) Trigger {
 	switch {
-	case due == h.Share:
+	case target == h.Quota:
 		return ""
 	case exhausted(h.TK, h.Rate, window):
 		return Exhaustion
-	case drifted(h.Share, due, drift):
+	case drifted(h.Quota, target, drift):
 		return Drift
 	}
 	return ""

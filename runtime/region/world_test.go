@@ -31,8 +31,8 @@ type site struct {
 
 	name   string
 	sync   *Sync
-	levels map[string]store.Stored
-	ours   map[string]bool // levels that sync may write
+	stored map[string]store.Stored
+	ours   map[string]bool // stored that sync may write
 	beat   store.Heartbeat
 	rates  map[string]int64 // asked for, in tokens a second, by entity: it is given what its share refills
 	used   map[string]int64
@@ -51,14 +51,17 @@ const (
 // newWorld has regions that share out whole tokens a minute.
 func newWorld(t *testing.T, whole int64, names ...string) *world {
 	t.Helper()
-	w := &world{t: t, now: time.UnixMilli(1_700_000_000_000), objects: map[string][]byte{}, down: map[string]bool{}}
+	w := &world{t: t, now: time.UnixMilli(1_700_000_000_000), objects: map[string][]byte{},
+		down: map[string]bool{}}
 	w.spec = &store.Spec{
 		Resource: "gpt-4", Revision: 1, Limits: []string{"rpm"},
-		Kinds:   []store.Kind{{Name: "user", Prefix: "user-", Parent: store.NoParent, Limits: []bucket.Limit{bucket.Per(whole, time.Minute)}, PerCall: []int64{1}}},
+		Kinds: []store.Kind{{Name: "user", Prefix: "user-", Parent: store.NoParent,
+			Limits: []bucket.Limit{bucket.Per(whole, time.Minute)}, PerCall: []int64{1}}},
 		Regions: &store.Regions{Names: names, Floor: 5, Window: window},
 	}
 	for _, name := range names {
-		s := &site{world: w, name: name, levels: map[string]store.Stored{}, ours: map[string]bool{}, rates: map[string]int64{}, used: map[string]int64{}, last: map[string]time.Time{}}
+		s := &site{world: w, name: name, stored: map[string]store.Stored{}, ours: map[string]bool{},
+			rates: map[string]int64{}, used: map[string]int64{}, last: map[string]time.Time{}}
 		w.regions = append(w.regions, s)
 		s.restart()
 	}
@@ -68,7 +71,8 @@ func newWorld(t *testing.T, whole int64, names ...string) *world {
 // restart has s's sync forget what it has in memory.
 func (s *site) restart() {
 	sync, err := New(Config{
-		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{s.spec}, Clock: s, Logger: slog.New(slog.DiscardHandler), Writers: 1, Drift: 1,
+		Region: s.name, Table: s, Snapshots: objects{s}, Specs: []*store.Spec{s.spec}, Clock: s,
+		Logger: slog.New(slog.DiscardHandler), Writers: 1, Drift: 1,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -97,7 +101,8 @@ func (w *world) run(windows int, regions ...string) {
 // inForce returns what a region's processes use of an entity's limit.
 func (s *site) inForce(entity string) int64 {
 	whole := s.spec.Kinds[0].Limits[0]
-	if level := s.levels[entity]; level.Overrides() && (!s.ours[entity] || level.Epoch == s.beat.Epoch && s.beat.Alive(s.now.UnixMilli())) {
+	if level := s.stored[entity]; level.Overrides() && (!s.ours[entity] || level.Epoch == s.beat.Epoch &&
+		s.beat.Alive(s.now.UnixMilli())) {
 		return level.Limits[0].Capacity / bucket.Milli
 	}
 	return s.spec.Regions.Keeps(whole).Capacity / bucket.Milli
@@ -108,10 +113,10 @@ func (w *world) check() {
 	w.t.Helper()
 	whole := w.spec.Kinds[0].Limits[0].Capacity / bucket.Milli
 	for _, at := range w.regions {
-		for entity := range at.levels {
+		for entity := range at.stored {
 			sum, all := int64(0), []string(nil)
 			for _, s := range w.regions {
-				if s.levels[entity].Overrides() && !s.ours[entity] {
+				if s.stored[entity].Overrides() && !s.ours[entity] {
 					return // an operator's
 				}
 				sum += s.inForce(entity)
@@ -124,15 +129,16 @@ func (w *world) check() {
 	}
 }
 
-// want fails unless the regions' shares of user are these, or differ by a hundredth of the whole: what drifts by less is not written.
-func (w *world) want(shares ...int64) {
+// want fails unless the regions' shares of user are these, or differ by a hundredth of the whole: what drifts
+// by less is not written.
+func (w *world) want(quotas ...int64) {
 	w.t.Helper()
 	got, slack := make([]int64, len(w.regions)), w.spec.Kinds[0].Limits[0].Capacity/bucket.Milli/100
 	for i, s := range w.regions {
 		got[i] = s.inForce(user)
 	}
-	if !slices.EqualFunc(got, shares, func(a, b int64) bool { return max(a-b, b-a) <= slack }) {
-		w.t.Errorf("%d are in force, want %d", got, shares)
+	if !slices.EqualFunc(got, quotas, func(a, b int64) bool { return max(a-b, b-a) <= slack }) {
+		w.t.Errorf("%d are in force, want %d", got, quotas)
 	}
 }
 
@@ -172,7 +178,7 @@ func (s *site) Each(_ context.Context, _ string, f func(string, *bucket.Image)) 
 	}
 	for entity, used := range s.used {
 		limit := s.spec.Kinds[0].Limits[0].Share(s.inForce(entity))
-		if level := s.levels[entity]; level.Overrides() {
+		if level := s.stored[entity]; level.Overrides() {
 			limit = *level.Limits[0]
 		}
 		tokens := limit.Burst
@@ -194,25 +200,26 @@ func (s *site) Each(_ context.Context, _ string, f func(string, *bucket.Image)) 
 func (s *site) Get(_ context.Context, _ *store.Spec, at ...string) ([]store.Stored, error) {
 	all := make([]store.Stored, len(at))
 	for i, level := range at {
-		all[i] = s.levels[level]
+		all[i] = s.stored[level]
 	}
 	return all, s.broken
 }
 
-// Share implements Table.
-func (s *site) Share(_ context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
+// Quota implements Table.
+func (s *site) PutQuota(_ context.Context, spec *store.Spec, quota store.Stored) (store.Revision,
+	error) {
 	s.writes++
 	if s.broken != nil {
 		return "", s.broken
 	}
-	old := s.levels[share.At]
-	if old.Overrides() && !s.ours[share.At] {
-		return "", &store.ConflictError{Resource: spec.Resource, At: share.At}
+	old := s.stored[quota.At]
+	if old.Overrides() && !s.ours[quota.At] {
+		return "", &store.ConflictError{Resource: spec.Resource, At: quota.At}
 	}
 	rev, _ := strconv.Atoi(cmp.Or(string(old.Revision), "0"))
-	share.Revision = store.Revision(strconv.Itoa(rev + 1))
-	s.levels[share.At], s.ours[share.At] = share, true
-	return share.Revision, nil
+	quota.Revision = store.Revision(strconv.Itoa(rev + 1))
+	s.stored[quota.At], s.ours[quota.At] = quota, true
+	return quota.Revision, nil
 }
 
 // Heartbeat implements Table.
@@ -226,7 +233,8 @@ func (s *site) Beat(_ context.Context, h store.Heartbeat) error {
 	if err := s.beat.Another(h.Region, s.now.UnixMilli()); err != nil {
 		return err
 	}
-	if s.beat.Epoch > h.Epoch || s.beat.Epoch == h.Epoch && (s.beat.Expires > h.Expires || s.beat.OfAnother(h.Region)) {
+	if s.beat.Epoch > h.Epoch || s.beat.Epoch == h.Epoch &&
+		(s.beat.Expires > h.Expires || s.beat.OfAnother(h.Region)) {
 		return &store.ConflictError{At: "heartbeat"}
 	}
 	if h.Since = s.beat.Since; h.Epoch != s.beat.Epoch || !s.beat.Alive(s.now.UnixMilli()) {

@@ -16,17 +16,17 @@ type item struct {
 	Write
 
 	*book
-	to     []int64 // by limit
-	raises bool
-	forget bool // it leaves a tombstone
+	to        []int64 // by limit
+	raises    bool
+	tombstone bool // it leaves a tombstone
 
 	rev store.Revision
 	at  int64 // when it was answered, ms
 	err error
 }
 
-// write writes those items that raise something, or those that do not, while there is time in this cycle's window: what is left is
-// decided anew by the next.
+// write writes the items that raise a quota, or those that do not, while there is time in this cycle's
+// window. The next cycle decides anew on the rest.
 func (s *Sync) write(ctx context.Context, items []*item, raises bool, start time.Time, r *Report) {
 	until := start.Add(s.regions.Window)
 	if !raises {
@@ -44,26 +44,26 @@ func (s *Sync) write(ctx context.Context, items []*item, raises bool, start time
 		chunk[0].send(ctx, s)
 		writers.Wait()
 		for _, it := range chunk {
-			it.note(r)
+			it.record(r)
 		}
 	}
 }
 
-// send writes it.
+// send writes the item.
 func (it *item) send(ctx context.Context, s *Sync) {
-	share := store.Stored{At: it.Write.Entity, Epoch: s.epoch, Revision: it.book.rev}
-	if !it.forget {
+	quota := store.Stored{At: it.Write.Entity, Epoch: s.epoch, Revision: it.book.rev}
+	if !it.tombstone {
 		for i, tokens := range it.to {
 			limit := it.whole[i].Share(tokens)
-			share.Limits = append(share.Limits, &limit)
+			quota.Limits = append(quota.Limits, &limit)
 		}
 	}
-	it.rev, it.err = s.Table.Share(ctx, it.spec, share)
+	it.rev, it.err = s.Table.PutQuota(ctx, it.spec, quota)
 	it.at = s.Clock.Now().UnixMilli()
 }
 
-// note takes note of how it ended.
-func (it *item) note(r *Report) {
+// record records the outcome of the write.
+func (it *item) record(r *Report) {
 	_, operators := errors.AsType[*store.ConflictError](it.err)
 	switch {
 	case operators:
@@ -71,12 +71,14 @@ func (it *item) note(r *Report) {
 		r.Operated++
 	case it.err != nil:
 		it.doubt = true
-		r.Failed = append(r.Failed, fmt.Errorf("share of %s for %s: %w", it.Write.Resource, it.Write.Entity, it.err))
+		r.Failed = append(r.Failed, fmt.Errorf("quota of %s for %s: %w", it.Write.Resource, it.Write.Entity,
+			it.err))
 	default:
 		it.Done = true
 		for i, to := range it.to {
 			it.book.Limits[i].Written = to
 		}
-		it.Wrote, it.Raising, it.book.rev, it.stored, it.doubt, it.tried = it.at, false, it.rev, !it.forget, false, 0
+		it.Wrote, it.Raising, it.book.rev, it.stored, it.doubt, it.tried = it.at, false, it.rev, !it.tombstone,
+			false, 0
 	}
 }

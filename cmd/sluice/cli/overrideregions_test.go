@@ -44,7 +44,7 @@ func TestOverrideManaged(t *testing.T) {
 	share := func() {
 		t.Helper()
 		rpm, tpm := bucket.Per(1000, time.Minute).Share(300), bucket.Per(1, time.Minute).Share(0)
-		if _, err := sync.Share(t.Context(), spec, store.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
+		if _, err := sync.PutQuota(t.Context(), spec, store.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
 			t.Fatal(err)
 		}
 	}

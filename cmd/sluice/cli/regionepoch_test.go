@@ -29,8 +29,8 @@ func TestRegionBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(time.Minute)
-	begins("--dry-run", "eu-central-1: epoch 2 would begin: its snapshot is gone\n"+keeps)
-	begins("--once", "eu-central-1: epoch 2 has begun: its snapshot is gone\n"+keeps)
+	begins("--dry-run", "eu-central-1: epoch 2 would begin: its snapshot is missing\n"+keeps)
+	begins("--once", "eu-central-1: epoch 2 has begun: its snapshot is missing\n"+keeps)
 	const waits = `eu-central-1: epoch 2 has begun, and nothing is published or written before 2026-03-01T12:08:00Z, when no process uses an older share
   REGION     STATE  AGE
   us-east-1  live    1m
@@ -74,7 +74,7 @@ func TestRegionUnwritable(t *testing.T) {
 	for _, flags := range [][]string{{"--once"}, nil} {
 		code, out, errs := w.sync(0, flags...)
 		if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: this region's own snapshot: open "+folder) ||
-			!strings.HasSuffix(errs, "; see to it that "+w.dir+" is there, has space, and is writable for who runs this\n") {
+			!strings.HasSuffix(errs, "; see to it that "+w.dir+" is there, has space, and is writable for this process\n") {
 			t.Errorf("%v: exit code %d\n%s%s", flags, code, out, errs)
 		}
 	}

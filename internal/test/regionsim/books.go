@@ -86,7 +86,7 @@ func (j *judge) gone(r int) bool {
 	}
 	name := j.world.regions[r].name
 	for _, other := range j.books {
-		if other != nil && other.Peers[name].Gone && other.Peers[name].Epoch == j.books[r].Epoch {
+		if other != nil && other.Peers[name].Evicted && other.Peers[name].Epoch == j.books[r].Epoch {
 			return true
 		}
 	}

@@ -21,7 +21,7 @@ func brief(data []byte) string {
 	for _, name := range slices.Sorted(maps.Keys(snap.Peers)) {
 		known := snap.Peers[name]
 		fmt.Fprintf(&s, " %s:%d#%d", name, known.Epoch, known.Sequence)
-		if known.Gone {
+		if known.Evicted {
 			s.WriteString("gone")
 		}
 	}
@@ -32,7 +32,7 @@ func brief(data []byte) string {
 			s.WriteString(" closing")
 		}
 		for _, l := range e.Limits {
-			fmt.Fprintf(&s, " %s %d/%d of %d at %d", l.Limit, l.Share, l.Held, l.Whole, l.Rate)
+			fmt.Fprintf(&s, " %s %d/%d of %d at %d", l.Limit, l.Quota, l.Held, l.Whole, l.Rate)
 			if len(l.Given)+len(l.Taken) > 0 {
 				fmt.Fprintf(&s, " gave %v took %v", l.Given, l.Taken)
 			}

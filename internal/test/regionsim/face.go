@@ -75,7 +75,7 @@ func (t tableFace) Get(_ context.Context, spec *store.Spec, at ...string) ([]sto
 }
 
 // Share stores a share.
-func (t tableFace) Share(_ context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
+func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
 	err := t.call(shares, "share")
 	if err != nil && !errors.Is(err, errUnsure) {
 		return "", err

@@ -61,7 +61,7 @@ no region holds anything yet
 		!strings.HasPrefix(out,
 			"sluice: this region's own snapshot: s3://quota/eu-central-1/snapshot.json: GetObject: ") ||
 		!strings.HasSuffix(out,
-			"; make the bucket, in one of the regions, or name the one that all of them share\n") {
+			"; create the bucket, in one of the regions, or name the one that all of them share\n") {
 		t.Errorf("without the bucket: exit code %d\n%s", code, out)
 	}
 }

@@ -110,7 +110,7 @@ func TestObject(t *testing.T) {
 // TestErrors: no bucket is not the same as no object, and a context that has ended is not S3's fault.
 func TestErrors(t *testing.T) {
 	store := open(t, dial(serve(t), "eu-west-1"), "quota", "limits")
-	const cure = "; make the bucket, in one of the regions, or name the one that all of them share"
+	const cure = "; create the bucket, in one of the regions, or name the one that all of them share"
 	if _, err := store.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) ||
 		!strings.HasPrefix(err.Error(), "s3://quota/limits/"+name+": GetObject: ") ||
 		!strings.HasSuffix(err.Error(), cure) {

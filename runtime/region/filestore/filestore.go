@@ -1,4 +1,5 @@
-// Package filestore has regions publish in a directory: for trying regional sync on one machine, or where they share a file system.
+// Package filestore stores the regions' snapshots in a directory: to try regional sync on one machine, or for
+// regions that share a file system.
 package filestore
 
 import (
@@ -13,10 +14,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Store is a directory. It implements region.Snapshots and region.Prober. Its methods are safe for concurrent use.
+// Store is a directory. It implements region.Snapshots and region.Prober. Its methods are safe for concurrent
+// use.
 type Store struct{ dir string }
 
-// New returns the store in dir, which has to be there: one that is made by mistake looks like a world without other regions.
+// New returns the store in dir, which must exist: a directory created by mistake would look like a world
+// without other regions.
 func New(dir string) (*Store, error) {
 	const cure = "make it, or mount what the regions share"
 	fail := func(what string, err error) (*Store, error) {
@@ -30,12 +33,12 @@ func New(dir string) (*Store, error) {
 	case err != nil:
 		return fail("directory "+dir, err)
 	case !info.IsDir():
-		return fail(dir+" is no directory", nil)
+		return fail(dir+" is not a directory", nil)
 	}
 	return &Store{dir}, nil
 }
 
-// Get returns what was last put under a name, an error that is fs.ErrNotExist where that is nothing.
+// Get returns the object last put under a name. Without one, the error is fs.ErrNotExist.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	file, err := s.file(name)
 	if err == nil {
@@ -46,19 +49,21 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	}
 	object, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(s.dir); err != nil { // where nothing is mounted, nobody is to be told that nothing was published
+		// without a mount, the error must not mean that nothing was published
+		if _, err := os.Stat(s.dir); err != nil {
 			return nil, fmt.Errorf("%v; see to it that %s is there", err, s.dir) //nolint:errorlint // is not fs.ErrNotExist on purpose
 		}
 		return nil, fmt.Errorf("file %s: %w", file, fs.ErrNotExist)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; make it readable for who runs this", err)
+		return nil, fmt.Errorf("%w; make it readable for this process", err)
 	}
 	return object, nil
 }
 
-// Put puts object in place of what is under a name. A reader sees the one or the other, never a part, whatever breaks off; once Put
-// has returned, a power failure does not bring back the old one, by which a region would hand over twice what it has handed over.
+// Put replaces the object under a name. A reader sees the old or the new object, never a part, even after a
+// crash. Once Put has returned, a power failure does not bring back the old object; with it a region would
+// give again what it has given already.
 func (s *Store) Put(ctx context.Context, name string, object []byte) error {
 	file, err := s.file(name)
 	if err == nil {
@@ -70,7 +75,8 @@ func (s *Store) Put(ctx context.Context, name string, object []byte) error {
 	return s.explain(s.put(file, object))
 }
 
-// Probe returns why Put under a name would fail, by writing a file of no length beside it, which it removes again.
+// Probe returns the error with which Put under a name would fail. It creates an empty file beside the
+// object's and removes it.
 func (s *Store) Probe(ctx context.Context, name string) error {
 	file, err := s.file(name)
 	if err == nil {
@@ -98,7 +104,7 @@ func (s *Store) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; see to it that %s is there, has space, and is writable for who runs this", err, s.dir)
+	return fmt.Errorf("%w; see to it that %s is there, has space, and is writable for this process", err, s.dir)
 }
 
 func (s *Store) put(file string, object []byte) error {
@@ -108,7 +114,8 @@ func (s *Store) put(file string, object []byte) error {
 	return replace(file, object)
 }
 
-// makeFolder makes a region's folder where it lacks. It does not make the directory: that it is gone is for people to see.
+// makeFolder creates a region's folder if it is missing. It does not create the store's directory: if that is
+// missing, an operator must see it.
 func (s *Store) makeFolder(name string) error {
 	switch err := os.Mkdir(name, 0o755); {
 	case errors.Is(err, fs.ErrExist):
@@ -119,18 +126,18 @@ func (s *Store) makeFolder(name string) error {
 	return syncFolder(s.dir)
 }
 
-// file returns where a name is. One that leads out of the directory is refused.
+// file returns the file of a name. It rejects a name that leads out of the directory.
 func (s *Store) file(name string) (string, error) {
 	if !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)) {
-		return "", fmt.Errorf("%q is no name of an object: want region/name", name)
+		return "", fmt.Errorf("%q is not the name of an object: want region/name", name)
 	}
 	return filepath.Join(s.dir, filepath.FromSlash(name)), nil
 }
 
-// unfinished is the pattern of names that files have until they are whole.
+// unfinished is the name pattern of files that are not written completely.
 const unfinished = ".*.tmp"
 
-// replace writes a file beside the one that it replaces, and gives it that one's name once the disk has all of it.
+// replace writes a file beside the one that it replaces, and renames it once it is synced to disk.
 func replace(name string, text []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(name), unfinished)
 	if err != nil {
@@ -138,7 +145,7 @@ func replace(name string, text []byte) error {
 	}
 	_, err = file.Write(text)
 	if err == nil {
-		err = errors.Join(file.Chmod(0o644), file.Sync()) // readable for the other regions, whoever runs them
+		err = errors.Join(file.Chmod(0o644), file.Sync()) // readable for the other regions under any user
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), name)
@@ -149,7 +156,7 @@ func replace(name string, text []byte) error {
 	return syncFolder(filepath.Dir(name))
 }
 
-// syncFolder has the disk know the names in a folder. Windows sees to that by itself, and refuses to be told.
+// syncFolder syncs the names in a folder to disk. Windows does so by itself, and rejects the call.
 func syncFolder(name string) error {
 	if system.GOOS == "windows" {
 		return nil

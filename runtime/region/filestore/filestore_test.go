@@ -34,7 +34,8 @@ func open(t *testing.T, dir string) *filestore.Store {
 func TestPutAndGet(t *testing.T) {
 	dir := t.TempDir()
 	here, there := open(t, dir), open(t, dir)
-	if _, err := there.Get(t.Context(), name); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+	if _, err := there.Get(t.Context(), name); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), filepath.Join(dir, name)) {
 		t.Errorf("before the first put: %v", err)
 	}
 	for _, text := range []string{"one", "another", ""} {
@@ -62,7 +63,8 @@ func TestProbe(t *testing.T) {
 		if err := s.Probe(t.Context(), name); err != nil {
 			t.Error(err)
 		}
-		if files, err := os.ReadDir(filepath.Join(dir, "eu-west-1")); err != nil || len(files) > 1 || len(files) == 1 && files[0].Name() != "snapshot.json" {
+		if files, err := os.ReadDir(filepath.Join(dir, "eu-west-1")); err != nil || len(files) > 1 ||
+			len(files) == 1 && files[0].Name() != "snapshot.json" {
 			t.Errorf("left: %v, %v", files, err)
 		}
 		if err := s.Put(t.Context(), name, []byte("text")); err != nil {
@@ -78,9 +80,9 @@ func TestProbe(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for what, err := range map[string]error{
-		"writable for who runs this":                s.Probe(t.Context(), "us-east-1/snapshot.json"),
-		"is no name of an object: want region/name": s.Probe(t.Context(), "../snapshot.json"),
-		"context canceled":                          s.Probe(ended, name),
+		"writable for this process":                      s.Probe(t.Context(), "us-east-1/snapshot.json"),
+		"is not the name of an object: want region/name": s.Probe(t.Context(), "../snapshot.json"),
+		"context canceled":                               s.Probe(ended, name),
 	} {
 		if err == nil || !strings.HasSuffix(err.Error(), what) {
 			t.Errorf("%v, want %s", err, what)
@@ -88,7 +90,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestNeverHalf: whoever reads while another writes gets one object or the other, whole. The control is a writer in place.
+// TestNeverHalf: whoever reads while another writes gets one object or the other, whole. The control is a
+// writer in place.
 func TestNeverHalf(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -124,7 +127,8 @@ func TestNeverHalf(t *testing.T) {
 	if half() {
 		t.Error("after the last put there is no whole object")
 	}
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(objects[0][1:]), 0o600); err != nil { // as one that has not written all yet
+	// as one that has not written all yet
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(objects[0][1:]), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !half() {
@@ -141,10 +145,11 @@ func TestMistakes(t *testing.T) {
 	}
 	const cure = " | make it, or mount what the regions share"
 	for at, want := range map[string]string{
-		"":                        "setup: filestore.New: no directory is named" + cure,
-		filepath.Join(dir, "no"):  "setup: filestore.New: there is no directory " + filepath.Join(dir, "no") + cure,
-		file:                      "setup: filestore.New: " + file + " is no directory" + cure,
-		filepath.Join(file, "no"): "setup: filestore.New: directory " + filepath.Join(file, "no") + " | stat " + filepath.Join(file, "no") + ": not a directory" + cure,
+		"":                       "setup: filestore.New: no directory is named" + cure,
+		filepath.Join(dir, "no"): "setup: filestore.New: there is no directory " + filepath.Join(dir, "no") + cure,
+		file:                     "setup: filestore.New: " + file + " is not a directory" + cure,
+		filepath.Join(file, "no"): "setup: filestore.New: directory " + filepath.Join(file, "no") + " | stat " +
+			filepath.Join(file, "no") + ": not a directory" + cure,
 	} {
 		s, err := filestore.New(at)
 		if errtext.Of(err) != want || s != nil {
@@ -153,11 +158,12 @@ func TestMistakes(t *testing.T) {
 	}
 	s := open(t, dir)
 	for _, bad := range []string{"../snapshot.json", "/etc/snapshot.json", "", "eu/../../x", "eu//x"} {
-		want := `is no name of an object: want region/name`
+		want := `is not the name of an object: want region/name`
 		if err := s.Put(t.Context(), bad, nil); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("put %q: %v", bad, err)
 		}
-		if _, err := s.Get(t.Context(), bad); err == nil || !strings.HasSuffix(err.Error(), want) || errors.Is(err, fs.ErrNotExist) {
+		if _, err := s.Get(t.Context(), bad); err == nil || !strings.HasSuffix(err.Error(), want) ||
+			errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("get %q: %v", bad, err)
 		}
 	}
@@ -170,23 +176,25 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("get after the end: %v", err)
 	}
 
-	gone := filepath.Join(t.TempDir(), "mounted")
-	if err := os.Mkdir(gone, 0o755); err != nil {
+	removed := filepath.Join(t.TempDir(), "mounted")
+	if err := os.Mkdir(removed, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s = open(t, gone)
-	if err := os.Remove(gone); err != nil {
+	s = open(t, removed)
+	if err := os.Remove(removed); err != nil {
 		t.Fatal(err)
 	}
 	err := s.Put(t.Context(), name, []byte("x"))
-	if want := "mkdir " + filepath.Join(gone, "eu-west-1") + ": no such file or directory; see to it that " + gone +
-		" is there, has space, and is writable for who runs this"; err == nil || err.Error() != want {
-		t.Errorf("put where the directory is gone: %v\nwant %s", err, want)
+	if want := "mkdir " + filepath.Join(removed, "eu-west-1") + ": no such file or directory; see to it that " +
+		removed +
+		" is there, has space, and is writable for this process"; err == nil || err.Error() != want {
+		t.Errorf("put where the directory is removed: %v\nwant %s", err, want)
 	}
 	_, err = s.Get(t.Context(), name)
-	if want := "stat " + gone + ": no such file or directory; see to it that " + gone + " is there"; err == nil || err.Error() != want ||
+	if want := "stat " + removed + ": no such file or directory; see to it that " + removed +
+		" is there"; err == nil || err.Error() != want ||
 		errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("get where the directory is gone: %v\nwant %s", err, want)
+		t.Errorf("get where the directory is removed: %v\nwant %s", err, want)
 	}
 
 	// What stands in the way of the new file leaves the old one, and nothing beside it.
@@ -194,10 +202,12 @@ func TestMistakes(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, name, "in the way"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(t.Context(), name, []byte("x")); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+	if err := s.Put(t.Context(), name, []byte("x")); err == nil ||
+		!strings.Contains(err.Error(), filepath.Join(dir, name)) {
 		t.Errorf("put over a folder: %v", err)
 	}
-	if _, err := s.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
+	if _, err := s.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), filepath.Join(dir, name)) {
 		t.Errorf("get of a folder: %v", err)
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "eu-west-1")); err != nil || len(left) != 1 {

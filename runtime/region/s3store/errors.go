@@ -9,7 +9,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// explain says in the error of an operation which object it is about and what to do.
+// explain adds to the error of an operation the object and what to do.
 func (s *Store) explain(operation, key string, err error) error {
 	if err == nil {
 		return nil
@@ -27,9 +27,9 @@ func (s *Store) explain(operation, key string, err error) error {
 	case "NoSuchKey", "NotFound":
 		return fmt.Errorf("%s: %w", object, fs.ErrNotExist)
 	case "NoSuchBucket":
-		return fail("make the bucket, in one of the regions, or name the one that all of them share")
+		return fail("create the bucket, in one of the regions, or name the one that all of them share")
 	case "AccessDenied", "AllAccessDisabled", "Forbidden":
-		do := "allow s3:" + operation + " on this object for who runs this, here and in the bucket's policy"
+		do := "allow s3:" + operation + " on this object for this process, here and in the bucket's policy"
 		if operation == "GetObject" {
 			do += ", and s3:ListBucket on the bucket, without which S3 denies what is not there yet"
 		}
@@ -37,12 +37,12 @@ func (s *Store) explain(operation, key string, err error) error {
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
 		return fail("check the credentials")
 	case "RequestTimeTooSkewed":
-		return fail("set this machine's clock: shares depend on it too")
+		return fail("set this machine's clock: regional quotas depend on it too")
 	}
 	return fmt.Errorf("%s: %s: %w", object, operation, err)
 }
 
-// bucketRegion returns the region that a bucket is in, where S3's answer says so.
+// bucketRegion returns the region of a bucket if S3's reply has it, else "".
 func bucketRegion(err error) string {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
 		return answer.Response.Header.Get("X-Amz-Bucket-Region")

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// MaxBytes bounds an object as it is read, before it is compressed and after: 64 MiB.
+// MaxBytes is the maximum size of an object, compressed and not: 64 MiB.
 const MaxBytes = 64 << 20
 
 // TooLargeError says that an object is larger than MaxBytes.
@@ -17,16 +17,17 @@ type TooLargeError struct {
 	Most   int    // bytes
 }
 
-// Error says which, and what to do.
+// Error names the object and says what to do.
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s is larger than %d MiB; it is no snapshot, or one of too many entities: share fewer resources out",
+	return fmt.Sprintf("%s is larger than %d MiB; it is no snapshot, or one of too many entities: share "+
+		"fewer resources out",
 		e.Object, e.Most>>20)
 }
 
-// errTooLarge is a TooLargeError that does not know its object yet.
+// errTooLarge stands for a TooLargeError until the object is known.
 var errTooLarge = errors.New("too large")
 
-// pack compresses an object of so many bytes at the most.
+// pack compresses an object of at most so many bytes.
 func pack(object []byte, most int) ([]byte, error) {
 	if len(object) > most {
 		return nil, errTooLarge
@@ -38,8 +39,8 @@ func pack(object []byte, most int) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// unpack reads an object, compressed or not. The first bytes tell: who copies an object by hand loses its Content-Encoding, and
-// some clients take the compression off by themselves.
+// unpack reads an object, compressed or not. The first bytes decide: an object copied by hand loses its
+// Content-Encoding, and some clients decompress by themselves.
 func unpack(body io.ReadCloser, most int) ([]byte, error) {
 	object, err := bounded(body, most)
 	if err = errors.Join(err, body.Close()); err != nil || !bytes.HasPrefix(object, []byte{0x1f, 0x8b}) {
@@ -52,7 +53,7 @@ func unpack(body io.ReadCloser, most int) ([]byte, error) {
 	return bounded(r, most)
 }
 
-// bounded reads all of r, unless that is more than so many bytes.
+// bounded reads all of r. It fails if that is more than so many bytes.
 func bounded(r io.Reader, most int) ([]byte, error) {
 	all, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if err == nil && len(all) > most {

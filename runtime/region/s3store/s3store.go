@@ -1,5 +1,5 @@
-// Package s3store has regions publish in one S3 bucket that all of them share. It may be in any region: where the client asks in
-// another, S3 says so once.
+// Package s3store stores the regions' snapshots in one S3 bucket that all of them share. The bucket may be in
+// any region: if the client asks in another one, S3 names the right one in its first reply.
 package s3store
 
 import (
@@ -16,27 +16,30 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// API is what Store calls. *s3.Client is one; so is whatever you put in front of it.
+// API is the part of *s3.Client that Store calls.
 type API interface {
 	GetObject(ctx context.Context, in *s3.GetObjectInput, opts ...func(*s3.Options)) (*s3.GetObjectOutput, error)
 	PutObject(ctx context.Context, in *s3.PutObjectInput, opts ...func(*s3.Options)) (*s3.PutObjectOutput, error)
 }
 
-// Store is what lies below a prefix of a bucket. It implements region.Snapshots. Its methods are safe for concurrent use.
+// Store is the objects below a prefix of a bucket. It implements region.Snapshots. Its methods are safe for
+// concurrent use.
 type Store struct {
 	api            API
 	bucket, prefix string
 	most           int                    // bytes of an object
-	region         atomic.Pointer[string] // the bucket's, once S3 has said that it is not the client's
+	region         atomic.Pointer[string] // the bucket's, once S3 has replied that it is not the client's
 }
 
-// New returns the store below a prefix of a bucket, which may be empty; slashes around it do not count. It does no I/O.
+// New returns the store below a prefix of a bucket, which may be empty; slashes around it do not count. It
+// does no I/O.
 func New(api API, bucket, prefix string) (*Store, error) {
 	switch {
 	case api == nil:
 		return nil, &store.SetupError{What: "s3store.New: no client", Do: "pass s3.NewFromConfig(cfg)"}
 	case bucket == "":
-		return nil, &store.SetupError{What: "s3store.New: no bucket is named", Do: "name the one that all regions share"}
+		return nil, &store.SetupError{What: "s3store.New: no bucket is named",
+			Do: "name the one that all regions share"}
 	}
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
@@ -47,14 +50,16 @@ func New(api API, bucket, prefix string) (*Store, error) {
 // Parse returns the bucket and the prefix of a URL, s3://bucket/prefix.
 func Parse(text string) (bucket, prefix string, err error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", "", &store.SetupError{What: fmt.Sprintf("s3store.Parse: %q is no place in S3", text), Do: "name one as in s3://bucket/prefix"}
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.Port() != "" || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return "", "", &store.SetupError{What: fmt.Sprintf("s3store.Parse: %q is not a place in S3", text),
+			Do: "name one as in s3://bucket/prefix"}
 	}
 	return u.Host, strings.Trim(u.Path, "/"), nil
 }
 
-// Get returns what was last put under a name, an error that is fs.ErrNotExist where that is nothing. It takes what is not
-// compressed, too, and fails with a *TooLargeError beyond MaxBytes.
+// Get returns the object last put under a name. Without one, the error is fs.ErrNotExist. It also reads
+// objects that are not compressed. Above MaxBytes it fails with a *TooLargeError.
 func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	var out *s3.GetObjectOutput
 	key := s.prefix + name
@@ -72,7 +77,8 @@ func (s *Store) Get(ctx context.Context, name string) ([]byte, error) {
 	return object, nil
 }
 
-// Put puts object, compressed, in place of what is under a name. It fails with a *TooLargeError beyond MaxBytes: nobody would read it.
+// Put replaces the object under a name, compressed. Above MaxBytes it fails with a *TooLargeError, since Get
+// would not read it.
 func (s *Store) Put(ctx context.Context, name string, object []byte) error {
 	key := s.prefix + name
 	packed, err := pack(object, s.most)
@@ -88,8 +94,8 @@ func (s *Store) Put(ctx context.Context, name string, object []byte) error {
 	}))
 }
 
-// inRegion calls S3 in the bucket's region. All but one of the regions share a bucket that is in none of theirs: the first call
-// there is refused, with the name of the right one.
+// inRegion calls S3 in the bucket's region. The bucket is in at most one of the regions: in the others S3
+// rejects the first call and names the bucket's region.
 func (s *Store) inRegion(call func(func(*s3.Options)) error) error {
 	asked := ""
 	opts := func(o *s3.Options) {

@@ -34,8 +34,9 @@ func serve(t *testing.T, handler http.HandlerFunc) *s3store.Store {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	client := s3.New(s3.Options{
-		Region: "eu-west-1", BaseEndpoint: &server.URL, UsePathStyle: true, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-		Retryer: aws.NopRetryer{},
+		Region: "eu-west-1", BaseEndpoint: &server.URL, UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+		Retryer:     aws.NopRetryer{},
 	})
 	store, err := s3store.New(client, "quotas", "/limits/")
 	if err != nil {
@@ -61,48 +62,58 @@ func TestErrors(t *testing.T) {
 	}{
 		{
 			403, "AccessDenied",
-			"; allow s3:GetObject on this object for who runs this, here and in the bucket's policy, and s3:ListBucket on the bucket, " +
+			"; allow s3:GetObject on this object for this process, here and in the bucket's policy, and " +
+				"s3:ListBucket on the bucket, " +
 				"without which S3 denies what is not there yet; `sluice infra iam --role region-sync` prints a policy",
-			"; allow s3:PutObject on this object for who runs this, here and in the bucket's policy; " +
+			"; allow s3:PutObject on this object for this process, here and in the bucket's policy; " +
 				"`sluice infra iam --role region-sync` prints a policy",
 		},
-		{404, "NoSuchBucket", "; make the bucket, in one of the regions, or name the one that all of them share", ""},
+		{404, "NoSuchBucket", "; create the bucket, in one of the regions, or name the one that all of them share",
+			""},
 		{403, "SignatureDoesNotMatch", "; check the credentials", ""},
-		{403, "RequestTimeTooSkewed", "; set this machine's clock: shares depend on it too", ""},
+		{403, "RequestTimeTooSkewed", "; set this machine's clock: regional quotas depend on it too", ""},
 		{503, "SlowDown", "api error SlowDown: because", ""},
 	} {
-		store := serve(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, test.status, test.code, "because") })
+		store := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, test.status, test.code,
+				"because")
+		})
 		if test.put == "" {
 			test.put = test.get
 		}
 		_, err := store.Get(t.Context(), name)
-		if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), object+": GetObject: ") || !strings.HasSuffix(err.Error(), test.get) ||
+		if err == nil || errors.Is(err, fs.ErrNotExist) ||
+			!strings.HasPrefix(err.Error(), object+": GetObject: ") || !strings.HasSuffix(err.Error(), test.get) ||
 			!strings.Contains(err.Error(), test.code+": because") {
 			t.Errorf("get: %v\nwant %s", err, test.get)
 		}
 		err = store.Put(t.Context(), name, []byte("{}"))
-		if err == nil || !strings.HasPrefix(err.Error(), object+": PutObject: ") || !strings.HasSuffix(err.Error(), test.put) ||
+		if err == nil || !strings.HasPrefix(err.Error(), object+": PutObject: ") ||
+			!strings.HasSuffix(err.Error(), test.put) ||
 			!strings.Contains(err.Error(), test.code+": because") {
 			t.Errorf("put: %v\nwant %s", err, test.put)
 		}
 	}
 	store := serve(t, func(w http.ResponseWriter, _ *http.Request) { refuse(w, 404, "NoSuchKey", "because") })
-	if _, err := store.Get(t.Context(), name); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), object) {
+	if _, err := store.Get(t.Context(), name); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.HasPrefix(err.Error(), object) {
 		t.Errorf("what is not there: %v", err)
 	}
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
-	nobody, err := s3store.New(s3.New(s3.Options{Region: "eu-west-1", BaseEndpoint: &down.URL, Retryer: aws.NopRetryer{}}), "quotas", "")
+	nobody, err := s3store.New(s3.New(s3.Options{Region: "eu-west-1", BaseEndpoint: &down.URL,
+		Retryer: aws.NopRetryer{}}), "quotas", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nobody.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "s3://quotas/"+name+": GetObject: ") {
+	if _, err := nobody.Get(t.Context(), name); err == nil || errors.Is(err, fs.ErrNotExist) ||
+		!strings.HasPrefix(err.Error(), "s3://quotas/"+name+": GetObject: ") {
 		t.Errorf("where nobody answers: %v", err)
 	}
 }
 
-// TestObject: an object goes out compressed and named as what it is, and comes back as it was; one that somebody put there by hand
-// comes as it is, whatever it says of itself.
+// TestObject: an object goes out compressed and named as what it is, and comes back as it was; one that
+// somebody put there by hand comes as it is, whatever it says of itself.
 func TestObject(t *testing.T) {
 	var stored []byte
 	encoding := ""
@@ -145,7 +156,8 @@ func TestObject(t *testing.T) {
 	stored = []byte(text)
 	get("plain")
 	stored = whole[:len(whole)-6]
-	if got, err := store.Get(t.Context(), name); err == nil || !strings.HasPrefix(err.Error(), "s3://quotas/limits/"+name+": GetObject: ") {
+	if got, err := store.Get(t.Context(), name); err == nil ||
+		!strings.HasPrefix(err.Error(), "s3://quotas/limits/"+name+": GetObject: ") {
 		t.Errorf("half: %q, %v", got, err)
 	}
 }
@@ -164,11 +176,13 @@ func TestTooLarge(t *testing.T) {
 		_, _ = w.Write(stored)
 	})
 	err := store.Put(t.Context(), name, make([]byte, s3store.MaxBytes+1))
-	if _, ok := errors.AsType[*s3store.TooLargeError](err); !ok || !strings.Contains(err.Error(), "larger than 64 MiB") || puts != 0 {
+	if _, ok := errors.AsType[*s3store.TooLargeError](err); !ok ||
+		!strings.Contains(err.Error(), "larger than 64 MiB") || puts != 0 {
 		t.Errorf("put without another bound: %v", err)
 	}
 	store.Bound(most)
-	const want = "s3://quotas/limits/" + name + " is larger than 1 MiB; it is no snapshot, or one of too many entities: share fewer resources out"
+	const want = "s3://quotas/limits/" + name +
+		" is larger than 1 MiB; it is no snapshot, or one of too many entities: share fewer resources out"
 	refused := func(what string, err error) {
 		t.Helper()
 		if _, ok := errors.AsType[*s3store.TooLargeError](err); !ok || err.Error() != want {
@@ -200,7 +214,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestRegion: a bucket in another region is found by what S3 says of it, once; one in the right region that refuses is not asked twice.
+// TestRegion: a bucket in another region is found by what S3 says of it, once; one in the right region that
+// refuses is not asked twice.
 func TestRegion(t *testing.T) {
 	var asked []string
 	is := "us-west-2"
@@ -259,8 +274,11 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %q, %q, %v", text, bucket, prefix, err)
 		}
 	}
-	for _, text := range []string{"", "quotas/limits", "s3:///limits", "https://quotas", "s3://a:b@quotas", "s3://quotas?region=x", "s3://quotas#x", "s3://quotas:80/x", "s3://%"} {
-		if _, _, err := s3store.Parse(text); errtext.Of(err) != fmt.Sprintf("setup: s3store.Parse: %q is no place in S3 | name one as in s3://bucket/prefix", text) {
+	for _, text := range []string{"", "quotas/limits", "s3:///limits", "https://quotas", "s3://a:b@quotas",
+		"s3://quotas?region=x", "s3://quotas#x", "s3://quotas:80/x", "s3://%"} {
+		if _, _,
+			err := s3store.Parse(text); errtext.Of(err) != fmt.Sprintf("setup: s3store.Parse: %q is not a place in "+
+			"S3 | name one as in s3://bucket/prefix", text) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -50,7 +50,7 @@ func (r *progress) report(report *region.Report) {
 		return
 	}
 	if now := r.p.Now(); r.status.Due(now) {
-		r.status.Show(now, fmt.Sprintf("cycle %s: %s, %s, %s", texttable.Count(int64(r.cycles)), format.Quantity(report.Shares, "share"), format.Quantity(done, "write"), awayOf(report)))
+		r.status.Show(now, fmt.Sprintf("cycle %s: %s, %s, %s", texttable.Count(int64(r.cycles)), format.Quantity(report.Quotas, "share"), format.Quantity(done, "write"), awayOf(report)))
 	}
 }
 
@@ -73,8 +73,8 @@ func (r *progress) turns(report *region.Report) {
 var meaning = map[region.State]string{
 	region.Live:   "it takes part",
 	region.Silent: "what it holds is reserved for it",
-	region.Gone:   "what it held is shared out, and it starts again from what every region keeps",
-	region.Unseen: "it has never published, and what every region keeps is reserved for it",
+	region.Evicted:   "what it held is shared out, and it starts again from what every region keeps",
+	region.NeverSeen: "it has never published, and what every region keeps is reserved for it",
 }
 
 // doneOf returns how many writes of a cycle were done.

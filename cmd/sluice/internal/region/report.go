@@ -46,7 +46,7 @@ func reportJSON(p program.Env, r *region.Report) error {
 		Failed    []string  `json:"failed"`
 		Peers     []peer    `json:"peers"`
 	}{
-		Region: r.Region, At: r.At.UTC(), Epoch: r.Epoch, Begins: r.Begins, Waits: r.Waits.UTC(), Sequence: r.Sequence, Shares: r.Shares, Heartbeat: r.Beating, Operated: r.Operated,
+		Region: r.Region, At: r.At.UTC(), Epoch: r.Epoch, Begins: r.Begins, Waits: r.Waits.UTC(), Sequence: r.Sequence, Shares: r.Quotas, Heartbeat: r.Beating, Operated: r.Operated,
 		Writes: []write{}, Failed: []string{}, Peers: []peer{},
 	}
 	for _, w := range r.Writes {
@@ -90,13 +90,13 @@ func describeCycle(p program.Env, r *region.Report, planned bool) error {
 			r.Region, texttable.Count(r.Epoch), r.Waits.UTC().Format(time.RFC3339))
 	case planned:
 		verb = "to be written"
-		p.Say("%s: %s\n", r.Region, format.Quantity(r.Shares, "share"))
+		p.Say("%s: %s\n", r.Region, format.Quantity(r.Quotas, "share"))
 	default:
 		beat := "renewed"
 		if !r.Beating {
 			beat = "not renewed"
 		}
-		p.Say("%s: %s published in snapshot %s, heartbeat %s\n", r.Region, format.Quantity(r.Shares, "share"), texttable.Count(r.Sequence), beat)
+		p.Say("%s: %s published in snapshot %s, heartbeat %s\n", r.Region, format.Quantity(r.Quotas, "share"), texttable.Count(r.Sequence), beat)
 	}
 	rows := [][]string{{"REGION", "STATE", "AGE"}}
 	for _, peer := range r.Peers {

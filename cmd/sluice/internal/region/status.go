@@ -62,17 +62,17 @@ func (c statusCommand) Run(ctx context.Context, p program.Env) error {
 	}
 	now := p.Now()
 	world, failed := look(ctx, from, regions, now)
-	standings := world.standings()
+	summaries := world.summaries()
 	if c.Entity != nil {
-		standings = slices.DeleteFunc(standings, func(s region.Standing) bool { return s.Entity != *c.Entity })
+		summaries = slices.DeleteFunc(summaries, func(s region.Summary) bool { return s.Entity != *c.Entity })
 	}
 	switch {
 	case c.JSON:
-		err = worldJSON(p, world, standings)
+		err = worldJSON(p, world, summaries)
 	case c.Entity != nil:
-		err = describeEntity(p, world, *c.Entity, standings)
+		err = describeEntity(p, world, *c.Entity, summaries)
 	default:
-		err = describeWorld(p, world, standings)
+		err = describeWorld(p, world, summaries)
 	}
 	return errors.Join(err, failed)
 }
@@ -103,7 +103,7 @@ func look(ctx context.Context, from region.Snapshots, regions *store.Regions, no
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			site.state = region.Unseen
+			site.state = region.NeverSeen
 		case err != nil:
 			site.state = ""
 			failed = append(failed, err)
@@ -120,21 +120,21 @@ func look(ctx context.Context, from region.Snapshots, regions *store.Regions, no
 	}
 	for i := range w.sites {
 		if site := &w.sites[i]; site.snap != nil && site.snap.Ended(live) {
-			site.state = region.Gone
+			site.state = region.Evicted
 		}
 	}
 	return w, errors.Join(failed...)
 }
 
-// standings are how each limit is shared out.
-func (w worldSeen) standings() []region.Standing {
+// summaries are how each limit is shared out.
+func (w worldSeen) summaries() []region.Summary {
 	snaps := make([]*region.Snapshot, len(w.sites))
 	for i, site := range w.sites {
-		if site.state != region.Gone {
+		if site.state != region.Evicted {
 			snaps[i] = site.snap
 		}
 	}
-	return region.Stand(w.regions, snaps)
+	return region.Summarize(w.regions, snaps)
 }
 
 // age is how old a region's snapshot is.

@@ -72,7 +72,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	progress := newProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {
-		config.Told = func(r *region.Report) {
+		config.OnReport = func(r *region.Report) {
 			if ctx.Err() == nil { // what Ctrl-C broke off has not failed
 				progress.report(r)
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // describeWorld prints all regions, and what they hold of each limit, of all entities together.
-func describeWorld(p program.Env, w worldSeen, standings []region.Standing) error {
+func describeWorld(p program.Env, w worldSeen, summaries []region.Summary) error {
 	rows := [][]string{{"REGION", "STATE", "AGE", "EPOCH", "SEQUENCE", "ENTITIES"}}
 	for _, site := range w.sites {
 		row := []string{site.name, site.shownState(), "-", "-", "-", "-"}
@@ -26,7 +26,7 @@ func describeWorld(p program.Env, w worldSeen, standings []region.Standing) erro
 	if err := texttable.Write(p.Stdout, "", "llrrrr", rows); err != nil {
 		return err
 	}
-	if len(standings) == 0 {
+	if len(summaries) == 0 {
 		p.Say("no region holds anything yet\n")
 		return nil
 	}
@@ -35,53 +35,53 @@ func describeWorld(p program.Env, w worldSeen, standings []region.Standing) erro
 		head, align = append(head, site.name), align+"r"
 	}
 	rows = [][]string{append(head, "ON THE WAY", "IN ALL", "OF")}
-	for _, sum := range sumsOf(standings) {
+	for _, sum := range sumsOf(summaries) {
 		row := []string{sum.Resource + " " + sum.Limit}
 		for _, held := range sum.Held {
 			row = append(row, texttable.Count(held))
 		}
-		rows = append(rows, append(row, texttable.Count(sum.Moves), texttable.Count(sum.Sum()), texttable.Count(sum.Whole)))
+		rows = append(rows, append(row, texttable.Count(sum.InTransit), texttable.Count(sum.Sum()), texttable.Count(sum.Whole)))
 	}
 	return texttable.Write(p.Stdout, "", align+"rrr", rows)
 }
 
 // sumsOf adds standings up, by resource and limit, in the order in which they first come.
-func sumsOf(standings []region.Standing) (sums []region.Standing) {
+func sumsOf(summaries []region.Summary) (sums []region.Summary) {
 	at := map[string]int{}
-	for _, s := range standings {
+	for _, s := range summaries {
 		name := s.Resource + " " + s.Limit
 		i, ok := at[name]
 		if !ok {
 			i = len(sums)
 			at[name] = i
-			sums = append(sums, region.Standing{Resource: s.Resource, Limit: s.Limit, Held: make([]int64, len(s.Held))})
+			sums = append(sums, region.Summary{Resource: s.Resource, Limit: s.Limit, Held: make([]int64, len(s.Held))})
 		}
 		sum := &sums[i]
 		for j, held := range s.Held {
 			sum.Held[j] += held
 		}
-		sum.Moves += s.Moves
+		sum.InTransit += s.InTransit
 		sum.Whole += s.Whole
 	}
 	return sums
 }
 
 // describeEntity prints what each region holds of one entity's limits, as bars.
-func describeEntity(p program.Env, w worldSeen, entity string, standings []region.Standing) error {
-	if len(standings) == 0 {
+func describeEntity(p program.Env, w worldSeen, entity string, summaries []region.Summary) error {
+	if len(summaries) == 0 {
 		p.Note("%s\n", w.none(entity))
 		return nil
 	}
 	bar := term.NewBar(term.IsTerminal(p.Stdout))
-	for i, s := range standings {
-		if i == 0 || standings[i-1].Resource != s.Resource {
+	for i, s := range summaries {
+		if i == 0 || summaries[i-1].Resource != s.Resource {
 			p.Say("%s on %s\n", entity, s.Resource)
 		}
 		rows := [][]string{{s.Limit, "", "HELD", "IN USE", "RATE", "LEFT"}}
 		for j, site := range w.sites {
 			row := []string{site.name, bar.Of(parts(s.Held[j], s.Whole, bar.Width)), texttable.Count(s.Held[j]), "-", "-", "-"}
 			if h := s.Known[j]; h != nil {
-				row = append(row[:3], texttable.Count(h.Share), format.Tokens(h.Rate)+"/s", format.Tokens(h.TK))
+				row = append(row[:3], texttable.Count(h.Quota), format.Tokens(h.Rate)+"/s", format.Tokens(h.TK))
 			}
 			if site.state != region.Live {
 				row = append(row, site.shownState())
@@ -89,7 +89,7 @@ func describeEntity(p program.Env, w worldSeen, entity string, standings []regio
 			rows = append(rows, row)
 		}
 		rows = append(rows,
-			[]string{"on the way", "", texttable.Count(s.Moves)},
+			[]string{"on the way", "", texttable.Count(s.InTransit)},
 			[]string{"in all", "", texttable.Count(s.Sum()), fmt.Sprintf("of %s", texttable.Count(s.Whole))})
 		if err := texttable.Write(p.Stdout, "  ", "llrrrrl", rows); err != nil {
 			return err
@@ -107,7 +107,7 @@ func parts(n, whole int64, width int) uint64 {
 }
 
 // worldJSON prints all of it as one object.
-func worldJSON(p program.Env, w worldSeen, standings []region.Standing) error {
+func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
 	type site struct {
 		Region   string  `json:"region"`
 		State    string  `json:"state"`
@@ -121,7 +121,7 @@ func worldJSON(p program.Env, w worldSeen, standings []region.Standing) error {
 		Resource string           `json:"resource"`
 		Limit    string           `json:"limit"`
 		Held     map[string]int64 `json:"held"`
-		Moves    int64            `json:"on_the_way"`
+		InTransit    int64            `json:"on_the_way"`
 		Sum      int64            `json:"in_all"`
 		Whole    int64            `json:"of"`
 	}
@@ -136,8 +136,8 @@ func worldJSON(p program.Env, w worldSeen, standings []region.Standing) error {
 		}
 		out.Regions = append(out.Regions, one)
 	}
-	for _, s := range standings {
-		one := limit{Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Held: map[string]int64{}, Moves: s.Moves, Sum: s.Sum(), Whole: s.Whole}
+	for _, s := range summaries {
+		one := limit{Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Held: map[string]int64{}, InTransit: s.InTransit, Sum: s.Sum(), Whole: s.Whole}
 		for i, held := range s.Held {
 			one.Held[w.sites[i].name] = held
 		}

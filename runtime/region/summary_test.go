@@ -19,8 +19,8 @@ func (w *world) snapshots() []*Snapshot {
 	return all
 }
 
-// TestStand: at every moment, snapshots of different moments included, the regions hold together what there is, no more and no less.
-// The control is a sum that does not look at what is on its way.
+// TestStand: at every moment, snapshots of different moments included, the regions hold together what there
+// is, no more and no less. The control is a sum that does not look at what is on its way.
 func TestStand(t *testing.T) {
 	w := newWorld(t, 1000, "asia", "eu", "us")
 	w.regions[1].rates[user], w.regions[2].rates[user] = 30, 10
@@ -33,30 +33,31 @@ func TestStand(t *testing.T) {
 		}
 		w.run(1)
 		now := w.snapshots()
-		for _, cut := range [][]*Snapshot{now, {before[0], now[1], now[2]}, {now[0], before[1], now[2]}, {now[0], now[1], before[2]}} {
-			all := Stand(w.spec.Regions, cut)
+		for _, cut := range [][]*Snapshot{now, {before[0], now[1], now[2]}, {now[0], before[1], now[2]},
+			{now[0], now[1], before[2]}} {
+			all := Summarize(w.spec.Regions, cut)
 			if len(all) != 1 || all[0].Entity != user || all[0].Limit != "rpm" || all[0].Whole != 1000 {
 				t.Fatalf("%+v", all)
 			}
 			if all[0].Sum() != 1000 {
 				t.Fatalf("%d are held in all: %+v", all[0].Sum(), all[0])
 			}
-			naive = naive || all[0].Moves != 0
+			naive = naive || all[0].InTransit != 0
 		}
 		before = now
 	}
 	if !naive {
 		t.Error("nothing was ever on its way")
 	}
-	last := Stand(w.spec.Regions, before)[0]
-	if last.Held[0] < 700 || last.Known[0] == nil || last.Known[0].Share != last.Held[0] {
+	last := Summarize(w.spec.Regions, before)[0]
+	if last.Held[0] < 700 || last.Known[0] == nil || last.Known[0].Quota != last.Held[0] {
 		t.Errorf("asia wants nearly all, and has %+v", last)
 	}
-	absent := Stand(w.spec.Regions, []*Snapshot{nil, before[1], before[2]})[0]
+	absent := Summarize(w.spec.Regions, []*Snapshot{nil, before[1], before[2]})[0]
 	if absent.Held[0] != 50 || absent.Known[0] != nil || absent.Held[1] != last.Held[1] {
 		t.Errorf("without what asia says: %+v", absent)
 	}
-	if none := Stand(w.spec.Regions, make([]*Snapshot, 3)); len(none) != 0 {
+	if none := Summarize(w.spec.Regions, make([]*Snapshot, 3)); len(none) != 0 {
 		t.Errorf("of nobody: %+v", none)
 	}
 }
