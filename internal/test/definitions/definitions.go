@@ -22,8 +22,11 @@ func (r *recorder) Open(_ *store.Env, defs ...store.Definition) (store.Session, 
 	return r, nil
 }
 
-// Of calls New of a generated package, such as limits.New, and returns the definitions in the order of the schema.
-func Of[L any](open func(runtime.Store, ...runtime.Option) (L, error)) ([]store.Definition, error) {
+// opener is New of a generated package, such as limits.New.
+type opener[L any] = func(runtime.Store, ...runtime.Option) (L, error)
+
+// Of opens a generated package and returns its definitions in the order of the schema.
+func Of[L any](open opener[L]) ([]store.Definition, error) {
 	var r recorder
 	if _, err := open(&r); err != nil {
 		return nil, err
@@ -31,8 +34,8 @@ func Of[L any](open func(runtime.Store, ...runtime.Option) (L, error)) ([]store.
 	return r.defs, nil
 }
 
-// ForDynamo returns the definitions of a package that was generated for DynamoDB, by the name of the resource.
-func ForDynamo[L any](open func(runtime.Store, ...runtime.Option) (L, error)) (map[string]codec.Resource, error) {
+// ForDynamo returns the definitions of a package that was generated for DynamoDB, by resource.
+func ForDynamo[L any](open opener[L]) (map[string]codec.Resource, error) {
 	defs, err := Of(open)
 	if err != nil {
 		return nil, err
