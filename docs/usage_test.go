@@ -21,7 +21,6 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -113,8 +112,8 @@ func TestDocsUsageSizes(t *testing.T) {
 	_, client := streamed(t)
 	a, err := usage.New(usage.Config{
 		Client: client, Table: usageTable, Poisoned: func(_ context.Context, p usage.Poison) error { return p.Err },
-		Extract: func(rec runtime.Record) ([]runtime.Delta, error) {
-			all := []runtime.Delta{{Limit: "rpm", Millitokens: 1_000_000_000}, {Limit: "tpm", Millitokens: 1_000_000_000_000}}
+		Extract: func(rec codec.Record) ([]codec.Delta, error) {
+			all := []codec.Delta{{Limit: "rpm", Millitokens: 1_000_000_000}, {Limit: "tpm", Millitokens: 1_000_000_000_000}}
 			for i := range all {
 				all[i].Entity, all[i].Resource, all[i].At = "user-"+strings.Repeat("x", 36), "gpt-4", rec.At
 			}
@@ -128,7 +127,7 @@ func TestDocsUsageSizes(t *testing.T) {
 	var sizes []int
 	for i := range 8 {
 		shard := fmt.Sprintf("shardId-0000000141457657362%d-f55eea83", i)
-		if err := a.Add(t.Context(), shard, []runtime.Record{{At: at, Sequence: "4421584500000000017450439091"}}); err != nil {
+		if err := a.Add(t.Context(), shard, []codec.Record{{At: at, Sequence: "4421584500000000017450439091"}}); err != nil {
 			t.Fatal(err)
 		}
 		out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(usageTable), Key: codec.Item{

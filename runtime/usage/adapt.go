@@ -6,7 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // AddStreams adds records of one shard as GetRecords of DynamoDB Streams returns them, in their order: what cannot be adapted is
@@ -24,8 +24,8 @@ type Added struct {
 }
 
 // addAdapted adds records of any source. Where one can neither be adapted nor put aside, what is ahead of it counts.
-func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records []R, adapt func(R) (runtime.Record, error)) (Added, error) {
-	adapted := make([]runtime.Record, 0, len(records))
+func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records []R, adapt func(R) (codec.Record, error)) (Added, error) {
+	adapted := make([]codec.Record, 0, len(records))
 	aside := 0
 	for _, r := range records {
 		rec, err := adapt(r)

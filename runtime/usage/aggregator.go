@@ -9,7 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // API is the part of *dynamodb.Client that an Aggregator calls.
@@ -18,7 +18,7 @@ type API interface {
 }
 
 // Extract is what a generated package has as ExtractDeltas.
-type Extract func(runtime.Record) ([]runtime.Delta, error)
+type Extract func(codec.Record) ([]codec.Delta, error)
 
 // LeastKeep is the shortest time for which a window can be kept after it ends: as long as a stream goes back. What is delivered
 // again finds its window, with what that knows; where it was deleted, it would begin another one, with a part of the sum.
@@ -100,13 +100,13 @@ func (f *UncountedError) Unwrap() error { return f.Err }
 // Add adds records of one shard, in their order, to their windows. The error, an *UncountedError, names the first record from which on
 // they have to be added again, as Lambda's batchItemFailures and a poller's checkpoint want it: what was counted already is
 // found out then, and not counted twice.
-func (a *Aggregator) Add(ctx context.Context, shard string, records []runtime.Record) error {
+func (a *Aggregator) Add(ctx context.Context, shard string, records []codec.Record) error {
 	_, err := a.add(ctx, shard, records)
 	return err
 }
 
 // add is Add, and says what became of the records.
-func (a *Aggregator) add(ctx context.Context, shard string, records []runtime.Record) (Added, error) {
+func (a *Aggregator) add(ctx context.Context, shard string, records []codec.Record) (Added, error) {
 	entries, aside, failed := a.read(ctx, shard, records)
 	var mu sync.Mutex
 	note := func(s *share, err error) {
@@ -148,7 +148,7 @@ type failing struct {
 }
 
 // read takes records apart, up to the first that can neither be read nor put aside; aside is how many it has put there.
-func (a *Aggregator) read(ctx context.Context, shard string, records []runtime.Record) (entries []entry, aside int, failed *failing) {
+func (a *Aggregator) read(ctx context.Context, shard string, records []codec.Record) (entries []entry, aside int, failed *failing) {
 	for _, rec := range records {
 		sequence, err := padded(rec.Sequence)
 		if err != nil { // nothing could tell it from others

@@ -20,8 +20,8 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -30,8 +30,8 @@ func TestMain(m *testing.M) { dynamotest.Main(m) }
 var noon = time.Date(2030, 1, 2, 12, 30, 0, 0, time.UTC)
 
 // made is a record that says that entity took so many millitokens of limits of gpt-4, as rpm=1000; bad is one that cannot be read.
-func made(sequence int, at time.Time, entity string, took ...string) runtime.Record {
-	rec := runtime.Record{At: at, Sequence: strconv.Itoa(sequence), New: plain{"SK": "S:#BUCKET#gpt-4", "entity_id": "S:" + entity}}
+func made(sequence int, at time.Time, entity string, took ...string) codec.Record {
+	rec := codec.Record{At: at, Sequence: strconv.Itoa(sequence), New: plain{"SK": "S:#BUCKET#gpt-4", "entity_id": "S:" + entity}}
 	for _, limit := range took {
 		name, n, _ := strings.Cut(limit, "=")
 		rec.New.(plain)["b_"+name+"_tc"] = n
@@ -130,7 +130,7 @@ func TestAdd(t *testing.T) {
 	api := &tap{API: l.client}
 	a := l.aggregator(t, api)
 	bad := made(4, noon, "user-1", "rpm=x")
-	if err := a.Add(t.Context(), "shardId-00000001", []runtime.Record{
+	if err := a.Add(t.Context(), "shardId-00000001", []codec.Record{
 		made(1, noon, "user-1", "rpm=1000", "tpm=2000"),
 		made(2, noon.Add(29*time.Minute), "user-1", "rpm=1000"),
 		made(3, noon.Add(30*time.Minute), "user-1", "rpm=1000"),
@@ -185,7 +185,7 @@ func TestWindowless(t *testing.T) {
 	fits := made(4, noon, "user-4", "rpm=4")
 	fits.New.(plain)["SK"] = "S:#BUCKET#" + strings.Repeat("r", longestResource)
 	entity := strings.Repeat("e", longestEntity)
-	if err := l.aggregator(t, l.client).Add(t.Context(), "shardId-1", []runtime.Record{
+	if err := l.aggregator(t, l.client).Add(t.Context(), "shardId-1", []codec.Record{
 		made(1, time.Time{}, "user-1", "rpm=1"), made(2, noon, entity+"e", "rpm=1"), long, fits, made(5, noon, entity, "rpm=5"), made(6, time.Time{}, "user-1"),
 	}); err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func play(t *testing.T, l *ledger, api API, seed uint64) string {
 	a := l.aggregator(t, faulty)
 	want := map[string]map[string]int64{}
 	for shard := range 1 + dice.IntN(2) {
-		var records []runtime.Record
+		var records []codec.Record
 		for i := range 1 + dice.IntN(30) {
 			entity := fmt.Sprintf("user-%dx%d", seed, 10*shard+dice.IntN(2)) // a bucket's records are in one shard
 			at := noon.Add(time.Duration(dice.IntN(100)) * time.Minute)
@@ -330,7 +330,7 @@ func play(t *testing.T, l *ledger, api API, seed uint64) string {
 			case err == nil:
 				next = end
 			case errors.As(err, &failure):
-				next = slices.IndexFunc(records, func(r runtime.Record) bool { return r.Sequence == failure.Sequence })
+				next = slices.IndexFunc(records, func(r codec.Record) bool { return r.Sequence == failure.Sequence })
 			default:
 				return err.Error()
 			}
@@ -379,21 +379,21 @@ func TestAddFails(t *testing.T) {
 		return nil, nil
 	}})
 	a.config.Writers = 1
-	records := []runtime.Record{made(11, noon, "user-1", "rpm=1"), made(12, noon, "user-2", "rpm=1"), made(13, noon, "user-1", "rpm=1")}
+	records := []codec.Record{made(11, noon, "user-1", "rpm=1"), made(12, noon, "user-2", "rpm=1"), made(13, noon, "user-1", "rpm=1")}
 	err := a.Add(t.Context(), "shardId-1", records)
 	failure, ok := errors.AsType[*UncountedError](err)
 	if !ok || failure.Sequence != "12" || !errors.Is(err, broken) {
 		t.Errorf("got %v, want a failure from 12 on", err)
 	}
 	a.config.Poisoned = func(context.Context, Poison) error { return broken }
-	err = a.Add(t.Context(), "shardId-2", []runtime.Record{made(1, noon, "user-1", "rpm=1"), made(2, noon, "user-1", "rpm=x"), made(3, noon, "user-1")})
+	err = a.Add(t.Context(), "shardId-2", []codec.Record{made(1, noon, "user-1", "rpm=1"), made(2, noon, "user-1", "rpm=x"), made(3, noon, "user-1")})
 	if failure, ok := errors.AsType[*UncountedError](err); !ok || failure.Sequence != "1" && failure.Sequence != "2" {
 		t.Errorf("got %v, want a failure from 2 on", err)
 	}
 	for _, sequence := range []string{"", "12a", strings.Repeat("1", 41)} {
 		bad := made(1, noon, "user-1", "rpm=1")
 		bad.Sequence = sequence
-		if err := a.Add(t.Context(), "shardId-3", []runtime.Record{bad}); err == nil {
+		if err := a.Add(t.Context(), "shardId-3", []codec.Record{bad}); err == nil {
 			t.Errorf("sequence %q is taken", sequence)
 		}
 	}
@@ -419,12 +419,12 @@ func BenchmarkAdd(b *testing.B) {
 
 func benchmarkAdd(b *testing.B, a *Aggregator, buckets, batch int) {
 	b.Helper()
-	images := make([]runtime.Record, buckets)
+	images := make([]codec.Record, buckets)
 	for i := range images {
 		images[i] = made(0, noon, fmt.Sprint("user-", i), "rpm=1000", "tpm=5000")
 	}
 	dice := rand.New(rand.NewPCG(1, 1))
-	records := make([]runtime.Record, batch)
+	records := make([]codec.Record, batch)
 	sequence := 0
 	b.ReportAllocs()
 	for b.Loop() {

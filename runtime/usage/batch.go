@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // sequenceDigits is how long a sequence number can be: they are compared as text, padded with zeros.
@@ -25,12 +25,12 @@ func padded(sequence string) (string, error) {
 type entry struct {
 	sequence string // padded
 	raw      string // as the stream has it
-	deltas   []runtime.Delta
+	deltas   []codec.Delta
 }
 
 // takes reports that some limit was taken from: the write served a call, or several that came together.
 func (e *entry) takes() bool {
-	return slices.ContainsFunc(e.deltas, func(d runtime.Delta) bool { return d.Millitokens > 0 })
+	return slices.ContainsFunc(e.deltas, func(d codec.Delta) bool { return d.Millitokens > 0 })
 }
 
 // share is what a batch adds to one window, in the order of the records.
@@ -41,15 +41,15 @@ type share struct {
 }
 
 // sum returns what s adds, by limit, sorted, and how many of its records took something.
-func (s *share) sum() (limits []runtime.Delta, calls int64) {
+func (s *share) sum() (limits []codec.Delta, calls int64) {
 	for _, e := range s.entries {
 		if e.takes() {
 			calls++
 		}
 		for _, d := range e.deltas {
-			i, found := slices.BinarySearchFunc(limits, d.Limit, func(l runtime.Delta, name string) int { return cmp.Compare(l.Limit, name) })
+			i, found := slices.BinarySearchFunc(limits, d.Limit, func(l codec.Delta, name string) int { return cmp.Compare(l.Limit, name) })
 			if !found {
-				limits = slices.Insert(limits, i, runtime.Delta{Limit: d.Limit})
+				limits = slices.Insert(limits, i, codec.Delta{Limit: d.Limit})
 			}
 			limits[i].Millitokens = bucket.Add(limits[i].Millitokens, d.Millitokens)
 		}

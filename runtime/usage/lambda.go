@@ -3,13 +3,13 @@ package usage
 import (
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // FromLambda returns a record as Lambda hands it over. One that lacks an image is an error, beside what it has.
-func FromLambda(r events.DynamoDBEventRecord) (runtime.Record, error) {
+func FromLambda(r events.DynamoDBEventRecord) (codec.Record, error) {
 	c := &r.Change
-	rec := runtime.Record{At: c.ApproximateCreationDateTime.Time, Sequence: c.SequenceNumber}
+	rec := codec.Record{At: c.ApproximateCreationDateTime.Time, Sequence: c.SequenceNumber}
 	if r.EventName != inserted && c.OldImage != nil {
 		rec.Old = lambdaImage{c.OldImage}
 	}

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // Poison is a record that cannot be read. It is put aside, so that those behind it are not kept waiting.
 type Poison struct {
-	Shard  string         // lambda where Lambda delivered it, which does not say
-	Record runtime.Record // with what images it has
+	Shard  string       // lambda where Lambda delivered it, which does not say
+	Record codec.Record // with what images it has
 	Err    error
 }
 
@@ -30,7 +30,7 @@ func (p Poison) MarshalJSON() ([]byte, error) {
 // wireImage is an item: by attribute, the type, and what that holds.
 type wireImage map[string]map[string]*string
 
-func wireImageOf(img runtime.Image) *wireImage {
+func wireImageOf(img codec.Image) *wireImage {
 	if img == nil {
 		return nil
 	}

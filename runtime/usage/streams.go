@@ -8,17 +8,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // FromStreams returns a record as GetRecords of DynamoDB Streams returns it. One that lacks an image is an error,
 // beside what it has.
-func FromStreams(r types.Record) (runtime.Record, error) {
+func FromStreams(r types.Record) (codec.Record, error) {
 	c := r.Dynamodb
 	if c == nil {
-		return runtime.Record{}, errors.New("sluice: stream record without a change: it is no record of a table's stream")
+		return codec.Record{}, errors.New("sluice: stream record without a change: it is no record of a table's stream")
 	}
-	rec := runtime.Record{At: aws.ToTime(c.ApproximateCreationDateTime), Sequence: aws.ToString(c.SequenceNumber)}
+	rec := codec.Record{At: aws.ToTime(c.ApproximateCreationDateTime), Sequence: aws.ToString(c.SequenceNumber)}
 	event := string(r.EventName)
 	if event != inserted && c.OldImage != nil {
 		rec.Old = streamImage{c.OldImage}

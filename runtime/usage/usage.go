@@ -8,7 +8,7 @@ package usage
 import (
 	"fmt"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // Names of what a write did, as streams have them.
@@ -20,7 +20,7 @@ const (
 
 // checkImages refuses a record that lacks an image: without the one before, all that a bucket ever consumed would be taken for
 // what this write did.
-func checkImages(event string, rec runtime.Record) error {
+func checkImages(event string, rec codec.Record) error {
 	var lacks string
 	switch {
 	case event != inserted && event != modified && event != removed:

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // everyType is an item with an attribute of each type, as Lambda's event has it.
@@ -61,7 +61,7 @@ func TestImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "b=B , bool=BOOL , bs=BS , empty=S , l=L , m=M , n=N 1.50, ns=NS , null=NULL , s=S text, ss=SS "
-	for adapter, rec := range map[string]runtime.Record{"Lambda": fromLambda, "Streams": fromStreams} {
+	for adapter, rec := range map[string]codec.Record{"Lambda": fromLambda, "Streams": fromStreams} {
 		var got []string
 		rec.New.Each(func(name string) bool {
 			kind, text := rec.New.Attr(name)
@@ -111,13 +111,13 @@ func TestEvents(t *testing.T) {
 			fromLambda, errLambda := FromLambda(lambda(t, test.event, test.images))
 			fromStreams, errStreams := FromStreams(stream(test.event, test.before, test.after))
 			for adapter, got := range map[string]struct {
-				rec runtime.Record
+				rec codec.Record
 				err error
 			}{"Lambda": {fromLambda, errLambda}, "Streams": {fromStreams, errStreams}} {
 				if text := fmt.Sprint(got.err); got.err != nil && text != test.err || got.err == nil && test.err != "" {
 					t.Errorf("%s: got %s\nwant %s", adapter, text, test.err)
 				}
-				for side, img := range map[string]runtime.Image{test.old: got.rec.Old, "new " + test.new: got.rec.New} {
+				for side, img := range map[string]codec.Image{test.old: got.rec.Old, "new " + test.new: got.rec.New} {
 					want := strings.TrimPrefix(side, "new ")
 					if want == "" && img != nil {
 						t.Errorf("%s: an image of %v", adapter, img)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
@@ -71,7 +70,7 @@ const (
 
 // windowless is the error for what no window can hold, whoever wrote such a bucket. Its write would be refused for ever, and keep
 // all waiting that is behind it.
-func windowless(d runtime.Delta) error {
+func windowless(d codec.Delta) error {
 	switch {
 	case d.At.IsZero():
 		return errors.New("sluice: stream record without ApproximateCreationDateTime: no window is of its time")

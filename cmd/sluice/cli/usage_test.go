@@ -18,7 +18,6 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -98,7 +97,7 @@ func (b *book) consume(at time.Time, entity, resource string, milli map[string]i
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := b.aggregator.Add(b.t.Context(), "shardId-1", []runtime.Record{rec}); err != nil {
+	if err := b.aggregator.Add(b.t.Context(), "shardId-1", []codec.Record{rec}); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -13,11 +13,11 @@ func deltas(f *file, p *model.Package) {
 			pair("Limit", jen.Id(l.Const)), pair("Consumed", jen.Lit(l.Attrs.Consumed)), pair("Carried", jen.Lit(l.Attrs.Carried)),
 		}
 		few := len(fields)
-		const around = `runtime.Counter{Limit: , Consumed: "", Carried: ""},`
+		const around = `codec.Counter{Limit: , Consumed: "", Carried: ""},`
 		if 3*tab+len(around)+len(l.Const)+len(l.Attrs.Consumed)+len(l.Attrs.Carried) > columns {
 			few = 0
 		}
-		return jen.Qual(runtimePath, "Counter").Add(braces(fields, few))
+		return jen.Qual(codecPath, "Counter").Add(braces(fields, few))
 	}
 	found := func(r *model.Resource) jen.Code {
 		return jen.Return(jen.Id("rec").Dot("Deltas").Add(arguments(each(r.Limits, counter)...)))
@@ -28,8 +28,8 @@ func deltas(f *file, p *model.Package) {
 	f.decl("ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then\n"+
 		"of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no\n"+
 		"buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.",
-		jen.Func().Id("ExtractDeltas").Params(jen.Id("rec").Qual(runtimePath, "Record")).
-			Params(jen.Index().Qual(runtimePath, "Delta"), jen.Error()).Block(
+		jen.Func().Id("ExtractDeltas").Params(jen.Id("rec").Qual(codecPath, "Record")).
+			Params(jen.Index().Qual(codecPath, "Delta"), jen.Error()).Block(
 			jen.Switch(jen.Id("rec").Dot("Bucket").Call()).Block(choices...),
 			jen.Return(jen.Id("rec").Dot("Deltas").Call()),
 		))

@@ -10,7 +10,6 @@ import (
 	v1 "github.com/sluice-go/sluice/internal/test/evolution/v1/limits"
 	v2 "github.com/sluice-go/sluice/internal/test/evolution/v2/limits"
 	v3 "github.com/sluice-go/sluice/internal/test/evolution/v3/limits"
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
@@ -46,7 +45,7 @@ func (s side) Each(visit func(string) bool) {
 // back. Limits unknown to a reader's schema are reported too.
 func TestDeltas(t *testing.T) {
 	w := newWorld(t)
-	var before runtime.Image
+	var before codec.Image
 	for _, step := range []struct {
 		writer int
 		want   []string // what each version's parser says of the user's bucket
@@ -59,10 +58,10 @@ func TestDeltas(t *testing.T) {
 	} {
 		take(t, w.deploy(t, step.writer), cost{rpm: 2, tpm: 30, tpd: 4})
 		after := side(w.item(t, "user-a"))
-		for name, extract := range map[string]func(runtime.Record) ([]runtime.Delta, error){
+		for name, extract := range map[string]func(codec.Record) ([]codec.Delta, error){
 			"first": v1.ExtractDeltas, "second": v2.ExtractDeltas, "third": v3.ExtractDeltas,
 		} {
-			deltas, err := extract(runtime.Record{Old: before, New: after})
+			deltas, err := extract(codec.Record{Old: before, New: after})
 			if err != nil {
 				t.Fatal(err)
 			}

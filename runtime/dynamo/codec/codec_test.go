@@ -104,8 +104,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// item has one sound limit, and what else a bucket has.
-func item() Item {
+// bucketItem has one sound limit, and what else a bucket has.
+func bucketItem() Item {
 	return Item{
 		"PK": S("ENTITY#user-1"), "SK": S("#BUCKET#gpt-4"), "entity_id": S("user-1"), "resource": S("gpt-4"),
 		"rf": N(1), "ttl": N(2), "op": S("x"), "cv": N(3), "GSI2PK": S("RESOURCE#gpt-4"),
@@ -123,11 +123,11 @@ func rpm(d *Decoder) (b bucket.Balance, missing bool) {
 func TestBalance(t *testing.T) {
 	want := bucket.Balance{Limit: bucket.Limit{Capacity: 5, Burst: 6, Refill: 7, Period: 8}, Tokens: -4,
 		Consumed: -9}
-	d := Decoder{Item: item()}
+	d := Decoder{Item: bucketItem()}
 	if b, missing := rpm(&d); b != want || missing || d.Err() != nil {
 		t.Errorf("read %+v, missing %t, %v", b, missing, d.Err())
 	}
-	none := item()
+	none := bucketItem()
 	maps.DeleteFunc(none, func(name string, _ types.AttributeValue) bool { return len(name) == len("b_rpm_tk") })
 	d = Decoder{Item: none}
 	if b, missing := rpm(&d); b != (bucket.Balance{}) || !missing || d.Err() != nil {
@@ -168,7 +168,7 @@ func TestMistakes(t *testing.T) {
 		{"b_rpm_ra", N(0), "attribute b_rpm_ra: 0, want a positive number"},
 		{"b_rpm_rp", N(math.MinInt64), "attribute b_rpm_rp: -9223372036854775808, want a positive number"},
 	} {
-		spoiled := item()
+		spoiled := bucketItem()
 		if test.value == nil {
 			delete(spoiled, test.attr)
 		} else {
@@ -202,26 +202,26 @@ func TestExtra(t *testing.T) {
 			Tokens: n, Consumed: n + 5,
 		}
 	}
-	renamed := item() // as many attributes as if rpm were known
+	renamed := bucketItem() // as many attributes as if rpm were known
 	for _, field := range []string{"tk", "cp", "bx", "ra", "rp", "tc"} {
 		delete(renamed, "b_rpm_"+field)
 	}
-	short := limit(item(), "z", 10)
+	short := limit(bucketItem(), "z", 10)
 	delete(short, "GSI2PK")
 	delete(short, "GSI2SK")
-	later := item()
+	later := bucketItem()
 	for _, name := range []string{"region", "m_rpm", "b_", "b_tk", "b__tk2", "tk"} {
 		later[name] = S("of a coming version")
 	}
-	torn := limit(item(), "ipm", 10)
+	torn := limit(bucketItem(), "ipm", 10)
 	delete(torn, "b_ipm_rp")
 	for name, test := range map[string]struct {
 		item Item
 		want []bucket.Named
 		err  string
 	}{
-		"none": {item: item()},
-		"two, sorted": {item: limit(limit(item(), "z", 10), "a_b_c", 20),
+		"none": {item: bucketItem()},
+		"two, sorted": {item: limit(limit(bucketItem(), "z", 10), "a_b_c", 20),
 			want: []bucket.Named{{Name: "a_b_c", Balance: balance(20)}, {Name: "z", Balance: balance(10)}}},
 		"instead of another": {item: limit(renamed, "z", 10),
 			want: []bucket.Named{{Name: "z", Balance: balance(10)}}},
@@ -248,7 +248,7 @@ func TestExtra(t *testing.T) {
 
 // TestDecodingAllocatesNothing is why attributes are named in full.
 func TestDecodingAllocatesNothing(t *testing.T) {
-	it := item()
+	it := bucketItem()
 	n := testing.AllocsPerRun(100, func() {
 		d := Decoder{Item: it}
 		rpm(&d)

@@ -45,6 +45,13 @@ var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}
 // LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields.
 func LimitAttribute(limit, field string) string { return "b_" + limit + "_" + field }
 
+// CountedLimit returns the limit whose total consumption an attribute of a bucket holds.
+func CountedLimit(attribute string) (limit string, ok bool) {
+	limit, ofLimit := strings.CutPrefix(attribute, "b_")
+	limit, isTotal := strings.CutSuffix(limit, "_tc")
+	return limit, ofLimit && isTotal
+}
+
 // CarriedAttribute returns the name of the attribute that holds what a limit had consumed before its bucket was made.
 func CarriedAttribute(limit string) string { return "m_" + limit }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -20,7 +20,7 @@ import (
 // broken is what a reader of the stream does wrong: nothing, unless a control says so.
 type broken struct {
 	write   func(context.Context, usage.API, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error)
-	extract func(runtime.Record) ([]runtime.Delta, error)
+	extract func(codec.Record) ([]codec.Delta, error)
 	records func(*dynamodbstreams.GetRecordsOutput)
 	goesOn  bool // behind what failed; of Lambda's readers
 	onLocal bool // it is about what an engine does, and no shard has to split
@@ -40,23 +40,23 @@ func controls() map[string]broken {
 			}
 			return out, nil
 		}},
-		"what expires counts": {onLocal: true, extract: func(r runtime.Record) ([]runtime.Delta, error) {
+		"what expires counts": {onLocal: true, extract: func(r codec.Record) ([]codec.Delta, error) {
 			if r.New == nil {
 				r.Old, r.New = nil, r.Old
 			}
 			return limits.ExtractDeltas(r)
 		}},
-		"the first acquire is lost": {extract: func(r runtime.Record) ([]runtime.Delta, error) {
+		"the first acquire is lost": {extract: func(r codec.Record) ([]codec.Delta, error) {
 			if r.Old == nil {
 				return nil, nil
 			}
 			return limits.ExtractDeltas(r)
 		}},
-		"give-backs are lost": {extract: func(r runtime.Record) ([]runtime.Delta, error) {
+		"give-backs are lost": {extract: func(r codec.Record) ([]codec.Delta, error) {
 			deltas, err := limits.ExtractDeltas(r)
-			return slices.DeleteFunc(deltas, func(d runtime.Delta) bool { return d.Millitokens < 0 }), err
+			return slices.DeleteFunc(deltas, func(d codec.Delta) bool { return d.Millitokens < 0 }), err
 		}},
-		"an hour late": {extract: func(r runtime.Record) ([]runtime.Delta, error) {
+		"an hour late": {extract: func(r codec.Record) ([]codec.Delta, error) {
 			r.At = r.At.Add(time.Hour)
 			return limits.ExtractDeltas(r)
 		}},

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -69,7 +69,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	windows := &windowCounter{API: client}
 	aggregator, err := usage.New(usage.Config{
 		Client: windows, Table: c.Table, Keep: keep, Poisoned: aside.put,
-		Extract: func(rec runtime.Record) ([]runtime.Delta, error) {
+		Extract: func(rec codec.Record) ([]codec.Delta, error) {
 			if rec.Bucket() == "" {
 				return nil, nil
 			}

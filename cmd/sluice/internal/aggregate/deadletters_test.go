@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
 // poison is a record that cannot be read.
 func poison() usage.Poison {
-	return usage.Poison{Shard: "shardId-1", Record: runtime.Record{Sequence: "1"}, Err: errors.New("unreadable")}
+	return usage.Poison{Shard: "shardId-1", Record: codec.Record{Sequence: "1"}, Err: errors.New("unreadable")}
 }
 
 // narrow takes so many bytes, and no more until it has room again.

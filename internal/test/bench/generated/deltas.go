@@ -3,59 +3,59 @@
 
 package generated
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
 // of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
 // buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
-func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
+func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Two:
 		return rec.Deltas(
-			runtime.Counter{Limit: TwoRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			runtime.Counter{Limit: TwoTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: TwoRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: TwoTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
 		)
 	case Ten:
 		return rec.Deltas(
-			runtime.Counter{Limit: TenRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
-			runtime.Counter{Limit: TenRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			runtime.Counter{Limit: TenRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
-			runtime.Counter{Limit: TenRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
-			runtime.Counter{Limit: TenTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
-			runtime.Counter{Limit: TenTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
-			runtime.Counter{Limit: TenTPH, Consumed: "b_tph_tc", Carried: "m_tph"},
-			runtime.Counter{Limit: TenTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
-			runtime.Counter{Limit: TenIpm, Consumed: "b_ipm_tc", Carried: "m_ipm"},
-			runtime.Counter{Limit: TenIpd, Consumed: "b_ipd_tc", Carried: "m_ipd"},
+			codec.Counter{Limit: TenRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: TenRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: TenRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+			codec.Counter{Limit: TenRPD, Consumed: "b_rpd_tc", Carried: "m_rpd"},
+			codec.Counter{Limit: TenTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
+			codec.Counter{Limit: TenTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: TenTPH, Consumed: "b_tph_tc", Carried: "m_tph"},
+			codec.Counter{Limit: TenTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
+			codec.Counter{Limit: TenIpm, Consumed: "b_ipm_tc", Carried: "m_ipm"},
+			codec.Counter{Limit: TenIpd, Consumed: "b_ipd_tc", Carried: "m_ipd"},
 		)
 	case Hot:
 		return rec.Deltas(
-			runtime.Counter{Limit: HotRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: HotRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case Scarce:
 		return rec.Deltas(
-			runtime.Counter{Limit: ScarceRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: ScarceRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case Drained:
 		return rec.Deltas(
-			runtime.Counter{Limit: DrainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+			codec.Counter{Limit: DrainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
 		)
 	case Chained:
 		return rec.Deltas(
-			runtime.Counter{Limit: ChainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
+			codec.Counter{Limit: ChainedRPH, Consumed: "b_rph_tc", Carried: "m_rph"},
 		)
 	case Shared:
 		return rec.Deltas(
-			runtime.Counter{Limit: SharedRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: SharedRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case Swift:
 		return rec.Deltas(
-			runtime.Counter{Limit: SwiftRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: SwiftRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
 		)
 	case SwiftPair:
 		return rec.Deltas(
-			runtime.Counter{Limit: SwiftPairRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
-			runtime.Counter{Limit: SwiftPairTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
+			codec.Counter{Limit: SwiftPairRPS, Consumed: "b_rps_tc", Carried: "m_rps"},
+			codec.Counter{Limit: SwiftPairTPS, Consumed: "b_tps_tc", Carried: "m_tps"},
 		)
 	case "":
 		return nil, nil

@@ -3,28 +3,28 @@
 
 package both
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
 // of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
 // buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
-func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
+func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Words:
 		return rec.Deltas(
-			runtime.Counter{Limit: WordsEnd, Consumed: "b_end_tc", Carried: "m_end"},
-			runtime.Counter{Limit: WordsEndBurst, Consumed: "b_end_burst_tc", Carried: "m_end_burst"},
-			runtime.Counter{Limit: WordsNow, Consumed: "b_now_tc", Carried: "m_now"},
-			runtime.Counter{Limit: WordsA, Consumed: "b_a__tc", Carried: "m_a_"},
+			codec.Counter{Limit: WordsEnd, Consumed: "b_end_tc", Carried: "m_end"},
+			codec.Counter{Limit: WordsEndBurst, Consumed: "b_end_burst_tc", Carried: "m_end_burst"},
+			codec.Counter{Limit: WordsNow, Consumed: "b_now_tc", Carried: "m_now"},
+			codec.Counter{Limit: WordsA, Consumed: "b_a__tc", Carried: "m_a_"},
 		)
 	case ImageGenerationHd202411:
 		return rec.Deltas(
-			runtime.Counter{
+			codec.Counter{
 				Limit:    ImageGenerationHd202411RequestsPerMinuteOfEverybody,
 				Consumed: "b_requests_per_minute_of_everybody_tc",
 				Carried:  "m_requests_per_minute_of_everybody",
 			},
-			runtime.Counter{
+			codec.Counter{
 				Limit:    ImageGenerationHd202411TokensPerMinuteOfEveryModel,
 				Consumed: "b_tokens_per_minute_of_every_model_tc",
 				Carried:  "m_tokens_per_minute_of_every_model",
@@ -32,23 +32,23 @@ func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
 		)
 	case Many:
 		return rec.Deltas(
-			runtime.Counter{Limit: ManyL1, Consumed: "b_l1_tc", Carried: "m_l1"},
-			runtime.Counter{Limit: ManyL2, Consumed: "b_l2_tc", Carried: "m_l2"},
-			runtime.Counter{Limit: ManyL3, Consumed: "b_l3_tc", Carried: "m_l3"},
-			runtime.Counter{Limit: ManyL4, Consumed: "b_l4_tc", Carried: "m_l4"},
-			runtime.Counter{Limit: ManyL5, Consumed: "b_l5_tc", Carried: "m_l5"},
-			runtime.Counter{Limit: ManyL6, Consumed: "b_l6_tc", Carried: "m_l6"},
-			runtime.Counter{Limit: ManyL7, Consumed: "b_l7_tc", Carried: "m_l7"},
-			runtime.Counter{Limit: ManyL8, Consumed: "b_l8_tc", Carried: "m_l8"},
-			runtime.Counter{Limit: ManyL9, Consumed: "b_l9_tc", Carried: "m_l9"},
-			runtime.Counter{Limit: ManyL10, Consumed: "b_l10_tc", Carried: "m_l10"},
-			runtime.Counter{Limit: ManyL11, Consumed: "b_l11_tc", Carried: "m_l11"},
-			runtime.Counter{Limit: ManyL12, Consumed: "b_l12_tc", Carried: "m_l12"},
-			runtime.Counter{Limit: ManyL13, Consumed: "b_l13_tc", Carried: "m_l13"},
+			codec.Counter{Limit: ManyL1, Consumed: "b_l1_tc", Carried: "m_l1"},
+			codec.Counter{Limit: ManyL2, Consumed: "b_l2_tc", Carried: "m_l2"},
+			codec.Counter{Limit: ManyL3, Consumed: "b_l3_tc", Carried: "m_l3"},
+			codec.Counter{Limit: ManyL4, Consumed: "b_l4_tc", Carried: "m_l4"},
+			codec.Counter{Limit: ManyL5, Consumed: "b_l5_tc", Carried: "m_l5"},
+			codec.Counter{Limit: ManyL6, Consumed: "b_l6_tc", Carried: "m_l6"},
+			codec.Counter{Limit: ManyL7, Consumed: "b_l7_tc", Carried: "m_l7"},
+			codec.Counter{Limit: ManyL8, Consumed: "b_l8_tc", Carried: "m_l8"},
+			codec.Counter{Limit: ManyL9, Consumed: "b_l9_tc", Carried: "m_l9"},
+			codec.Counter{Limit: ManyL10, Consumed: "b_l10_tc", Carried: "m_l10"},
+			codec.Counter{Limit: ManyL11, Consumed: "b_l11_tc", Carried: "m_l11"},
+			codec.Counter{Limit: ManyL12, Consumed: "b_l12_tc", Carried: "m_l12"},
+			codec.Counter{Limit: ManyL13, Consumed: "b_l13_tc", Carried: "m_l13"},
 		)
 	case Alone:
 		return rec.Deltas(
-			runtime.Counter{Limit: AloneRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: AloneRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
 		)
 	case "":
 		return nil, nil

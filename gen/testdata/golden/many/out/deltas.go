@@ -3,39 +3,39 @@
 
 package many
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
 // of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
 // buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
-func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
+func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case API:
 		return rec.Deltas(
-			runtime.Counter{Limit: APIAax, Consumed: "b_aax_tc", Carried: "m_aax"},
-			runtime.Counter{Limit: APIAbx, Consumed: "b_abx_tc", Carried: "m_abx"},
-			runtime.Counter{Limit: APIAcx, Consumed: "b_acx_tc", Carried: "m_acx"},
-			runtime.Counter{Limit: APIAdx, Consumed: "b_adx_tc", Carried: "m_adx"},
-			runtime.Counter{Limit: APIAex, Consumed: "b_aex_tc", Carried: "m_aex"},
-			runtime.Counter{Limit: APIAfx, Consumed: "b_afx_tc", Carried: "m_afx"},
-			runtime.Counter{Limit: APIAgx, Consumed: "b_agx_tc", Carried: "m_agx"},
-			runtime.Counter{Limit: APIAhx, Consumed: "b_ahx_tc", Carried: "m_ahx"},
-			runtime.Counter{Limit: APIAix, Consumed: "b_aix_tc", Carried: "m_aix"},
-			runtime.Counter{Limit: APIAjx, Consumed: "b_ajx_tc", Carried: "m_ajx"},
-			runtime.Counter{Limit: APIAkx, Consumed: "b_akx_tc", Carried: "m_akx"},
-			runtime.Counter{Limit: APIAlx, Consumed: "b_alx_tc", Carried: "m_alx"},
-			runtime.Counter{Limit: APIAmx, Consumed: "b_amx_tc", Carried: "m_amx"},
-			runtime.Counter{Limit: APIAnx, Consumed: "b_anx_tc", Carried: "m_anx"},
-			runtime.Counter{Limit: APIAox, Consumed: "b_aox_tc", Carried: "m_aox"},
-			runtime.Counter{Limit: APIApx, Consumed: "b_apx_tc", Carried: "m_apx"},
-			runtime.Counter{Limit: APIAqx, Consumed: "b_aqx_tc", Carried: "m_aqx"},
-			runtime.Counter{Limit: APIArx, Consumed: "b_arx_tc", Carried: "m_arx"},
-			runtime.Counter{Limit: APIAsx, Consumed: "b_asx_tc", Carried: "m_asx"},
-			runtime.Counter{Limit: APIAtx, Consumed: "b_atx_tc", Carried: "m_atx"},
-			runtime.Counter{Limit: APIAux, Consumed: "b_aux_tc", Carried: "m_aux"},
-			runtime.Counter{Limit: APIAvx, Consumed: "b_avx_tc", Carried: "m_avx"},
-			runtime.Counter{Limit: APIAwx, Consumed: "b_awx_tc", Carried: "m_awx"},
-			runtime.Counter{Limit: APIAxx, Consumed: "b_axx_tc", Carried: "m_axx"},
+			codec.Counter{Limit: APIAax, Consumed: "b_aax_tc", Carried: "m_aax"},
+			codec.Counter{Limit: APIAbx, Consumed: "b_abx_tc", Carried: "m_abx"},
+			codec.Counter{Limit: APIAcx, Consumed: "b_acx_tc", Carried: "m_acx"},
+			codec.Counter{Limit: APIAdx, Consumed: "b_adx_tc", Carried: "m_adx"},
+			codec.Counter{Limit: APIAex, Consumed: "b_aex_tc", Carried: "m_aex"},
+			codec.Counter{Limit: APIAfx, Consumed: "b_afx_tc", Carried: "m_afx"},
+			codec.Counter{Limit: APIAgx, Consumed: "b_agx_tc", Carried: "m_agx"},
+			codec.Counter{Limit: APIAhx, Consumed: "b_ahx_tc", Carried: "m_ahx"},
+			codec.Counter{Limit: APIAix, Consumed: "b_aix_tc", Carried: "m_aix"},
+			codec.Counter{Limit: APIAjx, Consumed: "b_ajx_tc", Carried: "m_ajx"},
+			codec.Counter{Limit: APIAkx, Consumed: "b_akx_tc", Carried: "m_akx"},
+			codec.Counter{Limit: APIAlx, Consumed: "b_alx_tc", Carried: "m_alx"},
+			codec.Counter{Limit: APIAmx, Consumed: "b_amx_tc", Carried: "m_amx"},
+			codec.Counter{Limit: APIAnx, Consumed: "b_anx_tc", Carried: "m_anx"},
+			codec.Counter{Limit: APIAox, Consumed: "b_aox_tc", Carried: "m_aox"},
+			codec.Counter{Limit: APIApx, Consumed: "b_apx_tc", Carried: "m_apx"},
+			codec.Counter{Limit: APIAqx, Consumed: "b_aqx_tc", Carried: "m_aqx"},
+			codec.Counter{Limit: APIArx, Consumed: "b_arx_tc", Carried: "m_arx"},
+			codec.Counter{Limit: APIAsx, Consumed: "b_asx_tc", Carried: "m_asx"},
+			codec.Counter{Limit: APIAtx, Consumed: "b_atx_tc", Carried: "m_atx"},
+			codec.Counter{Limit: APIAux, Consumed: "b_aux_tc", Carried: "m_aux"},
+			codec.Counter{Limit: APIAvx, Consumed: "b_avx_tc", Carried: "m_avx"},
+			codec.Counter{Limit: APIAwx, Consumed: "b_awx_tc", Carried: "m_awx"},
+			codec.Counter{Limit: APIAxx, Consumed: "b_axx_tc", Carried: "m_axx"},
 		)
 	case "":
 		return nil, nil

@@ -3,52 +3,52 @@
 
 package runtime
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
 // of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
 // buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
-func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
+func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case ABCD:
 		return rec.Deltas(
-			runtime.Counter{Limit: ABCDSelect, Consumed: "b_select_tc", Carried: "m_select"},
-			runtime.Counter{Limit: ABCDFunc, Consumed: "b_func_tc", Carried: "m_func"},
-			runtime.Counter{Limit: ABCDB, Consumed: "b_b_tc", Carried: "m_b"},
-			runtime.Counter{Limit: ABCDBB, Consumed: "b_b_b_tc", Carried: "m_b_b"},
-			runtime.Counter{Limit: ABCDBNet, Consumed: "b_b_net_tc", Carried: "m_b_net"},
-			runtime.Counter{Limit: ABCDEntityID, Consumed: "b_entity_id_tc", Carried: "m_entity_id"},
+			codec.Counter{Limit: ABCDSelect, Consumed: "b_select_tc", Carried: "m_select"},
+			codec.Counter{Limit: ABCDFunc, Consumed: "b_func_tc", Carried: "m_func"},
+			codec.Counter{Limit: ABCDB, Consumed: "b_b_tc", Carried: "m_b"},
+			codec.Counter{Limit: ABCDBB, Consumed: "b_b_b_tc", Carried: "m_b_b"},
+			codec.Counter{Limit: ABCDBNet, Consumed: "b_b_net_tc", Carried: "m_b_net"},
+			codec.Counter{Limit: ABCDEntityID, Consumed: "b_entity_id_tc", Carried: "m_entity_id"},
 		)
 	case FourO:
 		return rec.Deltas(
-			runtime.Counter{Limit: FourOAPI, Consumed: "b_api_tc", Carried: "m_api"},
-			runtime.Counter{Limit: FourOAPI2, Consumed: "b_api__tc", Carried: "m_api_"},
+			codec.Counter{Limit: FourOAPI, Consumed: "b_api_tc", Carried: "m_api"},
+			codec.Counter{Limit: FourOAPI2, Consumed: "b_api__tc", Carried: "m_api_"},
 		)
 	case Function:
 		return rec.Deltas(
-			runtime.Counter{Limit: FunctionRange, Consumed: "b_range_tc", Carried: "m_range"},
-			runtime.Counter{Limit: FunctionR2D2, Consumed: "b_r2_d2_tc", Carried: "m_r2_d2"},
+			codec.Counter{Limit: FunctionRange, Consumed: "b_range_tc", Carried: "m_range"},
+			codec.Counter{Limit: FunctionR2D2, Consumed: "b_r2_d2_tc", Carried: "m_r2_d2"},
 		)
 	case Kind:
 		return rec.Deltas(
-			runtime.Counter{Limit: KindLookup, Consumed: "b_lookup_tc", Carried: "m_lookup"},
-			runtime.Counter{Limit: KindCond, Consumed: "b_cond_tc", Carried: "m_cond"},
-			runtime.Counter{Limit: KindMissing, Consumed: "b_missing_tc", Carried: "m_missing"},
-			runtime.Counter{Limit: KindNames, Consumed: "b_names_tc", Carried: "m_names"},
-			runtime.Counter{Limit: KindValues, Consumed: "b_values_tc", Carried: "m_values"},
-			runtime.Counter{Limit: KindLimit, Consumed: "b_limit_tc", Carried: "m_limit"},
-			runtime.Counter{Limit: KindSk, Consumed: "b_sk_tc", Carried: "m_sk"},
-			runtime.Counter{Limit: KindOverride, Consumed: "b_override_tc", Carried: "m_override"},
-			runtime.Counter{Limit: KindConfig, Consumed: "b_config_tc", Carried: "m_config"},
-			runtime.Counter{Limit: KindBegin, Consumed: "b_begin_tc", Carried: "m_begin"},
+			codec.Counter{Limit: KindLookup, Consumed: "b_lookup_tc", Carried: "m_lookup"},
+			codec.Counter{Limit: KindCond, Consumed: "b_cond_tc", Carried: "m_cond"},
+			codec.Counter{Limit: KindMissing, Consumed: "b_missing_tc", Carried: "m_missing"},
+			codec.Counter{Limit: KindNames, Consumed: "b_names_tc", Carried: "m_names"},
+			codec.Counter{Limit: KindValues, Consumed: "b_values_tc", Carried: "m_values"},
+			codec.Counter{Limit: KindLimit, Consumed: "b_limit_tc", Carried: "m_limit"},
+			codec.Counter{Limit: KindSk, Consumed: "b_sk_tc", Carried: "m_sk"},
+			codec.Counter{Limit: KindOverride, Consumed: "b_override_tc", Carried: "m_override"},
+			codec.Counter{Limit: KindConfig, Consumed: "b_config_tc", Carried: "m_config"},
+			codec.Counter{Limit: KindBegin, Consumed: "b_begin_tc", Carried: "m_begin"},
 		)
 	case Stored:
 		return rec.Deltas(
-			runtime.Counter{Limit: StoredChain, Consumed: "b_chain_tc", Carried: "m_chain"},
+			codec.Counter{Limit: StoredChain, Consumed: "b_chain_tc", Carried: "m_chain"},
 		)
 	case Linux:
 		return rec.Deltas(
-			runtime.Counter{Limit: LinuxAmd64, Consumed: "b_amd64_tc", Carried: "m_amd64"},
+			codec.Counter{Limit: LinuxAmd64, Consumed: "b_amd64_tc", Carried: "m_amd64"},
 		)
 	case "":
 		return nil, nil

@@ -3,19 +3,19 @@
 
 package restated
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
 // of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
 // buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
-func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
+func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Jobs:
 		return rec.Deltas(
-			runtime.Counter{Limit: JobsRate, Consumed: "b_rate_tc", Carried: "m_rate"},
-			runtime.Counter{Limit: JobsCPU, Consumed: "b_cpu_tc", Carried: "m_cpu"},
-			runtime.Counter{Limit: JobsTiny, Consumed: "b_tiny_tc", Carried: "m_tiny"},
-			runtime.Counter{Limit: JobsOdd, Consumed: "b_odd_tc", Carried: "m_odd"},
+			codec.Counter{Limit: JobsRate, Consumed: "b_rate_tc", Carried: "m_rate"},
+			codec.Counter{Limit: JobsCPU, Consumed: "b_cpu_tc", Carried: "m_cpu"},
+			codec.Counter{Limit: JobsTiny, Consumed: "b_tiny_tc", Carried: "m_tiny"},
+			codec.Counter{Limit: JobsOdd, Consumed: "b_odd_tc", Carried: "m_odd"},
 		)
 	case "":
 		return nil, nil

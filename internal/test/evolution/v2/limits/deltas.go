@@ -3,18 +3,18 @@
 
 package limits
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
 // of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
 // buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
-func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
+func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:
 		return rec.Deltas(
-			runtime.Counter{Limit: ChatRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			runtime.Counter{Limit: ChatTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
-			runtime.Counter{Limit: ChatTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
+			codec.Counter{Limit: ChatRPM, Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: ChatTPM, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: ChatTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
 		)
 	case "":
 		return nil, nil

@@ -3,17 +3,17 @@
 
 package limits
 
-import "github.com/sluice-go/sluice/runtime"
+import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
 // of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
 // buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
-func ExtractDeltas(rec runtime.Record) ([]runtime.Delta, error) {
+func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:
 		return rec.Deltas(
-			runtime.Counter{Limit: ChatTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
-			runtime.Counter{Limit: ChatTokens, Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: ChatTPD, Consumed: "b_tpd_tc", Carried: "m_tpd"},
+			codec.Counter{Limit: ChatTokens, Consumed: "b_tpm_tc", Carried: "m_tpm"},
 		)
 	case "":
 		return nil, nil

@@ -1,4 +1,4 @@
-package runtime_test
+package codec_test
 
 import (
 	"strconv"
@@ -8,7 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/runtime"
+	"github.com/sluice-go/sluice/internal/test/errtext"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
 // side is one side of a stream record: numbers by attribute, and strings, which start with "S:".
@@ -59,10 +60,10 @@ func bucketWith(set side, consumed ...string) side {
 func TestDeltas(t *testing.T) {
 	at := time.Unix(1, 0)
 	const of = "sluice: stream record of ENTITY#user-1 / #BUCKET#gpt-4: attribute "
-	none := runtime.Image(nil)
+	none := codec.Image(nil)
 	for _, test := range []struct {
 		name     string
-		old, new runtime.Image
+		old, new codec.Image
 		want     string // limit=millitokens, in order
 		err      string
 	}{
@@ -91,7 +92,7 @@ func TestDeltas(t *testing.T) {
 		{"a per-limit item", none, side{"PK": "S:ENTITY#user-1", "SK": "S:#BUCKET#gpt-4#rpm", "b_rpm_tc": "1"}, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			rec := runtime.Record{Old: test.old, New: test.new, At: at}
+			rec := codec.Record{Old: test.old, New: test.new, At: at}
 			if rec.Bucket() == "" {
 				if test.want != "" || test.err != "" {
 					t.Error("it is taken for no bucket")
@@ -99,18 +100,20 @@ func TestDeltas(t *testing.T) {
 				return
 			}
 			got, err := rec.Deltas(
-				runtime.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
-				runtime.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
+				codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+				codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
 			)
-			check(t, err, test.err)
-			var want []runtime.Delta
+			if got := errtext.Of(err); got != test.err {
+				t.Errorf("error %q, want %q", got, test.err)
+			}
+			var want []codec.Delta
 			for pair := range strings.FieldsSeq(test.want) {
 				limit, n, _ := strings.Cut(pair, "=")
 				milli, err := strconv.ParseInt(n, 10, 64)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want = append(want, runtime.Delta{Entity: "user-1", Resource: "gpt-4", Limit: limit, Millitokens: milli, At: at})
+				want = append(want, codec.Delta{Entity: "user-1", Resource: "gpt-4", Limit: limit, Millitokens: milli, At: at})
 			}
 			if diff := cmp.Diff(want, got); diff != "" && test.err == "" {
 				t.Errorf("deltas (-want +got):\n%s", diff)
@@ -121,11 +124,11 @@ func TestDeltas(t *testing.T) {
 
 // TestDeltasAllocations: the result is all that is allocated for.
 func TestDeltasAllocations(t *testing.T) {
-	rec := runtime.Record{Old: bucketWith(nil, "rpm=1", "tpm=1"), New: bucketWith(nil, "rpm=2", "tpm=1")}
+	rec := codec.Record{Old: bucketWith(nil, "rpm=1", "tpm=1"), New: bucketWith(nil, "rpm=2", "tpm=1")}
 	if n := testing.AllocsPerRun(100, func() {
 		if deltas, err := rec.Deltas(
-			runtime.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
-			runtime.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
+			codec.Counter{Limit: "rpm", Consumed: "b_rpm_tc", Carried: "m_rpm"},
+			codec.Counter{Limit: "tpm", Consumed: "b_tpm_tc", Carried: "m_tpm"},
 		); err != nil || len(deltas) != 1 {
 			t.Error(deltas, err)
 		}

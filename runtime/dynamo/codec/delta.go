@@ -1,4 +1,4 @@
-package runtime
+package codec
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Image is one side of a stream record: an item before or after a write. Package usage makes it of Lambda's and of DynamoDB
@@ -44,16 +45,14 @@ type Counter struct {
 	Carried  string // m_<limit>: what of that was history when the bucket was made; most buckets have none
 }
 
-const bucketPrefix = "#BUCKET#"
-
 // Bucket returns the resource whose bucket rec is about, "" where it is about another item, or about one that was deleted: what
 // expires consumes nothing.
 func (rec Record) Bucket() (resource string) {
 	if rec.New == nil {
 		return ""
 	}
-	kind, sk := rec.New.Attr("SK")
-	resource, ok := strings.CutPrefix(sk, bucketPrefix)
+	kind, sk := rec.New.Attr(item.SK)
+	resource, ok := strings.CutPrefix(sk, item.BucketPrefix)
 	if kind != "S" || !ok || strings.Contains(resource, "#") {
 		return ""
 	}
@@ -71,8 +70,7 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 	}
 	resource := rec.Bucket()
 	var out []Delta
-	const shared = 10 // attributes that all buckets have
-	known := shared
+	known := len(item.BucketAttributes)
 	for i, c := range counters {
 		n, has, err := rec.consumed(c)
 		if err != nil {
@@ -97,25 +95,18 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 // others returns the deltas of limits that counters do not name, by name.
 func (rec Record) others(entity, resource string, counters []Counter) (out []Delta, err error) {
 	rec.New.Each(func(name string) bool {
-		limit, is := limitOf(name)
+		limit, is := item.CountedLimit(name)
 		if !is || slices.ContainsFunc(counters, func(c Counter) bool { return c.Consumed == name }) {
 			return true
 		}
 		var n int64
-		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name, Carried: "m_" + limit}); n != 0 {
+		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name, Carried: item.CarriedAttribute(limit)}); n != 0 {
 			out = append(out, Delta{Entity: entity, Resource: resource, Limit: limit, Millitokens: n, At: rec.At})
 		}
 		return err == nil
 	})
 	slices.SortFunc(out, func(a, b Delta) int { return cmp.Compare(a.Limit, b.Limit) })
 	return out, err
-}
-
-// limitOf returns the limit whose consumption an attribute counts.
-func limitOf(attr string) (limit string, ok bool) {
-	limit, isBucket := strings.CutPrefix(attr, "b_")
-	limit, isCount := strings.CutSuffix(limit, "_tc")
-	return limit, isBucket && isCount
 }
 
 // consumed returns what rec's write consumed by c, and how many attributes of c's limit the new image has.
@@ -128,8 +119,7 @@ func (rec Record) consumed(c Counter) (n int64, attrs int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	const perLimit = 6
-	if attrs = perLimit; has {
+	if attrs = len(item.LimitFields); has {
 		attrs++
 	}
 	before := carried
@@ -163,7 +153,7 @@ func (rec Record) malformed(attr, kind, text, want string) error {
 	default:
 		got = "of type " + kind
 	}
-	_, pk := rec.New.Attr("PK")
-	_, sk := rec.New.Attr("SK")
+	_, pk := rec.New.Attr(item.PK)
+	_, sk := rec.New.Attr(item.SK)
 	return fmt.Errorf("sluice: stream record of %s / %s: attribute %s: %s, want %s", pk, sk, attr, got, want)
 }
