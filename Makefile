@@ -10,6 +10,9 @@ SCHEMAS  := limits.yaml $(wildcard examples/*/limits.yaml)
 TESTFLAGS ?=
 BENCHFLAGS ?=
 
+# `make lint` and a step of CI vet everything. With an empty cache, go test would vet the AWS SDK as well.
+NOVET := -vet=off
+
 # Prerequisites of DynamoDB Local: none if it runs already, Java alone if its jars are elsewhere, else both.
 ifdef SLUICE_DYNAMODB_ENDPOINT
 LOCAL :=
@@ -45,20 +48,20 @@ check: ## fail, with a diff, if generated files differ from what `make generate`
 
 .PHONY: test
 test: ## run all tests, on the engine in the process: Go alone is needed (TESTFLAGS=…); it lists what it leaves out or skips
-	go run ./internal/test/report $(TESTFLAGS) ./...
+	go run ./internal/test/report $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-long
 test-long: ## run all tests in their long form, as CI does
-	SLUICE_TEST=long go run ./internal/test/report $(TESTFLAGS) ./...
+	SLUICE_TEST=long go run ./internal/test/report $(NOVET) $(TESTFLAGS) ./...
 
 .PHONY: test-local
 test-local: $(LOCAL) ## run the tests of DynamoDB on DynamoDB Local, and those that compare the engine with it
-	SLUICE_DYNAMODB=local go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+	SLUICE_DYNAMODB=local go test $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/dynamotest[] ]/ { print $$1 }')
 
 .PHONY: test-redis
 test-redis: redis ## run the tests of Redis on a redis-server, which has to be on PATH
-	SLUICE_REDIS=server go test $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
+	SLUICE_REDIS=server go test $(NOVET) $(TESTFLAGS) $$(go list -f '{{.ImportPath}}: {{.TestImports}} {{.XTestImports}}' ./... | \
 		awk -F : '/internal\/test\/redistest[] ]/ { print $$1 }')
 
 .PHONY: test-s3
@@ -75,7 +78,7 @@ test-grpc: ## run the tests of gRPC, a module of their own
 
 .PHONY: race
 race: ## run all tests under the race detector (TESTFLAGS=-short for the short form)
-	go test -race $(TESTFLAGS) ./...
+	go test -race $(NOVET) $(TESTFLAGS) ./...
 
 # A number of inputs, not a duration: go test may fail a fuzz target whose time is up (golang/go#75804).
 .PHONY: fuzz
