@@ -19,7 +19,8 @@ type drawn struct {
 }
 
 func draw(t *rapid.T, label string) drawn {
-	d := drawn{head: fmt.Sprintf("version: 1\nrevision: %d\ngo: {package: %s}\n", rapid.IntRange(1, 3).Draw(t, label+"revision"),
+	d := drawn{head: fmt.Sprintf("version: 1\nrevision: %d\ngo: {package: %s}\n",
+		rapid.IntRange(1, 3).Draw(t, label+"revision"),
 		rapid.SampledFrom([]string{"limits", "quotas"}).Draw(t, label+"package"))}
 	names := []string{"org", "team", "user", "robot"}[:rapid.IntRange(1, 4).Draw(t, label+"kinds")]
 	for i, name := range names {
@@ -30,19 +31,23 @@ func draw(t *rapid.T, label string) drawn {
 		d.kinds = append(d.kinds, fmt.Sprintf("  %s: {%s}\n", name, parent))
 	}
 	number := func(of string) int { return rapid.SampledFrom([]int{10, 20}).Draw(t, label+of) }
-	resources := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"api", "gpt-4", "v1/users"}), 1, 3, rapid.ID[string]).Draw(t, label+"resources")
+	resources := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"api", "gpt-4", "v1/users"}), 1, 3,
+		rapid.ID[string]).Draw(t, label+"resources")
 	global := rapid.SampledFrom(append(resources, "")).Draw(t, label+"global")
 	if global != "" {
 		d.head += fmt.Sprintf("regions: {names: [%s], floor: %d, window: %s}\n",
-			strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"ap", "eu", "us"}), 2, 3, rapid.ID[string]).Draw(t, label+"regions"), ", "),
+			strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"ap", "eu", "us"}), 2, 3,
+				rapid.ID[string]).Draw(t, label+"regions"), ", "),
 			number("floor"), rapid.SampledFrom([]string{"10s", "1m"}).Draw(t, label+"window"))
 	}
 	for _, r := range resources {
 		d.resources = append(d.resources, "  "+r+":\n    limits:\n")
-		limits := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"rps", "rpm", "tpm"}), 1, 3, rapid.ID[string]).Draw(t, label+"limits")
+		limits := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"rps", "rpm", "tpm"}), 1, 3,
+			rapid.ID[string]).Draw(t, label+"limits")
 		var lines []string
 		for _, l := range limits {
-			lines = append(lines, fmt.Sprintf("      %s: {capacity: %d, burst: %d, every: %s%s}\n", l, number("capacity"), number("burst")+10,
+			lines = append(lines, fmt.Sprintf("      %s: {capacity: %d, burst: %d, every: %s%s}\n", l,
+				number("capacity"), number("burst")+10,
 				rapid.SampledFrom([]string{"1s", "1m"}).Draw(t, label+"every"),
 				rapid.SampledFrom([]string{"", ", per_call: 1", ", per_call: 2"}).Draw(t, label+"per_call")))
 		}
@@ -54,14 +59,16 @@ func draw(t *rapid.T, label string) drawn {
 			}
 		}
 		var charged []string
-		for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID[string]).Draw(t, label+"charged") {
+		for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID[string]).Draw(t,
+			label+"charged") {
 			restated := ""
 			if rapid.Bool().Draw(t, label+"restate") {
 				restated = fmt.Sprintf("%s: {capacity: %d, per_call: 3}", limits[0], number("restated"))
 			}
 			charged = append(charged, k+": {"+restated+"}")
 		}
-		d.rest = append(d.rest, fmt.Sprintf("    removed: [%s]\n    entities: {%s}\n    cascade: %s\n    on_unavailable: %s\n    settle: %s\n    global: %v\n    shadow: %v\n",
+		d.rest = append(d.rest, fmt.Sprintf("    removed: [%s]\n    entities: {%s}\n    cascade: %s\n    "+
+			"on_unavailable: %s\n    settle: %s\n    global: %v\n    shadow: %v\n",
 			strings.Join(removed, ", "), strings.Join(charged, ", "),
 			rapid.SampledFrom([]string{"atomic", "compensated", "none"}).Draw(t, label+"cascade"),
 			rapid.SampledFrom([]string{"allow", "deny", "local"}).Draw(t, label+"on_unavailable"),
@@ -89,8 +96,9 @@ func (d drawn) text(rnd *rand.Rand) string {
 	return b.String()
 }
 
-// TestBreakingProperty: a schema breaks nothing of itself, in whatever order it is written; and what any other breaks is in
-// its file, sorted, each once, on a line, of a rule, at a place that ignore_only takes, which silences it and nothing else.
+// TestBreakingProperty: a schema breaks nothing of itself, in whatever order it is written. Findings between two
+// schemas are sorted, each is there once, and each has a rule, a line of the new file and a valid place. An
+// exception at that place accepts that finding and no other.
 func TestBreakingProperty(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,7 +114,8 @@ func TestBreakingProperty(t *testing.T) {
 			switch {
 			case rule < 0 || BreakingRules()[rule].Category != c.Category:
 				t.Fatalf("no rule: %v", c)
-			case c.Line < 1 || c.Line > strings.Count(after, "\n") || c.Col < 1 || strings.ContainsAny(c.Message, "\n\r") || c.Ignored != "":
+			case c.Line < 1 || c.Line > strings.Count(after, "\n") || c.Col < 1 ||
+				strings.ContainsAny(c.Message, "\n\r") || c.Ignored != "":
 				t.Fatalf("bad place or message: %v", c)
 			case (c.Place == "") != (BreakingRules()[rule].At == nil):
 				t.Fatalf("place %q: %v", c.Place, c)
@@ -120,7 +129,8 @@ func TestBreakingProperty(t *testing.T) {
 		ignored := rapid.SampledFrom(changes).Draw(t, "ignored")
 		text := fmt.Sprintf("breaking: {except: [{rule: %s, reason: so}]}\n", ignored.Rule)
 		if ignored.Place != "" {
-			text = fmt.Sprintf("breaking: {ignore_only: [{rule: %s, at: %s, reason: so}]}\n", ignored.Rule, ignored.Place)
+			text = fmt.Sprintf("breaking: {ignore_only: [{rule: %s, at: %s, reason: so}]}\n", ignored.Rule,
+				ignored.Place)
 		}
 		for i, c := range breaks(t, dir, old, after+text) {
 			want := changes[i]

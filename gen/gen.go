@@ -1,11 +1,12 @@
-// Package gen turns a limits.yaml into a typed Go package, and into EXPRESSIONS.md, which reviewers of a change read.
+// Package gen turns a limits.yaml into a typed Go package, and into EXPRESSIONS.md, which reviewers of a
+// change read.
 //
 //	limits.yaml -> schema (what it says) -> model (every name) -> expr (what DynamoDB runs) -> emit (Go)
-//	                                                            -> lua (what Redis runs)     -> review (Markdown)
+//	                                                         -> lua (what Redis runs)     -> review (Markdown)
 //
-// Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written, or
-// compared with what is there. Load stops at the schema, for commands that read and write tables; Breaking compares two.
-// gen never imports runtime: the code it prints does.
+// Run does all of it in memory, so that nothing is written unless everything succeeds; the Result is written,
+// or compared with what is there. Load stops at the schema, for commands that read and write tables; Breaking
+// compares two. gen never imports runtime: the code it prints does.
 package gen
 
 import (
@@ -21,20 +22,22 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// Problems is every mistake of a limits.yaml, sorted, as an error: one line file:line:col: RULE: message for each.
+// Problems is a sorted list of all mistakes of a limits.yaml, as an error: for each a line file:line:col:
+// RULE: message.
 //
 //nolint:errname // a list: Problems as schema names it
 type Problems = schema.Problems
 
-// Config says what to generate.
+// Config is the input of Run.
 type Config struct {
 	Schema string // path of the limits.yaml; its folder is what paths in it are relative to
 }
 
-// Run reads the schema and returns what it gives. It writes nothing. The error is a Problems if the schema is at fault.
+// Run reads the schema and returns the files that it gives, without writing them. The error is a Problems if
+// the schema has mistakes.
 //
-// It reads what an earlier run wrote, for two reasons: to find changed numbers under an old revision, and to find stale
-// files. What it returns in File does not depend on it.
+// Run also reads the output of an earlier run, to find stale files and numbers that changed under an old
+// revision. The content of the new files does not depend on it.
 func Run(cfg Config) (*Result, error) {
 	s, problems, err := read(cfg.Schema)
 	if err != nil {
@@ -71,7 +74,7 @@ func Run(cfg Config) (*Result, error) {
 	return r, nil
 }
 
-// checkDigest holds s against the numbers that the generated file says it was made from, if there is one.
+// checkDigest compares s with the digests of numbers in the generated file, if there is one.
 func checkDigest(s *schema.Schema, file string) (Problems, error) {
 	before, err := os.ReadFile(file)
 	switch {

@@ -142,8 +142,8 @@ func TestGoldenCompiles(t *testing.T) {
 	}
 }
 
-// TestBad holds what is reported for each testdata/bad/<case>/limits.yaml against its stderr.txt, and that nothing is
-// written then. A case may have an out folder, as an earlier run left it.
+// TestBad holds what is reported for each testdata/bad/<case>/limits.yaml against its stderr.txt, and that
+// nothing is written then. A case may have an out folder, as an earlier run left it.
 func TestBad(t *testing.T) {
 	for name, dir := range cases(t, "bad") {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// The most lines that a change of the demo's limits.yaml may add to its generated package, and golden output in all.
+// The most lines that a change of the demo's limits.yaml may add to its generated package, and golden output
+// in all.
 const (
 	mostForLimit    = 160
 	mostForResource = 450
@@ -69,7 +70,8 @@ func TestGrowth(t *testing.T) {
   embeddings:
 `)
 	number := grown(t, "capacity: 100, every: 1m", "capacity: 200, every: 1m")
-	t.Logf("a limit: %+v; a limit before others: %+v; a resource: %+v; a number: %+v", limit, between, resource, number)
+	t.Logf("a limit: %+v; a limit before others: %+v; a resource: %+v; a number: %+v", limit, between, resource,
+		number)
 	if limit.added > mostForLimit {
 		t.Errorf("a limit adds %d lines, more than %d", limit.added, mostForLimit)
 	}
@@ -81,7 +83,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestGoldenSize bounds golden output, and holds its README against the trees: each has one row with its reason.
+// TestGoldenSize bounds golden output, and holds its README against the trees: each has one row with its
+// reason.
 func TestGoldenSize(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("testdata", "golden", "README.md"))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 //go:embed starter.yaml
 var starter []byte
 
-// Init writes a starter limits.yaml to dir, and beside it sluice.go with the go:generate line, and returns their paths.
-// It overwrites nothing: if either is there, it fails and writes neither.
+// Init writes a starter limits.yaml to dir, and beside it sluice.go with the go:generate line. It returns
+// their paths. If either exists, Init fails and writes neither.
 func Init(dir string) ([]string, error) {
 	pkg, _, err := packageIn(dir, func(string) bool { return false })
 	if err != nil {
@@ -31,7 +31,8 @@ func Init(dir string) ([]string, error) {
 	}
 	files := []File{
 		{Path: filepath.Join(dir, "limits.yaml"), Data: starter},
-		{Path: filepath.Join(dir, "sluice.go"), Data: fmt.Appendf(nil, "package %s\n\n//go:generate go tool sluice generate\n", pkg)},
+		{Path: filepath.Join(dir, "sluice.go"), Data: fmt.Appendf(nil,
+			"package %s\n\n//go:generate go tool sluice generate\n", pkg)},
 	}
 	var paths []string
 	for _, f := range files {
@@ -45,8 +46,8 @@ func Init(dir string) ([]string, error) {
 	return paths, (&Result{Files: files}).Write()
 }
 
-// packageIn returns the name of dir's package, and the file that has it, both "" if there is none. Tests do not count, nor
-// files that build constraints exclude, nor those to skip.
+// packageIn returns the name of dir's package and a file that declares it, or "" and "" if there is none. It
+// ignores tests, files that build constraints exclude, and those to skip.
 func packageIn(dir string, skip func(path string) bool) (name, file string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -73,7 +74,7 @@ func packageIn(dir string, skip func(path string) bool) (name, file string, err 
 	return "", "", nil
 }
 
-// packageOf makes a package's name of that of its folder. Where it gives none that can be imported, it is limits.
+// packageOf makes a package's name of that of its folder. It is limits if that name could not be imported.
 func packageOf(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

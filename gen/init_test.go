@@ -34,11 +34,13 @@ func TestInit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "sluice.go")}, paths); diff != "" {
+			if diff := cmp.Diff([]string{filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "sluice.go")},
+				paths); diff != "" {
 				t.Error(diff)
 			}
 			src, err := os.ReadFile(filepath.Join(dir, "sluice.go"))
-			if want := "package " + tc.want + "\n\n//go:generate go tool sluice generate\n"; err != nil || string(src) != want {
+			if want := "package " + tc.want + "\n\n//go:generate go tool sluice generate\n"; err != nil ||
+				string(src) != want {
 				t.Errorf("sluice.go is %q, want %q: %v", src, want, err)
 			}
 			generate(t, dir)

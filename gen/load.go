@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// Schema is what a limits.yaml says, as commands that read and write tables need it. All is in the file's order.
+// Schema is the content of a limits.yaml, for commands that read and write tables. Lists are in the file's
+// order.
 type Schema struct {
 	Revision  int64    // of the numbers
 	Stores    []string // StoreDynamoDB, StoreRedis or both
@@ -39,20 +40,20 @@ type Kind struct {
 type Resource struct {
 	Name    string
 	Limits  []string  // their names
-	Removed []string  // names of limits that buckets may still hold
+	Removed []string  // names of earlier limits, which buckets may still hold
 	Charged []Charged // the kinds that have a bucket, each once
 	Cascade string    // atomic, compensated or none
-	Shadow  bool      // its calls are never refused
-	Regions *Regions  // who shares its limits out; nil where each table has them for itself
+	Shadow  bool      // its calls are never denied
+	Regions *Regions  // those that have its limits in common; nil if each table has its own
 
 	OnUnavailable string // allow, deny or local
 	LazySettle    bool
 }
 
-// Regions share out the limits of a resource.
+// Regions have the limits of a resource in common.
 type Regions struct {
 	Names  []string      // sorted
-	Floor  int64         // what every region keeps of a limit, in percent
+	Floor  int64         // the part of a limit that every region keeps, in percent
 	Window time.Duration // between two runs of sync
 }
 
@@ -60,14 +61,14 @@ type Regions struct {
 type Charged struct {
 	Kind    int       // index into Schema.Kinds
 	Limits  []Numbers // one for each of Resource.Limits
-	PerCall []int64   // one for each of Resource.Limits: what a cost of 0 means, in whole tokens
+	PerCall []int64   // one for each of Resource.Limits: the whole tokens that a cost of 0 stands for
 }
 
-// Numbers is what makes a token bucket: Capacity, Burst and Refill are whole tokens, of which Refill are added each Period,
-// whole milliseconds. All are positive.
+// Numbers are the parameters of a token bucket. Capacity, Burst and Refill are whole tokens. Refill tokens
+// are added each Period, which is whole milliseconds. All are positive.
 type Numbers = schema.Numbers
 
-// Load reads and checks the limits.yaml at path. The error is a Problems if the file is at fault.
+// Load reads and checks the limits.yaml at path. The error is a Problems if the file has mistakes.
 func Load(path string) (*Schema, error) {
 	from, err := sound(path)
 	if err != nil {
@@ -96,7 +97,7 @@ func Load(path string) (*Schema, error) {
 	return s, nil
 }
 
-// sound returns what the schema at path says; the error is a Problems if it has any.
+// sound returns the schema at path. The error is a Problems if the schema has mistakes.
 func sound(path string) (*schema.Schema, error) {
 	s, problems, err := read(path)
 	switch {
@@ -109,14 +110,16 @@ func sound(path string) (*schema.Schema, error) {
 	return s, nil
 }
 
-// read returns what the schema at path says, which is of use only if there are no problems. They are not sorted.
+// read returns the schema at path and its problems, not sorted. The schema is complete only if there are
+// none.
 func read(path string) (*schema.Schema, Problems, error) {
 	src, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, fmt.Errorf("read schema: %w (sluice init writes one)", err)
 	case errors.Is(err, syscall.EISDIR):
-		return nil, nil, fmt.Errorf("read schema: %s is a folder: name the file in it, such as %s", path, filepath.Join(path, "limits.yaml"))
+		return nil, nil, fmt.Errorf("read schema: %s is a folder: name the file in it, such as %s", path,
+			filepath.Join(path, "limits.yaml"))
 	case err != nil:
 		return nil, nil, fmt.Errorf("read schema: %w", err)
 	}

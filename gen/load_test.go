@@ -26,7 +26,12 @@ resources:
     removed: [old]
     entities: {user: {}, org: {rps: {capacity: 20}}}
     global: true
-  own: {limits: {rps: {capacity: 1, every: 1s}}, entities: {org: {}}, on_unavailable: deny, settle: lazy, shadow: true}
+  own:
+    limits: {rps: {capacity: 1, every: 1s}}
+    entities: {org: {}}
+    on_unavailable: deny
+    settle: lazy
+    shadow: true
 `).Schema)
 	if err != nil {
 		t.Fatal(err)
@@ -39,13 +44,17 @@ resources:
 		Resources: []Resource{{
 			Name: "api", Limits: []string{"rps", "rpd"}, Removed: []string{"old"}, Cascade: "atomic",
 			Charged: []Charged{
-				{Kind: 0, Limits: []Numbers{{Capacity: 10, Burst: 10, Refill: 10, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
-				{Kind: 1, Limits: []Numbers{{Capacity: 20, Burst: 20, Refill: 20, Period: time.Second}, rpd}, PerCall: []int64{1, 0}},
+				{Kind: 0, Limits: []Numbers{{Capacity: 10, Burst: 10, Refill: 10, Period: time.Second}, rpd},
+					PerCall: []int64{1, 0}},
+				{Kind: 1, Limits: []Numbers{{Capacity: 20, Burst: 20, Refill: 20, Period: time.Second}, rpd},
+					PerCall: []int64{1, 0}},
 			},
-			Regions: &Regions{Names: []string{"eu", "us"}, Floor: 10, Window: 30 * time.Second}, OnUnavailable: "allow",
+			Regions: &Regions{Names: []string{"eu", "us"}, Floor: 10,
+				Window: 30 * time.Second}, OnUnavailable: "allow",
 		}, {
 			Name: "own", Limits: []string{"rps"}, Cascade: "atomic",
-			Charged:       []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1, Period: time.Second}}, PerCall: []int64{0}}},
+			Charged: []Charged{{Kind: 1, Limits: []Numbers{{Capacity: 1, Burst: 1, Refill: 1,
+				Period: time.Second}}, PerCall: []int64{0}}},
 			OnUnavailable: "deny", LazySettle: true, Shadow: true,
 		}},
 	}

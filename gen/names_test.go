@@ -16,9 +16,9 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// TestDeclared holds what generated packages declare and import against the list by which the schema's rules find clashes:
-// a name that is not on it could be a resource's, and one that nothing declares is kept from resources for nothing: unless
-// it is for a store that the schema may come to list, or for a script with more keys than are written out.
+// TestDeclared compares the declarations and imports of generated packages with the list by which the schema's rules
+// find clashes. A name that is not on the list could be a resource's. A name that nothing declares is reserved for
+// nothing, unless it is for another store, or for a script with more keys than MaxKeys.
 func TestDeclared(t *testing.T) {
 	for name, dir := range cases(t, "golden") {
 		t.Run(name, func(t *testing.T) {
@@ -118,11 +118,13 @@ func TestDocumented(t *testing.T) {
 				case *ast.GenDecl:
 					for _, s := range d.Specs {
 						if s, ok := s.(*ast.ValueSpec); ok && s.Names[0].IsExported() &&
-							!strings.HasPrefix(d.Doc.Text(), s.Names[0].Name+" ") && !strings.HasPrefix(s.Doc.Text(), s.Names[0].Name+" ") {
+							!strings.HasPrefix(d.Doc.Text(), s.Names[0].Name+" ") &&
+							!strings.HasPrefix(s.Doc.Text(), s.Names[0].Name+" ") {
 							t.Errorf("%s: %s: %s has no doc comment", name, file, s.Names[0].Name)
 						}
 						if s, ok := s.(*ast.TypeSpec); ok && s.Name.IsExported() &&
-							!strings.HasPrefix(d.Doc.Text(), s.Name.Name+" ") && !strings.HasPrefix(s.Doc.Text(), s.Name.Name+" ") {
+							!strings.HasPrefix(d.Doc.Text(), s.Name.Name+" ") &&
+							!strings.HasPrefix(s.Doc.Text(), s.Name.Name+" ") {
 							t.Errorf("%s: %s: type %s has no doc comment", name, file, s.Name.Name)
 						}
 					}

@@ -12,22 +12,24 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/emit"
 )
 
-// checkPlace says whether out is where the package of this schema belongs: a folder of that package, and the only one
-// that was generated from the schema, since what is left behind would be built on, and its digests be forgotten.
+// checkPlace fails if out is a folder of another package, or if the schema has generated another folder. A
+// package left behind would still be built, and its digests would not be compared.
 func checkPlace(schemaFile, out, pkg string) error {
 	switch info, err := os.Stat(out); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return fmt.Errorf("look at the folder to generate into, which go.out names: %w", err)
 	case !info.IsDir():
-		return fmt.Errorf("%s is in the way: it is a file, and the folder to generate into; move it, or set go.out to another folder", out)
+		return fmt.Errorf("%s is in the way: it is a file, and the folder to generate into; move it, or set "+
+			"go.out to another folder", out)
 	default:
 		name, file, err := packageIn(out, isOurs)
 		if err != nil {
 			return err
 		}
 		if file != "" && name != pkg {
-			return fmt.Errorf("%s is of package %s, and package %s cannot be generated beside it: set go.out to another folder", file, name, pkg)
+			return fmt.Errorf("%s is of package %s, and package %s cannot be generated beside it: set go.out to "+
+				"another folder", file, name, pkg)
 		}
 	}
 
@@ -39,7 +41,8 @@ func checkPlace(schemaFile, out, pkg string) error {
 	case was == source:
 		return nil
 	case was != "":
-		return fmt.Errorf("%s was generated from %s: set go.out to another folder; if %s is its new name, write that into %s (%s%s)",
+		return fmt.Errorf("%s was generated from %s: set go.out to another folder; if %s is its new name, write "+
+			"that into %s (%s%s)",
 			limits, was, source, limits, emit.SourcePrefix, source)
 	}
 	old, err := generatedFrom(schemaFile)
@@ -47,13 +50,15 @@ func checkPlace(schemaFile, out, pkg string) error {
 		return fmt.Errorf("look for what is generated already: %w", err)
 	}
 	if old != "" {
-		return fmt.Errorf("%s was generated from this file, which now gives %s: move it (git mv %s %s) or remove it", old, out, old, out)
+		return fmt.Errorf("%s was generated from this file, which now gives %s: move it (git mv %s %s) or remove "+
+			"it", old, out, old, out)
 	}
 	return nil
 }
 
-// generatedFrom returns the folder below the schema's that was generated from it, "" if there is none. Folders that the
-// go command or git ignores are skipped, other modules, and folders that have a schema of the same name.
+// generatedFrom returns the folder below the schema's that was generated from it, "" if there is none. It
+// skips folders that the go command or git ignores, other modules, and folders that have a schema of the same
+// name.
 func generatedFrom(schemaFile string) (string, error) {
 	root, source := filepath.Split(schemaFile)
 	root = filepath.Clean(root)
@@ -66,7 +71,8 @@ func generatedFrom(schemaFile string) (string, error) {
 			return fs.SkipDir
 		case !e.IsDir():
 			return nil
-		case path != root && (ignored(e.Name()) || exists(filepath.Join(path, "go.mod")) || exists(filepath.Join(path, source))):
+		case path != root && (ignored(e.Name()) || exists(filepath.Join(path, "go.mod")) ||
+			exists(filepath.Join(path, source))):
 			return fs.SkipDir
 		}
 		was, err := sourceOf(filepath.Join(path, emit.LimitsFile))
@@ -95,7 +101,8 @@ func isOurs(path string) bool {
 	return err == nil && ours(path, src)
 }
 
-// sourceOf returns the schema's name in a generated file, "" if there is no such file or it was not generated.
+// sourceOf returns the schema's name in a generated file. It is "" if there is no such file, or it was not
+// generated.
 func sourceOf(path string) (string, error) {
 	src, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

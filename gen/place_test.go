@@ -20,10 +20,13 @@ func TestPlace(t *testing.T) {
 		schema     string
 		want       string // "" if it may be
 	}{
-		{"go.out", "", "", "", moved, "limits was generated from this file, which now gives other: move it (git mv limits other) or remove it"},
-		{"go.package", "", "", "", strings.Replace(numbers, "package: limits", "package: other", 1), "git mv limits other"},
+		{"go.out", "", "", "", moved, "limits was generated from this file, which now gives other: move it (git " +
+			"mv limits other) or remove it"},
+		{"go.package", "", "", "", strings.Replace(numbers, "package: limits", "package: other", 1),
+			"git mv limits other"},
 		{"moved", "other", "", "", moved, ""},
-		{"moved, numbers changed", "other", "", "", strings.Replace(moved, "capacity: 5", "capacity: 6", 1), "REVISION_REUSED"},
+		{"moved, numbers changed", "other", "", "", strings.Replace(moved, "capacity: 5", "capacity: 6", 1),
+			"REVISION_REUSED"},
 		{"deep", "a/b", "", "", moved, "git mv " + filepath.Join("a", "b") + " other"},
 		{"removed", "../" + t.Name(), "", "", moved, ""},
 		{"another schema's", "", "limits/limits.yaml", "", moved, ""},
@@ -33,13 +36,16 @@ func TestPlace(t *testing.T) {
 		{"for another tool", ".git/limits", "", "", moved, ""},
 		{"renamed package", "other", "", "", strings.Replace(numbers, "package: limits", "package: other", 1), ""},
 
-		{"from another schema", "", "limits/limits.go", source("old.yaml"), numbers, "was generated from old.yaml: set go.out to another folder"},
+		{"from another schema", "", "limits/limits.go", source("old.yaml"), numbers,
+			"was generated from old.yaml: set go.out to another folder"},
 		{"from this schema, without numbers", "", "limits/limits.go", source("limits.yaml"), numbers, ""},
 		{"a file", "", "other", "", moved, "other is in the way: it is a file"},
 		{"below a file", "", "other", "", strings.Replace(moved, "./other", "./other/limits", 1), "go.out"},
 		{"of another package", "other", "other/main.go", "package main\n", moved,
-			filepath.Join("other", "main.go") + " is of package main, and package limits cannot be generated beside it"},
-		{"beside the schema", "", "main.go", "package main\n", strings.Replace(moved, "./other", ".", 1), "main.go is of package main"},
+			filepath.Join("other", "main.go") + " is of package main, and package limits cannot be generated beside " +
+				"it"},
+		{"beside the schema", "", "main.go", "package main\n", strings.Replace(moved, "./other", ".", 1),
+			"main.go is of package main"},
 		{"another package, not built", "", "limits/make.go", "//go:build ignore\n\npackage main\n", numbers, ""},
 		{"of an external test", "", "limits/my_test.go", "package limits_test\n", numbers, ""},
 	} {

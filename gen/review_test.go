@@ -29,14 +29,16 @@ func changed(t *testing.T, schema string, replace ...string) []string {
 	dir := t.TempDir()
 	schemaAt(t, dir, schema)
 	generate(t, dir)
-	r, err := Run(schemaAt(t, dir, strings.NewReplacer(append(replace, "revision: 3", "revision: 4")...).Replace(schema)))
+	r, err := Run(schemaAt(t, dir, strings.NewReplacer(append(replace, "revision: 3",
+		"revision: 4")...).Replace(schema)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := document(t, r)
 	var lines []string
 	for line := range strings.Lines(udiff.Unified("", "", string(f.Present), string(f.Data))) {
-		if line = strings.TrimSuffix(line, "\n"); line[0] == '-' && line != "--- " || line[0] == '+' && line != "+++ " {
+		if line = strings.TrimSuffix(line, "\n"); line[0] == '-' && line != "--- " || line[0] == '+' &&
+			line != "+++ " {
 			lines = append(lines, line)
 		}
 	}
@@ -80,14 +82,16 @@ func TestReviewChange(t *testing.T) {
 	}
 }
 
-// TestReviewApart: what is new in one resource changes no line of another, and a new resource takes no line away.
+// TestReviewApart: what is new in one resource changes no line of another, and a new resource takes no line
+// away.
 func TestReviewApart(t *testing.T) {
 	for _, line := range changed(t, numbers, "limits: {rpm:", "limits: {rph: {capacity: 9, every: 1h}, rpm:") {
 		if strings.Contains(line, "rps") || strings.Contains(line, "rpd") {
 			t.Errorf("a new limit of jobs changes a line of api: %s", line)
 		}
 	}
-	added := changed(t, numbers, "  jobs:\n", "  mail:\n    limits: {rps: {capacity: 1, every: 1s}}\n    entities: {user: {}}\n  jobs:\n")
+	added := changed(t, numbers, "  jobs:\n",
+		"  mail:\n    limits: {rps: {capacity: 1, every: 1s}}\n    entities: {user: {}}\n  jobs:\n")
 	if len(added) == 0 {
 		t.Error("a new resource adds no line")
 	}
@@ -119,9 +123,14 @@ func TestReviewRemoved(t *testing.T) {
 	}
 }
 
-// TestReviewStale: the document of a schema that has none any more is stale, and one that was not generated is not.
+// TestReviewStale: a generated document is stale if the schema gives none, and any other document is not.
 func TestReviewStale(t *testing.T) {
-	for text, stale := range map[string]bool{review.Header + "\n": true, review.Header + "\r\nedited\n": true, "# What I run\n": false, "": false} {
+	for text, stale := range map[string]bool{
+		review.Header + "\n":           true,
+		review.Header + "\r\nedited\n": true,
+		"# What I run\n":               false,
+		"":                             false,
+	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, review.File)
 		write(t, path, text)

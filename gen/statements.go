@@ -8,24 +8,24 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// Statements are what stores run for calls on a resource, word for word as its generated code has them: for a tool that makes
-// such calls without that.
+// Statements are the texts that stores run for calls on a resource, word for word as in generated code. They
+// are for a tool that makes such calls without generated code.
 type Statements struct {
 	Create, Normal, Retry, Adjust, Reshape Statement // on DynamoDB, by write path
 
-	Scripts []string // on Redis, for chains of one bucket, of two, ...; "" where the store's own serves
+	Scripts []string // on Redis, for chains of one bucket, of two, ...; "" for those that the store loops over
 }
 
-// Statement is the text of one write path. Create, which puts an item, has a condition alone.
+// Statement is the text of one write path. Create puts an item, and so has a condition alone.
 type Statement struct {
 	Update, Condition string
 	Operands          []Operand // in the order in which the text first names them
 }
 
-// Operand is a value of a Statement: what it is, and of which of the resource's limits, where it is one's.
+// Operand is a value of a Statement, with the index of the limit that it belongs to, if any.
 type Operand = expr.Operand
 
-// What operands are.
+// The values of operands.
 const (
 	OperandRefilled     = expr.Refilled     // rf to store
 	OperandRefilledSeen = expr.RefilledSeen // rf of the image
@@ -44,8 +44,8 @@ const (
 	OperandPeriod       = expr.Period
 )
 
-// LoadStatements returns what stores run for each resource of the limits.yaml at path, in the order of Schema.Resources. It fails
-// as Load does.
+// LoadStatements returns the Statements of each resource of the limits.yaml at path, in the order of
+// Schema.Resources. Its errors are those of Load.
 func LoadStatements(path string) ([]Statements, error) {
 	from, err := sound(path)
 	if err != nil {

@@ -20,19 +20,19 @@ const (
 type (
 	// EmbeddingsResource is the type of Limiter.Embeddings. Embedding batches, charged to projects only.
 	EmbeddingsResource = runtime.Resource[EmbeddingsEntity, EmbeddingsCost]
-	// EmbeddingsAcquirer is what a handler takes, so that its test can pass a fake.
+	// EmbeddingsAcquirer is the interface for handlers, whose tests can pass a fake.
 	EmbeddingsAcquirer = runtime.Acquirer[EmbeddingsEntity, EmbeddingsCost]
-	// EmbeddingsLease is what an acquire returns, to be settled or released.
+	// EmbeddingsLease is the result of an acquire, to be settled or released.
 	EmbeddingsLease = runtime.Lease[EmbeddingsCost]
 )
 
-// EmbeddingsEntity is who may be charged for embeddings: a Project.
+// EmbeddingsEntity is an entity that calls on embeddings can charge: a Project.
 type EmbeddingsEntity interface {
 	Entity
 	embeddings()
 }
 
-// EmbeddingsCost is what one call takes from each limit of embeddings, in whole tokens. A bucket holds:
+// EmbeddingsCost is the cost of one call in each limit of embeddings, in whole tokens. A bucket holds:
 //
 //   - Project: rps 20 per second
 type EmbeddingsCost struct {
@@ -54,7 +54,7 @@ type EmbeddingsLimits struct {
 type EmbeddingsBucket struct {
 	Entity   string         // as stored: project-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

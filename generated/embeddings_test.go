@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestEmbeddings holds the code of embeddings against itself.
+// TestEmbeddings checks the code of embeddings against its schema.
 func TestEmbeddings(t *testing.T) {
 	var c EmbeddingsCost
 	gentest.Costs(t, embeddingsVector, embeddingsCost, &c, &c.RPS)

@@ -24,8 +24,8 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// Project is an entity whose parent is an Org. Its id is stored as project-<ID>: two of the same ID are one, whatever
-// their Org.
+// Project is an entity whose parent is an Org. Its id is stored as project-<ID>: two with the same ID are one entity,
+// even with another Org.
 type Project struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -33,8 +33,8 @@ type Project struct {
 	lookup bool     // the parent comes from the table
 }
 
-// User is an entity whose parent is a Project. Its id is stored as user-<ID>: two of the same ID are one, whatever
-// their Project.
+// User is an entity whose parent is a Project. Its id is stored as user-<ID>: two with the same ID are one entity, even
+// with another Project.
 type User struct {
 	_       struct{} // forces field names
 	ID      string   // 1 to 256 bytes of UTF-8, no '#'
@@ -42,18 +42,18 @@ type User struct {
 	lookup  bool     // the parent comes from the table
 }
 
-// ProjectByID is a Project without its Org, which nothing looks up as no call of a Project charges it.
+// ProjectByID is a Project without its Org. No call of a Project charges the parent, so it is not looked up.
 func ProjectByID(id string) Project {
 	return Project{ID: id, lookup: true}
 }
 
-// UserByID is a User whose Project is looked up in the table, and cached, by calls on gpt-4: an *InvalidError if the
-// table does not know the User.
+// UserByID is a User whose Project is looked up in the table, and cached, by calls on gpt-4. They return an
+// *InvalidError if the table has no User of this ID.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as org-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as org-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"org", "project", "user"})

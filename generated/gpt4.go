@@ -22,19 +22,19 @@ const (
 type (
 	// GPT4Resource is the type of Limiter.GPT4. Chat completions on gpt-4.
 	GPT4Resource = runtime.Resource[GPT4Entity, GPT4Cost]
-	// GPT4Acquirer is what a handler takes, so that its test can pass a fake.
+	// GPT4Acquirer is the interface for handlers, whose tests can pass a fake.
 	GPT4Acquirer = runtime.Acquirer[GPT4Entity, GPT4Cost]
-	// GPT4Lease is what an acquire returns, to be settled or released.
+	// GPT4Lease is the result of an acquire, to be settled or released.
 	GPT4Lease = runtime.Lease[GPT4Cost]
 )
 
-// GPT4Entity is who may be charged for gpt-4: a User (then its Project too) or a Project.
+// GPT4Entity is an entity that calls on gpt-4 can charge: a User (then its Project too) or a Project.
 type GPT4Entity interface {
 	Entity
 	gpt4()
 }
 
-// GPT4Cost is what one call takes from each limit of gpt-4, in whole tokens. A bucket holds:
+// GPT4Cost is the cost of one call in each limit of gpt-4, in whole tokens. A bucket holds:
 //
 //   - User: rpm 100 per minute; tpm 10,000 per minute, burst 15,000
 //   - Project: rpm 1,000 per minute; tpm 100,000 per minute, burst 150,000
@@ -59,7 +59,7 @@ type GPT4Limits struct {
 type GPT4Bucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPM      bucket.Balance // b_rpm_*

@@ -1,6 +1,6 @@
-// Package gentest has the bodies of the tests that sluice generates, as far as they concern no store. A generated test
-// is a table of a schema's kinds, or of a resource's limits, and calls of these functions. Package codectest has the
-// bodies for DynamoDB.
+// Package gentest has the bodies of the tests that sluice generates, as far as they concern no store. A
+// generated test is a table of a schema's kinds, or of a resource's limits, and calls of these functions.
+// Package codectest has the bodies for DynamoDB.
 package gentest
 
 import (
@@ -25,18 +25,20 @@ func report(t *testing.T, name string, check func() []error) {
 	})
 }
 
-// Costs checks that to lists the fields of a cost in schema order, and that from is its inverse. c points to a cost, and
-// fields to its limits in schema order.
-func Costs[C comparable](t *testing.T, to func(C, []int64) []int64, from func([]int64) C, c *C, fields ...*int64) {
+// Costs checks that to lists the fields of a cost in schema order, and that from is its inverse. c points to
+// a cost, and fields to its limits in schema order.
+func Costs[C comparable](t *testing.T, to func(C, []int64) []int64, from func([]int64) C, c *C,
+	fields ...*int64) {
 	t.Helper()
 	report(t, "vectors", func() []error {
 		return convert(to, from, c, fields, func(n int) int64 { return int64(n) })
 	})
 }
 
-// Overrides checks that to lists the fields of a resource's overrides in schema order, and that from is its inverse. l
-// points to overrides, and fields to their limits in schema order.
-func Overrides[L comparable](t *testing.T, to func(L, []*bucket.Limit) []*bucket.Limit, from func([]*bucket.Limit) L,
+// Overrides checks that to lists the fields of a resource's overrides in schema order, and that from is its
+// inverse. l points to overrides, and fields to their limits in schema order.
+func Overrides[L comparable](t *testing.T, to func(L, []*bucket.Limit) []*bucket.Limit,
+	from func([]*bucket.Limit) L,
 	l *L, fields ...**bucket.Limit) {
 	t.Helper()
 	report(t, "overrides", func() []error {
@@ -45,7 +47,8 @@ func Overrides[L comparable](t *testing.T, to func(L, []*bucket.Limit) []*bucket
 }
 
 // convert gives each field a value of its own, and holds both conversions against these values.
-func convert[S, V comparable](to func(S, []V) []V, from func([]V) S, s *S, fields []*V, value func(n int) V) []error {
+func convert[S, V comparable](to func(S, []V) []V, from func([]V) S, s *S, fields []*V,
+	value func(n int) V) []error {
 	want := make([]V, len(fields))
 	for i, field := range fields {
 		want[i] = value(i + 1)
@@ -66,8 +69,8 @@ type Scripter interface {
 	Script(chain int) string
 }
 
-// Scripts checks the number of hashes that each script reads. keys has this number for chains of one bucket, of two and
-// so on; other chains have no script.
+// Scripts checks the number of hashes that each script reads. keys has this number for chains of one bucket,
+// of two and so on; other chains have no script.
 func Scripts(t *testing.T, r Scripter, keys ...int) {
 	t.Helper()
 	report(t, "scripts", func() []error { return scripts(r, keys) })
@@ -78,7 +81,8 @@ func scripts(r Scripter, keys []int) []error {
 	for chain, want := range slices.Concat([]int{0}, keys, []int{0}) {
 		text := r.Script(chain)
 		if n := strings.Count(text, "call('HMGET', KEYS["); n != want {
-			errs = append(errs, fmt.Errorf("the script for a chain of %d reads %d hashes, want %d:\n%s", chain, n, want, text))
+			errs = append(errs, fmt.Errorf("the script for a chain of %d reads %d hashes, want %d:\n%s", chain, n,
+				want, text))
 		}
 		if want == 0 && text != "" {
 			errs = append(errs, fmt.Errorf("a chain of %d has a script, want none:\n%s", chain, text))
@@ -96,8 +100,8 @@ type Kind[E store.Entity] struct {
 	Parent string // name of the parent's kind, "" for none
 }
 
-// Entities checks the chain of an entity of each kind, and that parse reads stored ids and refuses malformed ones. kinds
-// are in schema order.
+// Entities checks the chain of an entity of each kind, and that parse reads stored ids and refuses malformed
+// ones. kinds are in schema order.
 func Entities[E store.Entity](t *testing.T, parse func(stored string) (E, error), kinds []Kind[E]) {
 	t.Helper()
 	report(t, "chains", func() []error { return chains(kinds) })
@@ -118,7 +122,8 @@ func chains[E store.Entity](kinds []Kind[E]) []error {
 			continue
 		}
 		above := slices.IndexFunc(kinds, func(other Kind[E]) bool { return other.Name == k.Parent })
-		check(k.With, store.Link{Kind: i, ID: "1"}, store.Link{Kind: above, ID: "2", Lookup: kinds[above].Parent != ""})
+		check(k.With, store.Link{Kind: i, ID: "1"}, store.Link{Kind: above, ID: "2",
+			Lookup: kinds[above].Parent != ""})
 	}
 	return errs
 }

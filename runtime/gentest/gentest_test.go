@@ -24,18 +24,21 @@ func TestConvert(t *testing.T) {
 		"to without one":     {func(p pair, dst []int64) []int64 { return append(dst, p.a) }, from, 1},
 		"from another order": {to, func(v []int64) pair { return pair{v[1], v[0]} }, 1},
 		"both turned": {
-			func(p pair, dst []int64) []int64 { return append(dst, p.b, p.a) }, func(v []int64) pair { return pair{v[1], v[0]} }, 2,
+			func(p pair, dst []int64) []int64 { return append(dst, p.b, p.a) },
+			func(v []int64) pair { return pair{v[1], v[0]} }, 2,
 		},
 	} {
 		var p pair
-		if errs := convert(tc.to, tc.from, &p, []*int64{&p.a, &p.b}, func(n int) int64 { return int64(n) }); len(errs) != tc.faults {
+		if errs := convert(tc.to, tc.from, &p, []*int64{&p.a, &p.b},
+			func(n int) int64 { return int64(n) }); len(errs) != tc.faults {
 			t.Errorf("%s: %v, want %d faults", name, errs, tc.faults)
 		}
 	}
 	var l struct{ limit *bucket.Limit }
 	zero := func(struct{ limit *bucket.Limit }, []*bucket.Limit) []*bucket.Limit { return []*bucket.Limit{nil} }
 	none := func([]*bucket.Limit) struct{ limit *bucket.Limit } { return struct{ limit *bucket.Limit }{} }
-	if errs := convert(zero, none, &l, []**bucket.Limit{&l.limit}, func(int) *bucket.Limit { return new(bucket.Limit) }); len(errs) != 2 {
+	if errs := convert(zero, none, &l, []**bucket.Limit{&l.limit},
+		func(int) *bucket.Limit { return new(bucket.Limit) }); len(errs) != 2 {
 		t.Errorf("overrides that are dropped: %v, want 2 faults", errs)
 	}
 }
@@ -82,7 +85,8 @@ func kinds() []Kind[generated.Entity] {
 	}
 }
 
-// TestEntities: an entity with another chain, and a parser that reads another entity or what it should refuse, are found.
+// TestEntities: an entity with another chain, and a parser that reads another entity or what it should
+// refuse, are found.
 func TestEntities(t *testing.T) {
 	if errs := append(chains(kinds()), ids(generated.ParseEntity, kinds())...); errors.Join(errs...) != nil {
 		t.Error(errs)
@@ -91,15 +95,19 @@ func TestEntities(t *testing.T) {
 	turned[0], turned[1] = turned[1], turned[0]
 	alone := kinds()
 	alone[1].With = generated.ProjectByID("1")
-	for name, table := range map[string][]Kind[generated.Entity]{"kinds in another order": turned, "an entity without parent": alone} {
+	for name, table := range map[string][]Kind[generated.Entity]{"kinds in another order": turned,
+		"an entity without parent": alone} {
 		if errors.Join(chains(table)...) == nil {
 			t.Errorf("%s: no fault", name)
 		}
 	}
 	for name, parse := range map[string]func(string) (generated.Entity, error){
-		"always the same":       func(string) (generated.Entity, error) { return generated.Org{ID: "1-2"}, nil },
-		"never":                 func(string) (generated.Entity, error) { return nil, &store.InvalidError{} },
-		"with an untyped error": func(s string) (generated.Entity, error) { return untyped(generated.ParseEntity(s)) },
+		"always the same": func(string) (generated.Entity, error) { return generated.Org{ID: "1-2"}, nil },
+		"never":           func(string) (generated.Entity, error) { return nil, &store.InvalidError{} },
+		"with an untyped error": func(s string) (generated.Entity,
+			error) {
+			return untyped(generated.ParseEntity(s))
+		},
 	} {
 		if errors.Join(ids(parse, kinds())...) == nil {
 			t.Errorf("a parser that reads %s: no fault", name)

@@ -22,19 +22,19 @@ const (
 type (
 	// APIResource is the type of Limiter.API. The API's endpoints, all of them.
 	APIResource = runtime.Resource[APIEntity, APICost]
-	// APIAcquirer is what a handler takes, so that its test can pass a fake.
+	// APIAcquirer is the interface for handlers, whose tests can pass a fake.
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
-	// APILease is what an acquire returns, to be settled or released.
+	// APILease is the result of an acquire, to be settled or released.
 	APILease = runtime.Lease[APICost]
 )
 
-// APIEntity is who may be charged for api: a Key.
+// APIEntity is an entity that calls on api can charge: a Key.
 type APIEntity interface {
 	Entity
 	api()
 }
 
-// APICost is what one call takes from each limit of api, in whole tokens. A bucket holds:
+// APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
 //   - Key: requests 2 per second, burst 6; rows 100 per second, burst 600
 type APICost struct {
@@ -58,7 +58,7 @@ type APILimits struct {
 type APIBucket struct {
 	Entity   string         // as stored: key-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Requests bucket.Balance // b_requests_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestAPI holds the code of api against itself.
+// TestAPI checks the code of api against its schema.
 func TestAPI(t *testing.T) {
 	var c APICost
 	gentest.Costs(t, apiVector, apiCost, &c, &c.Requests, &c.Rows)

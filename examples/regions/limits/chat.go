@@ -20,23 +20,23 @@ const (
 )
 
 type (
-	// ChatResource is the type of Limiter.Chat. Its limits are what the regions ap, eu and us have together: every
-	// region keeps 5 % of each, at least 1 token where there are enough, and has what regional sync gives it of the
-	// rest. Chat completions, of all regions together.
+	// ChatResource is the type of Limiter.Chat. Regions ap, eu and us have its limits in common: each keeps 5 % of
+	// each, at least 1 token where there are enough, and gets a part of the rest from regional sync. Chat completions,
+	// of all regions together.
 	ChatResource = runtime.Resource[ChatEntity, ChatCost]
-	// ChatAcquirer is what a handler takes, so that its test can pass a fake.
+	// ChatAcquirer is the interface for handlers, whose tests can pass a fake.
 	ChatAcquirer = runtime.Acquirer[ChatEntity, ChatCost]
-	// ChatLease is what an acquire returns, to be settled or released.
+	// ChatLease is the result of an acquire, to be settled or released.
 	ChatLease = runtime.Lease[ChatCost]
 )
 
-// ChatEntity is who may be charged for chat: a User.
+// ChatEntity is an entity that calls on chat can charge: a User.
 type ChatEntity interface {
 	Entity
 	chat()
 }
 
-// ChatCost is what one call takes from each limit of chat, in whole tokens. All regions' buckets of an entity hold
+// ChatCost is the cost of one call in each limit of chat, in whole tokens. All regions' buckets of an entity hold
 // together:
 //
 //   - User: rps 200 per second
@@ -46,8 +46,8 @@ type ChatCost struct {
 	RPS int64 // requests per second; 0 means 1 (per_call)
 }
 
-// ChatLimits overrides limits of chat; nil fields inherit. Those of a kind are for all regions together, those of an
-// entity for the region that they are set in. For 200 tokens per minute:
+// ChatLimits overrides limits of chat; nil fields inherit. Overrides of a kind are for all regions together, those of
+// an entity for the region of the table. For 200 tokens per minute:
 //
 //	limits.ChatLimits{RPS: new(bucket.Per(200, time.Minute))}
 type ChatLimits struct {
@@ -60,7 +60,7 @@ type ChatLimits struct {
 type ChatBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -23,8 +23,8 @@ type Fleet struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// Tenant is an entity whose parent is a Fleet. Its id is stored as tenant-<ID>: two of the same ID are one, whatever
-// their Fleet.
+// Tenant is an entity whose parent is a Fleet. Its id is stored as tenant-<ID>: two with the same ID are one entity,
+// even with another Fleet.
 type Tenant struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -32,13 +32,13 @@ type Tenant struct {
 	lookup bool     // the parent comes from the table
 }
 
-// TenantByID is a Tenant whose Fleet is looked up in the table, and cached, by calls on jobs: an *InvalidError if the
-// table does not know the Tenant.
+// TenantByID is a Tenant whose Fleet is looked up in the table, and cached, by calls on jobs. They return an
+// *InvalidError if the table has no Tenant of this ID.
 func TenantByID(id string) Tenant {
 	return Tenant{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as fleet-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as fleet-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"fleet", "tenant"})

@@ -20,19 +20,19 @@ const (
 type (
 	// JobsResource is the type of Limiter.Jobs. Jobs that workers run for tenants.
 	JobsResource = runtime.Resource[JobsEntity, JobsCost]
-	// JobsAcquirer is what a handler takes, so that its test can pass a fake.
+	// JobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	JobsAcquirer = runtime.Acquirer[JobsEntity, JobsCost]
-	// JobsLease is what an acquire returns, to be settled or released.
+	// JobsLease is the result of an acquire, to be settled or released.
 	JobsLease = runtime.Lease[JobsCost]
 )
 
-// JobsEntity is who may be charged for jobs: a Tenant (then its Fleet too) or a Fleet.
+// JobsEntity is an entity that calls on jobs can charge: a Tenant (then its Fleet too) or a Fleet.
 type JobsEntity interface {
 	Entity
 	jobs()
 }
 
-// JobsCost is what one call takes from each limit of jobs, in whole tokens. A bucket holds:
+// JobsCost is the cost of one call in each limit of jobs, in whole tokens. A bucket holds:
 //
 //   - Tenant: units 5 per second, burst 10
 //   - Fleet: units 12 per second, burst 18
@@ -55,7 +55,7 @@ type JobsLimits struct {
 type JobsBucket struct {
 	Entity   string         // as stored: tenant-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Units    bucket.Balance // b_units_*

@@ -7,9 +7,10 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// perKind calls report for each limit of which a number is another one for some kind: with the number of each such kind,
-// "2 instead of 1 for user", and where in the new schema it is written.
-func (c *comparison) perKind(number func(*schema.Charged, int) (int64, string), changed func(was, is int64) bool,
+// perKind compares one number of each limit, kind by kind. It calls report for each limit that has another
+// number for some kind, with the changes, "2 instead of 1 for user", and the position of the new number.
+func (c *comparison) perKind(number func(*schema.Charged, int) (int64, string),
+	changed func(was, is int64) bool,
 	report func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string),
 ) {
 	for o, n := range c.resources() {
@@ -49,8 +50,9 @@ func burstLowered(c *comparison) {
 	}
 	lower := func(was, is int64) bool { return is < was }
 	c.perKind(burst, lower, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
-		c.report(pos, schema.Place(n.Name, l.Name), "burst of limit %s of %s is %s: what buckets hold above it is lost, and calls that cost more fail with a "+
-			"CostExceedsBurstError whenever they are tried; see that no caller asks for more", l.Name, n.Name, list)
+		c.report(pos, schema.Place(n.Name, l.Name),
+			"burst of limit %s of %s is %s: what buckets hold above it is lost, and calls that cost more fail with "+
+				"a CostExceedsBurstError whenever they are tried; see that no caller asks for more", l.Name, n.Name, list)
 	})
 }
 
@@ -63,8 +65,9 @@ func perCallChanged(c *comparison) {
 	}
 	other := func(was, is int64) bool { return is != was }
 	c.perKind(perCall, other, func(n *schema.Resource, l *schema.Limit, pos schema.Pos, list string) {
-		c.report(pos, schema.Place(n.Name, l.Name), "per_call of limit %s of %s is %s: calls whose cost leaves it out take that; have them pass what they took "+
-			"before, or keep per_call", l.Name, n.Name, list)
+		c.report(pos, schema.Place(n.Name, l.Name),
+			"per_call of limit %s of %s is %s: calls whose cost leaves it out take that; have them pass what they "+
+				"took before, or keep per_call", l.Name, n.Name, list)
 	})
 }
 
@@ -73,17 +76,19 @@ func cascadeChanged(c *comparison) {
 		was := o.Cascade == schema.CascadeNone || cascades(c.old, o)
 		is := n.Cascade == schema.CascadeNone || cascades(c.new, n)
 		if o.Cascade == n.Cascade || !was || !is {
-			continue // no call had, or has, an ancestor to charge
+			continue // no call charged, or charges, an ancestor
 		}
 		if c.onRedisAlone() && o.Cascade != schema.CascadeNone && n.Cascade != schema.CascadeNone {
-			continue // all buckets of a call are one script anyway
+			continue // one script charges all buckets of a call
 		}
-		does := "a bucket that refuses has the others charged and given back, and calls may briefly be refused for that"
+		does := "a bucket that denies a call has the others charged and given back, and other calls may briefly " +
+			"be denied for that"
 		switch {
 		case n.Cascade == schema.CascadeNone:
 			does = "calls no longer charge ancestors, whose limits do not hold for them any more"
 		case o.Cascade == schema.CascadeNone:
-			does = "calls charge ancestors too, at the price of their writes, are denied when one is empty, and fail with an InvalidError where its ID is left out"
+			does = "calls charge ancestors too, at the price of their writes, are denied when one is empty, and " +
+				"fail with an InvalidError where its ID is left out"
 		case n.Cascade == "atomic":
 			does = "a chain is charged in one transaction, at two write units a bucket instead of one"
 		}
@@ -104,7 +109,8 @@ func onUnavailableChanged(c *comparison) {
 		case "local":
 			does = "are decided by a bucket in each process"
 		}
-		c.report(n.OnUnavailablePos, n.Name, "on_unavailable of %s was %s and is %s: calls %s while the table does not answer; write on_unavailable: %s to keep it",
+		c.report(n.OnUnavailablePos, n.Name, "on_unavailable of %s was %s and is %s: calls %s while the table "+
+			"does not answer; write on_unavailable: %s to keep it",
 			n.Name, o.OnUnavailable, n.OnUnavailable, does, o.OnUnavailable)
 	}
 }
@@ -116,9 +122,11 @@ func settleChanged(c *comparison) {
 		}
 		does := "Settle and Release wait for a write of their own, one write unit more, and return its errors"
 		if n.Settle == schema.SettleLazy {
-			does = "Settle and Release return before they are written, and what fails goes to the observer and the log instead of the caller"
+			does = "Settle and Release return before their write, and its errors go to the observer and the log " +
+				"instead of the caller"
 		}
-		c.report(n.SettlePos, n.Name, "settle of %s was %s and is %s: %s; write settle: %s to keep it", n.Name, o.Settle, n.Settle, does, o.Settle)
+		c.report(n.SettlePos, n.Name, "settle of %s was %s and is %s: %s; write settle: %s to keep it", n.Name,
+			o.Settle, n.Settle, does, o.Settle)
 	}
 }
 
@@ -127,10 +135,11 @@ func shadowChanged(c *comparison) {
 		if o.Shadow == n.Shadow {
 			continue
 		}
-		does := "calls begin to be refused; look first at which ones shadow mode has let through"
+		does := "calls begin to be denied; look first at which ones shadow mode has let through"
 		if n.Shadow {
-			does = "no call is refused any longer, and what would have been goes through without being charged"
+			does = "no call is denied any longer, and calls that would have been go through without a charge"
 		}
-		c.report(n.ShadowPos, n.Name, "shadow of %s was %v and is %v: %s; write shadow: %v to keep it", n.Name, o.Shadow, n.Shadow, does, o.Shadow)
+		c.report(n.ShadowPos, n.Name, "shadow of %s was %v and is %v: %s; write shadow: %v to keep it", n.Name,
+			o.Shadow, n.Shadow, does, o.Shadow)
 	}
 }

@@ -11,8 +11,9 @@ import (
 func kindRemoved(c *comparison) {
 	for _, k := range c.old.Kinds {
 		if kind(c.new, k.Name) == nil {
-			c.report(c.new.KindsPos, k.Name, "kind %s is gone: buckets, overrides and parents of %s-<id> stay in the table, where nothing reads them; "+
-				"put it back, or, if it has another name now, keep the old one and set go_name", k.Name, k.Name)
+			c.report(c.new.KindsPos, k.Name, "kind %s is gone: buckets, overrides and parents of %s-<id> stay in "+
+				"the table, where nothing reads them; put it back, or, if it has another name now, keep the old one "+
+				"and set go_name", k.Name, k.Name)
 		}
 	}
 }
@@ -28,8 +29,9 @@ func kindUncharged(c *comparison) {
 			for i, l := range o.Limits {
 				numbers[i] = l.Name + " " + was.Limits[i].String()
 			}
-			c.report(n.Pos, schema.Place(n.Name, k.Name), "%s had a bucket for each %s (%s) and no longer has: these limits end, what is stored of them is "+
-				"read by nothing, and calls that pass %s do not compile%s; put %s back into entities of %s",
+			c.report(n.Pos, schema.Place(n.Name, k.Name),
+				"%s had a bucket for each %s (%s) and no longer has: these limits end, nothing reads what is stored "+
+					"of them, and calls that pass %s do not compile%s; put %s back into entities of %s",
 				n.Name, k.Name, strings.Join(numbers, "; "), k.GoName, c.retagged(n.Name), k.Name, n.Name)
 		}
 	}
@@ -43,18 +45,20 @@ func parentChanged(c *comparison) {
 		}
 		field := c.old.Kinds[o.Parent].GoName
 		if is == "" {
-			c.report(n.ParentPos, n.Name, "kind %s had parent %s and has none: calls that pass %s no longer charge its %s, what sluice entity put has stored of "+
-				"them is read by nothing, and %sByID and field %s of %s are gone%s; put parent: %s back",
+			c.report(n.ParentPos, n.Name, "kind %s had parent %s and has none: calls that pass %s no longer charge "+
+				"its %s, nothing reads what sluice entity put has stored of them, and %sByID and field %s of %s are "+
+				"gone%s; put parent: %s back",
 				n.Name, was, n.GoName, was, n.GoName, field, n.GoName, c.retagged(""), was)
 			continue
 		}
-		gone := ""
+		removed := ""
 		if c.new.Kinds[n.Parent].GoName != field {
-			gone = fmt.Sprintf(", and field %s of %s is gone", field, n.GoName)
+			removed = fmt.Sprintf(", and field %s of %s is gone", field, n.GoName)
 		}
-		c.report(n.ParentPos, n.Name, "kind %s had parent %s and has %s: look-ups of stored parents, which are of kind %s, fail with a SetupError%s%s; "+
-			"pass parents in calls, or store them again as this is deployed (sluice entity put %s-<id> --parent %s-<id>)",
-			n.Name, was, is, was, gone, c.retagged(""), n.Name, is)
+		c.report(n.ParentPos, n.Name, "kind %s had parent %s and has %s: look-ups of stored parents, which are "+
+			"of kind %s, fail with a SetupError%s%s; pass parents in calls, or store them again as this is deployed "+
+			"(sluice entity put %s-<id> --parent %s-<id>)",
+			n.Name, was, is, was, removed, c.retagged(""), n.Name, is)
 	}
 }
 
@@ -70,17 +74,18 @@ func entityChain(c *comparison) {
 			}
 		}
 		if len(by) == 0 {
-			continue // parents that nothing charges may stay empty
+			continue // a parent that no call charges may stay empty
 		}
 		is := c.new.Kinds[n.Parent]
-		c.report(n.ParentPos, n.Name, "kind %s had no parent and has %s: %s{ID: ..} without %s compiles as before, but its calls on %s fail with an "+
-			"InvalidError, and those of ParseEntity look for a parent that is not stored%s; pass %s, or store it (sluice entity put %s-<id> "+
-			"--parent %s-<id>) and use %sByID",
-			n.Name, is.Name, n.GoName, is.GoName, strings.Join(by, ", "), c.retagged(""), is.GoName, n.Name, is.Name, n.GoName)
+		c.report(n.ParentPos, n.Name, "kind %s had no parent and has %s: %s{ID: ..} without %s compiles as "+
+			"before, but its calls on %s fail with an InvalidError, and those of ParseEntity look for a parent that "+
+			"is not stored%s; pass %s, or store it (sluice entity put %s-<id> --parent %s-<id>) and use %sByID",
+			n.Name, is.Name, n.GoName, is.GoName, strings.Join(by,
+				", "), c.retagged(""), is.GoName, n.Name, is.Name, n.GoName)
 	}
 }
 
-// chargesUpTo says that r charges kind k, or one below it.
+// chargesUpTo reports whether r charges kind k, or one below it.
 func (c *comparison) chargesUpTo(r *schema.Resource, k *schema.Kind) bool {
 	for _, charged := range r.Charged {
 		for at := charged.Kind; at >= 0; at = c.new.Kinds[at].Parent {
@@ -95,7 +100,7 @@ func (c *comparison) chargesUpTo(r *schema.Resource, k *schema.Kind) bool {
 func ancestorCharged(c *comparison) {
 	for o, n := range c.resources() {
 		if o.Cascade == schema.CascadeNone || n.Cascade == schema.CascadeNone {
-			continue // that is CASCADE_CHANGED, or nothing
+			continue // CASCADE_CHANGED reports that, if anything
 		}
 		for _, is := range n.Charged {
 			above := c.new.Kinds[is.Kind]
@@ -110,9 +115,12 @@ func ancestorCharged(c *comparison) {
 				}
 			}
 			if len(below) > 0 {
-				c.report(is.Pos, schema.Place(n.Name, above.Name), "%s had no bucket for kind %s and has one: calls that pass %s take from it too, at the price of "+
-					"its write, are denied when it is empty, and fail with an InvalidError where the %s has no ID%s; see that callers pass it, and "+
-					"that the numbers are enough for all below", n.Name, above.Name, strings.Join(below, " or "), above.GoName, c.retagged(n.Name))
+				c.report(is.Pos, schema.Place(n.Name, above.Name),
+					"%s had no bucket for kind %s and has one: calls that pass %s take from it too, at the price of its "+
+						"write, are denied when it is empty, and fail with an InvalidError where the %s has no ID%s; see "+
+						"that callers pass it, and that the numbers are enough for all below",
+					n.Name, above.Name, strings.Join(below,
+						" or "), above.GoName, c.retagged(n.Name))
 			}
 		}
 	}

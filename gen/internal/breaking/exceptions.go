@@ -14,8 +14,9 @@ const (
 	RuleUnknownPlace = "UNKNOWN_PLACE"
 )
 
-// Check reports exceptions of s that name no rule, or a place that its rule never finds anything at. Of places that only an
-// old schema has, it can tell no more than whether there is a resource around them: one that is misspelt silences nothing.
+// Check reports exceptions of s that name no rule, or a place at which the rule can find nothing. It does not
+// know the old schema: for a limit or kind that only the old one has, it checks the resource alone. A
+// misspelt one excepts nothing.
 func Check(s *schema.Schema) schema.Problems {
 	var problems schema.Problems
 	for _, e := range s.Exceptions {
@@ -28,7 +29,8 @@ func Check(s *schema.Schema) schema.Problems {
 			for i, r := range rules {
 				ids[i] = r.ID
 			}
-			problems.Add(e.RulePos, RuleUnknownRule, "there is no rule %q: %s; `sluice breaking --rules` lists them", e.Rule, schema.Cure(e.Rule, ids))
+			problems.Add(e.RulePos, RuleUnknownRule, "there is no rule %q: %s; `sluice breaking --rules` lists them",
+				e.Rule, schema.Cure(e.Rule, ids))
 		case e.At != "":
 			if why := rules[i].misplaced(s, e.At); why != "" {
 				problems.Add(e.AtPos, RuleUnknownPlace, "at %s: %s", e.At, why)
@@ -38,13 +40,13 @@ func Check(s *schema.Schema) schema.Problems {
 	return problems
 }
 
-// misplaced says why r finds nothing at a place, "" if it can.
+// misplaced returns the reason why r can find nothing at a place, "" if it can.
 func (r Rule) misplaced(s *schema.Schema, at string) string {
 	if r.At == nil {
 		return r.ID + " is about the file, not a place in it: move it to except"
 	}
 	whole := slices.Contains(r.At, AtKind) || slices.Contains(r.At, AtResource)
-	if r.gone && whole {
+	if r.removed && whole {
 		return ""
 	}
 	forms := make([]string, len(r.At))
@@ -58,14 +60,15 @@ func (r Rule) misplaced(s *schema.Schema, at string) string {
 	}
 	cut := strings.LastIndexByte(at, '/')
 	switch {
-	case slices.Contains(known, at), len(known) == 0: // that there is none has been reported
+	case slices.Contains(known, at), len(known) == 0: // an empty section has been reported
 		return ""
-	case !r.gone:
+	case !r.removed:
 		return about + ", and there is none of that name: remove the entry if it is gone; " + schema.Cure(at, known)
 	case cut < 0:
 		return about + ": write both, with the slash"
 	case resource(s, at[:cut]) == nil:
-		return fmt.Sprintf("%s, and there is no resource %q: remove the entry if it is gone; %s", about, at[:cut], schema.Cure(at[:cut], AtResource.places(s)))
+		return fmt.Sprintf("%s, and there is no resource %q: remove the entry if it is gone; %s", about, at[:cut],
+			schema.Cure(at[:cut], AtResource.places(s)))
 	}
 	return ""
 }
@@ -83,7 +86,7 @@ func (f Form) places(s *schema.Schema) []string {
 			}
 		case AtCharged:
 			for _, c := range r.Charged {
-				if c.Kind >= 0 { // one that is no kind has been reported
+				if c.Kind >= 0 { // an unknown kind has been reported
 					places = append(places, schema.Place(r.Name, s.Kinds[c.Kind].Name))
 				}
 			}

@@ -11,7 +11,8 @@ import (
 func packageChanged(c *comparison) {
 	was, is := c.old, c.new
 	if was.Package != is.Package || path.Clean(was.Out) != path.Clean(is.Out) {
-		c.report(is.GoPos, "", "the Go package was %s in %s and is now %s in %s: callers' imports do not compile; write package: %s and out: %s to keep it",
+		c.report(is.GoPos, "", "the Go package was %s in %s and is now %s in %s: callers' imports do not "+
+			"compile; write package: %s and out: %s to keep it",
 			was.Package, was.Out, is.Package, is.Out, was.Package, was.Out)
 	}
 }
@@ -21,19 +22,21 @@ func storeRemoved(c *comparison) {
 		if slices.Contains(c.new.Stores, store) {
 			continue
 		}
-		gone := "its scripts are"
+		removed := "its scripts are"
 		if store == schema.StoreDynamoDB {
-			gone = "ExtractDeltas and all buckets' types are"
+			removed = "ExtractDeltas and all buckets' types are"
 		}
-		c.report(c.new.StoresPos, "", "store %s is gone: New returns an error to callers that pass one, %s no longer generated, and what is stored there "+
-			"is read by nothing; put %s back into stores, or move callers first, whose buckets start full in another store", store, gone, store)
+		c.report(c.new.StoresPos, "", "store %s is gone: New returns an error to callers that pass one, %s no "+
+			"longer generated, and nothing reads what is stored there; put %s back into stores, or move callers "+
+			"first, whose buckets start full in another store", store, removed, store)
 	}
 }
 
-// goNameChanged compares by Go names: what has another name in limits.yaml, and the old one in Go, compiles.
+// goNameChanged compares Go names: callers still compile if only the name in limits.yaml changes.
 func goNameChanged(c *comparison) {
 	for _, o := range c.old.Kinds {
-		g := goName{place: o.Name, what: fmt.Sprintf("type %s of kind %s", o.GoName, o.Name), was: o.GoName, pos: c.new.KindsPos}
+		g := goName{place: o.Name, what: fmt.Sprintf("type %s of kind %s", o.GoName, o.Name), was: o.GoName,
+			pos: c.new.KindsPos}
 		n := kind(c.new, o.Name)
 		if n != nil {
 			g.pos, g.is = n.Pos, n.GoName
@@ -47,7 +50,8 @@ func goNameChanged(c *comparison) {
 	}
 	for _, o := range c.old.Resources {
 		g := goName{
-			place: o.Name, what: fmt.Sprintf("%s of resource %s, with %sCost and all that is named after it,", o.GoName, o.Name, o.GoName),
+			place: o.Name, what: fmt.Sprintf("%s of resource %s, with %sCost and all that is named after it,",
+				o.GoName, o.Name, o.GoName),
 			was: o.GoName, pos: c.new.ResourcesPos,
 		}
 		n := resource(c.new, o.Name)
@@ -65,11 +69,12 @@ func goNameChanged(c *comparison) {
 	}
 }
 
-// goLimits compares what the limits of a resource are in Go.
+// goLimits compares the Go names of a resource's limits.
 func (c *comparison) goLimits(o, n *schema.Resource) {
 	for _, l := range o.Limits {
 		g := goName{
-			place: schema.Place(o.Name, l.Name), what: fmt.Sprintf("%s of limit %s, a field of %sCost and constant %s%s,", l.GoName, l.Name, o.GoName, o.GoName, l.GoName),
+			place: schema.Place(o.Name, l.Name), what: fmt.Sprintf("%s of limit %s, a field of %sCost and constant "+
+				"%s%s,", l.GoName, l.Name, o.GoName, o.GoName, l.GoName),
 			was: l.GoName, pos: n.Pos,
 		}
 		j := limit(n, l.Name)
@@ -85,18 +90,18 @@ func (c *comparison) goLimits(o, n *schema.Resource) {
 	}
 }
 
-// goName is what callers know a kind, resource or limit by.
+// goName is the Go name of a kind, resource or limit, before and after.
 type goName struct {
 	pos     schema.Pos
 	place   string
-	what    string // what has the name
-	was, is string // the name; is is "" where what had it is gone
-	other   string // what else has the old name now, "" for nothing
-	renamed bool   // other may be what is gone, by another name in limits.yaml
+	what    string // owner of the name, for messages
+	was, is string // the name; is is "" if the owner was removed
+	other   string // another owner of the old name now, "" for none
+	renamed bool   // other may be the removed owner, under another name in limits.yaml
 }
 
-// compare reports a name that callers cannot use any more, or by which they mean something else. It returns true if the old
-// name is still there, and means the same.
+// compare reports a name that callers can no longer use, or that now means something else. It returns true if
+// the old name still exists and means the same.
 func (g goName) compare(c *comparison) (same bool) {
 	switch {
 	case g.is == g.was, g.renamed:
@@ -104,12 +109,15 @@ func (g goName) compare(c *comparison) (same bool) {
 	case g.is == "" && g.other == "":
 		c.report(g.pos, g.place, "%s is gone: callers that use it do not compile; change them first", g.what)
 	case g.is == "":
-		c.report(g.pos, g.place, "%s is gone, and %s is %s: callers that use it may compile, and mean that; give %s another go_name",
+		c.report(g.pos, g.place, "%s is gone, and %s is %s: callers that use it may compile, and mean that; give "+
+			"%s another go_name",
 			g.what, g.was, g.other, g.other)
 	case g.other == "":
-		c.report(g.pos, g.place, "%s is %s now: callers that use it do not compile; set go_name: %s to keep it", g.what, g.is, g.was)
+		c.report(g.pos, g.place, "%s is %s now: callers that use it do not compile; set go_name: %s to keep it",
+			g.what, g.is, g.was)
 	default:
-		c.report(g.pos, g.place, "%s is %s now, and %s is %s: callers that use it may compile, and mean that; set go_name: %s to keep it",
+		c.report(g.pos, g.place, "%s is %s now, and %s is %s: callers that use it may compile, and mean that; "+
+			"set go_name: %s to keep it",
 			g.what, g.is, g.was, g.other, g.was)
 	}
 	return false

@@ -8,9 +8,9 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// gone calls found with each limit of o that n neither has nor removes, and with what it was renamed to: the first limit
-// that n alone has with the same numbers, nil if there is none.
-func (c *comparison) gone(o, n *schema.Resource, found func(l, renamed *schema.Limit)) {
+// removedLimits calls found with each limit of o that n neither has nor lists in removed. renamed is the
+// probable new name: the first limit that only n has and that has the same numbers, or nil.
+func (c *comparison) removedLimits(o, n *schema.Resource, found func(l, renamed *schema.Limit)) {
 	var taken []*schema.Limit
 	for i, l := range o.Limits {
 		if limit(n, l.Name) >= 0 || slices.Contains(n.Removed, l.Name) {
@@ -26,7 +26,7 @@ func (c *comparison) gone(o, n *schema.Resource, found func(l, renamed *schema.L
 	}
 }
 
-// sameNumbers says that limit i of o has the numbers of limit j of n, for whatever kinds both charge.
+// sameNumbers reports whether limit i of o has the numbers of limit j of n, for all kinds that both charge.
 func (c *comparison) sameNumbers(o, n *schema.Resource, i, j int) bool {
 	for _, was := range o.Charged {
 		is := charged(c.new, n, c.old.Kinds[was.Kind].Name)
@@ -39,16 +39,18 @@ func (c *comparison) sameNumbers(o, n *schema.Resource, i, j int) bool {
 
 func limitRemoved(c *comparison) {
 	for o, n := range c.resources() {
-		c.gone(o, n, func(l, renamed *schema.Limit) {
+		c.removedLimits(o, n, func(l, renamed *schema.Limit) {
 			if renamed != nil {
 				return
 			}
-			does := fmt.Sprintf("buckets hold its b_%s_* attributes, which generated expressions do not know, so that writes to a bucket build "+
-				"their own until one reshapes it", l.Name)
+			does := fmt.Sprintf("buckets hold its b_%s_* attributes, which generated expressions do not know, so "+
+				"that writes to a bucket build their own until one reshapes it", l.Name)
 			if c.onRedisAlone() {
-				does = "nothing counts calls by it any more, its hashes expire, and its overrides stay, for a limit that gets its name"
+				does = "nothing counts calls by it any more, its hashes expire, and its overrides stay, for a limit " +
+					"that gets its name"
 			}
-			c.report(n.Pos, schema.Place(n.Name, l.Name), "limit %s of %s (%s) is gone: %s; write %s into removed of %s",
+			c.report(n.Pos, schema.Place(n.Name, l.Name),
+				"limit %s of %s (%s) is gone: %s; write %s into removed of %s",
 				l.Name, n.Name, l.Numbers, does, l.Name, n.Name)
 		})
 	}
@@ -56,11 +58,12 @@ func limitRemoved(c *comparison) {
 
 func limitRenamed(c *comparison) {
 	for o, n := range c.resources() {
-		c.gone(o, n, func(l, renamed *schema.Limit) {
+		c.removedLimits(o, n, func(l, renamed *schema.Limit) {
 			if renamed != nil {
-				c.report(renamed.Pos, schema.Place(n.Name, l.Name), "limit %s of %s is gone, and %s is new with the same numbers (%s): if that is "+
-					"its new name, every bucket forgets its balance and starts %s full, and overrides of %s no longer apply; keep the name and "+
-					"set go_name, or, if they are two limits, write %s into removed of %s",
+				c.report(renamed.Pos, schema.Place(n.Name, l.Name),
+					"limit %s of %s is gone, and %s is new with the same numbers (%s): if that is its new name, every "+
+						"bucket forgets its balance and starts %s full, and overrides of %s no longer apply; keep the name "+
+						"and set go_name, or, if they are two limits, write %s into removed of %s",
 					l.Name, n.Name, renamed.Name, l.Numbers, renamed.Name, l.Name, l.Name, n.Name)
 			}
 		})
@@ -71,9 +74,10 @@ func tombstoneDropped(c *comparison) {
 	for o, n := range c.resources() {
 		for _, name := range o.Removed {
 			if !slices.Contains(n.Removed, name) && limit(n, name) < 0 {
-				c.report(n.Pos, schema.Place(n.Name, name), "removed of %s had %s and no longer has it: a bucket that was not written since may "+
-					"hold b_%s_*, and writes to it build their own expressions until one reshapes it; put %s back until all such buckets have "+
-					"been written or have expired", n.Name, name, name, name)
+				c.report(n.Pos, schema.Place(n.Name, name),
+					"removed of %s had %s and no longer has it: a bucket that was not written since may hold b_%s_*, and "+
+						"writes to it build their own expressions until one reshapes it; put %s back until all such buckets "+
+						"have been written or have expired", n.Name, name, name, name)
 			}
 		}
 	}
@@ -90,9 +94,11 @@ func periodUnit(c *comparison) {
 		for i, j := range limits(o, n) {
 			was, is := o.Limits[i], n.Limits[j]
 			if was.Period != is.Period {
-				c.report(is.Pos, schema.Place(n.Name, is.Name), "limit %s of %s was %s and is now %s: balances that were counted by every %s are "+
-					"taken over as they are, debts too, and overrides keep every %s; give the new period a limit of its own name, and write "+
-					"%s into removed", is.Name, n.Name, was.Numbers, is.Numbers, schema.Period(was.Period), schema.Period(was.Period), is.Name)
+				c.report(is.Pos, schema.Place(n.Name, is.Name),
+					"limit %s of %s was %s and is now %s: balances that were counted by every %s are taken over as they "+
+						"are, debts too, and overrides keep every %s; give the new period a limit of its own name, and write "+
+						"%s into removed", is.Name, n.Name, was.Numbers, is.Numbers, schema.Period(was.Period), schema.Period(
+						was.Period), is.Name)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// resources yields each resource that both schemas have, as it was and as it is.
+// resources yields each resource that both schemas have: the old one, and the new one.
 func (c *comparison) resources() iter.Seq2[*schema.Resource, *schema.Resource] {
 	return func(yield func(o, n *schema.Resource) bool) {
 		for _, o := range c.old.Resources {
@@ -18,7 +18,7 @@ func (c *comparison) resources() iter.Seq2[*schema.Resource, *schema.Resource] {
 	}
 }
 
-// kinds yields each kind that both schemas have, as it was and as it is.
+// kinds yields each kind that both schemas have: the old one, and the new one.
 func (c *comparison) kinds() iter.Seq2[*schema.Kind, *schema.Kind] {
 	return func(yield func(o, n *schema.Kind) bool) {
 		for _, o := range c.old.Kinds {
@@ -63,7 +63,7 @@ func limit(r *schema.Resource, name string) int {
 	return slices.IndexFunc(r.Limits, func(l *schema.Limit) bool { return l.Name == name })
 }
 
-// charged returns what r has of the kind of a name, nil if it has no bucket.
+// charged returns the entry of a kind in r, nil if the kind has no bucket of r.
 func charged(s *schema.Schema, r *schema.Resource, name string) *schema.Charged {
 	i := slices.IndexFunc(r.Charged, func(c schema.Charged) bool { return s.Kinds[c.Kind].Name == name })
 	if i < 0 {
@@ -92,7 +92,10 @@ func along(s *schema.Schema, r *schema.Resource, k *schema.Kind) []string {
 	return names
 }
 
-// cascades says that some call on r would charge an ancestor, unless its cascade is none.
+// cascades reports whether some call on r would charge an ancestor if its cascade is not none.
 func cascades(s *schema.Schema, r *schema.Resource) bool {
-	return slices.ContainsFunc(r.Charged, func(c schema.Charged) bool { return len(along(s, r, s.Kinds[c.Kind])) > 0 })
+	return slices.ContainsFunc(r.Charged, func(c schema.Charged) bool {
+		return len(along(s, r,
+			s.Kinds[c.Kind])) > 0
+	})
 }

@@ -7,13 +7,14 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// onRedisAlone says that no bucket is in a table, neither before nor after.
+// onRedisAlone reports whether no bucket is in a table, neither before nor after.
 func (c *comparison) onRedisAlone() bool {
-	return !slices.Contains(c.old.Stores, schema.StoreDynamoDB) && !slices.Contains(c.new.Stores, schema.StoreDynamoDB)
+	return !slices.Contains(c.old.Stores, schema.StoreDynamoDB) &&
+		!slices.Contains(c.new.Stores, schema.StoreDynamoDB)
 }
 
-// retagged says whose buckets are named otherwise on a Redis cluster, "" if nobody's: there the last entity that a call charges
-// is in its keys. It is about the resource of a name, or, for "", about all.
+// retagged returns the end of a message about kinds whose buckets get other keys on a Redis cluster, or "". Keys
+// there contain the last entity that a call charges. name is a resource, or "" for all.
 func (c *comparison) retagged(name string) string {
 	if !slices.Contains(c.old.Stores, schema.StoreRedis) || !slices.Contains(c.new.Stores, schema.StoreRedis) {
 		return ""
@@ -26,7 +27,8 @@ func (c *comparison) retagged(name string) string {
 		for _, was := range o.Charged {
 			k := c.old.Kinds[was.Kind]
 			is := kind(c.new, k.Name)
-			if is != nil && charged(c.new, n, k.Name) != nil && root(c.old, o, k) != root(c.new, n, is) && !slices.Contains(whose, is.GoName) {
+			if is != nil && charged(c.new, n, k.Name) != nil && root(c.old, o, k) != root(c.new, n, is) &&
+				!slices.Contains(whose, is.GoName) {
 				whose = append(whose, is.GoName)
 			}
 		}
@@ -34,7 +36,8 @@ func (c *comparison) retagged(name string) string {
 	if len(whose) == 0 {
 		return ""
 	}
-	return "; on a Redis cluster, whose keys have the last entity that a call charges, buckets of " + words.List(whose, "and") + " start full"
+	return "; on a Redis cluster, whose keys have the last entity that a call charges, buckets of " +
+		words.List(whose, "and") + " start full"
 }
 
 // root returns the name of the last kind that a call on r for kind k charges.

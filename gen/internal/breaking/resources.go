@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// goneResources calls found with each resource that new has not, and with what it was renamed to: the first that new alone
-// has with the same limits, nil if there is none.
-func (c *comparison) goneResources(found func(r, renamed *schema.Resource)) {
+// removedResources calls found with each resource that the new schema does not have. renamed is the probable
+// new name: the first resource that only the new schema has and that has the same limits, or nil.
+func (c *comparison) removedResources(found func(r, renamed *schema.Resource)) {
 	var taken []*schema.Resource
 	for _, r := range c.old.Resources {
 		if resource(c.new, r.Name) != nil {
@@ -24,7 +24,7 @@ func (c *comparison) goneResources(found func(r, renamed *schema.Resource)) {
 	}
 }
 
-// sameLimits says that two resources have limits of the same names and numbers.
+// sameLimits reports whether two resources have limits of the same names and numbers.
 func (c *comparison) sameLimits(o, n *schema.Resource) bool {
 	if len(o.Limits) != len(n.Limits) {
 		return false
@@ -38,20 +38,22 @@ func (c *comparison) sameLimits(o, n *schema.Resource) bool {
 }
 
 func resourceRemoved(c *comparison) {
-	c.goneResources(func(r, renamed *schema.Resource) {
+	c.removedResources(func(r, renamed *schema.Resource) {
 		if renamed == nil {
-			c.report(c.new.ResourcesPos, r.Name, "resource %s is gone: nothing limits its calls any more, its buckets stay until they expire, and its "+
-				"overrides (#CONFIG#%s) stay for good, to apply again should the name come back; delete them with sluice override while a "+
-				"schema knows it, or put it back", r.Name, r.Name)
+			c.report(c.new.ResourcesPos, r.Name, "resource %s is gone: nothing limits its calls any more, its "+
+				"buckets stay until they expire, and its overrides (#CONFIG#%s) stay for good, and apply again if the "+
+				"name comes back; delete them with sluice override while a schema knows it, or put it back",
+				r.Name, r.Name)
 		}
 	})
 }
 
 func resourceRenamed(c *comparison) {
-	c.goneResources(func(r, renamed *schema.Resource) {
+	c.removedResources(func(r, renamed *schema.Resource) {
 		if renamed != nil {
-			c.report(renamed.Pos, r.Name, "resource %s is gone, and %s is new with the same limits: if that is its new name, every bucket starts full "+
-				"there, and overrides of %s no longer apply; keep the name and set go_name", r.Name, renamed.Name, r.Name)
+			c.report(renamed.Pos, r.Name, "resource %s is gone, and %s is new with the same limits: if that is its "+
+				"new name, every bucket starts full there, and overrides of %s no longer apply; keep the name and set "+
+				"go_name", r.Name, renamed.Name, r.Name)
 		}
 	})
 }

@@ -1,10 +1,10 @@
-// Package breaking tells what a change of limits.yaml does to what is there already: buckets and overrides in the table,
-// and callers of the generated package.
+// Package breaking finds the effects of a change of limits.yaml on what exists: buckets and overrides in the
+// table, and callers of the generated package.
 //
-//	old, new Schema -> each Rule's check -> Findings     (this file, then one per part of a schema, or per category)
+//	old, new Schema -> each Rule's check -> Findings     (this file, then one per part or category)
 //	breaking: in limits.yaml -> Check                    (exceptions.go)
 //
-// Two schemas are compared as they were read: a key that is written out with its default changes nothing.
+// It compares the schemas as they were read: a key that is written out with its default changes nothing.
 package breaking
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// The categories: what a change breaks.
+// The categories of what a change breaks.
 const (
 	StoredData = "STORED_DATA" // buckets, overrides and parents in the table
-	GoCallers  = "GO"          // what callers of the generated package have to change
-	Defaults   = "DEFAULTS"    // numbers, and the revision that they reach the table by
-	Behaviour  = "BEHAVIOUR"   // what calls do
+	GoCallers  = "GO"          // callers of the generated package
+	Defaults   = "DEFAULTS"    // numbers, and the revision by which they reach the table
+	Behaviour  = "BEHAVIOUR"   // the effect of calls
 )
 
-// Rule finds one way in which a change breaks.
+// Rule finds one kind of breaking change.
 type Rule struct {
 	ID       string
 	Category string
-	Purpose  string // what it finds, in one sentence
-	At       []Form // what a place of it can be, in ignore_only; none if it is about the file
+	Purpose  string // its findings, in one sentence
+	At       []Form // forms of its places in ignore_only; none if it is about the file
 
-	gone  bool // its places can be what only the old schema has
-	check func(*comparison)
+	removed bool // its places may exist in the old schema only
+	check   func(*comparison)
 }
 
 // Form is a form of place.
@@ -49,54 +49,73 @@ const (
 func Rules() []Rule {
 	return []Rule{
 		{"LIMIT_REMOVED", StoredData, "A limit is gone and not in removed.", []Form{AtLimit}, true, limitRemoved},
-		{"LIMIT_RENAMED", StoredData, "A limit has another name, and so starts anew.", []Form{AtLimit}, true, limitRenamed},
-		{"TOMBSTONE_DROPPED", StoredData, "A name is no longer in removed, while buckets may hold it.", []Form{AtLimit}, true, tombstoneDropped},
-		{"REMOVED_REUSED", StoredData, "A name that was in removed is a limit's again.", []Form{AtLimit}, false, removedReused},
-		{"PERIOD_UNIT", StoredData, "A limit has another every: its balances were counted by the old one.", []Form{AtLimit}, false, periodUnit},
+		{"LIMIT_RENAMED", StoredData, "A limit has another name, and so starts anew.", []Form{AtLimit}, true,
+			limitRenamed},
+		{"TOMBSTONE_DROPPED", StoredData, "A name is no longer in removed, while buckets may hold it.",
+			[]Form{AtLimit}, true, tombstoneDropped},
+		{"REMOVED_REUSED", StoredData, "A name that was in removed is a limit's again.", []Form{AtLimit}, false,
+			removedReused},
+		{"PERIOD_UNIT", StoredData, "A limit has another every: its balances were counted by the old one.",
+			[]Form{AtLimit}, false, periodUnit},
 		{"RESOURCE_REMOVED", StoredData, "A resource is gone.", []Form{AtResource}, true, resourceRemoved},
-		{"RESOURCE_RENAMED", StoredData, "A resource has another name, and so starts anew.", []Form{AtResource}, true, resourceRenamed},
+		{"RESOURCE_RENAMED", StoredData, "A resource has another name, and so starts anew.", []Form{AtResource},
+			true, resourceRenamed},
 		{"KIND_REMOVED", StoredData, "A kind of entity is gone.", []Form{AtKind}, true, kindRemoved},
-		{"KIND_UNCHARGED", StoredData, "A kind no longer has a bucket of a resource.", []Form{AtCharged}, true, kindUncharged},
-		{"PARENT_CHANGED", StoredData, "A kind has another parent, or none: stored parents are of the old kind.", []Form{AtKind}, false, parentChanged},
+		{"KIND_UNCHARGED", StoredData, "A kind no longer has a bucket of a resource.", []Form{AtCharged}, true,
+			kindUncharged},
+		{"PARENT_CHANGED", StoredData, "A kind has another parent, or none: stored parents are of the old kind.",
+			[]Form{AtKind}, false, parentChanged},
 
-		{"GO_NAME_CHANGED", GoCallers, "A Go name that comes from a resource, limit or kind is gone.", []Form{AtResource, AtLimit, AtKind}, true, goNameChanged},
+		{"GO_NAME_CHANGED", GoCallers, "A Go name of a resource, limit or kind is gone.",
+			[]Form{AtResource, AtLimit, AtKind}, true, goNameChanged},
 		{"PACKAGE_CHANGED", GoCallers, "The package has another name or folder.", nil, false, packageChanged},
 		{"STORE_REMOVED", GoCallers, "A store is no longer in stores: New refuses it.", nil, false, storeRemoved},
-		{"ENTITY_CHAIN", GoCallers, "A kind has a parent now, which calls charge.", []Form{AtKind}, false, entityChain},
-		{"ANCESTOR_CHARGED", GoCallers, "Calls charge an ancestor that they did not charge.", []Form{AtCharged}, false, ancestorCharged},
+		{"ENTITY_CHAIN", GoCallers, "A kind has a parent now, which calls charge.", []Form{AtKind}, false,
+			entityChain},
+		{"ANCESTOR_CHARGED", GoCallers, "Calls charge an ancestor that they did not charge.", []Form{AtCharged},
+			false, ancestorCharged},
 
 		{"REVISION_REUSED", Defaults, "Numbers have changed under one revision.", nil, false, revisionReused},
 		{"REVISION_LOWERED", Defaults, "The revision is lower than it was.", nil, false, revisionLowered},
 
-		{"BURST_LOWERED", Behaviour, "A limit's burst is lower: calls that cost more can never be served.", []Form{AtLimit}, false, burstLowered},
-		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", []Form{AtLimit}, false, perCallChanged},
-		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", []Form{AtResource}, false, cascadeChanged},
-		{"ON_UNAVAILABLE_CHANGED", Behaviour, "An outage of the table has other consequences.", []Form{AtResource}, false, onUnavailableChanged},
-		{"SETTLE_CHANGED", Behaviour, "Settles and releases wait for their write now, or no longer.", []Form{AtResource}, false, settleChanged},
-		{"SHADOW_CHANGED", Behaviour, "Calls begin to be refused, or are refused no longer.", []Form{AtResource}, false, shadowChanged},
-		{"GLOBAL_CHANGED", Behaviour, "Limits are for all regions together now, or no longer.", []Form{AtResource}, false, globalChanged},
-		{"REGION_ADDED", Behaviour, "More regions share limits out.", nil, false, regionAdded},
-		{"REGION_REMOVED", Behaviour, "Fewer regions share limits out.", nil, false, regionRemoved},
-		{"REGION_FLOOR_CHANGED", Behaviour, "Every region keeps another part of a limit.", nil, false, regionFloorChanged},
-		{"REGION_WINDOW_CHANGED", Behaviour, "Regions share limits out at other times.", nil, false, regionWindowChanged},
+		{"BURST_LOWERED", Behaviour, "A limit's burst is lower: calls that cost more can never be served.",
+			[]Form{AtLimit}, false, burstLowered},
+		{"PER_CALL_CHANGED", Behaviour, "A cost of 0 takes something else.", []Form{AtLimit}, false,
+			perCallChanged},
+		{"CASCADE_CHANGED", Behaviour, "Calls charge ancestors in another way, or no longer.", []Form{AtResource},
+			false, cascadeChanged},
+		{"ON_UNAVAILABLE_CHANGED", Behaviour, "An outage of the table has other consequences.", []Form{AtResource},
+			false, onUnavailableChanged},
+		{"SETTLE_CHANGED", Behaviour, "Settles and releases wait for their write now, or no longer.",
+			[]Form{AtResource}, false, settleChanged},
+		{"SHADOW_CHANGED", Behaviour, "Calls begin to be denied, or are denied no longer.", []Form{AtResource},
+			false, shadowChanged},
+		{"GLOBAL_CHANGED", Behaviour, "Limits are for all regions together now, or no longer.", []Form{AtResource},
+			false, globalChanged},
+		{"REGION_ADDED", Behaviour, "There are more regions.", nil, false, regionAdded},
+		{"REGION_REMOVED", Behaviour, "There are fewer regions.", nil, false, regionRemoved},
+		{"REGION_FLOOR_CHANGED", Behaviour, "Every region keeps another part of a limit.", nil, false,
+			regionFloorChanged},
+		{"REGION_WINDOW_CHANGED", Behaviour, "Regions compute their quotas at other times.", nil, false,
+			regionWindowChanged},
 	}
 }
 
-// Finding is something that a change breaks.
+// Finding is one thing that a change breaks.
 type Finding struct {
-	schema.Pos        // in the new file: of what changed, or of the nearest that is left around it
+	schema.Pos        // in the new file: of the change, or of the nearest entry around it
 	Rule       string // its id
 	Category   string
 	Place      string // as ignore_only names it; "" for the file
-	Message    string // what it was, what that does, and the cure: one line
-	Ignored    string // why the new schema takes it as it is, "" if it does not
+	Message    string // the change, its effect, and the cure: one line
+	Ignored    string // the reason of the new schema's exception, "" if there is none
 }
 
 // String returns f as file:line:col: RULE: message.
 func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Pos, f.Rule, f.Message) }
 
-// Compare returns what the change from one schema to another breaks, sorted by place; both must be free of problems. What
-// the later one has an exception for is there too, and says so.
+// Compare returns the findings about the change from one schema to another, sorted by place. Both schemas
+// must have no problems. Findings that the later one excepts are included, with Ignored set.
 func Compare(before, after *schema.Schema) []Finding {
 	c := &comparison{old: before, new: after}
 	for _, r := range Rules() {
@@ -109,7 +128,7 @@ func Compare(before, after *schema.Schema) []Finding {
 	return c.findings
 }
 
-// comparison is what checks look at, and where they report.
+// comparison is the input of checks, and collects their findings.
 type comparison struct {
 	old, new *schema.Schema
 	rule     Rule // whose check runs

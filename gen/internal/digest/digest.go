@@ -1,8 +1,8 @@
-// Package digest tells when the numbers of a limits.yaml changed under an old revision (docs/design.md,
+// Package digest finds numbers of a limits.yaml that changed under an old revision (docs/design.md,
 // "Overrides and cv"), and when a limit takes a name that an earlier one had.
 //
-// Generated code carries a digest of the numbers of each resource and kind. Buckets in the table are compared by
-// revision alone, so new numbers under an old revision would reach some of them and not others.
+// Generated code carries a digest of the numbers of each resource and kind. Buckets in the table are compared
+// by revision alone, so new numbers under an old revision would reach some of them and not others.
 package digest
 
 import (
@@ -24,8 +24,8 @@ const (
 	RuleRemovedReused = "REMOVED_REUSED"
 )
 
-// Entry is one line of the record: the digest of a resource's numbers for one kind, or a name that its removed has.
-// Removed names stand for themselves, because only those that are added need a new revision.
+// Entry is one line of the record: the digest of a resource's numbers for one kind, or a name that its
+// removed has. Removed names stand for themselves, because only those that are added need a new revision.
 type Entry struct{ Resource, Kind, Sum, Removed string }
 
 // line returns e as generated code has it.
@@ -50,16 +50,18 @@ func Of(s *schema.Schema) []Entry {
 	return entries
 }
 
-// sum is a digest of what a bucket stores, and of what makes it a part of that. Order does not count, nor do docs and per_call,
-// which no bucket holds.
+// sum is a digest of the numbers that a bucket stores, and of the regions that quotas of them depend on. It
+// ignores the order of limits, and docs and per_call, which no bucket holds.
 func sum(s *schema.Schema, r *schema.Resource, c schema.Charged) string {
 	var lines []string
 	if g := s.Regions; r.Global {
-		lines = append(lines, fmt.Sprintf("regions=%s floor=%d window=%s", strings.Join(g.Names, ","), g.Floor, g.Window))
+		lines = append(lines, fmt.Sprintf("regions=%s floor=%d window=%s", strings.Join(g.Names, ","), g.Floor,
+			g.Window))
 	}
 	for i, l := range r.Limits {
 		n := c.Limits[i]
-		lines = append(lines, fmt.Sprintf("%s capacity=%d burst=%d refill=%d period=%s", l.Name, n.Capacity, n.Burst, n.Refill, n.Period))
+		lines = append(lines, fmt.Sprintf("%s capacity=%d burst=%d refill=%d period=%s", l.Name, n.Capacity,
+			n.Burst, n.Refill, n.Period))
 	}
 	slices.Sort(lines)
 	return hash(lines)
@@ -79,26 +81,28 @@ func hash(lines []string) string {
 	return hex.EncodeToString(h[:8])
 }
 
-// Comment returns the comment that carries entries, one line each. Its head has their total, so that two branches that
-// change numbers both change that line: git then stops at a conflict, although their entries are lines apart.
+// Comment returns the comment that carries entries, one line each. Its first line has their total. Two
+// branches that change numbers both change that line, so git stops at a conflict although the entries are
+// lines apart.
 func Comment(revision int64, entries []Entry) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "// Numbers of revision %d (%s), by which sluice generate notices a change under an old revision:\n//", revision, total(entries))
+	fmt.Fprintf(&b, "// Numbers of revision %d (%s), by which sluice generate notices a change under an old "+
+		"revision:\n//", revision, total(entries))
 	for _, e := range entries {
 		b.WriteString("\n//\t" + e.line())
 	}
 	return b.String()
 }
 
-// Record is what generated code says of the numbers that it was made from.
+// Record is the digests in generated code of the numbers that it was made from.
 type Record struct {
 	Revision int64 // 0 for none
 	Entries  []Entry
-	Mixed    bool // the entries are not those that were written together: a merge or a hand changed them
+	Mixed    bool // the entries do not fit their total: a merge or a person changed them
 }
 
-// Parse returns the record in a generated file. Of several, as a merge conflict leaves them, it returns the one of the
-// highest revision, and all of it if that stands there twice: the numbers of either side may be in use.
+// Parse returns the record in a generated file. A merge conflict leaves several: Parse returns the one of the
+// highest revision. If that revision is there twice, it returns the entries of both, as either may be in use.
 func Parse(src []byte) Record {
 	head := regexp.MustCompile(`^// Numbers of revision ([0-9]+)(?: \(([0-9a-f]*)\))?`)
 	numbers := regexp.MustCompile(`^//\t(\S+) (\S+) ([0-9a-f]{16})$`)
@@ -131,21 +135,26 @@ func Parse(src []byte) Record {
 	return rec
 }
 
-// Check reports what of rec the numbers of s contradict without a higher revision, and limits that have a name which rec
-// has as removed, unless s says why that is right. What is new in s contradicts nothing. What is generated once a name is
-// reused has it no longer as removed, and so the next run needs no word on it.
+// Check reports the following; new entries of s are no mistake:
+//
+//   - numbers of rec that changed in s without a higher revision;
+//   - limits of s that rec has as removed, unless s has an exception for them. Code generated with the
+//     exception no longer has the name as removed, so the next run needs none.
 func Check(s *schema.Schema, rec Record) schema.Problems {
 	var problems schema.Problems
 	switch {
 	case s.Revision < rec.Revision:
 		problems.Add(s.RevisionPos, RuleLowered,
-			"revision %d is lower than %d, which the generated code has: buckets may have its numbers; raise revision to %d, also to bring old numbers back",
+			"revision %d is lower than %d, which the generated code has: buckets may have its numbers; raise "+
+				"revision to %d, also to bring old numbers back",
 			s.Revision, rec.Revision, rec.Revision+1)
 	case s.Revision == rec.Revision && rec.Mixed:
-		problems.Add(s.RevisionPos, RuleReused, "two changes under revision %d met: raise revision to %d", s.Revision, s.Revision+1)
+		problems.Add(s.RevisionPos, RuleReused,
+			"two branches changed numbers under revision %d: raise revision to %d", s.Revision, s.Revision+1)
 	case s.Revision == rec.Revision:
 		if changed := Changes(Of(s), rec.Entries); changed != "" {
-			problems.Add(s.RevisionPos, RuleReused, "the numbers of revision %d have changed (%s): raise revision to %d",
+			problems.Add(s.RevisionPos, RuleReused,
+				"the numbers of revision %d have changed (%s): raise revision to %d",
 				s.Revision, changed, s.Revision+1)
 		}
 	}
@@ -157,22 +166,24 @@ func Check(s *schema.Schema, rec Record) schema.Problems {
 	return problems
 }
 
-// Reused calls report with each limit of s whose name before has as removed. A Reshape starts a limit that a bucket lacks
-// full, by if_not_exists; one that the bucket has, under whatever meaning it had, goes on.
-func Reused(s *schema.Schema, before []Entry, report func(r *schema.Resource, l *schema.Limit, message string)) {
+// Reused calls report with each limit of s whose name is removed in before. A Reshape starts a limit full if
+// the bucket does not have it, by if_not_exists. A limit that the bucket has goes on, whatever it meant.
+func Reused(s *schema.Schema, before []Entry, report func(r *schema.Resource, l *schema.Limit,
+	message string)) {
 	for _, r := range s.Resources {
 		for _, l := range r.Limits {
 			if slices.Contains(before, Entry{Resource: r.Name, Removed: l.Name}) {
 				place := schema.Place(r.Name, l.Name)
-				report(r, l, fmt.Sprintf("limit %s of %s has a name that was in removed: a bucket that was not written since goes on with the balance it had "+
-					"then, instead of starting full, and overrides stored under the name apply again; choose another name, or say under "+
-					"breaking why no bucket has it: ignore_only: [{rule: %s, at: %s, reason: ...}]", l.Name, r.Name, RuleRemovedReused, place))
+				report(r, l, fmt.Sprintf("limit %s of %s has a name that was in removed: a bucket that was not written "+
+					"since goes on with the balance it had then, instead of starting full, and overrides stored under the "+
+					"name apply again; choose another name, or say under breaking why no bucket has it: ignore_only: "+
+					"[{rule: %s, at: %s, reason: ...}]", l.Name, r.Name, RuleRemovedReused, place))
 			}
 		}
 	}
 }
 
-// Changes lists what of before is not in now, and what now removes anew.
+// Changes lists the entries of before that now does not have, and the names that now removes anew.
 func Changes(now, before []Entry) string {
 	var list []string
 	for _, e := range before {

@@ -10,7 +10,8 @@ import (
 func deltas(f *file, p *model.Package) {
 	counter := func(_ int, l *model.Limit) jen.Code {
 		fields := []jen.Code{
-			pair("Limit", jen.Id(l.Const)), pair("Consumed", jen.Lit(l.Attrs.Consumed)), pair("Carried", jen.Lit(l.Attrs.Carried)),
+			pair("Limit", jen.Id(l.Const)), pair("Consumed", jen.Lit(l.Attrs.Consumed)), pair("Carried",
+				jen.Lit(l.Attrs.Carried)),
 		}
 		few := len(fields)
 		const around = `codec.Counter{Limit: , Consumed: "", Carried: ""},`
@@ -25,9 +26,10 @@ func deltas(f *file, p *model.Package) {
 	choices := append(each(p.Resources, func(_ int, r *model.Resource) jen.Code {
 		return jen.Case(jen.Id(r.Const)).Block(found(r))
 	}), jen.Case(jen.Lit("")).Block(jen.Return(jen.Nil(), jen.Nil())))
-	f.decl("ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then\n"+
-		"of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no\n"+
-		"buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.",
+	f.decl("ExtractDeltas returns the consumption in rec, a record of the table's stream. Limits of this "+
+		"schema come first, in its\norder, then limits that only the bucket has, by name. Resources that are not in "+
+		"this schema are included. Items that\nare no buckets, and items that expire, have none. An error names the "+
+		"item and the malformed attribute.",
 		jen.Func().Id("ExtractDeltas").Params(jen.Id("rec").Qual(codecPath, "Record")).
 			Params(jen.Index().Qual(codecPath, "Delta"), jen.Error()).Block(
 			jen.Switch(jen.Id("rec").Dot("Bucket").Call()).Block(choices...),

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// dynamoDB prints what the DynamoDB store asks of a resource: codec.Resource, and the bucket's marshalers.
+// dynamoDB prints a resource's implementation of codec.Resource, and the bucket's marshalers.
 func dynamoDB(f *file, r *model.Resource) {
 	f.decl("", jen.Var().Id("_").Qual(codecPath, "Resource").Op("=").Id(r.Definition).Values())
 	for _, p := range expr.Paths(r) {
@@ -18,30 +18,32 @@ func dynamoDB(f *file, r *model.Resource) {
 	}
 	key(f, r)
 	decode(f, r)
-	decodeLevels(f, r)
+	decodeBalances(f, r)
 	marshal(f, r)
 	unmarshal(f, r)
 }
 
 func item() *jen.Statement { return jen.Qual(codecPath, "Item") }
 
-// number and text encode an attribute; write is a field or a method of the Write.
+// number and text encode an attribute. write is a field or a method of the Write.
 func number(v jen.Code) *jen.Statement { return jen.Qual(codecPath, "N").Call(v) }
 func text(v jen.Code) *jen.Statement   { return jen.Qual(codecPath, "S").Call(v) }
 func write(name string) *jen.Statement { return jen.Id("w").Dot(name) }
 
-// path prints one write path: its text, and right below it the builder.
+// path prints one write path: its text, and below it the builder.
 func path(f *file, r *model.Resource, p *expr.Path) {
 	if p.Update == "" {
 		f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
-		f.decl("Create implements codec.Resource: puts a full bucket less the cost.", builder(r, p, create(r, p)...))
+		f.decl("Create implements codec.Resource: puts a full bucket less the cost.",
+			builder(r, p, create(r, p)...))
 		return
 	}
 	f.decl("", jen.Const().Id(p.Path.Update).Op("=").Add(raw(p.Update)))
 	f.decl("", jen.Const().Id(p.Path.Condition).Op("=").Add(raw(p.Condition)))
 	body := []jen.Code{write("Begin").Call(jen.Id(p.Path.Update), jen.Id(p.Path.Condition))}
 	body = append(body, operands(r, p)...)
-	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method), builder(r, p, append(body, write("End").Call())...))
+	f.decl(p.Method+" implements codec.Resource: "+purpose(p.Method),
+		builder(r, p, append(body, write("End").Call())...))
 }
 
 func builder(r *model.Resource, p *expr.Path, body ...jen.Code) jen.Code {
@@ -49,7 +51,7 @@ func builder(r *model.Resource, p *expr.Path, body ...jen.Code) jen.Code {
 		Params(jen.Id("w").Op("*").Qual(codecPath, "Write")).Block(body...)
 }
 
-// purpose says what a path is for.
+// purpose returns the effect of a path, for its doc comment.
 func purpose(method string) string {
 	switch method {
 	case "Normal":
@@ -59,10 +61,11 @@ func purpose(method string) string {
 	case "Adjust":
 		return "gives back, whatever the balance."
 	}
-	return "stores parameters, adds limits that the bucket lacks, drops removed ones, and takes the cost."
+	return "stores parameters, adds new limits to the bucket, drops removed ones, and takes the cost."
 }
 
-// operands is the Go code that gives the operands of a path their values: first those of the bucket, then limit by limit.
+// operands is the Go code that gives the operands of a path their values: first the bucket's own, then limit
+// by limit.
 func operands(r *model.Resource, p *expr.Path) []jen.Code {
 	var code []jen.Code
 	placeholders := make([]map[expr.Value]string, len(r.Limits))
@@ -92,10 +95,10 @@ func operands(r *model.Resource, p *expr.Path) []jen.Code {
 	return code
 }
 
-// together is values of a limit that an expression has together, and the method of codec.Write that gives all of them.
+// together is a set of values of one limit, and the method of codec.Write that gives all of them.
 type together struct {
 	method string
-	values []expr.Value // the first is in no other group
+	values []expr.Value // the first is in no other set
 }
 
 func groups() []together {
@@ -125,7 +128,7 @@ func shared(v expr.Value) (method string, value jen.Code) {
 	}
 }
 
-// create builds the item through the bucket's own marshaler, so that its attributes stand in one place.
+// create builds the item by the bucket's own marshaler, so that its attributes are listed once.
 func create(r *model.Resource, p *expr.Path) []jen.Code {
 	fields := []jen.Code{
 		pair("Entity", write("Entity")),
@@ -164,22 +167,25 @@ func decode(f *file, r *model.Resource) {
 			fmt.Sprintf("&dst.Balances[%d]", i), fmt.Sprintf("&dst.Missing[%d]", i)}, quoted(l.Attrs)...))))
 	}
 	body = append(body,
-		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(flow(len("\tdst.Extra = d.Extra"), limitConsts(r))),
+		jen.Id("dst").Dot("Extra").Op("=").Id("d").Dot("Extra").Add(flow(len("\tdst.Extra = d.Extra"),
+			limitConsts(r))),
 		jen.Return(jen.Id("d").Dot("Err").Call()))
 	f.decl("Decode implements codec.Resource.", reader(r, "Decode", body...))
 }
 
-// decodeLevels prints DecodeBalances, the reader of the hot path.
-func decodeLevels(f *file, r *model.Resource) {
+// decodeBalances prints DecodeBalances, the reader of the hot path.
+func decodeBalances(f *file, r *model.Resource) {
 	read := func(attr string) jen.Code { return jen.Id("d").Dot("Int").Call(jen.Lit(attr)) }
 	body := []jen.Code{
 		define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
 		jen.Id("dst").Dot("Refilled").Op("=").Add(read("rf")),
 	}
 	for i, l := range r.Limits {
-		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(l.Attrs.Tokens)))
+		body = append(body, jen.Id("dst").Dot("Balances").Index(jen.Lit(i)).Dot("Tokens").Op("=").Add(read(
+			l.Attrs.Tokens)))
 	}
-	f.decl("DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.",
+	f.decl("DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an "+
+		"image that Decode filled.",
 		reader(r, "DecodeBalances", append(body, jen.Return(jen.Id("d").Dot("Err").Call()))...))
 }
 
@@ -190,7 +196,7 @@ func reader(r *model.Resource, method string, body ...jen.Code) jen.Code {
 	).Error().Block(body...)
 }
 
-// quoted returns a limit's attributes as Go has them.
+// quoted returns the names of a limit's attributes as Go literals.
 func quoted(a model.Attrs) []string {
 	all := a.All()
 	for i, attr := range all {
@@ -219,16 +225,15 @@ func marshal(f *file, r *model.Resource) {
 		body = append(body, jen.Qual(codecPath, "PutBalance").Add(flow(len("\tcodec.PutBalance"),
 			append([]string{"item", "&b." + l.Field}, quoted(l.Attrs)...))))
 	}
-	f.decl("MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item\n"+
-		"lacks, is left out.",
+	f.decl("MarshalItem returns b as DynamoDB stores it, without limits that are zero.",
 		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("MarshalItem").Params().Add(attributes()).Block(
 			append(body, jen.Return(jen.Id("item")))...))
 }
 
-// attributes is the type of an item as callers know it.
+// attributes is the type of an item in exported functions.
 func attributes() *jen.Statement { return jen.Map(jen.String()).Qual(typesPath, "AttributeValue") }
 
-// unmarshal prints UnmarshalItem, which copies what Decode reads.
+// unmarshal prints UnmarshalItem, which copies the image that Decode fills.
 func unmarshal(f *file, r *model.Resource) {
 	image := func(field string) *jen.Statement { return jen.Id("i").Dot(field) }
 	fields := []jen.Code{
@@ -241,11 +246,13 @@ func unmarshal(f *file, r *model.Resource) {
 	for i, l := range r.Limits {
 		fields = append(fields, pair(l.Field, image("Balances").Index(jen.Lit(i))))
 	}
-	f.decl("UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,\n"+
-		"and a malformed attribute is an error that names it; b is undefined then.",
-		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("UnmarshalItem").Params(jen.Id("item").Add(attributes())).Error().Block(
+	f.decl("UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error "+
+		"names the malformed\nattribute; b is undefined then.",
+		jen.Func().Params(jen.Id("b").Op("*").Id(r.Bucket)).Id("UnmarshalItem").Params(jen.Id("item").Add(
+			attributes())).Error().Block(
 			jen.Var().Id("i").Qual(bucketPath, "Image"),
-			jen.If(define("err", jen.Parens(jen.Id(r.Definition).Values()).Dot("Decode").Call(jen.Op("&").Id("i"), jen.Id("item"))),
+			jen.If(define("err", jen.Parens(jen.Id(r.Definition).Values()).Dot("Decode").Call(jen.Op("&").Id("i"),
+				jen.Id("item"))),
 				jen.Err().Op("!=").Nil()).Block(jen.Return(jen.Err())),
 			define("d", jen.Qual(codecPath, "Decoder").Values(pair("Item", jen.Id("item")))),
 			jen.Op("*").Id("b").Op("=").Id(r.Bucket).Add(lines(fields...)),

@@ -59,20 +59,21 @@ func kind(f *file, k *model.Kind) {
 	}
 	says += fmt.Sprintf(" Its id is stored as %s<ID>", k.Prefix)
 	if k.Parent != nil {
-		says += fmt.Sprintf(": two of the same ID are one, whatever their %s", k.Parent.Type)
+		says += fmt.Sprintf(": two with the same ID are one entity, even with another %s", k.Parent.Type)
 	}
 	says += "."
 	f.decl(about(says, k.Doc), jen.Type().Id(k.Type).Struct(fields...))
 }
 
-// byID prints the constructor of an entity whose parent is looked up. Kinds whose ancestors nobody charges have it too, so
-// that ParseEntity is alike for all, and callers stay as they are when limits.yaml comes to charge the parent.
+// byID prints the constructor of an entity whose parent is looked up. Kinds whose ancestors no call charges
+// have it too: ParseEntity needs it, and callers need not change when limits.yaml charges the parent later.
 func byID(f *file, k *model.Kind) {
-	says := fmt.Sprintf("%s is %s without its %s, which nothing looks up as no call of %s charges it.",
+	says := fmt.Sprintf("%s is %s without its %s. No call of %s charges the parent, so it is not looked up.",
 		k.ByID, article(k.Type), k.Parent.Type, article(k.Type))
 	if by := slices.Concat(k.ParentBy, k.AboveBy); len(by) > 0 {
-		says = fmt.Sprintf("%s is %s whose %s is looked up in the table, and cached, by calls on %s: an *InvalidError if the "+
-			"table does not know the %s.", k.ByID, article(k.Type), k.Parent.Type, resourceNames(by), k.Type)
+		says = fmt.Sprintf("%s is %s whose %s is looked up in the table, and cached, by calls on %s. They return "+
+			"an *InvalidError if the table has no %s of this ID.",
+			k.ByID, article(k.Type), k.Parent.Type, resourceNames(by), k.Type)
 	}
 	f.decl(says, jen.Func().Id(k.ByID).Params(jen.Id("id").String()).Id(k.Type).Block(
 		jen.Return(jen.Id(k.Type).Values(pair("ID", jen.Id("id")), pair("lookup", jen.True())))))
@@ -86,10 +87,14 @@ func parse(f *file, p *model.Package) {
 	}
 	before := len("\tkind, id, err := store.ParseID(stored, []string{})")
 	list := jen.Index().String().Add(braces(literals(names...), few(6, before, len(`"", `), names)))
-	entities := each(p.Kinds, func(_ int, k *model.Kind) jen.Code { return pair(k.Const, unresolved(k, jen.Id("id"))) })
-	says := "ParseEntity reads an entity as stored, such as " + p.Kinds[0].Prefix + "123." // stays when a kind is added
+	entities := each(p.Kinds, func(_ int, k *model.Kind) jen.Code {
+		return pair(k.Const,
+			unresolved(k, jen.Id("id")))
+	})
+	// stays when a kind is added
+	says := "ParseEntity reads an entity as stored, such as " + p.Kinds[0].Prefix + "123."
 	if slices.ContainsFunc(p.Kinds, func(k *model.Kind) bool { return k.Parent != nil }) {
-		says += " Where its kind has a parent, that is to be looked up."
+		says += " Its parent, if its kind has one, is looked up by calls."
 	}
 	f.decl(says+" The error is an *InvalidError.",
 		jen.Func().Id("ParseEntity").Params(jen.Id("stored").String()).Params(jen.Id("Entity"), jen.Error()).Block(
@@ -99,7 +104,7 @@ func parse(f *file, p *model.Package) {
 		))
 }
 
-// unresolved is an entity of which the id alone is known.
+// unresolved is an entity of which only the id is known.
 func unresolved(k *model.Kind, id jen.Code) jen.Code {
 	if k.Parent == nil {
 		return jen.Id(k.Type).Values(pair("ID", id))

@@ -11,16 +11,16 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// This file is all that knows jennifer's traps:
+// Only this file deals with jennifer's traps:
 //
 //   - jen.Dict sorts its keys as text: pairs keep their order here;
 //   - jen.Lit(int64) prints a conversion: num prints the digits;
 //   - jen.Comment of several lines becomes /* */: doc and note write // lines;
-//   - jen.Qual aliases a path that it was not told the name of: newFile tells;
+//   - jen.Qual aliases a path whose name it does not know: newFile registers the names;
 //   - a separator ends up behind a comment on the same line: pairs take notes above;
 //   - imports come in one block: render splits off the standard library's.
 
-// Packages that generated code imports, the standard library's aside.
+// Packages that generated code imports, besides the standard library's.
 const (
 	runtimePath = "github.com/sluice-go/sluice/runtime"
 	storePath   = runtimePath + "/store"
@@ -33,7 +33,7 @@ const (
 	typesPath = "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// file is a Go file in the making.
+// file is a Go file that is being written.
 type file struct {
 	*jen.File
 }
@@ -71,7 +71,8 @@ func (f *file) render() ([]byte, error) {
 	return src, nil
 }
 
-// group moves the standard library's imports, which have no dot in their paths, to the front of the import block.
+// group moves the standard library's imports, which have no dot in their paths, to the front of the import
+// block.
 func group(src []byte) []byte {
 	const open, end = "\nimport (\n", "\n)\n"
 	head, rest, ok := strings.Cut(string(src), open)
@@ -93,8 +94,8 @@ func group(src []byte) []byte {
 	return []byte(head + open + strings.Join(append(std, others...), "\n") + end + tail)
 }
 
-// doc returns text as // lines, folded to the width of the code. Lines that stand in text stay, and those that are
-// indented, which are lists and code in Go's comments, are not folded but for our own lists.
+// doc returns text as // lines, folded to the width of the code. Line ends of text stay. Indented lines,
+// which are lists and code in Go's comments, are not folded, except items of lists that sluice writes.
 func doc(text string) jen.Code { return jen.Comment(comment(text, 117)) }
 
 // field returns text as // lines above a field, folded to its narrower width.
@@ -124,7 +125,8 @@ func comment(text string, width int) string {
 	return b.String()
 }
 
-// line returns text as one // line. gofmt takes a line that starts with +build for a build constraint, wherever it is.
+// line returns text as one // line. It quotes a leading +build, which gofmt would take for a build
+// constraint.
 func line(text string) string {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t"), "+build"); ok {
 		text = `"+build"` + rest
@@ -132,7 +134,7 @@ func line(text string) string {
 	return strings.TrimRight("// "+text, " ")
 }
 
-// fold splits line at blanks so that no part but a single word is longer than width.
+// fold splits line at blanks. Only a part that is a single word is longer than width.
 func fold(line string, width int) []string {
 	var parts []string
 	for len(line) > width {
@@ -173,7 +175,7 @@ func arguments(all ...jen.Code) *jen.Statement {
 	return jen.Custom(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, all...)
 }
 
-// braces is the braces of a composite literal: on one line where it has no more than few elements.
+// braces is the braces of a composite literal: on one line if it has no more than few elements.
 func braces(elements []jen.Code, few int) *jen.Statement {
 	if len(elements) <= few {
 		return jen.Values(elements...)
@@ -181,10 +183,10 @@ func braces(elements []jen.Code, few int) *jen.Statement {
 	return lines(elements...)
 }
 
-// columns is how wide a line of code may be. A tab counts as one.
+// columns is the most columns of a line of code. A tab counts as one.
 const columns, tab = 120, 1
 
-// flow is the arguments of a call, on as many lines as they take. before is how much stands in front of them.
+// flow is the arguments of a call, on as many lines as they take. before is the columns in front of them.
 func flow(before int, arguments []string) *jen.Statement {
 	return jen.Op("(" + flowing(tab+before+len("("), arguments) + ")")
 }
@@ -209,7 +211,8 @@ func flowing(at int, texts []string) string {
 	return b.String()
 }
 
-// few returns how many elements may stand on one line: most, or none if texts, with more of each, do not fit one.
+// few returns the number of elements that may be on one line: most, or 0 if texts, with more columns for
+// each, do not fit.
 func few(most, before, more int, texts []string) int {
 	for _, t := range texts {
 		before += len(t) + more

@@ -66,19 +66,23 @@ func limiter(f *file, p *model.Package) {
 		before := tab + longest + len(": runtime.Bind[]") + len(r.Entity)
 		binds = append(binds, pair(r.Const, jen.Qual(runtimePath, "Bind").Types(jen.Id(r.Entity)).Add(
 			flow(before, []string{"b", r.Definition + "{}", r.ToVector, r.FromVector}))))
-		configs = append(configs, jen.Id(r.Const).Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity), jen.Id(r.Override)))
+		configs = append(configs, jen.Id(r.Const).Op("*").Qual(runtimePath, "Config").Types(jen.Id(r.Entity),
+			jen.Id(r.Override)))
 		overrides = append(overrides, pair(r.Const, jen.Qual(runtimePath, "BindConfig").Types(jen.Id(r.Entity)).Add(
 			flow(before+tab+len("Config"), []string{"b", r.Definition + "{}", r.ToLimits, r.FromLimits}))))
 	}
-	fields = append(fields, jen.Line(), field("Config reads and writes what overrides these numbers."), jen.Id("Config").Id("Config"))
+	fields = append(fields, jen.Line(), field("Config reads and writes overrides of these numbers."),
+		jen.Id("Config").Id("Config"))
 	binds = append(binds, pair("Config", jen.Id("Config").Add(lines(overrides...))))
 	f.decl("Limiter holds one typed entry per resource. It is safe for concurrent use.",
 		jen.Type().Id("Limiter").Struct(fields...))
-	f.decl("Config holds one typed entry per resource, for what overrides the numbers of "+p.Source+": of one entity, "+
-		"or of all of a kind. It is safe for concurrent use.",
+	f.decl("Config holds one typed entry per resource, for overrides of the numbers of "+p.Source+": for one "+
+		"entity, "+
+		"or for all of a kind. It is safe for concurrent use.",
 		jen.Type().Id("Config").Struct(configs...))
 
-	f.decl("New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, if s is not\n"+
+	f.decl("New returns a Limiter on s. It does no I/O: call Check before serving. It fails, and returns nil, "+
+		"if s is not\n"+
 		"one of "+p.Source+"'s stores, or an option is wrong.",
 		jen.Func().Id("New").Params(
 			jen.Id("s").Qual(runtimePath, "Store"), jen.Id("opts").Op("...").Qual(runtimePath, "Option"),
@@ -96,13 +100,15 @@ func limiter(f *file, p *model.Package) {
 func failures(f *file) {
 	var aliases []jen.Code
 	for _, e := range []struct{ name, says string }{
-		{"DeniedError", "says that tokens are lacking now, and when they will be there."},
-		{"CostExceedsBurstError", "says that the call can never be served as it is."},
+		{"DeniedError", "says that there are too few tokens now, and when there will be enough."},
+		{"CostExceedsBurstError", "says that the call costs more than the burst, so that it can never be " +
+			"admitted."},
 		{"InvalidError", "says that the caller's input is wrong."},
-		{"ContendedError", "says that every attempt lost its race; nothing was charged, and trying again is safe."},
+		{"ContendedError", "says that every attempt met a conflict; nothing was charged, and the call may be " +
+			"repeated."},
 		{"UnavailableError", "says that the store did not answer in time or is down."},
-		{"SetupError", "says that somebody has to mend the installation."},
-		{"ConflictError", "says that somebody else has changed an override since it was read."},
+		{"SetupError", "says that the installation is wrong, and what to do."},
+		{"ConflictError", "says that an override has changed since it was read."},
 	} {
 		aliases = append(aliases, field(e.name+" "+e.says), jen.Id(e.name).Op("=").Qual(runtimePath, e.name))
 	}

@@ -64,7 +64,8 @@ func TestMarshalOracle(t *testing.T) {
 		}
 		for attr, v := range want {
 			var a, b any
-			if attributevalue.Unmarshal(got[attr], &a) != nil || attributevalue.Unmarshal(v, &b) != nil || !cmp.Equal(a, b) {
+			if attributevalue.Unmarshal(got[attr], &a) != nil || attributevalue.Unmarshal(v, &b) != nil ||
+				!cmp.Equal(a, b) {
 				t.Fatalf("%s is %#v, want %#v", attr, got[attr], v)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// redis prints what the Redis store asks of a resource: the script for each length of chain. It imports nothing.
+// redis prints the script for each length of chain, for the Redis store. The file imports nothing.
 func redis(f *file, r *model.Resource) {
 	var written []string
 	var names, choices []jen.Code
@@ -24,7 +24,8 @@ func redis(f *file, r *model.Resource) {
 		names = append(names, jen.Id(s.Name))
 		choices = append(choices, jen.Case(jen.Lit(s.Chain)).Block(jen.Return(jen.Id(s.Name))))
 	}
-	f.decl(scriptDoc(r, written), jen.Func().Params(jen.Id(r.Definition)).Id("Script").Params(jen.Id("chain").Int()).String().BlockFunc(func(g *jen.Group) {
+	f.decl(scriptDoc(r, written), jen.Func().Params(jen.Id(r.Definition)).Id("Script").Params(jen.Id(
+		"chain").Int()).String().BlockFunc(func(g *jen.Group) {
 		switch len(choices) {
 		case 0:
 		case 1:
@@ -36,15 +37,18 @@ func redis(f *file, r *model.Resource) {
 	}))
 }
 
-// scriptDoc says for which chains a resource has scripts.
+// scriptDoc is the doc comment of Script, with the chains that have scripts.
 func scriptDoc(r *model.Resource, written []string) string {
-	says := fmt.Sprintf("Script implements redisstore.Scripter: what Redis runs for calls on %s that charge so many buckets", r.Name)
+	says := fmt.Sprintf("Script implements redisstore.Scripter: the script for calls on %s that charge this "+
+		"number of buckets", r.Name)
 	if len(written) == 0 {
-		return says + fmt.Sprintf(". It is \"\": a bucket has more than the %d limits that are written out, and the store loops over them.", lua.MaxKeys)
+		return says + fmt.Sprintf(". It is \"\": a bucket has more than the %d limits that are written out, and "+
+			"the store loops over them.", lua.MaxKeys)
 	}
 	says += ", " + words.List(written, "or") + ", and \"\" for others"
 	if len(written) < len(r.Scripts) {
-		return says + fmt.Sprintf(": longer chains have more than the %d keys that are written out, and the store loops over them.", lua.MaxKeys)
+		return says + fmt.Sprintf(": longer chains have more than the %d keys that are written out, and the "+
+			"store loops over them.", lua.MaxKeys)
 	}
 	return says + "."
 }

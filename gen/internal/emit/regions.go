@@ -15,7 +15,8 @@ import (
 func specRegions(r *schema.Regions) jen.Code {
 	names := each(r.Names, func(_ int, name string) jen.Code { return jen.Lit(name) })
 	return jen.Op("&").Qual(storePath, "Regions").Add(lines(
-		pair("Names", jen.Index().String().Add(braces(names, few(len(names), len("\t\t\tNames:  []string{},"), len(`"", `), r.Names)))),
+		pair("Names", jen.Index().String().Add(braces(names, few(len(names), len("\t\t\tNames:  []string{},"),
+			len(`"", `), r.Names)))),
 		pair("Floor", num(r.Floor)),
 		pair("Window", seconds(r.Window)),
 	))
@@ -36,12 +37,13 @@ func seconds(d time.Duration) jen.Code {
 	return num(int64(d/unit)).Op("*").Qual("time", name)
 }
 
-// regionsNote says what it means that r's limits are shared out, "" if they are not.
+// regionsNote is a sentence on the regions that have r's limits in common, "" if there are none.
 func regionsNote(r *model.Resource) string {
 	if r.Regions == nil {
 		return ""
 	}
-	return fmt.Sprintf(" Its limits are what %s have together: every region keeps %s, and has what regional sync gives it of the rest.",
+	return fmt.Sprintf(" %s have its limits in common: each keeps %s, and gets a part of the rest from "+
+		"regional sync.",
 		regionNames(r.Regions), words.Kept(r.Regions))
 }
 
@@ -50,10 +52,10 @@ func regionNames(r *schema.Regions) string {
 	if n := len(r.Names); n > manyResources {
 		return fmt.Sprintf("%d regions", n)
 	}
-	return "the regions " + words.List(r.Names, "and")
+	return "Regions " + words.List(r.Names, "and")
 }
 
-// ifGlobal returns text if r's limits are shared out by regions, else other.
+// ifGlobal returns text if regions have r's limits in common, else other.
 func ifGlobal(r *model.Resource, text, other string) string {
 	if r.Regions != nil {
 		return text

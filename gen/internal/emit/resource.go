@@ -10,12 +10,13 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// resource prints what no store has a part in: names, types, numbers and vectors.
+// resource prints the code that no store is part of: names, types, numbers and vectors.
 func resource(f *file, p *model.Package, r *model.Resource) {
 	constants(f, r)
 	aliases(f, r)
 
-	f.decl(fmt.Sprintf("%s is who may be charged for %s: %s.", r.Entity, r.Name, words.List(chargedChains(r, article), "or")),
+	f.decl(fmt.Sprintf("%s is an entity that calls on %s can charge: %s.", r.Entity, r.Name,
+		words.List(chargedChains(r, article), "or")),
 		jen.Type().Id(r.Entity).Interface(jen.Id("Entity"), jen.Id(r.Definition).Params()))
 
 	cost(f, r)
@@ -31,31 +32,34 @@ func resource(f *file, p *model.Package, r *model.Resource) {
 
 // constants prints the names.
 func constants(f *file, r *model.Resource) {
-	defs := []jen.Code{field(fmt.Sprintf("%s is resource %s.", r.Const, r.Name)), jen.Id(r.Const).Op("=").Lit(r.Name)}
+	defs := []jen.Code{field(fmt.Sprintf("%s is resource %s.", r.Const, r.Name)),
+		jen.Id(r.Const).Op("=").Lit(r.Name)}
 	for _, l := range r.Limits {
 		defs = append(defs, field(limitDoc(l)), jen.Id(l.Const).Op("=").Lit(l.Name))
 	}
-	f.decl(fmt.Sprintf("Names of resource %s and its limits, as in DeniedError.Limit and on dashboards.", r.Name),
+	f.decl(fmt.Sprintf("Names of resource %s and its limits, as in DeniedError.Limit and on dashboards.",
+		r.Name),
 		jen.Const().Defs(defs...))
 }
 
-// aliases prints runtime's generic types, spelt out.
+// aliases prints instances of runtime's generic types.
 func aliases(f *file, r *model.Resource) {
 	two := []jen.Code{jen.Id(r.Entity), jen.Id(r.Cost)}
 	typeOf := fmt.Sprintf("%s is the type of Limiter.%s.", r.Resource, r.Const) + regionsNote(r)
 	if r.LazySettle {
-		typeOf += " Settle and Release of its leases return at once: what they write rides on the bucket's next write, or goes out" +
+		typeOf += " Settle and Release of its leases return at once. Their change goes out with the bucket's " +
+			"next write, or" +
 			" within 100 ms; a failure goes to the observer and the log."
 	}
 	if r.Shadow {
-		typeOf += " In shadow: it refuses no call, and Shadowed of a lease says what would have refused it."
+		typeOf += " In shadow: it denies no call, and Shadowed of a lease has the limits that would have denied it."
 	}
 	f.decl("", jen.Type().Defs(
 		field(about(typeOf, r.Doc)),
 		jen.Id(r.Resource).Op("=").Qual(runtimePath, "Resource").Types(two...),
-		field(fmt.Sprintf("%s is what a handler takes, so that its test can pass a fake.", r.Acquirer)),
+		field(fmt.Sprintf("%s is the interface for handlers, whose tests can pass a fake.", r.Acquirer)),
 		jen.Id(r.Acquirer).Op("=").Qual(runtimePath, "Acquirer").Types(two...),
-		field(fmt.Sprintf("%s is what an acquire returns, to be settled or released.", r.Lease)),
+		field(fmt.Sprintf("%s is the result of an acquire, to be settled or released.", r.Lease)),
 		jen.Id(r.Lease).Op("=").Qual(runtimePath, "Lease").Types(jen.Id(r.Cost)),
 	))
 }
@@ -69,8 +73,9 @@ func cost(f *file, r *model.Resource) {
 	for i, l := range r.Limits {
 		fields = append(fields, described(jen.Id(l.Field).Int64(), costNote(r, i))...)
 	}
-	f.decl(fmt.Sprintf("%s is what one call takes from each limit of %s, in whole tokens. %s:\n%s",
-		r.Cost, r.Name, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"), bucketNumbers(r)),
+	f.decl(fmt.Sprintf("%s is the cost of one call in each limit of %s, in whole tokens. %s:\n%s",
+		r.Cost, r.Name, ifGlobal(r, "All regions' buckets of an entity hold together", "A bucket holds"),
+		bucketNumbers(r)),
 		jen.Type().Id(r.Cost).Struct(fields...))
 }
 
@@ -83,12 +88,14 @@ func override(f *file, p *model.Package, r *model.Resource) {
 	for _, l := range r.Limits {
 		fields = append(fields, described(jen.Id(l.Field).Op("*").Qual(bucketPath, "Limit"), apart(l.Doc))...)
 	}
-	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %sFor 200 tokens per minute:\n\n\t%s.%s{%s: new(bucket.Per(200, time.Minute))}",
-		r.Override, r.Name, ifGlobal(r, "Those of a kind are for all regions together, those of an entity for the region that they are set in. ", ""), p.Name, r.Override, r.Limits[0].Field),
+	f.decl(fmt.Sprintf("%s overrides limits of %s; nil fields inherit. %sFor 200 tokens per "+
+		"minute:\n\n\t%s.%s{%s: new(bucket.Per(200, time.Minute))}",
+		r.Override, r.Name, ifGlobal(r, "Overrides of a kind are for all regions together, those of an entity "+
+			"for the region of the table. ", ""), p.Name, r.Override, r.Limits[0].Field),
 		jen.Type().Id(r.Override).Struct(fields...))
 }
 
-// described puts note behind a field, or above it if it is long or has paragraphs of its own.
+// described puts note behind a field, or above it if note is long or has several paragraphs.
 func described(code *jen.Statement, note string) []jen.Code {
 	switch {
 	case note == "":
@@ -104,7 +111,7 @@ func bucket(f *file, r *model.Resource) {
 	fields := []jen.Code{
 		jen.Id("Entity").String().Comment("// as stored: " + r.Charged[0].Kind.Prefix + "<ID>"),
 		jen.Id("Refilled").Int64().Comment("// rf, ms: refill is claimed up to here"),
-		jen.Id("Version").Int64().Comment("// cv: what shape the bucket has"),
+		jen.Id("Version").Int64().Comment("// cv: version of the numbers"),
 		jen.Id("Op").String().Comment("// id of the last write"),
 		jen.Id("TTL").Int64().Comment("// s"),
 	}
@@ -125,7 +132,8 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 			few(6, len("\t\tLimits:        []string{},"), len(", "), limitConsts(r))))),
 	}
 	if len(r.Removed) > 0 {
-		fields = append(fields, pair("Removed", slice(jen.String(), each(r.Removed, func(_ int, a model.Attrs) jen.Code {
+		fields = append(fields, pair("Removed", slice(jen.String(), each(r.Removed, func(_ int,
+			a model.Attrs) jen.Code {
 			return jen.Lit(a.Limit)
 		}))))
 	}
@@ -150,14 +158,16 @@ func spec(f *file, p *model.Package, r *model.Resource) {
 
 // specKind is one kind of a Spec, with its numbers where it has a bucket.
 func specKind(r *model.Resource, k *model.Kind) jen.Code {
-	name, prefix, parent := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix)), jen.Qual(storePath, "NoParent")
+	name, prefix, parent := pair("Name", jen.Lit(k.Name)), pair("Prefix", jen.Lit(k.Prefix)), jen.Qual(storePath,
+		"NoParent")
 	if k.Parent != nil {
 		parent = jen.Id(k.Parent.Const)
 	}
 	for _, c := range r.Charged {
 		if c.Kind == k {
 			return lines(name, prefix, pair("Parent", parent),
-				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int, l *model.Limit) jen.Code {
+				pair("Limits", jen.Index().Qual(bucketPath, "Limit").Add(lines(each(r.Limits, func(i int,
+					l *model.Limit) jen.Code {
 					return noted(l.Name+": "+words.Numbers(c.Numbers[i]), parameters(c.Numbers[i]))
 				})...))),
 				pair("PerCall", slice(jen.Int64(), each(c.PerCall, func(_ int, n int64) jen.Code { return num(n) }))),
@@ -186,9 +196,13 @@ func vectors(f *file, r *model.Resource) {
 		vector := jen.Index().Add(element)
 		f.decl("", jen.Func().Id(to).Params(jen.Id(name).Id(typ), jen.Id("dst").Add(vector)).Add(vector).Block(
 			jen.Return(jen.Id("append").Add(flow(len("return append"), arguments)))))
-		values := each(r.Limits, func(i int, l *model.Limit) jen.Code { return pair(l.Field, jen.Id("v").Index(jen.Lit(i))) })
+		values := each(r.Limits, func(i int, l *model.Limit) jen.Code {
+			return pair(l.Field,
+				jen.Id("v").Index(jen.Lit(i)))
+		})
 		f.decl("", jen.Func().Id(from).Params(jen.Id("v").Add(vector)).Id(typ).Block(
-			jen.Return(jen.Id(typ).Add(braces(values, few(4, len("\treturn {}")+len(typ), len(": v[0], "), limitFields(r)))))))
+			jen.Return(jen.Id(typ).Add(braces(values, few(4, len("\treturn {}")+len(typ), len(": v[0], "),
+				limitFields(r)))))))
 	}
 	convert("c", r.Cost, r.ToVector, r.FromVector, jen.Int64())
 	convert("l", r.Override, r.ToLimits, r.FromLimits, jen.Op("*").Qual(bucketPath, "Limit"))

@@ -9,14 +9,16 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// tests prints a resource's test file: a test that is a list of its limits, and a benchmark. The bodies are in gentest
-// and codectest.
+// tests prints a resource's test file: a test that is a list of its limits, and a benchmark. The bodies are
+// in gentest and codectest.
 func tests(f *file, p *model.Package, r *model.Resource) {
 	body := []jen.Code{
 		jen.Var().Id("c").Id(r.Cost),
-		jen.Qual(gentestPath, "Costs").Add(fieldsOf(r, len("gentest.Costs"), "c", "t", r.ToVector, r.FromVector, "&c")),
+		jen.Qual(gentestPath, "Costs").Add(fieldsOf(r, len("gentest.Costs"), "c", "t", r.ToVector, r.FromVector,
+			"&c")),
 		jen.Var().Id("l").Id(r.Override),
-		jen.Qual(gentestPath, "Overrides").Add(fieldsOf(r, len("gentest.Overrides"), "l", "t", r.ToLimits, r.FromLimits, "&l")),
+		jen.Qual(gentestPath, "Overrides").Add(fieldsOf(r, len("gentest.Overrides"), "l", "t", r.ToLimits,
+			r.FromLimits, "&l")),
 	}
 	definition := r.Definition + "{}"
 	kind := r.Charged[0].Kind.Const
@@ -26,9 +28,10 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 			jen.Qual(codectestPath, "Test").Add(fieldsOf(r, len("codectest.Test"), "b", "t", definition, kind, "&b")))
 	}
 	if p.Redis {
-		body = append(body, jen.Qual(gentestPath, "Scripts").Call(append([]jen.Code{jen.Id("t"), jen.Id(definition)}, scriptKeys(r)...)...))
+		body = append(body, jen.Qual(gentestPath, "Scripts").Call(append([]jen.Code{jen.Id("t"),
+			jen.Id(definition)}, scriptKeys(r)...)...))
 	}
-	f.decl(fmt.Sprintf("%s holds the code of %s against itself.", r.Test, r.Name),
+	f.decl(fmt.Sprintf("%s checks the code of %s against its schema.", r.Test, r.Name),
 		jen.Func().Id(r.Test).Params(jen.Id("t").Op("*").Qual("testing", "T")).Block(body...))
 	if p.DynamoDB {
 		f.decl(fmt.Sprintf("%s measures one write of %s, and the decoding of one image.", r.Benchmark, r.Name),
@@ -37,7 +40,8 @@ func tests(f *file, p *model.Package, r *model.Resource) {
 	}
 }
 
-// fieldsOf is the arguments of a call: those given, then a pointer to the field of each limit in the variable name.
+// fieldsOf is the arguments of a call: those given, then a pointer to the field of each limit in the variable
+// name.
 func fieldsOf(r *model.Resource, before int, name string, arguments ...string) jen.Code {
 	for _, field := range limitFields(r) {
 		arguments = append(arguments, "&"+name+"."+field)
@@ -59,10 +63,12 @@ func scriptKeys(r *model.Resource) []jen.Code {
 // entitiesTest prints the test of entities.go: a list of the kinds.
 func entitiesTest(f *file, p *model.Package) {
 	kinds := each(p.Kinds, func(_ int, k *model.Kind) jen.Code {
-		entity := jen.Func().Params(jen.Id("id").String()).Id("Entity").Op("{").Return(unresolved(k, jen.Id("id"))).Op("}")
+		entity := jen.Func().Params(jen.Id("id").String()).Id("Entity").Op("{").Return(unresolved(k,
+			jen.Id("id"))).Op("}")
 		fields := []jen.Code{pair("Name", jen.Lit(k.Name)), pair("ByID", entity)}
 		if k.Parent != nil {
-			with := jen.Id(k.Type).Values(pair("ID", jen.Lit("1")), pair(k.Parent.Type, unresolved(k.Parent, jen.Lit("2"))))
+			with := jen.Id(k.Type).Values(pair("ID", jen.Lit("1")),
+				pair(k.Parent.Type, unresolved(k.Parent, jen.Lit("2"))))
 			fields = append(fields, pair("With", with), pair("Parent", jen.Lit(k.Parent.Name)))
 		}
 		return lines(fields...)

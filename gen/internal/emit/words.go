@@ -16,15 +16,15 @@ func article(name string) string {
 	return "a " + name
 }
 
-// deprecated is how a paragraph starts that tools look for.
+// deprecated is the start of a paragraph that tools look for.
 const deprecated = "Deprecated:"
 
-// paragraphs says that text cannot go on in a line of ours.
+// paragraphs reports whether text needs paragraphs of its own.
 func paragraphs(text string) bool {
 	return strings.Contains(text, "\n") || strings.HasPrefix(text, deprecated)
 }
 
-// about appends what the schema's author says to a sentence of ours: in the same paragraph if it is one line.
+// about appends a doc of limits.yaml to a generated sentence: in the same paragraph if it is one line.
 func about(sentence, text string) string {
 	switch {
 	case text == "":
@@ -35,7 +35,7 @@ func about(sentence, text string) string {
 	return sentence + " " + text
 }
 
-// apart puts a blank line before a deprecation, which would not be one in the middle of a paragraph.
+// apart puts a blank line before a deprecation, which tools do not find in the middle of a paragraph.
 func apart(text string) string {
 	var b strings.Builder
 	before := ""
@@ -92,8 +92,8 @@ func chargedTypes(r *model.Resource, with func(string) string) []string {
 
 func plain(s string) string { return s }
 
-// chargedChains returns the types of the kinds that have a bucket of r, each with those of its ancestors that a call
-// charges along.
+// chargedChains returns the types of the kinds that have a bucket of r, each with the ancestors that a call
+// charges too.
 func chargedChains(r *model.Resource, with func(string) string) []string {
 	names := chargedTypes(r, with)
 	for i, c := range r.Charged {
@@ -108,7 +108,8 @@ func chargedChains(r *model.Resource, with func(string) string) []string {
 	return names
 }
 
-// parentNote says when an entity's parent is charged, and else what of it may stay empty.
+// parentNote is a note on the field of an entity's parent: the calls that charge it, or the parts that may
+// stay empty.
 func parentNote(k *model.Kind) string {
 	switch by, above := resourceNames(k.ParentBy), resourceNames(k.AboveBy); {
 	case by != "" && above != "":
@@ -121,7 +122,7 @@ func parentNote(k *model.Kind) string {
 	return "not charged by this entity's calls: may stay empty in them"
 }
 
-// resourceNames lists names of resources, or says how many they are.
+// resourceNames lists names of resources, or returns their number if they are many.
 func resourceNames(names []string) string {
 	if n := len(names); n > manyResources {
 		return fmt.Sprintf("%d resources", n)
@@ -129,10 +130,10 @@ func resourceNames(names []string) string {
 	return words.List(names, "and")
 }
 
-// manyResources is from when on comments count resources.
+// manyResources is the most resources that a comment lists.
 const manyResources = 12
 
-// costNote says what limit i is and what a 0 stands for.
+// costNote is a note on the field of limit i in a cost: its doc, and the tokens that a 0 stands for.
 func costNote(r *model.Resource, i int) string {
 	note := r.Limits[i].Doc
 	if paragraphs(note) {
@@ -150,7 +151,7 @@ func costNote(r *model.Resource, i int) string {
 	return note
 }
 
-// zeroNote says what a 0 stands for in a cost, kind by kind where they differ.
+// zeroNote returns the tokens that a 0 stands for in a cost, kind by kind if they differ.
 func zeroNote(r *model.Resource, i int) string {
 	same := true
 	var kinds []string
@@ -167,7 +168,7 @@ func zeroNote(r *model.Resource, i int) string {
 	return "0 means " + words.Digits(r.Charged[0].PerCall[i], ",") + " (per_call)"
 }
 
-// bucketNumbers lists what each kind's bucket holds.
+// bucketNumbers lists the numbers of each kind's bucket.
 func bucketNumbers(r *model.Resource) string {
 	var b strings.Builder
 	for _, c := range r.Charged {

@@ -37,9 +37,11 @@ func TestDocs(t *testing.T) {
 		{"Requests.", "APIRPM is limit rpm: Requests.", "Requests; 0 means 2 (per_call)"},
 		{"a\n\n\tb", "APIRPM is limit rpm.\n\na\n\n\tb", "0 means 2 (per_call)\n\na\n\n\tb"},
 		{"Deprecated: no.", "APIRPM is limit rpm.\n\nDeprecated: no.", "0 means 2 (per_call)\n\nDeprecated: no."},
-		{"a\nDeprecated: no.", "APIRPM is limit rpm.\n\na\n\nDeprecated: no.", "0 means 2 (per_call)\n\na\n\nDeprecated: no."},
+		{"a\nDeprecated: no.", "APIRPM is limit rpm.\n\na\n\nDeprecated: no.",
+			"0 means 2 (per_call)\n\na\n\nDeprecated: no."},
 	} {
-		r := &model.Resource{Limits: []*model.Limit{limit(tc.doc)}, Charged: []*model.Charged{{Kind: &model.Kind{Type: "User"}, PerCall: []int64{2}}}}
+		r := &model.Resource{Limits: []*model.Limit{limit(tc.doc)},
+			Charged: []*model.Charged{{Kind: &model.Kind{Type: "User"}, PerCall: []int64{2}}}}
 		if got := limitDoc(r.Limits[0]); got != tc.constant {
 			t.Errorf("the constant of %q says %q, want %q", tc.doc, got, tc.constant)
 		}
@@ -52,12 +54,14 @@ func TestDocs(t *testing.T) {
 func TestParentNote(t *testing.T) {
 	many := strings.Split(strings.Repeat("x", 13), "")
 	for want, k := range map[string]*model.Kind{
-		"not charged by this entity's calls: may stay empty in them":        {},
-		"charged too by calls on gpt-4":                                     {ParentBy: []string{"gpt-4"}},
-		"charged too by calls on gpt-4; those on api need what is above it": {ParentBy: []string{"gpt-4"}, AboveBy: []string{"api"}},
-		"charged too by calls on gpt-4, gpt-5 and api":                      {ParentBy: []string{"gpt-4", "gpt-5", "api"}},
-		"charged too by calls on 13 resources":                              {ParentBy: many},
-		"its own ID may stay empty: calls on api charge what is above it":   {AboveBy: []string{"api"}},
+		"not charged by this entity's calls: may stay empty in them": {},
+		"charged too by calls on gpt-4":                              {ParentBy: []string{"gpt-4"}},
+		"charged too by calls on gpt-4; those on api need what is above it": {ParentBy: []string{"gpt-4"},
+			AboveBy: []string{"api"}},
+		"charged too by calls on gpt-4, gpt-5 and api": {ParentBy: []string{"gpt-4", "gpt-5",
+			"api"}},
+		"charged too by calls on 13 resources":                            {ParentBy: many},
+		"its own ID may stay empty: calls on api charge what is above it": {AboveBy: []string{"api"}},
 	} {
 		if got := parentNote(k); got != want {
 			t.Errorf("%+v is %q, want %q", k, got, want)
@@ -72,7 +76,8 @@ func TestStores(t *testing.T) {
 		Revision: 1, Package: "limits", Kinds: []*schema.Kind{{Name: "user", GoName: "User", Parent: -1}},
 		Resources: []*schema.Resource{{
 			Name: "api", GoName: "API", Limits: []*schema.Limit{{Name: "rps", GoName: "RPS", Numbers: n}},
-			Charged: []schema.Charged{{Limits: []schema.Numbers{n}, PerCall: []int64{1}}}, Cascade: "atomic", OnUnavailable: "allow",
+			Charged: []schema.Charged{{Limits: []schema.Numbers{n},
+				PerCall: []int64{1}}}, Cascade: "atomic", OnUnavailable: "allow",
 		}},
 	}
 	s.Resources[0].Removed = []string{"old"}
@@ -98,11 +103,13 @@ func TestStores(t *testing.T) {
 // TestDocsStayComments: whatever a doc says, it is a comment, and gofmt has nothing to change.
 func TestDocsStayComments(t *testing.T) {
 	word := rapid.SampledFrom([]string{
-		"a", "word", "*/", "/*", "//", "//go:embed x", "`", "\"", "#", "# x", "-", "1.", "\t", "  ", "    x", "Deprecated:", "[x]: y", "[API]",
+		"a", "word", "*/", "/*", "//", "//go:embed x", "`",
+		"\"", "#", "# x", "-", "1.", "\t", "  ", "    x", "Deprecated:", "[x]: y", "[API]",
 		"+build", "\\", "%s", "é", "''", "``", strings.Repeat("long", 40), "\n", "\n\n", ":",
 	})
 	doc := rapid.Custom(func(t *rapid.T) string {
-		return strings.Join(rapid.SliceOfN(word, 0, 8).Draw(t, "words"), rapid.SampledFrom([]string{" ", ""}).Draw(t, "sep"))
+		return strings.Join(rapid.SliceOfN(word, 0, 8).Draw(t, "words"),
+			rapid.SampledFrom([]string{" ", ""}).Draw(t, "sep"))
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		trimmed := func() string { return strings.TrimSpace(doc.Draw(t, "doc")) }
@@ -112,8 +119,12 @@ func TestDocsStayComments(t *testing.T) {
 			Kinds: []*schema.Kind{{Name: "user", GoName: "User", Doc: trimmed(), Parent: -1}},
 			Resources: []*schema.Resource{{
 				Name: "api", GoName: "API", Doc: trimmed(),
-				Limits:  []*schema.Limit{{Name: "rps", GoName: "RPS", Doc: trimmed(), Numbers: n}, {Name: "rpm", GoName: "RPM", Doc: trimmed(), Numbers: n}},
-				Charged: []schema.Charged{{Limits: []schema.Numbers{n, n}, PerCall: []int64{1, 0}}}, Cascade: "atomic", OnUnavailable: "allow",
+				Limits: []*schema.Limit{
+					{Name: "rps", GoName: "RPS", Doc: trimmed(), Numbers: n},
+					{Name: "rpm", GoName: "RPM", Doc: trimmed(), Numbers: n},
+				},
+				Charged: []schema.Charged{{Limits: []schema.Numbers{n, n}, PerCall: []int64{1, 0}}},
+				Cascade: "atomic", OnUnavailable: "allow",
 			}},
 		}, "limits.yaml"), nil)
 		if err != nil {

@@ -1,7 +1,9 @@
-// Package expr writes the update and condition expressions of a resource's write paths (docs/design.md, "Write paths").
+// Package expr writes the update and condition expressions of a resource's write paths (docs/design.md,
+// "Write paths").
 //
-// A Path's text and its list of operands come out of one pass: a placeholder gets into the text only by being put on
-// the list. Placeholders of a limit are :<limit>_<suffix>; shared ones have no '_', so that no limit's can meet them.
+// One pass writes a Path's text and its list of operands: a placeholder is in the text only if it is on the
+// list. Placeholders of a limit are :<limit>_<suffix>. Those of the bucket have no '_', so that they clash
+// with no limit's.
 package expr
 
 import (
@@ -19,14 +21,14 @@ type Path struct {
 	Operands  []Operand // in the order in which the text first names them
 }
 
-// Operand is a placeholder and what stands for it.
+// Operand is a placeholder and its value.
 type Operand struct {
 	Placeholder string
 	Value       Value
 	Limit       int // index of the limit, for values that are a limit's
 }
 
-// Value is something that a builder is given.
+// Value is an input of a builder.
 type Value int
 
 // The values of a write as such, then those of one of its limits.
@@ -85,7 +87,8 @@ func create(r *model.Resource) *Path {
 	return &Path{Path: r.Create, Condition: "attribute_not_exists(PK)"}
 }
 
-// normal claims the refill: nobody else may have, since rf is guarded, and the bounds keep other moves of tk in check.
+// normal claims the refill. The guard of rf excludes another claim, and the bounds exclude too large moves of
+// tk since.
 func normal(r *model.Resource) *Path {
 	w := newWriter(r)
 	w.set("rf = "+w.shared(":rf", Refilled), w.stamp())
@@ -107,7 +110,7 @@ func retry(r *model.Resource) *Path {
 	return w.path(r.Retry, update)
 }
 
-// adjust gives back, whatever the balance: each limit must be there, or a broken item would arise.
+// adjust gives back, whatever the balance. Each limit must exist, or ADD would make half an item.
 func adjust(r *model.Resource) *Path {
 	w := newWriter(r)
 	w.set(w.stamp())
@@ -120,8 +123,9 @@ func adjust(r *model.Resource) *Path {
 	return w.path(r.Adjust, update)
 }
 
-// reshape stores parameters, and adds limits that the item lacks at their burst. ADD makes a tc that is not there, in a
-// third of the text that if_not_exists takes: this is the longest path, and so decides how many limits fit.
+// reshape stores parameters, and starts limits that are new to the item at their burst. ADD creates a missing
+// tc, in a third of the text of if_not_exists. That matters as this path is the longest, and so decides how
+// many limits fit.
 func reshape(r *model.Resource) *Path {
 	w := newWriter(r)
 	w.set("rf = "+w.shared(":rf", Refilled), "cv = "+w.shared(":cv1", Version), w.stamp())
@@ -129,7 +133,8 @@ func reshape(r *model.Resource) *Path {
 		a := l.Attrs
 		w.more("%s = if_not_exists(%s, %s) + %s", a.Tokens, a.Tokens, w.of(i, Burst), w.of(i, Net))
 		w.more("%s = %s, %s = %s, %s = %s, %s = %s",
-			a.Capacity, w.of(i, Capacity), a.Burst, w.of(i, Burst), a.Refill, w.of(i, Refill), a.Period, w.of(i, Period))
+			a.Capacity, w.of(i, Capacity), a.Burst, w.of(i, Burst), a.Refill, w.of(i, Refill), a.Period, w.of(i,
+				Period))
 	}
 	for i, l := range r.Limits {
 		if i == 0 {
@@ -139,16 +144,17 @@ func reshape(r *model.Resource) *Path {
 		}
 	}
 	for i, a := range r.Removed {
-		if gone := strings.Join(a.All(), ", "); i == 0 {
-			w.line("REMOVE %s", gone)
+		if removed := strings.Join(a.All(), ", "); i == 0 {
+			w.line("REMOVE %s", removed)
 		} else {
-			w.more("%s", gone)
+			w.more("%s", removed)
 		}
 	}
 	update := w.text()
 	w.line("rf = %s AND %s", w.shared(":rf0", RefilledSeen), w.guard())
 	for i, l := range r.Limits {
-		w.line("AND (attribute_not_exists(%s) OR %s BETWEEN %s AND %s)", l.Attrs.Tokens, l.Attrs.Tokens, w.of(i, Lo), w.of(i, Hi))
+		w.line("AND (attribute_not_exists(%s) OR %s BETWEEN %s AND %s)", l.Attrs.Tokens, l.Attrs.Tokens,
+			w.of(i, Lo), w.of(i, Hi))
 	}
 	return w.path(r.Reshape, update)
 }

@@ -22,8 +22,8 @@ func resource(limits, removed []string) *model.Resource {
 	return model.ResourceOf(r)
 }
 
-// TestOracle holds every path's text against what feature/dynamodb/expression builds for the same update and condition:
-// the same actions on the same attributes, the same tree of the condition.
+// TestOracle holds every path's text against what feature/dynamodb/expression builds for the same update and
+// condition: the same actions on the same attributes, the same tree of the condition.
 func TestOracle(t *testing.T) {
 	for _, r := range []*model.Resource{
 		resource([]string{"rps"}, nil),
@@ -163,8 +163,8 @@ func actions(t *testing.T, text string) []string {
 	return list
 }
 
-// parseCondition returns the tree of a condition: a string for a clause, a list that starts with AND or OR else. Nested
-// ANDs are one.
+// parseCondition returns the tree of a condition: a string for a clause, a list that starts with AND or OR
+// else. Nested ANDs are one.
 func parseCondition(t *testing.T, text string) any {
 	t.Helper()
 	p := &parser{tokens: tokens(text)}

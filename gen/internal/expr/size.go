@@ -8,15 +8,16 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// MaxBytes is the longest expression that DynamoDB takes. Its other limit, 300 operators and functions, is out of reach
-// then: no clause has more than five of them, and the shortest that has takes 100 bytes.
+// MaxBytes is the longest expression that DynamoDB takes. Its other limit, 300 operators and functions,
+// cannot be reached within these bytes: no clause has more than five of them, and the shortest such clause
+// takes 100 bytes.
 const MaxBytes = 4096
 
 // RuleSize is the rule that Check holds resources against.
 const RuleSize = "EXPRESSION_SIZE"
 
-// Check reports each resource of s that has too many limits for DynamoDB's expressions. It needs no more of s than the
-// limits' names, so that it can run beside other problems.
+// Check reports each resource of s that has too many limits for DynamoDB's expressions. It reads only the
+// limits' names, so it can run on a schema with other problems.
 func Check(s *schema.Schema) schema.Problems {
 	var problems schema.Problems
 	for _, r := range s.Resources {
@@ -25,13 +26,14 @@ func Check(s *schema.Schema) schema.Problems {
 		if most.bytes <= MaxBytes {
 			continue
 		}
-		problems.Add(r.Pos, RuleSize, "resource %q does not fit DynamoDB's expressions of %d bytes: the %s of path %s takes %d, %d over; %s",
+		problems.Add(r.Pos, RuleSize, "resource %q does not fit DynamoDB's expressions of %d bytes: the %s of "+
+			"path %s takes %d, %d over; %s",
 			r.Name, MaxBytes, most.what, most.path, most.bytes, most.bytes-MaxBytes, cure(m))
 	}
 	return problems
 }
 
-// cure says what to do about a resource that is too long.
+// cure returns the advice about a resource whose expressions are too long.
 func cure(r *model.Resource) string {
 	fits := sort.Search(len(r.Limits), func(n int) bool { // the most limits that fit
 		fewer := *r
@@ -45,7 +47,8 @@ func cure(r *model.Resource) string {
 	if len(r.Limits)-fits == 1 {
 		what = "limit"
 	}
-	s := fmt.Sprintf("it has %d %s too many: split the resource, or shorten the names of its limits", len(r.Limits)-fits, what)
+	s := fmt.Sprintf("it has %d %s too many: split the resource, or shorten the names of its limits",
+		len(r.Limits)-fits, what)
 	if len(r.Removed) > 0 {
 		s += ", or take out of removed what no bucket holds any more"
 	}

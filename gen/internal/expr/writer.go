@@ -26,7 +26,7 @@ func (w *writer) operand(o Operand) string {
 	return o.Placeholder
 }
 
-// shared returns the placeholder of a value that is no limit's.
+// shared returns the placeholder of a value of the bucket itself.
 func (w *writer) shared(placeholder string, v Value) string {
 	return w.operand(Operand{Placeholder: placeholder, Value: v})
 }
@@ -42,10 +42,11 @@ func (w *writer) line(format string, args ...any) {
 	fmt.Fprintf(&w.buf, format, args...)
 }
 
-// width is how long a line may be: it leaves room for the closing quote.
+// width is the most columns of a line: 120 less the closing quote.
 const width, indent = 119, "    "
 
-// folded breaks the lines of text that are too long for code, unless text is then too long for DynamoDB: blanks count.
+// folded breaks the lines of text that are too long for code, unless the added blanks make text too long for
+// DynamoDB.
 func folded(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -65,8 +66,8 @@ func folded(text string) string {
 	return text
 }
 
-// breakAt returns where a line that is too long is best broken, 0 for nowhere: behind a comma between actions, else before
-// an operator, else behind any comma.
+// breakAt returns the best index to break a line that is too long, 0 for none. It prefers a comma between
+// actions, then an operator, then any comma.
 func breakAt(line string) int {
 	head := line[:width]
 	depth, comma := 0, 0
@@ -91,13 +92,13 @@ func breakAt(line string) int {
 	return strings.LastIndexByte(head, ',') + 1
 }
 
-// more goes on with the clause before, on a new line.
+// more continues the clause on a new line.
 func (w *writer) more(format string, args ...any) {
 	w.buf.WriteByte(',')
 	w.line(indent+format, args...)
 }
 
-// text returns what was written and starts again.
+// text returns the written text and clears it.
 func (w *writer) text() string {
 	defer w.buf.Reset()
 	return folded(w.buf.String())
@@ -108,13 +109,13 @@ func (w *writer) path(names model.Path, update string) *Path {
 	return &Path{Path: names, Update: update, Condition: w.text(), Operands: w.ops}
 }
 
-// stamp is what every update sets. ttl is a reserved word.
+// stamp is the assignments of every update. ttl is a reserved word.
 func (w *writer) stamp() string {
 	return fmt.Sprintf("op = %s, #ttl = %s", w.shared(":op", Op), w.shared(":ttl", TTL))
 }
 
-// guard is what stands in the condition of every charge: the bucket has the image's shape, and this write was not
-// applied before.
+// guard is the part of the condition that every charge has: the bucket has the image's version, and this
+// write was not applied before.
 func (w *writer) guard() string {
 	return fmt.Sprintf("cv = %s AND op <> %s", w.shared(":cv", VersionSeen), w.shared(":op", Op))
 }
@@ -122,7 +123,7 @@ func (w *writer) guard() string {
 // set starts the SET clause.
 func (w *writer) set(actions ...string) { w.line("SET %s", strings.Join(actions, ", ")) }
 
-// add moves tokens and consumption of every limit, by net and by the cost.
+// add changes the tokens of every limit by net, and the consumption by the cost.
 func (w *writer) add(net Value) {
 	for i, l := range w.r.Limits {
 		next, verb := w.more, ""
@@ -133,7 +134,8 @@ func (w *writer) add(net Value) {
 	}
 }
 
-// between guards every balance. A limit that needs no guard keeps its clause, with open bounds: the text is a constant.
+// between guards every balance. A limit that needs no guard keeps its clause, with open bounds: the text is a
+// constant.
 func (w *writer) between() {
 	for i, l := range w.r.Limits {
 		w.line("AND %s BETWEEN %s AND %s", l.Attrs.Tokens, w.of(i, Lo), w.of(i, Hi))

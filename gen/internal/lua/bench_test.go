@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/internal/test/redistest"
 )
 
-// BenchmarkScript is how long a redis-server is busy with one call, by a script and by any.lua, which loops over the same keys:
+// BenchmarkScript is how long a redis-server is busy with one call, by a script and by any.lua, which loops
+// over the same keys:
 //
 //	SLUICE_REDIS=server go test ./gen/internal/lua -run '^$' -bench . -benchtime 300x
 func BenchmarkScript(b *testing.B) {

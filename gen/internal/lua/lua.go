@@ -1,8 +1,9 @@
-// Package lua writes the scripts that Redis runs for a resource: redisstore's any.lua with every key written out.
+// Package lua writes the scripts that Redis runs for a resource: redisstore's any.lua with every key written
+// out.
 //
-// A key of a script is one limit of one bucket of the chain. All that a script knows of it are locals of its own, named
-// <limit>_<what>, with the bucket's number behind where there are several. What follows the last '_' is ours: no two keys
-// share a local, and none is a word of Lua's or one of the locals without '_', whatever limits are called.
+// A key of a script is one limit of one bucket of the chain. A script has locals for each key, named
+// <limit>_<what>, and followed by the bucket's number if there are several. <what> has no '_'. So no two keys have
+// the same local, and no local is a keyword of Lua or one of the locals without '_', whatever the names of limits.
 package lua
 
 import (
@@ -12,13 +13,13 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// MaxKeys is for how many keys scripts are written out. Each takes 7 locals, and a function of Lua's has at most 200.
+// MaxKeys is the most keys of a script. Each takes 7 locals, and a function in Lua has at most 200.
 const MaxKeys = 24
 
-// Script is what Redis runs for calls on one resource along chains of one length.
+// Script is the script for calls on one resource with chains of one length.
 type Script struct {
 	Name  string // of the constant that holds it
-	Chain int    // how many buckets a call charges
+	Chain int    // number of buckets that a call charges
 	Keys  int    // for each bucket, one for each limit
 	Text  string // "" where Keys is above MaxKeys
 }
@@ -39,11 +40,11 @@ func Scripts(r *model.Resource) []Script {
 // key is one limit of one bucket.
 type key struct {
 	limit  string
-	bucket int // of the chain, from 1; 0 where that has but one
+	bucket int // of the chain, from 1; 0 for a chain of one bucket
 	number int // in KEYS, from 1
 }
 
-// local returns the name of what the script knows of k.
+// local returns the name of a local of k.
 func (k key) local(what string) string {
 	if k.bucket == 0 {
 		return k.limit + "_" + what
@@ -51,7 +52,7 @@ func (k key) local(what string) string {
 	return fmt.Sprintf("%s_%s%d", k.limit, what, k.bucket)
 }
 
-// String is what comments call k.
+// String returns the name of k in the script's comments.
 func (k key) String() string {
 	if k.bucket == 0 {
 		return k.limit
@@ -59,7 +60,8 @@ func (k key) String() string {
 	return fmt.Sprintf("%s of bucket %d", k.limit, k.bucket)
 }
 
-// text returns the script for chains of so many buckets. It starts with a line end, as all text in raw strings does.
+// text returns the script for chains of that many buckets. It starts with a line end, as all text in raw
+// strings does.
 func text(r *model.Resource, chain int) string {
 	var keys []key
 	for bucket := 1; bucket <= chain; bucket++ {
@@ -85,7 +87,7 @@ func text(r *model.Resource, chain int) string {
 	return w.buf.String()
 }
 
-// width is how long a line may be: it leaves room for the closing quote.
+// width is the most columns of a line: 120 less the closing quote.
 const width = 119
 
 // writer collects the text of one script.
@@ -96,7 +98,7 @@ func (w *writer) line(format string, args ...any) {
 	fmt.Fprintf(&w.buf, format, args...)
 }
 
-// folded writes parts on one line, or, where they are too long for that, each on its own and indented more than the first.
+// folded writes parts on one line. If that is too long, each part has a line, indented more than the first.
 func (w *writer) folded(indent string, parts ...string) {
 	line := indent + strings.Join(parts, " ")
 	if len(line) > width {

@@ -10,13 +10,14 @@ import (
 // perKey is how many parameters of each key stand in ARGV, in front of the calls.
 const perKey = 2
 
-// start says what goes in and comes out, and reads the clock.
+// start writes a comment on arguments and reply, and reads the clock.
 func (w *writer) start(r *model.Resource, chain int, keys []key) {
 	if chain == 1 {
 		w.line("-- Charges calls on %s to one bucket, each all or none.", r.Name)
 	} else {
 		w.line("-- Charges calls on %s to a chain of %d buckets.", r.Name, chain)
-		w.line("-- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or none.")
+		w.line("-- Bucket 1 is the entity's own, the next are its ancestors', nearest first. Each call is all or " +
+			"none.")
 	}
 	hashes := "a hash"
 	if len(keys) > 1 {
@@ -24,9 +25,12 @@ func (w *writer) start(r *model.Resource, chain int, keys []key) {
 	}
 	w.line("--")
 	w.line("-- KEYS   %s: tokens, which were there at lastRefill, in ms; one that is missing is full", hashes)
-	w.line("-- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 if it is to fit, 0")
-	w.line("--        if it is charged whatever there is, and its cost of each key, which is below 0 where it gives back")
-	w.line("-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is charged, else 1")
+	w.line("-- ARGV   of each key, its burst in tokens and its refill in tokens per ms; then of each call, 1 " +
+		"if it is to fit, 0")
+	w.line("--        if it is charged whatever there is, and its cost of each key, which is below 0 where it " +
+		"gives back")
+	w.line("-- reply  now, in ms; of each key, what it has now, in millitokens; of each call, 0 where it is " +
+		"charged, else 1")
 	w.line("--        and, of each key that refused, after how many ms it would not, 0 for the others")
 	w.line("local call, floor, ceil = redis.call, math.floor, math.ceil")
 	w.line("local clock = call('TIME')")
@@ -34,26 +38,30 @@ func (w *writer) start(r *model.Resource, chain int, keys []key) {
 	w.line("local bucket")
 }
 
-// read gets one key's hash, and works out what it has now. Text becomes a number by + 0.
+// read gets one key's hash, and works out its balance now. Text becomes a number by + 0.
 func (w *writer) read(k key) {
-	burst, rate, stored, since, tokens := k.local("burst"), k.local("rate"), k.local("stored"), k.local("since"), k.local("tokens")
+	burst, rate, stored, since, tokens := k.local("burst"), k.local("rate"), k.local("stored"), k.local(
+		"since"), k.local("tokens")
 	w.line("")
 	w.line("bucket = call('HMGET', KEYS[%d], 'tokens', 'lastRefill') -- %s", k.number, k)
-	w.folded("", fmt.Sprintf("local %s, %s =", burst, rate), fmt.Sprintf("ARGV[%d] + 0, ARGV[%d] + 0", perKey*k.number-1, perKey*k.number))
+	w.folded("", fmt.Sprintf("local %s, %s =", burst, rate),
+		fmt.Sprintf("ARGV[%d] + 0, ARGV[%d] + 0", perKey*k.number-1, perKey*k.number))
 	w.folded("", fmt.Sprintf("local %s, %s =", stored, since), burst+", now")
 	w.folded("", "if bucket[1] then", fmt.Sprintf("%s, %s = bucket[1] + 0, bucket[2] + 0 end", stored, since))
-	w.folded("", fmt.Sprintf("local %s = %s", tokens, stored), fmt.Sprintf("+ (now > %s and now - %s or 0)", since, since), "* "+rate)
+	w.folded("", fmt.Sprintf("local %s = %s", tokens, stored),
+		fmt.Sprintf("+ (now > %s and now - %s or 0)", since, since), "* "+rate)
 	w.cap("", k)
 	w.line("local %s = %s", k.local("before"), tokens)
 }
 
-// cap takes from one key what it has above its burst.
+// cap limits the balance of one key to its burst.
 func (w *writer) cap(indent string, k key) {
 	tokens, burst := k.local("tokens"), k.local("burst")
 	w.folded(indent, fmt.Sprintf("if %s > %s then", tokens, burst), fmt.Sprintf("%s = %s end", tokens, burst))
 }
 
-// calls decides each call. Of one that is refused it keeps what is lacking: when that will be there depends on the calls after.
+// calls decides each call. For a denied call it keeps the costs that did not fit: the wait for them depends
+// on later calls.
 func (w *writer) calls(keys []key) {
 	w.line("")
 	w.line("local reply, refused = {now%s}", strings.Repeat(", 0", len(keys)))
@@ -91,25 +99,28 @@ func (w *writer) calls(keys []key) {
 	w.line("end")
 }
 
-// has is whether k has what a call costs, and free whether the call asks nothing of it. 1e-9 is for what rounding takes.
+// has is the condition that k has the cost of a call; 1e-9 makes up for rounding. free is the condition that
+// the call asks nothing of k.
 func (k key) has() string  { return fmt.Sprintf("%s + 1e-9 >= %s", k.local("tokens"), k.local("cost")) }
 func (k key) free() string { return k.local("cost") + " <= 0" }
 
-// write stores what one key has, if calls have changed it.
+// write stores the balance of one key, if calls have changed it.
 func (w *writer) write(k key) {
 	tokens, stored, since := k.local("tokens"), k.local("stored"), k.local("since")
 	w.line("if %s ~= %s then", tokens, k.local("before"))
 	w.line("  %s = %s", stored, tokens)
 	w.folded("  ", fmt.Sprintf("if now > %s then", since), since+" = now end")
-	w.folded("  ", fmt.Sprintf("call('HSET', KEYS[%d], 'tokens', %s,", k.number, stored), fmt.Sprintf("'lastRefill', %s)", since))
-	w.folded("  ", fmt.Sprintf("local seconds = ceil((%s", k.local("burst")), fmt.Sprintf("- (%s < 0 and %s or 0))", tokens, tokens),
+	w.folded("  ", fmt.Sprintf("call('HSET', KEYS[%d], 'tokens', %s,", k.number, stored),
+		fmt.Sprintf("'lastRefill', %s)", since))
+	w.folded("  ", fmt.Sprintf("local seconds = ceil((%s", k.local("burst")),
+		fmt.Sprintf("- (%s < 0 and %s or 0))", tokens, tokens),
 		fmt.Sprintf("/ %s / 1000 - 1e-6)", k.local("rate")))
 	w.line("  call('EXPIRE', KEYS[%d], seconds < 1 and 2 or seconds > 1e11 and 2e11 or 2 * seconds)", k.number)
 	w.line("end")
 	w.line("reply[%d] = floor((%s + 1e-9) * 1000)", 1+k.number, tokens)
 }
 
-// waits turns what refused calls lack into how long that takes.
+// waits replaces the kept costs of denied calls with the times until they fit.
 func (w *writer) waits(keys []key) {
 	w.line(`
 if refused then
@@ -124,7 +135,8 @@ if refused then
   end
   for _, at in ipairs(refused) do`)
 	for _, k := range keys {
-		w.folded("    ", fmt.Sprintf("reply[at + %d] = wait(reply[at + %d], %s,", k.number, k.number, k.local("stored")),
+		w.folded("    ", fmt.Sprintf("reply[at + %d] = wait(reply[at + %d], %s,", k.number, k.number,
+			k.local("stored")),
 			k.local("since")+", "+k.local("rate")+")")
 	}
 	w.line(`  end

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// scene is what a script meets: buckets in any state, and calls at several instants, the clock going back too.
+// scene is what a script meets: buckets in any state, and calls at several instants, the clock going back
+// too.
 type scene struct {
 	limits  []string
 	chain   int
@@ -22,9 +23,11 @@ type scene struct {
 // names are what limits may be called, and what scripts or Lua call something too.
 func names() []string {
 	return []string{
-		"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or", "repeat",
+		"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil",
+		"not", "or", "repeat",
 		"return", "then", "true", "until", "while", "goto",
-		"redis", "math", "ipairs", "call", "floor", "ceil", "clock", "now", "bucket", "reply", "refused", "i", "at", "ms", "seconds", "wait",
+		"redis", "math", "ipairs", "call", "floor", "ceil", "clock", "now", "bucket", "reply", "refused", "i", "at",
+		"ms", "seconds", "wait",
 		"cost", "rpm", "rpm_burst", "rpm_burst1", "rpm1", "rpm_", "a",
 	}
 }
@@ -43,7 +46,8 @@ func scenes() *rapid.Generator[scene] {
 			b.refill = max(b.refill, b.burst/longest)
 			b.missing = rapid.IntRange(0, 3).Draw(t, "missing") == 0
 			b.half = b.missing && rapid.Bool().Draw(t, "half")
-			b.since = start + rapid.SampledFrom([]int64{0, 0, -1, -1000, -59_999, -600_000, -86_400_000, 5, 5000}).Draw(t, "since")
+			b.since = start + rapid.SampledFrom([]int64{0, 0, -1, -1000, -59_999, -600_000, -86_400_000, 5,
+				5000}).Draw(t, "since")
 			b.tokens = b.burst*rapid.SampledFrom([]float64{0, 0.5, 1, -1, 1.5, 1.0 / 3}).Draw(t, "share") +
 				rapid.SampledFrom([]float64{0, 0.1, -5e-10, -2e-9, -1, -3.7, -1e12}).Draw(t, "off")
 			s.buckets = append(s.buckets, b)
@@ -56,7 +60,8 @@ func scenes() *rapid.Generator[scene] {
 			for range rapid.IntRange(0, 3).Draw(t, "calls") {
 				c := call{fit: rapid.IntRange(0, 3).Draw(t, "fit") > 0}
 				for i := range n {
-					c.costs = append(c.costs, rapid.SampledFrom([]float64{0, 1, 1, 0.001, 3, -2, s.buckets[i].burst, s.buckets[i].burst / 2}).Draw(t, "cost"))
+					c.costs = append(c.costs, rapid.SampledFrom([]float64{0, 1, 1, 0.001, 3, -2, s.buckets[i].burst,
+						s.buckets[i].burst / 2}).Draw(t, "cost"))
 				}
 				calls = append(calls, c)
 			}
@@ -66,13 +71,15 @@ func scenes() *rapid.Generator[scene] {
 	})
 }
 
-// play runs a scene on a script and on that for any number of keys. It returns where they differ, "" if nowhere.
+// play runs a scene on a script and on that for any number of keys. It returns where they differ, "" if
+// nowhere.
 func (s *server) play(t testing.TB, sc scene, script string) string {
 	t.Helper()
 	s.store(t, "any:", sc.buckets)
 	s.store(t, "own:", sc.buckets)
 	for i, now := range sc.at {
-		want, got := s.run(t, s.any, "any:", now, sc.buckets, sc.calls[i]...), s.run(t, script, "own:", now, sc.buckets, sc.calls[i]...)
+		want, got := s.run(t, s.any, "any:", now, sc.buckets, sc.calls[i]...), s.run(t, script, "own:", now,
+			sc.buckets, sc.calls[i]...)
 		if !slices.Equal(want, got) {
 			return fmt.Sprintf("reply %d is %d, want %d", i, got, want)
 		}
@@ -83,7 +90,8 @@ func (s *server) play(t testing.TB, sc scene, script string) string {
 	return ""
 }
 
-// TestSame: a script replies and leaves what redisstore's any.lua does, to the byte, whatever limits are called.
+// TestSame: a script replies and leaves what redisstore's any.lua does, to the byte, whatever limits are
+// called.
 func TestSame(t *testing.T) {
 	s := newServer(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -94,7 +102,7 @@ func TestSame(t *testing.T) {
 	})
 }
 
-// TestSpoilt is the control of TestSame: a script that lacks one thing is told from any.lua.
+// TestSpoilt is the control of TestSame: it finds a script without one of its parts.
 func TestSpoilt(t *testing.T) {
 	s := newServer(t)
 	const name = `[a-z0-9_]+`
@@ -133,7 +141,8 @@ func TestSpoilt(t *testing.T) {
 	}
 }
 
-// TestHalf: a hash without lastRefill is no bucket, and refused before anything is written, or who waits would wait for good.
+// TestHalf: a hash without lastRefill is no bucket, and refused before anything is written, or who waits
+// would wait for good.
 func TestHalf(t *testing.T) {
 	s := newServer(t)
 	for what, script := range map[string]string{"any.lua": s.any, "script": scriptOf(2, "rpm")} {
@@ -169,9 +178,11 @@ func TestMostKeys(t *testing.T) {
 		}
 		script, buckets, costs := scriptOf(chain, own...), []bucket(nil), []float64(nil)
 		for i := range MaxKeys {
-			buckets, costs = append(buckets, bucket{key: fmt.Sprint(i), missing: true, burst: 10, refill: 1}), append(costs, float64(i))
+			buckets, costs = append(buckets, bucket{key: fmt.Sprint(i), missing: true, burst: 10,
+				refill: 1}), append(costs, float64(i))
 		}
-		sc := scene{buckets: buckets, at: []int64{1e12}, calls: [][]call{{{fit: true, costs: costs}, {costs: costs}}}}
+		sc := scene{buckets: buckets, at: []int64{1e12}, calls: [][]call{{{fit: true, costs: costs},
+			{costs: costs}}}}
 		if diff := s.play(t, sc, script); diff != "" {
 			t.Errorf("chain of %d: %s", chain, diff)
 		}

@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// server is a Redis whose clock the test sets: miniredis, or, in `make test-redis`, a redis-server, which has the Lua that users have.
+// server is a Redis whose clock the test sets: miniredis, or, in `make test-redis`, a redis-server, which has
+// the Lua that users have.
 type server struct {
 	memory *miniredis.Miniredis // nil on a redis-server
 	client *redis.Client
@@ -84,13 +85,14 @@ func (s *server) store(t testing.TB, prefix string, buckets []bucket) {
 	}
 }
 
-// What a redis-server does by a clock that no test can set.
+// The uses of the clock in a script. No test can set the clock of a redis-server.
 var (
 	telling  = regexp.MustCompile(`(redis\.)?call\('TIME'\)`)
 	expiring = regexp.MustCompile(`'EXPIRE', (KEYS\[\w+\]),`)
 )
 
-// at returns script as it runs at an instant. On a redis-server that stands in it, and how long a hash is to live stands in the hash.
+// at returns script as it runs at an instant. On a redis-server that stands in it, and how long a hash is to
+// live stands in the hash.
 func (s *server) at(now int64, script string) string {
 	if s.memory != nil {
 		s.memory.SetTime(time.UnixMilli(now))
@@ -101,7 +103,8 @@ func (s *server) at(now int64, script string) string {
 }
 
 // run runs a script at an instant. It returns the reply.
-func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []bucket, calls ...call) []int64 {
+func (s *server) run(t testing.TB, script, prefix string, now int64, buckets []bucket,
+	calls ...call) []int64 {
 	t.Helper()
 	keys, args := make([]string, len(buckets)), []any(nil)
 	if script == s.any {
@@ -142,7 +145,8 @@ func (s *server) left(t testing.TB, prefix string, buckets []bucket) string {
 	}
 	var b strings.Builder
 	for i, k := range buckets {
-		fmt.Fprintln(&b, k.key, replies[2*i].(*redis.MapStringStringCmd).Val(), replies[2*i+1].(*redis.DurationCmd).Val())
+		fmt.Fprintln(&b, k.key, replies[2*i].(*redis.MapStringStringCmd).Val(),
+			replies[2*i+1].(*redis.DurationCmd).Val())
 	}
 	return b.String()
 }

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// early says how a script's waits are wrong for a bucket of so many tokens, by so many of which a ms: "" if whoever waits is
-// served, and nobody who waits 1 ms less. Before each refusal calls take what they like, when they like.
+// early returns the fault of a script's wait for a bucket of that many tokens, which gets rate tokens a ms: "" if a
+// call after the wait is admitted, and a call 1 ms earlier is not.
 func (s *server) early(t testing.TB, rt *rapid.T, script string, burst, refill float64) string {
 	t.Helper()
 	buckets := []bucket{{key: "k", missing: true, burst: burst, refill: refill}}
@@ -46,7 +46,8 @@ func (s *server) early(t testing.TB, rt *rapid.T, script string, burst, refill f
 	return ""
 }
 
-// TestWait: whoever waits as long as a script says is served, and not a millisecond earlier, whatever floats do to the rate.
+// TestWait: a call after the wait that a script returns is admitted, and not a millisecond earlier, whatever floats
+// do to the rate.
 func TestWait(t *testing.T) {
 	s := newServer(t)
 	script := scriptOf(1, "rpm")
@@ -93,7 +94,8 @@ func TestWaitSpoilt(t *testing.T) {
 func TestWaitSum(t *testing.T) {
 	const now, cost = 1_700_000_000_000, 940467555
 	s, whole := newServer(t), scriptOf(1, "rpm")
-	for script, served := range map[string]bool{whole: true, strings.ReplaceAll(whole, "do ms = ms + 1 end", "do break end"): false} {
+	for script, served := range map[string]bool{whole: true,
+		strings.ReplaceAll(whole, "do ms = ms + 1 end", "do break end"): false} {
 		b := []bucket{{key: "k", tokens: 66067270.049999997, since: now, burst: 1e9, refill: 1000 / 6e4}}
 		s.store(t, "", b)
 		try := call{fit: true, costs: []float64{cost}}

@@ -1,9 +1,10 @@
-// Package model is what generated code is made from: a schema with every Go name and every attribute decided, once.
+// Package model is the input of the code's writers: a schema with every Go name and every attribute decided,
+// once.
 //
 //	gpt-4:  Resource{Const: "GPT4", Definition: "gpt4", Cost: "GPT4Cost", ..}
 //	  rpm:    Limit{Field: "RPM", Const: "GPT4RPM", Attrs: {Tokens: "b_rpm_tk", ..}}
 //
-// Phases that follow spell no name of their own.
+// Later phases make up no names.
 package model
 
 import (
@@ -19,13 +20,13 @@ type Package struct {
 	Name      string // its package clause
 	Source    string // file name of the schema, without folder
 	Revision  int64
-	DynamoDB  bool        // whether code for this store is wanted
-	Redis     bool        // and for this one
+	DynamoDB  bool        // whether to write code for this store
+	Redis     bool        // whether to write code for this store
 	Kinds     []*Kind     // in schema order
 	Resources []*Resource // in schema order
 }
 
-// Stores returns the names of the stores that code is wanted for.
+// Stores returns the names of the stores that code is written for.
 func (p *Package) Stores() []string {
 	var names []string
 	if p.DynamoDB {
@@ -48,8 +49,8 @@ type Kind struct {
 	Parent    *Kind  // nil for none
 	Markers   []string
 
-	ParentBy []string // resources whose calls, when they charge this kind or below, charge its parent too
-	AboveBy  []string // of the others, those whose calls then charge an ancestor of the parent
+	ParentBy []string // resources whose calls charge the parent too when they charge this kind or one below
+	AboveBy  []string // resources whose calls then charge an ancestor of the parent, but not the parent
 }
 
 // Resource is a resource with its Go names and keys.
@@ -86,7 +87,7 @@ type Resource struct {
 	OnUnavailable string // runtime's constant: Allow
 	LazySettle    bool
 	Shadow        bool
-	Regions       *schema.Regions // who shares its limits out; nil where each table has them for itself
+	Regions       *schema.Regions // those that have its limits in common; nil if each table has its own
 }
 
 // Path is the names of one write path: of its method, and of the constants that hold its text.
@@ -105,7 +106,7 @@ type Attrs struct {
 	Limit                                             string
 	Tokens, Capacity, Burst, Refill, Period, Consumed string
 
-	Carried string // what of Consumed was history when the bucket was made of per-limit items
+	Carried string // the part of Consumed that was there before the bucket was made of per-limit items
 }
 
 // All returns the six attributes in the order of docs/design.md, "Table".
@@ -113,7 +114,8 @@ func (a Attrs) All() []string {
 	return []string{a.Tokens, a.Capacity, a.Burst, a.Refill, a.Period, a.Consumed}
 }
 
-// Charged is a kind that has a bucket of a resource, and that bucket's numbers, in the order of the resource's limits.
+// Charged is a kind that has a bucket of a resource. Numbers and PerCall are in the order of the resource's
+// limits.
 type Charged struct {
 	Kind    *Kind
 	Along   []*Kind // ancestors whose buckets a call charges too, nearest first
@@ -121,11 +123,12 @@ type Charged struct {
 	PerCall []int64
 }
 
-// Of returns the model of s, which must be free of problems; source is the name of the schema's file.
+// Of returns the model of s, which must have no problems. source is the name of the schema's file.
 func Of(s *schema.Schema, source string) *Package {
 	p := &Package{
 		Name: s.Package, Source: source, Revision: s.Revision,
-		DynamoDB: slices.Contains(s.Stores, schema.StoreDynamoDB), Redis: slices.Contains(s.Stores, schema.StoreRedis),
+		DynamoDB: slices.Contains(s.Stores, schema.StoreDynamoDB), Redis: slices.Contains(s.Stores,
+			schema.StoreRedis),
 	}
 	for _, k := range s.Kinds {
 		p.Kinds = append(p.Kinds, &Kind{
@@ -165,7 +168,8 @@ func Of(s *schema.Schema, source string) *Package {
 	return p
 }
 
-// cascade says of a resource's kinds, and of those between them, what its calls charge along.
+// cascade sets Along of a resource's kinds, and ParentBy and AboveBy of these kinds and of those between
+// them.
 func cascade(m *Resource) {
 	has := func(k *Kind) bool {
 		return slices.ContainsFunc(m.Charged, func(c *Charged) bool { return c.Kind == k })
@@ -195,7 +199,7 @@ func cascade(m *Resource) {
 	}
 }
 
-// longest returns how many buckets a call on m charges at most.
+// longest returns the most buckets that a call on m charges.
 func longest(m *Resource) int {
 	along := 0
 	for _, c := range m.Charged {
@@ -204,7 +208,8 @@ func longest(m *Resource) int {
 	return 1 + along
 }
 
-// ResourceOf returns the model of r without the kinds it charges and how, which is enough for its expressions.
+// ResourceOf returns the model of r without its kinds, cascade and policy. That is enough for its
+// expressions.
 func ResourceOf(r *schema.Resource) *Resource {
 	private := schema.Unexported(r.GoName)
 	path := func(method string) Path {
@@ -248,7 +253,7 @@ func ResourceOf(r *schema.Resource) *Resource {
 	return m
 }
 
-// titled returns a word of limits.yaml as runtime's constants have it.
+// titled returns a word of limits.yaml as it is in the names of runtime's constants.
 func titled(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func attrs(limit string) Attrs {

@@ -8,18 +8,18 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// definition is the JSON Schema of limits.yaml, as YAML reads it: its order is kept.
+// definition is the JSON Schema of limits.yaml, parsed as YAML, which keeps its order.
 type definition struct{ defs *yaml.Node }
 
 // section is a mapping of limits.yaml, or the name that it has in the one above.
 type section struct {
-	path  []string   // resources, <resource>: names of one's own are in angle brackets
+	path  []string   // resources, <resource>: names that users choose are in angle brackets
 	def   *yaml.Node // of the mapping
-	names *yaml.Node // what its name has to be like; nil where it is fixed
+	names *yaml.Node // the schema of its name; nil if the name is fixed
 	keys  []key
 }
 
-// key is one that a mapping takes.
+// key is a key of a mapping.
 type key struct {
 	path     []string
 	def      *yaml.Node // of its value
@@ -72,7 +72,7 @@ func (d definition) inside(path []string, def *yaml.Node) ([]section, error) {
 	return d.named(path, def)
 }
 
-// named returns the sections in a mapping whose keys are names of one's own.
+// named returns the sections in a mapping whose keys are names that users choose.
 func (d definition) named(path []string, def *yaml.Node) ([]section, error) {
 	value := d.resolve(get(def, "additionalProperties"))
 	if value == nil {
@@ -82,10 +82,11 @@ func (d definition) named(path []string, def *yaml.Node) ([]section, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("what is in %s has no title to name it by", dotted(path))
 	}
-	return d.below(sub(path, "<"+strings.ToLower(words[len(words)-1])+">"), d.resolve(get(def, "propertyNames")), value)
+	return d.below(sub(path, "<"+strings.ToLower(words[len(words)-1])+">"), d.resolve(get(def, "propertyNames")),
+		value)
 }
 
-// resolve returns what a node says, and what those say that it refers to, as one mapping; nil if it is none.
+// resolve returns a node merged with those that it refers to, as one mapping; nil if it is no mapping.
 func (d definition) resolve(n *yaml.Node) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil

@@ -9,17 +9,18 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// place is where a key is in a limits.yaml, or would be.
+// place is the position of a key in a limits.yaml, which need not exist.
 type place struct {
 	in      *yaml.Node // the mapping
-	trail   []int      // where that is: an index into Content for each step from the top
+	trail   []int      // path to the mapping: an index into Content for each step from the top
 	name    string
-	index   int  // of the key in in.Content; -1 if it is not there
-	removed bool // the key was
+	index   int  // of the key in in.Content; -1 if it does not exist
+	removed bool // the key was removed
 }
 
-// find returns the place of path below root, nil if there is no mapping for it. A name in angle brackets is that of the last
-// of the entries that have most of the rest of path; of a list, the first item is meant.
+// find returns the place of path below root, nil if there is no mapping for it. A name in angle brackets
+// stands for the entry that has most of the rest of path, the last of several. A list stands for its first
+// item.
 func find(root *yaml.Node, path []string) *place {
 	at := &place{in: root, index: -1}
 	for i, step := range path {
@@ -136,7 +137,7 @@ func (p *place) rename(name string) bool {
 	return true
 }
 
-// concerns says that a problem is about the key or its value, in a file that is root.
+// concerns reports whether a problem is about the key or its value, in the file of root.
 func (p *place) concerns(root *yaml.Node, problem schema.Problem) bool {
 	if p.removed {
 		return strings.HasPrefix(problem.Message, p.name+" is missing")
@@ -155,7 +156,9 @@ func (p *place) concerns(root *yaml.Node, problem schema.Problem) bool {
 	return key.Line == problem.Line && key.Column == problem.Col || holds(in.Content[p.index+1], problem.Pos)
 }
 
-// holds says that n, or an item of the list that it is, is at pos. What is in a mapping has keys of its own.
+// holds reports whether n, or an item of the list n, is at pos. It does not look into mappings: they have
+// keys.
 func holds(n *yaml.Node, pos schema.Pos) bool {
-	return n.Line == pos.Line && n.Column == pos.Col || slices.ContainsFunc(items(n), func(c *yaml.Node) bool { return holds(c, pos) })
+	return n.Line == pos.Line && n.Column == pos.Col || slices.ContainsFunc(items(n),
+		func(c *yaml.Node) bool { return holds(c, pos) })
 }

@@ -9,21 +9,22 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// mistake is something wrong that can be written at a key, and what is said of it.
+// mistake is a wrong value of a key, and the problem that it gives.
 type mistake struct {
 	rule    string
 	written string // as YAML, on one line, or a text in words
 	message string
 }
 
-// What is written where it is no YAML.
+// Mistakes that are not values in YAML, in words.
 const (
 	leftOut = "left out"
 	twice   = "each item twice"
 	nothing = "nothing after the colon"
 )
 
-// wrongValues are what is tried as the value of every key, plainest first. What a mistake is, the reader of limits.yaml says.
+// wrongValues are tried as the value of every key, plainest first. The reader of limits.yaml decides which
+// are mistakes.
 func wrongValues() []string {
 	return []string{
 		"2", "0", "1", "-5", "1.5", "10k", "0100", "60", "1_000_000_000_000", "9_000_000_000_000", "100_000",
@@ -34,15 +35,16 @@ func wrongValues() []string {
 	}
 }
 
-// wrongNames are what is tried as a name.
+// wrongNames are tried as a name.
 func wrongNames() []string {
-	return []string{"Text 1", "1a", strings.Repeat("x", 80), "ünï", "entity", "id", "limits", "check", "project_", "user_", "requests"}
+	return []string{"Text 1", "1a", strings.Repeat("x", 80), "ünï", "entity", "id", "limits", "check",
+		"project_", "user_", "requests"}
 }
 
 // prober tries values in a limits.yaml that has no mistake.
 type prober struct {
 	sample *yaml.Node
-	names  []string // of kinds, resources and limits in the sample: they may be wrong where they are not expected
+	names  []string // of kinds, resources and limits in the sample, which are wrong in some places
 }
 
 // newProber returns a prober of that file.
@@ -67,7 +69,7 @@ func newProber(sample []byte) (*prober, error) {
 	return p, nil
 }
 
-// value returns what can be wrong with the value of a key, one mistake for each rule.
+// value returns the mistakes in the value of a key, one for each rule.
 func (p *prober) value(k key) []mistake {
 	values := wrongValues()
 	switch text(k.def, "type") {
@@ -88,7 +90,8 @@ func (p *prober) value(k key) []mistake {
 	return firsts(found)
 }
 
-// name returns what can be wrong with the name of what is at path, and with what is no mapping there, one mistake for each rule.
+// name returns the mistakes in the name of the entry at path, and in an entry that is no mapping, one for
+// each rule.
 func (p *prober) name(path []string) []mistake {
 	at := p.at(path)
 	at.strict = true
@@ -116,13 +119,13 @@ func firsts(all []mistake) (kept []mistake) {
 type probe struct {
 	sample *yaml.Node
 	path   []string
-	strict bool // mistakes elsewhere do not count
+	strict bool // ignore problems elsewhere
 }
 
 func (p *prober) at(path []string) *probe { return &probe{sample: p.sample, path: path} }
 
-// try changes the sample at the place, and returns what is said of that: first of the place itself. Where a mapping is written, what
-// is said of its own keys and of others that refer to them does not count.
+// try changes the sample at the place, and returns the problems, first those of the place itself. If the
+// change writes a mapping, problems of its keys, and of others that refer to them, do not count.
 func (p *probe) try(written string, change func(*place) bool) []mistake {
 	doc := clone(p.sample)
 	at := find(doc.Content[0], p.path)
@@ -151,7 +154,7 @@ func (p *probe) try(written string, change func(*place) bool) []mistake {
 	return append(here, elsewhere...)
 }
 
-// clone returns a copy of n and all that is in it.
+// clone returns a deep copy of n.
 func clone(n *yaml.Node) *yaml.Node {
 	c := *n
 	c.Content = nil

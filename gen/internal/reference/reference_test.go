@@ -58,14 +58,15 @@ func TestNewKey(t *testing.T) {
 	}
 	w := &writer{prober: p, where: map[string][]string{}}
 	w.key(all[0].keys[0])
-	want := "### colour\n\nWhat it looks like. Default: red.\n\nOptional, `red` unless given: `red` or `green`; as in `colour: green`\n\n"
+	want := "### colour\n\nWhat it looks like. Default: red.\n\nOptional, `red` unless given: `red` or " +
+		"`green`; as in `colour: green`\n\n"
 	if got := w.out.String(); !strings.HasPrefix(got, want) {
 		t.Errorf("want\n%s\ngot\n%s", want, got)
 	}
 }
 
-// TestNamesEveryMistake holds the mistakes that are found by trying values against those in the reader's own tests: what can be
-// wrong there with a key or a name has to stand below that key or name.
+// TestNamesEveryMistake compares the reference with the mistakes in the reader's own tests: each mistake of a key or
+// a name there must be below that key or name.
 func TestNamesEveryMistake(t *testing.T) {
 	all, err := sections(schema.JSONSchema())
 	if err != nil {
@@ -98,10 +99,12 @@ func TestNamesEveryMistake(t *testing.T) {
 			looked++
 			list, _, _ := strings.Cut(at, "[]")
 			numbers, _ := strings.CutSuffix(at, "capacity") // which refill and burst are where they are left out
-			if !slices.ContainsFunc([]string{at, list, numbers + "refill", numbers + "burst", numbers + "per_call"}, func(key string) bool {
-				return slices.Contains(w.where[problem.Rule], key)
-			}) {
-				t.Errorf("%s: %s is not in the reference of %s: add a value that shows it to wrongValues, or a name to wrongNames", filepath.Dir(file), problem, at)
+			if !slices.ContainsFunc([]string{at, list, numbers + "refill", numbers + "burst", numbers + "per_call"},
+				func(key string) bool {
+					return slices.Contains(w.where[problem.Rule], key)
+				}) {
+				t.Errorf("%s: %s is not in the reference of %s: add a value that shows it to wrongValues, or a name to "+
+					"wrongNames", filepath.Dir(file), problem, at)
 			}
 		}
 	}
@@ -112,12 +115,14 @@ func TestNamesEveryMistake(t *testing.T) {
 
 // general says that a rule is about files or mappings, not about one key.
 func general(rule string) bool {
-	return slices.Contains([]string{"NOT_TEXT", "YAML_SYNTAX", "YAML_FEATURE", "ONE_DOCUMENT", "UNKNOWN_KEY", "DUPLICATE_KEY", "MISSING_KEY", "RESTATED_KEY",
+	return slices.Contains([]string{"NOT_TEXT", "YAML_SYNTAX", "YAML_FEATURE", "ONE_DOCUMENT", "UNKNOWN_KEY",
+		"DUPLICATE_KEY", "MISSING_KEY", "RESTATED_KEY",
 		"NO_REGIONS", "NOTHING_GLOBAL", "GLOBAL_STORE", // of two keys, and in the reference below the other one
 	}, rule)
 }
 
-// pathOf returns the path of the key or name at pos, or of the key whose value or item of a list is there; "" if there is none.
+// pathOf returns the path of the key or name at pos, or of the key whose value or item of a list is there; ""
+// if there is none.
 func pathOf(n *yaml.Node, all []section, path []string, pos schema.Pos) string {
 	in := slices.IndexFunc(all, func(s section) bool { return slices.Equal(s.path, path) })
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
@@ -126,7 +131,8 @@ func pathOf(n *yaml.Node, all []section, path []string, pos schema.Pos) string {
 		if in < 0 || !slices.ContainsFunc(all[in].keys, func(k key) bool { return k.name() == name.Value }) {
 			at = nil
 			for _, s := range all {
-				if len(s.path) == len(path)+1 && slices.Equal(s.path[:len(path)], path) && strings.HasPrefix(s.path[len(path)], "<") {
+				if len(s.path) == len(path)+1 && slices.Equal(s.path[:len(path)], path) &&
+					strings.HasPrefix(s.path[len(path)], "<") {
 					at = s.path
 				}
 			}
@@ -155,7 +161,8 @@ func pathOf(n *yaml.Node, all []section, path []string, pos schema.Pos) string {
 // TestDefinitionWithoutTitle: names of one's own are called by the title of what they name.
 func TestDefinitionWithoutTitle(t *testing.T) {
 	text := bytes.Replace(schema.JSONSchema(), []byte(`"title": "Charged kind",`), nil, 1)
-	if _, err := sections(text); err == nil || err.Error() != "what is in resources.<resource>.entities has no title to name it by" {
+	if _, err := sections(text); err == nil ||
+		err.Error() != "what is in resources.<resource>.entities has no title to name it by" {
 		t.Error(err)
 	}
 }
@@ -167,7 +174,8 @@ func TestCode(t *testing.T) {
 			t.Errorf("code(%s) = %s", strconv.Quote(text), got)
 		}
 	}
-	if got := fmt.Sprintln(grouped("90000"), grouped("999"), grouped("1000000")); got != "90_000 999 1_000_000\n" {
+	if got := fmt.Sprintln(grouped("90000"), grouped("999"),
+		grouped("1000000")); got != "90_000 999 1_000_000\n" {
 		t.Error(got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// valueOf says what the values of def are like.
+// valueOf describes the values of def.
 func valueOf(def *yaml.Node) string {
 	switch {
 	case get(def, "enum") != nil:
@@ -21,14 +21,15 @@ func valueOf(def *yaml.Node) string {
 	case "integer":
 		return "a whole number" + bounds(def, "minimum", "maximum", " from ", " to ")
 	case "array":
-		return "a list" + bounds(def, "minItems", "maxItems", " of at least ", " and at most ") + each(text(def, "uniqueItems")) + ": " + valueOf(get(def, "items"))
+		return "a list" + bounds(def, "minItems", "maxItems", " of at least ", " and at most ") +
+			each(text(def, "uniqueItems")) + ": " + valueOf(get(def, "items"))
 	case "object":
 		return "a mapping"
 	}
 	return "text" + pattern(def)
 }
 
-// each says that no item of a list stands there twice.
+// each is the remark that a list has no item twice.
 func each(unique string) string {
 	if unique == "true" {
 		return ", each item once"
@@ -52,7 +53,7 @@ func oneOf(values []*yaml.Node) string {
 	return strings.Join(all, "")
 }
 
-// bounds says what a number is between, as far as def does.
+// bounds describes the bounds that def has for a number.
 func bounds(def *yaml.Node, least, most, from, to string) string {
 	words := ""
 	if n := text(def, least); n != "" {
@@ -72,7 +73,7 @@ func grouped(n string) string {
 	return n
 }
 
-// pattern says what a text matches, unless that is too long to read: its errors say it in words.
+// pattern describes the pattern of a text, unless it is too long to read: the errors have it in words.
 func pattern(def *yaml.Node) string {
 	const longest = 40
 	p := text(def, "pattern")
@@ -95,7 +96,7 @@ func inline(n *yaml.Node) string {
 	return strings.TrimSpace(string(out))
 }
 
-// flow has n, which is this function's to change, and all that is in it written on one line.
+// flow sets n and all nodes in it to be written on one line.
 func flow(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind != yaml.ScalarNode {
@@ -107,7 +108,7 @@ func flow(n *yaml.Node) {
 	}
 }
 
-// code returns text as Markdown's code, whatever is in it.
+// code returns any text as code in Markdown.
 func code(text string) string {
 	if strings.Contains(text, "`") {
 		return "`` " + text + " ``"

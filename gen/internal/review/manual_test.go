@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// carriedMost is the most that the value of m_<limit> takes: 19 digits of millitokens, whose last ones need not be
-// zeros.
+// carriedMost is the most that the value of m_<limit> takes: 19 digits of millitokens, whose last ones need
+// not be zeros.
 const carriedMost = 1 + 10
 
 // manual is the text of the page that the document links to.
@@ -114,7 +114,8 @@ func TestGuardsExplained(t *testing.T) {
 	p := resources("api")
 	for _, path := range expr.Paths(p.Resources[0]) {
 		name := strings.ToLower(path.Method)
-		for _, clause := range []string{"attribute_not_exists(PK)", "rf = :rf0", "cv = :cv", "op <> :op", "attribute_exists(_tk)", "attribute_not_exists(_tk) OR"} {
+		for _, clause := range []string{"attribute_not_exists(PK)", "rf = :rf0", "cv = :cv", "op <> :op",
+			"attribute_exists(_tk)", "attribute_not_exists(_tk) OR"} {
 			here := strings.Contains(strings.ReplaceAll(path.Condition, "b_l00", ""), clause)
 			if here != explained(clause, name) {
 				t.Errorf("%s has %q: %v; it is explained there: %v", name, clause, here, !here)

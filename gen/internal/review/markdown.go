@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// markdown is text for GitHub.
+// markdown collects Markdown for GitHub.
 type markdown struct {
 	text strings.Builder
-	used map[string]int // names of headings so far, with how many of the same name came after
+	used map[string]int // names of headings so far, each with the number of later headings of the same name
 }
 
 func (m *markdown) print(format string, args ...any) { fmt.Fprintf(&m.text, format, args...) }
 
-// heading starts a part, and returns the name by which links find it.
+// heading starts a part, and returns its name in links.
 func (m *markdown) heading(level int, text string) (slug string) {
 	m.print("\n%s %s\n", strings.Repeat("#", level), text)
 	return m.slug(text)
 }
 
-// slug returns what GitHub calls a heading in links: its letters, digits, '-' and '_', blanks as '-', and a number for one that
-// is there already.
+// slug returns GitHub's name of a heading in links: its letters, digits, '-' and '_', with '-' for blanks,
+// and a number if the name is taken.
 func (m *markdown) slug(heading string) string {
 	name := strings.Map(func(c rune) rune {
 		switch {
@@ -60,5 +60,5 @@ func (m *markdown) table(titles ...string) {
 	m.print("|%s|\n", strings.Join(rule, "|"))
 }
 
-// row goes on with a table.
+// row prints a row of a table.
 func (m *markdown) row(cells ...string) { m.print("| %s |\n", strings.Join(cells, " | ")) }

@@ -15,7 +15,8 @@ import (
 
 // TestScriptsCompensate: on Redis compensated is atomic, and the document says so where it is asked for.
 func TestScriptsCompensate(t *testing.T) {
-	for cascade, want := range map[string]bool{"cascade: atomic": false, "cascade: compensated": true, "cascade: none": false} {
+	for cascade, want := range map[string]bool{"cascade: atomic": false, "cascade: compensated": true,
+		"cascade: none": false} {
 		read, problems := schema.Read("limits.yaml", []byte(`version: 1
 revision: 1
 go: {package: limits}
@@ -29,7 +30,8 @@ resources:
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		if got := strings.Contains(string(Document(model.Of(read, "limits.yaml"))), "`cascade: compensated` is no other than `atomic`"); got != want {
+		if got := strings.Contains(string(Document(model.Of(read, "limits.yaml"))),
+			"`cascade: compensated` is no other than `atomic`"); got != want {
 			t.Errorf("%s: it says so: %v, want %v", cascade, got, want)
 		}
 	}
@@ -59,7 +61,8 @@ func TestMemory(t *testing.T) {
 	if got := memory(r, r.Charged[0]); got != 2*224 {
 		t.Errorf("two limits of gpt-4 take %d bytes, want twice 224", got)
 	}
-	for bytes, want := range map[int]int{7: 16, 109: 112, 128: 128, 129: 160, 160: 160, 161: 192, 256: 256, 257: 320} {
+	for bytes, want := range map[int]int{7: 16, 109: 112, 128: 128, 129: 160, 160: 160, 161: 192, 256: 256,
+		257: 320} {
 		if got := allocated(bytes); got != want {
 			t.Errorf("%d bytes take %d, want %d", bytes, got, want)
 		}
@@ -87,8 +90,10 @@ resources:
 	}
 	p := model.Of(read, "limits.yaml")
 	doc := string(Document(p))
-	for chain, want := range []string{words.Digits(int64(len(lua.Scripts(p.Resources[0])[0].Text)), ","), "`any.lua`"} {
-		if !regexp.MustCompile(`(?m)^\|.* \| ` + fmt.Sprint(13*(chain+1)) + ` \|.* \| ` + want + ` \|$`).MatchString(doc) {
+	for chain, want := range []string{words.Digits(int64(len(lua.Scripts(p.Resources[0])[0].Text)), ","),
+		"`any.lua`"} {
+		if !regexp.MustCompile(`(?m)^\|.* \| ` + fmt.Sprint(13*(chain+1)) + ` \|.* \| ` + want +
+			` \|$`).MatchString(doc) {
 			t.Errorf("a chain of %d has not %s at its end", chain+1, want)
 		}
 	}

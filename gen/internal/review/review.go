@@ -1,8 +1,9 @@
-// Package review writes EXPRESSIONS.md, for reviewers of a changed schema: limits in words, costs, sizes and keys.
+// Package review writes EXPRESSIONS.md, for reviewers of a changed schema: limits in words, costs, sizes and
+// keys.
 //
-// The document leaves out the text of expressions and scripts, which the diff of the generated Go shows, and the
-// manual, which is a page of sluice's documentation. The part of a resource depends on that resource alone and has one
-// fact per line, so that a diff shows what changed.
+// The document leaves out the text of expressions and scripts, which the diff of the generated Go shows, and
+// the manual, which is a page of sluice's documentation. The part of a resource depends on that resource
+// alone and has one fact per line, so that a diff shows what changed.
 package review
 
 import (
@@ -53,14 +54,15 @@ func opening(p *model.Package) string {
 	case p.Redis:
 		texts += ", scripts in `*_redis.go`"
 	}
-	return fmt.Sprintf("Costs, sizes and keys of the limits in `%s`, for reviewers of a change.\n%s. [How to read this](%s)",
+	return fmt.Sprintf("Costs, sizes and keys of the limits in `%s`, for reviewers of a change.\n%s. [How to "+
+		"read this](%s)",
 		p.Source, texts, Manual)
 }
 
 // contents prints a line of the table of contents.
 func contents(m *markdown, text, slug string) { m.print("- [%s](#%s)\n", text, slug) }
 
-// resource prints what there is to say of one resource.
+// resource prints the part of one resource.
 func resource(m *markdown, p *model.Package, r *model.Resource) {
 	if r.Doc != "" {
 		m.print("\n")
@@ -74,7 +76,7 @@ func resource(m *markdown, p *model.Package, r *model.Resource) {
 	}
 	switch {
 	case p.Redis && r.Regions != nil:
-		m.print("\nThe store on Redis refuses `%s`: it does not share limits out.\n", r.Name)
+		m.print("\nThe store on Redis rejects `%s`: it keeps no limits for several regions.\n", r.Name)
 	case p.Redis:
 		redis(m, r)
 	}
@@ -83,8 +85,8 @@ func resource(m *markdown, p *model.Package, r *model.Resource) {
 // onRedis reports whether buckets of r can be on Redis.
 func onRedis(p *model.Package, r *model.Resource) bool { return p.Redis && r.Regions == nil }
 
-// dynamoDB prints the costs of calls on one resource on DynamoDB, the sizes of its items, and how much of DynamoDB's
-// limit its expressions use.
+// dynamoDB prints the costs of calls on one resource on DynamoDB, the sizes of its items, and how much of
+// DynamoDB's limit its expressions use.
 func dynamoDB(m *markdown, r *model.Resource) {
 	costs(m, r)
 	sizes(m, r)
@@ -99,11 +101,12 @@ func dynamoDB(m *markdown, r *model.Resource) {
 	}
 }
 
-// limits says each limit in words, kind by kind.
+// limits prints each limit in words, kind by kind.
 func limits(m *markdown, p *model.Package, r *model.Resource) {
 	m.heading(3, "Limits")
 	if r.Shadow {
-		m.print("\nIn shadow: never refuses. A call that these limits admit is charged; one that they would refuse is not, and goes through.\n")
+		m.print("\nIn shadow: no call is denied. A call that these limits admit is charged; one that they would " +
+			"deny goes through uncharged.\n")
 	}
 	regions(m, r)
 	titles := []string{"bucket of", "limit", "allows"}
@@ -135,7 +138,7 @@ func limits(m *markdown, p *model.Package, r *model.Resource) {
 	}
 }
 
-// regions says what it means that limits are shared out.
+// regions prints what regions keep of limits that they have in common.
 func regions(m *markdown, r *model.Resource) {
 	if r.Regions == nil {
 		return
@@ -144,11 +147,12 @@ func regions(m *markdown, r *model.Resource) {
 	for i, name := range r.Regions.Names {
 		names[i] = "`" + name + "`"
 	}
-	m.print("\nLimits are for the regions %s together.\nEvery region keeps %s; the rest is shared out by demand, every %s.\n",
+	m.print("\nLimits are for the regions %s together.\nEvery region keeps %s; the rest goes where the demand "+
+		"is, every %s.\n",
 		words.List(names, "and"), words.Kept(r.Regions), schema.Period(r.Regions.Window))
 }
 
-// costs says what each outcome costs a call for an entity of each kind.
+// costs prints the units of each outcome, for calls of entities of each kind.
 func costs(m *markdown, r *model.Resource) {
 	m.heading(3, "Cost")
 	titles := []string{"for"}
@@ -175,29 +179,33 @@ func costs(m *markdown, r *model.Resource) {
 	}
 }
 
-// remembered is for how long a process remembers overrides unless it is told otherwise.
+// remembered is the time for which a process remembers overrides, by default.
 const remembered = time.Minute
 
-// manner says what there is to know of how calls on r charge and settle.
+// manner returns remarks on how calls on r charge and settle.
 func manner(r *model.Resource) string {
 	var s string
 	switch {
 	case cascades(r) && r.Cascade == cascadeAtomic:
-		s = "- `cascade: atomic`: the buckets of a chain are charged in one transaction, for which DynamoDB bills twice.\n"
+		s = "- `cascade: atomic`: the buckets of a chain are charged in one transaction, for which DynamoDB " +
+			"bills twice.\n"
 	case cascades(r):
-		s = "- `cascade: compensated`: the buckets of a chain are charged one by one, and given back if one of them refuses.\n"
+		s = "- `cascade: compensated`: the buckets of a chain are charged one by one, and given back if one of " +
+			"them denies the call.\n"
 	}
 	if r.Regions != nil {
-		s += fmt.Sprintf("- Overrides hold the region's shares, and are due every %s: read at a whole unit each, and the region's heartbeat with them, once for all\n"+
-			"  buckets of a process. What is read again before a reshape is read with the heartbeat, too.\n", schema.Period(min(remembered, r.Regions.Window)))
+		s += fmt.Sprintf("- Overrides hold the region's quotas, and are due every %s: read at a whole unit each, "+
+			"and the region's heartbeat with them, once for all\n  buckets of a process. What is read again before "+
+			"a reshape is read with the heartbeat, too.\n", schema.Period(min(remembered, r.Regions.Window)))
 	}
 	if r.LazySettle {
-		s += "- `settle: lazy`: settles and releases go along with the bucket's next acquire for nothing, if one comes in time.\n"
+		s += "- `settle: lazy`: settles and releases go out with the bucket's next acquire at no cost, if there " +
+			"is one in time.\n"
 	}
 	return s
 }
 
-// sizes says how large the item of each kind is.
+// sizes prints the size of each kind's item.
 func sizes(m *markdown, r *model.Resource) {
 	m.heading(3, "Size")
 	m.table("item of", "new:", "at most:", "passes 1 KB")
@@ -207,7 +215,7 @@ func sizes(m *markdown, r *model.Resource) {
 	}
 }
 
-// passing says what makes an item cost another unit.
+// passing returns what makes an item cost another unit.
 func passing(r *model.Resource, c *model.Charged) string {
 	id, ok := idPassing(r, c)
 	if id == 1 {

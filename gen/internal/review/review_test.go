@@ -27,7 +27,8 @@ func TestContents(t *testing.T) {
 	links := regexp.MustCompile("(?m)^- \\[`?(.*?)`?\\]\\(#(.*)\\)$")
 	dropped := regexp.MustCompile(`[^a-z0-9_ -]`)
 	for _, names := range [][]string{
-		{"gpt-4"}, {"limits", "cost"}, {"a.b/c-d", "ab"}, {"a.b", "ab", "a/b"}, {"what-runs-on-dynamodb"}, {"limits-1", "limits"}, {"a", "size", "expressions"},
+		{"gpt-4"}, {"limits", "cost"}, {"a.b/c-d", "ab"}, {"a.b", "ab",
+			"a/b"}, {"what-runs-on-dynamodb"}, {"limits-1", "limits"}, {"a", "size", "expressions"},
 	} {
 		doc := string(Document(resources(names...)))
 		titles := make(map[string]string) // by link
@@ -61,7 +62,8 @@ func TestExpressions(t *testing.T) {
 	p := resources("api")
 	doc := string(Document(p))
 	for _, path := range expr.Paths(p.Resources[0]) {
-		row := fmt.Sprintf("\n| %s | %d | %d |\n", strings.ToLower(path.Method), len(path.Update), len(path.Condition))
+		name, update, condition := strings.ToLower(path.Method), len(path.Update), len(path.Condition)
+		row := fmt.Sprintf("\n| %s | %d | %d |\n", name, update, condition)
 		row = strings.Replace(row, "| 0 |", "| puts the item |", 1)
 		if !strings.Contains(doc, row) {
 			t.Errorf("the document has no row %s", row)

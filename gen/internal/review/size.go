@@ -8,13 +8,14 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// Size is how many bytes a bucket's item takes, by DynamoDB's rules: the names of its attributes count, and what they hold.
+// Size is the bytes of a bucket's item by DynamoDB's rules, which count the names and the values of
+// attributes.
 type Size struct {
 	New  int // as created, full
-	Most int // with every number as long as it gets, by the numbers of the schema
+	Most int // with every number as long as the schema's numbers allow
 }
 
-// What an attribute's value takes where it depends on no schema.
+// The bytes of values that depend on no schema.
 const (
 	opBytes  = 12           // 72 bits in base64
 	rfBytes  = 1 + 13/2 + 1 // milliseconds since 1970: 13 digits until the year 2286
@@ -26,15 +27,15 @@ const (
 	usedMost = 1 + 9        // 19 digits of millitokens, the last three of them zeros
 )
 
-// Limits of DynamoDB's and ours.
+// Limits of DynamoDB and of sluice.
 const (
 	unitBytes = 1 << 10 // of an item that a write unit pays for
 	mostID    = 256     // bytes of an id
-	idTimes   = 3       // that an item has it: in PK, in GSI2SK and in entity_id
+	idTimes   = 3       // times that an item has its id: in PK, in GSI2SK and in entity_id
 	milli     = 1000    // millitokens of a token
 )
 
-// sizeOf returns the size of the item that an entity of kind c has for r, whose id has so many bytes.
+// sizeOf returns the size of a bucket of r, for an entity of kind c whose id has that many bytes.
 func sizeOf(r *model.Resource, c *model.Charged, id int) Size {
 	stored := len(c.Kind.Prefix) + id
 	s := Size{}
@@ -64,35 +65,37 @@ func balance(a model.Attrs, n schema.Numbers, add func(name string, fresh, most 
 	for _, p := range []struct {
 		name  string
 		value int64
-	}{{a.Capacity, n.Capacity * milli}, {a.Burst, n.Burst * milli}, {a.Refill, n.Refill * milli}, {a.Period, n.Period.Milliseconds()}} {
+	}{{a.Capacity, n.Capacity * milli}, {a.Burst, n.Burst * milli}, {a.Refill, n.Refill * milli}, {a.Period,
+		n.Period.Milliseconds()}} {
 		add(p.name, numberBytes(p.value), numberBytes(p.value))
 	}
 	full := n.Burst * milli
-	add(a.Tokens, numberBytes(full), 1+pairs(len(strconv.FormatInt(full, 10)))+1) // any digits up to the burst, and a sign for debt
+	// any digits up to the burst, and a sign for debt
+	add(a.Tokens, numberBytes(full), 1+pairs(len(strconv.FormatInt(full, 10)))+1)
 	add(a.Consumed, usedNew, usedMost)
 }
 
-// numberBytes is what a positive number takes: a byte, and one for each pair of digits, counted from the point, from the first
-// to the last that is not zero.
+// numberBytes returns the bytes of a positive number: one, and one for each pair of digits. Pairs count from
+// the decimal point, and only from the first to the last that is not zero.
 func numberBytes(n int64) int {
 	digits := strconv.FormatInt(n, 10)
 	zeros := len(digits) - len(strings.TrimRight(digits, "0"))
 	return 1 + pairs(len(digits)) - zeros/2
 }
 
-// pairs is how many pairs of digits hold so many.
+// pairs returns the number of pairs that hold so many digits.
 func pairs(digits int) int { return (digits + 1) / 2 }
 
-// idPassing returns from how many bytes of an id on the item takes more than one write unit pays for; ok is false if no id is
-// that long.
+// idPassing returns the bytes of the shortest id with which the item is larger than a write unit. ok is false
+// if no id is that long.
 func idPassing(r *model.Resource, c *model.Charged) (bytes int, ok bool) {
 	left := unitBytes - sizeOf(r, c, 0).Most
 	bytes = max(1, left/idTimes+1)
 	return bytes, bytes <= mostID
 }
 
-// limitsPassing returns how many more limits, as large as the largest, make the item take more than one write unit pays for: 0 if
-// it does.
+// limitsPassing returns how many more limits, as large as the largest, make the item larger than a write
+// unit: 0 if it is that large already.
 func limitsPassing(r *model.Resource, c *model.Charged) int {
 	largest := 0
 	for i, l := range r.Limits {

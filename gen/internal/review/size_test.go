@@ -28,28 +28,32 @@ func stored(t *testing.T, engine *memdynamo.Engine, s subject) item {
 	if _, err := p.acquire(1); err != nil {
 		t.Fatal(err)
 	}
-	out, err := engine.Client().GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(limittest.Table), Key: item{
-		"PK": &types.AttributeValueMemberS{Value: "ENTITY#" + s.kind + "-" + uuid},
-		"SK": &types.AttributeValueMemberS{Value: "#BUCKET#" + s.resource},
-	}})
+	out, err := engine.Client().GetItem(t.Context(),
+		&dynamodb.GetItemInput{TableName: aws.String(limittest.Table), Key: item{
+			"PK": &types.AttributeValueMemberS{Value: "ENTITY#" + s.kind + "-" + uuid},
+			"SK": &types.AttributeValueMemberS{Value: "#BUCKET#" + s.resource},
+		}})
 	if err != nil || out.Item == nil {
 		t.Fatal(out, err)
 	}
 	return out.Item
 }
 
-// measured returns the size of an item in bytes, by the number of those that are left until it costs another unit.
+// measured returns the size of an item in bytes, by the number of those that are left until it costs another
+// unit.
 func measured(t *testing.T, engine *memdynamo.Engine, bucket item) int {
 	t.Helper()
 	client := engine.Client()
 	billed := func(padding int) float64 {
 		bucket["p"] = &types.AttributeValueMemberS{Value: strings.Repeat("x", padding)}
 		key := item{"PK": bucket["PK"], "SK": bucket["SK"]}
-		if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(limittest.Table), Key: key}); err != nil {
+		if _, err := client.DeleteItem(t.Context(),
+			&dynamodb.DeleteItemInput{TableName: aws.String(limittest.Table), Key: key}); err != nil {
 			t.Fatal(err)
 		}
 		out, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{
-			TableName: aws.String(limittest.Table), Item: bucket, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
+			TableName: aws.String(
+				limittest.Table), Item: bucket, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +90,8 @@ func (s subject) with(t *testing.T, bucket item, numbers map[string]string) {
 	}
 }
 
-// TestSizes holds sizes against items that the store wrote, to the byte: full ones, and ones whose numbers are as long as they get.
+// TestSizes holds sizes against items that the store wrote, to the byte: full ones, and ones whose numbers
+// are as long as they get.
 func TestSizes(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.resource+" "+s.kind, func(t *testing.T) {
@@ -95,7 +100,8 @@ func TestSizes(t *testing.T) {
 			bucket := stored(t, engine, s)
 
 			// As created, by revision 89,999, and full; no instant ends with zeros.
-			s.with(t, bucket, map[string]string{"rf": "1800000000001", "ttl": "1800000001", "cv": "8999900000000000000", "_tc": "0"})
+			s.with(t, bucket, map[string]string{"rf": "1800000000001", "ttl": "1800000001",
+				"cv": "8999900000000000000", "_tc": "0"})
 			for _, l := range r.Limits {
 				bucket[l.Attrs.Tokens] = bucket[l.Attrs.Burst]
 			}
@@ -103,7 +109,8 @@ func TestSizes(t *testing.T) {
 				t.Errorf("a new item takes %d bytes, the document says %d", got, want)
 			}
 
-			s.with(t, bucket, map[string]string{"ttl": "253402300799", "cv": "9000012345678912345", "_tc": "9223372036854775000"})
+			s.with(t, bucket, map[string]string{"ttl": "253402300799", "cv": "9000012345678912345",
+				"_tc": "9223372036854775000"})
 			for i, l := range r.Limits {
 				digits := len(strconv.FormatInt(c.Numbers[i].Burst*milli, 10))
 				bucket[l.Attrs.Tokens] = &types.AttributeValueMemberN{Value: "-" + strings.Repeat("9", digits)}
@@ -113,7 +120,7 @@ func TestSizes(t *testing.T) {
 				t.Errorf("an item takes %d bytes at most, the document says %d", got, want)
 			}
 
-			// What a bucket of per-limit items keeps besides.
+			// A bucket that was made of per-limit items also has these.
 			carried := want
 			for _, l := range r.Limits {
 				bucket["m_"+l.Name] = &types.AttributeValueMemberN{Value: "9223372036854775807"}
@@ -146,7 +153,8 @@ func bucketOf(limits, letters int) (*model.Resource, *model.Charged) {
 	return model.ResourceOf(r), c
 }
 
-// TestSizesMeasured: DynamoDB Local was measured to take about 230, 410 and 725 bytes for 2, 5 and 10 limits, with short ids.
+// TestSizesMeasured: DynamoDB Local was measured to take about 230, 410 and 725 bytes for 2, 5 and 10 limits,
+// with short ids.
 func TestSizesMeasured(t *testing.T) {
 	for limits, want := range map[int]int{2: 230, 5: 410, 10: 725} {
 		r, c := bucketOf(limits, 3)
@@ -173,7 +181,8 @@ func TestPassing(t *testing.T) {
 		if got := passing(r, c); got != tc.want {
 			t.Errorf("%d limits pass %s, want %s", tc.limits, got, tc.want)
 		}
-		if id, ok := idPassing(r, c); ok && (sizeOf(r, c, id).Most <= unitBytes || id > 1 && sizeOf(r, c, id-1).Most > unitBytes) {
+		if id, ok := idPassing(r, c); ok && (sizeOf(r, c, id).Most <= unitBytes || id > 1 &&
+			sizeOf(r, c, id-1).Most > unitBytes) {
 			t.Errorf("%d limits do not pass 1 KB with ids of %d bytes, or with shorter ones", tc.limits, id)
 		}
 	}
@@ -182,14 +191,16 @@ func TestPassing(t *testing.T) {
 		if more := limitsPassing(r, c); more > 0 {
 			over, overNumbers := bucketOf(limits+more, 3)
 			under, underNumbers := bucketOf(limits+more-1, 3)
-			if sizeOf(over, overNumbers, typicalID).Most <= unitBytes || sizeOf(under, underNumbers, typicalID).Most > unitBytes {
+			if sizeOf(over, overNumbers, typicalID).Most <= unitBytes ||
+				sizeOf(under, underNumbers, typicalID).Most > unitBytes {
 				t.Errorf("%d limits do not pass 1 KB with %d more, or with less", limits, more)
 			}
 		}
 	}
 }
 
-// TestReadsTakeOneUnit: whatever fits DynamoDB's expressions makes no item of more than 4 KB, which is what a read unit pays for.
+// TestReadsTakeOneUnit: whatever fits DynamoDB's expressions makes no item of more than 4 KB, which is what a
+// read unit pays for.
 func TestReadsTakeOneUnit(t *testing.T) {
 	const readBytes, longestName = 4 * unitBytes, 32
 	largest := 0

@@ -60,7 +60,8 @@ type lease struct {
 
 // callsFor is the calls on a resource for who, whose chain ends with top. other is an override.
 func callsFor[E store.Entity, C, L any](
-	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, L], known *runtime.Entities, who, byID, top E, cost func(int64) C, other L,
+	t *testing.T, r *runtime.Resource[E, C], config *runtime.Config[E, L], known *runtime.Entities, who, byID,
+	top E, cost func(int64) C, other L,
 ) calls {
 	t.Helper()
 	acquire := func(e E) func(n int64) (lease, error) {
@@ -99,7 +100,8 @@ func family(t *testing.T, known *runtime.Entities, who store.Entity) error {
 	return nil
 }
 
-// subject is a generated resource, a kind that it charges, and how a process is made that calls for one of that kind.
+// subject is a generated resource, a kind that it charges, and how a process is made that calls for one of
+// that kind.
 type subject struct {
 	schema, resource, kind string
 	most                   int64         // what a bucket of the kind holds
@@ -107,10 +109,12 @@ type subject struct {
 	process                func(*testing.T, runtime.Store, ...runtime.Option) calls
 }
 
-// subjects are resources of every cascade, with chains of one, two and three buckets, one that regions share out, and last one whose
-// items pass 1 KB.
+// subjects are resources of every cascade, with chains of one, two and three buckets, one that regions share
+// out, and last one whose items pass 1 KB.
 func subjects() []subject {
-	const demo, nested, wide = "../../../limits.yaml", "../../testdata/golden/chains/limits.yaml", "../../testdata/golden/many/limits.yaml"
+	const demo = "../../../limits.yaml"
+	const nested = "../../testdata/golden/chains/limits.yaml"
+	const wide = "../../testdata/golden/many/limits.yaml"
 	const shared = "../../../examples/regionsync/limits.yaml"
 	opened := func(t *testing.T, err error) {
 		t.Helper()
@@ -142,9 +146,11 @@ func subjects() []subject {
 		}
 	}
 	return []subject{
-		{demo, "gpt-4", "user", 100, time.Minute, gpt4(generated.User{ID: uuid, Project: project}, generated.UserByID(uuid))},
+		{demo, "gpt-4", "user", 100, time.Minute, gpt4(generated.User{ID: uuid, Project: project},
+			generated.UserByID(uuid))},
 		{demo, "gpt-4", "project", 1000, time.Minute, gpt4(project, generated.ProjectByID(uuid))},
-		{demo, "embeddings", "project", 20, time.Second, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+		{demo, "embeddings", "project", 20, time.Second, func(t *testing.T, store runtime.Store,
+			opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := generated.New(store, opts...)
 			opened(t, err)
@@ -153,18 +159,22 @@ func subjects() []subject {
 				func(n int64) generated.EmbeddingsCost { return generated.EmbeddingsCost{RPS: n} },
 				generated.EmbeddingsLimits{RPS: new(bucket.Per(40, time.Second))})
 		}},
-		{nested, "chat", "user", 100, time.Minute, chat(chains.User{ID: uuid, Project: team}, chains.UserByID(uuid))},
+		{nested, "chat", "user", 100, time.Minute, chat(chains.User{ID: uuid, Project: team},
+			chains.UserByID(uuid))},
 		{nested, "chat", "project", 100, time.Minute, chat(team, chains.ProjectByID(uuid))},
-		{nested, "jobs", "user", 100, 24 * time.Hour, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+		{nested, "jobs", "user", 100, 24 * time.Hour, func(t *testing.T, store runtime.Store,
+			opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := chains.New(store, opts...)
 			opened(t, err)
-			return callsFor(t, l.Jobs, l.Config.Jobs, l.Entities(), chains.JobsEntity(chains.User{ID: uuid, Project: team}),
+			return callsFor(t, l.Jobs, l.Config.Jobs, l.Entities(),
+				chains.JobsEntity(chains.User{ID: uuid, Project: team}),
 				chains.JobsEntity(chains.UserByID(uuid)), chains.JobsEntity(org),
 				func(n int64) chains.JobsCost { return chains.JobsCost{RPD: n} },
 				chains.JobsLimits{RPD: new(bucket.Per(200, 24*time.Hour))})
 		}},
-		{shared, "gpt-4", "user", 50, time.Minute, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+		{shared, "gpt-4", "user", 50, time.Minute, func(t *testing.T, store runtime.Store,
+			opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := regionsync.New(store, opts...)
 			opened(t, err)
@@ -173,7 +183,8 @@ func subjects() []subject {
 				func(n int64) regionsync.GPT4Cost { return regionsync.GPT4Cost{RPM: n} },
 				regionsync.GPT4Limits{RPM: new(bucket.Per(2000, time.Minute))})
 		}},
-		{wide, "api", "user", 24, time.Minute, func(t *testing.T, store runtime.Store, opts ...runtime.Option) calls {
+		{wide, "api", "user", 24, time.Minute, func(t *testing.T, store runtime.Store,
+			opts ...runtime.Option) calls {
 			t.Helper()
 			l, err := many.New(store, opts...)
 			opened(t, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/model"
 )
 
-// outcome is how a call ends, or what may come on top.
+// outcome is a way in which a call ends, or an addition to its cost.
 type outcome int
 
 // The outcomes, in the order in which they are shown.
@@ -15,7 +15,7 @@ const (
 	admit outcome = iota
 	denySeen
 	deny
-	undo
+	reverse
 	settle
 	release
 	reshape
@@ -37,10 +37,10 @@ func outcomes() []outcome {
 	return all
 }
 
-// happens reports that calls on r can end so.
+// happens reports whether calls on r can have outcome o.
 func (o outcome) happens(r *model.Resource) bool {
 	switch o {
-	case undo:
+	case reverse:
 		return cascades(r) && r.Cascade != cascadeAtomic
 	case parents:
 		return cascades(r)
@@ -57,7 +57,7 @@ func (o outcome) String() string {
 		return "deny, by what was just seen"
 	case deny:
 		return "deny"
-	case undo:
+	case reverse:
 		return "deny, by the last of a chain"
 	case settle:
 		return "settle"
@@ -79,10 +79,10 @@ func (o outcome) String() string {
 	return "besides: parents looked up"
 }
 
-// units are capacity units, at most: a process that knows a kind's overrides already reads fewer.
+// units are capacity units. A call takes at most these: a process that knows a kind's overrides reads fewer.
 type units struct{ Read, Write int }
 
-// String is what tables say: 4 WCU.
+// String returns u as tables have it: 4 WCU.
 func (u units) String() string {
 	switch {
 	case u.Write > 0:
@@ -93,8 +93,8 @@ func (u units) String() string {
 	return "nothing"
 }
 
-// cost returns what an outcome costs a call for an entity of kind c, with typical ids. Reads take a unit for each item: none
-// comes near the 4 KB that one pays for, as long as expressions fit theirs.
+// cost returns the units of an outcome for a call of an entity of kind c, with typical ids. A read takes one
+// unit for each item: expressions limit an item to far less than the 4 KB of a unit.
 func cost(o outcome, r *model.Resource, c *model.Charged) units {
 	chain := chainOf(r, c)
 	together, largest, last := 0, 0, 0 // write units of the buckets on their own
@@ -115,7 +115,7 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 		return units{Read: len(chain)}
 	case overrides:
 		return units{Read: len(chain) + besides(r, len(chain))}
-	case undo:
+	case reverse:
 		if len(chain) == 1 || twice == 2 {
 			return units{}
 		}
@@ -131,14 +131,14 @@ func cost(o outcome, r *model.Resource, c *model.Charged) units {
 		return units{Read: 3*len(chain) + besides(r, 0)}
 	case parents:
 		return units{Read: links(c)}
-	case expired: // a write that finds no item takes a unit, whatever it was to write
+	case expired: // a write that finds no item takes a unit, whatever its size
 		return units{Write: 2 * twice * len(chain)}
 	}
 	return units{Write: twice * len(chain)}
 }
 
-// besides is what reading overrides costs more where regions share r's limits out: the heartbeat, and so many half units, since what is
-// read must not be older than a window.
+// besides returns the extra cost of reading overrides if regions have r's limits in common: the heartbeat,
+// and that many half units, as these reads are consistent.
 func besides(r *model.Resource, halves int) int {
 	if r.Regions == nil {
 		return 0
@@ -149,7 +149,8 @@ func besides(r *model.Resource, halves int) int {
 // cascadeAtomic is runtime's name of the cascade that needs a transaction.
 const cascadeAtomic = "CascadeAtomic"
 
-// chainOf returns whose buckets of r a call for an entity of kind c charges: its own, then those of its ancestors.
+// chainOf returns the entries of r for the buckets that a call for an entity of kind c charges: its own, then
+// those of its ancestors.
 func chainOf(r *model.Resource, c *model.Charged) []*model.Charged {
 	chain := []*model.Charged{c}
 	for _, k := range c.Along {
@@ -162,7 +163,7 @@ func chainOf(r *model.Resource, c *model.Charged) []*model.Charged {
 	return chain
 }
 
-// links is how many parents lead from an entity of kind c to the last whose bucket a call for it charges.
+// links returns the number of parents from an entity of kind c to the last entity that a call for it charges.
 func links(c *model.Charged) int {
 	n := 0
 	if last := len(c.Along) - 1; last >= 0 {
@@ -173,12 +174,12 @@ func links(c *model.Charged) int {
 	return n
 }
 
-// cascades reports that some call on r charges several buckets.
+// cascades reports whether some call on r charges several buckets.
 func cascades(r *model.Resource) bool {
 	return slices.ContainsFunc(r.Charged, func(c *model.Charged) bool { return len(c.Along) > 0 })
 }
 
-// transacts reports that all of chain is charged in one transaction, for which DynamoDB bills twice.
+// transacts reports whether one transaction charges all of chain, for which DynamoDB bills twice.
 func transacts(r *model.Resource, chain []*model.Charged) bool {
 	return len(chain) > 1 && r.Cascade == cascadeAtomic
 }

@@ -45,7 +45,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// How long a process denies by what it has seen, and how long it remembers overrides where they are to be due.
+// How long a process denies by what it has seen, and how long it remembers overrides where they are to be
+// due.
 const seen, cached = time.Second, 500 * time.Millisecond
 
 // act brings an outcome about.
@@ -73,7 +74,8 @@ func acts() []act {
 		{outcome: admit, before: func(s *scene) { warm(s); pass(s.full) }, do: warm, passes: true}, // claims refill
 		{outcome: denySeen, before: func(s *scene) { drained(s); refused(s) }, do: refused, skip: quick},
 		{outcome: deny, before: drained, do: refused, skip: quick},
-		{outcome: undo, before: func(s *scene) { warm(s); s.take(s.there.top, s.most-5) }, do: refused, skip: alone},
+		{outcome: reverse, before: func(s *scene) { warm(s); s.take(s.there.top, s.most-5) }, do: refused,
+			skip: alone},
 		{outcome: settle, before: holding, do: func(s *scene) {
 			if err := held.settle(20); err != nil {
 				s.Error(err)
@@ -87,21 +89,27 @@ func acts() []act {
 			pass(time.Second)
 		}},
 		{outcome: release, before: holding, do: func(*scene) { held.release(); pass(time.Second) }},
-		// Besides, the overrides of the bucket that has new ones are read again, together, and the table is told of the revision.
+		// The overrides of the bucket that has new ones are also read again, together, and the revision is written
+		// to the table.
 		{outcome: reshape, before: func(s *scene) {
 			warm(s)
 			if err := s.there.override(); err != nil {
 				s.Error(err)
 			}
 			pass(cached + time.Millisecond)
-		}, do: func(s *scene) { warm(s); synctest.Wait() }, with: []outcome{overrides}, more: memdynamo.Units{Read: 2, Write: 1}},
+		}, do: func(s *scene) {
+			warm(
+				s)
+			synctest.Wait()
+		}, with: []outcome{overrides}, more: memdynamo.Units{Read: 2, Write: 1}},
 		{outcome: contended, before: func(s *scene) { warm(s); pass(s.full); s.take(s.there.top, 1) }, do: warm,
 			with: []outcome{admit}, passes: true},
 		{outcome: cold, before: func(s *scene) { s.take(s.there.acquire, 1) }, do: warm, with: []outcome{admit}},
 		{outcome: fresh, do: warm, with: []outcome{cold, admit}},
 		{outcome: expired, before: func(s *scene) { warm(s); pass(3*s.full + time.Second) }, do: warm,
 			with: []outcome{admit}, passes: true},
-		{outcome: overrides, before: func(s *scene) { warm(s); pass(cached + time.Millisecond) }, do: warm, with: []outcome{admit}},
+		{outcome: overrides, before: func(s *scene) { warm(s); pass(cached + time.Millisecond) }, do: warm,
+			with: []outcome{admit}},
 		{outcome: parents, before: func(s *scene) {
 			warm(s)
 			if err := s.here.know(); err != nil {
@@ -122,7 +130,8 @@ func billed(t *testing.T, s subject, a act) (units memdynamo.Units) {
 		}
 		opts := []runtime.Option{runtime.WithCacheTTL(remember)}
 		on := &scene{T: t, subject: s}
-		on.here, on.there = s.process(t, limittest.StoreOn(t, engine), opts...), s.process(t, limittest.StoreOn(t, engine), opts...)
+		on.here, on.there = s.process(t, limittest.StoreOn(t, engine), opts...), s.process(t,
+			limittest.StoreOn(t, engine), opts...)
 		if a.before != nil {
 			a.before(on)
 		}
@@ -159,9 +168,9 @@ func TestCosts(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.resource+" "+s.kind, func(t *testing.T) {
 			r, c := modelOf(t, s.schema, s.resource, s.kind)
-			told := make(map[outcome]bool)
+			tried := make(map[outcome]bool)
 			for _, a := range acts() {
-				told[a.outcome] = true
+				tried[a.outcome] = true
 				if a.skip != nil && a.skip(s) {
 					continue
 				}
@@ -170,7 +179,7 @@ func TestCosts(t *testing.T) {
 				}
 			}
 			for _, o := range outcomes() {
-				if !told[o] {
+				if !tried[o] {
 					t.Errorf("no act brings %q about", o)
 				}
 			}
@@ -198,7 +207,8 @@ func TestCostsSeesOthers(t *testing.T) {
 			for _, a := range acts() {
 				for _, o := range tc.outcomes {
 					if a.outcome == o && off(a, r, c, billed(t, tc.of, a)) == "" {
-						t.Errorf("%s: costs of %s %s pass for those of %s %s", o, tc.said.resource, tc.said.kind, tc.of.resource, tc.of.kind)
+						t.Errorf("%s: costs of %s %s pass for those of %s %s", o, tc.said.resource, tc.said.kind,
+							tc.of.resource, tc.of.kind)
 					}
 				}
 			}

@@ -9,12 +9,12 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/words"
 )
 
-// limit says what n is and how it feels: 100 per minute, burst 150: 1 token every 600 ms, empty to full in 90 s.
+// limit returns n with its pace: 100 per minute, burst 150: 1 token every 600 ms, empty to full in 90 s.
 func limit(n schema.Numbers) string {
 	return words.Numbers(n) + ": " + pace(n) + ", empty to full in " + fullIn(n)
 }
 
-// pace says how fast tokens come: one at a time, or, where they come faster than instants are told apart, many.
+// pace returns the time of one token, or, if that is less than a millisecond, the tokens of one.
 func pace(n schema.Numbers) string {
 	ms := n.Period.Milliseconds()
 	if n.Refill <= ms {
@@ -25,7 +25,7 @@ func pace(n schema.Numbers) string {
 	return about(exact) + many + " tokens every ms"
 }
 
-// fullIn says how long an empty bucket takes to be full.
+// fullIn returns the time in which an empty bucket becomes full.
 func fullIn(n schema.Numbers) string {
 	ms := new(big.Rat).Mul(big.NewRat(n.Burst, 1), big.NewRat(n.Period.Milliseconds(), n.Refill))
 	in, exact := span(ms)
@@ -39,14 +39,15 @@ func about(exact bool) string {
 	return "about "
 }
 
-// span says how long so many milliseconds are, in the unit that makes it a number of one to three digits where one does.
+// span returns a time in the unit that makes it a number of one to three digits, if there is one.
 func span(ms *big.Rat) (text string, exact bool) {
 	unit, name := int64(1), "ms"
 	for _, u := range []struct {
 		ms   int64
 		name string
-		from int64 // ms: from when on the unit is used
-	}{{1_000, "s", 1_000}, {60_000, "min", 120_000}, {3_600_000, "h", 7_200_000}, {86_400_000, "days", 172_800_000}} {
+		from int64 // ms: the shortest time in this unit
+	}{{1_000, "s", 1_000}, {60_000, "min", 120_000}, {3_600_000, "h", 7_200_000}, {86_400_000, "days",
+		172_800_000}} {
 		if ms.Cmp(big.NewRat(u.from, 1)) >= 0 {
 			unit, name = u.ms, u.name
 		}
@@ -55,8 +56,8 @@ func span(ms *big.Rat) (text string, exact bool) {
 	return text + " " + name, exact
 }
 
-// rounded returns n, which is positive, with three digits that count, or all in front of the point; exact says that no other
-// was left out.
+// rounded returns n, which is positive, with three significant digits, or with all before the point if they
+// are more. exact reports that this is n itself.
 func rounded(n *big.Rat) (text string, exact bool) {
 	decimals := 0
 	for least := big.NewRat(100, 1); decimals < mostDecimals && n.Cmp(least) < 0; decimals++ {
@@ -74,5 +75,6 @@ func rounded(n *big.Rat) (text string, exact bool) {
 	return whole, shown.Cmp(n) == 0
 }
 
-// mostDecimals are enough for what a schema allows: ten million tokens a second fill a bucket of one in 0.0001 ms.
+// mostDecimals are enough for what a schema allows: ten million tokens a second fill a bucket of one in
+// 0.0001 ms.
 const mostDecimals = 6

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// TestBoundsOfTheRuntime holds bucket.Limit.Check, which overrides have to pass, to the rules of limits.yaml: what one
-// takes, the other takes.
+// TestBoundsOfTheRuntime holds bucket.Limit.Check, which overrides have to pass, to the rules of limits.yaml:
+// what one takes, the other takes.
 func TestBoundsOfTheRuntime(t *testing.T) {
 	answers := []string{"", "is not above 0", "is above 1000000000000:", "is below 1ms", "is above 366 days",
 		"is below the capacity", "a second", "full from empty"}
@@ -22,8 +22,9 @@ func TestBoundsOfTheRuntime(t *testing.T) {
 		for range 50 { // -short has few draws
 			n := nearBounds(t)
 			_, problems := Read("limits.yaml", fmt.Appendf(nil, "version: 1\nrevision: 1\ngo: {package: x}\n"+
-				"entities: {user: {}}\nresources:\n  chat:\n    entities: {user: {}}\n    limits:\n"+
-				"      rpm: {capacity: %d, burst: %d, refill: %d, every: %dms}\n", n.Capacity, n.Burst, n.Refill, n.Period.Milliseconds()))
+				"entities: {user: {}}\nresources:\n  chat:\n    entities: {user: {}}\n    limits:\n      rpm: "+
+				"{capacity: %d, burst: %d, refill: %d, every: %dms}\n",
+				n.Capacity, n.Burst, n.Refill, n.Period.Milliseconds()))
 			limit := bucket.Per(n.Capacity, n.Period).WithBurst(n.Burst)
 			limit.Refill = bucket.Mul(n.Refill, bucket.Milli)
 			wrong := limit.Check(0)
@@ -50,7 +51,8 @@ func nearBounds(t *rapid.T) Numbers {
 		longest = int64(maxPeriod / time.Millisecond)
 		filling = maxFillDays * uint64(day/time.Millisecond)
 	)
-	tokens := rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(1, maxTokens), rapid.Int64Range(maxTokens, maxTokens+1))
+	tokens := rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(1, maxTokens),
+		rapid.Int64Range(maxTokens, maxTokens+1))
 	milli := rapid.OneOf(rapid.Int64Range(0, 3), rapid.Int64Range(1, 100_000), rapid.Int64Range(1, longest),
 		rapid.Int64Range(longest, longest+1)).Draw(t, "milliseconds")
 	near := func(bound int64, what string) int64 {
@@ -82,7 +84,8 @@ func TestKeepsAsTheRuntime(t *testing.T) {
 		}
 		capacity := rapid.OneOf(rapid.Int64Range(1, 100), rapid.Int64Range(1, maxTokens)).Draw(t, "capacity")
 		if is, want := r.Keeps(capacity), bucket.Floor(capacity, len(r.Names), r.Floor); is != want {
-			t.Fatalf("%d regions with a floor of %d percent keep %d of %d, want %d", len(r.Names), r.Floor, is, capacity, want)
+			t.Fatalf("%d regions with a floor of %d percent keep %d of %d, want %d", len(r.Names), r.Floor, is,
+				capacity, want)
 		}
 	})
 }

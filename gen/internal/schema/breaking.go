@@ -11,8 +11,8 @@ func breakingKeys() []string { return []string{"except", "ignore_only"} }
 func exceptKeys() []string   { return []string{"rule", "reason"} }
 func ignoreKeys() []string   { return []string{"rule", "at", "reason"} }
 
-// Exception says that findings of a rule of sluice breaking are right as they are. Which rules and places there are is
-// not this package's matter: see package breaking.
+// Exception accepts the findings of a rule of sluice breaking, at a place or everywhere. Package breaking
+// knows the rules and places.
 type Exception struct {
 	Rule    string
 	At      string // the place; "" for all of them
@@ -21,7 +21,7 @@ type Exception struct {
 	AtPos   Pos    // where At is written; RulePos where it is not
 }
 
-// Excepted returns why findings of rule at a place are right as they are, "" if nothing says that they are.
+// Excepted returns the reason for which findings of rule at a place are accepted, "" if they are not.
 func (s *Schema) Excepted(rule, place string) (reason string) {
 	for _, e := range s.Exceptions {
 		if e.Rule == rule && (e.At == "" || e.At == place) {
@@ -31,8 +31,8 @@ func (s *Schema) Excepted(rule, place string) (reason string) {
 	return ""
 }
 
-// breaking reads what sluice breaking is not to fail for.
-func (r *reader) breaking(e entry) []Exception {
+// breaking reads the findings that sluice breaking accepts.
+func (r exceptionReader) breaking(e entry) []Exception {
 	const example = "except: [{rule: SETTLE_CHANGED, reason: ...}]"
 	f, ok := r.fields(e.value, "breaking", "a mapping, such as {"+example+"}", breakingKeys(), nil)
 	if ok && emptyMapping(e.value) {
@@ -40,11 +40,12 @@ func (r *reader) breaking(e entry) []Exception {
 	}
 	return append(
 		r.exceptions(f, "except", exceptKeys(), "{rule: SETTLE_CHANGED, reason: nobody waits for it}"),
-		r.exceptions(f, "ignore_only", ignoreKeys(), "{rule: LIMIT_REMOVED, at: api/rps, reason: no bucket had it}")...)
+		r.exceptions(f, "ignore_only", ignoreKeys(),
+			"{rule: LIMIT_REMOVED, at: api/rps, reason: no bucket had it}")...)
 }
 
 // exceptions reads one of the lists, whose items have keys.
-func (r *reader) exceptions(f fields, list string, keys []string, example string) []Exception {
+func (r exceptionReader) exceptions(f fields, list string, keys []string, example string) []Exception {
 	e, ok := f.get(list)
 	if !ok {
 		return nil
@@ -63,7 +64,10 @@ func (r *reader) exceptions(f fields, list string, keys []string, example string
 			continue
 		}
 		x := r.exception(f, slices.Contains(keys, "at"))
-		i := slices.IndexFunc(exceptions, func(first Exception) bool { return first.Rule == x.Rule && first.At == x.At })
+		i := slices.IndexFunc(exceptions, func(first Exception) bool {
+			return first.Rule == x.Rule &&
+				first.At == x.At
+		})
 		if i >= 0 && x.Rule != "" && (x.At != "") == slices.Contains(keys, "at") {
 			r.add(x.RulePos, ruleRepeated, "%s has rule %s twice%s: remove one, the first is in line %d",
 				list, quote(x.Rule), ifAny(" at ", x.At), exceptions[i].RulePos.Line)
@@ -74,7 +78,7 @@ func (r *reader) exceptions(f fields, list string, keys []string, example string
 }
 
 // exception reads one item: with a place, or without.
-func (r *reader) exception(f fields, placed bool) Exception {
+func (r exceptionReader) exception(f fields, placed bool) Exception {
 	x := Exception{RulePos: f.pos}
 	if e, ok := r.need(f, "rule", "write which, such as rule: LIMIT_REMOVED"); ok {
 		x.Rule, x.RulePos = r.said(e, "one of those that `sluice breaking --rules` lists"), r.pos(e.value)
@@ -85,14 +89,14 @@ func (r *reader) exception(f fields, placed bool) Exception {
 			x.At, x.AtPos = r.place(e), r.pos(e.value)
 		}
 	}
-	if e, ok := r.need(f, "reason", "write why that is right, for whoever reads this next"); ok {
-		x.Reason = r.said(e, "why that is right, for whoever reads this next")
+	if e, ok := r.need(f, "reason", "write why that is right, for later readers"); ok {
+		x.Reason = r.said(e, "why that is right, for later readers")
 	}
 	return x
 }
 
-// said returns the text of e, which must not be blank. Want is what to write if it is.
-func (r *reader) said(e entry, want string) string {
+// said returns the text of e, which must not be blank. want is the advice if it is.
+func (r exceptionReader) said(e entry, want string) string {
 	text, ok := r.text(e.value, e.name, want)
 	text = strings.TrimSpace(text)
 	if ok && text == "" {
@@ -102,10 +106,11 @@ func (r *reader) said(e entry, want string) string {
 }
 
 // place returns the place that e names: a name, or two with a slash between them.
-func (r *reader) place(e entry) string {
+func (r exceptionReader) place(e entry) string {
 	text, ok := r.text(e.value, "at", "a place, such as api/rps")
 	if ok && !made(text, lowers+digits, lowers+digits+"._/-") {
-		r.add(r.pos(e.value), ruleBadName, "at %s is no place: write a kind, a resource, or a limit or kind of a resource, such as api/rps", quote(text))
+		r.add(r.pos(e.value), ruleBadName, "at %s is no place: write a kind, a resource, or a limit or kind of a "+
+			"resource, such as api/rps", quote(text))
 		return ""
 	}
 	return text

@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// Generated code has these scopes, each a section of this file: the package, its structs, its folder. This is the one
-// list of the names in them; Declared lets the generator's tests hold its output against it.
+// Generated code has these scopes, each a section of this file: the package, its structs, its folder. The
+// names in them are listed here only. The generator's tests hold its output against Declared.
 
-// packageNames are what generated code and its tests declare whatever the schema.
+// packageNames are the names that generated code and its tests declare for every schema.
 func packageNames() []string {
 	return []string{
 		"Entity", "ParseEntity", "Limiter", "Config", "New", "ExtractDeltas", "Revision", "ErrSettled",
-		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError", "ConflictError",
+		"DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError", "SetupError", "ContendedError",
+		"ConflictError",
 		"TestEntities",
 	}
 }
 
-// kindNamesInGo are what generated code declares for a kind.
+// kindNamesInGo are the names that generated code declares for a kind.
 func kindNamesInGo(k *Kind) []string {
 	names := []string{k.GoName, "kind" + k.GoName}
 	if k.Parent >= 0 {
@@ -29,13 +30,13 @@ func kindNamesInGo(k *Kind) []string {
 	return names
 }
 
-// typeSuffixes are what the exported types of a resource end in.
+// typeSuffixes are the ends of the names of a resource's exported types.
 func typeSuffixes() []string {
 	return []string{"Resource", "Acquirer", "Lease", "Entity", "Cost", "Limits", "Bucket"}
 }
 
-// resourceNamesInGo are what generated code and its tests declare for a resource, its limits' constants aside; chain is how
-// many buckets a call on it charges at most.
+// resourceNamesInGo are the names that generated code and its tests declare for a resource, without its
+// limits' constants. chain is the most buckets that a call on it charges.
 func resourceNamesInGo(goName string, chain int) []string {
 	names := []string{goName}
 	for _, s := range typeSuffixes() {
@@ -62,21 +63,22 @@ func resourceNamesInGo(goName string, chain int) []string {
 // limitNameInGo is the constant that generated code declares for a limit.
 func limitNameInGo(r *Resource, l *Limit) string { return r.GoName + l.GoName }
 
-// limiterMembers are what the Limiter struct has beside its resources, the methods of runtime.Limiter included.
+// limiterMembers are the members of Limiter besides its resources, with the methods of runtime.Limiter.
 func limiterMembers() []string {
 	return []string{"Limiter", "Config", "AcquireAll", "Entities", "Check", "Close"}
 }
 
-// kindMembers are what the struct of a kind has beside its parent.
+// kindMembers are the members of a kind's struct besides its parent.
 func kindMembers() []string { return []string{"ID", "Chain"} }
 
-// bucketMembers are what a bucket struct has beside its limits.
+// bucketMembers are the members of a bucket struct besides its limits.
 func bucketMembers() []string {
 	return []string{"Entity", "Refilled", "Version", "Op", "TTL", "MarshalItem", "UnmarshalItem"}
 }
 
-// Declared returns the package-level names that code generated from s may declare, its tests included, each once, in
-// the schema's order. What the generator declares beyond these could clash with a name that comes from a limits.yaml.
+// Declared returns the package-level names that code generated from s may declare, with its tests. Each is
+// there once, in the schema's order. Any other name in generated code could clash with one from a
+// limits.yaml.
 func (s *Schema) Declared() []string {
 	names := packageNames()
 	for _, k := range s.Kinds {
@@ -91,7 +93,8 @@ func (s *Schema) Declared() []string {
 	return names
 }
 
-// longest returns how many buckets a call on r charges at most. Kinds may be their own ancestors: that has been reported.
+// longest returns the most buckets that a call on r charges. It stops at a cycle of parents, which has been
+// reported.
 func (s *Schema) longest(r *Resource) int {
 	longest := 1
 	if r.Cascade == CascadeNone {
@@ -113,7 +116,7 @@ func (s *Schema) longest(r *Resource) int {
 	return longest
 }
 
-// takenPrivately says what an unexported name is in generated code anyway, "" if nothing.
+// takenPrivately returns the use of an unexported name in all generated code, "" if it has none.
 func takenPrivately(name string) string {
 	switch {
 	case token.IsKeyword(name):
@@ -136,27 +139,28 @@ func takenPrivately(name string) string {
 	return ""
 }
 
-// takenFile says whether generated code has a file of this name, less ".go", whatever the schema.
+// takenFile reports whether all generated code has a file of this name, without ".go".
 func takenFile(base string) bool {
 	return slices.Contains([]string{"limits", "entities", "deltas", "doc"}, base)
 }
 
-// owner is what a Go name comes from.
+// owner is the entry of limits.yaml that a Go name comes from.
 type owner struct {
 	what string // for messages
 	pos  Pos
 }
 
-// clashes finds names that are given twice. Two owners are reported once, however many names they share.
+// clashes finds names that have two owners. Two owners are reported once, even for several names.
 type clashes struct {
 	*reader
 	reported map[[2]Pos]bool
 }
 
-// scope maps the names of a scope to what they come from.
+// scope maps the names of a scope to their owners.
 type scope map[string]owner
 
-// declare adds a name to sc. It reports a name that is there already, at whichever of the two is later in the file.
+// declare adds a name to sc. If sc has the name already, declare reports that, at the later of the two in the
+// file.
 func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 	first, taken := sc[name]
 	if !taken {
@@ -172,7 +176,8 @@ func (c *clashes) declare(sc scope, name, shown string, o owner) bool {
 	}
 	if pair := [2]Pos{first.pos, o.pos}; !c.reported[pair] {
 		c.reported[pair] = true
-		c.add(o.pos, ruleGoClash, "%s and %s, in line %d, both give %s: set go_name on one of them", o.what, first.what, first.pos.Line, shown)
+		c.add(o.pos, ruleGoClash, "%s and %s, in line %d, both give %s: set go_name on one of them", o.what,
+			first.what, first.pos.Line, shown)
 	}
 	return false
 }
@@ -183,8 +188,8 @@ func (c *clashes) reserved(o owner, name, as string) {
 }
 
 // checkGoNames reports the clashes between names of s, and between them and generated code's own.
-func (r *reader) checkGoNames(s *Schema) {
-	c := &clashes{reader: r, reported: make(map[[2]Pos]bool)}
+func (r schemaReader) checkGoNames(s *Schema) {
+	c := &clashes{reader: r.reader, reported: make(map[[2]Pos]bool)}
 	pkg, files := make(scope), make(scope)
 	for _, name := range packageNames() {
 		pkg[name] = owner{}
@@ -205,7 +210,7 @@ func (r *reader) checkGoNames(s *Schema) {
 	}
 }
 
-// declareAll declares names up to the first that is taken: the ones derived from it would be, too.
+// declareAll declares names up to the first that is taken. Names derived from it would be taken, too.
 func (c *clashes) declareAll(pkg scope, names []string, o owner) bool {
 	for _, name := range names {
 		if !c.declare(pkg, name, name+" in Go", o) {
@@ -215,7 +220,8 @@ func (c *clashes) declareAll(pkg scope, names []string, o owner) bool {
 	return true
 }
 
-// resource declares what res gives, whose calls charge that many buckets at most, and says whether it was free.
+// resource declares the names of res, whose calls charge at most chain buckets. It reports whether they were
+// free.
 func (c *clashes) resource(pkg, files scope, res *Resource, chain int) bool {
 	if res.GoName == "" {
 		return false
@@ -227,21 +233,24 @@ func (c *clashes) resource(pkg, files scope, res *Resource, chain int) bool {
 		return false
 	}
 	if windowsDevice(file) {
-		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which cannot be checked out on Windows: set its go_name", o.what, file)
+		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which cannot be checked out on Windows: "+
+			"set its go_name", o.what, file)
 		return false
 	}
 	if takenFile(file) {
-		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which is another file of generated code: set its go_name", o.what, file)
+		c.add(o.pos, ruleReservedName, "%s would be written to %s.go, which is another file of generated code: "+
+			"set its go_name", o.what, file)
 		return false
 	}
 	if slices.Contains(limiterMembers(), res.GoName) {
 		c.reserved(o, res.GoName, "a member of Limiter")
 		return false
 	}
-	return c.declareAll(pkg, resourceNamesInGo(res.GoName, chain), o) && c.declare(files, file, "file "+file+".go", o)
+	return c.declareAll(pkg, resourceNamesInGo(res.GoName, chain), o) &&
+		c.declare(files, file, "file "+file+".go", o)
 }
 
-// limits declares what the limits of res give: constants too, if the resource's own name is usable.
+// limits declares the names of res's limits, with their constants if the resource's own name is usable.
 func (c *clashes) limits(pkg scope, res *Resource, usable bool) {
 	members := make(scope)
 	for _, l := range res.Limits {

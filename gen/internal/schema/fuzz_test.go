@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzRead holds Read to its word whatever the text: sorted problems of known rules on one line each, or else a Schema
-// that is complete, consistent, in bounds, and valid by the JSON Schema.
+// FuzzRead: for any text, Read returns sorted problems of known rules on one line each, or a Schema that is complete,
+// consistent, in bounds, and valid by the JSON Schema.
 func FuzzRead(f *testing.F) {
 	for _, src := range cases(f) {
 		f.Add(src)
@@ -23,15 +23,16 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadMutated is FuzzRead on texts that are limits.yaml nearly: a few values and lines of one without mistakes are
-// changed, so that it gets past YAML nearly always, and past every rule now and then.
+// TestReadMutated is FuzzRead on texts that are nearly a limits.yaml: it changes a few values and lines of a valid
+// one. Such a text nearly always gets past YAML, and sometimes past every rule.
 func TestReadMutated(t *testing.T) {
 	js := compileSchema(t)
 	texts := cases(t)
 	word := regexp.MustCompile(`[A-Za-z0-9_-]+`)
 	good := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		text := strings.Split(string(texts[rapid.SampledFrom([]string{"demo", "regions_good"}).Draw(rt, "text")]), "\n")
+		text := strings.Split(string(texts[rapid.SampledFrom([]string{"demo", "regions_good"}).Draw(rt, "text")]),
+			"\n")
 		for range rapid.IntRange(1, 4).Draw(rt, "changes") {
 			at := rapid.IntRange(0, len(text)-1).Draw(rt, "line")
 			switch rapid.IntRange(0, 8).Draw(rt, "change") {
@@ -51,10 +52,13 @@ func TestReadMutated(t *testing.T) {
 				text[at] = text[at][:w[0]] + rapid.SampledFrom([]string{
 					"0", "1", "10", "1_000", "0100", "1_000_000_000_000", "1_000_000_000_001", "99999999999999999999",
 					"1ms", "1s", "366d", "1d12h", "true", "null", "~", "{}", "[]", "''", "&a", "*a", "<<", "!!str",
-					"user", "org", "project", "rpm", "tpm", "rps", "cost", "error", "ttl", "id", "gpt-4", "gpt4", "gpt-4-rpm", "embeddings",
-					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle", "now", "lazy", "shadow",
+					"user", "org", "project", "rpm", "tpm", "rps", "cost", "error", "ttl", "id", "gpt-4", "gpt4",
+					"gpt-4-rpm", "embeddings",
+					"cascade", "on_unavailable", "stores", "dynamodb", "redis", "compensated", "deny", "local", "settle",
+					"now", "lazy", "shadow",
 					"limits", "entities", "global", "regions", "names", "floor", "window", "50", "51", "eu-central-1",
-					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4", "User",
+					"capacity", "burst", "refill", "per_call", "every", "doc", "go_name", "parent", "removed", "GPT4",
+					"User",
 				}).Draw(rt, "new") + text[at][w[1]:]
 			}
 		}
@@ -107,7 +111,8 @@ func checkRead(t tester, js *jsonschema.Schema, src []byte) bool {
 // checkSchema fails unless s is complete and consistent.
 func checkSchema(t tester, s *Schema) {
 	t.Helper()
-	if s.Version != 1 || s.Revision < 1 || s.Revision > 90_000 || s.RevisionPos.Line < 1 || s.Package == "" || s.Out == "" ||
+	if s.Version != 1 || s.Revision < 1 || s.Revision > 90_000 || s.RevisionPos.Line < 1 || s.Package == "" ||
+		s.Out == "" ||
 		!properSubset(s.Stores) || len(s.Kinds) == 0 || len(s.Resources) == 0 {
 		t.Fatalf("incomplete: %+v", s)
 	}
@@ -137,7 +142,8 @@ func checkSchema(t tester, s *Schema) {
 			checkNumbers(t, l.Numbers, l.PerCall)
 		}
 		for i, c := range r.Charged {
-			if c.Kind < 0 || c.Kind >= len(s.Kinds) || len(c.Limits) != len(r.Limits) || len(c.PerCall) != len(r.Limits) || c.Pos.Line < 1 ||
+			if c.Kind < 0 || c.Kind >= len(s.Kinds) || len(c.Limits) != len(r.Limits) ||
+				len(c.PerCall) != len(r.Limits) || c.Pos.Line < 1 ||
 				slices.ContainsFunc(r.Charged[:i], func(d Charged) bool { return d.Kind == c.Kind }) {
 				t.Fatalf("bad charged kind of %s: %+v", r.Name, c)
 			}
@@ -158,10 +164,12 @@ func checkSchema(t tester, s *Schema) {
 	}
 }
 
-// checkRegions fails unless there are regions where a resource is global, and only there, within their bounds.
+// checkRegions fails unless there are regions where a resource is global, and only there, within their
+// bounds.
 func checkRegions(t tester, s *Schema) {
 	t.Helper()
-	if global := slices.ContainsFunc(s.Resources, func(r *Resource) bool { return r.Global }); global != (s.Regions != nil) {
+	if global := slices.ContainsFunc(s.Resources,
+		func(r *Resource) bool { return r.Global }); global != (s.Regions != nil) {
 		t.Fatalf("a resource is global: %v, regions: %+v", global, s.Regions)
 	}
 	r := s.Regions
@@ -172,7 +180,8 @@ func checkRegions(t tester, s *Schema) {
 	unique := slices.Compact(slices.Sorted(slices.Values(r.Names)))
 	if len(unique) < 2 || len(unique) > 32 || !slices.Equal(unique, r.Names) || r.Floor < 0 || r.Floor > 50 ||
 		slices.ContainsFunc(r.Names, func(n string) bool { return !name.MatchString(n) }) ||
-		r.Window < time.Second || r.Window > time.Hour || r.Window%time.Second != 0 || r.Pos.Line < 1 || r.FloorPos.Line < 1 || r.WindowPos.Line < 1 {
+		r.Window < time.Second || r.Window > time.Hour || r.Window%time.Second != 0 || r.Pos.Line < 1 ||
+		r.FloorPos.Line < 1 || r.WindowPos.Line < 1 {
 		t.Errorf("bad regions: %+v", r)
 	}
 }
@@ -187,7 +196,8 @@ func properSubset(of []string) bool {
 func checkNumbers(t tester, n Numbers, perCall int64) {
 	t.Helper()
 	const tokens = 1e12
-	if n.Capacity < 1 || n.Burst < n.Capacity || n.Burst > tokens || n.Refill < 1 || n.Refill > tokens || perCall < 0 || perCall > n.Burst ||
+	if n.Capacity < 1 || n.Burst < n.Capacity || n.Burst > tokens || n.Refill < 1 || n.Refill > tokens ||
+		perCall < 0 || perCall > n.Burst ||
 		n.Period < time.Millisecond || n.Period > 366*24*time.Hour || n.Period%time.Millisecond != 0 ||
 		float64(n.Refill)/n.Period.Seconds() > 1.000001e7 ||
 		float64(n.Burst)/float64(n.Refill)*n.Period.Hours() > 3650*24*1.000001 {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// maxDistances bounds the work on the hints of one file: about 0.1 s. Whoever has more mistakes than that needs no hints.
+	// maxDistances bounds the work on the hints of one file, to about 0.1 s. Further mistakes get no hints.
 	maxDistances = 50_000
-	// maxChoices is how many names a message lists.
+	// maxChoices is the most names that a message lists.
 	maxChoices = 12
 )
 
-// nearest returns the one of known that text is probably a misspelling of: at most a third of its letters are off.
+// nearest returns the known name that text probably misspells: at most a third of its letters are wrong.
 func (r *reader) nearest(text string, known []string) (string, bool) {
 	best, found := "", false
 	least := max(1, len(text)/3) + 1
@@ -36,7 +36,7 @@ func (r *reader) nearest(text string, known []string) (string, bool) {
 	return best, found
 }
 
-// cure returns the end of a message about text that is none of known: what was probably meant, or else all there is.
+// cure returns the end of a message about text that is none of known: the probable name, or else all of them.
 func (r *reader) cure(text string, known []string) string {
 	if k, ok := r.nearest(text, known); ok {
 		return fmt.Sprintf("did you mean %q?", k)
@@ -44,7 +44,8 @@ func (r *reader) cure(text string, known []string) string {
 	return "it can be " + oneOf(known)
 }
 
-// oneOf lists names as "a, b or c", the first of them if they are many. They are quoted where one of them has to be.
+// oneOf lists names as "a, b or c", the first of them if they are many. They are quoted where one of them has
+// to be.
 func oneOf(names []string) string {
 	written := bare
 	if slices.ContainsFunc(names, func(name string) bool { return !isIdentifier(name) }) {

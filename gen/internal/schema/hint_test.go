@@ -20,8 +20,10 @@ func TestHints(t *testing.T) {
 		{"Burst", limitKeys(), `did you mean "burst"?`},
 		{"colour", []string{"doc"}, "it can be doc"},
 		{"colour", []string{"doc", "go_name"}, "it can be doc or go_name"},
-		{"colour", many[:13], "it can be kinda, kindb, kindc, kindd, kinde, kindf, kindg, kindh, kindi, kindj, kindk, kindl or kindm"},
-		{"colour", many, "it can be kinda, kindb, kindc, kindd, kinde, kindf, kindg, kindh, kindi, kindj, kindk, kindl or one of 3 more"},
+		{"colour", many[:13], "it can be kinda, kindb, kindc, kindd, kinde, kindf, kindg, kindh, kindi, kindj, " +
+			"kindk, kindl or kindm"},
+		{"colour", many, "it can be kinda, kindb, kindc, kindd, kinde, kindf, kindg, kindh, kindi, kindj, kindk, " +
+			"kindl or one of 3 more"},
 	} {
 		if got := new(reader).cure(c.text, c.known); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.text, got, c.want)
@@ -29,7 +31,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestHintsEnd holds the work on hints to its bound: thousands of mistakes among thousands of names would take minutes.
+// TestHintsEnd holds the work on hints to its bound: thousands of mistakes among thousands of names would
+// take minutes.
 func TestHintsEnd(t *testing.T) {
 	known := make([]string, 3000)
 	for i := range known {

@@ -31,7 +31,8 @@ func compileSchema(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// toJSON returns n as an editor hands it to a JSON Schema, by YAML 1.2: 10_000 is text there, and so is a date.
+// toJSON returns n as an editor hands it to a JSON Schema, by YAML 1.2: 10_000 is text there, and so is a
+// date.
 func toJSON(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -70,20 +71,27 @@ func validate(t tester, s *jsonschema.Schema, src []byte) error {
 	return s.Validate(toJSON(&doc))
 }
 
-// TestJSONSchema validates the demonstration's limits.yaml, and as a negative control what an editor should mark.
+// TestJSONSchema validates the demonstration's limits.yaml, and as a negative control what an editor should
+// mark.
 func TestJSONSchema(t *testing.T) {
 	s, texts := compileSchema(t), cases(t)
-	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good", "region_floor_none"} {
+	for _, name := range []string{"demo", "out_good", "breaking_good", "stores_good", "regions_good",
+		"region_floor_none"} {
 		if err := validate(t, s, texts[name]); err != nil {
 			t.Errorf("%s, which has no mistake: %v", name, err)
 		}
 	}
 	for _, name := range []string{
-		"bad_name", "bad_number", "bad_period", "empty", "empty_resource", "go_name", "missing_key", "missing_everything",
-		"number_range", "out_absolute", "out_backslash", "out_empty", "package_bad", "package_main", "package_test", "repeated",
-		"package_init", "package_vendor", "out_testdata", "out_underscore", "out_hidden", "out_blank_inside", "out_shell", "out_at",
-		"out_up_inside", "restated_key", "breaking", "breaking_types", "breaking_empty", "restated_capacity", "restated_empty", "unknown_key", "unknown_value", "version", "wrong_type", "zero_number",
-		"region_count", "region_count_many", "region_floor", "region_floor_percent", "region_window_unit", "regions_empty", "regions_names", "regions_null", "regions_types",
+		"bad_name", "bad_number", "bad_period", "empty", "empty_resource", "go_name", "missing_key",
+		"missing_everything",
+		"number_range", "out_absolute", "out_backslash", "out_empty", "package_bad", "package_main", "package_test",
+		"repeated",
+		"package_init", "package_vendor", "out_testdata", "out_underscore", "out_hidden", "out_blank_inside",
+		"out_shell", "out_at",
+		"out_up_inside", "restated_key", "breaking", "breaking_types", "breaking_empty", "restated_capacity",
+		"restated_empty", "unknown_key", "unknown_value", "version", "wrong_type", "zero_number",
+		"region_count", "region_count_many", "region_floor", "region_floor_percent", "region_window_unit",
+		"regions_empty", "regions_names", "regions_null", "regions_types",
 	} {
 		if validate(t, s, texts[name]) == nil {
 			t.Errorf("%s: no mistake found", name)
@@ -108,7 +116,8 @@ func TestJSONSchemaKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	accepted := map[string][]string{
-		"schema": topKeys(), "go": goKeys(), "regions": regionsKeys(), "kind": kindKeys(), "resource": resourceKeys(), "limit": limitKeys(), "restated": restatedKeys(),
+		"schema": topKeys(), "go": goKeys(), "regions": regionsKeys(), "kind": kindKeys(),
+		"resource": resourceKeys(), "limit": limitKeys(), "restated": restatedKeys(),
 		"breaking": breakingKeys(), "except": exceptKeys(), "ignore_only": ignoreKeys(),
 	}
 	for name, def := range doc.Defs {

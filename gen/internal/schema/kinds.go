@@ -7,11 +7,13 @@ import (
 
 func kindKeys() []string { return []string{"parent", "doc", "go_name"} }
 
-// maxIdentifier is the longest name of a kind or limit: it stands in every expression, or in every stored id.
+// maxIdentifier is the longest name of a kind or limit: it is part of every expression, or of every stored
+// id.
 const maxIdentifier = 32
 
-// kinds reads the schema's entities. Known says that references to kinds can be checked against the result.
-func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
+// kinds reads the schema's entities. known reports whether references to kinds can be checked against the
+// result.
+func (r schemaReader) kinds(e entry) (kinds []*Kind, known bool) {
 	entries, _ := r.mapping(e.value, "entities", "the kinds of entity, such as {user: {}}")
 	if emptyMapping(e.value) {
 		r.add(r.pos(e.key), ruleEmpty, "entities is empty: name at least one kind, such as user: {}")
@@ -27,7 +29,7 @@ func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
 		kinds = append(kinds, k)
 		what := "kind " + quote(e.name)
 		nameOK := r.identifier(k.Pos, what, e.name)
-		f, ok := r.fields(e.value, what, "{}, or what is to be said of it, such as {doc: who pays}", kindKeys(), nil)
+		f, ok := r.fields(e.value, what, "{}, or its keys, such as {doc: who pays}", kindKeys(), nil)
 		if !ok {
 			continue
 		}
@@ -51,7 +53,8 @@ func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
 			if others := without(kindNames(kinds), kinds[i].Name); len(others) > 0 {
 				how = r.cure(name, others)
 			}
-			r.add(r.pos(e.value), ruleUnknownParent, "parent %s of kind %s is no kind of entities: %s", quote(name), quote(kinds[i].Name), how)
+			r.add(r.pos(e.value), ruleUnknownParent, "parent %s of kind %s is no kind of entities: %s", quote(name),
+				quote(kinds[i].Name), how)
 		}
 	}
 	r.checkCycles(kinds, parents)
@@ -59,8 +62,8 @@ func (r *reader) kinds(e entry) (kinds []*Kind, known bool) {
 }
 
 // checkCycles reports each cycle of parents once, at the parent of its first kind.
-func (r *reader) checkCycles(kinds []*Kind, parents []entry) {
-	done := make([]bool, len(kinds)) // every chain from here is known
+func (r schemaReader) checkCycles(kinds []*Kind, parents []entry) {
+	done := make([]bool, len(kinds)) // the chain of this kind has been followed
 	for i := range kinds {
 		var path []int
 		k := i
@@ -80,7 +83,8 @@ func (r *reader) checkCycles(kinds []*Kind, parents []entry) {
 					names = append(names, "...")
 				}
 			}
-			r.add(r.pos(parents[cycle[first]].value), ruleParentCycle, "parents go round in a circle, %s: remove one of them", strings.Join(names, " -> "))
+			r.add(r.pos(parents[cycle[first]].value), ruleParentCycle,
+				"parents go round in a circle, %s: remove one of them", strings.Join(names, " -> "))
 		}
 		for _, k := range path {
 			done[k] = true

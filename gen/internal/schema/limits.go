@@ -30,27 +30,30 @@ func (l limit) plain() Numbers {
 }
 
 // baseLimit reads f into l: capacity and every must be there.
-func (r *reader) baseLimit(f fields, l limit) limit {
+func (r *resourceReader) baseLimit(f fields, l limit) limit {
 	l.every.own, l.every.pos = true, l.pos
-	if e, ok := r.needAt(f, l.pos, "every", "write the time in which "+l.what+" refills, such as every: 1m"); ok {
+	if e, ok := r.needAt(f, l.pos, "every",
+		"write the time in which "+l.what+" refills, such as every: 1m"); ok {
 		l.every = r.duration(e, "every", periods())
 	}
 	return r.numbers(f, l, "write how many tokens "+l.what+" has, such as capacity: 100")
 }
 
-// restatedLimit reads f into l, what a kind has instead of base: every and, unless it is given, per_call are base's.
-func (r *reader) restatedLimit(f fields, l, base limit) limit {
+// restatedLimit reads f into l, which replaces base for a kind. every is base's, and so is per_call unless it
+// is given.
+func (r *resourceReader) restatedLimit(f fields, l, base limit) limit {
 	l.every, l.perCall = base.every.inherited(), base.perCall.inherited()
 	example := "100"
 	if base.capacity.ok {
 		example = grouped(base.capacity.n)
 	}
-	return r.numbers(f, l, "write what "+l.what+" has, which its refill and burst follow, such as capacity: "+example)
+	return r.numbers(f, l, "write what "+l.what+" has, which its refill and burst follow, such as capacity: "+
+		""+example)
 }
 
-// numbers reads what limits and restated limits have alike: capacity must be there, refill and burst are capacity if
-// they are not.
-func (r *reader) numbers(f fields, l limit, needCapacity string) limit {
+// numbers reads the keys that limits and restated limits have in common. capacity is required; refill and
+// burst default to it.
+func (r *resourceReader) numbers(f fields, l limit, needCapacity string) limit {
 	l.capacity = count{own: true, pos: l.pos}
 	if e, ok := r.needAt(f, l.pos, "capacity", needCapacity); ok {
 		l.capacity = r.count(e, "capacity", maxTokens)
@@ -68,29 +71,35 @@ func (r *reader) numbers(f fields, l limit, needCapacity string) limit {
 	return l
 }
 
-// checkLimit reports what is wrong between the numbers of l. What none of them is written in this mapping for has
-// been reported where it is.
-func (r *reader) checkLimit(l limit) {
+// checkLimit reports contradictions between the numbers of l. It skips those of which no number is written in
+// this mapping: they have been reported at the base limit.
+func (r *resourceReader) checkLimit(l limit) {
 	if pos, ok := ownPlace(l.burst, l.capacity); ok && l.burst.n < l.capacity.n {
-		r.add(pos, ruleBurstCapacity, "burst %s of %s is below its capacity %s: raise burst, or leave it out (it is capacity then)",
+		r.add(pos, ruleBurstCapacity, "burst %s of %s is below its capacity %s: raise burst, or leave it out (it "+
+			"is capacity then)",
 			grouped(l.burst.n), l.what, grouped(l.capacity.n))
 	}
 	if pos, ok := ownPlace(l.perCall, l.burst); ok && l.perCall.n > l.burst.n {
-		r.add(pos, rulePerCallBurst, "per_call %s of %s is above its burst %s: such a call could never be served, lower per_call or raise burst",
+		r.add(pos, rulePerCallBurst, "per_call %s of %s is above its burst %s: such a call could never be "+
+			"served, lower per_call or raise burst",
 			grouped(l.perCall.n), l.what, grouped(l.burst.n))
 	}
 	every := count{n: l.every.d.Milliseconds(), ok: l.every.ok, own: l.every.own, pos: l.every.pos}
 	if pos, ok := ownPlace(l.refill, every); ok && l.refill.n > maxPerMilli*every.n { // at most 3.2*10^14
-		r.add(pos, ruleRefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, %slower refill",
+		r.add(pos, ruleRefillRate, "%s refills %s tokens every %s: it can be at most 10^7 per second, %slower "+
+			"refill",
 			l.what, grouped(l.refill.n), written(l.every.d), ifOwn(every, "raise every or "))
 	}
 	if pos, ok := ownPlace(l.refill, l.burst, every); ok && !fillsInTime(l.burst.n, l.refill.n, every.n) {
-		r.add(pos, ruleFillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every %s): raise refill, or lower burst%s",
-			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), written(l.every.d), ifOwn(every, " or every"))
+		r.add(pos, ruleFillTime, "%s takes more than %d days to be full from empty (burst %s, refill %s every "+
+			"%s): raise refill, or lower burst%s",
+			l.what, maxFillDays, grouped(l.burst.n), grouped(l.refill.n), written(l.every.d), ifOwn(every,
+				" or every"))
 	}
 }
 
-// fillsInTime says whether burst/refill periods of so many milliseconds are within the bound, in 128 bits.
+// fillsInTime reports whether burst/refill periods of milli milliseconds are within the bound. It computes in
+// 128 bits.
 func fillsInTime(burst, refill, milli int64) bool {
 	const most = maxFillDays * uint64(day/time.Millisecond)
 	needHi, needLo := bits.Mul64(uint64(burst), uint64(milli))
@@ -98,8 +107,8 @@ func fillsInTime(burst, refill, milli int64) bool {
 	return needHi < haveHi || needHi == haveHi && needLo <= haveLo
 }
 
-// ownPlace returns the place of the first of cs that is written in the mapping at hand. It is not ok if there is none,
-// or if one of cs is not known.
+// ownPlace returns the place of the first of cs that is written in this mapping. ok is false if there is
+// none, or if one of cs is malformed.
 func ownPlace(cs ...count) (pos Pos, ok bool) {
 	for _, c := range slices.Backward(cs) {
 		if !c.ok {
@@ -112,7 +121,7 @@ func ownPlace(cs ...count) (pos Pos, ok bool) {
 	return pos, ok
 }
 
-// ifOwn returns text if c is written in the mapping at hand, else "".
+// ifOwn returns text if c is written in this mapping, else "".
 func ifOwn(c count, text string) string {
 	if c.own {
 		return text

@@ -14,24 +14,26 @@ const (
 	digits = "0123456789"
 )
 
-// made says that name is one of first and then only of rest.
+// made reports whether name is a letter of first and then letters of rest.
 func made(name, first, rest string) bool {
 	return name != "" && strings.Contains(first, name[:1]) && strings.Trim(name[1:], rest) == ""
 }
 
-// isIdentifier says that name is one that a kind or limit can have.
+// isIdentifier reports whether a kind or limit can have this name.
 func isIdentifier(name string) bool {
 	return made(name, lowers, lowers+digits+"_") && len(name) <= maxIdentifier
 }
 
-// identifier checks the name of a kind or limit, which what calls by it: [a-z][a-z0-9_]*, at most 32 letters.
-// Limits stand in expressions as they are (docs/design.md, "Table"), and kinds end at the first '-' of a stored id.
+// identifier checks the name of a kind or limit: [a-z][a-z0-9_]*, at most 32 letters. what names it in
+// messages. Limits stand in expressions as they are (docs/design.md, "Table"), and kinds end at the first '-'
+// of a stored id.
 func (r *reader) identifier(pos Pos, what, name string) bool {
 	switch {
 	case !made(name, lowers, lowers+digits+"_"):
 		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z and go on with a-z, 0-9 or _", what)
 	case len(name) > maxIdentifier:
-		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name), maxIdentifier)
+		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name),
+			maxIdentifier)
 	default:
 		return true
 	}
@@ -42,16 +44,18 @@ func (r *reader) identifier(pos Pos, what, name string) bool {
 func (r *reader) resourceName(pos Pos, what, name string) bool {
 	switch {
 	case !made(name, lowers+digits, lowers+digits+"._/-"):
-		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or . _ / -", what)
+		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or . _ / -",
+			what)
 	case len(name) > maxResourceName:
-		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name), maxResourceName)
+		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name),
+			maxResourceName)
 	default:
 		return true
 	}
 	return false
 }
 
-// badPackage says why name cannot be that of a package to generate, "" if it can.
+// badPackage returns the reason why a generated package cannot have this name, "" if it can.
 func badPackage(name string) string {
 	switch {
 	case !made(name, lowers, lowers+digits+"_"):
@@ -72,8 +76,8 @@ func badPackage(name string) string {
 	return ""
 }
 
-// goName returns the Go name of what: its go_name if it has one, else what follows from its name. It returns "" if
-// there is none, which has been reported then.
+// goName returns the Go name of an entry: its go_name if it has one, else the one made of its name. It
+// returns "" after it has reported a name that is not usable. what names the entry in messages.
 func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) string {
 	e, ok := f.get("go_name")
 	if !ok {
@@ -82,7 +86,8 @@ func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) strin
 		}
 		g := goName(name)
 		if made(g, digits, lowers+uppers+digits) {
-			r.add(pos, ruleGoName, "%s would be %s in Go, where names cannot start with a digit: set its go_name", what, g)
+			r.add(pos, ruleGoName, "%s would be %s in Go, where names cannot start with a digit: set its go_name",
+				what, g)
 			return ""
 		}
 		return g
@@ -91,18 +96,20 @@ func (r *reader) goName(f fields, pos Pos, what, name string, nameOK bool) strin
 	switch {
 	case !ok:
 	case !made(g, uppers, lowers+uppers+digits):
-		r.add(r.pos(e.value), ruleGoName, "go_name %s of %s is not usable: it must start with A-Z and go on with letters and digits", quote(g), what)
+		r.add(r.pos(e.value), ruleGoName, "go_name %s of %s is not usable: it must start with A-Z and go on with "+
+			"letters and digits", quote(g), what)
 	case len(g) > maxResourceName:
-		r.add(r.pos(e.value), ruleGoName, "go_name of %s has %d letters: it can have at most %d", what, len(g), maxResourceName)
+		r.add(r.pos(e.value), ruleGoName, "go_name of %s has %d letters: it can have at most %d", what, len(g),
+			maxResourceName)
 	default:
 		return g
 	}
 	return ""
 }
 
-// goName turns a name into an exported Go name. Words are split at all but letters and digits. The letters a word
-// starts with become upper-case as a whole where they are a usual initialism, and else in their first letter; the rest
-// of the word stays: gpt-4o-mini is GPT4oMini, http2_rps is HTTP2RPS, llama-3.1-8b is Llama318b.
+// goName turns a name into an exported Go name: gpt-4o-mini is GPT4oMini, http2_rps is HTTP2RPS, llama-3.1-8b
+// is Llama318b. Words end at all but letters and digits. If the first letters of a word are a usual
+// initialism, all of them become upper-case, else the first one. The rest of the word stays.
 func goName(name string) string {
 	var b strings.Builder
 	words := strings.FieldsFunc(name, func(c rune) bool { return !strings.ContainsRune(lowers+digits, c) })
@@ -120,22 +127,26 @@ func goName(name string) string {
 	return b.String()
 }
 
-// isInitialism says whether a word is written in capitals. Each one added later renames Go code of users: none should be.
+// isInitialism reports whether a word is written in capitals. Do not add any: that would rename Go code of
+// users.
 func isInitialism(word string) bool {
 	switch word {
 	case "rps", "rpm", "rph", "rpd", "qps", "qpm", "qpd", "tps", "tpm", "tph", "tpd", // rates
 		"ai", "asr", "gpt", "llm", "ml", "nlp", "ocr", "rag", "stt", "tts",
 		"acl", "api", "cdn", "cli", "crm", "dns", "grpc", "html", "http", "https", "ip", "mms", "rpc", "sdk", "sla",
-		"smtp", "sms", "sns", "sqs", "sse", "ssh", "ssl", "sso", "tcp", "tls", "ttl", "udp", "uri", "url", "vm", "vpn",
-		"aws", "cpu", "css", "csv", "db", "gb", "gpu", "id", "io", "json", "kb", "mb", "os", "pdf", "qa", "ram", "sku",
+		"smtp", "sms", "sns", "sqs", "sse", "ssh", "ssl", "sso", "tcp", "tls", "ttl", "udp", "uri", "url", "vm",
+		"vpn",
+		"aws", "cpu", "css", "csv", "db", "gb", "gpu", "id", "io", "json", "kb", "mb", "os", "pdf", "qa", "ram",
+		"sku",
 		"sql", "ui", "uid", "utf", "uuid", "ux", "xml", "yaml":
 		return true
 	}
 	return false
 }
 
-// Unexported returns the unexported form of an exported Go name of ASCII letters and digits: the capitals it starts with
-// become small, but for the last of several that starts a word. GPT4oMini is gpt4oMini, APIKey is apiKey, RPM is rpm.
+// Unexported returns the unexported form of an exported Go name of ASCII letters and digits: GPT4oMini is
+// gpt4oMini, APIKey is apiKey, RPM is rpm. The first capitals become small, but for the last of several that
+// starts a word.
 func Unexported(goName string) string {
 	rest := strings.TrimLeft(goName, uppers)
 	n := len(goName) - len(rest)

@@ -45,11 +45,14 @@ func TestDeclared(t *testing.T) {
 	}
 	declared := s.Declared()
 	for _, name := range []string{
-		"Entity", "Limiter", "New", "ExtractDeltas", "DeniedError", "CostExceedsBurstError", "UnavailableError", "InvalidError",
+		"Entity", "Limiter", "New", "ExtractDeltas", "DeniedError", "CostExceedsBurstError", "UnavailableError",
+		"InvalidError",
 		"SetupError", "ContendedError", "ErrSettled", "Revision", "Config", "ParseEntity", "ConflictError",
 		"Org", "Project", "User", "kindOrg", "kindProject", "kindUser", "ProjectByID", "UserByID",
-		"GPT4", "GPT4RPM", "GPT4TPM", "GPT4Resource", "GPT4Acquirer", "GPT4Lease", "GPT4Entity", "GPT4Cost", "GPT4Limits", "GPT4Bucket",
-		"gpt4", "gpt4Vector", "gpt4Cost", "gpt4LimitsVector", "gpt4LimitsOf", "gpt4NormalUpdate", "gpt4NormalCondition", "TestGPT4",
+		"GPT4", "GPT4RPM", "GPT4TPM", "GPT4Resource", "GPT4Acquirer", "GPT4Lease", "GPT4Entity", "GPT4Cost",
+		"GPT4Limits", "GPT4Bucket",
+		"gpt4", "gpt4Vector", "gpt4Cost", "gpt4LimitsVector", "gpt4LimitsOf", "gpt4NormalUpdate",
+		"gpt4NormalCondition", "TestGPT4",
 		"embeddings", "EmbeddingsRPS",
 	} {
 		if !slices.Contains(declared, name) {

@@ -28,8 +28,8 @@ type entry struct {
 type fields struct {
 	pos     Pos // of the mapping
 	entries []entry
-	meant   []string // keys that unknown ones are probably misspellings of: not missing too
-	merged  bool     // a merge key, which has been reported, would bring more: nothing is missing
+	meant   []string // keys that unknown ones probably misspell: they are not reported as missing
+	merged  bool     // a merge key, which has been reported, may bring others: no key is missing
 }
 
 func (f fields) get(name string) (entry, bool) {
@@ -44,13 +44,13 @@ func (r *reader) pos(n *yaml.Node) Pos { return r.at(n.Line, n.Column) }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == tagNull }
 
-// emptyMapping says that n is {}.
+// emptyMapping reports whether n is {}.
 func emptyMapping(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && len(n.Content) == 0 }
 
-// refused says that n is something that checkFeatures has reported.
+// refused reports whether checkFeatures has reported n.
 func refused(n *yaml.Node) bool { return n.Kind == yaml.AliasNode || n.Tag == tagMerge }
 
-// wrong reports that n, which what names, has not the type it should.
+// wrong reports that n has the wrong type. what names n, and want is the advice.
 func (r *reader) wrong(n *yaml.Node, what, want string) {
 	if refused(n) {
 		return
@@ -69,7 +69,7 @@ func (r *reader) wrong(n *yaml.Node, what, want string) {
 	r.add(r.pos(n), ruleWrongType, "%s %s: write %s", what, is, want)
 }
 
-// merges says that n has a merge key, so that what it lacks may be meant to come from elsewhere.
+// merges reports whether n has a merge key, so that missing keys may be meant to come from elsewhere.
 func merges(n *yaml.Node) bool {
 	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
 		if refused(n.Content[i]) {
@@ -79,8 +79,8 @@ func merges(n *yaml.Node) bool {
 	return false
 }
 
-// mapping returns the entries of n in the file's order. Of a key that stands twice, only the first is returned. Want is
-// what to write if n is no mapping.
+// mapping returns the entries of n in the file's order. Of a key that stands twice, it returns only the
+// first. want is the advice if n is no mapping.
 func (r *reader) mapping(n *yaml.Node, what, want string) ([]entry, bool) {
 	if n.Kind != yaml.MappingNode {
 		r.wrong(n, what, want)
@@ -95,7 +95,8 @@ func (r *reader) mapping(n *yaml.Node, what, want string) ([]entry, bool) {
 		case key.Kind != yaml.ScalarNode:
 			r.wrong(key, "a key of "+what, "a name")
 		case twice:
-			r.add(r.pos(key), ruleDuplicateKey, "%s stands in %s twice: remove one, the first is in line %d", quote(key.Value), what, at.Line)
+			r.add(r.pos(key), ruleDuplicateKey, "%s stands in %s twice: remove one, the first is in line %d",
+				quote(key.Value), what, at.Line)
 		default:
 			first[key.Value] = r.pos(key)
 			entries = append(entries, entry{key.Value, key, value})
@@ -104,9 +105,10 @@ func (r *reader) mapping(n *yaml.Node, what, want string) ([]entry, bool) {
 	return entries, true
 }
 
-// fields returns the entries of n whose keys are known, and reports the others: as special says, if it has a word on
-// a key, else as unknown.
-func (r *reader) fields(n *yaml.Node, what, want string, known []string, special func(entry) bool) (fields, bool) {
+// fields returns the entries of n whose keys are known, and reports the others. special may report an entry
+// by itself, and then returns true; the rest are reported as unknown.
+func (r *reader) fields(n *yaml.Node, what, want string, known []string, special func(entry) bool) (fields,
+	bool) {
 	entries, ok := r.mapping(n, what, want)
 	f := fields{pos: r.pos(n), merged: merges(n)}
 	for _, e := range entries {
@@ -117,7 +119,8 @@ func (r *reader) fields(n *yaml.Node, what, want string, known []string, special
 		default:
 			if k, _, ok := strings.Cut(e.name, ":"); ok && slices.Contains(known, k) {
 				f.meant = append(f.meant, k)
-				r.add(r.pos(e.key), ruleUnknownKey, "unknown key %s in %s: write a blank after ':', as in %s: ...", quote(e.name), what, k)
+				r.add(r.pos(e.key), ruleUnknownKey, "unknown key %s in %s: write a blank after ':', as in %s: ...",
+					quote(e.name), what, k)
 				continue
 			}
 			if k, ok := r.nearest(e.name, known); ok {
@@ -129,12 +132,13 @@ func (r *reader) fields(n *yaml.Node, what, want string, known []string, special
 	return f, ok
 }
 
-// need returns the entry of a required key. If it is not there, that is reported at the mapping itself, with how to mend it.
+// need returns the entry of a required key. If it is missing, need reports that at the mapping; how is the
+// advice.
 func (r *reader) need(f fields, name, how string) (entry, bool) {
 	return r.needAt(f, f.pos, name, how)
 }
 
-// needAt is need for a mapping that has a better place for its problems than its first key: its own key.
+// needAt is need for a mapping whose problems belong at its own key, not at its first one.
 func (r *reader) needAt(f fields, pos Pos, name, how string) (entry, bool) {
 	e, ok := f.get(name)
 	if !ok && !f.merged && !slices.Contains(f.meant, name) {
@@ -143,8 +147,8 @@ func (r *reader) needAt(f fields, pos Pos, name, how string) (entry, bool) {
 	return e, ok
 }
 
-// scalar returns the text of n as it stands in the file, quotes aside, whatever YAML takes it for. Want is what to
-// write if there is none.
+// scalar returns the text of n as in the file, without quotes, whatever type it has in YAML. want is the
+// advice if n is no scalar.
 func (r *reader) scalar(n *yaml.Node, what, want string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || isNull(n) || refused(n) {
 		r.wrong(n, what, want)
@@ -153,8 +157,8 @@ func (r *reader) scalar(n *yaml.Node, what, want string) (string, bool) {
 	return n.Value, true
 }
 
-// text returns the text of n, which must be text to YAML too: true and 12 have to be quoted. Want is what to write if
-// there is none.
+// text returns the text of n, which must be text in YAML too: true and 12 have to be quoted. want is the
+// advice if it is not.
 func (r *reader) text(n *yaml.Node, what, want string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag != tagString && n.Tag != tagTimestamp {
 		if n.Kind == yaml.ScalarNode && !isNull(n) {
@@ -202,23 +206,24 @@ func (r *reader) doc(f fields) string {
 	}
 	text = strings.TrimSpace(strings.Join(lines, "\n"))
 	if i := strings.IndexFunc(text, isControl); i >= 0 {
-		r.add(r.pos(e.value), ruleDocText, "doc has control character %U, which has no place in a Go comment: remove it", []rune(text[i:])[0])
+		r.add(r.pos(e.value), ruleDocText, "doc has control character %U, which has no place in a Go comment: "+
+			"remove it", []rune(text[i:])[0])
 		return ""
 	}
 	return text
 }
 
-// isControl says that c is not for text of lines: a byte order mark inside a file does not compile either, and those
-// that change the direction of writing show a reader other code than the compiler sees.
+// isControl reports whether c must not be in a comment. A byte order mark inside a file does not compile.
+// Characters that change the direction of writing show a reader other code than the compiler sees.
 func isControl(c rune) bool {
 	return unicode.IsControl(c) && c != '\n' && c != '\t' || c == '\ufeff' ||
 		'\u2028' <= c && c <= '\u202e' || '\u2066' <= c && c <= '\u2069'
 }
 
-// quote returns a text of the file for a message: whatever is in it, on one line, and cut where it is long.
+// quote returns a text of the file for a message: quoted on one line, and cut if it is long.
 func quote(text string) string { return strconv.Quote(short(text)) }
 
-// bare returns the name of a kind or limit for a list or example: as it is, if it can be.
+// bare returns the name of a kind or limit for a list or example, without quotes if it needs none.
 func bare(name string) string {
 	if isIdentifier(name) {
 		return name
@@ -237,5 +242,5 @@ func short(text string) string {
 	return text
 }
 
-// maxEcho is how much of a text messages show: the longest name that is right.
+// maxEcho is the most letters of a text that messages show: those of the longest valid name.
 const maxEcho = maxResourceName

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The bounds of docs/design.md, "Arithmetic": with them int64 holds every sum of millitokens and milliseconds.
+// The bounds of docs/design.md, "Arithmetic": with them int64 holds every sum of millitokens and
+// milliseconds.
 const (
 	maxTokens   = 1_000_000_000_000 // 10^15 millitokens
 	maxRevision = 90_000
@@ -26,11 +27,11 @@ const (
 type count struct {
 	n   int64
 	ok  bool // it was read, and is in bounds
-	own bool // it is written, or follows from what is written, in this mapping: pos is its place there
+	own bool // this mapping has it, or a number that it follows from, at pos
 	pos Pos
 }
 
-// inherited returns c as a mapping sees it that does not restate it.
+// inherited returns c for a mapping that does not restate it.
 func (c count) inherited() count {
 	c.own = false
 	return c
@@ -44,7 +45,7 @@ type period struct {
 	pos Pos
 }
 
-// inherited returns p as a mapping sees it that does not restate it.
+// inherited returns p for a mapping that does not restate it.
 func (p period) inherited() period {
 	p.own = false
 	return p
@@ -81,10 +82,11 @@ func example(name string) string {
 	return "100"
 }
 
-// parseCount reads digits, which may be grouped by single '_'. Numbers that int64 does not hold are MaxInt64, beyond
-// every bound. Why says what is wrong with text, "" if nothing is.
+// parseCount reads digits, which may be grouped by single '_'. Numbers that int64 does not hold are MaxInt64,
+// above every bound. why is the mistake in text, or "".
 //
-// The text is read, not what YAML makes of it: to yaml.v3, 0100 is 64 and 1_0 is 10, and to YAML 1.2 they are 100 and text.
+// It reads the text, not YAML's value: in yaml.v3, 0100 is 64 and 1_0 is 10; in YAML 1.2 they are 100 and
+// text.
 func parseCount(text string) (n int64, why string) {
 	digits := strings.ReplaceAll(text, "_", "")
 	switch {
@@ -113,18 +115,18 @@ func grouped(n int64) string {
 	return s
 }
 
-// span is what a duration can be: from least to most, in whole steps.
+// span is the values of a duration: from least to most, in whole steps.
 type span struct {
 	least, most, step time.Duration
-	steps             string // what steps are called
+	steps             string // the steps in messages
 }
 
-// periods are what every can be.
+// periods are the values of every.
 func periods() span {
 	return span{minPeriod, maxPeriod, time.Millisecond, "milliseconds"}
 }
 
-// outside says why d is not in s, in words that follow it, "" if it is.
+// outside returns the reason why d is not in s, in words that follow d, or "" if it is.
 func (s span) outside(d time.Duration) string {
 	switch {
 	case d < s.least:
@@ -156,9 +158,9 @@ func (r *reader) duration(e entry, what string, in span) period {
 	return p
 }
 
-// parsePeriod reads a duration as Go writes it, without sign, which may start with whole days: 90s, 1h30m, 1d, 1d12h.
-// Durations that time.Duration does not hold are MaxInt64, beyond every bound. Why says what is wrong with text, ""
-// if nothing is.
+// parsePeriod reads a duration as Go writes it, without sign, which may start with whole days: 90s, 1h30m,
+// 1d, 1d12h. Durations that time.Duration does not hold are MaxInt64, above every bound. why is the mistake
+// in text, or "".
 func parsePeriod(text string) (d time.Duration, why string) {
 	const form = "is no duration: write a number and ms, s, m, h or d, such as 1m"
 	const daysFirst = "is no duration: whole days come first and once, such as 1d12h"
@@ -203,7 +205,8 @@ func parsePeriod(text string) (d time.Duration, why string) {
 	return d + clock, ""
 }
 
-// inDays returns a number of weeks, months or years, which are no units here, as days; "" for all other texts.
+// inDays returns a number of weeks, months or years, which are no units here, as days; "" for all other
+// texts.
 func inDays(text string) string {
 	number := strings.TrimRight(text, "wWMyY")
 	n, err := strconv.ParseUint(number, 10, 10)
@@ -221,7 +224,8 @@ func inDays(text string) string {
 	return strconv.FormatUint(n, 10) + "d"
 }
 
-// durationSyntax says that text is numbers with units, so that time.ParseDuration can only have found it too long.
+// durationSyntax reports whether text is numbers with units, so that time.ParseDuration fails only if it is
+// too long.
 func durationSyntax(text string) bool {
 	for text != "" {
 		rest := strings.TrimLeft(text, "0123456789.")

@@ -50,7 +50,8 @@ func TestGrouped(t *testing.T) {
 	})
 }
 
-// TestParsePeriod holds parsePeriod to what a duration looks like, and to time.ParseDuration, which counts a day as 24h.
+// TestParsePeriod holds parsePeriod to what a duration looks like, and to time.ParseDuration, which counts a
+// day as 24h.
 func TestParsePeriod(t *testing.T) {
 	form := regexp.MustCompile(`^((0|[1-9][0-9]*)d)?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,7 +96,8 @@ func TestParsePeriod(t *testing.T) {
 // TestWritten reads back the periods of messages.
 func TestWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		unit := rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour, day}).Draw(t, "unit")
+		unit := rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour,
+			day}).Draw(t, "unit")
 		d := unit * time.Duration(rapid.Int64Range(1, int64(maxPeriod/unit)).Draw(t, "n"))
 		if got, why := parsePeriod(written(d)); got != d || why != "" {
 			t.Fatalf("%s is %s: %s", written(d), got, why)

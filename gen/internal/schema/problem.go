@@ -21,7 +21,7 @@ func (p Pos) Compare(q Pos) int {
 	return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Col, q.Col))
 }
 
-// Problem is one mistake: where it is, the rule it breaks, and what is wrong and how to mend it.
+// Problem is one mistake: its position, the rule it breaks, and a message with the cure.
 type Problem struct {
 	Pos
 	Rule    string
@@ -31,8 +31,9 @@ type Problem struct {
 // String returns p as file:line:col: RULE: message.
 func (p Problem) String() string { return fmt.Sprintf("%s: %s: %s", p.Pos, p.Rule, p.Message) }
 
-// Problems is a list of mistakes. As an error it must not be empty: test its length before returning it as one.
-type Problems []Problem //nolint:errname // its elements are problems too, and most of its life it is a list, not an error
+// Problems is a list of mistakes. As an error it must not be empty: test its length before returning it as
+// one.
+type Problems []Problem //nolint:errname // mostly used as a list, not as an error
 
 // Error returns the problems, one per line.
 func (ps Problems) Error() string {

@@ -11,19 +11,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Read parses and checks a limits.yaml; file is how positions name it. It finds every mistake that does not hide
-// behind another one, and returns them sorted. The Schema is never nil, but of use only if there are no Problems.
+// Read parses and checks a limits.yaml, which positions call file. It returns all mistakes, sorted, except
+// those that another one hides. The Schema is never nil, but complete only if there are no Problems.
 func Read(file string, src []byte) (*Schema, Problems) {
 	r := &reader{file: file}
 	s := &Schema{Stores: []string{StoreDynamoDB}}
-	if root := r.parse(src); root != nil {
-		r.schema(root, s)
+	if root := (documentReader{r}).parse(src); root != nil {
+		schemaReader{r}.schema(root, s)
 	}
 	r.problems.Sort()
 	return s, r.problems
 }
 
-// What stores can be.
+// The stores that a schema can name.
 const (
 	StoreDynamoDB = "dynamodb"
 	StoreRedis    = "redis"
@@ -31,14 +31,27 @@ const (
 
 func stores() []string { return []string{StoreDynamoDB, StoreRedis} }
 
-// reader collects the problems of one file. Its methods read nodes; what they report is not reported again further up.
+// reader collects the problems of one file. Its methods read values of YAML, and report the mistakes in them:
+// callers do not report these again. Readers of parts of the file embed it.
 type reader struct {
 	file      string
 	problems  Problems
-	distances int // computed for hints, see maxDistances
+	distances int // number of distances computed for hints; see maxDistances
 
-	globalUnknown bool // what some resource says of global is a mistake: it may be meant to be
+	globalUnknown bool // the global of some resource is malformed, and may be meant to be true
 }
+
+// documentReader reads the file as text and as YAML.
+type documentReader struct{ *reader }
+
+// schemaReader reads the top level of the schema, and checks its sections against each other.
+type schemaReader struct{ *reader }
+
+// regionReader reads regions.
+type regionReader struct{ *reader }
+
+// exceptionReader reads breaking.
+type exceptionReader struct{ *reader }
 
 func (r *reader) add(pos Pos, rule, format string, args ...any) {
 	r.problems.Add(pos, rule, format, args...)
@@ -46,8 +59,8 @@ func (r *reader) add(pos Pos, rule, format string, args ...any) {
 
 func (r *reader) at(line, col int) Pos { return Pos{File: r.file, Line: line, Col: col} }
 
-// parse returns the top node of the only document of src, nil if there is none to go on with.
-func (r *reader) parse(src []byte) *yaml.Node {
+// parse returns the top node of the only document of src, nil if src is malformed.
+func (r documentReader) parse(src []byte) *yaml.Node {
 	if !r.checkText(src) {
 		return nil
 	}
@@ -55,7 +68,8 @@ func (r *reader) parse(src []byte) *yaml.Node {
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		r.add(r.at(1, 1), ruleOneDocument, "the file is empty: it must hold version, revision, go, entities and resources")
+		r.add(r.at(1, 1), ruleOneDocument, "the file is empty: it must hold version, revision, go, entities and "+
+			"resources")
 		return nil
 	case err != nil:
 		r.syntax(src, err)
@@ -64,21 +78,23 @@ func (r *reader) parse(src []byte) *yaml.Node {
 	var second yaml.Node
 	switch err := dec.Decode(&second); {
 	case err == nil:
-		r.add(r.at(second.Line, second.Column), ruleOneDocument, "a second document starts here: a file holds one, remove the --- line or split the file")
+		r.add(r.at(second.Line, second.Column), ruleOneDocument,
+			"a second document starts here: a file holds one, remove the --- line or split the file")
 	case !errors.Is(err, io.EOF):
 		r.syntax(src, err)
 	}
 	root := doc.Content[0]
 	if isNull(root) {
-		r.add(r.pos(root), ruleOneDocument, "the document is empty: it must hold version, revision, go, entities and resources")
+		r.add(r.pos(root), ruleOneDocument, "the document is empty: it must hold version, revision, go, entities "+
+			"and resources")
 		return nil
 	}
 	r.checkFeatures(root)
 	return root
 }
 
-// checkText reports the first byte of src that no YAML file can hold: yaml.v3 does not say where it is.
-func (r *reader) checkText(src []byte) bool {
+// checkText reports the first byte of src that YAML excludes, as yaml.v3 gives no position of it.
+func (r documentReader) checkText(src []byte) bool {
 	line, col := 1, 1
 	for rest := src; len(rest) > 0; {
 		c, size := utf8.DecodeRune(rest)
@@ -86,7 +102,8 @@ func (r *reader) checkText(src []byte) bool {
 		case c == utf8.RuneError && size == 1:
 			r.add(r.at(line, col), ruleNotText, "byte 0x%02x is not UTF-8: save the file as UTF-8", rest[0])
 			return false
-		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c >= 0x7f && c < 0xa0 && c != 0x85, c == 0xfffe, c == 0xffff:
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c >= 0x7f && c < 0xa0 &&
+			c != 0x85, c == 0xfffe, c == 0xffff:
 			r.add(r.at(line, col), ruleNotText, "control character %U cannot stand in YAML: remove it", c)
 			return false
 		case c == '\n':
@@ -97,17 +114,20 @@ func (r *reader) checkText(src []byte) bool {
 	return true
 }
 
-// checkFeatures reports what makes a value stand elsewhere than where it applies, in n and below.
-func (r *reader) checkFeatures(n *yaml.Node) {
+// checkFeatures reports the features of YAML that put a value elsewhere than where it applies, in n and
+// below.
+func (r documentReader) checkFeatures(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		r.add(r.pos(n), ruleYAMLFeature, noAlias, "alias *"+short(n.Value))
 	case n.Anchor != "":
 		r.add(r.pos(n), ruleYAMLFeature, noAlias, "anchor &"+short(n.Anchor))
 	case n.Tag == tagMerge:
-		r.add(r.pos(n), ruleYAMLFeature, "merge key <<: merging is not supported, write the values where they apply")
+		r.add(r.pos(n), ruleYAMLFeature, "merge key <<: merging is not supported, write the values where they "+
+			"apply")
 	case n.Style&yaml.TaggedStyle != 0:
-		r.add(r.pos(n), ruleYAMLFeature, "tag %s: tags are not supported, remove it (and quote the value if it is meant as text)", quote(n.Tag))
+		r.add(r.pos(n), ruleYAMLFeature, "tag %s: tags are not supported, remove it (and quote the value if it "+
+			"is meant as text)", quote(n.Tag))
 	}
 	for _, c := range n.Content {
 		r.checkFeatures(c)
@@ -121,7 +141,7 @@ func topKeys() []string {
 func goKeys() []string { return []string{"package", "out"} }
 
 // schema reads the whole document into s.
-func (r *reader) schema(root *yaml.Node, s *Schema) {
+func (r schemaReader) schema(root *yaml.Node, s *Schema) {
 	f, ok := r.fields(root, "limits.yaml", "a mapping, such as version: 1", topKeys(), nil)
 	if !ok {
 		return
@@ -142,43 +162,46 @@ func (r *reader) schema(root *yaml.Node, s *Schema) {
 		s.Stores = r.stores(e)
 	}
 	if e, ok := f.get("regions"); ok {
-		s.Regions = r.regions(e)
+		s.Regions = regionReader{r.reader}.regions(e)
 	}
 	kindsKnown := false
 	if e, ok := r.need(f, "entities", "write the kinds of entity, such as entities: {user: {}}"); ok {
 		s.KindsPos = r.pos(e.key)
 		s.Kinds, kindsKnown = r.kinds(e)
 	}
-	if e, ok := r.need(f, "resources", "write what is limited, such as resources: {api: {limits: {rps: {capacity: 10, every: 1s}}}}"); ok {
+	if e, ok := r.need(f, "resources", "write what is limited, such as resources: {api: {limits: {rps: "+
+		"{capacity: 10, every: 1s}}}}"); ok {
 		s.ResourcesPos = r.pos(e.key)
 		s.Resources = r.resources(e, s.Kinds, kindsKnown)
 	}
 	r.checkGlobal(f, s)
 	if e, ok := f.get("breaking"); ok {
-		s.Exceptions = r.breaking(e)
+		s.Exceptions = exceptionReader{r.reader}.breaking(e)
 	}
 	r.checkGoNames(s)
 }
 
-// version reads the file format's version: 1 is all there is.
-func (r *reader) version(e entry) int {
+// version reads the file format's version. The only one is 1.
+func (r schemaReader) version(e entry) int {
 	switch text, ok := r.scalar(e.value, "version", "1"); {
 	case !ok:
 	case text == "1":
 		return 1
 	default:
-		r.add(r.pos(e.value), ruleVersion, "version %s is not one that this sluice reads: write version: 1, or run a newer sluice", quote(text))
+		r.add(r.pos(e.value), ruleVersion, "version %s is not one that this sluice reads: write version: 1, or "+
+			"run a newer sluice", quote(text))
 	}
 	return 0
 }
 
-// goPackage reads where generated code goes.
-func (r *reader) goPackage(e entry, s *Schema) {
+// goPackage reads the name and folder of the generated package.
+func (r schemaReader) goPackage(e entry, s *Schema) {
 	f, ok := r.fields(e.value, "go", "a mapping, such as {package: limits}", goKeys(), nil)
 	if !ok {
 		return
 	}
-	if e, ok := r.needAt(f, r.pos(e.key), "package", "write the name of the package to generate, such as go: {package: limits}"); ok {
+	if e, ok := r.needAt(f, r.pos(e.key), "package",
+		"write the name of the package to generate, such as go: {package: limits}"); ok {
 		if text, ok := r.text(e.value, "package", "a name, such as limits"); ok {
 			s.Package = text
 			if why := badPackage(text); why != "" {
@@ -191,13 +214,15 @@ func (r *reader) goPackage(e entry, s *Schema) {
 		if text, ok := r.text(e.value, "out", "a folder, such as ./limits"); ok {
 			s.Out = text
 			if why := badPath(text); why != "" {
-				r.add(r.pos(e.value), ruleOutPath, "out %s %s: write a folder relative to this file's, such as ./limits", quote(text), why)
+				r.add(r.pos(e.value), ruleOutPath, "out %s %s: write a folder relative to this file's, such as ./limits",
+					quote(text), why)
 			}
 		}
 	}
 }
 
-// badPath says why out cannot be a relative folder on every system whose package Go builds and imports, "" if it can.
+// badPath returns the reason why out is not, on every system, a relative folder whose package Go imports, ""
+// if it is.
 func badPath(out string) string {
 	switch {
 	case strings.TrimSpace(out) == "":
@@ -219,7 +244,8 @@ func badPath(out string) string {
 		case strings.Trim(elem, lowers+uppers+digits+"._~-") != "":
 			return "has folder " + quote(elem) + ", which Go cannot import (letters, digits and . _ ~ - are possible)"
 		case strings.ContainsAny(elem[:1], "._~"), strings.HasSuffix(elem, "."):
-			return "has folder " + quote(elem) + ", which must start with a letter, a digit or - and not end with a dot"
+			return "has folder " + quote(elem) + ", which must start with a letter, a digit or - and not end with a " +
+				"dot"
 		case slices.Contains(goFolders(), elem):
 			return "has folder " + quote(elem) + ", which the go command keeps for itself"
 		case windowsDevice(strings.ToLower(base)):
@@ -229,10 +255,11 @@ func badPath(out string) string {
 	return ""
 }
 
-// goFolders are the names of folders whose packages the go command does not build as others.
+// goFolders are the names of folders that the go command treats specially.
 func goFolders() []string { return []string{"testdata", "vendor"} }
 
-// windowsDevice says that Windows has no file of this name, in small letters and less its extension.
+// windowsDevice reports whether Windows reserves this file name, which is in small letters and has no
+// extension.
 func windowsDevice(base string) bool {
 	switch base {
 	case "aux", "con", "nul", "prn":
@@ -242,12 +269,13 @@ func windowsDevice(base string) bool {
 	return len(base) == 4 && len(port) == 1 && port >= "1" && port <= "9"
 }
 
-// stores reads which stores to emit code for.
-func (r *reader) stores(e entry) []string {
+// stores reads the stores that code is generated for.
+func (r schemaReader) stores(e entry) []string {
 	var known []string
 	for _, it := range r.names(e.value, "stores", "a list, such as [dynamodb, redis]") {
 		if !slices.Contains(stores(), it.name) {
-			r.add(r.pos(it.value), ruleUnknownValue, "there is no store %s: %s", quote(it.name), r.cure(it.name, stores()))
+			r.add(r.pos(it.value), ruleUnknownValue, "there is no store %s: %s", quote(it.name),
+				r.cure(it.name, stores()))
 			continue
 		}
 		known = append(known, it.name)

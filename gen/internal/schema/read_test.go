@@ -47,14 +47,18 @@ func TestReadDemo(t *testing.T) {
 					},
 				},
 				Cascade: "atomic", OnUnavailable: "local", Settle: "now",
-				GlobalPos: pos(13, 3), CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13, 3), ShadowPos: pos(13, 3),
+				GlobalPos: pos(13, 3), CascadePos: pos(13, 3), OnUnavailablePos: pos(23, 5), SettlePos: pos(13,
+					3), ShadowPos: pos(13, 3),
 			},
 			{
-				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects only.", Pos: pos(24, 3),
-				Limits:  []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1, Pos: pos(27, 7)}},
+				Name: "embeddings", GoName: "Embeddings", Doc: "Embedding batches, charged to projects " +
+					"only.", Pos: pos(24, 3),
+				Limits: []*Limit{{Name: "rps", GoName: "RPS", Doc: "batches per second", Numbers: rps, PerCall: 1,
+					Pos: pos(27, 7)}},
 				Charged: []Charged{{Kind: 1, Limits: []Numbers{rps}, PerCall: []int64{1}, Pos: pos(28, 16)}},
 				Cascade: "none", OnUnavailable: "allow", Settle: "now",
-				GlobalPos: pos(24, 3), CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24, 3), ShadowPos: pos(24, 3),
+				GlobalPos: pos(24, 3), CascadePos: pos(29, 5), OnUnavailablePos: pos(24, 3), SettlePos: pos(24,
+					3), ShadowPos: pos(24, 3),
 			},
 		},
 	}
@@ -66,7 +70,8 @@ func TestReadDemo(t *testing.T) {
 // readOne reads a file with one resource, whose lines below its name are given, and the kinds user and team.
 func readOne(t *testing.T, lines ...string) *Resource {
 	t.Helper()
-	src := "version: 1\nrevision: 1\ngo: {package: limits}\nentities: {user: {}, team: {}}\nresources:\n  api:\n    " +
+	src := "version: 1\nrevision: 1\ngo: {package: limits}\nentities: {user: {}, team: {}}\nresources:\n  " +
+		"api:\n    " +
 		strings.Join(lines, "\n    ")
 	s, problems := Read("limits.yaml", []byte(src))
 	if len(problems) > 0 {
@@ -112,7 +117,8 @@ func TestBaseNumbers(t *testing.T) {
 	}
 }
 
-// TestRestatedNumbers holds to the rule: refill and burst follow the restated capacity, per_call and every are inherited.
+// TestRestatedNumbers holds to the rule: refill and burst follow the restated capacity, per_call and every
+// are inherited.
 func TestRestatedNumbers(t *testing.T) {
 	base := Numbers{Capacity: 10, Burst: 15, Refill: 5, Period: time.Minute} // per call 2
 	for _, c := range []struct {
@@ -134,7 +140,8 @@ func TestRestatedNumbers(t *testing.T) {
 			"entities: {team: {rpm: {"+c.text+"}}, user: {}}")
 		team, user := r.Charged[0], r.Charged[1]
 		if team.Kind != 1 || team.Limits[1] != c.want || team.PerCall[1] != c.perCall {
-			t.Errorf("%s: got kind %d, %+v per call %d, want kind 1, %+v and %d", c.text, team.Kind, team.Limits[1], team.PerCall[1], c.want, c.perCall)
+			t.Errorf("%s: got kind %d, %+v per call %d, want kind 1, %+v and %d", c.text, team.Kind, team.Limits[1],
+				team.PerCall[1], c.want, c.perCall)
 		}
 		if user.Kind != 0 || user.Limits[1] != base || user.PerCall[1] != 2 {
 			t.Errorf("%s: another kind is changed too: %+v", c.text, user)
@@ -150,7 +157,8 @@ func TestChoices(t *testing.T) {
 				r := readOne(t, "limits: {rps: {capacity: 1, every: 1s}}", "entities: {user: {}}",
 					"cascade: "+cascade, "on_unavailable: "+policy, "settle: "+settle)
 				if r.Cascade != cascade || r.OnUnavailable != policy || r.Settle != settle {
-					t.Errorf("%s, %s and %s were read as %s, %s and %s", cascade, policy, settle, r.Cascade, r.OnUnavailable, r.Settle)
+					t.Errorf("%s, %s and %s were read as %s, %s and %s", cascade, policy, settle, r.Cascade, r.OnUnavailable,
+						r.Settle)
 				}
 			}
 		}
@@ -176,7 +184,8 @@ func TestDoc(t *testing.T) {
 	}
 }
 
-// TestReadRest reads what the demonstration does not have: a single kind, removed limits, go_name, out, any order of keys.
+// TestReadRest reads what the demonstration does not have: a single kind, removed limits, go_name, out, any
+// order of keys.
 func TestReadRest(t *testing.T) {
 	s, problems := Read("limits.yaml", []byte(`
 resources:
@@ -194,15 +203,18 @@ version: "1"
 	}
 	n := Numbers{5, 5, 5, time.Second}
 	want := &Schema{
-		Version: 1, Revision: 90_000, RevisionPos: pos(9, 11), Package: "limits", Out: "../gen/limits", Stores: []string{"dynamodb"},
+		Version: 1, Revision: 90_000, RevisionPos: pos(9,
+			11), Package: "limits", Out: "../gen/limits", Stores: []string{"dynamodb"},
 		GoPos: pos(8, 1), KindsPos: pos(7, 1), ResourcesPos: pos(2, 1), StoresPos: pos(8, 1),
-		Kinds: []*Kind{{Name: "service_account", GoName: "Robot", Doc: "A robot.", Parent: -1, Pos: pos(7, 12), ParentPos: pos(7, 12)}},
+		Kinds: []*Kind{{Name: "service_account", GoName: "Robot", Doc: "A robot.", Parent: -1, Pos: pos(7, 12),
+			ParentPos: pos(7, 12)}},
 		Resources: []*Resource{{
 			Name: "4o", GoName: "Omni", Removed: []string{"rpd", "old_limit"}, Pos: pos(3, 3),
 			Limits:  []*Limit{{Name: "in_tokens", GoName: "Input", Numbers: n, Pos: pos(6, 14)}},
 			Charged: []Charged{{Kind: 0, Limits: []Numbers{n}, PerCall: []int64{0}, Pos: pos(3, 3)}},
 			Cascade: "atomic", OnUnavailable: "allow", Settle: "now",
-			GlobalPos: pos(3, 3), CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3, 3), ShadowPos: pos(3, 3),
+			GlobalPos: pos(3, 3), CascadePos: pos(3, 3), OnUnavailablePos: pos(3, 3), SettlePos: pos(3,
+				3), ShadowPos: pos(3, 3),
 		}},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {
@@ -219,7 +231,8 @@ func TestProblems(t *testing.T) {
 	ps.Add(Pos{"a.yaml", 9, 7}, "C", "first")
 	ps.Add(Pos{"a.yaml", 10, 1}, "C", "second")
 	ps.Sort()
-	const want = "a.yaml:9:7: C: first\na.yaml:10:1: C: second\na.yaml:10:2: A: third\na.yaml:10:2: B: fourth of 5\nb.yaml:1:1: A: last"
+	const want = "a.yaml:9:7: C: first\na.yaml:10:1: C: second\na.yaml:10:2: A: third\na.yaml:10:2: B: fourth " +
+		"of 5\nb.yaml:1:1: A: last"
 	var err error = ps
 	if got := err.Error(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -239,14 +252,17 @@ func TestReadRegions(t *testing.T) {
 	if diff := cmp.Diff(want, got.Regions); diff != "" {
 		t.Errorf("Regions differ (-want +got):\n%s", diff)
 	}
-	for i, r := range []Resource{{Global: true, GlobalPos: pos(13, 5)}, {GlobalPos: pos(16, 5)}, {GlobalPos: pos(17, 3)}} {
+	for i, r := range []Resource{{Global: true, GlobalPos: pos(13, 5)}, {GlobalPos: pos(16, 5)},
+		{GlobalPos: pos(17, 3)}} {
 		if is := got.Resources[i]; is.Global != r.Global || is.GlobalPos != r.GlobalPos {
 			t.Errorf("%s: global %v, at %v; want %v, at %v", is.Name, is.Global, is.GlobalPos, r.Global, r.GlobalPos)
 		}
 	}
-	src := strings.NewReplacer("  floor: 10\n", "", "  window: 1m\n", "").Replace(string(cases(t)["regions_good"]))
+	src := strings.NewReplacer("  floor: 10\n", "", "  window: 1m\n",
+		"").Replace(string(cases(t)["regions_good"]))
 	got, problems = Read("limits.yaml", []byte(src))
-	if len(problems) > 0 || got.Regions.Floor != 5 || got.Regions.Window != 10*time.Second || got.Regions.FloorPos != pos(5, 1) || got.Regions.WindowPos != pos(5, 1) {
+	if len(problems) > 0 || got.Regions.Floor != 5 || got.Regions.Window != 10*time.Second ||
+		got.Regions.FloorPos != pos(5, 1) || got.Regions.WindowPos != pos(5, 1) {
 		t.Errorf("by default: %+v, %v", got.Regions, problems)
 	}
 }

@@ -19,19 +19,21 @@ const (
 	defaultWindow = 10 * time.Second
 )
 
-// windows are what window can be.
+// windows are the values of window.
 func windows() span { return span{time.Second, time.Hour, time.Second, "seconds"} }
 
-// Keeps returns how many tokens of a limit every region keeps: Floor percent, at least 1, where there is enough for all.
+// Keeps returns the tokens of a limit that every region keeps: Floor percent, and at least 1 if there are
+// enough for all.
 func (s *Regions) Keeps(capacity int64) int64 {
 	return min(capacity/int64(len(s.Names)), max(1, capacity*s.Floor/100))
 }
 
-// regions reads who shares out the limits of global resources.
-func (r *reader) regions(e entry) *Regions {
+// regions reads the regions that have the limits of global resources in common.
+func (r regionReader) regions(e entry) *Regions {
 	at := r.pos(e.key)
 	s := &Regions{Floor: defaultFloor, Window: defaultWindow, Pos: at, NamesPos: at, FloorPos: at, WindowPos: at}
-	f, ok := r.fields(e.value, "regions", "a mapping, such as {names: [eu-central-1, us-east-1]}", regionsKeys(), nil)
+	f, ok := r.fields(e.value, "regions", "a mapping, such as {names: [eu-central-1, us-east-1]}", regionsKeys(),
+		nil)
 	if !ok {
 		return s
 	}
@@ -51,7 +53,7 @@ func (r *reader) regions(e entry) *Regions {
 }
 
 // regionNames returns the names of the regions, sorted: all regions compute the same from them.
-func (r *reader) regionNames(e entry) []string {
+func (r regionReader) regionNames(e entry) []string {
 	var names []string
 	for _, it := range r.names(e.value, "names of regions", "a list, such as [eu-central-1, us-east-1]") {
 		r.regionName(r.pos(it.value), it.name)
@@ -60,7 +62,9 @@ func (r *reader) regionNames(e entry) []string {
 	switch n := len(e.value.Content); {
 	case e.value.Kind != yaml.SequenceNode:
 	case n < minRegions:
-		r.add(r.pos(e.value), ruleRegionCount, "names of regions has %d: write at least %d, or remove regions and global, as one region has its limits for itself",
+		r.add(r.pos(e.value), ruleRegionCount,
+			"names of regions has %d: write at least %d, or remove regions and global, as one region has its "+
+				"limits for itself",
 			n, minRegions)
 	case n > maxRegions:
 		r.add(r.pos(e.value), ruleRegionCount, "names of regions has %d: it can have at most %d", n, maxRegions)
@@ -70,17 +74,18 @@ func (r *reader) regionNames(e entry) []string {
 }
 
 // regionName checks the name of a region: [a-z0-9][a-z0-9-]{0,31}.
-func (r *reader) regionName(pos Pos, name string) {
+func (r regionReader) regionName(pos Pos, name string) {
 	switch what := "region " + quote(name); {
 	case !made(name, lowers+digits, lowers+digits+"-"):
 		r.add(pos, ruleBadName, "%s has a bad name: it must start with a-z or 0-9 and go on with these or -", what)
 	case len(name) > maxRegionName:
-		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name), maxRegionName)
+		r.add(pos, ruleBadName, "%s has a name of %d letters: it can have at most %d", what, len(name),
+			maxRegionName)
 	}
 }
 
-// floor reads the percentage that every region keeps, which is the one number that can be 0.
-func (r *reader) floor(e entry) int64 {
+// floor reads the percentage that every region keeps. It is the only number that can be 0.
+func (r regionReader) floor(e entry) int64 {
 	text, ok := r.scalar(e.value, "floor of regions", "digits, such as 5")
 	if !ok {
 		return 0
@@ -89,14 +94,15 @@ func (r *reader) floor(e entry) int64 {
 	case why != "":
 		r.add(r.pos(e.value), ruleBadNumber, "floor of regions: %s %s", quote(text), why)
 	case n > maxFloor:
-		r.add(r.pos(e.value), ruleNumberRange, "floor of regions is %s: it can be at most %d, percent of a limit", short(text), maxFloor)
+		r.add(r.pos(e.value), ruleNumberRange, "floor of regions is %s: it can be at most %d, percent of a limit",
+			short(text), maxFloor)
 	default:
 		return n
 	}
 	return 0
 }
 
-// readGlobal reads whether the limits are what all regions have together.
+// readGlobal reads whether all regions have the limits in common.
 func (r *resourceReader) readGlobal(f fields) {
 	on, pos, ok := r.flag(f, "global")
 	r.res.Global, r.res.GlobalPos = on, pos
@@ -106,26 +112,28 @@ func (r *resourceReader) readGlobal(f fields) {
 	r.globalUnknown = r.globalUnknown || !ok
 }
 
-// checkGlobal holds regions and global resources to each other, unless a mistake that has been reported hides what is meant.
-func (r *reader) checkGlobal(f fields, s *Schema) {
+// checkGlobal checks regions against global resources. It reports nothing if an earlier mistake hides the
+// intent.
+func (r schemaReader) checkGlobal(f fields, s *Schema) {
 	meant := f.merged || slices.Contains(f.meant, "regions")
 	shared, redisAlone := r.globalUnknown, false
 	if e, ok := f.get("stores"); ok {
-		redisAlone = slices.Equal(s.Stores, []string{StoreRedis}) && len(e.value.Content) == 1 // else another is misspelt
+		// else another is misspelt
+		redisAlone = slices.Equal(s.Stores, []string{StoreRedis}) && len(e.value.Content) == 1
 	}
 	for _, res := range s.Resources {
 		shared = shared || res.Global
 		if res.Global && redisAlone {
-			r.add(res.GlobalPos, ruleGlobalStore, "resource %s is global, and stores has redis alone, which does not share limits out: "+
-				"add dynamodb to stores, or remove global", quote(res.Name))
+			r.add(res.GlobalPos, ruleGlobalStore, "resource %s is global, and stores has redis alone, which keeps "+
+				"no limits for several regions: add dynamodb to stores, or remove global", quote(res.Name))
 		}
 		if res.Global && s.Regions == nil && !meant {
-			r.add(res.GlobalPos, ruleNoRegions, "resource %s is global, and there are no regions to share its limits out: "+
+			r.add(res.GlobalPos, ruleNoRegions, "resource %s is global, and regions is missing: "+
 				"list them, as in regions: {names: [eu-central-1, us-east-1]}, or remove global", quote(res.Name))
 		}
 	}
 	if s.Regions != nil && len(s.Resources) > 0 && !shared {
-		r.add(s.Regions.Pos, ruleNothingGlobal, "regions have nothing to share out, as no resource is global: "+
+		r.add(s.Regions.Pos, ruleNothingGlobal, "regions have no limits in common, as no resource is global: "+
 			"write global: true into those whose limits are for all regions together, or remove regions")
 	}
 }

@@ -7,7 +7,8 @@ import (
 )
 
 func resourceKeys() []string {
-	return []string{"doc", "go_name", "limits", "removed", "entities", "global", "cascade", "on_unavailable", "settle", "shadow"}
+	return []string{"doc", "go_name", "limits", "removed", "entities", "global", "cascade", "on_unavailable",
+		"settle", "shadow"}
 }
 
 // CascadeNone is the cascade that charges the entity's own bucket alone.
@@ -16,7 +17,8 @@ const CascadeNone = "none"
 // SettleLazy is the settle that does not wait for its write.
 const SettleLazy = "lazy"
 
-// cascades, policies and settles are what cascade, on_unavailable and settle can be; the first is the default.
+// cascades, policies and settles are the values of cascade, on_unavailable and settle. The first is the
+// default.
 func cascades() []string { return []string{"atomic", "compensated", CascadeNone} }
 func policies() []string { return []string{"allow", "deny", "local"} }
 func settles() []string  { return []string{"now", SettleLazy} }
@@ -34,15 +36,17 @@ type resourceReader struct {
 }
 
 // resources reads the schema's resources.
-func (r *reader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Resource {
-	entries, _ := r.mapping(e.value, "resources", "what is limited, such as {api: {limits: {rps: {capacity: 10, every: 1s}}}}")
+func (r schemaReader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Resource {
+	entries, _ := r.mapping(e.value, "resources",
+		"what is limited, such as {api: {limits: {rps: {capacity: 10, every: 1s}}}}")
 	if emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "resources is empty: name at least one, such as api: {limits: {rps: {capacity: 10, every: 1s}}}")
+		r.add(r.pos(e.key), ruleEmpty, "resources is empty: name at least one, such as api: {limits: {rps: "+
+			"{capacity: 10, every: 1s}}}")
 	}
 	var resources []*Resource
 	for _, e := range entries {
 		rr := &resourceReader{
-			reader:     r,
+			reader:     r.reader,
 			res:        &Resource{Name: e.name, Pos: r.pos(e.key)},
 			what:       "resource " + quote(e.name),
 			kinds:      kinds,
@@ -56,14 +60,16 @@ func (r *reader) resources(e entry, kinds []*Kind, kindsKnown bool) []*Resource 
 
 func (r *resourceReader) read(e entry) {
 	nameOK := r.resourceName(r.res.Pos, r.what, e.name)
-	f, ok := r.fields(e.value, r.what, "a mapping, such as {limits: {rps: {capacity: 10, every: 1s}}}", resourceKeys(), nil)
+	f, ok := r.fields(e.value, r.what, "a mapping, such as {limits: {rps: {capacity: 10, every: 1s}}}",
+		resourceKeys(), nil)
 	if !ok {
 		r.globalUnknown = true
 		return
 	}
 	r.res.Doc = r.doc(f)
 	r.res.GoName = r.goName(f, r.res.Pos, r.what, e.name, nameOK)
-	if e, ok := r.needAt(f, r.res.Pos, "limits", "write at least one, such as limits: {rps: {capacity: 10, every: 1s}}"); ok {
+	if e, ok := r.needAt(f, r.res.Pos, "limits",
+		"write at least one, such as limits: {rps: {capacity: 10, every: 1s}}"); ok {
 		r.readLimits(e)
 	}
 	if e, ok := f.get("removed"); ok {
@@ -72,7 +78,7 @@ func (r *resourceReader) read(e entry) {
 	if e, ok := f.get("entities"); ok {
 		r.readCharged(e)
 	} else {
-		r.chargeOnlyKind()
+		r.addOnlyKind()
 	}
 	r.readGlobal(f)
 	r.res.Cascade, r.res.CascadePos = r.choice(f, "cascade", cascades())
@@ -85,7 +91,8 @@ func (r *resourceReader) read(e entry) {
 func (r *resourceReader) readLimits(e entry) {
 	entries, _ := r.mapping(e.value, "limits of "+r.what, "a mapping, such as {rps: {capacity: 10, every: 1s}}")
 	if emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "limits of %s is empty: write at least one, such as rps: {capacity: 10, every: 1s}", r.what)
+		r.add(r.pos(e.key), ruleEmpty, "limits of %s is empty: write at least one, such as rps: {capacity: 10, "+
+			"every: 1s}", r.what)
 	}
 	r.limitsKnown = len(entries) > 0 && !merges(e.value)
 	for _, e := range entries {
@@ -93,7 +100,8 @@ func (r *resourceReader) readLimits(e entry) {
 		what := "limit " + quote(e.name) + " of " + r.what
 		nameOK := r.identifier(l.Pos, what, e.name)
 		base := limit{what: what, pos: l.Pos}
-		if f, ok := r.fields(e.value, what, "its numbers, such as "+exampleLimit(e.name)+": {capacity: 10, every: 1s}", limitKeys(), nil); ok {
+		if f, ok := r.fields(e.value, what, "its numbers, such as "+exampleLimit(e.name)+": {capacity: 10, "+
+			"every: 1s}", limitKeys(), nil); ok {
 			l.Doc = r.doc(f)
 			l.GoName = r.goName(f, l.Pos, what, e.name, nameOK)
 			base = r.baseLimit(f, base)
@@ -110,14 +118,15 @@ func (r *resourceReader) readRemoved(e entry) {
 	for _, it := range r.names(e.value, "removed of "+r.what, "a list, such as [rpm, tpm]") {
 		r.identifier(r.pos(it.value), "removed limit "+quote(it.name)+" of "+r.what, it.name)
 		if slices.Contains(r.limitNames(), it.name) {
-			r.add(r.pos(it.value), ruleRemovedCurrent, "removed names %s, which is a limit of %s: take it out of one of the two", quote(it.name), r.what)
+			r.add(r.pos(it.value), ruleRemovedCurrent,
+				"removed names %s, which is a limit of %s: take it out of one of the two", quote(it.name), r.what)
 		}
 		r.res.Removed = append(r.res.Removed, it.name)
 	}
 }
 
-// choice returns the value of a key that takes one of known, and the key's place: the first of them, and the resource's
-// place, where the key is left out.
+// choice returns the value of a key that takes one of known, and the key's place. If the key is left out, it
+// returns the first of known and the resource's place.
 func (r *resourceReader) choice(f fields, key string, known []string) (string, Pos) {
 	e, ok := f.get(key)
 	if !ok {
@@ -130,8 +139,8 @@ func (r *resourceReader) choice(f fields, key string, known []string) (string, P
 	return text, r.pos(e.key)
 }
 
-// flag returns the value of a key that is true or false, and the key's place: false, and the resource's place, where the key is left
-// out. ok reports that the value is none but these.
+// flag returns the value of a key that is true or false, and the key's place. If the key is left out, it
+// returns false and the resource's place. ok is false if the value is neither.
 func (r *resourceReader) flag(f fields, key string) (on bool, pos Pos, ok bool) {
 	e, ok := f.get(key)
 	if !ok {
@@ -144,29 +153,35 @@ func (r *resourceReader) flag(f fields, key string) (on bool, pos Pos, ok bool) 
 	return e.value.Value == "true", r.pos(e.key), true
 }
 
-// readCharged reads which kinds have a bucket, and their numbers.
+// readCharged reads the kinds that have a bucket, and their numbers.
 func (r *resourceReader) readCharged(e entry) {
-	entries, _ := r.mapping(e.value, "entities of "+r.what, "the kinds that have a bucket, such as {"+r.exampleKind()+": {}}")
+	entries, _ := r.mapping(e.value, "entities of "+r.what,
+		"the kinds that have a bucket, such as {"+r.exampleKind()+": {}}")
 	if emptyMapping(e.value) {
-		r.add(r.pos(e.key), ruleEmpty, "entities of %s is empty: name the kinds that have a bucket, such as {%s: {}}", r.what, r.exampleKind())
+		r.add(r.pos(e.key), ruleEmpty, "entities of %s is empty: name the kinds that have a bucket, such as {%s: "+
+			"{}}", r.what, r.exampleKind())
 	}
 	for _, e := range entries {
 		kind := kindIndex(r.kinds, e.name)
 		if kind < 0 && r.kindsKnown {
-			r.add(r.pos(e.key), ruleUnknownKind, "%s in entities of %s is no kind of entities: %s", quote(e.name), r.what, r.cure(e.name, kindNames(r.kinds)))
+			r.add(r.pos(e.key), ruleUnknownKind, "%s in entities of %s is no kind of entities: %s", quote(e.name),
+				r.what, r.cure(e.name, kindNames(r.kinds)))
 		}
 		limits := r.restated(e)
-		r.charge(kind, limits, r.pos(e.key))
+		r.addCharged(kind, limits, r.pos(e.key))
 	}
 }
 
 // restated returns the limits of one kind.
 func (r *resourceReader) restated(e entry) []limit {
 	limits := slices.Clone(r.limits)
-	entries, _ := r.mapping(e.value, "kind "+quote(e.name)+" of "+r.what, "{}, or limits to restate, such as {rps: {capacity: 10}}")
+	entries, _ := r.mapping(e.value, "kind "+quote(e.name)+" of "+r.what,
+		"{}, or limits to restate, such as {rps: {capacity: 10}}")
 	for _, le := range entries {
-		l := limit{what: "limit " + quote(le.name) + " restated for " + quote(e.name) + " in " + r.what, pos: r.pos(le.key)}
-		f, ok := r.fields(le.value, l.what, "its numbers, such as "+exampleLimit(le.name)+": {capacity: 10}", restatedKeys(), r.restatedKey)
+		l := limit{what: "limit " + quote(le.name) + " restated for " + quote(e.name) + " in " + r.what,
+			pos: r.pos(le.key)}
+		f, ok := r.fields(le.value, l.what, "its numbers, such as "+exampleLimit(le.name)+": {capacity: 10}",
+			restatedKeys(), r.restatedKey)
 		i := slices.IndexFunc(r.res.Limits, func(l *Limit) bool { return l.Name == le.name })
 		if i < 0 && r.limitsKnown {
 			r.add(r.pos(le.key), ruleUnknownLimit, "%s is no limit of %s, and only its limits can be restated: %s",
@@ -174,7 +189,8 @@ func (r *resourceReader) restated(e entry) []limit {
 		}
 		switch {
 		case emptyMapping(le.value):
-			r.add(r.pos(le.key), ruleEmpty, "%s changes nothing: write what is different, such as {capacity: 10}, or leave it out", l.what)
+			r.add(r.pos(le.key), ruleEmpty, "%s changes nothing: write what is different, such as {capacity: 10}, "+
+				"or leave it out", l.what)
 		case !ok:
 		case i < 0:
 			r.restatedLimit(f, l, limit{}) // for the mistakes in it
@@ -190,27 +206,31 @@ func (r *resourceReader) restated(e entry) []limit {
 func (r *resourceReader) restatedKey(e entry) bool {
 	switch e.name {
 	case "every":
-		r.add(r.pos(e.key), ruleRestatedKey, "every is the same for all kinds, as another period is another limit: add one to limits of %s, or restate refill", r.what)
+		r.add(r.pos(e.key), ruleRestatedKey, "every is the same for all kinds, as another period is another "+
+			"limit: add one to limits of %s, or restate refill", r.what)
 	case "doc", "go_name":
-		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits of %s", e.name, r.what)
+		r.add(r.pos(e.key), ruleRestatedKey, "%s belongs to the limit itself, for all kinds: move it to limits "+
+			"of %s", e.name, r.what)
 	default:
 		return false
 	}
 	return true
 }
 
-// chargeOnlyKind charges the only kind there is, or reports that entities is needed to tell which.
-func (r *resourceReader) chargeOnlyKind() {
+// addOnlyKind gives the schema's only kind a bucket. If there are several kinds, it reports that entities is
+// missing.
+func (r *resourceReader) addOnlyKind() {
 	switch {
 	case len(r.kinds) == 1:
-		r.charge(0, r.limits, r.res.Pos)
+		r.addCharged(0, r.limits, r.res.Pos)
 	case r.kindsKnown:
-		r.add(r.res.Pos, ruleMissingKey, "entities is missing in %s: where there are several kinds, name those that have a bucket, such as entities: {%s: {}}",
+		r.add(r.res.Pos, ruleMissingKey, "entities is missing in %s: where there are several kinds, name those "+
+			"that have a bucket, such as entities: {%s: {}}",
 			r.what, r.exampleKind())
 	}
 }
 
-func (r *resourceReader) charge(kind int, limits []limit, pos Pos) {
+func (r *resourceReader) addCharged(kind int, limits []limit, pos Pos) {
 	c := Charged{Kind: kind, Pos: pos}
 	for _, l := range limits {
 		c.Limits = append(c.Limits, l.plain())
@@ -235,7 +255,7 @@ func (r *resourceReader) exampleKind() string {
 	return bare(r.kinds[len(r.kinds)-1].Name)
 }
 
-// exampleLimit returns the name of a limit for a message, which is the one at hand if limits can have it.
+// exampleLimit returns a valid name of a limit for a message: the given one, if it is valid.
 func exampleLimit(name string) string {
 	if isIdentifier(name) {
 		return name

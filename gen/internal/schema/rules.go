@@ -1,12 +1,12 @@
 package schema
 
-// Rule is something every limits.yaml must keep.
+// Rule is a condition that every limits.yaml must meet.
 type Rule struct {
-	ID      string // as problems show it
-	Purpose string // what it asks for, in one sentence
+	ID      string // as in problems
+	Purpose string // the condition, in one sentence
 }
 
-// The rules' ids. Rules says what each asks for.
+// The rules' ids. Rules has the condition of each.
 const (
 	ruleNotText      = "NOT_TEXT"
 	ruleYAMLSyntax   = "YAML_SYNTAX"
@@ -58,32 +58,36 @@ func Rules() []Rule {
 	return []Rule{
 		{ruleNotText, "The file is UTF-8 text without control characters."},
 		{ruleYAMLSyntax, "The file is YAML."},
-		{ruleYAMLFeature, "Anchors, aliases, merge keys and explicit tags are not used, so that each value stands where it applies."},
+		{ruleYAMLFeature, "Anchors, aliases, merge keys and explicit tags are not used, so that each value is " +
+			"where it applies."},
 		{ruleOneDocument, "The file holds exactly one document, which is not empty."},
 		{ruleWrongType, "Every value has the type that its key asks for."},
 		{ruleUnknownKey, "Every key is one that its mapping takes."},
 		{ruleDuplicateKey, "No key stands twice in one mapping."},
 		{ruleMissingKey, "Required keys are there."},
-		{ruleEmpty, "Lists and mappings that must say something are not empty."},
+		{ruleEmpty, "Lists and mappings that need an entry are not empty."},
 		{ruleUnknownValue, "A value that is one of a fixed set is in it."},
 		{ruleRepeated, "No item stands twice in one list."},
 
 		{ruleVersion, "version is a file format that this sluice reads."},
 		{rulePackageName, "go.package is a name that a Go package can have."},
 		{ruleOutPath, "go.out is a relative path with forward slashes, to a folder whose package Go can import."},
-		{ruleBadName, "Names of regions, kinds, resources and limits have the form that keys and expressions in the table need."},
+		{ruleBadName, "Names of regions, kinds, resources and limits have the form that keys and expressions in " +
+			"the table need."},
 		{ruleDocText, "doc is text that can stand in a Go comment."},
 
-		{ruleRegionCount, "There are 2 to 32 regions, where there are any."},
-		{ruleNoRegions, "A resource is global where there are regions to share its limits out."},
-		{ruleNothingGlobal, "Where there are regions, a resource is global."},
-		{ruleGlobalStore, "Where a resource is global, stores has dynamodb: no other store shares limits out."},
+		{ruleRegionCount, "There are 2 to 32 regions, or none."},
+		{ruleNoRegions, "A resource is global only if there are regions."},
+		{ruleNothingGlobal, "If there are regions, a resource is global."},
+		{ruleGlobalStore, "If a resource is global, stores has dynamodb: no other store keeps limits for several " +
+			"regions."},
 
 		{ruleUnknownParent, "The parent of a kind is a kind."},
 		{ruleParentCycle, "No kind is its own ancestor."},
 		{ruleUnknownKind, "The entities of a resource are kinds of the schema's entities."},
 		{ruleUnknownLimit, "A limit that is restated for a kind is one of the resource's limits."},
-		{ruleRestatedKey, "A limit restated for a kind changes capacity and what follows from it; every, doc and go_name are the limit's own."},
+		{ruleRestatedKey, "A limit restated for a kind changes capacity and what follows from it; every, doc and " +
+			"go_name are the limit's own."},
 		{ruleRemovedCurrent, "A removed limit is not one of the resource's limits."},
 
 		{ruleBadNumber, "Numbers are digits and '_' between digits, without a leading 0."},

@@ -1,15 +1,16 @@
-// Package schema reads limits.yaml: its text goes in, a checked Schema or the list of all its mistakes comes out.
+// Package schema reads limits.yaml: its text goes in, a checked Schema or the list of all its mistakes comes
+// out.
 //
-//	limits.yaml -> yaml.Node -> Schema        (read.go, then one file per part: kinds.go, resources.go, limits.go)
+//	limits.yaml -> yaml.Node -> Schema        (read.go; then kinds.go, resources.go, limits.go)
 //	                         -> Problems      (rules.go names every rule a Problem can carry)
 //
-// What later phases need to know is resolved here: Go names, defaults, and each kind's own numbers.
+// It resolves all that later phases need: Go names, defaults, and each kind's own numbers.
 package schema
 
 import "time"
 
-// Schema is what a limits.yaml says, in the file's order, with every default filled in.
-// It is complete and consistent if Read returned no Problems, and only then.
+// Schema is the content of a limits.yaml, in the file's order, with every default filled in. It is complete
+// and consistent only if Read returned no Problems.
 type Schema struct {
 	Version     int    // of the file format: 1
 	Revision    int64  // of the numbers: 1 to 90,000
@@ -17,8 +18,8 @@ type Schema struct {
 	Package     string // name of the generated package
 	Out         string // its folder: a slash-separated path, relative to the folder of limits.yaml
 
-	Stores     []string // what generated code is emitted for: StoreDynamoDB, StoreRedis or both
-	Regions    *Regions // who shares out the limits of global resources; nil where none is global
+	Stores     []string // stores that code is generated for: StoreDynamoDB, StoreRedis or both
+	Regions    *Regions // those that have the limits of global resources in common; nil if none is global
 	Kinds      []*Kind
 	Resources  []*Resource
 	Exceptions []Exception // of except and ignore_only in breaking
@@ -27,10 +28,10 @@ type Schema struct {
 	StoresPos                     Pos // of key stores; GoPos where that is left out
 }
 
-// Regions share out the limits of global resources: each has a table of its own.
+// Regions have the limits of global resources in common. Each has a table of its own.
 type Regions struct {
 	Names  []string      // sorted
-	Floor  int64         // what every region keeps of a limit, in percent; 0 to 50
+	Floor  int64         // the part of a limit that every region keeps, in percent; 0 to 50
 	Window time.Duration // between two runs of sync; whole seconds
 	Pos    Pos           // of key regions
 
@@ -48,21 +49,21 @@ type Kind struct {
 	ParentPos Pos // of key parent; Pos where that is left out
 }
 
-// Resource is something calls are made to under limits, such as gpt-4.
+// Resource is a target of calls under limits, such as gpt-4.
 type Resource struct {
 	Name    string
 	GoName  string // gpt-4: GPT4; ASCII letters and digits
 	Doc     string // "" if there is none; see Limit.Doc
 	Limits  []*Limit
-	Removed []string // names of limits that buckets may still hold; none of them is in Limits
+	Removed []string // names of earlier limits, which buckets may still hold; none of them is in Limits
 	Charged []Charged
 	Pos     Pos // of its key in limits.yaml
 
-	Global        bool   // its limits are what Schema.Regions have together
+	Global        bool   // Schema.Regions have its limits in common
 	Cascade       string // atomic, compensated or none
 	OnUnavailable string // allow, deny or local
 	Settle        string // now or lazy
-	Shadow        bool   // its calls are never refused
+	Shadow        bool   // its calls are never denied
 
 	GlobalPos, CascadePos, OnUnavailablePos, SettlePos, ShadowPos Pos // of these keys; Pos where one is left out
 }
@@ -71,13 +72,14 @@ type Resource struct {
 type Limit struct {
 	Name   string
 	GoName string // rpm: RPM; ASCII letters and digits
-	Doc    string // trimmed text of one or more lines joined by '\n', no control characters but tabs; "" for none
+	// trimmed text of one or more lines joined by '\n', no control characters but tabs; "" for none
+	Doc string
 	Numbers
-	PerCall int64 // what a cost of 0 means; 0 if limits.yaml does not say
+	PerCall int64 // the tokens that a cost of 0 stands for; 0 if limits.yaml has no per_call
 	Pos     Pos   // of its key in limits.yaml
 }
 
-// Numbers is what makes a token bucket, in whole tokens. All are positive and within the bounds of
+// Numbers are the parameters of a token bucket, in whole tokens. All are positive and within the bounds of
 // docs/design.md, "Arithmetic".
 type Numbers struct {
 	Capacity int64

@@ -10,8 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// syntax reports an error of yaml.v3, which has the line in its text, if anywhere.
-func (r *reader) syntax(src []byte, err error) {
+// syntax reports an error of yaml.v3, which may have the line in its text.
+func (r documentReader) syntax(src []byte, err error) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(text); m != nil {
 		line, col := aliasPlace(src, m[1])
@@ -34,7 +34,8 @@ func (r *reader) syntax(src []byte, err error) {
 
 const noAlias = "%s: anchors and aliases are not supported, write the value where it applies"
 
-// fromParser says that an error is of yaml.v3's parser, whose lines count from 0; those of its scanner count from 1.
+// fromParser reports whether an error is of yaml.v3's parser, which counts lines from 0. Its scanner counts
+// from 1.
 func fromParser(text string) bool {
 	switch strings.TrimPrefix(text, "did not find expected ") {
 	case "node content", "key", "'-' indicator", "',' or ']'", "',' or '}'", "<document start>":
@@ -43,8 +44,8 @@ func fromParser(text string) bool {
 	return false
 }
 
-// explain says where a syntax error in a line is, and how to mend it, as far as the text around it shows. Text is
-// yaml.v3's word on it, which speaks of what its scanner expected and stands when nothing better is known.
+// explain returns the position of a syntax error and its cure, as far as the lines show them. text is the
+// message of yaml.v3, in terms of its scanner; explain returns it if it finds nothing better.
 func explain(lines []string, line int, text string) (int, int, string) {
 	conflict := regexp.MustCompile(`^(<<<<<<<|=======|>>>>>>>)( |\r?$)`)
 	for i, l := range lines {
@@ -79,7 +80,7 @@ func explain(lines []string, line int, text string) (int, int, string) {
 			return line, col, "a value cannot start with " + string([]rune(lines[line-1])[col-1]) + ": quote it"
 		}
 	}
-	for _, n := range []int{line, line - 1} { // a key that is taken for text is missed in the next line only
+	for _, n := range []int{line, line - 1} { // yaml.v3 takes the key for text, and fails in the next line
 		if col, found := at(n, unspaced); found {
 			return n, col, "there is no blank after ':': write one, as in capacity: 10"
 		}
@@ -87,10 +88,13 @@ func explain(lines []string, line int, text string) (int, int, string) {
 	return line, 1, text + syntaxCure(text)
 }
 
-// syntaxCure returns how to mend what yaml.v3 says, for the ends of sentences that people meet.
+// syntaxCure returns the cure for the common messages of yaml.v3, by their ends.
 func syntaxCure(text string) string {
 	for _, c := range []struct{ end, cure string }{
-		{"mapping values are not allowed in this context", "quote text that has ': ' in it, and indent keys like their neighbours"},
+		{
+			"mapping values are not allowed in this context",
+			"quote text that has ': ' in it, and indent keys like their neighbours",
+		},
 		{"could not find expected ':'", "write ': ' after a key, and quote text of several lines"},
 		{"did not find expected ',' or '}'", "close the {, or put a ',' before this"},
 		{"did not find expected ',' or ']'", "close the [, or put a ',' before this"},
@@ -110,8 +114,8 @@ func syntaxCure(text string) string {
 	return ""
 }
 
-// aliasPlace returns where the first alias of a name stands that no anchor defines: yaml.v3 does not say it. A file
-// with the anchor put on top is YAML nearly always, and then shows which of the texts that look like it is one.
+// aliasPlace returns the position of the first alias that no anchor defines, as yaml.v3 has none. With the
+// anchor put on top, the file nearly always parses, and so shows which of the similar texts is the alias.
 func aliasPlace(src []byte, name string) (line, col int) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(append([]byte("anchored: &"+name+" 0\n"), src...), &doc); err == nil {
@@ -120,7 +124,8 @@ func aliasPlace(src []byte, name string) (line, col int) {
 		}
 	}
 	quoted := `'[^']*'|"(?:[^"\\]|\\.)*"`
-	alias := regexp.MustCompile(`(?:` + quoted + `|[^'"#*]|\S[#*])*?(?:^|[\s\[{,])(\*` + regexp.QuoteMeta(name) + `)(?:[\s,\]}:]|$)`)
+	before := `(?:` + quoted + `|[^'"#*]|\S[#*])*?(?:^|[\s\[{,])`
+	alias := regexp.MustCompile(before + `(\*` + regexp.QuoteMeta(name) + `)(?:[\s,\]}:]|$)`)
 	for i, l := range strings.Split(string(src), "\n") {
 		if m := alias.FindStringSubmatchIndex(l); m != nil && !strings.Contains(l[:m[2]], "#") {
 			return i + 1, 1 + utf8.RuneCountInString(l[:m[2]])

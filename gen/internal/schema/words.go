@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Cure ends a message about text, which is none of known: with what was probably meant, or else with all there is.
+// Cure returns the end of a message about text that is none of known: the probable name, or else all of them.
 func Cure(text string, known []string) string { return new(reader).cure(text, known) }
 
 // String returns n as limits.yaml has it: 10_000 every 1m, burst 15_000.
@@ -26,12 +26,12 @@ func Count(n int64) string { return grouped(n) }
 // Period writes d as limits.yaml has it: 90s, 12h, 1d.
 func Period(d time.Duration) string { return written(d) }
 
-// ParseCount reads a whole number as limits.yaml has it: digits, and '_' between digits. What int64 does not hold is
-// math.MaxInt64. Why says what is wrong with text, in words that follow it, "" if nothing is.
+// ParseCount reads a whole number as limits.yaml has it: digits, and '_' between digits. A number that int64
+// does not hold becomes math.MaxInt64. why is the mistake in text, in words that follow it, or "".
 func ParseCount(text string) (n int64, why string) { return parseCount(text) }
 
-// ParsePeriod reads what every can be in limits.yaml: 90s, 1h30m, 1d12h. Why says what is wrong with text, in words that
-// follow it, "" if nothing is.
+// ParsePeriod reads a period as the key every of limits.yaml has it: 90s, 1h30m, 1d12h. why is the mistake in
+// text, in words that follow it, or "".
 func ParsePeriod(text string) (d time.Duration, why string) {
 	switch d, why = parsePeriod(text); {
 	case why != "":

@@ -1,4 +1,4 @@
-// Package words says a schema's numbers in words, as generated code and its review have them.
+// Package words puts a schema's numbers into words, for generated code and EXPRESSIONS.md.
 package words
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// Numbers says what n is: 100 per minute, burst 150.
+// Numbers returns n in words: 100 per minute, burst 150.
 func Numbers(n schema.Numbers) string {
 	s := Digits(n.Capacity, ",")
 	if n.Refill == n.Capacity {
@@ -24,7 +24,8 @@ func Numbers(n schema.Numbers) string {
 	return s
 }
 
-// Kept says what every region keeps of its limits: 5 % of each, at least 1 token where there are enough.
+// Kept returns the part of its limits that every region keeps: 5 % of each, at least 1 token where there are
+// enough.
 func Kept(r *schema.Regions) string {
 	switch {
 	case r.Floor == 0:
@@ -35,7 +36,7 @@ func Kept(r *schema.Regions) string {
 	return fmt.Sprintf("%d %% of each, at least 1 token where there are enough", r.Floor)
 }
 
-// period says how long d is: minute, 5 minutes, 1,500 milliseconds.
+// period returns d in words: minute, 5 minutes, 1,500 milliseconds.
 func period(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration

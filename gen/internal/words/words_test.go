@@ -10,14 +10,17 @@ import (
 func TestNumbers(t *testing.T) {
 	const day = 24 * time.Hour
 	for want, n := range map[string]schema.Numbers{
-		"1 per second":                          {Capacity: 1, Burst: 1, Refill: 1, Period: time.Second},
-		"100 per minute, burst 150":             {Capacity: 100, Burst: 150, Refill: 100, Period: time.Minute},
-		"10,000 per hour":                       {Capacity: 10_000, Burst: 10_000, Refill: 10_000, Period: time.Hour},
-		"1,000,000 per day":                     {Capacity: 1_000_000, Burst: 1_000_000, Refill: 1_000_000, Period: day},
-		"5 per 366 days":                        {Capacity: 5, Burst: 5, Refill: 5, Period: 366 * day},
-		"5 per 90 minutes":                      {Capacity: 5, Burst: 5, Refill: 5, Period: 90 * time.Minute},
-		"5 per millisecond":                     {Capacity: 5, Burst: 5, Refill: 5, Period: time.Millisecond},
-		"5 per 1,500 milliseconds":              {Capacity: 5, Burst: 5, Refill: 5, Period: 1500 * time.Millisecond},
+		"1 per second":              {Capacity: 1, Burst: 1, Refill: 1, Period: time.Second},
+		"100 per minute, burst 150": {Capacity: 100, Burst: 150, Refill: 100, Period: time.Minute},
+		"10,000 per hour": {Capacity: 10_000, Burst: 10_000, Refill: 10_000,
+			Period: time.Hour},
+		"1,000,000 per day": {Capacity: 1_000_000, Burst: 1_000_000, Refill: 1_000_000,
+			Period: day},
+		"5 per 366 days":    {Capacity: 5, Burst: 5, Refill: 5, Period: 366 * day},
+		"5 per 90 minutes":  {Capacity: 5, Burst: 5, Refill: 5, Period: 90 * time.Minute},
+		"5 per millisecond": {Capacity: 5, Burst: 5, Refill: 5, Period: time.Millisecond},
+		"5 per 1,500 milliseconds": {Capacity: 5, Burst: 5, Refill: 5,
+			Period: 1500 * time.Millisecond},
 		"9, refilled by 2 per second, burst 10": {Capacity: 9, Burst: 10, Refill: 2, Period: time.Second},
 	} {
 		if got := Numbers(n); got != want {
@@ -48,7 +51,8 @@ func TestKept(t *testing.T) {
 
 func TestDigits(t *testing.T) {
 	for n, want := range map[int64]string{
-		0: "0", 7: "7", 100: "100", 1_000: "1_000", 12_345: "12_345", 1_234_567: "1_234_567", -1: "-1", -100: "-100", -1_000: "-1_000",
+		0: "0", 7: "7", 100: "100", 1_000: "1_000", 12_345: "12_345", 1_234_567: "1_234_567", -1: "-1",
+		-100: "-100", -1_000: "-1_000",
 	} {
 		if got := Digits(n, "_"); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)

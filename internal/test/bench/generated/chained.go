@@ -20,19 +20,19 @@ const (
 type (
 	// ChainedResource is the type of Limiter.Chained. What one call empties for an hour, of a user and its project.
 	ChainedResource = runtime.Resource[ChainedEntity, ChainedCost]
-	// ChainedAcquirer is what a handler takes, so that its test can pass a fake.
+	// ChainedAcquirer is the interface for handlers, whose tests can pass a fake.
 	ChainedAcquirer = runtime.Acquirer[ChainedEntity, ChainedCost]
-	// ChainedLease is what an acquire returns, to be settled or released.
+	// ChainedLease is the result of an acquire, to be settled or released.
 	ChainedLease = runtime.Lease[ChainedCost]
 )
 
-// ChainedEntity is who may be charged for chained: a User (then its Project too) or a Project.
+// ChainedEntity is an entity that calls on chained can charge: a User (then its Project too) or a Project.
 type ChainedEntity interface {
 	Entity
 	chained()
 }
 
-// ChainedCost is what one call takes from each limit of chained, in whole tokens. A bucket holds:
+// ChainedCost is the cost of one call in each limit of chained, in whole tokens. A bucket holds:
 //
 //   - User: rph 1 per hour
 //   - Project: rph 1 per hour
@@ -55,7 +55,7 @@ type ChainedLimits struct {
 type ChainedBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPH      bucket.Balance // b_rph_*

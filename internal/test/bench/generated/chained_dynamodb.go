@@ -93,8 +93,8 @@ const chainedReshapeCondition = `
 rf = :rf0 AND cv = :cv AND op <> :op
 AND (attribute_not_exists(b_rph_tk) OR b_rph_tk BETWEEN :rph_lo AND :rph_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (chained) Reshape(w *codec.Write) {
 	w.Begin(chainedReshapeUpdate, chainedReshapeCondition)
 	w.N(":rf", w.RF)
@@ -123,7 +123,8 @@ func (chained) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (chained) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -131,8 +132,7 @@ func (chained) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ChainedBucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -150,8 +150,8 @@ func (b *ChainedBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *ChainedBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (chained{}).Decode(&i, item); err != nil {

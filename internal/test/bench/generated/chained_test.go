@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestChained holds the code of chained against itself.
+// TestChained checks the code of chained against its schema.
 func TestChained(t *testing.T) {
 	var c ChainedCost
 	gentest.Costs(t, chainedVector, chainedCost, &c, &c.RPH)

@@ -20,19 +20,19 @@ const (
 type (
 	// DrainedResource is the type of Limiter.Drained. What one call empties for an hour.
 	DrainedResource = runtime.Resource[DrainedEntity, DrainedCost]
-	// DrainedAcquirer is what a handler takes, so that its test can pass a fake.
+	// DrainedAcquirer is the interface for handlers, whose tests can pass a fake.
 	DrainedAcquirer = runtime.Acquirer[DrainedEntity, DrainedCost]
-	// DrainedLease is what an acquire returns, to be settled or released.
+	// DrainedLease is the result of an acquire, to be settled or released.
 	DrainedLease = runtime.Lease[DrainedCost]
 )
 
-// DrainedEntity is who may be charged for drained: a Project.
+// DrainedEntity is an entity that calls on drained can charge: a Project.
 type DrainedEntity interface {
 	Entity
 	drained()
 }
 
-// DrainedCost is what one call takes from each limit of drained, in whole tokens. A bucket holds:
+// DrainedCost is the cost of one call in each limit of drained, in whole tokens. A bucket holds:
 //
 //   - Project: rph 1 per hour
 type DrainedCost struct {
@@ -54,7 +54,7 @@ type DrainedLimits struct {
 type DrainedBucket struct {
 	Entity   string         // as stored: project-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPH      bucket.Balance // b_rph_*

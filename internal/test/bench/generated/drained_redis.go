@@ -66,7 +66,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: what Redis runs for calls on drained that charge so many buckets, 1, and ""
+// Script implements redisstore.Scripter: the script for calls on drained that charge this number of buckets, 1, and ""
 // for others.
 func (drained) Script(chain int) string {
 	if chain == 1 {

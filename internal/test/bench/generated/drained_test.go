@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestDrained holds the code of drained against itself.
+// TestDrained checks the code of drained against its schema.
 func TestDrained(t *testing.T) {
 	var c DrainedCost
 	gentest.Costs(t, drainedVector, drainedCost, &c, &c.RPH)

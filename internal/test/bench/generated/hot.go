@@ -20,19 +20,19 @@ const (
 type (
 	// HotResource is the type of Limiter.Hot. A bucket that many share and that stays nearly full.
 	HotResource = runtime.Resource[HotEntity, HotCost]
-	// HotAcquirer is what a handler takes, so that its test can pass a fake.
+	// HotAcquirer is the interface for handlers, whose tests can pass a fake.
 	HotAcquirer = runtime.Acquirer[HotEntity, HotCost]
-	// HotLease is what an acquire returns, to be settled or released.
+	// HotLease is the result of an acquire, to be settled or released.
 	HotLease = runtime.Lease[HotCost]
 )
 
-// HotEntity is who may be charged for hot: a Project.
+// HotEntity is an entity that calls on hot can charge: a Project.
 type HotEntity interface {
 	Entity
 	hot()
 }
 
-// HotCost is what one call takes from each limit of hot, in whole tokens. A bucket holds:
+// HotCost is the cost of one call in each limit of hot, in whole tokens. A bucket holds:
 //
 //   - Project: rps 100,000 per second
 type HotCost struct {
@@ -54,7 +54,7 @@ type HotLimits struct {
 type HotBucket struct {
 	Entity   string         // as stored: project-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

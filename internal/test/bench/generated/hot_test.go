@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestHot holds the code of hot against itself.
+// TestHot checks the code of hot against its schema.
 func TestHot(t *testing.T) {
 	var c HotCost
 	gentest.Costs(t, hotVector, hotCost, &c, &c.RPS)

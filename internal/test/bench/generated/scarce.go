@@ -20,19 +20,19 @@ const (
 type (
 	// ScarceResource is the type of Limiter.Scarce. 50 a second, of which ten times as many are asked.
 	ScarceResource = runtime.Resource[ScarceEntity, ScarceCost]
-	// ScarceAcquirer is what a handler takes, so that its test can pass a fake.
+	// ScarceAcquirer is the interface for handlers, whose tests can pass a fake.
 	ScarceAcquirer = runtime.Acquirer[ScarceEntity, ScarceCost]
-	// ScarceLease is what an acquire returns, to be settled or released.
+	// ScarceLease is the result of an acquire, to be settled or released.
 	ScarceLease = runtime.Lease[ScarceCost]
 )
 
-// ScarceEntity is who may be charged for scarce: a Project.
+// ScarceEntity is an entity that calls on scarce can charge: a Project.
 type ScarceEntity interface {
 	Entity
 	scarce()
 }
 
-// ScarceCost is what one call takes from each limit of scarce, in whole tokens. A bucket holds:
+// ScarceCost is the cost of one call in each limit of scarce, in whole tokens. A bucket holds:
 //
 //   - Project: rps 50 per second
 type ScarceCost struct {
@@ -54,7 +54,7 @@ type ScarceLimits struct {
 type ScarceBucket struct {
 	Entity   string         // as stored: project-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestScarce holds the code of scarce against itself.
+// TestScarce checks the code of scarce against its schema.
 func TestScarce(t *testing.T) {
 	var c ScarceCost
 	gentest.Costs(t, scarceVector, scarceCost, &c, &c.RPS)

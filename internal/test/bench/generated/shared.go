@@ -20,19 +20,19 @@ const (
 type (
 	// SharedResource is the type of Limiter.Shared. A cascade of single writes into one project.
 	SharedResource = runtime.Resource[SharedEntity, SharedCost]
-	// SharedAcquirer is what a handler takes, so that its test can pass a fake.
+	// SharedAcquirer is the interface for handlers, whose tests can pass a fake.
 	SharedAcquirer = runtime.Acquirer[SharedEntity, SharedCost]
-	// SharedLease is what an acquire returns, to be settled or released.
+	// SharedLease is the result of an acquire, to be settled or released.
 	SharedLease = runtime.Lease[SharedCost]
 )
 
-// SharedEntity is who may be charged for shared: a User (then its Project too) or a Project.
+// SharedEntity is an entity that calls on shared can charge: a User (then its Project too) or a Project.
 type SharedEntity interface {
 	Entity
 	shared()
 }
 
-// SharedCost is what one call takes from each limit of shared, in whole tokens. A bucket holds:
+// SharedCost is the cost of one call in each limit of shared, in whole tokens. A bucket holds:
 //
 //   - User: rps 100,000 per second
 //   - Project: rps 100,000 per second
@@ -55,7 +55,7 @@ type SharedLimits struct {
 type SharedBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestShared holds the code of shared against itself.
+// TestShared checks the code of shared against its schema.
 func TestShared(t *testing.T) {
 	var c SharedCost
 	gentest.Costs(t, sharedVector, sharedCost, &c, &c.RPS)

@@ -20,19 +20,19 @@ const (
 type (
 	// SwiftResource is the type of Limiter.Swift. One limit on Redis.
 	SwiftResource = runtime.Resource[SwiftEntity, SwiftCost]
-	// SwiftAcquirer is what a handler takes, so that its test can pass a fake.
+	// SwiftAcquirer is the interface for handlers, whose tests can pass a fake.
 	SwiftAcquirer = runtime.Acquirer[SwiftEntity, SwiftCost]
-	// SwiftLease is what an acquire returns, to be settled or released.
+	// SwiftLease is the result of an acquire, to be settled or released.
 	SwiftLease = runtime.Lease[SwiftCost]
 )
 
-// SwiftEntity is who may be charged for swift: a Project.
+// SwiftEntity is an entity that calls on swift can charge: a Project.
 type SwiftEntity interface {
 	Entity
 	swift()
 }
 
-// SwiftCost is what one call takes from each limit of swift, in whole tokens. A bucket holds:
+// SwiftCost is the cost of one call in each limit of swift, in whole tokens. A bucket holds:
 //
 //   - Project: rps 1,000,000 per second
 type SwiftCost struct {
@@ -54,7 +54,7 @@ type SwiftLimits struct {
 type SwiftBucket struct {
 	Entity   string         // as stored: project-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

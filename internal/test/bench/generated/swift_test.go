@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestSwift holds the code of swift against itself.
+// TestSwift checks the code of swift against its schema.
 func TestSwift(t *testing.T) {
 	var c SwiftCost
 	gentest.Costs(t, swiftVector, swiftCost, &c, &c.RPS)

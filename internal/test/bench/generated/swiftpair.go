@@ -22,19 +22,19 @@ const (
 type (
 	// SwiftPairResource is the type of Limiter.SwiftPair. Two limits on Redis.
 	SwiftPairResource = runtime.Resource[SwiftPairEntity, SwiftPairCost]
-	// SwiftPairAcquirer is what a handler takes, so that its test can pass a fake.
+	// SwiftPairAcquirer is the interface for handlers, whose tests can pass a fake.
 	SwiftPairAcquirer = runtime.Acquirer[SwiftPairEntity, SwiftPairCost]
-	// SwiftPairLease is what an acquire returns, to be settled or released.
+	// SwiftPairLease is the result of an acquire, to be settled or released.
 	SwiftPairLease = runtime.Lease[SwiftPairCost]
 )
 
-// SwiftPairEntity is who may be charged for swift-pair: a Project.
+// SwiftPairEntity is an entity that calls on swift-pair can charge: a Project.
 type SwiftPairEntity interface {
 	Entity
 	swiftPair()
 }
 
-// SwiftPairCost is what one call takes from each limit of swift-pair, in whole tokens. A bucket holds:
+// SwiftPairCost is the cost of one call in each limit of swift-pair, in whole tokens. A bucket holds:
 //
 //   - Project: rps 1,000,000 per second; tps 1,000,000 per second
 type SwiftPairCost struct {
@@ -58,7 +58,7 @@ type SwiftPairLimits struct {
 type SwiftPairBucket struct {
 	Entity   string         // as stored: project-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestSwiftPair holds the code of swift-pair against itself.
+// TestSwiftPair checks the code of swift-pair against its schema.
 func TestSwiftPair(t *testing.T) {
 	var c SwiftPairCost
 	gentest.Costs(t, swiftPairVector, swiftPairCost, &c, &c.RPS, &c.TPS)

@@ -38,19 +38,19 @@ const (
 type (
 	// TenResource is the type of Limiter.Ten. Ten limits.
 	TenResource = runtime.Resource[TenEntity, TenCost]
-	// TenAcquirer is what a handler takes, so that its test can pass a fake.
+	// TenAcquirer is the interface for handlers, whose tests can pass a fake.
 	TenAcquirer = runtime.Acquirer[TenEntity, TenCost]
-	// TenLease is what an acquire returns, to be settled or released.
+	// TenLease is the result of an acquire, to be settled or released.
 	TenLease = runtime.Lease[TenCost]
 )
 
-// TenEntity is who may be charged for ten: a User.
+// TenEntity is an entity that calls on ten can charge: a User.
 type TenEntity interface {
 	Entity
 	ten()
 }
 
-// TenCost is what one call takes from each limit of ten, in whole tokens. A bucket holds:
+// TenCost is the cost of one call in each limit of ten, in whole tokens. A bucket holds:
 //
 //   - User: rps 1,000 per second; rpm 10,000 per minute; rph 100,000 per hour; rpd 1,000,000 per day; tps 1,000 per
 //     second; tpm 10,000 per minute; tph 100,000 per hour; tpd 1,000,000 per day; ipm 10,000 per minute; ipd 1,000,000
@@ -92,7 +92,7 @@ type TenLimits struct {
 type TenBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -237,8 +237,8 @@ AND (attribute_not_exists(b_tpd_tk) OR b_tpd_tk BETWEEN :tpd_lo AND :tpd_hi)
 AND (attribute_not_exists(b_ipm_tk) OR b_ipm_tk BETWEEN :ipm_lo AND :ipm_hi)
 AND (attribute_not_exists(b_ipd_tk) OR b_ipd_tk BETWEEN :ipd_lo AND :ipd_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (ten) Reshape(w *codec.Write) {
 	w.Begin(tenReshapeUpdate, tenReshapeCondition)
 	w.N(":rf", w.RF)
@@ -303,7 +303,8 @@ func (ten) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (ten) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -320,8 +321,7 @@ func (ten) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *TenBucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -348,8 +348,8 @@ func (b *TenBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *TenBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (ten{}).Decode(&i, item); err != nil {

@@ -257,7 +257,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: what Redis runs for calls on ten that charge so many buckets, 1, and "" for
+// Script implements redisstore.Scripter: the script for calls on ten that charge this number of buckets, 1, and "" for
 // others.
 func (ten) Script(chain int) string {
 	if chain == 1 {

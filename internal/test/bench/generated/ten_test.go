@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestTen holds the code of ten against itself.
+// TestTen checks the code of ten against its schema.
 func TestTen(t *testing.T) {
 	var c TenCost
 	gentest.Costs(t, tenVector, tenCost, &c, &c.RPS, &c.RPM, &c.RPH, &c.RPD, &c.TPS, &c.TPM, &c.TPH, &c.TPD, &c.Ipm,

@@ -22,19 +22,19 @@ const (
 type (
 	// TwoResource is the type of Limiter.Two. Two limits, as the demonstration has.
 	TwoResource = runtime.Resource[TwoEntity, TwoCost]
-	// TwoAcquirer is what a handler takes, so that its test can pass a fake.
+	// TwoAcquirer is the interface for handlers, whose tests can pass a fake.
 	TwoAcquirer = runtime.Acquirer[TwoEntity, TwoCost]
-	// TwoLease is what an acquire returns, to be settled or released.
+	// TwoLease is the result of an acquire, to be settled or released.
 	TwoLease = runtime.Lease[TwoCost]
 )
 
-// TwoEntity is who may be charged for two: a User.
+// TwoEntity is an entity that calls on two can charge: a User.
 type TwoEntity interface {
 	Entity
 	two()
 }
 
-// TwoCost is what one call takes from each limit of two, in whole tokens. A bucket holds:
+// TwoCost is the cost of one call in each limit of two, in whole tokens. A bucket holds:
 //
 //   - User: rpm 1,000 per minute; tpm 100,000 per minute, burst 150,000
 type TwoCost struct {
@@ -58,7 +58,7 @@ type TwoLimits struct {
 type TwoBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPM      bucket.Balance // b_rpm_*

@@ -87,7 +87,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: what Redis runs for calls on two that charge so many buckets, 1, and "" for
+// Script implements redisstore.Scripter: the script for calls on two that charge this number of buckets, 1, and "" for
 // others.
 func (two) Script(chain int) string {
 	if chain == 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestTwo holds the code of two against itself.
+// TestTwo checks the code of two against its schema.
 func TestTwo(t *testing.T) {
 	var c TwoCost
 	gentest.Costs(t, twoVector, twoCost, &c, &c.RPM, &c.TPM)

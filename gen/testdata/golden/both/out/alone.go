@@ -18,22 +18,22 @@ const (
 )
 
 type (
-	// AloneResource is the type of Limiter.Alone. In shadow: it refuses no call, and Shadowed of a lease says what
-	// would have refused it.
+	// AloneResource is the type of Limiter.Alone. In shadow: it denies no call, and Shadowed of a lease has the limits
+	// that would have denied it.
 	AloneResource = runtime.Resource[AloneEntity, AloneCost]
-	// AloneAcquirer is what a handler takes, so that its test can pass a fake.
+	// AloneAcquirer is the interface for handlers, whose tests can pass a fake.
 	AloneAcquirer = runtime.Acquirer[AloneEntity, AloneCost]
-	// AloneLease is what an acquire returns, to be settled or released.
+	// AloneLease is the result of an acquire, to be settled or released.
 	AloneLease = runtime.Lease[AloneCost]
 )
 
-// AloneEntity is who may be charged for alone: a User or an Org.
+// AloneEntity is an entity that calls on alone can charge: a User or an Org.
 type AloneEntity interface {
 	Entity
 	alone()
 }
 
-// AloneCost is what one call takes from each limit of alone, in whole tokens. A bucket holds:
+// AloneCost is the cost of one call in each limit of alone, in whole tokens. A bucket holds:
 //
 //   - User: rpm 100 per minute
 //   - Org: rpm 100 per minute
@@ -56,7 +56,7 @@ type AloneLimits struct {
 type AloneBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPM      bucket.Balance // b_rpm_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestAlone holds the code of alone against itself.
+// TestAlone checks the code of alone against its schema.
 func TestAlone(t *testing.T) {
 	var c AloneCost
 	gentest.Costs(t, aloneVector, aloneCost, &c, &c.RPM)

@@ -18,8 +18,8 @@ const (
 	kindOrg
 )
 
-// User is an entity whose parent is a Team. Its id is stored as user-<ID>: two of the same ID are one, whatever their
-// Team.
+// User is an entity whose parent is a Team. Its id is stored as user-<ID>: two with the same ID are one entity, even
+// with another Team.
 type User struct {
 	_  struct{} // forces field names
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
@@ -28,8 +28,8 @@ type User struct {
 	lookup bool // the parent comes from the table
 }
 
-// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two of the same ID are one, whatever their
-// Org.
+// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two with the same ID are one entity, even
+// with another Org.
 type Team struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -44,18 +44,18 @@ type Org struct {
 }
 
 // UserByID is a User whose Team is looked up in the table, and cached, by calls on image-generation-hd/2024-11, words
-// and many: an *InvalidError if the table does not know the User.
+// and many. They return an *InvalidError if the table has no User of this ID.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
 // TeamByID is a Team whose Org is looked up in the table, and cached, by calls on words, image-generation-hd/2024-11
-// and many: an *InvalidError if the table does not know the Team.
+// and many. They return an *InvalidError if the table has no Team of this ID.
 func TeamByID(id string) Team {
 	return Team{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as user-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as user-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"user", "team", "org"})

@@ -33,20 +33,20 @@ type (
 	//
 	// Deprecated: use another.
 	ImageGenerationHd202411Resource = runtime.Resource[ImageGenerationHd202411Entity, ImageGenerationHd202411Cost]
-	// ImageGenerationHd202411Acquirer is what a handler takes, so that its test can pass a fake.
+	// ImageGenerationHd202411Acquirer is the interface for handlers, whose tests can pass a fake.
 	ImageGenerationHd202411Acquirer = runtime.Acquirer[ImageGenerationHd202411Entity, ImageGenerationHd202411Cost]
-	// ImageGenerationHd202411Lease is what an acquire returns, to be settled or released.
+	// ImageGenerationHd202411Lease is the result of an acquire, to be settled or released.
 	ImageGenerationHd202411Lease = runtime.Lease[ImageGenerationHd202411Cost]
 )
 
-// ImageGenerationHd202411Entity is who may be charged for image-generation-hd/2024-11: a User (then its Team and Org
-// too), a Team (then its Org too) or an Org.
+// ImageGenerationHd202411Entity is an entity that calls on image-generation-hd/2024-11 can charge: a User (then its
+// Team and Org too), a Team (then its Org too) or an Org.
 type ImageGenerationHd202411Entity interface {
 	Entity
 	imageGenerationHd202411()
 }
 
-// ImageGenerationHd202411Cost is what one call takes from each limit of image-generation-hd/2024-11, in whole tokens. A
+// ImageGenerationHd202411Cost is the cost of one call in each limit of image-generation-hd/2024-11, in whole tokens. A
 // bucket holds:
 //
 //   - User: requests_per_minute_of_everybody 1 per minute; tokens_per_minute_of_every_model 1 per minute
@@ -88,7 +88,7 @@ type ImageGenerationHd202411Limits struct {
 type ImageGenerationHd202411Bucket struct {
 	Entity                       string         // as stored: user-<ID>
 	Refilled                     int64          // rf, ms: refill is claimed up to here
-	Version                      int64          // cv: what shape the bucket has
+	Version                      int64          // cv: version of the numbers
 	Op                           string         // id of the last write
 	TTL                          int64          // s
 	RequestsPerMinuteOfEverybody bucket.Balance // b_requests_per_minute_of_everybody_*

@@ -137,8 +137,8 @@ AND (attribute_not_exists(b_tokens_per_minute_of_every_model_tk)
     OR b_tokens_per_minute_of_every_model_tk BETWEEN :tokens_per_minute_of_every_model_lo
     AND :tokens_per_minute_of_every_model_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (imageGenerationHd202411) Reshape(w *codec.Write) {
 	w.Begin(imageGenerationHd202411ReshapeUpdate, imageGenerationHd202411ReshapeCondition)
 	w.N(":rf", w.RF)
@@ -180,7 +180,8 @@ func (imageGenerationHd202411) Decode(dst *bucket.Image, item codec.Item) error 
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (imageGenerationHd202411) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -189,8 +190,7 @@ func (imageGenerationHd202411) DecodeBalances(dst *bucket.Image, item codec.Item
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ImageGenerationHd202411Bucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -215,8 +215,8 @@ func (b *ImageGenerationHd202411Bucket) MarshalItem() map[string]types.Attribute
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *ImageGenerationHd202411Bucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (imageGenerationHd202411{}).Decode(&i, item); err != nil {

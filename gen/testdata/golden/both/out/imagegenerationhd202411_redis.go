@@ -556,7 +556,7 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: what Redis runs for calls on image-generation-hd/2024-11 that charge so many
+// Script implements redisstore.Scripter: the script for calls on image-generation-hd/2024-11 that charge this number of
 // buckets, 1, 2 or 3, and "" for others.
 func (imageGenerationHd202411) Script(chain int) string {
 	switch chain {

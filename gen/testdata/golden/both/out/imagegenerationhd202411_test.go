@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestImageGenerationHd202411 holds the code of image-generation-hd/2024-11 against itself.
+// TestImageGenerationHd202411 checks the code of image-generation-hd/2024-11 against its schema.
 func TestImageGenerationHd202411(t *testing.T) {
 	var c ImageGenerationHd202411Cost
 	gentest.Costs(t, imageGenerationHd202411Vector, imageGenerationHd202411Cost, &c, &c.RequestsPerMinuteOfEverybody,

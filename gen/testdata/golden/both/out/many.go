@@ -44,19 +44,19 @@ const (
 type (
 	// ManyResource is the type of Limiter.Many.
 	ManyResource = runtime.Resource[ManyEntity, ManyCost]
-	// ManyAcquirer is what a handler takes, so that its test can pass a fake.
+	// ManyAcquirer is the interface for handlers, whose tests can pass a fake.
 	ManyAcquirer = runtime.Acquirer[ManyEntity, ManyCost]
-	// ManyLease is what an acquire returns, to be settled or released.
+	// ManyLease is the result of an acquire, to be settled or released.
 	ManyLease = runtime.Lease[ManyCost]
 )
 
-// ManyEntity is who may be charged for many: a User (then its Org too) or an Org.
+// ManyEntity is an entity that calls on many can charge: a User (then its Org too) or an Org.
 type ManyEntity interface {
 	Entity
 	many()
 }
 
-// ManyCost is what one call takes from each limit of many, in whole tokens. A bucket holds:
+// ManyCost is the cost of one call in each limit of many, in whole tokens. A bucket holds:
 //
 //   - User: l1 1 per minute; l2 1 per minute; l3 1 per minute; l4 1 per minute; l5 1 per minute; l6 1 per minute; l7 1
 //     per minute; l8 1 per minute; l9 1 per minute; l10 1 per minute; l11 1 per minute; l12 1 per minute; l13 1 per
@@ -107,7 +107,7 @@ type ManyLimits struct {
 type ManyBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	L1       bucket.Balance // b_l1_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestMany holds the code of many against itself.
+// TestMany checks the code of many against its schema.
 func TestMany(t *testing.T) {
 	var c ManyCost
 	gentest.Costs(t, manyVector, manyCost, &c, &c.L1, &c.L2, &c.L3, &c.L4, &c.L5, &c.L6, &c.L7, &c.L8, &c.L9, &c.L10,

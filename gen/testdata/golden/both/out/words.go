@@ -26,19 +26,19 @@ const (
 type (
 	// WordsResource is the type of Limiter.Words.
 	WordsResource = runtime.Resource[WordsEntity, WordsCost]
-	// WordsAcquirer is what a handler takes, so that its test can pass a fake.
+	// WordsAcquirer is the interface for handlers, whose tests can pass a fake.
 	WordsAcquirer = runtime.Acquirer[WordsEntity, WordsCost]
-	// WordsLease is what an acquire returns, to be settled or released.
+	// WordsLease is the result of an acquire, to be settled or released.
 	WordsLease = runtime.Lease[WordsCost]
 )
 
-// WordsEntity is who may be charged for words: a User (then its Org too) or an Org.
+// WordsEntity is an entity that calls on words can charge: a User (then its Org too) or an Org.
 type WordsEntity interface {
 	Entity
 	words()
 }
 
-// WordsCost is what one call takes from each limit of words, in whole tokens. A bucket holds:
+// WordsCost is the cost of one call in each limit of words, in whole tokens. A bucket holds:
 //
 //   - User: end 10 per second; end_burst 10 per second; now 10 per second; a_ 10 per second
 //   - Org: end 10 per second; end_burst 10 per second; now 10 per second; a_ 10 per second
@@ -67,7 +67,7 @@ type WordsLimits struct {
 type WordsBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	End      bucket.Balance // b_end_*

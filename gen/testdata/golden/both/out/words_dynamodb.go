@@ -143,8 +143,8 @@ AND (attribute_not_exists(b_end_burst_tk) OR b_end_burst_tk BETWEEN :end_burst_l
 AND (attribute_not_exists(b_now_tk) OR b_now_tk BETWEEN :now_lo AND :now_hi)
 AND (attribute_not_exists(b_a__tk) OR b_a__tk BETWEEN :a__lo AND :a__hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (words) Reshape(w *codec.Write) {
 	w.Begin(wordsReshapeUpdate, wordsReshapeCondition)
 	w.N(":rf", w.RF)
@@ -186,7 +186,8 @@ func (words) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (words) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -197,8 +198,7 @@ func (words) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *WordsBucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -220,8 +220,8 @@ func (b *WordsBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *WordsBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (words{}).Decode(&i, item); err != nil {

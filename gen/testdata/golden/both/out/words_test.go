@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestWords holds the code of words against itself.
+// TestWords checks the code of words against its schema.
 func TestWords(t *testing.T) {
 	var c WordsCost
 	gentest.Costs(t, wordsVector, wordsCost, &c, &c.End, &c.EndBurst, &c.Now, &c.A)

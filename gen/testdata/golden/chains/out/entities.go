@@ -20,8 +20,8 @@ const (
 	kindPlanet
 )
 
-// User is an entity whose parent is a Project. Its id is stored as user-<ID>: two of the same ID are one, whatever
-// their Project.
+// User is an entity whose parent is a Project. Its id is stored as user-<ID>: two with the same ID are one entity, even
+// with another Project.
 type User struct {
 	_       struct{} // forces field names
 	ID      string   // 1 to 256 bytes of UTF-8, no '#'
@@ -29,8 +29,8 @@ type User struct {
 	lookup  bool     // the parent comes from the table
 }
 
-// Project is an entity whose parent is a Team. Its id is stored as project-<ID>: two of the same ID are one, whatever
-// their Team.
+// Project is an entity whose parent is a Team. Its id is stored as project-<ID>: two with the same ID are one entity,
+// even with another Team.
 type Project struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -38,8 +38,8 @@ type Project struct {
 	lookup bool     // the parent comes from the table
 }
 
-// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two of the same ID are one, whatever their
-// Org.
+// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two with the same ID are one entity, even
+// with another Org.
 type Team struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -47,8 +47,8 @@ type Team struct {
 	lookup bool     // the parent comes from the table
 }
 
-// Org is an entity whose parent is a Planet. Its id is stored as org-<ID>: two of the same ID are one, whatever their
-// Planet.
+// Org is an entity whose parent is a Planet. Its id is stored as org-<ID>: two with the same ID are one entity, even
+// with another Planet.
 type Org struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -62,30 +62,30 @@ type Planet struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// UserByID is a User whose Project is looked up in the table, and cached, by calls on chat and jobs: an *InvalidError
-// if the table does not know the User.
+// UserByID is a User whose Project is looked up in the table, and cached, by calls on chat and jobs. They return an
+// *InvalidError if the table has no User of this ID.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// ProjectByID is a Project whose Team is looked up in the table, and cached, by calls on chat and jobs: an
-// *InvalidError if the table does not know the Project.
+// ProjectByID is a Project whose Team is looked up in the table, and cached, by calls on chat and jobs. They return an
+// *InvalidError if the table has no Project of this ID.
 func ProjectByID(id string) Project {
 	return Project{ID: id, lookup: true}
 }
 
-// TeamByID is a Team whose Org is looked up in the table, and cached, by calls on chat and jobs: an *InvalidError if
-// the table does not know the Team.
+// TeamByID is a Team whose Org is looked up in the table, and cached, by calls on chat and jobs. They return an
+// *InvalidError if the table has no Team of this ID.
 func TeamByID(id string) Team {
 	return Team{ID: id, lookup: true}
 }
 
-// OrgByID is an Org without its Planet, which nothing looks up as no call of an Org charges it.
+// OrgByID is an Org without its Planet. No call of an Org charges the parent, so it is not looked up.
 func OrgByID(id string) Org {
 	return Org{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as user-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as user-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"user", "project", "team", "org", "planet"})

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestJobs holds the code of jobs against itself.
+// TestJobs checks the code of jobs against its schema.
 func TestJobs(t *testing.T) {
 	var c JobsCost
 	gentest.Costs(t, jobsVector, jobsCost, &c, &c.RPD)

@@ -20,19 +20,19 @@ const (
 type (
 	// ReadsResource is the type of Limiter.Reads.
 	ReadsResource = runtime.Resource[ReadsEntity, ReadsCost]
-	// ReadsAcquirer is what a handler takes, so that its test can pass a fake.
+	// ReadsAcquirer is the interface for handlers, whose tests can pass a fake.
 	ReadsAcquirer = runtime.Acquirer[ReadsEntity, ReadsCost]
-	// ReadsLease is what an acquire returns, to be settled or released.
+	// ReadsLease is the result of an acquire, to be settled or released.
 	ReadsLease = runtime.Lease[ReadsCost]
 )
 
-// ReadsEntity is who may be charged for reads: a User or a Planet.
+// ReadsEntity is an entity that calls on reads can charge: a User or a Planet.
 type ReadsEntity interface {
 	Entity
 	reads()
 }
 
-// ReadsCost is what one call takes from each limit of reads, in whole tokens. A bucket holds:
+// ReadsCost is the cost of one call in each limit of reads, in whole tokens. A bucket holds:
 //
 //   - User: rps 100 per second
 //   - Planet: rps 100 per second
@@ -55,7 +55,7 @@ type ReadsLimits struct {
 type ReadsBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestReads holds the code of reads against itself.
+// TestReads checks the code of reads against its schema.
 func TestReads(t *testing.T) {
 	var c ReadsCost
 	gentest.Costs(t, readsVector, readsCost, &c, &c.RPS)

@@ -66,19 +66,19 @@ const (
 type (
 	// APIResource is the type of Limiter.API.
 	APIResource = runtime.Resource[APIEntity, APICost]
-	// APIAcquirer is what a handler takes, so that its test can pass a fake.
+	// APIAcquirer is the interface for handlers, whose tests can pass a fake.
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
-	// APILease is what an acquire returns, to be settled or released.
+	// APILease is the result of an acquire, to be settled or released.
 	APILease = runtime.Lease[APICost]
 )
 
-// APIEntity is who may be charged for api: a User.
+// APIEntity is an entity that calls on api can charge: a User.
 type APIEntity interface {
 	Entity
 	api()
 }
 
-// APICost is what one call takes from each limit of api, in whole tokens. A bucket holds:
+// APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
 //   - User: aax 1 per minute; abx 2 per minute; acx 3 per minute; adx 4 per minute; aex 5 per minute; afx 6 per minute;
 //     agx 7 per minute; ahx 8 per minute; aix 9 per minute; ajx 10 per minute; akx 11 per minute; alx 12 per minute;
@@ -149,7 +149,7 @@ type APILimits struct {
 type APIBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Aax      bucket.Balance // b_aax_*

@@ -30,19 +30,19 @@ const (
 type (
 	// ABCDResource is the type of Limiter.ABCD.
 	ABCDResource = runtime.Resource[ABCDEntity, ABCDCost]
-	// ABCDAcquirer is what a handler takes, so that its test can pass a fake.
+	// ABCDAcquirer is the interface for handlers, whose tests can pass a fake.
 	ABCDAcquirer = runtime.Acquirer[ABCDEntity, ABCDCost]
-	// ABCDLease is what an acquire returns, to be settled or released.
+	// ABCDLease is the result of an acquire, to be settled or released.
 	ABCDLease = runtime.Lease[ABCDCost]
 )
 
-// ABCDEntity is who may be charged for a.b/c-d: a Type or an ABC.
+// ABCDEntity is an entity that calls on a.b/c-d can charge: a Type or an ABC.
 type ABCDEntity interface {
 	Entity
 	abcd()
 }
 
-// ABCDCost is what one call takes from each limit of a.b/c-d, in whole tokens. A bucket holds:
+// ABCDCost is the cost of one call in each limit of a.b/c-d, in whole tokens. A bucket holds:
 //
 //   - Type: select 1 per second; func 1 per second; b 1 per second; b_b 1 per second; b_net 1 per second; entity_id 1
 //     per second
@@ -77,7 +77,7 @@ type ABCDLimits struct {
 type ABCDBucket struct {
 	Entity   string         // as stored: type-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Select   bucket.Balance // b_select_*

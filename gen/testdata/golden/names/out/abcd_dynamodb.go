@@ -174,8 +174,8 @@ AND (attribute_not_exists(b_b_b_tk) OR b_b_b_tk BETWEEN :b_b_lo AND :b_b_hi)
 AND (attribute_not_exists(b_b_net_tk) OR b_b_net_tk BETWEEN :b_net_lo AND :b_net_hi)
 AND (attribute_not_exists(b_entity_id_tk) OR b_entity_id_tk BETWEEN :entity_id_lo AND :entity_id_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (abcd) Reshape(w *codec.Write) {
 	w.Begin(abcdReshapeUpdate, abcdReshapeCondition)
 	w.N(":rf", w.RF)
@@ -228,7 +228,8 @@ func (abcd) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (abcd) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -241,8 +242,7 @@ func (abcd) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *ABCDBucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -267,8 +267,8 @@ func (b *ABCDBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *ABCDBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (abcd{}).Decode(&i, item); err != nil {

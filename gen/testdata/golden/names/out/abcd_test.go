@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestABCD holds the code of a.b/c-d against itself.
+// TestABCD checks the code of a.b/c-d against its schema.
 func TestABCD(t *testing.T) {
 	var c ABCDCost
 	gentest.Costs(t, abcdVector, abcdCost, &c, &c.Select, &c.Func, &c.B, &c.BB, &c.BNet, &c.EntityID)

@@ -26,8 +26,8 @@ type Type struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// Interface is an entity whose parent is a Type. Its id is stored as interface-<ID>: two of the same ID are one,
-// whatever their Type.
+// Interface is an entity whose parent is a Type. Its id is stored as interface-<ID>: two with the same ID are one
+// entity, even with another Type.
 type Interface struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -35,8 +35,8 @@ type Interface struct {
 	lookup bool     // the parent comes from the table
 }
 
-// Resource is an entity whose parent is an Interface. Its id is stored as resource-<ID>: two of the same ID are one,
-// whatever their Interface.
+// Resource is an entity whose parent is an Interface. Its id is stored as resource-<ID>: two with the same ID are one
+// entity, even with another Interface.
 type Resource struct {
 	_         struct{}  // forces field names
 	ID        string    // 1 to 256 bytes of UTF-8, no '#'
@@ -44,8 +44,8 @@ type Resource struct {
 	lookup    bool      // the parent comes from the table
 }
 
-// K is an entity whose parent is a Resource. Its id is stored as kind-<ID>: two of the same ID are one, whatever their
-// Resource.
+// K is an entity whose parent is a Resource. Its id is stored as kind-<ID>: two with the same ID are one entity, even
+// with another Resource.
 type K struct {
 	_        struct{} // forces field names
 	ID       string   // 1 to 256 bytes of UTF-8, no '#'
@@ -59,22 +59,22 @@ type ABC struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// InterfaceByID is an Interface without its Type, which nothing looks up as no call of an Interface charges it.
+// InterfaceByID is an Interface without its Type. No call of an Interface charges the parent, so it is not looked up.
 func InterfaceByID(id string) Interface {
 	return Interface{ID: id, lookup: true}
 }
 
-// ResourceByID is a Resource without its Interface, which nothing looks up as no call of a Resource charges it.
+// ResourceByID is a Resource without its Interface. No call of a Resource charges the parent, so it is not looked up.
 func ResourceByID(id string) Resource {
 	return Resource{ID: id, lookup: true}
 }
 
-// KByID is a K without its Resource, which nothing looks up as no call of a K charges it.
+// KByID is a K without its Resource. No call of a K charges the parent, so it is not looked up.
 func KByID(id string) K {
 	return K{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as type-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as type-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"type", "interface", "resource", "kind", "a_b_c"})

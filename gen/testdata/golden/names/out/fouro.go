@@ -22,19 +22,19 @@ const (
 type (
 	// FourOResource is the type of Limiter.FourO.
 	FourOResource = runtime.Resource[FourOEntity, FourOCost]
-	// FourOAcquirer is what a handler takes, so that its test can pass a fake.
+	// FourOAcquirer is the interface for handlers, whose tests can pass a fake.
 	FourOAcquirer = runtime.Acquirer[FourOEntity, FourOCost]
-	// FourOLease is what an acquire returns, to be settled or released.
+	// FourOLease is the result of an acquire, to be settled or released.
 	FourOLease = runtime.Lease[FourOCost]
 )
 
-// FourOEntity is who may be charged for 4o: a K.
+// FourOEntity is an entity that calls on 4o can charge: a K.
 type FourOEntity interface {
 	Entity
 	fourO()
 }
 
-// FourOCost is what one call takes from each limit of 4o, in whole tokens. A bucket holds:
+// FourOCost is the cost of one call in each limit of 4o, in whole tokens. A bucket holds:
 //
 //   - K: api 1 per second; api_ 1 per second
 type FourOCost struct {
@@ -58,7 +58,7 @@ type FourOLimits struct {
 type FourOBucket struct {
 	Entity   string         // as stored: kind-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	API      bucket.Balance // b_api_*

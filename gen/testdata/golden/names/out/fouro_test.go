@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestFourO holds the code of 4o against itself.
+// TestFourO checks the code of 4o against its schema.
 func TestFourO(t *testing.T) {
 	var c FourOCost
 	gentest.Costs(t, fourOVector, fourOCost, &c, &c.API, &c.API2)

@@ -22,19 +22,19 @@ const (
 type (
 	// FunctionResource is the type of Limiter.Function.
 	FunctionResource = runtime.Resource[FunctionEntity, FunctionCost]
-	// FunctionAcquirer is what a handler takes, so that its test can pass a fake.
+	// FunctionAcquirer is the interface for handlers, whose tests can pass a fake.
 	FunctionAcquirer = runtime.Acquirer[FunctionEntity, FunctionCost]
-	// FunctionLease is what an acquire returns, to be settled or released.
+	// FunctionLease is the result of an acquire, to be settled or released.
 	FunctionLease = runtime.Lease[FunctionCost]
 )
 
-// FunctionEntity is who may be charged for func: a Resource.
+// FunctionEntity is an entity that calls on func can charge: a Resource.
 type FunctionEntity interface {
 	Entity
 	function()
 }
 
-// FunctionCost is what one call takes from each limit of func, in whole tokens. A bucket holds:
+// FunctionCost is the cost of one call in each limit of func, in whole tokens. A bucket holds:
 //
 //   - Resource: range 1 per second; r2_d2 1 per second
 type FunctionCost struct {
@@ -58,7 +58,7 @@ type FunctionLimits struct {
 type FunctionBucket struct {
 	Entity   string         // as stored: resource-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Range    bucket.Balance // b_range_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestFunction holds the code of func against itself.
+// TestFunction checks the code of func against its schema.
 func TestFunction(t *testing.T) {
 	var c FunctionCost
 	gentest.Costs(t, functionVector, functionCost, &c, &c.Range, &c.R2D2)

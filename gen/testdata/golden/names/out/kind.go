@@ -38,19 +38,19 @@ const (
 type (
 	// KindResource is the type of Limiter.Kind.
 	KindResource = runtime.Resource[KindEntity, KindCost]
-	// KindAcquirer is what a handler takes, so that its test can pass a fake.
+	// KindAcquirer is the interface for handlers, whose tests can pass a fake.
 	KindAcquirer = runtime.Acquirer[KindEntity, KindCost]
-	// KindLease is what an acquire returns, to be settled or released.
+	// KindLease is the result of an acquire, to be settled or released.
 	KindLease = runtime.Lease[KindCost]
 )
 
-// KindEntity is who may be charged for kind: an Interface.
+// KindEntity is an entity that calls on kind can charge: an Interface.
 type KindEntity interface {
 	Entity
 	kind()
 }
 
-// KindCost is what one call takes from each limit of kind, in whole tokens. A bucket holds:
+// KindCost is the cost of one call in each limit of kind, in whole tokens. A bucket holds:
 //
 //   - Interface: lookup 1 per second; cond 1 per second; missing 1 per second; names 1 per second; values 1 per second;
 //     limit 1 per second; sk 1 per second; override 1 per second; config 1 per second; begin 1 per second
@@ -91,7 +91,7 @@ type KindLimits struct {
 type KindBucket struct {
 	Entity   string         // as stored: interface-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Lookup   bucket.Balance // b_lookup_*

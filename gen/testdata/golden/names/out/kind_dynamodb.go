@@ -238,8 +238,8 @@ AND (attribute_not_exists(b_override_tk) OR b_override_tk BETWEEN :override_lo A
 AND (attribute_not_exists(b_config_tk) OR b_config_tk BETWEEN :config_lo AND :config_hi)
 AND (attribute_not_exists(b_begin_tk) OR b_begin_tk BETWEEN :begin_lo AND :begin_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (kind) Reshape(w *codec.Write) {
 	w.Begin(kindReshapeUpdate, kindReshapeCondition)
 	w.N(":rf", w.RF)
@@ -314,7 +314,8 @@ func (kind) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (kind) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -331,8 +332,7 @@ func (kind) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *KindBucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -364,8 +364,8 @@ func (b *KindBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *KindBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (kind{}).Decode(&i, item); err != nil {

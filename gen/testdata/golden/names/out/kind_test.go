@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestKind holds the code of kind against itself.
+// TestKind checks the code of kind against its schema.
 func TestKind(t *testing.T) {
 	var c KindCost
 	gentest.Costs(t, kindVector, kindCost, &c, &c.Lookup, &c.Cond, &c.Missing, &c.Names, &c.Values, &c.Limit, &c.Sk,

@@ -20,19 +20,19 @@ const (
 type (
 	// LinuxResource is the type of Limiter.Linux.
 	LinuxResource = runtime.Resource[LinuxEntity, LinuxCost]
-	// LinuxAcquirer is what a handler takes, so that its test can pass a fake.
+	// LinuxAcquirer is the interface for handlers, whose tests can pass a fake.
 	LinuxAcquirer = runtime.Acquirer[LinuxEntity, LinuxCost]
-	// LinuxLease is what an acquire returns, to be settled or released.
+	// LinuxLease is the result of an acquire, to be settled or released.
 	LinuxLease = runtime.Lease[LinuxCost]
 )
 
-// LinuxEntity is who may be charged for linux: an Interface.
+// LinuxEntity is an entity that calls on linux can charge: an Interface.
 type LinuxEntity interface {
 	Entity
 	linux()
 }
 
-// LinuxCost is what one call takes from each limit of linux, in whole tokens. A bucket holds:
+// LinuxCost is the cost of one call in each limit of linux, in whole tokens. A bucket holds:
 //
 //   - Interface: amd64 1 per second
 type LinuxCost struct {
@@ -54,7 +54,7 @@ type LinuxLimits struct {
 type LinuxBucket struct {
 	Entity   string         // as stored: interface-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Amd64    bucket.Balance // b_amd64_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestLinux holds the code of linux against itself.
+// TestLinux checks the code of linux against its schema.
 func TestLinux(t *testing.T) {
 	var c LinuxCost
 	gentest.Costs(t, linuxVector, linuxCost, &c, &c.Amd64)

@@ -20,19 +20,19 @@ const (
 type (
 	// StoredResource is the type of Limiter.Stored.
 	StoredResource = runtime.Resource[StoredEntity, StoredCost]
-	// StoredAcquirer is what a handler takes, so that its test can pass a fake.
+	// StoredAcquirer is the interface for handlers, whose tests can pass a fake.
 	StoredAcquirer = runtime.Acquirer[StoredEntity, StoredCost]
-	// StoredLease is what an acquire returns, to be settled or released.
+	// StoredLease is the result of an acquire, to be settled or released.
 	StoredLease = runtime.Lease[StoredCost]
 )
 
-// StoredEntity is who may be charged for stored: an Interface.
+// StoredEntity is an entity that calls on stored can charge: an Interface.
 type StoredEntity interface {
 	Entity
 	stored()
 }
 
-// StoredCost is what one call takes from each limit of stored, in whole tokens. A bucket holds:
+// StoredCost is the cost of one call in each limit of stored, in whole tokens. A bucket holds:
 //
 //   - Interface: chain 1 per second
 type StoredCost struct {
@@ -54,7 +54,7 @@ type StoredLimits struct {
 type StoredBucket struct {
 	Entity   string         // as stored: interface-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Chain    bucket.Balance // b_chain_*

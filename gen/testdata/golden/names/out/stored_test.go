@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestStored holds the code of stored against itself.
+// TestStored checks the code of stored against its schema.
 func TestStored(t *testing.T) {
 	var c StoredCost
 	gentest.Costs(t, storedVector, storedCost, &c, &c.Chain)

@@ -20,19 +20,19 @@ const (
 type (
 	// APIResource is the type of Limiter.API. Calls of the API.
 	APIResource = runtime.Resource[APIEntity, APICost]
-	// APIAcquirer is what a handler takes, so that its test can pass a fake.
+	// APIAcquirer is the interface for handlers, whose tests can pass a fake.
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
-	// APILease is what an acquire returns, to be settled or released.
+	// APILease is the result of an acquire, to be settled or released.
 	APILease = runtime.Lease[APICost]
 )
 
-// APIEntity is who may be charged for api: a User (then its Org too) or an Org.
+// APIEntity is an entity that calls on api can charge: a User (then its Org too) or an Org.
 type APIEntity interface {
 	Entity
 	api()
 }
 
-// APICost is what one call takes from each limit of api, in whole tokens. A bucket holds:
+// APICost is the cost of one call in each limit of api, in whole tokens. A bucket holds:
 //
 //   - User: rps 10 per second
 //   - Org: rps 1,000 per second

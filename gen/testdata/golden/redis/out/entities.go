@@ -17,8 +17,8 @@ const (
 	kindOrg
 )
 
-// User is an entity whose parent is an Org. Its id is stored as user-<ID>: two of the same ID are one, whatever their
-// Org.
+// User is an entity whose parent is an Org. Its id is stored as user-<ID>: two with the same ID are one entity, even
+// with another Org.
 type User struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -32,13 +32,13 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// UserByID is a User whose Org is looked up in the table, and cached, by calls on api: an *InvalidError if the table
-// does not know the User.
+// UserByID is a User whose Org is looked up in the table, and cached, by calls on api. They return an *InvalidError if
+// the table has no User of this ID.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as user-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as user-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"user", "org"})

@@ -21,20 +21,21 @@ const (
 type (
 	// JobsResource is the type of Limiter.Jobs.
 	JobsResource = runtime.Resource[JobsEntity, JobsCost]
-	// JobsAcquirer is what a handler takes, so that its test can pass a fake.
+	// JobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	JobsAcquirer = runtime.Acquirer[JobsEntity, JobsCost]
-	// JobsLease is what an acquire returns, to be settled or released.
+	// JobsLease is the result of an acquire, to be settled or released.
 	JobsLease = runtime.Lease[JobsCost]
 )
 
-// JobsEntity is who may be charged for jobs-that-run-in-the-background-and-are-named-as-long-as-may-be: an Org.
+// JobsEntity is an entity that calls on jobs-that-run-in-the-background-and-are-named-as-long-as-may-be can charge: an
+// Org.
 type JobsEntity interface {
 	Entity
 	jobs()
 }
 
-// JobsCost is what one call takes from each limit of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be,
-// in whole tokens. A bucket holds:
+// JobsCost is the cost of one call in each limit of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be, in
+// whole tokens. A bucket holds:
 //
 //   - Org: rpd 100 per day, burst 150
 type JobsCost struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestJobs holds the code of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be against itself.
+// TestJobs checks the code of jobs-that-run-in-the-background-and-are-named-as-long-as-may-be against its schema.
 func TestJobs(t *testing.T) {
 	var c JobsCost
 	gentest.Costs(t, jobsVector, jobsCost, &c, &c.RPD)

@@ -20,24 +20,24 @@ const (
 )
 
 type (
-	// BatchResource is the type of Limiter.Batch. Its limits are what the regions ap-south-1, eu-central-1 and
-	// us-east-1 have together: every region keeps 5 % of each, at least 1 token where there are enough, and has what
-	// regional sync gives it of the rest. Settle and Release of its leases return at once: what they write rides on the
-	// bucket's next write, or goes out within 100 ms; a failure goes to the observer and the log.
+	// BatchResource is the type of Limiter.Batch. Regions ap-south-1, eu-central-1 and us-east-1 have its limits in
+	// common: each keeps 5 % of each, at least 1 token where there are enough, and gets a part of the rest from
+	// regional sync. Settle and Release of its leases return at once. Their change goes out with the bucket's next
+	// write, or within 100 ms; a failure goes to the observer and the log.
 	BatchResource = runtime.Resource[BatchEntity, BatchCost]
-	// BatchAcquirer is what a handler takes, so that its test can pass a fake.
+	// BatchAcquirer is the interface for handlers, whose tests can pass a fake.
 	BatchAcquirer = runtime.Acquirer[BatchEntity, BatchCost]
-	// BatchLease is what an acquire returns, to be settled or released.
+	// BatchLease is the result of an acquire, to be settled or released.
 	BatchLease = runtime.Lease[BatchCost]
 )
 
-// BatchEntity is who may be charged for batch: an Org.
+// BatchEntity is an entity that calls on batch can charge: an Org.
 type BatchEntity interface {
 	Entity
 	batch()
 }
 
-// BatchCost is what one call takes from each limit of batch, in whole tokens. All regions' buckets of an entity hold
+// BatchCost is the cost of one call in each limit of batch, in whole tokens. All regions' buckets of an entity hold
 // together:
 //
 //   - Org: rps 10 per second
@@ -47,8 +47,8 @@ type BatchCost struct {
 	RPS int64
 }
 
-// BatchLimits overrides limits of batch; nil fields inherit. Those of a kind are for all regions together, those of an
-// entity for the region that they are set in. For 200 tokens per minute:
+// BatchLimits overrides limits of batch; nil fields inherit. Overrides of a kind are for all regions together, those of
+// an entity for the region of the table. For 200 tokens per minute:
 //
 //	regions.BatchLimits{RPS: new(bucket.Per(200, time.Minute))}
 type BatchLimits struct {
@@ -61,7 +61,7 @@ type BatchLimits struct {
 type BatchBucket struct {
 	Entity   string         // as stored: org-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

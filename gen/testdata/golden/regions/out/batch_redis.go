@@ -66,8 +66,8 @@ end
 return reply
 `
 
-// Script implements redisstore.Scripter: what Redis runs for calls on batch that charge so many buckets, 1, and "" for
-// others.
+// Script implements redisstore.Scripter: the script for calls on batch that charge this number of buckets, 1, and ""
+// for others.
 func (batch) Script(chain int) string {
 	if chain == 1 {
 		return batchScript1

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestBatch holds the code of batch against itself.
+// TestBatch checks the code of batch against its schema.
 func TestBatch(t *testing.T) {
 	var c BatchCost
 	gentest.Costs(t, batchVector, batchCost, &c, &c.RPS)

@@ -24,23 +24,23 @@ const (
 )
 
 type (
-	// GPT4Resource is the type of Limiter.GPT4. Its limits are what the regions ap-south-1, eu-central-1 and us-east-1
-	// have together: every region keeps 5 % of each, at least 1 token where there are enough, and has what regional
-	// sync gives it of the rest. Chat completions on gpt-4.
+	// GPT4Resource is the type of Limiter.GPT4. Regions ap-south-1, eu-central-1 and us-east-1 have its limits in
+	// common: each keeps 5 % of each, at least 1 token where there are enough, and gets a part of the rest from
+	// regional sync. Chat completions on gpt-4.
 	GPT4Resource = runtime.Resource[GPT4Entity, GPT4Cost]
-	// GPT4Acquirer is what a handler takes, so that its test can pass a fake.
+	// GPT4Acquirer is the interface for handlers, whose tests can pass a fake.
 	GPT4Acquirer = runtime.Acquirer[GPT4Entity, GPT4Cost]
-	// GPT4Lease is what an acquire returns, to be settled or released.
+	// GPT4Lease is the result of an acquire, to be settled or released.
 	GPT4Lease = runtime.Lease[GPT4Cost]
 )
 
-// GPT4Entity is who may be charged for gpt-4: a User (then its Org too) or an Org.
+// GPT4Entity is an entity that calls on gpt-4 can charge: a User (then its Org too) or an Org.
 type GPT4Entity interface {
 	Entity
 	gpt4()
 }
 
-// GPT4Cost is what one call takes from each limit of gpt-4, in whole tokens. All regions' buckets of an entity hold
+// GPT4Cost is the cost of one call in each limit of gpt-4, in whole tokens. All regions' buckets of an entity hold
 // together:
 //
 //   - User: rpm 100 per minute; tpm 10,000 per minute, burst 15,000; rpd 2 per day
@@ -53,8 +53,8 @@ type GPT4Cost struct {
 	RPD int64
 }
 
-// GPT4Limits overrides limits of gpt-4; nil fields inherit. Those of a kind are for all regions together, those of an
-// entity for the region that they are set in. For 200 tokens per minute:
+// GPT4Limits overrides limits of gpt-4; nil fields inherit. Overrides of a kind are for all regions together, those of
+// an entity for the region of the table. For 200 tokens per minute:
 //
 //	regions.GPT4Limits{RPM: new(bucket.Per(200, time.Minute))}
 type GPT4Limits struct {
@@ -69,7 +69,7 @@ type GPT4Limits struct {
 type GPT4Bucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPM      bucket.Balance // b_rpm_*

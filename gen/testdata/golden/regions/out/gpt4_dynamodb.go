@@ -125,8 +125,8 @@ AND (attribute_not_exists(b_rpm_tk) OR b_rpm_tk BETWEEN :rpm_lo AND :rpm_hi)
 AND (attribute_not_exists(b_tpm_tk) OR b_tpm_tk BETWEEN :tpm_lo AND :tpm_hi)
 AND (attribute_not_exists(b_rpd_tk) OR b_rpd_tk BETWEEN :rpd_lo AND :rpd_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (gpt4) Reshape(w *codec.Write) {
 	w.Begin(gpt4ReshapeUpdate, gpt4ReshapeCondition)
 	w.N(":rf", w.RF)
@@ -163,7 +163,8 @@ func (gpt4) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (gpt4) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -173,8 +174,7 @@ func (gpt4) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *GPT4Bucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -194,8 +194,8 @@ func (b *GPT4Bucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *GPT4Bucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (gpt4{}).Decode(&i, item); err != nil {

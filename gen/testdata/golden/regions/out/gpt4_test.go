@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestGPT4 holds the code of gpt-4 against itself.
+// TestGPT4 checks the code of gpt-4 against its schema.
 func TestGPT4(t *testing.T) {
 	var c GPT4Cost
 	gentest.Costs(t, gpt4Vector, gpt4Cost, &c, &c.RPM, &c.TPM, &c.RPD)

@@ -20,19 +20,19 @@ const (
 type (
 	// LocalJobsResource is the type of Limiter.LocalJobs.
 	LocalJobsResource = runtime.Resource[LocalJobsEntity, LocalJobsCost]
-	// LocalJobsAcquirer is what a handler takes, so that its test can pass a fake.
+	// LocalJobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	LocalJobsAcquirer = runtime.Acquirer[LocalJobsEntity, LocalJobsCost]
-	// LocalJobsLease is what an acquire returns, to be settled or released.
+	// LocalJobsLease is the result of an acquire, to be settled or released.
 	LocalJobsLease = runtime.Lease[LocalJobsCost]
 )
 
-// LocalJobsEntity is who may be charged for local-jobs: an Org.
+// LocalJobsEntity is an entity that calls on local-jobs can charge: an Org.
 type LocalJobsEntity interface {
 	Entity
 	localJobs()
 }
 
-// LocalJobsCost is what one call takes from each limit of local-jobs, in whole tokens. A bucket holds:
+// LocalJobsCost is the cost of one call in each limit of local-jobs, in whole tokens. A bucket holds:
 //
 //   - Org: rps 10 per second
 type LocalJobsCost struct {
@@ -54,7 +54,7 @@ type LocalJobsLimits struct {
 type LocalJobsBucket struct {
 	Entity   string         // as stored: org-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestLocalJobs holds the code of local-jobs against itself.
+// TestLocalJobs checks the code of local-jobs against its schema.
 func TestLocalJobs(t *testing.T) {
 	var c LocalJobsCost
 	gentest.Costs(t, localJobsVector, localJobsCost, &c, &c.RPS)

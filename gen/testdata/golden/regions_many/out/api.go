@@ -20,22 +20,22 @@ const (
 )
 
 type (
-	// APIResource is the type of Limiter.API. Its limits are what 32 regions have together: every region keeps 1 token
-	// of each where there are enough, and has what regional sync gives it of the rest.
+	// APIResource is the type of Limiter.API. 32 regions have its limits in common: each keeps 1 token of each where
+	// there are enough, and gets a part of the rest from regional sync.
 	APIResource = runtime.Resource[APIEntity, APICost]
-	// APIAcquirer is what a handler takes, so that its test can pass a fake.
+	// APIAcquirer is the interface for handlers, whose tests can pass a fake.
 	APIAcquirer = runtime.Acquirer[APIEntity, APICost]
-	// APILease is what an acquire returns, to be settled or released.
+	// APILease is the result of an acquire, to be settled or released.
 	APILease = runtime.Lease[APICost]
 )
 
-// APIEntity is who may be charged for api: a User.
+// APIEntity is an entity that calls on api can charge: a User.
 type APIEntity interface {
 	Entity
 	api()
 }
 
-// APICost is what one call takes from each limit of api, in whole tokens. All regions' buckets of an entity hold
+// APICost is the cost of one call in each limit of api, in whole tokens. All regions' buckets of an entity hold
 // together:
 //
 //   - User: rps 10 per second
@@ -45,8 +45,8 @@ type APICost struct {
 	RPS int64
 }
 
-// APILimits overrides limits of api; nil fields inherit. Those of a kind are for all regions together, those of an
-// entity for the region that they are set in. For 200 tokens per minute:
+// APILimits overrides limits of api; nil fields inherit. Overrides of a kind are for all regions together, those of an
+// entity for the region of the table. For 200 tokens per minute:
 //
 //	regionsmany.APILimits{RPS: new(bucket.Per(200, time.Minute))}
 type APILimits struct {
@@ -59,7 +59,7 @@ type APILimits struct {
 type APIBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPS      bucket.Balance // b_rps_*

@@ -25,8 +25,8 @@ type Org struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two of the same ID are one, whatever their
-// Org.
+// Team is an entity whose parent is an Org. Its id is stored as team-<ID>: two with the same ID are one entity, even
+// with another Org.
 //
 // Some people.
 //
@@ -40,8 +40,8 @@ type Team struct {
 	lookup bool     // the parent comes from the table
 }
 
-// User is an entity whose parent is a Team. Its id is stored as user-<ID>: two of the same ID are one, whatever their
-// Team.
+// User is an entity whose parent is a Team. Its id is stored as user-<ID>: two with the same ID are one entity, even
+// with another Team.
 type User struct {
 	_      struct{} // forces field names
 	ID     string   // 1 to 256 bytes of UTF-8, no '#'
@@ -55,17 +55,17 @@ type Robot struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// TeamByID is a Team without its Org, which nothing looks up as no call of a Team charges it.
+// TeamByID is a Team without its Org. No call of a Team charges the parent, so it is not looked up.
 func TeamByID(id string) Team {
 	return Team{ID: id, lookup: true}
 }
 
-// UserByID is a User without its Team, which nothing looks up as no call of a User charges it.
+// UserByID is a User without its Team. No call of a User charges the parent, so it is not looked up.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as org-123. Where its kind has a parent, that is to be looked up. The
+// ParseEntity reads an entity as stored, such as org-123. Its parent, if its kind has one, is looked up by calls. The
 // error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"org", "team", "user", "robot"})

@@ -27,26 +27,26 @@ const (
 )
 
 type (
-	// JobsResource is the type of Limiter.Jobs. Settle and Release of its leases return at once: what they write rides
-	// on the bucket's next write, or goes out within 100 ms; a failure goes to the observer and the log.
+	// JobsResource is the type of Limiter.Jobs. Settle and Release of its leases return at once. Their change goes out
+	// with the bucket's next write, or within 100 ms; a failure goes to the observer and the log.
 	//
 	// Jobs of the batch system.
 	//
 	// Deprecated: use queues.
 	JobsResource = runtime.Resource[JobsEntity, JobsCost]
-	// JobsAcquirer is what a handler takes, so that its test can pass a fake.
+	// JobsAcquirer is the interface for handlers, whose tests can pass a fake.
 	JobsAcquirer = runtime.Acquirer[JobsEntity, JobsCost]
-	// JobsLease is what an acquire returns, to be settled or released.
+	// JobsLease is the result of an acquire, to be settled or released.
 	JobsLease = runtime.Lease[JobsCost]
 )
 
-// JobsEntity is who may be charged for jobs: a Robot, an Org or a User.
+// JobsEntity is an entity that calls on jobs can charge: a Robot, an Org or a User.
 type JobsEntity interface {
 	Entity
 	jobs()
 }
 
-// JobsCost is what one call takes from each limit of jobs, in whole tokens. A bucket holds:
+// JobsCost is the cost of one call in each limit of jobs, in whole tokens. A bucket holds:
 //
 //   - Robot: rate 10, refilled by 3 per 90 seconds, burst 25; cpu 1,500 per 2 days; tiny 1 per millisecond; odd 7 per
 //     1,500 milliseconds
@@ -85,7 +85,7 @@ type JobsLimits struct {
 type JobsBucket struct {
 	Entity   string         // as stored: robot-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	Rate     bucket.Balance // b_rate_*

@@ -141,8 +141,8 @@ AND (attribute_not_exists(b_cpu_tk) OR b_cpu_tk BETWEEN :cpu_lo AND :cpu_hi)
 AND (attribute_not_exists(b_tiny_tk) OR b_tiny_tk BETWEEN :tiny_lo AND :tiny_hi)
 AND (attribute_not_exists(b_odd_tk) OR b_odd_tk BETWEEN :odd_lo AND :odd_hi)`
 
-// Reshape implements codec.Resource: stores parameters, adds limits that the bucket lacks, drops removed ones, and
-// takes the cost.
+// Reshape implements codec.Resource: stores parameters, adds new limits to the bucket, drops removed ones, and takes
+// the cost.
 func (jobs) Reshape(w *codec.Write) {
 	w.Begin(jobsReshapeUpdate, jobsReshapeCondition)
 	w.N(":rf", w.RF)
@@ -185,7 +185,8 @@ func (jobs) Decode(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// DecodeBalances implements codec.Resource: reads what a charge changes, into an image that Decode filled.
+// DecodeBalances implements codec.Resource: reads the attributes that a charge changes, into an image that Decode
+// filled.
 func (jobs) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	d := codec.Decoder{Item: item}
 	dst.Refilled = d.Int("rf")
@@ -196,8 +197,7 @@ func (jobs) DecodeBalances(dst *bucket.Image, item codec.Item) error {
 	return d.Err()
 }
 
-// MarshalItem returns b as DynamoDB stores it. A limit whose Capacity is 0, as UnmarshalItem leaves one that the item
-// lacks, is left out.
+// MarshalItem returns b as DynamoDB stores it, without limits that are zero.
 func (b *JobsBucket) MarshalItem() map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{
 		"PK":        codec.S("ENTITY#" + b.Entity),
@@ -218,8 +218,8 @@ func (b *JobsBucket) MarshalItem() map[string]types.AttributeValue {
 	return item
 }
 
-// UnmarshalItem reads b from an item. Attributes that are no limit's are skipped, limits that the item lacks stay zero,
-// and a malformed attribute is an error that names it; b is undefined then.
+// UnmarshalItem reads b from an item. Limits that the item does not have become zero. An error names the malformed
+// attribute; b is undefined then.
 func (b *JobsBucket) UnmarshalItem(item map[string]types.AttributeValue) error {
 	var i bucket.Image
 	if err := (jobs{}).Decode(&i, item); err != nil {

@@ -24,19 +24,19 @@ const (
 type (
 	// ChatResource is the type of Limiter.Chat.
 	ChatResource = runtime.Resource[ChatEntity, ChatCost]
-	// ChatAcquirer is what a handler takes, so that its test can pass a fake.
+	// ChatAcquirer is the interface for handlers, whose tests can pass a fake.
 	ChatAcquirer = runtime.Acquirer[ChatEntity, ChatCost]
-	// ChatLease is what an acquire returns, to be settled or released.
+	// ChatLease is the result of an acquire, to be settled or released.
 	ChatLease = runtime.Lease[ChatCost]
 )
 
-// ChatEntity is who may be charged for chat: a User (then its Project too) or a Project.
+// ChatEntity is an entity that calls on chat can charge: a User (then its Project too) or a Project.
 type ChatEntity interface {
 	Entity
 	chat()
 }
 
-// ChatCost is what one call takes from each limit of chat, in whole tokens. A bucket holds:
+// ChatCost is the cost of one call in each limit of chat, in whole tokens. A bucket holds:
 //
 //   - User: rpm 60 per minute; tpm 12,000 per minute; tpd 100,000 per day
 //   - Project: rpm 600 per minute; tpm 60,000 per minute; tpd 700,000 per day
@@ -63,7 +63,7 @@ type ChatLimits struct {
 type ChatBucket struct {
 	Entity   string         // as stored: user-<ID>
 	Refilled int64          // rf, ms: refill is claimed up to here
-	Version  int64          // cv: what shape the bucket has
+	Version  int64          // cv: version of the numbers
 	Op       string         // id of the last write
 	TTL      int64          // s
 	RPM      bucket.Balance // b_rpm_*

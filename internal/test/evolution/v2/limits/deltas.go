@@ -5,9 +5,10 @@ package limits
 
 import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
-// ExtractDeltas returns what rec, a record of the table's stream, consumed: of this schema's limits in its order, then
-// of limits that only the bucket has, by name, as are all limits of resources that this schema lacks. Items that are no
-// buckets consume nothing, nor does what expires. A malformed attribute is an error that names item and attribute.
+// ExtractDeltas returns the consumption in rec, a record of the table's stream. Limits of this schema come first, in
+// its
+// order, then limits that only the bucket has, by name. Resources that are not in this schema are included. Items that
+// are no buckets, and items that expire, have none. An error names the item and the malformed attribute.
 func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Chat:

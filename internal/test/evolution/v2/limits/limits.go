@@ -23,11 +23,11 @@ type Limiter struct {
 	// Chat limits chat by rpm, tpm and tpd, for User (then its Project too) and Project.
 	Chat *ChatResource
 
-	// Config reads and writes what overrides these numbers.
+	// Config reads and writes overrides of these numbers.
 	Config Config
 }
 
-// Config holds one typed entry per resource, for what overrides the numbers of limits.yaml: of one entity, or of all of
+// Config holds one typed entry per resource, for overrides of the numbers of limits.yaml: for one entity, or for all of
 // a kind. It is safe for concurrent use.
 type Config struct {
 	Chat *runtime.Config[ChatEntity, ChatLimits]
@@ -52,19 +52,19 @@ func New(s runtime.Store, opts ...runtime.Option) (*Limiter, error) {
 
 // Runtime's errors, here so that callers need not import it.
 type (
-	// DeniedError says that tokens are lacking now, and when they will be there.
+	// DeniedError says that there are too few tokens now, and when there will be enough.
 	DeniedError = runtime.DeniedError
-	// CostExceedsBurstError says that the call can never be served as it is.
+	// CostExceedsBurstError says that the call costs more than the burst, so that it can never be admitted.
 	CostExceedsBurstError = runtime.CostExceedsBurstError
 	// InvalidError says that the caller's input is wrong.
 	InvalidError = runtime.InvalidError
-	// ContendedError says that every attempt lost its race; nothing was charged, and trying again is safe.
+	// ContendedError says that every attempt met a conflict; nothing was charged, and the call may be repeated.
 	ContendedError = runtime.ContendedError
 	// UnavailableError says that the store did not answer in time or is down.
 	UnavailableError = runtime.UnavailableError
-	// SetupError says that somebody has to mend the installation.
+	// SetupError says that the installation is wrong, and what to do.
 	SetupError = runtime.SetupError
-	// ConflictError says that somebody else has changed an override since it was read.
+	// ConflictError says that an override has changed since it was read.
 	ConflictError = runtime.ConflictError
 )
 

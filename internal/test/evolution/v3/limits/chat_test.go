@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/gentest"
 )
 
-// TestChat holds the code of chat against itself.
+// TestChat checks the code of chat against its schema.
 func TestChat(t *testing.T) {
 	var c ChatCost
 	gentest.Costs(t, chatVector, chatCost, &c, &c.TPD, &c.Tokens)

@@ -23,8 +23,8 @@ type Project struct {
 	ID string   // 1 to 256 bytes of UTF-8, no '#'
 }
 
-// User is an entity whose parent is a Project. Its id is stored as user-<ID>: two of the same ID are one, whatever
-// their Project.
+// User is an entity whose parent is a Project. Its id is stored as user-<ID>: two with the same ID are one entity, even
+// with another Project.
 type User struct {
 	_       struct{} // forces field names
 	ID      string   // 1 to 256 bytes of UTF-8, no '#'
@@ -32,14 +32,14 @@ type User struct {
 	lookup  bool     // the parent comes from the table
 }
 
-// UserByID is a User whose Project is looked up in the table, and cached, by calls on chat: an *InvalidError if the
-// table does not know the User.
+// UserByID is a User whose Project is looked up in the table, and cached, by calls on chat. They return an
+// *InvalidError if the table has no User of this ID.
 func UserByID(id string) User {
 	return User{ID: id, lookup: true}
 }
 
-// ParseEntity reads an entity as stored, such as project-123. Where its kind has a parent, that is to be looked up. The
-// error is an *InvalidError.
+// ParseEntity reads an entity as stored, such as project-123. Its parent, if its kind has one, is looked up by calls.
+// The error is an *InvalidError.
 func ParseEntity(stored string) (Entity, error) {
 	kind, id, err := store.ParseID(stored, []string{"project", "user"})
 	if err != nil {
