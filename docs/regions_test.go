@@ -25,6 +25,7 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region"
 )
@@ -49,7 +50,7 @@ func regional(t *testing.T) *twoRegions {
 	w := &twoRegions{t: t, now: redisTime}
 	for _, name := range []string{"eu-central-1", "us-east-1"} {
 		engine := memdynamo.New(memdynamo.WithClock(w))
-		if _, err := dynamo.CreateTable(t.Context(), engine.Client(), usageTable); err != nil {
+		if _, err := operator.CreateTable(t.Context(), engine.Client(), usageTable); err != nil {
 			t.Fatal(err)
 		}
 		server := httptest.NewServer(engine)

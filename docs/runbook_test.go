@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -101,7 +102,7 @@ func runbookDocs(t *testing.T) doccheck.World {
 	s.engine = memdynamo.New(memdynamo.WithClock(&s.clock))
 	s.client = s.engine.Client()
 	var err error
-	if _, err = dynamo.CreateTable(t.Context(), s.client, usageTable); err == nil {
+	if _, err = operator.CreateTable(t.Context(), s.client, usageTable); err == nil {
 		s.lim, err = limits.New(dynamo.New(s.client, usageTable), runtime.WithClock(&s.clock), runtime.WithLogger(s.log))
 	}
 	if err != nil {
@@ -264,7 +265,7 @@ func (s *onCall) throttled() error {
 
 // provisioned makes the table of a service whose units are too few.
 func (s *onCall) provisioned() error {
-	_, err := dynamo.Definition{Table: "few", ReadUnits: 5, WriteUnits: 5}.CreateTable(s.t.Context(), s.client)
+	_, err := operator.Definition{Table: "few", ReadUnits: 5, WriteUnits: 5}.CreateTable(s.t.Context(), s.client)
 	return err
 }
 

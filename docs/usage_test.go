@@ -23,6 +23,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -34,7 +35,7 @@ func streamed(t *testing.T) (*memdynamo.Engine, *dynamodb.Client) {
 	t.Helper()
 	engine := memdynamo.New()
 	client := engine.Client()
-	if _, err := dynamo.CreateTable(t.Context(), client, usageTable); err != nil {
+	if _, err := operator.CreateTable(t.Context(), client, usageTable); err != nil {
 		t.Fatal(err)
 	}
 	lim, err := limits.New(dynamo.New(client, usageTable))

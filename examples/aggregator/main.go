@@ -26,7 +26,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	limits "github.com/sluice-go/sluice/generated"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -89,7 +89,7 @@ func runOnce(ctx context.Context, file string, out io.Writer) error {
 	}
 	const table = "rate_limits"
 	client := memdynamo.New().Client()
-	if _, err := dynamo.CreateTable(ctx, client, table); err != nil {
+	if _, err := operator.CreateTable(ctx, client, table); err != nil {
 		return err
 	}
 	a, err := aggregator(client, table)

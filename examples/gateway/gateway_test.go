@@ -10,7 +10,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { dynamotest.Main(m) }
 func TestExact(t *testing.T) {
 	t.Parallel() // it waits, the others reckon
 	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, dynamo.Table)
-	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil { // its TTL
+	table := dynamotest.Table(t, client, operator.Table)
+	if _, err := operator.CreateTable(t.Context(), client, table); err != nil { // its TTL
 		t.Fatal(err)
 	}
 	sim, err := newSimulation(t.Context(), client, tcp("127.0.0.1:0"),

@@ -36,7 +36,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -119,7 +119,7 @@ func run(ctx context.Context, s settings, on network, out *os.File) (err error) 
 	if err != nil {
 		return err
 	}
-	if _, err := dynamo.CreateTable(ctx, client, s.table); err != nil {
+	if _, err := operator.CreateTable(ctx, client, s.table); err != nil {
 		return err
 	}
 	sim, err := newSimulation(ctx, client, on, s)

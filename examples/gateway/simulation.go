@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -186,7 +187,7 @@ func (s *simulation) close(ctx context.Context) error {
 func (s *simulation) consumed(ctx context.Context) (map[accountKey]int64, error) {
 	sums := map[accountKey]int64{}
 	for _, l := range lines(s.tenants) {
-		img, err := dynamo.Inspect(ctx, s.dynamodb, s.table, l.entity, l.resource)
+		img, err := operator.Inspect(ctx, s.dynamodb, s.table, l.entity, l.resource)
 		if err != nil {
 			return nil, err
 		}

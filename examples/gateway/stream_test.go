@@ -18,7 +18,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/httplimit"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
@@ -29,7 +29,7 @@ func bench(t *testing.T) *simulation {
 	engine := memdynamo.New()
 	w := &wire{next: engine.HTTPClient()}
 	client := engine.Client(func(o *dynamodb.Options) { o.HTTPClient = w })
-	if _, err := dynamo.CreateTable(t.Context(), client, "rate_limits"); err != nil {
+	if _, err := operator.CreateTable(t.Context(), client, "rate_limits"); err != nil {
 		t.Fatal(err)
 	}
 	sim, err := newSimulation(t.Context(), client, pipes, settings{table: "rate_limits",

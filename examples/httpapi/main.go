@@ -29,6 +29,7 @@ import (
 
 	"github.com/sluice-go/sluice/examples/httpapi/limits"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -67,7 +68,7 @@ const (
 // run serves the API on listener, lets clients call it through transport, and prints what they got.
 func run(ctx context.Context, listener net.Listener, transport *http.Transport, out io.Writer) (err error) {
 	dynamodb := memdynamo.New().Client() // in production: dynamodb.NewFromConfig
-	if _, err := dynamo.CreateTable(ctx, dynamodb, table); err != nil {
+	if _, err := operator.CreateTable(ctx, dynamodb, table); err != nil {
 		return err
 	}
 	lim, err := limits.New(dynamo.New(dynamodb, table))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/examples/regions/limits"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // lookout watches what buckets have of the limit, in all regions.
@@ -44,7 +44,7 @@ func newLookout(all []*place) *lookout {
 func (l *lookout) look(ctx context.Context) error {
 	now, sum := make([]int64, len(l.all)), int64(0)
 	for i, p := range l.all {
-		img, err := dynamo.Inspect(ctx, p.client, table, "user-1", limits.Chat)
+		img, err := operator.Inspect(ctx, p.client, table, "user-1", limits.Chat)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/examples/regions/limits"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -47,7 +48,7 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 	for seed, p := range []*place{{name: "ap", asks: 20}, {name: "eu", asks: 180}, {name: "us", asks: 60}} {
 		engine := memdynamo.New(memdynamo.WithSeed(uint64(seed)))
 		p.client, p.states = engine.Client(), map[string]region.State{}
-		if _, err := dynamo.CreateTable(ctx, p.client, table); err != nil {
+		if _, err := operator.CreateTable(ctx, p.client, table); err != nil {
 			return nil, err
 		}
 		var err error
@@ -59,7 +60,7 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 			return nil, err
 		}
 		p.config = region.Config{
-			Region: p.name, Table: dynamo.NewRegional(p.client, table, time.Now), Snapshots: snapshots,
+			Region: p.name, Table: operator.NewRegional(p.client, table, time.Now), Snapshots: snapshots,
 			Specs: runtime.Specs(p.lim.Limiter),
 			Evict: evict, Logger: slog.New(slog.DiscardHandler), OnReport: p.note,
 		}

@@ -117,7 +117,7 @@ func (g greedy) Cycle(ctx context.Context) (*region.Report, error) {
 	all := spec.Kinds[0].Limits[0]
 	_, err := g.Table.PutQuota(ctx, spec, store.Stored{At: "user-1", Limits: []*bucket.Limit{&all}, Epoch: 1})
 	beat := store.Heartbeat{Epoch: 1, Expires: g.Clock.Now().Add(3 * window).UnixMilli()}
-	return &region.Report{Region: g.Region}, errors.Join(err, g.Table.Beat(ctx, beat))
+	return &region.Report{Region: g.Region}, errors.Join(err, g.Table.PutHeartbeat(ctx, beat))
 }
 
 // TestViolation: the control. Shares that are more than all end the world, and the program fails.

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/errtext"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/region/filestore"
 )
@@ -42,7 +43,7 @@ func TestHandler(t *testing.T) {
 	var left []func() int64
 	for _, name := range []string{"eu-central-1", "us-east-1"} {
 		client := memdynamo.New(memdynamo.WithClock(at)).Client()
-		if _, err := dynamo.CreateTable(t.Context(), client, "rate_limits"); err != nil {
+		if _, err := operator.CreateTable(t.Context(), client, "rate_limits"); err != nil {
 			t.Fatal(err)
 		}
 		h, err := handler(client, "rate_limits", snapshots, name, at)

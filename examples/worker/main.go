@@ -26,6 +26,7 @@ import (
 
 	"github.com/sluice-go/sluice/examples/worker/limits"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -59,7 +60,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	ctx = context.WithoutCancel(ctx) // what is to be done after that
 
 	client := memdynamo.New().Client() // in production: dynamodb.NewFromConfig
-	if _, err := dynamo.CreateTable(ctx, client, table); err != nil {
+	if _, err := operator.CreateTable(ctx, client, table); err != nil {
 		return err
 	}
 	lim, err := limits.New(dynamo.New(client, table))

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/gen"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
@@ -205,7 +206,7 @@ func deny(wait time.Duration) func(*limittest.Fake[limits.JobsEntity, limits.Job
 func newLimiter(t *testing.T) (*dynamodb.Client, *limits.Limiter) {
 	t.Helper()
 	client := memdynamo.New().Client()
-	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil {
+	if _, err := operator.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
 	lim, err := limits.New(dynamo.New(client, table))

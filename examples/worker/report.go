@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/examples/worker/limits"
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // allowance is what a bucket lets through: its burst, and its rate for every second.
@@ -60,7 +60,7 @@ func (s *shift) accounts(
 
 // consumed returns what the table has as consumed by an entity, in millitokens.
 func consumed(ctx context.Context, client *dynamodb.Client, entity string) (int64, error) {
-	img, err := dynamo.Inspect(ctx, client, table, entity, limits.Jobs)
+	img, err := operator.Inspect(ctx, client, table, entity, limits.Jobs)
 	if err != nil || img == nil {
 		return 0, err
 	}

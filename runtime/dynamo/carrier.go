@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
@@ -167,7 +168,7 @@ func (c *Carrier) look(ctx context.Context, spec *store.Spec, entity string) (fo
 // bucket is Inspect, for longer where DynamoDB does not answer.
 func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *bucket.Image, err error) {
 	err = c.patience.Do(ctx, func() error {
-		img, err = inspect(ctx, c.api, c.table, entity, resource, wire.NoRetry)
+		img, err = wire.ReadBucket(ctx, c.api, c.table, entity, resource, wire.NoRetry)
 		return err
 	})
 	return img, err
@@ -181,17 +182,17 @@ func (c *Carrier) shape(ctx context.Context, spec *store.Spec, kind int, entity 
 		keys = append(keys, item.HeartbeatKey())
 	}
 	now := c.now().UnixMilli()
-	items, err := (&Overrides{api: c.api, table: c.table, patience: c.patience}).read(ctx, keys)
+	read, err := wire.BatchRead(ctx, c.api, &c.patience, keys, true)
 	if err != nil {
 		return nil, err
 	}
-	beat, err := override.DecodeHeartbeat(items[item.Heartbeat], now)
+	beat, err := override.DecodeHeartbeat(read.Items[item.Heartbeat], now)
 	if err != nil {
 		return nil, err
 	}
 	var both [2]*override.Override
 	for i := range both {
-		stored, ver, err := override.Decode(spec, at[i], items[item.KeyOf(keys[i])])
+		stored, ver, err := override.Decode(spec, at[i], read.Items[item.KeyOf(keys[i])])
 		if err != nil {
 			return nil, err
 		}
@@ -203,10 +204,10 @@ func (c *Carrier) shape(ctx context.Context, spec *store.Spec, kind int, entity 
 // Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs without
 // PerLimitItems, and in those that are too old to know of such tables.
 func (c *Carrier) Begin(ctx context.Context) error {
-	return c.patience.Do(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutBuckets, layoutCarrying) })
+	return c.patience.Do(ctx, func() error { return layout.Record(ctx, c.api, c.table, layout.Buckets, layout.Carrying) })
 }
 
 // End notes that the table holds no per-limit items any more: programs need no PerLimitItems then. The caller has looked.
 func (c *Carrier) End(ctx context.Context) error {
-	return c.patience.Do(ctx, func() error { return recordLayout(ctx, c.api, c.table, layoutCarrying, layoutBuckets) })
+	return c.patience.Do(ctx, func() error { return layout.Record(ctx, c.api, c.table, layout.Carrying, layout.Buckets) })
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/sluice-go/sluice/runtime/internal/item"
 	"log/slog"
 	"slices"
+
+	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
@@ -150,7 +152,7 @@ func (s *session) recordCarrying(ctx context.Context) {
 		s.background.Start(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.env.SettleTimeout)
 			defer cancel()
-			if err := s.note(ctx, layoutUpdate(s.table, layoutBuckets, layoutCarrying)); err != nil {
+			if err := s.note(ctx, layout.Update(s.table, layout.Buckets, layout.Carrying)); err != nil {
 				s.env.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not note in the table that per-limit items are carried over",
 					slog.String("table", s.table), slog.Any("error", err))
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -65,8 +66,8 @@ func newConformant(t testing.TB) *conformant {
 		e.client = dynamotest.Local(t)
 	}
 	e.down = &switched{HTTPClient: e.client.Options().HTTPClient}
-	e.table = dynamotest.Table(t, e.client, dynamo.Table)
-	if _, err := dynamo.CreateTable(t.Context(), e.client, e.table); err != nil { // its TTL
+	e.table = dynamotest.Table(t, e.client, operator.Table)
+	if _, err := operator.CreateTable(t.Context(), e.client, e.table); err != nil { // its TTL
 		t.Fatal(err)
 	}
 	return e

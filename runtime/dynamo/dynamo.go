@@ -39,6 +39,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -113,7 +114,7 @@ func New(client wire.API, table string, opts ...Option) *Store {
 	if client == nil {
 		s.err = fmt.Errorf("dynamo.New: the client is nil")
 	}
-	if _, ok := TableName(table); !ok && s.err == nil {
+	if _, ok := operator.TableName(table); !ok && s.err == nil {
 		s.err = fmt.Errorf("dynamo.New: table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", table)
 	}
 	for _, opt := range opts {

@@ -49,21 +49,21 @@ func TestBeatOfRegion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.clock.set(5000)
-			if err := e.regional(e.client, 0).Beat(t.Context(), test.before); err != nil {
+			if err := e.regional(e.client, 0).PutHeartbeat(t.Context(), test.before); err != nil {
 				t.Fatal(err)
 			}
 			e.clock.set(15_000)
 			api := &puts{API: e.client}
 			r := e.regional(api, 0)
-			was, want := mustRead(t, r), test.next
+			was, want := e.heartbeat(t), test.next
 			if was.Region != test.before.Region {
 				t.Errorf("read back %+v, want the region %q", was, test.before.Region)
 			}
-			err := r.Beat(t.Context(), test.next)
+			err := r.PutHeartbeat(t.Context(), test.next)
 			if reflect.TypeOf(err) != reflect.TypeOf(test.want) {
 				t.Errorf("%v, want a %T", err, test.want)
 			}
-			got, n := mustRead(t, r), 1
+			got, n := e.heartbeat(t), 1
 			if want.Since = got.Since; test.want != nil {
 				want, n = was, 0
 			}

@@ -13,8 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -128,8 +130,8 @@ func TestCarryOver(t *testing.T) {
 	if err := d.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if layout := number(e.get(t, item.VersionKey())["layout"]); layout != layoutCarrying {
-		t.Errorf("layout %d", layout)
+	if got := number(e.get(t, item.VersionKey())["layout"]); got != layout.Carrying {
+		t.Errorf("layout %d", got)
 	}
 
 	// One that forgot, or another process, finds the bucket: nothing is read of the old items.
@@ -613,12 +615,13 @@ func TestLayoutWhileCarrying(t *testing.T) {
 		return text == ""
 	}
 	noted := func() bool {
-		notes, err := CheckTable(t.Context(), client, e.table)
+		notes, err := operator.CheckTable(t.Context(), client, e.table)
 		if err != nil {
 			t.Error(err)
 		}
-		return slices.Contains(notes, Note{
-			"it may hold per-limit items", "pass dynamo.PerLimitItems() to dynamo.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
+		return slices.Contains(notes, operator.Note{
+			What: "it may hold per-limit items",
+			Do:   "pass dynamo.PerLimitItems() to dynamo.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
 		})
 	}
 	for range 2 {

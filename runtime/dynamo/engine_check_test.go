@@ -15,12 +15,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluice-go/sluice/runtime/internal/item"
-
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -29,7 +30,7 @@ import (
 func tableWith(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTableInput)) string {
 	t.Helper()
 	return dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
-		in := Table(name)
+		in := operator.Table(name)
 		change(in)
 		return in
 	})
@@ -59,7 +60,7 @@ func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Dur
 func ttlOn(t *testing.T, client *dynamodb.Client, change func(*dynamodb.CreateTableInput)) string {
 	t.Helper()
 	table := tableWith(t, client, change)
-	if err := (Definition{Table: table}).enableTTL(t.Context(), client); err != nil {
+	if _, err := client.UpdateTimeToLive(t.Context(), operator.Definition{Table: table}.TimeToLive()); err != nil {
 		t.Fatal(err)
 	}
 	return table
@@ -122,7 +123,7 @@ func TestCheck(t *testing.T) {
 		},
 		"an index with other keys": {
 			change: func(in *dynamodb.CreateTableInput) {
-				in.GlobalSecondaryIndexes[0].KeySchema = keySchema("GSI1PK", "GSI2SK")
+				in.GlobalSecondaryIndexes[0].KeySchema[1].AttributeName = aws.String("GSI2SK")
 				in.AttributeDefinitions = append(in.AttributeDefinitions[:3], in.AttributeDefinitions[4:]...)
 			},
 			err: "sluice: table TABLE: the keys of index GSI1 are not GSI1PK (S, hash) and GSI1SK (S, range); " +
@@ -309,7 +310,7 @@ func (c *interrupted) PutItem(ctx context.Context, in *dynamodb.PutItemInput, op
 // nothing.
 func TestCreateTable(t *testing.T) {
 	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, Table) // for the name, and to have it deleted
+	table := dynamotest.Table(t, client, operator.Table) // for the name, and to have it deleted
 	if _, err := client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &table}); err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +324,7 @@ func TestCreateTable(t *testing.T) {
 		{&interrupted{Client: client}, false, ""},
 		{&interrupted{Client: client}, false, ""},
 	} {
-		created, err := CreateTable(t.Context(), step.client, table)
+		created, err := operator.CreateTable(t.Context(), step.client, table)
 		text := ""
 		if err != nil {
 			text = strings.ReplaceAll(err.Error(), table, "TABLE")
@@ -351,10 +352,10 @@ func TestCreateTable(t *testing.T) {
 		t.Errorf("billing %+v, want PAY_PER_REQUEST", b)
 	}
 	// An item written meanwhile, by the first reshape of a revision, stays.
-	stored := versionItem()
-	stored["revision"] = codec.N(9)
+	stored := item.VersionKey()
+	stored["layout"], stored["revision"] = codec.N(1), codec.N(9)
 	e.put(t, stored)
-	if created, err := CreateTable(t.Context(), client, table); created || err != nil {
+	if created, err := operator.CreateTable(t.Context(), client, table); created || err != nil {
 		t.Errorf("got %t, %v", created, err)
 	}
 	if got := plain(e.get(t, item.VersionKey()))["revision"]; got != "N 9" {
@@ -371,7 +372,7 @@ func TestCreateTableWithout(t *testing.T) {
 	bare.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("none here")
 	})
-	_, err := CreateTable(t.Context(), dynamodb.New(bare), e.table)
+	_, err := operator.CreateTable(t.Context(), dynamodb.New(bare), e.table)
 	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
@@ -385,7 +386,7 @@ func TestCreateTableWithout(t *testing.T) {
 			}
 			return memdynamo.None
 		})
-		_, err := CreateTable(t.Context(), dynamodb.New(o), e.table)
+		_, err := operator.CreateTable(t.Context(), dynamodb.New(o), e.table)
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("%s: got a %T", step, err)
 		}
@@ -394,7 +395,7 @@ func TestCreateTableWithout(t *testing.T) {
 	memory.Faults().Clear()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := CreateTable(over, dynamodb.New(o), e.table); !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
+	if _, err := operator.CreateTable(over, dynamodb.New(o), e.table); !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }
@@ -403,11 +404,11 @@ func TestCreateTableWithout(t *testing.T) {
 func TestCreateTableLeavesOthersAlone(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
-		in := Table(name)
+		in := operator.Table(name)
 		in.GlobalSecondaryIndexes, in.AttributeDefinitions = nil, in.AttributeDefinitions[:2]
 		return in
 	})
-	created, err := CreateTable(t.Context(), client, table)
+	created, err := operator.CreateTable(t.Context(), client, table)
 	if !isA[*store.SetupError](err) || created {
 		t.Fatalf("created %v, error %v", created, err)
 	}
@@ -415,7 +416,7 @@ func TestCreateTableLeavesOthersAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ttlEnabled(ttl.TimeToLiveDescription) {
+	if layout.TTLEnabled(ttl.TimeToLiveDescription) {
 		t.Error("its TTL was switched on")
 	}
 	items, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})

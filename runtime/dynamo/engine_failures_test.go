@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -305,7 +306,7 @@ func TestMalformed(t *testing.T) {
 			if got := e.get(t, item.BucketKey("user-1", "gpt-4"))["b_rpm_tc"]; !reflect.DeepEqual(got, charged) {
 				t.Errorf("charged: b_rpm_tc is %v, want %v", got, charged)
 			}
-			_, err = Inspect(t.Context(), e.client, e.table, "user-1", "gpt-4")
+			_, err = operator.Inspect(t.Context(), e.client, e.table, "user-1", "gpt-4")
 			if name == "the other half" { // to Inspect, which knows no schema, that is no limit
 				text = "<nil>"
 			}

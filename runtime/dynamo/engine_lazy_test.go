@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -41,7 +42,7 @@ func idle(t *testing.T, f func(*testing.T, *idler)) {
 		_, embeddings := generated(t)
 		hour := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, time.Hour)} }
 		i := &idler{engine: &engine{client: memdynamo.New().Client(), ttl: 24 * time.Hour}}
-		i.table = dynamotest.Table(t, i.client, Table)
+		i.table = dynamotest.Table(t, i.client, operator.Table)
 		client, w := i.withNetwork0()
 		i.wire, i.m = w, &meter{API: client}
 		i.gate = &gate{API: i.m, entity: "project-1"}
@@ -455,7 +456,7 @@ func TestMixtureIsExact(t *testing.T) {
 					memory.Faults().Latency(memdynamo.Uniform(time.Millisecond, 4*time.Millisecond))
 					memory.Faults().HoldTransactions(time.Millisecond)
 					e := &engine{client: memory.Client(), ttl: 24 * time.Hour}
-					e.table = dynamotest.Table(t, e.client, Table)
+					e.table = dynamotest.Table(t, e.client, operator.Table)
 					_, embeddings := generated(t)
 					var all [processes]*house
 					for i := range all {

@@ -15,13 +15,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // manager is an operator who changes overrides of one resource, which has one limit.
 type manager struct {
-	*Overrides
+	*operator.Overrides
 	spec *store.Spec
 }
 

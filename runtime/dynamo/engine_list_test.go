@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -45,13 +46,6 @@ func (e *engine) crowded(t testing.TB, users int) (entities []string) {
 	return entities
 }
 
-// lister lists the buckets of gpt-4, with pauses that take no time.
-func (e *engine) lister(api wire.API) *lister {
-	l := &lister{api, wire.NewRetrier(e.table), "gpt-4"}
-	l.patience.After = e.clock.After
-	return l
-}
-
 // listed is what a list came to.
 type listed struct {
 	entities  []string
@@ -61,9 +55,9 @@ type listed struct {
 }
 
 // all reads a list to its end.
-func all(t testing.TB, l *lister, kind string) (got listed) {
+func (e *engine) all(t testing.TB, api wire.API, kind string) (got listed) {
 	t.Helper()
-	for page, err := range l.list(t.Context(), kind) {
+	for page, err := range operator.BucketsWith(t.Context(), api, e.retrier(), "gpt-4", kind) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,22 +79,22 @@ func TestBuckets(t *testing.T) {
 	e := newEngine(t)
 	want := e.crowded(t, 2*wire.MaxBatchGet+20)
 	for _, most := range []int32{1000, wire.MaxBatchGet, 70} {
-		if got := all(t, e.lister(&pages{API: e.client, most: most}), ""); !slices.Equal(got.entities, want) || got.malformed != nil || got.others != 0 {
+		if got := e.all(t, &pages{API: e.client, most: most}, ""); !slices.Equal(got.entities, want) || got.malformed != nil || got.others != 0 {
 			t.Errorf("in pages of %d: %+v\nwant %q", most, got, want)
 		}
 	}
-	if got := all(t, e.lister(e.client), "user"); !slices.Equal(got.entities, want[1:]) {
+	if got := e.all(t, e.client, "user"); !slices.Equal(got.entities, want[1:]) {
 		t.Errorf("users: %q\nwant %q", got.entities, want[1:])
 	}
-	if got := all(t, e.lister(e.client), "use"); got.entities != nil {
+	if got := e.all(t, e.client, "use"); got.entities != nil {
 		t.Errorf("kind use has %q", got.entities)
 	}
-	for page, err := range Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
+	for page, err := range operator.Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, b := range page.Buckets {
-			inspected, err := Inspect(t.Context(), e.client, e.table, b.Entity, "gpt-4")
+			inspected, err := operator.Inspect(t.Context(), e.client, e.table, b.Entity, "gpt-4")
 			if diff := cmp.Diff(inspected, b.Image); err != nil || diff != "" {
 				t.Errorf("%s: %v, inspected (-) and listed (+):\n%s", b.Entity, err, diff)
 			}
@@ -113,7 +107,7 @@ func TestBuckets(t *testing.T) {
 func TestBucketsCost(t *testing.T) {
 	e := newEngine(t)
 	want := e.crowded(t, 2*wire.MaxBatchGet+20)
-	got := all(t, e.lister(e.client), "")
+	got := e.all(t, e.client, "")
 	index := got.units - float64(len(want))/2
 	if perEntry := index / float64(len(want)); index <= 0 || perEntry > 0.02 {
 		t.Errorf("%v units for %d buckets, %v for each entry of the index, want up to 0.02", got.units, len(want), perEntry)
@@ -140,7 +134,7 @@ func TestBucketsGone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	got := all(t, e.lister(hasty{e.client, gone}), "")
+	got := e.all(t, hasty{e.client, gone}, "")
 	if !slices.Equal(got.entities, []string{want[0], want[2]}) || got.malformed != nil || got.others != 0 {
 		t.Errorf("%+v", got)
 	}
@@ -163,7 +157,7 @@ func TestBucketsBeside(t *testing.T) {
 	item := bad.MarshalItem()
 	item["rf"] = codec.S("yesterday")
 	e.put(t, item)
-	got := all(t, e.lister(e.client), "")
+	got := e.all(t, e.client, "")
 	if !slices.Equal(got.entities, want) || got.others != 4 || len(got.malformed) != 1 {
 		t.Fatalf("%+v, want %q, 4 others, 1 malformed", got, want)
 	}
@@ -176,11 +170,11 @@ func TestBucketsUnprocessed(t *testing.T) {
 	e, memory := newFaulty(t)
 	want := e.crowded(t, wire.MaxBatchGet+20)
 	memory.Faults().Unprocessed(0.5)
-	if got := all(t, e.lister(e.client), ""); !slices.Equal(got.entities, want) {
+	if got := e.all(t, e.client, ""); !slices.Equal(got.entities, want) {
 		t.Errorf("listed %q\nwant %q", got.entities, want)
 	}
 	memory.Faults().Unprocessed(1)
-	for _, err := range e.lister(e.client).list(t.Context(), "") {
+	for _, err := range operator.BucketsWith(t.Context(), e.client, e.retrier(), "gpt-4", "") {
 		wantText(t, err, "sluice: table "+e.table+": store unavailable after 10 attempts: "+
 			"ProvisionedThroughputExceededException: no key of the batch was read")
 	}
@@ -190,7 +184,7 @@ func TestBucketsUnprocessed(t *testing.T) {
 func TestBucketsWithoutIndex(t *testing.T) {
 	e := newEngine(t)
 	e.table = dynamotest.Table(t, e.client, func(name string) *dynamodb.CreateTableInput {
-		in := Table(name)
+		in := operator.Table(name)
 		in.GlobalSecondaryIndexes = in.GlobalSecondaryIndexes[:1]
 		in.AttributeDefinitions = slices.DeleteFunc(in.AttributeDefinitions, func(a types.AttributeDefinition) bool {
 			return strings.HasPrefix(aws.ToString(a.AttributeName), "GSI2")
@@ -198,7 +192,7 @@ func TestBucketsWithoutIndex(t *testing.T) {
 		return in
 	})
 	var got error
-	for _, err := range Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
+	for _, err := range operator.Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
 		got = errors.Join(got, err)
 	}
 	wantText(t, got, "sluice: table "+e.table+": index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY")

@@ -17,16 +17,15 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // members are the entities as an operator reaches them. Pauses take no time.
-func (e *engine) members(api wire.API) *Members {
-	m := NewMembers(api, e.table)
-	m.patience.After = e.clock.After
-	return m
+func (e *engine) members(api wire.API) *operator.Members {
+	return operator.MembersWith(api, e.retrier(), func(string) {})
 }
 
 // session is a process that looks entities up, and what its observer was told.
@@ -118,7 +117,7 @@ func TestReadsAreConsistent(t *testing.T) {
 }
 
 // children collects Children.
-func children(ctx context.Context, members *Members, of string) (all []string, err error) {
+func children(ctx context.Context, members *operator.Members, of string) (all []string, err error) {
 	for child, err := range members.Children(ctx, of) {
 		if err != nil {
 			return all, err
@@ -330,7 +329,7 @@ func (h *held) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...f
 func bubbled(t *testing.T) (*engine, *session, *events, *held) {
 	t.Helper()
 	e := &engine{client: memdynamo.New().Client()}
-	e.table = dynamotest.Table(t, e.client, Table)
+	e.table = dynamotest.Table(t, e.client, operator.Table)
 	h := &held{e.client, make(chan struct{})}
 	process, seen := e.session(t, h, &e.clock)
 	return e, process, seen, h

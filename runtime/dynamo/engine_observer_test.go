@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -58,7 +59,7 @@ func newObserved(t *testing.T) *observed {
 	t.Helper()
 	db := memdynamo.New()
 	client := db.Client()
-	return &observed{T: t, engine: &engine{client: client, table: dynamotest.Table(t, client, Table), ttl: time.Minute}, db: db}
+	return &observed{T: t, engine: &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: time.Minute}, db: db}
 }
 
 // gateway is a process of the demonstration's, with its chains and its look-ups.
@@ -124,7 +125,7 @@ var scenes = []struct {
 		}},
 	{"look-ups and peeks", []string{"member found", "member missing", "read found"},
 		func(o *observed) {
-			members := NewMembers(o.client, o.table)
+			members := operator.NewMembers(o.client, o.table)
 			if err := members.Put(o.Context(), store.Member{Entity: "user-1", Parent: "project-2", Cascade: true}); err != nil {
 				o.Fatal(err)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -32,15 +33,24 @@ func newFaulty(t testing.TB) (*engine, *memdynamo.Engine) {
 	e := &engine{}
 	memory := memdynamo.New(memdynamo.WithClock(&e.clock))
 	e.client = memory.Client()
-	e.table = dynamotest.Table(t, e.client, Table)
+	e.table = dynamotest.Table(t, e.client, operator.Table)
 	return e, memory
 }
 
 // operator is who sets overrides, with a clock that is so many ms ahead of the engine's. Pauses take no time.
-func (e *engine) operator(api wire.API, ahead int64) *Overrides {
-	o := NewOverrides(api, e.table, func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) })
-	o.patience.After = e.clock.After
-	return o
+func (e *engine) operator(api wire.API, ahead int64) *operator.Overrides {
+	return e.operatorWith(api, e.retrier(), ahead)
+}
+
+func (e *engine) operatorWith(api wire.API, retrier wire.Retrier, ahead int64) *operator.Overrides {
+	return operator.OverridesWith(api, retrier, func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) })
+}
+
+// retrier is an operator's, with pauses that take no time.
+func (e *engine) retrier() wire.Retrier {
+	retrier := wire.NewRetrier(e.table)
+	retrier.After = e.clock.After
+	return retrier
 }
 
 // rates is a resource with limits rpm and tpm.
@@ -61,7 +71,7 @@ func stored(at string, rev store.Revision, perMinute ...int64) store.Stored {
 }
 
 // set is a Set that succeeds.
-func set(t testing.TB, o *Overrides, s store.Stored) store.Revision {
+func set(t testing.TB, o *operator.Overrides, s store.Stored) store.Revision {
 	t.Helper()
 	rev, err := o.Set(t.Context(), rates(), s)
 	if err != nil {
@@ -71,7 +81,7 @@ func set(t testing.TB, o *Overrides, s store.Stored) store.Revision {
 }
 
 // says holds what levels of rates say.
-func says(t testing.TB, o *Overrides, want ...store.Stored) {
+func says(t testing.TB, o *operator.Overrides, want ...store.Stored) {
 	t.Helper()
 	at := make([]string, len(want))
 	for i := range want {
@@ -87,7 +97,7 @@ func says(t testing.TB, o *Overrides, want ...store.Stored) {
 }
 
 // list collects List.
-func list(ctx context.Context, o *Overrides) (all []store.Stored, err error) {
+func list(ctx context.Context, o *operator.Overrides) (all []store.Stored, err error) {
 	for s, err := range o.List(ctx, rates()) {
 		if err != nil {
 			return all, err
@@ -379,33 +389,33 @@ func TestOthersBetweenSets(t *testing.T) {
 		before store.Stored // if it says something
 		is     store.Stored
 		lost   bool // the request, not the reply
-		theirs func(e *engine, o *Overrides)
+		theirs func(e *engine, o *operator.Overrides)
 		want   store.Stored
 		err    bool
 	}{
 		"a change of what was applied": {
 			is: stored("user-1", "", 5), err: true,
-			theirs: func(_ *engine, o *Overrides) { set(t, o, stored("user-1", rev(1000), 6)) },
+			theirs: func(_ *engine, o *operator.Overrides) { set(t, o, stored("user-1", rev(1000), 6)) },
 			want:   stored("user-1", rev(1001), 6),
 		},
 		"a change of what was lost": {
 			before: stored("user-1", "", 4), is: stored("user-1", rev(0), 5), lost: true, err: true,
-			theirs: func(_ *engine, o *Overrides) { set(t, o, stored("user-1", rev(0), 6)) },
+			theirs: func(_ *engine, o *operator.Overrides) { set(t, o, stored("user-1", rev(0), 6)) },
 			want:   stored("user-1", rev(1), 6),
 		},
 		"a deletion of what was applied": {
 			is: stored("user-1", "", 5), err: true,
-			theirs: func(_ *engine, o *Overrides) { set(t, o, stored("user-1", rev(1000))) },
+			theirs: func(_ *engine, o *operator.Overrides) { set(t, o, stored("user-1", rev(1000))) },
 			want:   stored("user-1", rev(1001)),
 		},
 		"a tombstone from before what was lost": {
 			is: stored("user-1", "", 5), lost: true,
-			theirs: func(_ *engine, o *Overrides) { set(t, o, stored("user-1", "")) },
+			theirs: func(_ *engine, o *operator.Overrides) { set(t, o, stored("user-1", "")) },
 			want:   stored("user-1", rev(1000), 5),
 		},
 		"somebody who deletes the item itself": {
 			before: stored("user-1", "", 4), is: stored("user-1", rev(0), 5), lost: true, err: true,
-			theirs: func(e *engine, _ *Overrides) {
+			theirs: func(e *engine, _ *operator.Overrides) {
 				_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.OverrideKey("gpt-4", "user-1")})
 				if err != nil {
 					t.Error(err)
@@ -442,7 +452,10 @@ func TestOthersBetweenSets(t *testing.T) {
 // TestOverridesUnavailable holds what an operator is told when DynamoDB does not answer.
 func TestOverridesUnavailable(t *testing.T) {
 	e, memory := newFaulty(t)
-	o := e.operator(e.client, 0)
+	pause := e.clock.After
+	retrier := e.retrier()
+	retrier.After = func(d time.Duration) <-chan time.Time { return pause(d) }
+	o := e.operatorWith(e.client, retrier, 0)
 	set(t, o, stored("user-1", "", 5))
 	calls := map[string]func(context.Context) error{
 		"get":    func(ctx context.Context) error { return second(o.Get(ctx, rates(), "user-1")) },
@@ -473,7 +486,7 @@ func TestOverridesUnavailable(t *testing.T) {
 
 		// A deadline that falls between two tries, and a caller who gives up there.
 		soon, cancel := context.WithDeadline(t.Context(), time.Now().Add(time.Hour))
-		o.patience.After = func(time.Duration) <-chan time.Time { cancel(); return nil }
+		pause = func(time.Duration) <-chan time.Time { cancel(); return nil }
 		err := calls[do](soon)
 		if !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
 			t.Errorf("cancelled, %s: got %v", do, err)
@@ -482,9 +495,9 @@ func TestOverridesUnavailable(t *testing.T) {
 			t.Errorf("cancelled, %s: got %v, want %s", do, err, want)
 		}
 		over := &overAfter{Context: t.Context(), done: make(chan struct{})}
-		o.patience.After = func(time.Duration) <-chan time.Time { over.end(); return nil }
+		pause = func(time.Duration) <-chan time.Time { over.end(); return nil }
 		fails(over, "deadline", do, "sluice: table TABLE: store unavailable after 1 attempt: context deadline exceeded, after ")
-		o.patience.After = e.clock.After
+		pause = e.clock.After
 		memory.Faults().Clear()
 	}
 	says(t, o, stored("user-1", rev(0), 5))

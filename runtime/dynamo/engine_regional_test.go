@@ -11,8 +11,8 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -26,8 +26,8 @@ func sharedRates() *store.Spec {
 }
 
 // regional is a region's table for its sync, whose clock is so many ms ahead of the engine's. Pauses take no time.
-func (e *engine) regional(api wire.API, ahead int64) *Regional {
-	return &Regional{overrides: e.operator(api, ahead)}
+func (e *engine) regional(api wire.API, ahead int64) *operator.Regional {
+	return operator.RegionalWith(api, e.retrier(), func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) })
 }
 
 // shareOf is stored, under an epoch.
@@ -184,7 +184,7 @@ func TestShareVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(shareOf("user-1", 1, rev(20_002), 33), 50_001)
-	if err := e.regional(e.client, 0).Beat(t.Context(), store.Heartbeat{Epoch: 1, Expires: t0 + 80_000}); err != nil {
+	if err := e.regional(e.client, 0).PutHeartbeat(t.Context(), store.Heartbeat{Epoch: 1, Expires: t0 + 80_000}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := behind.Heartbeat(t.Context()); err != nil {
@@ -223,7 +223,7 @@ func TestShareOnce(t *testing.T) {
 
 			client, w = e.withNetwork(mishaps...)
 			beat := store.Heartbeat{Epoch: 7, Since: t0, Expires: t0 + 30_000}
-			if err := e.regional(client, 0).Beat(t.Context(), store.Heartbeat{Epoch: 7, Expires: beat.Expires}); err != nil {
+			if err := e.regional(client, 0).PutHeartbeat(t.Context(), store.Heartbeat{Epoch: 7, Expires: beat.Expires}); err != nil {
 				t.Error(err)
 			}
 			if is, err := e.operator(e.client, 0).Heartbeat(t.Context()); err != nil || is != beat {
@@ -287,29 +287,28 @@ func TestBeat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
 			e.clock.set(test.now)
-			put := e.regional(e.client, 0)
+			mistaken := e.regional(e.client, 0)
+			e.putHeartbeat(t, beat0)
+			if _, err := mistaken.Heartbeat(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			e.remove(t, item.HeartbeatKey())
 			if test.before.Epoch > 0 {
-				if err := put.put(t.Context(), store.Heartbeat{}, test.before); err != nil {
-					t.Fatal(err)
-				}
+				e.putHeartbeat(t, test.before)
 			}
 			knowing := e.regional(e.client, 0)
 			if _, err := knowing.Heartbeat(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			mistaken := e.regional(e.client, 0)
-			mistaken.beat.Store(&beat0)
-			for who, r := range map[string]*Regional{"who has read": knowing, "who has not": e.regional(e.client, 0), "who is mistaken": mistaken} {
+			for who, r := range map[string]*operator.Regional{"who has read": knowing, "who has not": e.regional(e.client, 0), "who is mistaken": mistaken} {
 				if test.before.Epoch > 0 {
-					if err := put.put(t.Context(), mustRead(t, put), test.before); err != nil {
-						t.Fatal(err)
-					}
+					e.putHeartbeat(t, test.before)
 				}
-				err := r.Beat(t.Context(), store.Heartbeat{Epoch: test.epoch, Expires: t0 + test.expires})
+				err := r.PutHeartbeat(t.Context(), store.Heartbeat{Epoch: test.epoch, Expires: t0 + test.expires})
 				if isA[*store.ConflictError](err) != test.conflict || err != nil && !test.conflict {
 					t.Errorf("%s: %v", who, err)
 				}
-				if got := mustRead(t, put); got != test.want {
+				if got := e.heartbeat(t); got != test.want {
 					t.Errorf("%s: stored %+v, want %+v", who, got, test.want)
 				}
 				if test.before.Epoch == 0 {
@@ -319,7 +318,7 @@ func TestBeat(t *testing.T) {
 		})
 	}
 	e := newEngine(t)
-	err := e.regional(e.client, 0).Beat(t.Context(), store.Heartbeat{Expires: t0})
+	err := e.regional(e.client, 0).PutHeartbeat(t.Context(), store.Heartbeat{Expires: t0})
 	if !isA[*store.InvalidError](err) {
 		t.Errorf("%v, want an epoch of 0 refused", err)
 	}
@@ -327,12 +326,21 @@ func TestBeat(t *testing.T) {
 	wantText(t, err, "sluice: the heartbeat of regional sync has been changed meanwhile: read it again")
 }
 
-// beat0 is what nobody has stored.
-var beat0 = override.Heartbeat{Heartbeat: store.Heartbeat{Epoch: 1, Since: 1, Expires: 2}}
+// beat0 is a heartbeat that is gone when it matters.
+var beat0 = store.Heartbeat{Epoch: 1, Since: 1, Expires: 2}
 
-func mustRead(t testing.TB, r *Regional) store.Heartbeat {
+// putHeartbeat stores h, whatever is there.
+func (e *engine) putHeartbeat(t testing.TB, h store.Heartbeat) {
 	t.Helper()
-	h, err := r.overrides.Heartbeat(t.Context())
+	stored := item.HeartbeatKey()
+	stored["epoch"], stored["since"], stored["exp"] = codec.N(h.Epoch), codec.N(h.Since), codec.N(h.Expires)
+	e.put(t, stored)
+}
+
+// heartbeat returns what is stored.
+func (e *engine) heartbeat(t testing.TB) store.Heartbeat {
+	t.Helper()
+	h, err := e.operator(e.client, 0).Heartbeat(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +366,7 @@ func TestRegionalCosts(t *testing.T) {
 		return err
 	}
 	beats := func() error {
-		return r.Beat(t.Context(), store.Heartbeat{Epoch: 1, Expires: e.clock.Now().UnixMilli() + 3*window})
+		return r.PutHeartbeat(t.Context(), store.Heartbeat{Epoch: 1, Expires: e.clock.Now().UnixMilli() + 3*window})
 	}
 	do("the first heartbeat", beats(), usage{Calls: 2, Reads: 1, Writes: 1, Units: 1 + 1})
 	do("the next", beats(), usage{Calls: 1, Writes: 1, Units: 1})

@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -38,7 +39,7 @@ func TestReset(t *testing.T) {
 			e := newEngine(t)
 			before := used()
 			e.put(t, before.item(t))
-			got, err := Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", test.limits...)
+			got, err := operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", test.limits...)
 			if !slices.Equal(got, test.want) || err != nil {
 				t.Errorf("filled %v, %v; want %v", got, err, test.want)
 			}
@@ -61,14 +62,14 @@ func TestReset(t *testing.T) {
 func TestResetRefused(t *testing.T) {
 	e := newEngine(t)
 	e.put(t, used().item(t))
-	got, err := Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "rpm", "rmp")
+	got, err := operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "rpm", "rmp")
 	if !isA[*store.InvalidError](err) || got != nil {
 		t.Errorf("filled %v, a %T", got, err)
 	}
 	wantText(t, err, `sluice: gpt-4: limit "rmp" is not in the bucket of user-1, which has ipm, rpm, tpm`)
 	e.stored(t, used())
 
-	got, err = Reset(t.Context(), e.client, e.table, "user-2", "gpt-4")
+	got, err = operator.Reset(t.Context(), e.client, e.table, "user-2", "gpt-4")
 	if len(got) > 0 || err != nil {
 		t.Errorf("filled %v, %v of no bucket", got, err)
 	}
@@ -79,11 +80,11 @@ func TestResetRefused(t *testing.T) {
 	torn := used().item(t)
 	delete(torn, "b_rpm_bx")
 	e.put(t, torn)
-	_, err = Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "tpm")
+	_, err = operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "tpm")
 	wantText(t, err, "sluice: the bucket of user-1 on gpt-4 is malformed: attribute b_rpm_bx: missing, want an integer of 64 bits; "+
 		"mend or delete the item: a missing bucket is a full one")
 
-	_, err = Reset(t.Context(), e.client, "nobody-made-this", "user-1", "gpt-4")
+	_, err = operator.Reset(t.Context(), e.client, "nobody-made-this", "user-1", "gpt-4")
 	if !isA[*store.SetupError](err) || !strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
 		t.Errorf("got %v", err)
 	}
@@ -128,7 +129,7 @@ func TestResetAgain(t *testing.T) {
 			e.put(t, used().item(t))
 			client, w := e.withNetwork()
 			w.expect(test.mishap(e))
-			got, err := Reset(t.Context(), client, e.table, "user-1", "gpt-4")
+			got, err := operator.Reset(t.Context(), client, e.table, "user-1", "gpt-4")
 			if !slices.Equal(got, test.want) || err != nil {
 				t.Errorf("filled %v, %v; want %v", got, err, test.want)
 			}
@@ -161,7 +162,7 @@ func TestResetAgain(t *testing.T) {
 		delete(full.Limits, "rpm")
 		e.put(t, full.item(t))
 		w.expect(slices.Repeat([]mishap{toggle}, wire.OperatorAttempts)...)
-		_, err := Reset(t.Context(), client, e.table, "user-1", "gpt-4")
+		_, err := operator.Reset(t.Context(), client, e.table, "user-1", "gpt-4")
 		if !isA[*store.ContendedError](err) {
 			t.Errorf("got a %T", err)
 		}
@@ -173,7 +174,7 @@ func TestResetAgain(t *testing.T) {
 		o := e.client.Options()
 		o.Retryer = aws.NopRetryer{} // of the read: its pauses take real time
 		memory.Faults().InternalErrors(1)
-		_, err := Reset(t.Context(), dynamodb.New(o), e.table, "user-1", "gpt-4")
+		_, err := operator.Reset(t.Context(), dynamodb.New(o), e.table, "user-1", "gpt-4")
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
@@ -228,7 +229,7 @@ func TestResetBesideAcquires(t *testing.T) {
 				e.clock.set(n * step)
 				together(t, processes+1, func(i int) error {
 					if i == processes {
-						return second(Reset(t.Context(), noting, e.table, "user-1", "gpt-4"))
+						return second(operator.Reset(t.Context(), noting, e.table, "user-1", "gpt-4"))
 					}
 					for range each {
 						_, err := desks[i].Acquire(t.Context(), "1", tokens{1, 0})

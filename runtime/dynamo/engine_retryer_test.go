@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -43,7 +44,7 @@ func TestClientsRetriesAreOff(t *testing.T) {
 	if _, err := h.at[0].Peek(t.Context(), alicesHome); err != nil {
 		t.Fatal(err)
 	}
-	members := NewMembers(client, e.table)
+	members := operator.NewMembers(client, e.table)
 	if err := members.Put(t.Context(), store.Member{Entity: "user-1", Parent: "project-1", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}

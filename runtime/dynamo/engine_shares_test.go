@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -44,7 +45,7 @@ func global(t testing.TB) *variant {
 
 // sync1 is regional sync of one resource of one limit.
 type sync1 struct {
-	*Regional
+	*operator.Regional
 	t    testing.TB
 	e    *engine
 	spec *store.Spec
@@ -52,15 +53,13 @@ type sync1 struct {
 
 func (e *engine) sync(t testing.TB, def codec.Resource) sync1 {
 	t.Helper()
-	r := NewRegional(e.client, e.table, e.clock.Now)
-	r.overrides.patience.After = e.clock.After
-	return sync1{r, t, e, def.Spec()}
+	return sync1{operator.RegionalWith(e.client, e.retrier(), e.clock.Now), t, e, def.Spec()}
 }
 
 // alive writes the heartbeat of an epoch, for three windows from now.
 func (s sync1) alive(epoch int64) {
 	s.t.Helper()
-	err := s.Beat(s.t.Context(), store.Heartbeat{Epoch: epoch, Expires: s.e.clock.Now().UnixMilli() + 3*window})
+	err := s.PutHeartbeat(s.t.Context(), store.Heartbeat{Epoch: epoch, Expires: s.e.clock.Now().UnixMilli() + 3*window})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -40,6 +41,7 @@ type shareStorm struct {
 	def       *variant
 	processes []*desk
 	sync      sync1
+	now       func() time.Time // sync's
 	operator  manager
 	epoch     int64
 	was       []moment // what was in force, by what was stored
@@ -55,7 +57,8 @@ func newShareStorm(t testing.TB, seed uint64, through func(wire.API) wire.API, o
 	s := &shareStorm{engine: e, t: t, rng: rand.New(rand.NewPCG(seed, 10)), def: global(t), epoch: 1}
 	s.sync = e.sync(t, s.def)
 	ahead := func() int64 { return s.rng.Int64N(2*mostSkew) - mostSkew }
-	s.sync.overrides.now = skewed{&e.clock, ahead()}.Now
+	s.now = skewed{&e.clock, ahead()}.Now
+	s.sync.Regional = operator.RegionalWith(e.client, e.retrier(), s.now)
 	s.operator = e.manager(s.def, ahead())
 	for _, ttl := range []time.Duration{time.Second, 7 * time.Second, time.Minute} {
 		d := &desk{events: &events{}}
@@ -144,7 +147,7 @@ func (s *shareStorm) happens() string {
 		return "share"
 	case 6:
 		s.epoch++
-		err := s.sync.Beat(s.t.Context(), store.Heartbeat{Epoch: s.epoch, Expires: s.sync.overrides.now().UnixMilli()})
+		err := s.sync.PutHeartbeat(s.t.Context(), store.Heartbeat{Epoch: s.epoch, Expires: s.now().UnixMilli()})
 		if err != nil {
 			s.t.Fatal(err)
 		}

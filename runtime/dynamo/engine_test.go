@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -57,7 +58,7 @@ type engine struct {
 func newEngine(t testing.TB) *engine {
 	t.Helper()
 	client := dynamotest.Client(t)
-	return &engine{client: client, table: dynamotest.Table(t, client, Table), ttl: 24 * time.Hour}
+	return &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: 24 * time.Hour}
 }
 
 // options are those of every limiter here. Budgets are generous: the engine is slow under load, and no test is about

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -60,7 +61,7 @@ func inBubble(t *testing.T, seed uint64, f func(*testing.T, *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{Engine: memdynamo.New(memdynamo.WithSeed(seed))}
 		b.client = b.Client(wire.NoRetry)
-		made, err := b.client.CreateTable(t.Context(), Table("faults"))
+		made, err := b.client.CreateTable(t.Context(), operator.Table("faults"))
 		if err != nil {
 			t.Fatal(err)
 		}

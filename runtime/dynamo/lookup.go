@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/members"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -19,12 +20,12 @@ func (s *session) Member(ctx context.Context, entity string) (m store.Member, fo
 
 // readMember reads an entity's item.
 func (s *session) readMember(ctx context.Context, entity string) (m store.Member, found bool, err error) {
-	members, p := NewMembers(s.api, s.table), s.patience(lookupTries)
+	p := s.patience(lookupTries)
 	p.Budget = s.retries // an outage is not to be met by more reads than were asked for
 	var out *dynamodb.GetItemOutput
 	err = p.Do(ctx, func() (err error) {
 		began := s.env.Clock.Now()
-		out, err = members.get(ctx, entity)
+		out, err = members.Get(ctx, s.api, s.table, entity)
 		event := store.StoreEvent{Call: "GetItem", Path: "member", Outcome: "found", Began: began}
 		switch {
 		case err != nil:
@@ -41,5 +42,5 @@ func (s *session) readMember(ctx context.Context, entity string) (m store.Member
 	if err != nil {
 		return store.Member{}, false, err
 	}
-	return decodeMember(entity, out.Item)
+	return members.Decode(entity, out.Item)
 }

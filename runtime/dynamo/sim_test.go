@@ -415,7 +415,7 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		if h.override > 0 {
 			for _, clock := range []offsetClock{-offsetClock(3 * time.Second), offsetClock(3 * time.Second)} {
 				at := taken()
-				o := &operator{history: &h, process: process(turnClock{clock, at}, table), def: defs[len(defs)-1], turn: at}
+				o := &simOperator{history: &h, process: process(turnClock{clock, at}, table), def: defs[len(defs)-1], turn: at}
 				wg.Go(func() { o.run(t.Context()) })
 			}
 		}
@@ -492,15 +492,15 @@ func (r *result) note(c commit) {
 	}
 }
 
-// operator changes overrides, by a clock that is seconds off.
-type operator struct {
+// simOperator changes overrides, by a clock that is seconds off.
+type simOperator struct {
 	*history
 	*process
 	def  store.Definition
 	turn time.Duration
 }
 
-func (o *operator) run(ctx context.Context) {
+func (o *simOperator) run(ctx context.Context) {
 	<-time.After(o.turn)
 	spec := o.def.Spec()
 	for began := time.Now(); ; {

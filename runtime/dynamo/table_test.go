@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -20,7 +21,7 @@ func TestTableName(t *testing.T) {
 		"": "", "ab": "", longest + "x": "", "rate limits": "", "tisch\n": "", "größe": "",
 		arn: "", arn + "ab": "", arn + "rate_limits/index/GSI1": "", "arn:aws:s3:::rate_limits": "",
 	} {
-		name, ok := TableName(table)
+		name, ok := operator.TableName(table)
 		if name != want || ok != (want != "") {
 			t.Errorf("%q is %q, %v, want %q", table, name, ok, want)
 		}
@@ -41,7 +42,7 @@ func TestTableName(t *testing.T) {
 // TestSplitVersion undoes what a bucket's cv is made of: design section 6.
 func TestSplitVersion(t *testing.T) {
 	for _, want := range [][2]int64{{0, 0}, {1, 0}, {90_000, 2 * override.MaxVersion}, {3, 1_772_366_400_000}} {
-		revision, overrides := SplitVersion(want[0]*plan.RevisionUnit + want[1])
+		revision, overrides := operator.SplitVersion(want[0]*plan.RevisionUnit + want[1])
 		if got := [2]int64{revision, overrides}; got != want {
 			t.Errorf("%v, want %v", got, want)
 		}

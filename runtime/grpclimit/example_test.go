@@ -18,6 +18,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/grpclimit"
 	"github.com/sluice-go/sluice/runtime/limittest"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
@@ -94,7 +95,7 @@ func ExampleError() {
 
 func newLimiter() *limits.Limiter {
 	client := memdynamo.New().Client() // in production: dynamodb.NewFromConfig
-	_, _ = dynamo.CreateTable(context.Background(), client, "rate_limits")
+	_, _ = operator.CreateTable(context.Background(), client, "rate_limits")
 	lim, _ := limits.New(dynamo.New(client, "rate_limits"))
 	return lim
 }

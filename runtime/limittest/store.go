@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -33,7 +34,7 @@ func Store(t testing.TB, opts ...memdynamo.Option) *dynamo.Store {
 func StoreOn(t testing.TB, engine *memdynamo.Engine) *dynamo.Store {
 	t.Helper()
 	client := engine.Client()
-	if _, err := dynamo.CreateTable(t.Context(), client, Table); err != nil {
+	if _, err := operator.CreateTable(t.Context(), client, Table); err != nil {
 		t.Fatalf("limittest: %v", err)
 	}
 	store := dynamo.New(client, Table)

@@ -18,6 +18,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/metrics"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -29,7 +30,7 @@ var _ expvar.Var = (*metrics.Counters)(nil)
 func TestCounters(t *testing.T) {
 	engine := memdynamo.New()
 	client := engine.Client()
-	if _, err := dynamo.CreateTable(t.Context(), client, "rate_limits"); err != nil {
+	if _, err := operator.CreateTable(t.Context(), client, "rate_limits"); err != nil {
 		t.Fatal(err)
 	}
 	engine.ResetConsumed()

@@ -9,6 +9,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
@@ -16,7 +17,7 @@ import (
 // Counters in this process, for /debug/vars and a health page.
 func Example() {
 	ctx, client := context.Background(), memdynamo.New().Client()
-	if _, err := dynamo.CreateTable(ctx, client, "rate_limits"); err != nil {
+	if _, err := operator.CreateTable(ctx, client, "rate_limits"); err != nil {
 		log.Fatal(err)
 	}
 

@@ -12,6 +12,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/otellimit"
 )
@@ -19,7 +20,7 @@ import (
 // Metrics for Prometheus, beside an observer of one's own.
 func Example() {
 	ctx, client := context.Background(), memdynamo.New().Client()
-	if _, err := dynamo.CreateTable(ctx, client, "rate_limits"); err != nil {
+	if _, err := operator.CreateTable(ctx, client, "rate_limits"); err != nil {
 		log.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()

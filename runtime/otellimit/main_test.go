@@ -13,6 +13,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/otellimit"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -40,7 +41,7 @@ func newService(t *testing.T, reader sdkmetric.Reader, others ...*runtime.Observ
 		t.Fatal(err)
 	}
 	client := s.engine.Client()
-	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil {
+	if _, err := operator.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
 	s.engine.ResetConsumed()

@@ -161,7 +161,7 @@ func (s *Sync) begin(ctx context.Context, b *beginning, r *Report) error {
 	now := s.Clock.Now()
 	next := store.Heartbeat{Region: s.Region, Epoch: max(b.epoch, beat.Epoch+1),
 		Expires: max(now.UnixMilli(), beat.Since)}
-	if err := s.Table.Beat(ctx, next); err != nil {
+	if err := s.Table.PutHeartbeat(ctx, next); err != nil {
 		return fmt.Errorf("this region's heartbeat: %w", err)
 	}
 	if s.clear(next.Epoch); next.Epoch > 1 { // also if the heartbeat was deleted

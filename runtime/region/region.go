@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Table is the region's own table. dynamo.Regional is one.
+// Table is the region's own table. operator.Regional is one.
 type Table interface {
 	// Each calls f for every bucket of resource. Images hold the balances by name, in Extra.
 	Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error
@@ -27,7 +27,7 @@ type Table interface {
 	PutQuota(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error)
 	// Heartbeat returns the stored heartbeat, read consistently.
 	Heartbeat(ctx context.Context) (store.Heartbeat, error)
-	// Beat stores h, except for its Since, unless one of these is stored:
+	// PutHeartbeat stores h, except for its Since, unless one of these is stored:
 	//
 	//   - A heartbeat of a higher epoch, or one of the same epoch that expires later or is another region's.
 	//     Then it fails with a *store.ConflictError.
@@ -35,7 +35,7 @@ type Table interface {
 	//
 	// The stored Since stays as it is while the stored heartbeat is valid and its epoch is h's; else it becomes
 	// now.
-	Beat(ctx context.Context, h store.Heartbeat) error
+	PutHeartbeat(ctx context.Context, h store.Heartbeat) error
 }
 
 // Snapshots is the store in which regions publish: an S3 bucket, or a directory. A reader sees the last

@@ -103,9 +103,9 @@ func (b *beating) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 	return b.Table.Heartbeat(ctx)
 }
 
-// Beat implements region.Table.
-func (b *beating) Beat(ctx context.Context, h store.Heartbeat) error {
-	err := b.Table.Beat(ctx, h)
+// PutHeartbeat implements region.Table.
+func (b *beating) PutHeartbeat(ctx context.Context, h store.Heartbeat) error {
+	err := b.Table.PutHeartbeat(ctx, h)
 	if err == nil {
 		b.own, err = b.Table.Heartbeat(ctx)
 	}
@@ -121,7 +121,7 @@ type beatingStore struct {
 // Put implements region.Snapshots.
 func (s beatingStore) Put(ctx context.Context, name string, object []byte) error {
 	snap := decoded(object)
-	if err := s.table.Beat(ctx, store.Heartbeat{Epoch: snap.Epoch, Expires: snap.GeneratedAt +
+	if err := s.table.PutHeartbeat(ctx, store.Heartbeat{Epoch: snap.Epoch, Expires: snap.GeneratedAt +
 		3*snap.Window}); err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (n *naive) Cycle(ctx context.Context) (*region.Report, error) {
 	if err := n.Snapshots.Put(ctx, n.Region+"/snapshot.json", object); err != nil {
 		return nil, err
 	}
-	if err := n.Table.Beat(ctx, store.Heartbeat{Epoch: max(1, beat.Epoch),
+	if err := n.Table.PutHeartbeat(ctx, store.Heartbeat{Epoch: max(1, beat.Epoch),
 		Expires: now.Add(3 * n.Specs[0].Regions.Window).UnixMilli()}); err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func (s *Sync) cycle(ctx context.Context, start time.Time, r *Report) error {
 	if notSilent || allRead(peers) {
 		beat := store.Heartbeat{Region: s.Region, Epoch: s.epoch,
 			Expires: start.Add(freshWindows * s.regions.Window).UnixMilli()}
-		if err := s.Table.Beat(ctx, beat); err != nil {
+		if err := s.Table.PutHeartbeat(ctx, beat); err != nil {
 			r.Failed = append(r.Failed, fmt.Errorf("heartbeat: %w", err))
 			if s.taken(ctx) { // nothing more is written until the next cycle has found out which region's table it is
 				s.clear(0)

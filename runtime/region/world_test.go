@@ -225,8 +225,8 @@ func (s *site) PutQuota(_ context.Context, spec *store.Spec, quota store.Stored)
 // Heartbeat implements Table.
 func (s *site) Heartbeat(context.Context) (store.Heartbeat, error) { return s.beat, s.broken }
 
-// Beat implements Table.
-func (s *site) Beat(_ context.Context, h store.Heartbeat) error {
+// PutHeartbeat implements Table.
+func (s *site) PutHeartbeat(_ context.Context, h store.Heartbeat) error {
 	if s.broken != nil {
 		return s.broken
 	}

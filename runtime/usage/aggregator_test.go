@@ -20,8 +20,8 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -73,7 +73,7 @@ type ledger struct {
 func newLedger(t testing.TB) *ledger {
 	t.Helper()
 	client := dynamotest.Client(t)
-	return &ledger{client: client, table: dynamotest.Table(t, client, dynamo.Table)}
+	return &ledger{client: client, table: dynamotest.Table(t, client, operator.Table)}
 }
 
 func (l *ledger) aggregator(t testing.TB, api API) *Aggregator {

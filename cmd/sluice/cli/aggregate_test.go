@@ -27,6 +27,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // stream is a table on which calls consume, and whose stream is added up.
@@ -41,7 +42,7 @@ type stream struct {
 func newStream(t *testing.T) *stream {
 	t.Helper()
 	s := &stream{T: t, client: dynamotest.Client(t)}
-	s.table = dynamotest.Table(t, s.client, dynamo.Table)
+	s.table = dynamotest.Table(t, s.client, operator.Table)
 	var err error
 	if s.lim, err = limits.New(dynamo.New(s.client, s.table)); err != nil {
 		t.Fatal(err)
@@ -363,12 +364,12 @@ func asJSON(t *testing.T, item codec.Item) string {
 func TestAggregateFails(t *testing.T) {
 	client := dynamotest.Client(t)
 	streamless := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
-		in := dynamo.Table(name)
+		in := operator.Table(name)
 		in.StreamSpecification = nil
 		return in
 	})
 	half := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
-		in := dynamo.Table(name)
+		in := operator.Table(name)
 		in.StreamSpecification.StreamViewType = types.StreamViewTypeNewImage
 		return in
 	})

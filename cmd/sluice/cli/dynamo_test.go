@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
@@ -104,7 +105,7 @@ func TestTable(t *testing.T) {
 func creating(t *testing.T, table string) *httptest.Server {
 	t.Helper()
 	engine := memdynamo.New()
-	if _, err := dynamo.CreateTable(t.Context(), engine.Client(), table); err != nil {
+	if _, err := operator.CreateTable(t.Context(), engine.Client(), table); err != nil {
 		t.Fatal(err)
 	}
 	var asked atomic.Bool
@@ -156,7 +157,7 @@ func TestTableOfSomebodyElse(t *testing.T) {
 
 func TestPeek(t *testing.T) {
 	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, dynamo.Table)
+	table := dynamotest.Table(t, client, operator.Table)
 	lim, err := limits.New(dynamo.New(client, table), runtime.WithClock(fixed{start}))
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestPeek(t *testing.T) {
 // and has expired is not shown.
 func TestPerLimit(t *testing.T) {
 	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, dynamo.Table)
+	table := dynamotest.Table(t, client, operator.Table)
 	put := func(limit string, tokens, migrated int64) {
 		t.Helper()
 		item := codec.Item{
@@ -251,7 +252,7 @@ func TestPeekFails(t *testing.T) {
 		t.Errorf("peek into a missing table: exit code %d\n%s%s", code, out, errs)
 	}
 
-	table := dynamotest.Table(t, client, dynamo.Table)
+	table := dynamotest.Table(t, client, operator.Table)
 	bad := limits.GPT4Bucket{Entity: "user-123"}
 	item := bad.MarshalItem()
 	item["rf"] = &types.AttributeValueMemberS{Value: "yesterday"}

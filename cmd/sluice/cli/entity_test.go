@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -37,7 +38,7 @@ type session struct {
 func newSession(t *testing.T, file string) (s session, table string) {
 	t.Helper()
 	client := dynamotest.Client(t)
-	table = dynamotest.Table(t, client, dynamo.Table)
+	table = dynamotest.Table(t, client, operator.Table)
 	return session{t, client, []string{"--table", table, "--file", file}}, table
 }
 
@@ -122,7 +123,7 @@ func TestEntity(t *testing.T) {
 	// Without a parent look-ups fail, which other programs can have stored.
 	unowned := "  ENTITY    PARENT  CASCADE\n" +
 		"  user-123  -       yes      no parent: look-ups for gpt-4 fail, run `sluice entity put user-123 --parent project-<id>`\n"
-	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "user-123", Cascade: true}); err != nil {
+	if err := operator.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "user-123", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	s.run("entity show user-123", 0, unowned, "")
@@ -168,7 +169,7 @@ func TestEntityLinkMissing(t *testing.T) {
 		takenUp, "")
 
 	// What another schema has left.
-	err := dynamo.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "project-7", Parent: "user-123", Cascade: true})
+	err := operator.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "project-7", Parent: "user-123", Cascade: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,10 +184,10 @@ func TestEntityLinkMissing(t *testing.T) {
 // TestEntityChildrenPaged: there are more children than one page of 1 MB has.
 func TestEntityChildrenPaged(t *testing.T) {
 	engine := memdynamo.New()
-	if _, err := dynamo.CreateTable(t.Context(), engine.Client(), "rate_limits"); err != nil {
+	if _, err := operator.CreateTable(t.Context(), engine.Client(), "rate_limits"); err != nil {
 		t.Fatal(err)
 	}
-	members := dynamo.NewMembers(engine.Client(), "rate_limits")
+	members := operator.NewMembers(engine.Client(), "rate_limits")
 	var want strings.Builder
 	for i := range 2000 {
 		m := store.Member{Entity: fmt.Sprintf("user-%04d%s", i, strings.Repeat("x", 250)), Parent: "project-7", Cascade: true}
@@ -249,7 +250,7 @@ func TestEntityLookedUp(t *testing.T) {
 	if err := acquire(); err == nil || !strings.Contains(err.Error(), "sluice entity put user-123 --parent project-<id>") {
 		t.Errorf("without anything stored: %v", err)
 	}
-	if err := dynamo.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "user-123", Cascade: true}); err != nil {
+	if err := operator.NewMembers(s.client, table).Put(t.Context(), store.Member{Entity: "user-123", Cascade: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := acquire(); err == nil || !strings.Contains(err.Error(), "sluice entity put user-123 --parent project-<id>") {

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/load"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 
 	limits "github.com/sluice-go/sluice/generated"
@@ -92,7 +93,7 @@ const usual = "rate_limits"
 func loaded(t *testing.T, table string) (engine *memdynamo.Engine, url string) {
 	t.Helper()
 	engine = memdynamo.New()
-	if _, err := dynamo.CreateTable(t.Context(), engine.Client(), table); err != nil {
+	if _, err := operator.CreateTable(t.Context(), engine.Client(), table); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(engine)
@@ -103,7 +104,7 @@ func loaded(t *testing.T, table string) (engine *memdynamo.Engine, url string) {
 // taken returns what stored buckets say was taken of a limit, in tokens, and whose they are.
 func taken(t *testing.T, engine *memdynamo.Engine, resource, limit, kind string) (tokens int64, entities []string) {
 	t.Helper()
-	for page, err := range dynamo.Buckets(t.Context(), engine.Client(), usual, resource, kind) {
+	for page, err := range operator.Buckets(t.Context(), engine.Client(), usual, resource, kind) {
 		if err != nil {
 			t.Fatal(err)
 		}

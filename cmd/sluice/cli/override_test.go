@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -246,7 +247,7 @@ func TestOverrideExplainKept(t *testing.T) {
 // TestOverrideListLong: rows are aligned and printed by the hundred, under one header.
 func TestOverrideListLong(t *testing.T) {
 	s, table := newSession(t, demo)
-	overrides := dynamo.NewOverrides(s.client, table, start.Local)
+	overrides := operator.NewOverrides(s.client, table, start.Local)
 	spec := &store.Spec{Resource: "gpt-4", Limits: []string{"rpm", "tpm"}}
 	var want strings.Builder
 	want.WriteString("AT LIMIT CAPACITY BURST REFILL REVISION\n")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -40,7 +40,7 @@ func TestOverrideManaged(t *testing.T) {
 	spec := &store.Spec{
 		Resource: "api", Limits: []string{"rpm", "tpm"}, Regions: &store.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: 10 * time.Second},
 	}
-	sync := dynamo.NewRegional(s.client, table, func() time.Time { return start })
+	sync := operator.NewRegional(s.client, table, func() time.Time { return start })
 	share := func() {
 		t.Helper()
 		rpm, tpm := bucket.Per(1000, time.Minute).Share(300), bucket.Per(1, time.Minute).Share(0)
@@ -68,7 +68,7 @@ func TestOverrideManaged(t *testing.T) {
          schema         1      1  1 every 1m
 no bucket is stored: the next acquire makes one, full, with the limits in force
 `, "")
-	if err := sync.Beat(t.Context(), store.Heartbeat{Region: "eu-west-1", Epoch: 4, Expires: start.UnixMilli() + 30_000}); err != nil {
+	if err := sync.PutHeartbeat(t.Context(), store.Heartbeat{Region: "eu-west-1", Epoch: 4, Expires: start.UnixMilli() + 30_000}); err != nil {
 		t.Fatal(err)
 	}
 	s.run("override explain user-1 api", 0, `user-1 on api: its share is managed by regional sync for eu-west-1, in epoch 4

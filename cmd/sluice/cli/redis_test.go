@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -88,7 +89,7 @@ func (r redises) limiter() *limits.Limiter {
 // TestSameOnRedis runs one story on DynamoDB and on Redis: commands say the same of both, to the letter, but for what a read cost.
 func TestSameOnRedis(t *testing.T) {
 	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, dynamo.Table)
+	table := dynamotest.Table(t, client, operator.Table)
 	r := newRedis(t, demo)
 	now := start
 	stores := map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // listing returns the name of a file that is the demo's schema but for its stores.
@@ -110,7 +110,7 @@ func TestNowhereOrRedis(t *testing.T) {
 // TestUsageBesideRedis: where the environment has a Redis, usage says that it is not about that, unless a table is named.
 func TestUsageBesideRedis(t *testing.T) {
 	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, dynamo.Table)
+	table := dynamotest.Table(t, client, operator.Table)
 	bare(t)
 	t.Setenv("SLUICE_REDIS_URL", "redis://:sesame@localhost")
 	code, out, errs := command(t.Context(), "usage", "user-1")

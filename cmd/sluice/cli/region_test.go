@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // shared is a schema whose limits two regions share out, with windows of a minute.
@@ -37,7 +38,7 @@ func newPlaces(t *testing.T) *places {
 	t.Helper()
 	w := &places{t: t, now: start, dir: t.TempDir(), names: []string{"eu-central-1", "us-east-1"}}
 	for range w.names {
-		w.tables = append(w.tables, dynamotest.Table(t, dynamotest.Client(t), dynamo.Table))
+		w.tables = append(w.tables, dynamotest.Table(t, dynamotest.Client(t), operator.Table))
 	}
 	return w
 }

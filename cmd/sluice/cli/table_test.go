@@ -8,14 +8,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // TestTableCheckFindsWhatChanged: somebody works on a table that was right, and table check says all that is wrong with it since.
 func TestTableCheckFindsWhatChanged(t *testing.T) {
 	client := dynamotest.Client(t)
-	table := dynamotest.Table(t, client, dynamo.Table)
-	if _, err := dynamo.CreateTable(t.Context(), client, table); err != nil {
+	table := dynamotest.Table(t, client, operator.Table)
+	if _, err := operator.CreateTable(t.Context(), client, table); err != nil {
 		t.Fatal(err)
 	}
 	name := "sluice: table " + table + ": "
@@ -39,7 +39,7 @@ func TestTableCheckFindsWhatChanged(t *testing.T) {
 			{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("GSI1")}},
 		}}, noIndex + noStream},
 		{&dynamodb.UpdateTableInput{
-			AttributeDefinitions:        dynamo.Table(table).AttributeDefinitions[2:4],
+			AttributeDefinitions:        operator.Table(table).AttributeDefinitions[2:4],
 			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: index}},
 		}, name + "index GSI1 projects ALL, not KEYS_ONLY; delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice\n" + noStream},
 		{&dynamodb.UpdateTableInput{StreamSpecification: &types.StreamSpecification{
@@ -74,7 +74,7 @@ func TestTableCreateAsAsked(t *testing.T) {
 	}
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
-		return dynamo.Definition{Table: name, ReadUnits: 5, WriteUnits: 6}.Create()
+		return operator.Definition{Table: name, ReadUnits: 5, WriteUnits: 6}.Create()
 	})
 	there := "sluice: table " + table + ": it is there already, "
 	code, out, errs := sluice(t, start, "table", "create", "--table", table, "--read-units", "5", "--write-units", "7", "--protected")

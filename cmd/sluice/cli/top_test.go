@@ -18,8 +18,8 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -34,7 +34,7 @@ type ranking struct {
 func newRanking(t *testing.T) ranking {
 	t.Helper()
 	client := dynamotest.Client(t)
-	return ranking{t, client, dynamotest.Table(t, client, dynamo.Table)}
+	return ranking{t, client, dynamotest.Table(t, client, operator.Table)}
 }
 
 // store puts an item.
@@ -156,7 +156,7 @@ func TestTopOfMany(t *testing.T) {
 	server := httptest.NewServer(engine)
 	t.Cleanup(server.Close)
 	r := ranking{t, engine.Client(), "rate_limits"}
-	if _, err := dynamo.CreateTable(t.Context(), r.client, r.table); err != nil {
+	if _, err := operator.CreateTable(t.Context(), r.client, r.table); err != nil {
 		t.Fatal(err)
 	}
 	type share struct {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // TestTopInterrupted: Ctrl-C while buckets are read ends --watch well, and a list that is not complete not.
@@ -19,7 +19,7 @@ func TestTopInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = terminal.Close() })
-	table := dynamotest.Table(t, dynamotest.Client(t), dynamo.Table)
+	table := dynamotest.Table(t, dynamotest.Client(t), operator.Table)
 	for flags, want := range map[string]int{"--watch --every 100ms": 0, "": 1} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		var errs strings.Builder

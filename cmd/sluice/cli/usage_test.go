@@ -18,8 +18,8 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -56,7 +56,7 @@ type book struct {
 func newBook(t *testing.T) *book {
 	t.Helper()
 	b := &book{t: t, client: dynamotest.Client(t)}
-	b.table = dynamotest.Table(t, b.client, dynamo.Table)
+	b.table = dynamotest.Table(t, b.client, operator.Table)
 	var err error
 	b.aggregator, err = usage.New(usage.Config{
 		Client: b.client, Table: b.table, Extract: limits.ExtractDeltas,

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/bench/generated"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -23,7 +24,7 @@ type world struct{ engine *memdynamo.Engine }
 // newWorld makes one whose requests travel for oneWay, and so do their replies.
 func newWorld(ctx context.Context, oneWay time.Duration) (*world, error) {
 	w := &world{memdynamo.New()}
-	if _, err := dynamo.CreateTable(ctx, w.engine.Client(), table); err != nil {
+	if _, err := operator.CreateTable(ctx, w.engine.Client(), table); err != nil {
 		return nil, err
 	}
 	w.engine.Faults().Latency(memdynamo.Constant(oneWay))

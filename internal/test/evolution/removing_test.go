@@ -10,6 +10,7 @@ import (
 	v1 "github.com/sluice-go/sluice/internal/test/evolution/v1/limits"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // remove has the third version charge buckets of which the first two versions hold leases, then has these do
@@ -81,7 +82,7 @@ func remove(t *testing.T, w *world) string {
 			}},
 			{"a reset", func() {
 				for _, entity := range entities {
-					if _, err := dynamo.Reset(t.Context(), w.client, w.table, entity, v1.Chat); err != nil {
+					if _, err := operator.Reset(t.Context(), w.client, w.table, entity, v1.Chat); err != nil {
 						t.Error(err)
 					}
 					for name, l := range b.buckets[entity].limits {
@@ -90,7 +91,7 @@ func remove(t *testing.T, w *world) string {
 				}
 			}},
 			{"a reset of it", func() {
-				_, err := dynamo.Reset(t.Context(), w.client, w.table, "user-a", v1.Chat, "rpm")
+				_, err := operator.Reset(t.Context(), w.client, w.table, "user-a", v1.Chat, "rpm")
 				if _, invalid := errors.AsType[*runtime.InvalidError](err); !invalid {
 					t.Errorf("got %v, want an error that names the limits that are there", err)
 				}

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -40,7 +41,7 @@ const start = 1_800_000_000_000
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	client := dynamotest.Client(t)
-	w := &world{client: client, table: dynamotest.Table(t, client, dynamo.Table),
+	w := &world{client: client, table: dynamotest.Table(t, client, operator.Table),
 		wrap: func(api dynamo.API) dynamo.API { return api }}
 	w.now.Store(start)
 	return w
@@ -231,7 +232,7 @@ type state struct {
 // state reads the bucket of an entity. One that is not there has no balances.
 func (w *world) state(t testing.TB, entity string) state {
 	t.Helper()
-	img, err := dynamo.Inspect(t.Context(), w.client, w.table, entity, v1.Chat)
+	img, err := operator.Inspect(t.Context(), w.client, w.table, entity, v1.Chat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func (w *world) state(t testing.TB, entity string) state {
 		return state{}
 	}
 	s := state{refilled: img.Refilled, ttl: img.TTL, balances: map[string]bucket.Balance{}}
-	s.revision, _ = dynamo.SplitVersion(img.Version)
+	s.revision, _ = operator.SplitVersion(img.Version)
 	for _, named := range img.Extra {
 		s.balances[named.Name] = named.Balance
 	}

@@ -74,7 +74,7 @@ func (t tableFace) Get(_ context.Context, spec *store.Spec, at ...string) ([]sto
 	return all, nil
 }
 
-// Share stores a share.
+// PutQuota stores a quota.
 func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
 	err := t.call(shares, "share")
 	if err != nil && !errors.Is(err, errUnsure) {
@@ -114,8 +114,8 @@ func (t tableFace) Heartbeat(context.Context) (store.Heartbeat, error) {
 	return t.home.table.beat.Heartbeat, nil
 }
 
-// Beat stores a heartbeat.
-func (t tableFace) Beat(_ context.Context, h store.Heartbeat) error {
+// PutHeartbeat stores a heartbeat.
+func (t tableFace) PutHeartbeat(_ context.Context, h store.Heartbeat) error {
 	err := t.call(beats, "beat")
 	if err != nil && !errors.Is(err, errUnsure) {
 		return err

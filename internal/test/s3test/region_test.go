@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -31,7 +31,7 @@ func TestCommands(t *testing.T) {
 	endpoints := map[string]string{}
 	for _, name := range names {
 		engine := memdynamo.New()
-		if _, err := dynamo.CreateTable(t.Context(), engine.Client(), "rate_limits"); err != nil {
+		if _, err := operator.CreateTable(t.Context(), engine.Client(), "rate_limits"); err != nil {
 			t.Fatal(err)
 		}
 		server := httptest.NewServer(engine)

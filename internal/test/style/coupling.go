@@ -23,8 +23,8 @@ import (
 // direction orders the packages of the store, by their path below it: a package may name what a later one
 // declares.
 var direction = []string{
-	"operator", "migrating", "perlimit", "codec/codectest", ".", "internal/override", "internal/wire",
-	"internal/plan", "codec",
+	"migrating", "codec/codectest", ".", "operator", "perlimit", "internal/layout", "internal/members",
+	"internal/override", "internal/wire", "internal/plan", "codec",
 }
 
 // listed is what `go list -json` prints about a package.

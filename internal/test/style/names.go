@@ -12,7 +12,7 @@ import (
 
 // dynamoNames are the exported names of runtime/dynamo: what users of the store call, and nothing else.
 var dynamoNames = []string{
-	"New", "Store", "Option",
+	"New", "Store", "API", "Option", "ImageCache", "DefaultImageCache", "Attempts", "DefaultAttempts",
 }
 
 // privateWords are words of the left columns of the dictionary that no identifier may contain, with what is

@@ -178,8 +178,8 @@ func arn(table, index string) string {
 
 // The condition on hash keys. Of no key at all it is true, as in IAM.
 const (
-	operator = "ForAllValues:StringLike"
-	leading  = "dynamodb:LeadingKeys"
+	conditionOperator = "ForAllValues:StringLike"
+	leading           = "dynamodb:LeadingKeys"
 )
 
 // policy is a policy document as IAM reads it.
@@ -233,7 +233,7 @@ func (p policy) allows(a ask, used map[string]bool) bool {
 		if s.Effect != "Allow" || !slices.Contains(s.Action, named(a.action)) || !like(s.Resource, a.resource) {
 			continue
 		}
-		patterns := s.Condition[operator][leading]
+		patterns := s.Condition[conditionOperator][leading]
 		if patterns != nil && slices.ContainsFunc(a.keys, func(key string) bool {
 			return !slices.ContainsFunc(patterns, func(pattern string) bool { return like(pattern, key) })
 		}) {

@@ -14,8 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 //go:embed templates
@@ -23,7 +22,7 @@ var templates embed.FS
 
 // Stack is what a template makes: a table, and what belongs to it.
 type Stack struct {
-	dynamo.Definition
+	operator.Definition
 
 	Snapshots string // where regions publish, s3://bucket/prefix; without it, RegionSync has no policy
 }

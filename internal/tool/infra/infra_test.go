@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluice-go/sluice/internal/tool/infra"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -22,7 +22,7 @@ const snapshots = "s3://quotas/limits"
 
 // definitions are the two ways to be billed, and one table of several regions.
 func definitions() map[string]infra.Stack {
-	onDemand := dynamo.Definition{Table: "rate_limits", Protected: true, Recoverable: true}
+	onDemand := operator.Definition{Table: "rate_limits", Protected: true, Recoverable: true}
 	provisioned := onDemand
 	provisioned.ReadUnits, provisioned.WriteUnits = 10, 200
 	return map[string]infra.Stack{

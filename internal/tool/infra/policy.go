@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // Place is where a table is, and what belongs to it.
@@ -27,7 +27,7 @@ var (
 
 // arn returns the table's ARN, in which what is not known is a '*'.
 func (p Place) arn() (string, error) {
-	name, ok := dynamo.TableName(p.Table)
+	name, ok := operator.TableName(p.Table)
 	switch {
 	case !ok:
 		return "", fmt.Errorf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", p.Table)

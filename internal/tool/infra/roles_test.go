@@ -66,10 +66,10 @@ func TestRoles(t *testing.T) {
 			}
 		}
 		for i, s := range p.Statement {
-			for _, key := range s.Condition[operator][leading] {
+			for _, key := range s.Condition[conditionOperator][leading] {
 				less := p.without("")
-				less.Statement[i].Condition = map[string]map[string][]string{operator: {leading: slices.DeleteFunc(
-					slices.Clone(s.Condition[operator][leading]), func(k string) bool { return k == key })}}
+				less.Statement[i].Condition = map[string]map[string][]string{conditionOperator: {leading: slices.DeleteFunc(
+					slices.Clone(s.Condition[conditionOperator][leading]), func(k string) bool { return k == key })}}
 				if len(findings(less, sent[role])) == 0 {
 					t.Errorf("%s: nobody noticed that key %s was missing", role, key)
 				}

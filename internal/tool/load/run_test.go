@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -31,7 +32,7 @@ type world struct {
 func newWorld(t *testing.T, capacity int64) *world {
 	t.Helper()
 	w := &world{T: t, engine: memdynamo.New()}
-	if _, err := dynamo.CreateTable(t.Context(), w.engine.Client(), table); err != nil {
+	if _, err := operator.CreateTable(t.Context(), w.engine.Client(), table); err != nil {
 		t.Fatal(err)
 	}
 	statements, err := gen.LoadStatements("testdata/limits.yaml")
@@ -76,7 +77,7 @@ func (w *world) do(ctx context.Context) *load.Result {
 // consumed is what the stored buckets say was taken, in tokens.
 func (w *world) consumed() (tokens float64) {
 	w.Helper()
-	for page, err := range dynamo.Buckets(w.Context(), w.engine.Client(), table, "api", "") {
+	for page, err := range operator.Buckets(w.Context(), w.engine.Client(), table, "api", "") {
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -17,7 +17,7 @@ func TestFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				engine := memdynamo.New(memdynamo.WithSeed(seed))
 				tbl := &table{t, engine.Client(), "rate_limits"}
-				if _, err := tbl.client.CreateTable(t.Context(), dynamo.Table(tbl.name)); err != nil {
+				if _, err := tbl.client.CreateTable(t.Context(), operator.Table(tbl.name)); err != nil {
 					t.Fatal(err)
 				}
 				tbl.put(users(100)...)

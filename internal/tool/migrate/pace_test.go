@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -50,7 +50,7 @@ func bubble(t *testing.T) *table {
 	t.Helper()
 	client := memdynamo.New().Client()
 	tbl := &table{t, client, "rate_limits"}
-	if _, err := client.CreateTable(t.Context(), dynamo.Table(tbl.name)); err != nil {
+	if _, err := client.CreateTable(t.Context(), operator.Table(tbl.name)); err != nil {
 		t.Fatal(err)
 	}
 	return tbl

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -61,7 +62,7 @@ type table struct {
 func newTable(t testing.TB) *table {
 	t.Helper()
 	client := dynamotest.Client(t)
-	return &table{t, client, dynamotest.Table(t, client, dynamo.Table)}
+	return &table{t, client, dynamotest.Table(t, client, operator.Table)}
 }
 
 // config is a run's on t, on api or the table's client.

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -44,7 +44,7 @@ func inWorld(t *testing.T, seed uint64, f func(testing.TB, *world)) {
 		w := &world{client: client, expired: sums{}, streams: dynamodbstreams.New(dynamodbstreams.Options{
 			BaseEndpoint: of.BaseEndpoint, Region: of.Region, Credentials: of.Credentials, HTTPClient: of.HTTPClient,
 		})}
-		w.table = dynamotest.Table(t, client, dynamo.Table)
+		w.table = dynamotest.Table(t, client, operator.Table)
 		w.findStream(t)
 		f(t, w)
 		return
@@ -52,7 +52,7 @@ func inWorld(t *testing.T, seed uint64, f func(testing.TB, *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := memdynamo.New(memdynamo.WithSeed(seed))
 		w := &world{client: engine.Client(), streams: engine.Streams(), table: "limits", engine: engine, expired: sums{}}
-		if _, err := dynamo.CreateTable(t.Context(), w.client, w.table); err != nil {
+		if _, err := operator.CreateTable(t.Context(), w.client, w.table); err != nil {
 			t.Fatal(err)
 		}
 		w.findStream(t)
@@ -155,7 +155,7 @@ func (w *world) buckets(t testing.TB) map[bucketKey]sums {
 // has reports whether a bucket is in the table.
 func (w *world) has(ctx context.Context, t testing.TB, at bucketKey) bool {
 	t.Helper()
-	img, err := dynamo.Inspect(ctx, w.client, w.table, at.entity, at.resource)
+	img, err := operator.Inspect(ctx, w.client, w.table, at.entity, at.resource)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -77,7 +77,7 @@ func (r *run) toMend(err error) error {
 				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role aggregator --table %s` prints", r.Table),
 			}
 		}
-		err = dynamo.CallError(r.Table, err)
+		err = operator.CallError(r.Table, err)
 	}
 	if setup, ok := errors.AsType[*store.SetupError](err); ok {
 		return setup

@@ -36,7 +36,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
@@ -82,7 +82,7 @@ type Poller struct {
 
 // New returns a Poller. It does no I/O.
 func New(c Config) (*Poller, error) {
-	name, named := dynamo.TableName(c.Table)
+	name, named := operator.TableName(c.Table)
 	switch {
 	case c.Client == nil:
 		return nil, errors.New("poll.New: the client is nil")

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -50,7 +50,7 @@ func (r *run) streams(ctx context.Context) (arns []string, err error) {
 			return err
 		}); err != nil {
 			if _, none := errors.AsType[*types.ResourceNotFoundException](err); none {
-				err = dynamo.CallError(r.Table, err) // there is no such table
+				err = operator.CallError(r.Table, err) // there is no such table
 			}
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 	"github.com/sluice-go/sluice/runtime/usage"
@@ -40,7 +41,7 @@ func newTraffic(b *testing.B, buckets int) *traffic {
 	b.Helper()
 	engine := memdynamo.New()
 	c := &traffic{engine: engine, client: engine.Client(), buckets: buckets, dice: rand.New(rand.NewPCG(1, 1))}
-	_, err := dynamo.CreateTable(b.Context(), c.client, trafficTable)
+	_, err := operator.CreateTable(b.Context(), c.client, trafficTable)
 	if err == nil {
 		c.limiter, err = limits.New(dynamo.New(c.client, trafficTable), runtime.CallDefaults(runtime.OnUnavailable(store.Deny)))
 	}

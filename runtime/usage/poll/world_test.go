@@ -20,7 +20,7 @@ import (
 
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
@@ -48,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	engine := memdynamo.New()
 	w := &world{T: t, engine: engine, client: engine.Client(), streams: engine.Streams()}
-	w.table = dynamotest.Table(t, w.client, dynamo.Table)
+	w.table = dynamotest.Table(t, w.client, operator.Table)
 	return w
 }
 
@@ -60,7 +60,7 @@ func sharedWorld(t *testing.T) *world {
 	w.streams = dynamodbstreams.New(dynamodbstreams.Options{
 		Region: o.Region, Credentials: o.Credentials, BaseEndpoint: o.BaseEndpoint, HTTPClient: o.HTTPClient,
 	})
-	w.table = dynamotest.Table(t, w.client, dynamo.Table)
+	w.table = dynamotest.Table(t, w.client, operator.Table)
 	return w
 }
 

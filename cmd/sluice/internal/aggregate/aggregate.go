@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/smithy-go"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
@@ -134,10 +134,10 @@ func (c Command) check() (map[usage.Span]time.Duration, error) {
 // answers finds out whether anybody is there. Later on a service that does not answer is waited for; one that never did is a
 // mistake in the command line. What an answer means is for the poller to say, and so is what Ctrl-C does.
 func (c Command) answers(ctx context.Context, client *dynamodb.Client, streams *dynamodbstreams.Client) error {
-	name, _ := dynamo.TableName(c.Table)
+	name, _ := operator.TableName(c.Table)
 	_, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)})
 	if _, answer := errors.AsType[smithy.APIError](err); err != nil && !answer && ctx.Err() == nil {
-		return connect.ExplainStreams(client, streams, dynamo.CallError(c.Table, err))
+		return connect.ExplainStreams(client, streams, operator.CallError(c.Table, err))
 	}
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"iter"
 	"time"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -57,7 +57,7 @@ func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Buck
 
 // stored returns the bucket, nil where there is none.
 func (s *Table) stored(ctx context.Context, entity, resource string) (*Bucket, error) {
-	img, err := dynamo.Inspect(ctx, s.Client, s.Table, entity, resource)
+	img, err := operator.Inspect(ctx, s.Client, s.Table, entity, resource)
 	if err != nil || img == nil {
 		return nil, s.Explain(err)
 	}
@@ -68,7 +68,7 @@ func (s *Table) stored(ctx context.Context, entity, resource string) (*Bucket, e
 // ofImage returns the bucket that img is at now (ms).
 func ofImage(entity, resource string, img *bucket.Image, now int64) Bucket {
 	b := Bucket{Entity: entity, resource: resource}
-	b.Revision, b.Overrides = dynamo.SplitVersion(img.Version)
+	b.Revision, b.Overrides = operator.SplitVersion(img.Version)
 	for _, l := range img.Extra {
 		b.Limits = append(b.Limits, nowOf(l.Name, l.Balance, img.Refilled, now))
 	}
@@ -81,7 +81,7 @@ func (s *Table) now() int64 { return s.clock().UnixMilli() }
 // list implements store.
 func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
-		for read, err := range dynamo.Buckets(ctx, s.Client, s.Table, resource, kind) {
+		for read, err := range operator.Buckets(ctx, s.Client, s.Table, resource, kind) {
 			if err != nil {
 				yield(Page{}, s.Explain(err))
 				return
@@ -100,7 +100,7 @@ func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 
 // fill implements store.
 func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, []string, error) {
-	filled, err := dynamo.Reset(ctx, s.Client, s.Table, b.Entity, b.resource, limits...)
+	filled, err := operator.Reset(ctx, s.Client, s.Table, b.Entity, b.resource, limits...)
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}
@@ -109,10 +109,10 @@ func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 }
 
 func (s *Table) Overrides() store.OverrideStore {
-	return dynamo.NewOverrides(s.Client, s.Table, s.clock)
+	return operator.NewOverrides(s.Client, s.Table, s.clock)
 }
 
-func (s *Table) Members() store.MemberStore { return dynamo.NewMembers(s.Client, s.Table) }
+func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.Client, s.Table) }
 
 func (s *Table) Explain(err error) error { return s.redisToo(connect.Explain(s.Client, err)) }
 

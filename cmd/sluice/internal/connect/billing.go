@@ -2,7 +2,7 @@ package connect
 
 import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // billed is how a table is to be billed.
@@ -12,8 +12,8 @@ type Billing struct {
 }
 
 // of returns the definition of a table that is billed so. Units that cannot be are a usage error.
-func (b Billing) Definition(table string) (dynamo.Definition, error) {
-	d := dynamo.Definition{Table: table, ReadUnits: b.ReadUnits, WriteUnits: b.WriteUnits}
+func (b Billing) Definition(table string) (operator.Definition, error) {
+	d := operator.Definition{Table: table, ReadUnits: b.ReadUnits, WriteUnits: b.WriteUnits}
 	if err := d.Check(); err != nil {
 		return d, program.Usagef("--read-units, --write-units: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -18,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 // connection is where the table is. AWS's own variables and profiles apply to what is not given.
@@ -73,7 +73,7 @@ func (c Connection) WithStreams(ctx context.Context) (*dynamodb.Client, *dynamod
 
 // checkTable refuses what cannot be a table's name.
 func (c Connection) checkTable() error {
-	if _, ok := dynamo.TableName(c.Table); !ok {
+	if _, ok := operator.TableName(c.Table); !ok {
 		return program.Usagef("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)
 	}
 	return nil

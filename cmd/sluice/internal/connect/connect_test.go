@@ -11,8 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 // failing is a network on which every call ends in err.
@@ -49,7 +48,7 @@ func TestExplain(t *testing.T) {
 				Region: "eu-west-1", BaseEndpoint: tc.endpoint, Credentials: tc.keys, RetryMaxAttempts: 1,
 				HTTPClient: &http.Client{Transport: failing{tc.network}},
 			})
-			_, failed := dynamo.CreateTable(t.Context(), client, "rate_limits")
+			_, failed := operator.CreateTable(t.Context(), client, "rate_limits")
 			if failed == nil {
 				t.Fatal("the call succeeded")
 			}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -48,7 +48,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	}
 	engine := memdynamo.New()
 	if c.Table != nil {
-		if _, err := dynamo.CreateTable(ctx, engine.Client(), *c.Table); err != nil {
+		if _, err := operator.CreateTable(ctx, engine.Client(), *c.Table); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func (c Command) check() error {
 	case strings.HasPrefix(*c.Table, "arn:"):
 		return program.Usagef("table %q: dev takes a name such as rate_limits, not an ARN", *c.Table)
 	}
-	if _, ok := dynamo.TableName(*c.Table); !ok {
+	if _, ok := operator.TableName(*c.Table); !ok {
 		return program.Usagef("table %q: want 3 to 255 letters, digits, '_', '.' and '-'", *c.Table)
 	}
 	return nil

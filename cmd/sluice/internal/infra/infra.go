@@ -5,9 +5,9 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
 	"github.com/sluice-go/sluice/internal/tool/infra"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 // infraCommand prints what others set up AWS with. None of its commands calls AWS.
@@ -28,7 +28,7 @@ type tableFlags struct {
 
 // definition returns the table as production wants it: what it has beyond others costs next to nothing, and is missed once.
 func (t tableFlags) definition() (s infra.Stack, err error) {
-	if name, ok := dynamo.TableName(t.Table); !ok || name != t.Table {
+	if name, ok := operator.TableName(t.Table); !ok || name != t.Table {
 		return s, program.Usagef(
 			"table %q: want a name of 3 to 255 letters, digits, '_', '.' and '-': the template makes the table, which has no ARN yet", t.Table)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 	"github.com/sluice-go/sluice/runtime/store"
@@ -132,7 +133,7 @@ func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, er
 		})
 	})
 	at := &place{name: fmt.Sprintf("table %s (%s)", t.Table, connect.Place(client)), explain: t.Explain, close: func() {}}
-	name, _ := dynamo.TableName(t.Table)
+	name, _ := operator.TableName(t.Table)
 	if base := client.Options().BaseEndpoint; !c.Yes && !forTests(name) && (base == nil || !onThisMachine(*base)) {
 		return nil, program.Usagef("%s is not known to be for tests: it is on another machine, and its name has none of %s in it: "+
 			"pass a --table that has, as `sluice table create --table load_limits` makes, or --yes to write there all the same", at.name, testWords())
@@ -148,7 +149,7 @@ func (c *Command) inProcess(ctx context.Context, s *schemafile.Schema) (*place, 
 	}
 	const table = "load"
 	engine := memdynamo.New()
-	if _, err := dynamo.CreateTable(ctx, engine.Client(), table); err != nil {
+	if _, err := operator.CreateTable(ctx, engine.Client(), table); err != nil {
 		return nil, err
 	}
 	name := "the engine in this process, no time away"

@@ -11,11 +11,11 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/internal/tool/migrate"
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type Command struct {
@@ -62,7 +62,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	if _, err := dynamo.CheckTable(ctx, client, c.Table); err != nil {
+	if _, err := operator.CheckTable(ctx, client, c.Table); err != nil {
 		return connect.Explain(client, err)
 	}
 	config := migrate.Config{

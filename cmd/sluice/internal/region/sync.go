@@ -8,14 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/region"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -68,7 +67,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	if config.Snapshots, err = place.open(ctx, client.Options().Region); err != nil {
 		return err
 	}
-	config.Table = dynamo.NewRegional(client, c.Table, p.Now)
+	config.Table = operator.NewRegional(client, c.Table, p.Now)
 	progress := newProgress(p, c.JSON)
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {

@@ -6,12 +6,11 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/sluice-go/sluice/runtime/dynamo"
 )
 
 type Command struct {
@@ -48,7 +47,7 @@ func (c createCommand) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return connect.Explain(client, err)
 	}
-	notes, err := dynamo.CheckTable(ctx, client, c.Table)
+	notes, err := operator.CheckTable(ctx, client, c.Table)
 	if err != nil {
 		return connect.Explain(client, err)
 	}
@@ -112,7 +111,7 @@ func (c checkCommand) Run(ctx context.Context, p program.Env) error {
 	if err != nil {
 		return err
 	}
-	notes, err := dynamo.CheckTable(ctx, client, c.Table)
+	notes, err := operator.CheckTable(ctx, client, c.Table)
 	if err != nil {
 		return connect.Explain(client, err)
 	}
@@ -122,8 +121,8 @@ func (c checkCommand) Run(ctx context.Context, p program.Env) error {
 }
 
 // describeTable prints what a table that passed CheckTable has, and what CheckTable noted of it.
-func describe(p program.Env, table string, notes []dynamo.Note) {
-	definition := dynamo.Definition{Table: table}
+func describe(p program.Env, table string, notes []operator.Note) {
+	definition := operator.Definition{Table: table}
 	layout := definition.Create()
 	p.Say("  ok  key %s, %s\n", aws.ToString(layout.KeySchema[0].AttributeName), aws.ToString(layout.KeySchema[1].AttributeName))
 	for _, index := range layout.GlobalSecondaryIndexes {

@@ -18,7 +18,7 @@ import (
 	limits "github.com/sluice-go/sluice/generated"
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -37,7 +37,7 @@ func newWatched(t *testing.T) *watched {
 	client := dynamotest.Client(t)
 	w := &watched{T: t, client: client, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	w.top = Command{Resource: "embeddings", Most: 2, Watch: true}
-	w.top.Table = dynamotest.Table(t, client, dynamo.Table)
+	w.top.Table = dynamotest.Table(t, client, operator.Table)
 	return w
 }
 

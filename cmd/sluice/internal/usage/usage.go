@@ -19,7 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sluice-go/sluice/internal/tool/chart"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
@@ -77,7 +77,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	var all []usage.Usage
 	for u, err := range usage.Read(ctx, client, c.Table, question) {
 		if err != nil {
-			return connect.Explain(client, dynamo.CallError(c.Table, err))
+			return connect.Explain(client, operator.CallError(c.Table, err))
 		}
 		all = append(all, u)
 	}

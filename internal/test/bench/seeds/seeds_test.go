@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/internal/test/bench/seeds"
-	"github.com/sluice-go/sluice/runtime/dynamo"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
@@ -27,7 +27,7 @@ func limiter(t *testing.T, lost seeds.Lost) (*seeds.Limiter, *memdynamo.Engine, 
 	t.Helper()
 	engine := memdynamo.New()
 	client := engine.Client()
-	if _, err := dynamo.CreateTable(t.Context(), client, "bench"); err != nil {
+	if _, err := operator.CreateTable(t.Context(), client, "bench"); err != nil {
 		t.Fatal(err)
 	}
 	now := &clock{start}

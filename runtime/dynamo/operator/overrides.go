@@ -1,4 +1,4 @@
-package dynamo
+package operator
 
 import (
 	"context"
@@ -22,20 +22,19 @@ import (
 
 // Overrides reads and writes the config items of one table. It implements store.OverrideStore.
 type Overrides struct {
-	api      wire.API
-	table    string
-	now      func() time.Time
-	patience wire.Retrier
+	api     wire.API
+	now     func() time.Time
+	retrier wire.Retrier
 }
 
 // NewOverrides returns the overrides in table. now dates their versions. It does no I/O.
 func NewOverrides(client wire.API, table string, now func() time.Time) *Overrides {
-	return &Overrides{api: client, table: table, now: now, patience: wire.NewRetrier(table)}
+	return OverridesWith(client, wire.NewRetrier(table), now)
 }
 
-// Overrides implements store.Session.
-func (s *session) Overrides() store.OverrideStore {
-	return &Overrides{api: s.api, table: s.table, now: s.env.Clock.Now, patience: s.patience(wire.OperatorAttempts)}
+// OverridesWith is NewOverrides for a store, which has a retrier of its own.
+func OverridesWith(client wire.API, retrier wire.Retrier, now func() time.Time) *Overrides {
+	return &Overrides{api: client, now: now, retrier: retrier}
 }
 
 // Get implements store.OverrideStore.
@@ -61,7 +60,7 @@ func (o *Overrides) Get(ctx context.Context, spec *store.Spec, at ...string) ([]
 func (o *Overrides) read(ctx context.Context, keys []codec.Item) (map[item.Key]codec.Item, error) {
 	items := make(map[item.Key]codec.Item, len(keys))
 	for chunk := range slices.Chunk(keys, wire.MaxBatchGet) {
-		b, err := wire.BatchRead(ctx, o.api, &o.patience, chunk, true)
+		b, err := wire.BatchRead(ctx, o.api, &o.retrier, chunk, true)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +79,7 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	if !ok {
 		return "", conflict
 	}
-	after, err := o.changed(ctx, spec, s.At)
+	after, err := o.quotaVersion(ctx, spec, s.At)
 	if err != nil {
 		return "", err
 	}
@@ -90,7 +89,7 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 			return "", err
 		}
 		doubtful := false // some try may have been applied
-		err = o.patience.Do(ctx, func() error {
+		err = o.retrier.Do(ctx, func() error {
 			err := w.send(ctx, o.api)
 			outcome, _ := wire.Classify(err)
 			doubtful = doubtful || outcome == wire.Unknown
@@ -118,13 +117,13 @@ func (o *Overrides) Set(ctx context.Context, spec *store.Spec, s store.Stored) (
 	}
 }
 
-// changed returns what the version that takes a share's place has to be above, beside the share's own.
-func (o *Overrides) changed(ctx context.Context, spec *store.Spec, at string) (int64, error) {
+// quotaVersion returns what the version that takes a share's place has to be above, beside the share's own.
+func (o *Overrides) quotaVersion(ctx context.Context, spec *store.Spec, at string) (int64, error) {
 	if spec.Regions == nil || !item.IsEntity(at) {
 		return 0, nil
 	}
 	now := o.now().UnixMilli()
-	b, err := override.ReadHeartbeat(ctx, o.api, &o.patience, now)
+	b, err := override.ReadHeartbeat(ctx, o.api, &o.retrier, now)
 	if err != nil {
 		return 0, err
 	}
@@ -133,7 +132,7 @@ func (o *Overrides) changed(ctx context.Context, spec *store.Spec, at string) (i
 
 // Heartbeat implements store.OverrideStore, consistently.
 func (o *Overrides) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
-	b, err := override.ReadHeartbeat(ctx, o.api, &o.patience, o.now().UnixMilli())
+	b, err := override.ReadHeartbeat(ctx, o.api, &o.retrier, o.now().UnixMilli())
 	if err != nil {
 		return store.Heartbeat{}, err
 	}
@@ -143,7 +142,7 @@ func (o *Overrides) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 // List implements store.OverrideStore. The index may be behind: what it lists is read, and skipped if it is gone.
 func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
-		for page, err := range wire.Query(ctx, o.api, &o.patience, item.Indexes()[1], item.OverrideList(spec.Resource)) {
+		for page, err := range wire.Query(ctx, o.api, &o.retrier, item.Indexes()[1], item.OverrideList(spec.Resource)) {
 			if err != nil {
 				yield(store.Stored{}, err)
 				return
@@ -164,8 +163,8 @@ func (o *Overrides) List(ctx context.Context, spec *store.Spec) iter.Seq2[store.
 	}
 }
 
-// levelWrite replaces what a level says: by an update, or by a put that leaves a tombstone.
-type levelWrite struct {
+// configWrite replaces what a level says: by an update, or by a put that leaves a tombstone.
+type configWrite struct {
 	ver    int64
 	op     string
 	update *dynamodb.UpdateItemInput
@@ -174,7 +173,7 @@ type levelWrite struct {
 
 // build makes an operator's write that puts s in place of what has version old, 0 for nothing, under a version above after. What
 // regions share is theirs no longer, and is again where s is a tombstone.
-func (o *Overrides) build(spec *store.Spec, s store.Stored, after, old int64) (*levelWrite, error) {
+func (o *Overrides) build(spec *store.Spec, s store.Stored, after, old int64) (*configWrite, error) {
 	condition, values := "attribute_not_exists(PK)", codec.Item{}
 	if old != 0 {
 		condition, values[":old"] = "ver = :old", codec.N(old)
@@ -190,8 +189,8 @@ func (o *Overrides) build(spec *store.Spec, s store.Stored, after, old int64) (*
 // Versions rise though the clocks of those who write differ: design section 6.
 func (o *Overrides) write(
 	spec *store.Spec, s store.Stored, managed *int64, after int64, condition string, values codec.Item,
-) (*levelWrite, error) {
-	w := &levelWrite{ver: max(o.now().UnixMilli(), after+1), op: wire.NewOp()}
+) (*configWrite, error) {
+	w := &configWrite{ver: max(o.now().UnixMilli(), after+1), op: wire.NewOp()}
 	if w.ver > override.MaxVersion {
 		return nil, &store.SetupError{
 			What: fmt.Sprintf("the version of the override of %s at %s would be %d, beyond the year 3554", spec.Resource, s.At, w.ver),
@@ -208,7 +207,7 @@ func (o *Overrides) write(
 			key[override.Managed] = codec.N(*managed)
 		}
 		w.put = &dynamodb.PutItemInput{
-			TableName: &o.table, Item: key, ConditionExpression: &condition,
+			TableName: &o.retrier.Table, Item: key, ConditionExpression: &condition,
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}
 		if len(values) > 0 {
@@ -239,13 +238,13 @@ func (o *Overrides) write(
 		set += " REMOVE " + remove[len(", "):]
 	}
 	w.update = &dynamodb.UpdateItemInput{
-		TableName: &o.table, Key: key, UpdateExpression: &set, ConditionExpression: &condition, ExpressionAttributeValues: values,
+		TableName: &o.retrier.Table, Key: key, UpdateExpression: &set, ConditionExpression: &condition, ExpressionAttributeValues: values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	return w, nil
 }
 
-func (w *levelWrite) send(ctx context.Context, api wire.API) (err error) {
+func (w *configWrite) send(ctx context.Context, api wire.API) (err error) {
 	if w.put != nil {
 		_, err = api.PutItem(ctx, w.put, wire.NoRetry)
 	} else {
@@ -255,7 +254,7 @@ func (w *levelWrite) send(ctx context.Context, api wire.API) (err error) {
 }
 
 // wrote reports that item is as w has left it.
-func (w *levelWrite) wrote(item codec.Item) bool {
+func (w *configWrite) wrote(item codec.Item) bool {
 	op, ok := item["op"].(*types.AttributeValueMemberS)
 	return ok && op.Value == w.op
 }

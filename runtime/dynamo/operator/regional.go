@@ -1,4 +1,4 @@
-package dynamo
+package operator
 
 import (
 	"context"
@@ -20,20 +20,25 @@ import (
 
 // Regional is a region's table as regional sync sees it: the region.Table of one region. It is safe for concurrent use.
 type Regional struct {
-	overrides *Overrides
-	beat      atomic.Pointer[override.Heartbeat] // as last read or written here
-	newest    atomic.Int64                       // version of the shares written here
+	overrides     *Overrides
+	heartbeat     atomic.Pointer[override.Heartbeat] // as last read or written here
+	newestVersion atomic.Int64                       // version of the shares written here
 }
 
 // NewRegional returns the region whose table it is. now dates versions and the heartbeat. It does no I/O.
 func NewRegional(client wire.API, table string, now func() time.Time) *Regional {
-	return &Regional{overrides: NewOverrides(client, table, now)}
+	return RegionalWith(client, wire.NewRetrier(table), now)
+}
+
+// RegionalWith is NewRegional with a retrier of its own.
+func RegionalWith(client wire.API, retrier wire.Retrier, now func() time.Time) *Regional {
+	return &Regional{overrides: OverridesWith(client, retrier, now)}
 }
 
 // Each calls f for every bucket of resource, of all kinds, as Buckets lists them. Malformed ones are left out: who acquires of them is
 // told, and they are not to keep the others from their shares.
 func (r *Regional) Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error {
-	for page, err := range Buckets(ctx, r.overrides.api, r.overrides.table, resource, "") {
+	for page, err := range Buckets(ctx, r.overrides.api, r.overrides.retrier.Table, resource, "") {
 		if err != nil {
 			return err
 		}
@@ -56,7 +61,7 @@ func (r *Regional) Get(ctx context.Context, spec *store.Spec, at ...string) ([]s
 // It takes one write unit, and one more where the index changes: for a first share, and for its tombstone. A write of unknown outcome
 // goes again, and is recognised by its op.
 func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
-	if err := checkShare(spec, s); err != nil {
+	if err := checkQuota(spec, s); err != nil {
 		return "", err
 	}
 	conflict := &store.ConflictError{Resource: spec.Resource, At: s.At}
@@ -64,7 +69,7 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 	if !ok {
 		return "", conflict
 	}
-	if b := r.beat.Load(); b != nil {
+	if b := r.heartbeat.Load(); b != nil {
 		after = max(after, b.Changed(r.overrides.now().UnixMilli()))
 	}
 	for {
@@ -73,10 +78,10 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 		if err != nil {
 			return "", err
 		}
-		err = r.overrides.patience.Do(ctx, func() error { return w.send(ctx, r.overrides.api) })
+		err = r.overrides.retrier.Do(ctx, func() error { return w.send(ctx, r.overrides.api) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err == nil || ok && w.wrote(failed.Item) { // an earlier try was applied
-			for last := r.newest.Load(); last < w.ver && !r.newest.CompareAndSwap(last, w.ver); last = r.newest.Load() {
+			for last := r.newestVersion.Load(); last < w.ver && !r.newestVersion.CompareAndSwap(last, w.ver); last = r.newestVersion.Load() {
 			}
 			return override.FormatRevision(w.ver), nil
 		} else if !ok {
@@ -93,8 +98,8 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 	}
 }
 
-// checkShare says what keeps s from being a share of spec's limits.
-func checkShare(spec *store.Spec, s store.Stored) error {
+// checkQuota says what keeps s from being a share of spec's limits.
+func checkQuota(spec *store.Spec, s store.Stored) error {
 	wrong := func(field, value, reason string) error {
 		return &store.InvalidError{Resource: spec.Resource, Field: field, Value: value, Reason: reason}
 	}
@@ -127,26 +132,26 @@ func (r *Regional) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 }
 
 func (r *Regional) read(ctx context.Context) (*override.Heartbeat, error) {
-	b, err := override.ReadHeartbeat(ctx, r.overrides.api, &r.overrides.patience, r.overrides.now().UnixMilli())
+	b, err := override.ReadHeartbeat(ctx, r.overrides.api, &r.overrides.retrier, r.overrides.now().UnixMilli())
 	if err == nil {
-		r.beat.Store(b)
+		r.heartbeat.Store(b)
 	}
 	return b, err
 }
 
-// lateBeat is how shortly before a heartbeat expires, in milliseconds, the next one counts as late: a process whose clock is ahead by
+// lateHeartbeat is how shortly before a heartbeat expires, in milliseconds, the next one counts as late: a process whose clock is ahead by
 // less than Check reports may have seen it expire.
-const lateBeat = 1000
+const lateHeartbeat = 1000
 
-// Beat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
+// PutHeartbeat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
 // all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *store.ConflictError where
 // one of a higher epoch is stored, or one of the same that expires later or is another region's, and with a *store.SetupError where
 // that of another region is alive. It takes one write unit: the write is for what r last read or wrote, and goes again if that has changed.
-func (r *Regional) Beat(ctx context.Context, h store.Heartbeat) error {
+func (r *Regional) PutHeartbeat(ctx context.Context, h store.Heartbeat) error {
 	if h.Epoch < 1 || h.Expires < 1 || h.Expires > override.MaxVersion {
 		return &store.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
 	}
-	old := r.beat.Load()
+	old := r.heartbeat.Load()
 	for {
 		if old == nil {
 			var err error
@@ -162,14 +167,14 @@ func (r *Regional) Beat(ctx context.Context, h store.Heartbeat) error {
 		switch {
 		case old.Epoch > h.Epoch, old.Epoch == h.Epoch && (old.Expires > h.Expires || old.OfAnother(h.Region)):
 			return &store.ConflictError{At: "heartbeat"}
-		case now >= old.Expires-lateBeat:
-			next.Since = max(now, old.Since+1, old.Expires+1, r.newest.Load()+1)
+		case now >= old.Expires-lateHeartbeat:
+			next.Since = max(now, old.Since+1, old.Expires+1, r.newestVersion.Load()+1)
 		case old.Epoch < h.Epoch:
-			next.Since = max(now, old.Since+1, r.newest.Load()+1)
+			next.Since = max(now, old.Since+1, r.newestVersion.Load()+1)
 		default:
 			next.Since = old.Since
 		}
-		err := r.overrides.patience.Do(ctx, func() error { return r.put(ctx, old.Heartbeat, next) })
+		err := r.overrides.retrier.Do(ctx, func() error { return r.put(ctx, old.Heartbeat, next) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 		if err != nil && !ok {
 			return err
@@ -178,12 +183,12 @@ func (r *Regional) Beat(ctx context.Context, h store.Heartbeat) error {
 			if old, err = override.DecodeHeartbeat(failed.Item, now); err != nil {
 				return err
 			}
-			r.beat.Store(old)
+			r.heartbeat.Store(old)
 			if old.Heartbeat != next { // else an earlier try was applied
 				continue
 			}
 		}
-		r.beat.Store(&override.Heartbeat{Heartbeat: next, ReadAt: now})
+		r.heartbeat.Store(&override.Heartbeat{Heartbeat: next, ReadAt: now})
 		return nil
 	}
 }
@@ -196,7 +201,7 @@ func (r *Regional) put(ctx context.Context, old, next store.Heartbeat) error {
 		item[override.RegionAttribute] = codec.S(next.Region)
 	}
 	in := &dynamodb.PutItemInput{
-		TableName: &r.overrides.table, Item: item,
+		TableName: &r.overrides.retrier.Table, Item: item,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	condition := "attribute_not_exists(PK)"

@@ -1,4 +1,4 @@
-package dynamo
+package operator
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Describer is the part of *dynamodb.Client that CheckTable calls.
 type Describer interface {
-	describer
+	layout.Describer
 	DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error)
 }
 
@@ -29,55 +30,55 @@ type Note struct {
 }
 
 // CheckTable compares a table with Table's layout, and its version item with the layout that this program knows. All that
-// is wrong with it comes in one error, made of a *runtime.SetupError each, which says what to do. That is more than a Limiter's
+// is wrong with it comes in one error, made of a *store.SetupError each, which says what to do. That is more than a Limiter's
 // Check finds: what others than acquires need, a stream of both images and indexes that are complete, is an error here alone.
 // What an operator may want to know, or do, comes as notes, whether or not there is an error.
 func CheckTable(ctx context.Context, client Describer, table string) ([]Note, error) {
-	v, t, err := checkTable(ctx, client, table)
+	v, t, err := layout.Check(ctx, client, table)
 	if t == nil {
 		return nil, err
 	}
 	errs := []error{err}
-	errs = append(errs, wrongStream(table, t)...)
-	errs = append(errs, wrongIndexes(table, t)...)
-	notes := noted(t)
-	if v.layout == layoutCarrying {
+	errs = append(errs, checkStream(table, t)...)
+	errs = append(errs, checkIndexes(table, t)...)
+	notes := describe(t)
+	if v.Layout == layout.Carrying {
 		notes = append(notes, Note{
 			What: "it may hold per-limit items",
 			Do:   "pass dynamo.PerLimitItems() to dynamo.New in all programs, until `sluice migrate --cleanup` has removed the last of them",
 		})
 	}
-	recovery, err := unrecoverable(ctx, client, table)
+	recovery, err := noteRecovery(ctx, client, table)
 	errs = append(errs, err)
 	return append(notes, recovery...), errors.Join(errs...)
 }
 
-// wrongStream returns what is wrong with a table's stream.
-func wrongStream(table string, t *types.TableDescription) []error {
+// checkStream returns what is wrong with a table's stream.
+func checkStream(table string, t *types.TableDescription) []error {
 	want := Table(table).StreamSpecification.StreamViewType
 	enable := fmt.Sprintf("`aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=%s`", table, want)
 	switch got := t.StreamSpecification; {
 	case got == nil || !aws.ToBool(got.StreamEnabled):
-		return []error{wrong(table, "run "+enable+": usage and regional sync read it", "it has no stream")}
+		return []error{layout.Wrong(table, "run "+enable+": usage and regional sync read it", "it has no stream")}
 	case got.StreamViewType != want:
-		return []error{wrong(table, "disable it, and run "+enable+": what was consumed is the difference of two images",
+		return []error{layout.Wrong(table, "disable it, and run "+enable+": what was consumed is the difference of two images",
 			"its stream has %s, not %s", got.StreamViewType, want)}
 	}
 	return nil
 }
 
-// wrongIndexes returns which of sluice's indexes are not complete. Acquires do without them.
-func wrongIndexes(table string, t *types.TableDescription) []error {
+// checkIndexes returns which of sluice's indexes are not complete. Acquires do without them.
+func checkIndexes(table string, t *types.TableDescription) []error {
 	var errs []error
 	for _, got := range t.GlobalSecondaryIndexes {
 		name := aws.ToString(got.IndexName)
 		switch {
-		case !ours(name):
+		case !isOwnIndex(name):
 		case got.IndexStatus == types.IndexStatusCreating:
-			errs = append(errs, wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
+			errs = append(errs, layout.Wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
 				"index %s is %s%s", name, got.IndexStatus, backfilling(got)))
 		case got.IndexStatus == types.IndexStatusDeleting:
-			errs = append(errs, wrong(table, "wait until it is gone, and add it again, projecting KEYS_ONLY", "index %s is %s", name, got.IndexStatus))
+			errs = append(errs, layout.Wrong(table, "wait until it is gone, and add it again, projecting KEYS_ONLY", "index %s is %s", name, got.IndexStatus))
 		}
 	}
 	return errs
@@ -90,13 +91,13 @@ func backfilling(i types.GlobalSecondaryIndexDescription) string {
 	return ""
 }
 
-// ours reports that an index is one of the definition's.
-func ours(name string) bool {
+// isOwnIndex reports that an index is one of the definition's.
+func isOwnIndex(name string) bool {
 	return slices.ContainsFunc(item.Indexes(), func(i item.Index) bool { return i.Name == name })
 }
 
-// noted returns what there is to know of a table from its description.
-func noted(t *types.TableDescription) []Note {
+// describe returns what there is to know of a table from its description.
+func describe(t *types.TableDescription) []Note {
 	notes := []Note{{What: "billing is " + billing(t)}}
 	if t.TableStatus == types.TableStatusUpdating {
 		notes = append(notes, Note{What: "it is UPDATING", Do: "it serves meanwhile"})
@@ -107,12 +108,12 @@ func noted(t *types.TableDescription) []Note {
 			cost = "every write that changes its keys costs once more"
 		}
 		notes = append(notes, Note{
-			What: fmt.Sprintf("index %s is not sluice's and projects %s", aws.ToString(name), projection(p)),
+			What: fmt.Sprintf("index %s is not sluice's and projects %s", aws.ToString(name), layout.Projection(p)),
 			Do:   "delete it if nobody queries it: " + cost,
 		})
 	}
 	for _, i := range t.GlobalSecondaryIndexes {
-		if !ours(aws.ToString(i.IndexName)) {
+		if !isOwnIndex(aws.ToString(i.IndexName)) {
 			extra(i.IndexName, i.Projection)
 		}
 	}
@@ -130,13 +131,13 @@ func noted(t *types.TableDescription) []Note {
 		})
 	}
 	if !aws.ToBool(t.DeletionProtectionEnabled) {
-		notes = append(notes, Note{What: "deletion protection is off", Do: "`" + protect(aws.ToString(t.TableName)) + "` switches it on"})
+		notes = append(notes, Note{What: "deletion protection is off", Do: "`" + protectCommand(aws.ToString(t.TableName)) + "` switches it on"})
 	}
 	return notes
 }
 
-// protect is the command that protects a table.
-func protect(table string) string {
+// protectCommand is the command that protects a table.
+func protectCommand(table string) string {
 	return "aws dynamodb update-table --table-name " + table + " --deletion-protection-enabled"
 }
 
@@ -161,11 +162,11 @@ func billing(t *types.TableDescription) string {
 	return fmt.Sprintf("provisioned: %d read and %d write units", read, write) + strings.Join(of, "")
 }
 
-// unrecoverable returns a note where point-in-time recovery is off. Where the service does not say, as engines for tests, or
+// noteRecovery returns a note where point-in-time recovery is off. Where the service does not say, as engines for tests, or
 // nobody may ask, there is nothing to note.
-func unrecoverable(ctx context.Context, client Describer, table string) ([]Note, error) {
+func noteRecovery(ctx context.Context, client Describer, table string) ([]Note, error) {
 	out, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
-	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" || unknownOperation(err) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" || isUnknownOperation(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -179,4 +180,10 @@ func unrecoverable(ctx context.Context, client Describer, table string) ([]Note,
 		What: "point-in-time recovery is off",
 		Do:   "`sluice table create --table " + table + " --recoverable` switches it on, on AWS: it brings back what a mistake deleted",
 	}}, nil
+}
+
+// isUnknownOperation reports that the service does not know what it was asked for.
+func isUnknownOperation(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "UnknownOperationException"
 }

@@ -1,4 +1,4 @@
-package dynamo
+package operator
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func Reset(ctx context.Context, client wire.API, table, entity, resource string,
 		if img == nil || err != nil {
 			return nil, err
 		}
-		filled, err := resettable(img, entity, resource, limits)
+		filled, err := limitsToFill(img, entity, resource, limits)
 		if err != nil {
 			return nil, err
 		}
@@ -52,8 +52,8 @@ func Reset(ctx context.Context, client wire.API, table, entity, resource string,
 	}
 }
 
-// resettable returns those of the bucket's limits that are to be filled.
-func resettable(img *bucket.Image, entity, resource string, named []string) ([]string, error) {
+// limitsToFill returns those of the bucket's limits that are to be filled.
+func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([]string, error) {
 	has := make([]string, len(img.Extra))
 	for i, extra := range img.Extra {
 		has[i] = extra.Name

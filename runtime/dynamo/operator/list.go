@@ -1,4 +1,4 @@
-package dynamo
+package operator
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 )
@@ -19,7 +20,7 @@ import (
 // BucketPage is what Buckets has read since the page before.
 type BucketPage struct {
 	Buckets   []StoredBucket // sorted by entity
-	Malformed []error        // a *runtime.SetupError for each item that cannot be a bucket
+	Malformed []error        // a *store.SetupError for each item that cannot be a bucket
 	Others    int            // what the index has besides: per-limit items, which are not read
 	ReadUnits float64
 }
@@ -32,20 +33,27 @@ type StoredBucket struct {
 
 // Buckets lists the buckets of resource, through the index GSI2 and without a schema: those of entities of kind alone, or of
 // all where it is empty. Pages have up to 100 buckets and come in the order of entities. It ends with the first error: a
-// *runtime.SetupError, also where the table lacks the index, or a *runtime.UnavailableError when DynamoDB does not answer.
+// *store.SetupError, also where the table lacks the index, or a *store.UnavailableError when DynamoDB does not answer.
 //
 // Nothing is changed. A bucket costs half a read unit for each 4 KB of it, of which it mostly has less than one, and its
 // entry in the index a fiftieth of a unit or less: a list of 100,000 takes some 51,000 units, one call after the other. No
 // read is consistent: a bucket may be as it was a moment ago, a new one may be missing, and one that is gone is left out.
 func Buckets(ctx context.Context, client wire.API, table, resource, kind string) iter.Seq2[BucketPage, error] {
-	l := lister{client, wire.NewRetrier(table), resource}
+	return BucketsWith(ctx, client, wire.NewRetrier(table), resource, kind)
+}
+
+// BucketsWith is Buckets with a retrier of its own.
+func BucketsWith(
+	ctx context.Context, client wire.API, retrier wire.Retrier, resource, kind string,
+) iter.Seq2[BucketPage, error] {
+	l := lister{client, retrier, resource}
 	return l.list(ctx, kind)
 }
 
 // lister reads the buckets of one resource.
 type lister struct {
 	api      wire.API
-	patience wire.Retrier
+	retrier  wire.Retrier
 	resource string
 }
 
@@ -56,7 +64,7 @@ func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, er
 		prefix += kind + "-"
 	}
 	return func(yield func(BucketPage, error) bool) {
-		for found, err := range wire.QueryPages(ctx, l.api, &l.patience, item.Indexes()[1], "RESOURCE#"+l.resource, prefix) {
+		for found, err := range wire.QueryPages(ctx, l.api, &l.retrier, item.Indexes()[1], "RESOURCE#"+l.resource, prefix) {
 			if err != nil {
 				yield(BucketPage{}, l.explain(ctx, err))
 				return
@@ -98,7 +106,7 @@ func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) er
 	for i, entity := range entities {
 		keys[i] = item.BucketKey(entity, l.resource)
 	}
-	got, err := wire.BatchRead(ctx, l.api, &l.patience, keys, false)
+	got, err := wire.BatchRead(ctx, l.api, &l.retrier, keys, false)
 	if err != nil {
 		return err
 	}
@@ -108,7 +116,7 @@ func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) er
 		if item == nil { // gone since
 			continue
 		}
-		if img, err := decodeAny(entity, l.resource, item); err != nil {
+		if img, err := wire.DecodeBucket(entity, l.resource, item); err != nil {
 			p.Malformed = append(p.Malformed, err)
 		} else {
 			p.Buckets = append(p.Buckets, StoredBucket{entity, img})
@@ -122,11 +130,11 @@ func (l *lister) explain(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "ValidationException" {
 		return err
 	}
-	out, failed := l.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &l.patience.Table})
+	out, failed := l.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &l.retrier.Table})
 	if failed != nil {
 		return err
 	}
-	if wrong := append(wrongLayout(out.Table), wrongIndexes(l.patience.Table, out.Table)...); len(wrong) > 0 {
+	if wrong := append(layout.CheckKeys(out.Table), checkIndexes(l.retrier.Table, out.Table)...); len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
 	return err

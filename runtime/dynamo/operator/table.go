@@ -1,4 +1,6 @@
-package dynamo
+// Package operator is for people who run sluice on DynamoDB, and for the command that serves them. It creates and checks
+// tables, reads, lists and resets buckets, and reads and writes entities and overrides. It does not acquire.
+package operator
 
 import (
 	"context"
@@ -8,25 +10,24 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
-	"github.com/sluice-go/sluice/runtime/internal/item"
-
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// tableForm is what DynamoDB takes for a table: its name, or, but for creating it, its ARN.
-var tableForm = regexp.MustCompile(`^(?:arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?([a-zA-Z0-9_.-]{3,255})$`)
+// tablePattern is what DynamoDB takes for a table: its name, or, but for creating it, its ARN.
+var tablePattern = regexp.MustCompile(`^(?:arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?([a-zA-Z0-9_.-]{3,255})$`)
 
 // TableName returns the name in table, a name or an ARN; ok is false where DynamoDB would take it for neither.
 func TableName(table string) (name string, ok bool) {
-	if found := tableForm.FindStringSubmatch(table); found != nil {
+	if found := tablePattern.FindStringSubmatch(table); found != nil {
 		return found[1], true
 	}
 	return "", false
@@ -177,7 +178,7 @@ func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool
 func (d Definition) ensure(ctx context.Context, client Admin) (created bool, err error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.Table})
 	if err == nil {
-		return false, errors.Join(append(wrongLayout(out.Table), d.unlike(out.Table)...)...)
+		return false, errors.Join(append(layout.CheckKeys(out.Table), d.unlike(out.Table)...)...)
 	}
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); !missing {
 		return false, stepError(d.Table, "describe table "+d.Table, err)
@@ -197,12 +198,12 @@ func (d Definition) unlike(t *types.TableDescription) []error {
 	if asked := d.units(); asked != nil {
 		got := t.ProvisionedThroughput
 		if got == nil || aws.ToInt64(got.ReadCapacityUnits) != d.ReadUnits || aws.ToInt64(got.WriteCapacityUnits) != d.WriteUnits {
-			errs = append(errs, wrong(d.Table, "leave the units out, or change its billing by UpdateTable",
+			errs = append(errs, layout.Wrong(d.Table, "leave the units out, or change its billing by UpdateTable",
 				"it is there already, and its billing is %s, not %d read and %d write units", billing(t), d.ReadUnits, d.WriteUnits))
 		}
 	}
 	if d.Protected && !aws.ToBool(t.DeletionProtectionEnabled) {
-		errs = append(errs, wrong(d.Table, "run `"+protect(d.Table)+"`", "it is there already, and not protected from deletion"))
+		errs = append(errs, layout.Wrong(d.Table, "run `"+protectCommand(d.Table)+"`", "it is there already, and not protected from deletion"))
 	}
 	return errs
 }
@@ -221,7 +222,7 @@ func (d Definition) enableTTL(ctx context.Context, client Admin) error {
 	if err != nil {
 		return stepError(d.Table, "describe the TTL of table "+d.Table, err)
 	}
-	if ttlEnabled(now.TimeToLiveDescription) {
+	if layout.TTLEnabled(now.TimeToLiveDescription) {
 		return nil
 	}
 	if _, err = client.UpdateTimeToLive(ctx, d.TimeToLive()); err != nil {
@@ -241,8 +242,8 @@ func (d Definition) enableRecovery(ctx context.Context, client Admin) error {
 	_, err := client.UpdateContinuousBackups(ctx, in, func(o *dynamodb.Options) {
 		o.Retryer = awsretry.AddWithMaxAttempts(awsretry.AddWithErrorCodes(o.Retryer, "ContinuousBackupsUnavailableException"), tries)
 	})
-	if unknownOperation(err) {
-		return wrong(d.Table, "leave it out here: engines for tests have none", "this DynamoDB has no point-in-time recovery")
+	if isUnknownOperation(err) {
+		return layout.Wrong(d.Table, "leave it out here: engines for tests have none", "this DynamoDB has no point-in-time recovery")
 	}
 	if err != nil {
 		return stepError(d.Table, "switch on the point-in-time recovery of table "+d.Table, err)
@@ -250,20 +251,9 @@ func (d Definition) enableRecovery(ctx context.Context, client Admin) error {
 	return nil
 }
 
-// unknownOperation reports that the service does not know what it was asked for.
-func unknownOperation(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && api.ErrorCode() == "UnknownOperationException"
-}
-
-func ttlEnabled(d *types.TimeToLiveDescription) bool {
-	return d != nil && aws.ToString(d.AttributeName) == item.TTL &&
-		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
-}
-
 func versionItem() codec.Item {
 	item := item.VersionKey()
-	item["layout"] = codec.N(layoutBuckets)
+	item["layout"] = codec.N(layout.Buckets)
 	item["revision"] = codec.N(0)
 	return item
 }

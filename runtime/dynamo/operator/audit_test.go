@@ -1,4 +1,4 @@
-package dynamo
+package operator
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/layout"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -175,7 +176,7 @@ func TestCheckTable(t *testing.T) {
 			text := ""
 			if err != nil {
 				text = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sluice: "), "table limits: ")
-				if !isA[*store.SetupError](err) {
+				if !isSetupError(err) {
 					t.Errorf("got a %T", err)
 				}
 			}
@@ -185,7 +186,7 @@ func TestCheckTable(t *testing.T) {
 			if diff := cmp.Diff(test.notes, notes); diff != "" {
 				t.Errorf("notes, - wanted, + got:\n%s", diff)
 			}
-			if _, _, err := checkTable(t.Context(), d, table); (err != nil) != test.acquires {
+			if _, _, err := layout.Check(t.Context(), d, table); (err != nil) != test.acquires {
 				t.Errorf("Check says %v, want an error: %v", err, test.acquires)
 			}
 		})
@@ -216,4 +217,9 @@ func TestCheckTableSaysAll(t *testing.T) {
 	if notes, err := CheckTable(t.Context(), client, "nobody-made-this"); err == nil || notes != nil {
 		t.Errorf("a table that is not there: %v, %v", notes, err)
 	}
+}
+
+func isSetupError(err error) bool {
+	_, ok := errors.AsType[*store.SetupError](err)
+	return ok
 }

@@ -1,4 +1,4 @@
-package dynamo
+package operator
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/memdynamo"
-	"github.com/sluice-go/sluice/runtime/store"
 )
 
 // TestDefinition creates a table as it was asked for, and takes one that is there for nothing else.
@@ -60,7 +59,7 @@ func TestDefinition(t *testing.T) {
 			}
 			continue
 		}
-		if !isA[*store.SetupError](err) || err.Error() != test.err {
+		if !isSetupError(err) || err.Error() != test.err {
 			t.Errorf("%+v: got\n%v\nwant\n%s", test.asked, err, test.err)
 		}
 	}

@@ -1,0 +1,210 @@
+// Package layout checks a table's keys, indexes and TTL, and reads and writes the item that records the table's layout.
+package layout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Layouts of a table, as its version item records them.
+const (
+	Buckets  = 1 // buckets alone
+	Carrying = 2 // buckets beside per-limit items: a program that does not know these would create full buckets
+
+	newest = Carrying
+)
+
+// Version is what a table's version item says. It is empty in a table that was not created by sluice, until the first reshape.
+type Version struct {
+	Layout   int64
+	Revision int64 // the highest of the schemas that have reshaped a bucket
+	Metadata middleware.Metadata
+}
+
+// readVersion reads the version item. A layout that this program does not know is a *store.SetupError.
+func readVersion(ctx context.Context, client wire.Getter, table string) (Version, error) {
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: item.VersionKey(), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return Version{}, wire.CallError(table, err)
+	}
+	v := Version{Metadata: out.ResultMetadata}
+	if len(out.Item) == 0 {
+		return v, nil
+	}
+	d := codec.Decoder{Item: out.Item}
+	v.Layout, v.Revision = d.Int("layout"), d.Int("revision")
+	switch {
+	case d.Err() != nil:
+		return v, &store.SetupError{What: fmt.Sprintf("the version item of table %s is malformed", table), Err: d.Err(),
+			Do: "restore SYSTEM# / #VERSION, or delete it"}
+	case v.Layout > newest:
+		return v, &store.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, v.Layout, newest),
+			Do: "upgrade sluice"}
+	}
+	return v, nil
+}
+
+// Describer is what Check calls.
+type Describer interface {
+	wire.Getter
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+// Check returns what the table's version item says and how the table is described. The error joins a *store.SetupError for
+// everything that breaks acquires or makes them cost more. It leaves out the rest, such as the stream: a service whose
+// acquires work must not stop for that. operator.CheckTable checks it. description is nil if the table cannot be described.
+func Check(ctx context.Context, client Describer, table string) (v Version, description *types.TableDescription, err error) {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	if err != nil {
+		return v, nil, wire.CallError(table, err)
+	}
+	ttl, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+	if err != nil {
+		return v, nil, wire.CallError(table, err)
+	}
+	errs := append(CheckKeys(out.Table), checkTTL(table, ttl.TimeToLiveDescription)...)
+	if do := statusRemedy(out.Table.TableStatus); do != "" {
+		errs = append(errs, Wrong(table, do, "it is %s", out.Table.TableStatus))
+	} else if hasKeys(out.Table.KeySchema, out.Table.AttributeDefinitions, item.PK, item.SK) {
+		if v, err = readVersion(ctx, client, table); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return v, out.Table, errors.Join(errs...)
+}
+
+// statusRemedy returns what to do about a table's status, or "" if the table serves requests.
+func statusRemedy(status types.TableStatus) string {
+	switch status {
+	case types.TableStatusCreating:
+		return "wait until it is ACTIVE: `sluice table create` does"
+	case types.TableStatusDeleting:
+		return "wait until it is gone, and run `sluice table create`"
+	case types.TableStatusInaccessibleEncryptionCredentials, types.TableStatusArchiving, types.TableStatusArchived:
+		return "give DynamoDB back the use of its KMS key; one that is ARCHIVED is restored from its backup"
+	}
+	return ""
+}
+
+// checkTTL returns what is wrong with a table's TTL.
+func checkTTL(table string, d *types.TimeToLiveDescription) []error {
+	const why = ": else buckets that nobody uses stay for ever"
+	if TTLEnabled(d) {
+		return nil
+	}
+	if d != nil && aws.ToString(d.AttributeName) != "" && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
+		return []error{Wrong(table, "disable it, wait until it is DISABLED, which takes up to an hour, and run `sluice table create`"+why,
+			"TTL is %s on attribute %s, not enabled on %s", d.TimeToLiveStatus, *d.AttributeName, item.TTL)}
+	}
+	return []error{Wrong(table, "enable it, as `sluice table create` does"+why, "TTL is not enabled on attribute %s", item.TTL)}
+}
+
+// Wrong returns a *store.SetupError for a table. what is a format for args.
+func Wrong(table, do, what string, args ...any) error {
+	return &store.SetupError{What: "table " + table + ": " + fmt.Sprintf(what, args...), Do: do}
+}
+
+// CheckKeys returns a *store.SetupError for each mistake in a table's keys and indexes.
+func CheckKeys(t *types.TableDescription) []error {
+	var errs []error
+	table := aws.ToString(t.TableName)
+	add := func(do, what string, args ...any) { errs = append(errs, Wrong(table, do, what, args...)) }
+	if !hasKeys(t.KeySchema, t.AttributeDefinitions, item.PK, item.SK) {
+		add("create it anew: run `sluice table create` with another name", "its key is not %s (S, hash) and %s (S, range)", item.PK, item.SK)
+	}
+	for _, want := range item.Indexes() {
+		i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
+			return aws.ToString(g.IndexName) == want.Name
+		})
+		if i < 0 {
+			add("add it, projecting KEYS_ONLY", "index %s (%s, %s) is missing", want.Name, want.Hash, want.Sort)
+			continue
+		}
+		got := t.GlobalSecondaryIndexes[i]
+		if !hasKeys(got.KeySchema, t.AttributeDefinitions, want.Hash, want.Sort) {
+			add("delete the index and add it with these", "the keys of index %s are not %s (S, hash) and %s (S, range)",
+				want.Name, want.Hash, want.Sort)
+		}
+		switch p := got.Projection; {
+		case p != nil && p.ProjectionType == types.ProjectionTypeKeysOnly:
+		case p != nil && p.ProjectionType == types.ProjectionTypeInclude:
+			add("delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
+				"index %s projects %s, not KEYS_ONLY", want.Name, Projection(p))
+		default:
+			add("delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
+				"index %s projects %s, not KEYS_ONLY", want.Name, Projection(p))
+		}
+	}
+	return errs
+}
+
+// Projection returns what an index projects, as errors name it: an INCLUDE comes with its attributes.
+func Projection(p *types.Projection) string {
+	switch {
+	case p == nil:
+		return "nothing"
+	case p.ProjectionType == types.ProjectionTypeInclude:
+		return fmt.Sprintf("%s (%s)", p.ProjectionType, strings.Join(p.NonKeyAttributes, ", "))
+	}
+	return string(p.ProjectionType)
+}
+
+// hasKeys reports whether schema consists of these two string attributes.
+func hasKeys(schema []types.KeySchemaElement, defs []types.AttributeDefinition, hash, sort string) bool {
+	if len(schema) != 2 {
+		return false
+	}
+	for _, key := range schema {
+		name, kind := hash, types.KeyTypeHash
+		if key.KeyType == types.KeyTypeRange {
+			name, kind = sort, types.KeyTypeRange
+		}
+		isString := slices.ContainsFunc(defs, func(d types.AttributeDefinition) bool {
+			return aws.ToString(d.AttributeName) == name && d.AttributeType == types.ScalarAttributeTypeS
+		})
+		if aws.ToString(key.AttributeName) != name || key.KeyType != kind || !isString {
+			return false
+		}
+	}
+	return true
+}
+
+// Record replaces the layout from, or none, by to. It leaves any other layout as it is. The error is DynamoDB's.
+func Record(ctx context.Context, api wire.API, table string, from, to int64) error {
+	_, err := api.UpdateItem(ctx, Update(table, from, to))
+	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {
+		return nil
+	}
+	return err
+}
+
+// Update returns the write of Record.
+func Update(table string, from, to int64) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                 &table,
+		Key:                       item.VersionKey(),
+		UpdateExpression:          aws.String("SET layout = :to, revision = if_not_exists(revision, :none)"),
+		ConditionExpression:       aws.String("attribute_not_exists(layout) OR layout = :from"),
+		ExpressionAttributeValues: codec.Item{":from": codec.N(from), ":to": codec.N(to), ":none": codec.N(0)},
+	}
+}
+
+// TTLEnabled reports whether DynamoDB deletes items by their ttl, or is about to.
+func TTLEnabled(d *types.TimeToLiveDescription) bool {
+	return d != nil && aws.ToString(d.AttributeName) == item.TTL &&
+		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
+}

@@ -1,0 +1,47 @@
+// Package members reads the items that name entities' parents.
+package members
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Get reads an entity's item once, consistently.
+func Get(ctx context.Context, api wire.API, table, entity string) (*dynamodb.GetItemOutput, error) {
+	return api.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &table, Key: item.EntityKey(entity), ConsistentRead: aws.Bool(true),
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}, wire.NoRetry)
+}
+
+// Decode reads an entity item, which may be empty: found is false then. It fails with a *store.SetupError.
+func Decode(entity string, raw codec.Item) (m store.Member, found bool, err error) {
+	if len(raw) == 0 {
+		return store.Member{}, false, nil
+	}
+	m = store.Member{Entity: entity, Cascade: true}
+	d := codec.Decoder{Item: raw}
+	if _, ok := raw["parent_id"]; ok {
+		m.Parent = d.Text("parent_id")
+	}
+	if _, ok := raw["cascade"]; ok {
+		m.Cascade = d.Bool("cascade")
+	}
+	if err := d.Err(); err != nil {
+		return store.Member{}, false, &store.SetupError{
+			What: fmt.Sprintf("what is stored of %s is malformed", entity),
+			Do:   "mend or delete the item " + item.KeyOf(item.EntityKey(entity)).String(),
+			Err:  err,
+		}
+	}
+	return m, true, nil
+}
