@@ -13,8 +13,7 @@ import (
 	"unicode"
 )
 
-// TestLinks holds citations in Go files, and relative links in README, CONTRIBUTING and docs, to files and headings
-// that exist.
+// TestLinks holds citations in Go files, and relative links in documents, to files and headings that exist.
 func TestLinks(t *testing.T) {
 	found, wrong := checkLinks(t, os.DirFS("."))
 	for _, w := range wrong {
@@ -29,33 +28,33 @@ func TestLinks(t *testing.T) {
 
 // TestLinksControl breaks a link and a citation in each way.
 func TestLinksControl(t *testing.T) {
-	const doc = "# Guards\n\n## The `op`, twice\n\n## Twice\n## Twice\n```sh\n# no heading [nor link](nowhere.md)\n```\n"
-	for text, want := range map[string]string{
-		"README.md: [a](docs/design.md) [b](docs/design.md#the-op-twice) [c](docs) [d](#top) [e](https://x.y/z)": "",
-		"README.md: [a](docs/design.md#twice) [b](docs/design.md#twice-1)":                                       "",
-		"README.md: [a](docs/design.md#twice-2)":                                                                 "README.md:2: docs/design.md has no heading #twice-2",
-		"README.md: [a](docs/design.md#no-heading)":                                                              "README.md:2: docs/design.md has no heading #no-heading",
-		"README.md: [a](design.md)":                                                                              "README.md:2: there is no design.md",
-		"README.md: ![a](chart.svg)":                                                                             "README.md:2: there is no chart.svg",
-		"README.md: [a](#nowhere)":                                                                               "README.md:2: README.md has no heading #nowhere",
-		"docs/a/b.md: [a](../design.md#guards) [b](../../x)":                                                     "docs/a/b.md:2: there is no x",
-		"x/x.go: // See docs/design.md, \"Guards\".":                                                             "",
-		"x/x.go: // See docs/design.md,\n// \"The op, twice\"":                                                   "",
-		"x/x.go: // See docs/design.md, \"Gards\".":                                                              `x/x.go:2: docs/design.md has no heading "Gards"`,
-		"x/x.go: // See docs/old.md, \"Guards\".":                                                                `x/x.go:2: there is no docs/old.md`,
-		"x/x.go: // See docs/old.md for more":                                                                    `x/x.go:2: there is no docs/old.md`,
-		"x/testdata/x.go: // See docs/old.md, \"Guards\".":                                                       "",
+	const design = "# Guards\n\n## The `op`, twice\n## Twice\n## Twice\n```sh\n# none [nor link](x.md)\n```\n"
+	for _, c := range []struct{ file, text, wrong string }{
+		{"README.md", "[a](docs/design.md) [b](docs/design.md#the-op-twice) [c](docs) [d](#top)", ""},
+		{"README.md", "[e](https://x.y/z#w)", ""},
+		{"README.md", "[a](docs/design.md#twice) [b](docs/design.md#twice-1)", ""},
+		{"README.md", "[a](docs/design.md#twice-2)", "README.md:2: docs/design.md has no heading #twice-2"},
+		{"README.md", "[a](docs/design.md#none)", "README.md:2: docs/design.md has no heading #none"},
+		{"README.md", "[a](design.md)", "README.md:2: there is no design.md"},
+		{"README.md", "![a](chart.svg)", "README.md:2: there is no chart.svg"},
+		{"README.md", "[a](#nowhere)", "README.md:2: README.md has no heading #nowhere"},
+		{"docs/a/b.md", "[a](../design.md#guards) [b](../../x)", "docs/a/b.md:2: there is no x"},
+		{"x/x.go", `// See docs/design.md, "Guards".`, ""},
+		{"x/x.go", "// See docs/design.md,\n// \"The op, twice\"", ""},
+		{"x/x.go", `// See docs/design.md, "Gards".`, `x/x.go:2: docs/design.md has no heading "Gards"`},
+		{"x/x.go", `// See docs/old.md, "Guards".`, "x/x.go:2: there is no docs/old.md"},
+		{"x/x.go", "// See docs/old.md for more.", "x/x.go:2: there is no docs/old.md"},
+		{"x/testdata/x.go", `// See docs/old.md, "Guards".`, ""},
 	} {
-		name, text, _ := strings.Cut(text, ": ")
 		tree := fstest.MapFS{
-			"docs/design.md":  {Data: []byte(doc)},
+			"docs/design.md":  {Data: []byte(design)},
 			"README.md":       {Data: []byte("# Top\n")},
 			"CONTRIBUTING.md": {},
 		}
-		tree[name] = &fstest.MapFile{Data: []byte("# Top\n" + text)}
+		tree[c.file] = &fstest.MapFile{Data: []byte("# Top\n" + c.text)}
 		_, wrong := checkLinks(t, tree)
-		if got := strings.Join(wrong, "; "); got != want {
-			t.Errorf("%s:\n%s\n%q, want %q", name, text, got, want)
+		if got := strings.Join(wrong, "; "); got != c.wrong {
+			t.Errorf("%s:\n%s\n%q, want %q", c.file, c.text, got, c.wrong)
 		}
 	}
 }
@@ -70,8 +69,8 @@ var (
 	wrapped  = regexp.MustCompile(`\s*//\s*`)
 )
 
-// checkLinks returns how many citations and links tree has, and what is wrong with them. Fenced blocks have no links, and
-// testdata no citations.
+// checkLinks returns how many citations and links tree has, and what is wrong with them. Fenced blocks have
+// no links, and testdata is left out.
 func checkLinks(t *testing.T, tree fs.FS) (found map[string]int, wrong []string) {
 	t.Helper()
 	found = map[string]int{}
@@ -92,7 +91,7 @@ func checkLinks(t *testing.T, tree fs.FS) (found map[string]int, wrong []string)
 		case path.Ext(name) == ".go" && name != "docs/links_test.go":
 			n, bad := checkCitations(tree, name, string(text))
 			found["citation"], wrong = found["citation"]+n, append(wrong, bad...)
-		case name == "README.md", name == "CONTRIBUTING.md", strings.HasPrefix(name, "docs/") && path.Ext(name) == ".md":
+		case name == "README.md", name == "CONTRIBUTING.md", path.Ext(name) == ".md" && path.Dir(name) != ".":
 			n, bad := checkDocument(tree, name, string(text))
 			found["link"], wrong = found["link"]+n, append(wrong, bad...)
 		}
@@ -106,18 +105,18 @@ func checkLinks(t *testing.T, tree fs.FS) (found map[string]int, wrong []string)
 
 // checkCitations checks those of a Go file. It returns how many name a heading.
 func checkCitations(tree fs.FS, name, text string) (n int, wrong []string) {
+	at := func(i int) string { return fmt.Sprintf("%s:%d: ", name, 1+strings.Count(text[:i], "\n")) }
 	for _, m := range citation.FindAllStringSubmatchIndex(text, -1) {
 		whole := text[m[0]:m[1]]
 		file, _, _ := strings.Cut(whole, ",")
-		at := fmt.Sprintf("%s:%d: ", name, 1+strings.Count(text[:m[0]], "\n"))
 		headings, ok := headingsOf(tree, file)
 		switch {
 		case !ok:
-			wrong = append(wrong, at+"there is no "+file)
+			wrong = append(wrong, at(m[0])+"there is no "+file)
 		case m[2] >= 0:
 			n++
 			if cited := wrapped.ReplaceAllString(text[m[2]:m[3]], " "); !slices.Contains(headings, cited) {
-				wrong = append(wrong, fmt.Sprintf("%s%s has no heading %q", at, file, cited))
+				wrong = append(wrong, fmt.Sprintf("%s%s has no heading %q", at(m[0]), file, cited))
 			}
 		}
 	}
@@ -153,7 +152,7 @@ func checkDocument(tree fs.FS, name, text string) (n int, wrong []string) {
 	return n, wrong
 }
 
-// headingsOf returns the headings of a document, without the marks of code; ok is false if there is no such file.
+// headingsOf returns the headings of a document without the marks of code. ok is false if there is no file.
 func headingsOf(tree fs.FS, file string) (headings []string, ok bool) {
 	text, err := fs.ReadFile(tree, file)
 	if err != nil {
@@ -165,8 +164,8 @@ func headingsOf(tree fs.FS, file string) (headings []string, ok bool) {
 	return headings, true
 }
 
-// anchors returns the names under which forges show headings: in small letters, with a dash for each space, and without
-// what is neither a letter, a digit, a dash nor an underscore. A heading that stands again has a number.
+// anchors returns the names under which forges show headings: in small letters, with a dash for each space.
+// Only letters, digits, dashes and underscores are left. A heading that occurs again has a number.
 func anchors(headings []string) []string {
 	var all []string
 	times := map[string]int{}
