@@ -13,11 +13,12 @@ import (
 // dynamoNames are the exported names of runtime/dynamo: what users of the store call, and nothing else.
 var dynamoNames = []string{
 	"New", "Store", "API", "Option", "ImageCache", "DefaultImageCache", "Attempts", "DefaultAttempts",
+	"PerLimitItems",
 }
 
 // privateWords are words of the left columns of the dictionary that no identifier may contain, with what is
-// used instead. It leaves out words that Go, its standard library or its tests use in their own sense, such
-// as done, end, found, known, line, look, members, memory, place, retry, skip, sort and want.
+// used instead. Words that Go, its standard library or its tests use in their own sense are left out, such
+// as done, end, found, line, look, memory, place, retry, skip, sort and want.
 var privateWords = map[string]string{
 	"aboard":    "included",
 	"awaited":   "hasWaiters",

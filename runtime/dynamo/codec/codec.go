@@ -27,9 +27,9 @@ type Resource interface {
 	// Slices of dst that are long enough are written to, which spares allocations: dst must not share them with
 	// an image that is still read.
 	Decode(dst *bucket.Image, item Item) error
-	// DecodeBalances reads rf and the tokens of each limit into dst, an image that Decode filled. All else stays:
-	// the reply is to a write whose condition held cv, so the parameters are known, Op and TTL are that write's
-	// own, and Consumed is behind. A limit missing in the item is an error that names its attribute.
+	// DecodeBalances reads rf and the tokens of each limit into dst, an image that Decode filled. All else
+	// stays: the reply is to a write whose condition held cv, so the parameters are known, Op and TTL are that
+	// write's own, and Consumed is behind. A limit missing in the item is an error that names its attribute.
 	DecodeBalances(dst *bucket.Image, item Item) error
 	// Create puts a full bucket less Cost.
 	Create(w *Write)

@@ -277,7 +277,8 @@ func (c *testCase[B, P]) decodeBalances() []error {
 	}
 	var errs []error
 	i := bucket.Image{Balances: make([]bucket.Balance, len(c.limits))}
-	if err := c.DecodeBalances(&i, c.stored()); err != nil || i.Refilled != 1 || !slices.Equal(i.Balances, want) {
+	if err := c.DecodeBalances(&i, c.stored()); err != nil || i.Refilled != 1 || !slices.Equal(i.Balances,
+		want) {
 		errs = append(errs, fmt.Errorf("the balances are read as %+v, want %+v", i, want), err)
 	}
 	for _, attr := range attrs {
