@@ -72,8 +72,8 @@ func (c *call[C]) state() (lease *runtime.Lease[C], gone bool) {
 	return c.lease, c.broken || c.from.Err() != nil
 }
 
-// show tells the client once what is left, as far as that is known: in the header if it may, unless that is on its way, else in the
-// trailer.
+// show tells the client once what is left, as far as that is known: in the header if it may, unless that is
+// on its way, else in the trailer.
 func (c *call[C]) show(header bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

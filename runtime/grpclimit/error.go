@@ -15,12 +15,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
-// Error returns Status as an error for the handler of ctx's call to return, once: errors.As finds err in it, for interceptors further
-// out. An err that is not of Status's is returned as it is.
+// Error returns Status as an error for the handler of ctx's call to return, once: errors.As finds err in it,
+// for interceptors further out. An err that is not of Status's is returned as it is.
 //
-// Clients do not look at RetryInfo by themselves: what those with a retry policy honour is the trailer grpc-retry-pushback-ms, which
-// Error sets to the same time. It tells them not to repeat what does not help, and what their own deadline would cut short:
-// so they have this error at once, instead of DEADLINE_EXCEEDED later.
+// Clients do not look at RetryInfo by themselves: what those with a retry policy honour is the trailer
+// grpc-retry-pushback-ms, which Error sets to the same time. It tells them not to repeat what does not help,
+// and what their own deadline would cut short: so they have this error at once, instead of DEADLINE_EXCEEDED
+// later.
 func Error(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*answeredError](err); ok {
 		return err
@@ -30,13 +31,14 @@ func Error(ctx context.Context, err error) error {
 		return err
 	}
 	if ms, ok := pushback(ctx, &a); ok {
-		_ = grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", ms)) // it fails outside a call: nobody to tell
+		// it fails outside a call: nobody to tell
+		_ = grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", ms))
 	}
 	return &answeredError{statusOf(&a), err}
 }
 
-// answeredError is a status that remembers what led to it. Its text is the status's: that of its cause is not for clients, to whom
-// it would go if somebody wrapped it.
+// answeredError is a status that remembers what led to it. Its text is the status's: that of its cause is not
+// for clients, to whom it would go if somebody wrapped it.
 type answeredError struct {
 	status *status.Status
 	cause  error
@@ -51,7 +53,8 @@ func (e *answeredError) GRPCStatus() *status.Status { return e.status }
 // Unwrap returns the cause.
 func (e *answeredError) Unwrap() error { return e.cause }
 
-// answer is Error for what an interceptor failed with, of which nothing is told unless it was made for clients.
+// answer is Error for what an interceptor failed with, of which nothing is told unless it was made for
+// clients.
 func answer(ctx context.Context, err error) error {
 	err = Error(ctx, err)
 	if _, ok := status.FromError(err); ok {
@@ -68,14 +71,15 @@ func codeOf(err error) codes.Code {
 	return status.FromContextError(err).Code()
 }
 
-// pushback returns what clients with a retry policy are told, in milliseconds: -1 is not to repeat the call. ok is false for those who
-// repeat nothing any more.
+// pushback returns what clients with a retry policy are told, in milliseconds: -1 is not to repeat the call.
+// ok is false for those who repeat nothing any more.
 func pushback(ctx context.Context, a *edge.Answer) (ms string, ok bool) {
 	const longest = math.MaxInt32 // some clients read it as such
 	switch {
 	case a.Reason == edge.Late || a.Reason == edge.Gone:
 		return "", false
-	case !retryable(a.Reason) || beyond(ctx, a.RetryAfter) || wholeMillis(a.RetryAfter) > longest*time.Millisecond:
+	case !retryable(a.Reason) || beyond(ctx, a.RetryAfter) ||
+		wholeMillis(a.RetryAfter) > longest*time.Millisecond:
 		return "-1", true
 	}
 	return strconv.FormatInt(wholeMillis(a.RetryAfter).Milliseconds(), 10), true

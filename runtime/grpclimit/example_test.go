@@ -38,7 +38,8 @@ func (*gateway) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleR
 // A handler that is charged what its request may use before it is called, and settles for what it has used.
 func Example() {
 	lim := newLimiter()
-	limited := grpclimit.Unary(lim.GPT4, func(ctx context.Context, req any, _ *grpc.UnaryServerInfo) (limits.GPT4Entity, limits.GPT4Cost, error) {
+	limited := grpclimit.Unary(lim.GPT4, func(ctx context.Context, req any,
+		_ *grpc.UnaryServerInfo) (limits.GPT4Entity, limits.GPT4Cost, error) {
 		chat, ok := req.(*pb.SimpleRequest)
 		if !ok {
 			return nil, limits.GPT4Cost{}, grpclimit.ErrUnlimited // health checks, reflection
@@ -52,7 +53,8 @@ func Example() {
 
 	for range 2 {
 		var header metadata.MD
-		_, err := client.UnaryCall(context.Background(), &pb.SimpleRequest{ResponseSize: 9_000}, grpc.Header(&header))
+		_, err := client.UnaryCall(context.Background(), &pb.SimpleRequest{ResponseSize: 9_000},
+			grpc.Header(&header))
 		fmt.Println(status.Code(err), header["ratelimit-policy"])
 		for _, detail := range status.Convert(err).Details() {
 			switch d := detail.(type) {
@@ -82,7 +84,8 @@ func ExampleError() {
 		return &pb.SimpleResponse{}, nil
 	}
 	fake.Fail(store.AddRefusal(nil, runtime.Refusal{
-		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20, RetryAfter: 2880 * time.Millisecond,
+		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20,
+		RetryAfter: 2880 * time.Millisecond,
 	}))
 	_, err := handler(context.Background())
 	fmt.Println(err)
@@ -105,7 +108,10 @@ func connect(server *grpc.Server) (client pb.TestServiceClient, stop func()) {
 	pipes := bufconn.Listen(1 << 16)
 	go func() { _ = server.Serve(pipes) }()
 	conn, _ := grpc.NewClient("passthrough:///gateway", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipes.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn,
+			error) {
+			return pipes.DialContext(ctx)
+		}))
 	return pb.NewTestServiceClient(conn), func() {
 		_ = conn.Close()
 		server.Stop()

@@ -17,7 +17,8 @@ import (
 // always gives back whatever a handler returns with.
 var always = grpclimit.ReleaseOn(func(codes.Code) bool { return true })
 
-// TestClientGoesAway: a handler notices, what it settles then counts, and what it does not settle is not given back.
+// TestClientGoesAway: a handler notices, what it settles then counts, and what it does not settle is not
+// given back.
 func TestClientGoesAway(t *testing.T) {
 	leave := map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"hangs up": context.WithCancel,
@@ -39,9 +40,10 @@ func TestClientGoesAway(t *testing.T) {
 					}
 					return status.Error(codes.Unavailable, "failed")
 				}
-				s := &service{unary: work, replies: func(s grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
-					return work(s.Context())
-				}}
+				s := &service{unary: work,
+					replies: func(s grpc.ServerStreamingServer[pb.StreamingOutputCallResponse]) error {
+						return work(s.Context())
+					}}
 				for kind, ask := range map[string]func(context.Context, pb.TestServiceClient) error{
 					"unary": func(ctx context.Context, client pb.TestServiceClient) error {
 						_, err := client.UnaryCall(ctx, request(700))
@@ -66,7 +68,8 @@ func TestClientGoesAway(t *testing.T) {
 						}
 						synctest.Wait()
 						calls := fake.Calls()
-						if len(calls) != 1 || calls[0].Released || calls[0].Done != settles || settles && calls[0].Settled.TPM != 3 {
+						if len(calls) != 1 || calls[0].Released || calls[0].Done != settles || settles &&
+							calls[0].Settled.TPM != 3 {
 							t.Errorf("%s: %+v", kind, calls)
 						}
 					})

@@ -1,14 +1,16 @@
 // Package grpclimit puts limits in front of gRPC handlers.
 //
-// Unary, Stream and StreamMessages make server interceptors that acquire before a handler, and answer for it where it may not be
-// called. A handler that acquires by itself returns what Error makes of the error. Callers are told in gRPC's terms what package
-// httplimit tells them in HTTP's.
+// Unary, Stream and StreamMessages make server interceptors that acquire before a handler, and answer for it
+// where it may not be called. A handler that acquires by itself returns what Error makes of the error.
+// Callers are told in gRPC's terms what package httplimit tells them in HTTP's.
 //
-// Once a handler has returned, its lease stands as charged, or as the handler has settled it: exact costs need nothing. It is given
-// back, unless the handler has settled it, if the handler panics, or fails with a code that ReleaseOn names. A client that goes away
-// changes nothing: handlers settle or release in a defer, as both outlive the call's context.
+// Once a handler has returned, its lease stands as charged, or as the handler has settled it: exact costs
+// need nothing. It is given back, unless the handler has settled it, if the handler panics, or fails with a
+// code that ReleaseOn names. A client that goes away changes nothing: handlers settle or release in a defer,
+// as both outlive the call's context.
 //
-// An interceptor sees all methods of its server, health checks and reflection too: for what is not limited, ask returns ErrUnlimited.
+// An interceptor sees all methods of its server, health checks and reflection too: for what is not limited,
+// ask returns ErrUnlimited.
 package grpclimit
 
 import (
@@ -22,17 +24,20 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// ErrUnlimited is what ask returns of a call, or a message, that costs nothing: nobody is charged, and there is no lease.
+// ErrUnlimited is what ask returns of a call, or a message, that costs nothing: nobody is charged, and there
+// is no lease.
 var ErrUnlimited = errors.New("grpclimit: not limited")
 
-// Unary acquires before a handler of unary calls. ask says, by the request, who is charged and how much; it may fail with a
-// status, or with what Error knows; any other error is answered with INTERNAL and not a word of it. A resource's With sets how long
-// an acquire may take, and what happens in an outage.
+// Unary acquires before a handler of unary calls. ask says, by the request, who is charged and how much; it
+// may fail with a status, or with what Error knows; any other error is answered with INTERNAL and not a word
+// of it. A resource's With sets how long an acquire may take, and what happens in an outage.
 func Unary[E store.Entity, C any](
-	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error), opts ...Option,
+	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error),
+	opts ...Option,
 ) grpc.UnaryServerInterceptor {
 	l := newLimited(r, opts)
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any,
+		err error) {
 		entity, cost, err := ask(ctx, req, info)
 		lease, err := l.admit(ctx, entity, cost, err)
 		if errors.Is(err, ErrUnlimited) {
@@ -52,8 +57,8 @@ func Unary[E store.Entity, C any](
 	}
 }
 
-// Lease returns the lease of a call, to settle it: with StreamMessages, that of the message received last before ctx was asked for.
-// It is nil where there is none, and where C is not its resource's cost.
+// Lease returns the lease of a call, to settle it: with StreamMessages, that of the message received last
+// before ctx was asked for. It is nil where there is none, and where C is not its resource's cost.
 func Lease[C any](ctx context.Context) *runtime.Lease[C] {
 	lease, _ := ctx.Value(leaseKey[C]{}).(*runtime.Lease[C])
 	return lease
@@ -77,7 +82,8 @@ func newLimited[E store.Entity, C any](r runtime.Acquirer[E, C], opts []Option) 
 	return l
 }
 
-// admit acquires what ask has said, unless it has failed, with err. It fails with ErrUnlimited, or with what is for the client.
+// admit acquires what ask has said, unless it has failed, with err. It fails with ErrUnlimited, or with what
+// is for the client.
 func (l *limited[E, C]) admit(ctx context.Context, entity E, cost C, err error) (*runtime.Lease[C], error) {
 	if errors.Is(err, ErrUnlimited) {
 		return nil, ErrUnlimited

@@ -19,7 +19,8 @@ import (
 var errBug = status.Error(codes.DataLoss, "bug")
 
 // recovered answers for handlers that panic.
-func recovered(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+func recovered(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any,
+	err error) {
 	defer func() {
 		if recover() != nil {
 			err = errBug
@@ -28,7 +29,8 @@ func recovered(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler gr
 	return handler(ctx, req)
 }
 
-func recoveredStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+func recoveredStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) (err error) {
 	defer func() {
 		if recover() != nil {
 			err = errBug
@@ -62,17 +64,20 @@ func TestLease(t *testing.T) {
 		{"returns", func(context.Context) error { return nil }, nil, end{}},
 		{"settles", func(ctx context.Context) error { settle(ctx); return nil }, nil, end{settled: true}},
 		{"fails", func(context.Context) error { return failed }, nil, end{code: codes.Aborted}},
-		{"fails with what is no status", func(context.Context) error { return errors.New("failed") }, nil, end{code: codes.Unknown}},
+		{"fails with what is no status", func(context.Context) error { return errors.New("failed") }, nil,
+			end{code: codes.Unknown}},
 		{"panics", func(context.Context) error { panic("bug") }, nil, end{released: true, code: codes.DataLoss}},
 		{"settles and panics", func(ctx context.Context) error { settle(ctx); panic("bug") }, nil,
 			end{settled: true, code: codes.DataLoss}},
 		{"ReleaseOn: fails", func(context.Context) error { return failed }, []grpclimit.Option{when(codes.Aborted)},
 			end{released: true, code: codes.Aborted}},
-		{"ReleaseOn: fails otherwise", func(context.Context) error { return failed }, []grpclimit.Option{when(codes.Internal)},
+		{"ReleaseOn: fails otherwise", func(context.Context) error { return failed },
+			[]grpclimit.Option{when(codes.Internal)},
 			end{code: codes.Aborted}},
 		{"ReleaseOn: settles and fails", func(ctx context.Context) error { settle(ctx); return failed },
 			[]grpclimit.Option{when(codes.Aborted)}, end{settled: true, code: codes.Aborted}},
-		{"ReleaseOn: returns", func(context.Context) error { return nil }, []grpclimit.Option{when(codes.OK)}, end{released: true}},
+		{"ReleaseOn: returns", func(context.Context) error { return nil }, []grpclimit.Option{when(codes.OK)},
+			end{released: true}},
 		{"ReleaseOn: no status", func(context.Context) error { return errors.New("failed") },
 			[]grpclimit.Option{when(codes.Unknown)}, end{released: true, code: codes.Unknown}},
 		{"ReleaseOn: time up elsewhere", func(context.Context) error { return context.DeadlineExceeded },

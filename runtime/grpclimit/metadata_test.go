@@ -51,7 +51,8 @@ func TestMetadata(t *testing.T) {
 			var header, trailer metadata.MD
 			_, err := client.UnaryCall(metadata.AppendToOutgoingContext(t.Context(), "user", user), request(tpm),
 				grpc.Header(&header), grpc.Trailer(&trailer))
-			if diff := cmp.Diff(want, seen{fieldsOf(header), fieldsOf(trailer)}, cmp.AllowUnexported(seen{})); diff != "" || status.Code(err) != code {
+			if diff := cmp.Diff(want, seen{fieldsOf(header), fieldsOf(trailer)},
+				cmp.AllowUnexported(seen{})); diff != "" || status.Code(err) != code {
 				t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 			}
 		}
@@ -62,9 +63,11 @@ func TestMetadata(t *testing.T) {
 		see("settled", 600, func(ctx context.Context) error {
 			return lease(ctx).Settle(ctx, limits.GPT4Cost{TPM: 200})
 		}, codes.OK, inHeader(`"rpm";r=98;t=2, "tpm";r=14200;t=5`))
-		see("failed", 200, func(context.Context) error { return status.Error(codes.Internal, "failed") }, codes.Internal,
+		see("failed", 200, func(context.Context) error { return status.Error(codes.Internal, "failed") },
+			codes.Internal,
 			inTrailer(`"rpm";r=97;t=2, "tpm";r=14000;t=6`))
-		see("given back", 200, func(context.Context) error { return status.Error(codes.Aborted, "failed") }, codes.Aborted,
+		see("given back", 200, func(context.Context) error { return status.Error(codes.Aborted, "failed") },
+			codes.Aborted,
 			inTrailer(`"rpm";r=97;t=2, "tpm";r=14000;t=6`))
 		see("after a header of the handler's", 1000, func(ctx context.Context) error {
 			return grpc.SendHeader(ctx, metadata.Pairs("of", "its own"))
@@ -103,17 +106,22 @@ func TestMetadataOfStreams(t *testing.T) {
 		handler func(replies) error
 		want    seen
 	}{
-		{"sends", func(s replies) error { return errors.Join(s.Send(reply), s.Send(reply)) }, seen{header: [2]string{policy, level}}},
+		{"sends", func(s replies) error { return errors.Join(s.Send(reply), s.Send(reply)) },
+			seen{header: [2]string{policy, level}}},
 		{"sends and fails", func(s replies) error {
 			return errors.Join(s.Send(reply), status.Error(codes.Internal, "failed"))
 		}, seen{header: [2]string{policy, level}}},
-		{"sends a header of its own", func(s replies) error { return s.SendHeader(metadata.Pairs("of", "its own")) },
+		{"sends a header of its own", func(s replies) error {
+			return s.SendHeader(metadata.Pairs("of",
+				"its own"))
+		},
 			seen{header: [2]string{policy, level}}},
 		{"sends a header past the stream", func(s replies) error {
 			return errors.Join(grpc.SendHeader(s.Context(), metadata.Pairs("of", "its own")), s.Send(reply))
 		}, seen{trailer: [2]string{policy, level}}},
 		{"sends nothing", func(replies) error { return nil }, seen{trailer: [2]string{policy, level}}},
-		{"fails", func(replies) error { return status.Error(codes.Internal, "failed") }, seen{trailer: [2]string{policy, level}}},
+		{"fails", func(replies) error { return status.Error(codes.Internal, "failed") },
+			seen{trailer: [2]string{policy, level}}},
 		{"settles and sends", func(s replies) error {
 			return errors.Join(lease(s.Context()).Settle(s.Context(), limits.GPT4Cost{TPM: 1}), s.Send(reply))
 		}, seen{header: [2]string{policy, `"rpm";r=99;t=1, "tpm";r=14999;t=1`}}},
@@ -123,7 +131,8 @@ func TestMetadataOfStreams(t *testing.T) {
 				"stream": stream, "messages": messages,
 			} {
 				synctest.Test(t, func(t *testing.T) {
-					client := serve(t, &service{replies: test.handler}, with(open(t, limittest.Store(t)).GPT4, grpclimit.Metadata()))
+					client := serve(t, &service{replies: test.handler},
+						with(open(t, limittest.Store(t)).GPT4, grpclimit.Metadata()))
 					s, err := client.StreamingOutputCall(t.Context(), message(700))
 					if err != nil {
 						t.Fatal(err)
@@ -142,7 +151,8 @@ func TestMetadataOfStreams(t *testing.T) {
 	}
 }
 
-// TestMetadataOfMessages: what is left after the first is in the header, why the last was refused in the trailer.
+// TestMetadataOfMessages: what is left after the first is in the header, why the last was refused in the
+// trailer.
 func TestMetadataOfMessages(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -150,12 +160,14 @@ func TestMetadataOfMessages(t *testing.T) {
 		code  codes.Code
 		want  seen
 	}{
-		{"all are served", []int32{700, 700}, codes.OK, seen{header: [2]string{policy, `"rpm";r=99;t=1, "tpm";r=14300;t=5`}}},
+		{"all are served", []int32{700, 700}, codes.OK,
+			seen{header: [2]string{policy, `"rpm";r=99;t=1, "tpm";r=14300;t=5`}}},
 		{"the second is refused", []int32{14_000, 2_000}, codes.ResourceExhausted, seen{
 			header:  [2]string{policy, `"rpm";r=99;t=1, "tpm";r=1000;t=84`},
 			trailer: [2]string{policy, `"rpm";r=99;t=1, "tpm";r=1000;t=6`},
 		}},
-		{"the first is refused", []int32{15_001}, codes.InvalidArgument, seen{}}, // nobody has seen the bucket: it is not there yet
+		// nobody has seen the bucket: it is not there yet
+		{"the first is refused", []int32{15_001}, codes.InvalidArgument, seen{}},
 		{"none costs anything", []int32{0, 0}, codes.OK, seen{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -205,7 +217,8 @@ func TestTwoLeases(t *testing.T) {
 				t.Error("a lease of no limit's")
 			}
 			return nil
-		}}, []grpc.ServerOption{grpc.ChainUnaryInterceptor(batches, grpclimit.Unary(lim.GPT4, ask, grpclimit.Metadata()))})
+		}}, []grpc.ServerOption{grpc.ChainUnaryInterceptor(batches,
+			grpclimit.Unary(lim.GPT4, ask, grpclimit.Metadata()))})
 		var header metadata.MD
 		_, err := client.UnaryCall(t.Context(), request(700), grpc.Header(&header))
 		want := [2]string{policy + `|"rps";q=20;w=1`, `"rpm";r=99;t=1, "tpm";r=14997;t=1|"rps";r=20;t=0`}

@@ -21,7 +21,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
 
-// retries is a client's policy: four attempts, 100 ms apart or so, and for what would better not be repeated, too.
+// retries is a client's policy: four attempts, 100 ms apart or so, and for what would better not be repeated,
+// too.
 var retries = grpc.WithDefaultServiceConfig(`{"methodConfig": [{
 	"name": [{"service": "grpc.testing.TestService"}],
 	"retryPolicy": {
@@ -33,11 +34,13 @@ var retries = grpc.WithDefaultServiceConfig(`{"methodConfig": [{
 // counting counts what reaches a server.
 func counting(attempts *int) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo,
+			handler grpc.UnaryHandler) (any, error) {
 			*attempts++
 			return handler(ctx, req)
 		}),
-		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo,
+			handler grpc.StreamHandler) error {
 			*attempts++
 			return handler(srv, s)
 		}),
@@ -55,8 +58,8 @@ func retryInfo(t *testing.T, err error) time.Duration {
 	return 0
 }
 
-// refusedAgain sends calls of random cost, and where one is denied comes back after RetryInfo, less sooner. It returns how many
-// denials there were, and how many callers were denied again.
+// refusedAgain sends calls of random cost, and where one is denied comes back after RetryInfo, less sooner.
+// It returns how many denials there were, and how many callers were denied again.
 func refusedAgain(t *testing.T, sooner time.Duration) (denials, again int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,8 +83,8 @@ func refusedAgain(t *testing.T, sooner time.Duration) (denials, again int) {
 	return denials, again
 }
 
-// TestRetryInfoIsNeverEarly: who comes back when told is served. A millisecond sooner nobody is, so that it is not late either, and
-// the first half of the test can fail.
+// TestRetryInfoIsNeverEarly: who comes back when told is served. A millisecond sooner nobody is, so that it
+// is not late either, and the first half of the test can fail.
 func TestRetryInfoIsNeverEarly(t *testing.T) {
 	if denials, again := refusedAgain(t, 0); denials < 100 || again > 0 {
 		t.Errorf("of %d callers, %d were denied again", denials, again)
@@ -91,13 +94,17 @@ func TestRetryInfoIsNeverEarly(t *testing.T) {
 	}
 }
 
-// TestRetryPolicy: a client that repeats by its own policy is served at its second attempt, whatever it costs.
+// TestRetryPolicy: a client that repeats by its own policy is served at its second attempt, whatever it
+// costs.
 func TestRetryPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		gpt4 := open(t, limittest.Store(t)).GPT4
-		limited := append(counting(&attempts), append(unary(gpt4, grpclimit.Metadata()), messages(gpt4, grpclimit.Metadata())...)...)
-		client := serve(t, &service{replies: func(s replies) error { return s.Send(&pb.StreamingOutputCallResponse{}) }}, limited, retries)
+		limited := append(counting(&attempts), append(unary(gpt4, grpclimit.Metadata()),
+			messages(gpt4, grpclimit.Metadata())...)...)
+		client := serve(t,
+			&service{replies: func(s replies) error { return s.Send(&pb.StreamingOutputCallResponse{}) }}, limited,
+			retries)
 		dice := rand.New(rand.NewPCG(1, 2))
 		repeated := 0
 		for i := range 300 {
@@ -129,8 +136,10 @@ func TestRetryPolicy(t *testing.T) {
 // TestRetries says what clients with a retry policy repeat, and what they have in the end.
 func TestRetries(t *testing.T) {
 	const after = 90 * time.Second
-	denied := &runtime.DeniedError{Resource: "gpt-4", Limit: "tpm", Requested: 700, Available: 20, RetryAfter: after}
-	overBurst := &runtime.CostExceedsBurstError{Resource: "gpt-4", Limit: "tpm", Requested: 20_000, Burst: 15_000}
+	denied := &runtime.DeniedError{Resource: "gpt-4", Limit: "tpm", Requested: 700, Available: 20,
+		RetryAfter: after}
+	overBurst := &runtime.CostExceedsBurstError{Resource: "gpt-4", Limit: "tpm", Requested: 20_000,
+		Burst: 15_000}
 	for _, test := range []struct {
 		name     string
 		err      error // what acquires fail with
@@ -143,10 +152,12 @@ func TestRetries(t *testing.T) {
 		{"denied each time", denied, 0, nil, 4, 3 * after, codes.ResourceExhausted},
 		{"denied, with time for one more", denied, 2 * after, nil, 2, after, codes.ResourceExhausted},
 		{"denied, with no time for that", denied, after, nil, 1, 0, codes.ResourceExhausted},
-		{"unavailable", &runtime.UnavailableError{Err: errors.New("down")}, 0, nil, 4, 3 * time.Second, codes.Unavailable},
+		{"unavailable", &runtime.UnavailableError{Err: errors.New("down")}, 0, nil, 4, 3 * time.Second,
+			codes.Unavailable},
 		{"over burst", overBurst, 0, nil, 1, 0, codes.InvalidArgument},
 		{"setup", &runtime.SetupError{}, 0, nil, 1, 0, codes.Internal},
-		{"a handler fails", nil, 0, func(context.Context) error { return status.Error(codes.Unavailable, "busy") }, 4, 0, codes.Unavailable},
+		{"a handler fails", nil, 0, func(context.Context) error { return status.Error(codes.Unavailable, "busy") },
+			4, 0, codes.Unavailable},
 		{"a handler acquires by itself", nil, 0, func(ctx context.Context) error {
 			return grpclimit.Error(ctx, denied)
 		}, 4, 3 * after, codes.ResourceExhausted},
@@ -169,7 +180,8 @@ func TestRetries(t *testing.T) {
 					fake := newFake()
 					fake.Fail(test.err)
 					attempts := 0
-					limited := append(counting(&attempts), append(unary(fake, grpclimit.Metadata()), stream(fake, grpclimit.Metadata())...)...)
+					limited := append(counting(&attempts), append(unary(fake, grpclimit.Metadata()),
+						stream(fake, grpclimit.Metadata())...)...)
 					client := serve(t, &service{unary: test.handler, replies: func(s replies) error {
 						return test.handler(s.Context())
 					}}, limited, retries)
@@ -205,7 +217,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestFailuresAreRepeated: what callers see of their limits does not keep a client from repeating what a handler has failed with.
+// TestFailuresAreRepeated: what callers see of their limits does not keep a client from repeating what a
+// handler has failed with.
 func TestFailuresAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gpt4 := open(t, limittest.Store(t)).GPT4
@@ -216,8 +229,10 @@ func TestFailuresAreRepeated(t *testing.T) {
 			}
 			return nil
 		}
-		limited := append(counting(&attempts), append(unary(gpt4, grpclimit.Metadata()), stream(gpt4, grpclimit.Metadata())...)...)
-		client := serve(t, &service{unary: once, replies: func(s replies) error { return once(s.Context()) }}, limited, retries)
+		limited := append(counting(&attempts), append(unary(gpt4, grpclimit.Metadata()),
+			stream(gpt4, grpclimit.Metadata())...)...)
+		client := serve(t, &service{unary: once, replies: func(s replies) error { return once(s.Context()) }},
+			limited, retries)
 		if _, err := client.UnaryCall(t.Context(), request(700)); err != nil || attempts != 2 {
 			t.Errorf("unary: %d attempts: %v", attempts, err)
 		}

@@ -51,7 +51,8 @@ func (s *service) FullDuplexCall(
 }
 
 // serve returns a client of a server with s, in the process, both of which end with the test.
-func serve(t testing.TB, s *service, interceptors []grpc.ServerOption, opts ...grpc.DialOption) pb.TestServiceClient {
+func serve(t testing.TB, s *service, interceptors []grpc.ServerOption,
+	opts ...grpc.DialOption) pb.TestServiceClient {
 	t.Helper()
 	pipes := bufconn.Listen(1 << 16)
 	server := grpc.NewServer(interceptors...)
@@ -59,7 +60,10 @@ func serve(t testing.TB, s *service, interceptors []grpc.ServerOption, opts ...g
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(pipes) }()
 	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipes.DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn,
+			error) {
+			return pipes.DialContext(ctx)
+		}))
 	conn, err := grpc.NewClient("passthrough:///gateway", opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +103,8 @@ func askStream(ctx context.Context, _ *grpc.StreamServerInfo) (limits.GPT4Entity
 }
 
 // askMessage charges for what a message says; messages that say nothing cost nothing.
-func askMessage(ctx context.Context, msg any, _ *grpc.StreamServerInfo) (limits.GPT4Entity, limits.GPT4Cost, error) {
+func askMessage(ctx context.Context, msg any, _ *grpc.StreamServerInfo) (limits.GPT4Entity, limits.GPT4Cost,
+	error) {
 	for _, p := range msg.(*pb.StreamingOutputCallRequest).GetResponseParameters() {
 		return userOf(ctx), limits.GPT4Cost{TPM: int64(p.GetSize())}, nil
 	}
@@ -111,11 +116,13 @@ func unary(gpt4 limits.GPT4Acquirer, opts ...grpclimit.Option) []grpc.ServerOpti
 }
 
 func stream(gpt4 limits.GPT4Acquirer, opts ...grpclimit.Option) []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainStreamInterceptor(recoveredStream, grpclimit.Stream(gpt4, askStream, opts...))}
+	return []grpc.ServerOption{grpc.ChainStreamInterceptor(recoveredStream,
+		grpclimit.Stream(gpt4, askStream, opts...))}
 }
 
 func messages(gpt4 limits.GPT4Acquirer, opts ...grpclimit.Option) []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainStreamInterceptor(recoveredStream, grpclimit.StreamMessages(gpt4, askMessage, opts...))}
+	return []grpc.ServerOption{grpc.ChainStreamInterceptor(recoveredStream,
+		grpclimit.StreamMessages(gpt4, askMessage, opts...))}
 }
 
 // message is one that costs so many tokens, or with 0 nothing.
@@ -155,7 +162,8 @@ type interceptors struct {
 
 // failingAsk limits all methods, and streams that go both ways by message; an err is ask's.
 func failingAsk(gpt4 limits.GPT4Acquirer, err error) interceptors {
-	whole := grpclimit.Stream(gpt4, func(ctx context.Context, i *grpc.StreamServerInfo) (limits.GPT4Entity, limits.GPT4Cost, error) {
+	whole := grpclimit.Stream(gpt4, func(ctx context.Context, i *grpc.StreamServerInfo) (limits.GPT4Entity,
+		limits.GPT4Cost, error) {
 		user, cost, _ := askStream(ctx, i)
 		return user, cost, err
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
-// Status returns what a call, whose context is ctx, is answered with for what an acquire, a wait or a settle failed with. ok is false
-// if err is not such an error.
+// Status returns what a call, whose context is ctx, is answered with for what an acquire, a wait or a settle
+// failed with. ok is false if err is not such an error.
 //
 //   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure, which has a violation for each limit
 //     that refused: subject is the resource, quota_id the limit.
@@ -25,8 +25,8 @@ import (
 //   - A *runtime.SetupError: INTERNAL.
 //   - The end of ctx itself: CANCELLED or DEADLINE_EXCEEDED.
 //
-// It names no entity, for that may be one of the caller's ancestors, and who the caller is, it knows; and of failures it tells no
-// cause: those are for the log, by runtime.WithObserver.
+// It names no entity, for that may be one of the caller's ancestors, and who the caller is, it knows; and of
+// failures it tells no cause: those are for the log, by runtime.WithObserver.
 func Status(ctx context.Context, err error) (st *status.Status, ok bool) {
 	a, ok := edge.Of(ctx, err)
 	if !ok {
@@ -45,7 +45,8 @@ func statusOf(a *edge.Answer) *status.Status {
 	if retryable(a.Reason) {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(wholeMillis(a.RetryAfter))})
 	}
-	if detailed, err := st.WithDetails(details...); err == nil { // there is nothing in them that could not be written
+	// there is nothing in them that could not be written
+	if detailed, err := st.WithDetails(details...); err == nil {
 		st = detailed
 	}
 	return st
@@ -79,7 +80,8 @@ func violations(a *edge.Answer) *errdetails.QuotaFailure {
 			v.Description = fmt.Sprintf("%d of the %d that the request needs: retry after %d s",
 				l.Available, l.Requested, edge.Seconds(l.RetryAfter))
 		} else {
-			v.Description = fmt.Sprintf("the request needs %d, and there are never more than %d at once", l.Requested, l.Burst)
+			v.Description = fmt.Sprintf("the request needs %d, and there are never more than %d at once", l.Requested,
+				l.Burst)
 			v.QuotaValue = l.Burst
 		}
 		all.Violations = append(all.Violations, v)

@@ -26,12 +26,16 @@ import (
 )
 
 var everybody = &runtime.DeniedError{
-	Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20, RetryAfter: 4001 * time.Millisecond,
+	Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20,
+	RetryAfter: 4001 * time.Millisecond,
 	Refusals: []runtime.Refusal{
 		{Resource: "gpt-4", Entity: "user-secret", Limit: "rpm", Requested: 1, RetryAfter: 300 * time.Millisecond},
-		{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 700, Available: 90, RetryAfter: time.Second},
-		{Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20, RetryAfter: 4001 * time.Millisecond},
-		{Resource: "other", Entity: "project-secret", Limit: "tpm", Requested: 5, Available: 4, RetryAfter: 2 * time.Second},
+		{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 700, Available: 90,
+			RetryAfter: time.Second},
+		{Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20,
+			RetryAfter: 4001 * time.Millisecond},
+		{Resource: "other", Entity: "project-secret", Limit: "tpm", Requested: 5, Available: 4,
+			RetryAfter: 2 * time.Second},
 	},
 }
 
@@ -77,13 +81,16 @@ func TestStatus(t *testing.T) {
 		pushback string
 	}{
 		{"denied", nil, everybody, codes.ResourceExhausted, deniedText, deniedDetails, "4001"},
-		{"wrapped", nil, fmt.Errorf("chat: %w", everybody), codes.ResourceExhausted, deniedText, deniedDetails, "4001"},
+		{"wrapped", nil, fmt.Errorf("chat: %w", everybody), codes.ResourceExhausted, deniedText, deniedDetails,
+			"4001"},
 		{"denied, time enough", soon, everybody, codes.ResourceExhausted, deniedText, deniedDetails, "4001"},
 		{"denied, time up", late, everybody, codes.ResourceExhausted, deniedText, deniedDetails, "-1"},
 		{"denied beyond the deadline", soon, in(time.Hour), codes.ResourceExhausted,
-			"l has 0 of the 0 that the request needs: retry after 3600 s.", []proto.Message{retryAfter(time.Hour)}, "-1"},
+			"l has 0 of the 0 that the request needs: retry after 3600 s.", []proto.Message{retryAfter(time.Hour)},
+			"-1"},
 		{"denied, in parts of a millisecond", nil, in(time.Nanosecond), codes.ResourceExhausted,
-			"l has 0 of the 0 that the request needs: retry after 1 s.", []proto.Message{retryAfter(time.Millisecond)}, "1"},
+			"l has 0 of the 0 that the request needs: retry after 1 s.", []proto.Message{retryAfter(time.Millisecond)},
+			"1"},
 		{"denied for 2^31-1 ms", nil, in(math.MaxInt32 * time.Millisecond), codes.ResourceExhausted,
 			"l has 0 of the 0 that the request needs: retry after 2147484 s.",
 			[]proto.Message{retryAfter(math.MaxInt32 * time.Millisecond)}, "2147483647"},
@@ -94,25 +101,31 @@ func TestStatus(t *testing.T) {
 			"l has 0 of the 0 that the request needs: retry after 9223372037 s.",
 			[]proto.Message{retryAfter(math.MaxInt64 / time.Millisecond * time.Millisecond)}, "-1"},
 		{"over burst", nil,
-			&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 20_000, Burst: 15_000},
-			codes.InvalidArgument, "The request needs 20000 tpm, and there are never more than 15000 at once: make it smaller.",
+			&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 20_000,
+				Burst: 15_000},
+			codes.InvalidArgument,
+			"The request needs 20000 tpm, and there are never more than 15000 at once: make it smaller.",
 			[]proto.Message{&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{
 				Subject: "gpt-4", QuotaId: "tpm", QuotaValue: 15_000,
 				Description: "the request needs 20000, and there are never more than 15000 at once",
 			}}}}, "-1"},
-		{"invalid", nil, &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a#secret", Reason: "has a #"},
+		{"invalid", nil, &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a#secret",
+			Reason: "has a #"},
 			codes.InvalidArgument, "The request's id of user is not valid.", nil, "-1"},
 		{"unavailable", nil, &runtime.UnavailableError{Resource: "gpt-4", Attempts: 3, Err: errors.New("secret")},
 			codes.Unavailable, failedText, pause, "1000"},
 		{"contended", nil, &runtime.ContendedError{Resource: "gpt-4", Entity: "user-secret", Attempts: 8},
 			codes.Unavailable, failedText, pause, "1000"},
-		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), codes.Unavailable, failedText, pause, "1000"},
+		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), codes.Unavailable, failedText, pause,
+			"1000"},
 		{"setup", nil, setup, codes.Internal, setupText, nil, "-1"},
 		{"an outage for want of rights", nil, &runtime.UnavailableError{Resource: "gpt-4", Err: setup},
 			codes.Internal, setupText, nil, "-1"},
-		{"gone", canceled, fmt.Errorf("sluice: gpt-4 for user-secret: %w", context.Canceled), codes.Canceled, "", nil, ""},
+		{"gone", canceled, fmt.Errorf("sluice: gpt-4 for user-secret: %w", context.Canceled), codes.Canceled, "",
+			nil, ""},
 		{"gone, and denied", canceled, everybody, codes.Canceled, "", nil, ""},
-		{"time up", late, fmt.Errorf("sluice: gpt-4 for user-secret: %w", context.DeadlineExceeded), codes.DeadlineExceeded,
+		{"time up", late, fmt.Errorf("sluice: gpt-4 for user-secret: %w", context.DeadlineExceeded),
+			codes.DeadlineExceeded,
 			"Time was up before the request's limits were known.", nil, ""},
 		{"canceled, but not by the caller", nil, context.Canceled, codes.OK, "", nil, ""},
 		{"time up, but not the caller's", nil, context.DeadlineExceeded, codes.OK, "", nil, ""},
@@ -152,7 +165,8 @@ func TestStatus(t *testing.T) {
 			if diff := cmp.Diff(want, bare, protocmp.Transform()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(st.Proto(), status.Convert(err).Proto(), protocmp.Transform()); diff != "" || !errors.Is(err, test.err) {
+			if diff := cmp.Diff(st.Proto(), status.Convert(err).Proto(), protocmp.Transform()); diff != "" ||
+				!errors.Is(err, test.err) {
 				t.Errorf("Error differs, or has lost its cause: %s", diff)
 			}
 			if strings.Contains(fmt.Sprint(err, fmt.Errorf("chat: %w", err), st.Proto()), "secret") {
@@ -182,8 +196,8 @@ func (t *transport) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// TestErrorsAreAnswered: what comes of an acquire, and of ask, arrives at a client, and the handler is not called; further out, the
-// cause is found.
+// TestErrorsAreAnswered: what comes of an acquire, and of ask, arrives at a client, and the handler is not
+// called; further out, the cause is found.
 func TestErrorsAreAnswered(t *testing.T) {
 	secret := errors.New("secret")
 	for _, test := range []struct {
@@ -193,10 +207,13 @@ func TestErrorsAreAnswered(t *testing.T) {
 		code codes.Code
 		text string
 	}{
-		{"denied", everybody, nil, codes.ResourceExhausted, "tpm has 20 of the 700 that the request needs: retry after 5 s."},
-		{"setup", &runtime.SetupError{What: "no table"}, nil, codes.Internal, "The limits of this service are not set up."},
+		{"denied", everybody, nil, codes.ResourceExhausted,
+			"tpm has 20 of the 700 that the request needs: retry after 5 s."},
+		{"setup", &runtime.SetupError{What: "no table"}, nil, codes.Internal,
+			"The limits of this service are not set up."},
 		{"ask: no status", nil, secret, codes.Internal, "The request could not be looked into."},
-		{"ask: a status", nil, status.Error(codes.Unauthenticated, "who are you?"), codes.Unauthenticated, "who are you?"},
+		{"ask: a status", nil, status.Error(codes.Unauthenticated, "who are you?"), codes.Unauthenticated,
+			"who are you?"},
 		{"ask: one of sluice's", nil, &runtime.InvalidError{Field: "id", Value: "secret"}, codes.InvalidArgument,
 			"The request's id is not valid."},
 	} {
@@ -270,7 +287,8 @@ func TestUnlimited(t *testing.T) {
 		client := serve(t, &service{
 			unary:   func(ctx context.Context) error { free(ctx); return nil },
 			replies: func(s replies) error { free(s.Context()); return nil },
-		}, []grpc.ServerOption{grpc.UnaryInterceptor(interceptors.unary), grpc.StreamInterceptor(interceptors.stream)})
+		}, []grpc.ServerOption{grpc.UnaryInterceptor(interceptors.unary),
+			grpc.StreamInterceptor(interceptors.stream)})
 		if _, err := client.UnaryCall(t.Context(), request(700)); err != nil {
 			t.Error(err)
 		}

@@ -12,13 +12,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Stream acquires before a handler of streams: one lease for all of a stream, which knows of no message yet. ask and all else is as
-// with Unary.
+// Stream acquires before a handler of streams: one lease for all of a stream, which knows of no message yet.
+// ask and all else is as with Unary.
 func Stream[E store.Entity, C any](
-	r runtime.Acquirer[E, C], ask func(ctx context.Context, info *grpc.StreamServerInfo) (E, C, error), opts ...Option,
+	r runtime.Acquirer[E, C], ask func(ctx context.Context, info *grpc.StreamServerInfo) (E, C, error),
+	opts ...Option,
 ) grpc.StreamServerInterceptor {
 	l := newLimited(r, opts)
-	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+		handler grpc.StreamHandler) error {
 		ctx := stream.Context()
 		entity, cost, err := ask(ctx, info)
 		lease, err := l.admit(ctx, entity, cost, err)
@@ -34,18 +36,20 @@ func Stream[E store.Entity, C any](
 	}
 }
 
-// StreamMessages acquires for each message that a handler of streams receives: of a stream of replies, for the one request. ask is
-// told the message, and all else is as with Unary. A handler that receives a message which is refused receives its error instead,
-// and returns that; the messages before were served. The lease of a message is in the context that the stream has once the message
-// was received. It stands as charged, if it was not settled, when the next one is received; a panic, and ReleaseOn, give back that of
-// the last one.
+// StreamMessages acquires for each message that a handler of streams receives: of a stream of replies, for
+// the one request. ask is told the message, and all else is as with Unary. A handler that receives a message
+// which is refused receives its error instead, and returns that; the messages before were served. The lease
+// of a message is in the context that the stream has once the message was received. It stands as charged, if
+// it was not settled, when the next one is received; a panic, and ReleaseOn, give back that of the last one.
 //
 // A client whose policy repeats a stream sends all its messages again, and each is charged again.
 func StreamMessages[E store.Entity, C any](
-	r runtime.Acquirer[E, C], ask func(ctx context.Context, msg any, info *grpc.StreamServerInfo) (E, C, error), opts ...Option,
+	r runtime.Acquirer[E, C], ask func(ctx context.Context, msg any, info *grpc.StreamServerInfo) (E, C, error),
+	opts ...Option,
 ) grpc.StreamServerInterceptor {
 	l := newLimited(r, opts)
-	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+		handler grpc.StreamHandler) error {
 		ctx := stream.Context()
 		s := &serverStream[C]{stream, newCall[C](ctx, &l.options), nil}
 		s.received = func(msg any) error {

@@ -19,12 +19,16 @@ import (
 )
 
 var denied = &runtime.DeniedError{
-	Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20, RetryAfter: 4001 * time.Millisecond,
+	Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20,
+	RetryAfter: 4001 * time.Millisecond,
 	Refusals: []runtime.Refusal{
 		{Resource: "gpt-4", Entity: "user-secret", Limit: "rpm", Requested: 1, RetryAfter: 300 * time.Millisecond},
-		{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 700, Available: 90, RetryAfter: time.Second},
-		{Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20, RetryAfter: 4001 * time.Millisecond},
-		{Resource: "other", Entity: "project-secret", Limit: "tpm", Requested: 5, Available: 4, RetryAfter: 2 * time.Second},
+		{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 700, Available: 90,
+			RetryAfter: time.Second},
+		{Resource: "gpt-4", Entity: "project-secret", Limit: "tpm", Requested: 700, Available: 20,
+			RetryAfter: 4001 * time.Millisecond},
+		{Resource: "other", Entity: "project-secret", Limit: "tpm", Requested: 5, Available: 4,
+			RetryAfter: 2 * time.Second},
 	},
 }
 
@@ -35,7 +39,8 @@ const (
 		`{"resource":"other","limit":"tpm","requested":5,"available":4,"retry_after":2}],` +
 		`"violated-policies":["rpm","tpm","tpm"],"retry_after":5}` + "\n"
 	failedBody = `{"type":"about:blank","title":"Service Unavailable","status":503,` +
-		`"detail":"The request's limits could not be looked up just now.","resource":"gpt-4","retry_after":1}` + "\n"
+		`"detail":"The request's limits could not be looked up just now.","resource":"gpt-4","retry_after":1}` +
+		"\n"
 	setupBody = `{"type":"about:blank","title":"Internal Server Error","status":500,` +
 		`"detail":"The limits of this service are not set up."}` + "\n"
 	lateBody = `{"type":"about:blank","title":"Service Unavailable","status":503,` +
@@ -60,24 +65,31 @@ func TestWriteError(t *testing.T) {
 		{"denied", nil, denied, 429, "5", deniedBody},
 		{"wrapped", nil, fmt.Errorf("chat: %w", denied), 429, "5", deniedBody},
 		{"denied, time up", late, denied, 429, "5", deniedBody},
-		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), 503, "1", strings.Replace(failedBody, `"resource":"gpt-4",`, "", 1)},
-		{"denied for ever", nil, &runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64}, 429, "9223372037",
+		{"MaxWait over", nil, fmt.Errorf("chat: %w", runtime.ErrMaxWait), 503, "1",
+			strings.Replace(failedBody, `"resource":"gpt-4",`, "", 1)},
+		{"denied for ever", nil, &runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64}, 429,
+			"9223372037",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
 				`"detail":"l has 0 of the 0 that the request needs: retry after 9223372037 s.","resource":"r",` +
 				`"retry_after":9223372037}` + "\n"},
 		{"over burst", nil,
-			&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 20_000, Burst: 15_000},
+			&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 20_000,
+				Burst: 15_000},
 			400, "",
 			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request needs 20000 tpm, and there are never more ` +
 				`than 15000 at once: make it smaller.","resource":"gpt-4",` +
 				`"limits":[{"limit":"tpm","requested":20000,"burst":15000}]}` + "\n"},
-		{"invalid", nil, &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a#secret", Reason: "has a #"}, 400, "",
+		{"invalid", nil, &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a#secret",
+			Reason: "has a #"}, 400, "",
 			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request's id of user is not valid.",` +
 				`"resource":"gpt-4"}` + "\n"},
-		{"unavailable", nil, &runtime.UnavailableError{Resource: "gpt-4", Attempts: 3, Err: errors.New("secret")}, 503, "1", failedBody},
-		{"contended", nil, &runtime.ContendedError{Resource: "gpt-4", Entity: "user-secret", Attempts: 8}, 503, "1", failedBody},
+		{"unavailable", nil, &runtime.UnavailableError{Resource: "gpt-4", Attempts: 3, Err: errors.New("secret")},
+			503, "1", failedBody},
+		{"contended", nil, &runtime.ContendedError{Resource: "gpt-4", Entity: "user-secret", Attempts: 8}, 503, "1",
+			failedBody},
 		{"setup", nil, setup, 500, "", setupBody},
-		{"an outage for want of rights", nil, &runtime.UnavailableError{Resource: "gpt-4", Err: setup}, 500, "", setupBody},
+		{"an outage for want of rights", nil, &runtime.UnavailableError{Resource: "gpt-4", Err: setup}, 500, "",
+			setupBody},
 		{"gone", canceled, fmt.Errorf("sluice: gpt-4 for user-1: %w", context.Canceled), 503, "", ""},
 		{"gone, and denied", canceled, denied, 503, "", ""},
 		{"time up", late, fmt.Errorf("sluice: gpt-4 for user-1: %w", context.DeadlineExceeded), 503, "1", lateBody},
@@ -119,21 +131,24 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// TestErrorsAreAnswered: what comes of an acquire, and of ask, arrives through a server, and next is not called.
+// TestErrorsAreAnswered: what comes of an acquire, and of ask, arrives through a server, and next is not
+// called.
 func TestErrorsAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := newFake()
 		never := func(http.ResponseWriter, *http.Request) { t.Error("next was called") }
 		client := limited(t, fake, never, httplimit.Headers())
 		fake.Fail(denied)
-		if r := get(t, client, "user=1&tpm=700"); r.StatusCode != 429 || r.body != deniedBody || r.Header.Get("Retry-After") != "5" {
+		if r := get(t, client, "user=1&tpm=700"); r.StatusCode != 429 || r.body != deniedBody ||
+			r.Header.Get("Retry-After") != "5" {
 			t.Errorf("%d %v %s", r.StatusCode, r.Header, r.body)
 		}
 		fake.Fail(&runtime.SetupError{What: "no table"})
 		if r := get(t, client, "user=1&tpm=700"); r.StatusCode != 500 || r.body != setupBody {
 			t.Errorf("%d %s", r.StatusCode, r.body)
 		}
-		if r := get(t, client, "user=1&tpm=many"); r.StatusCode != 500 || r.Header.Get("Content-Type") != "application/problem+json" {
+		if r := get(t, client, "user=1&tpm=many"); r.StatusCode != 500 ||
+			r.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("where ask fails: %d %s", r.StatusCode, r.body)
 		}
 		if n := len(fake.Calls()); n != 2 {
@@ -150,7 +165,8 @@ func TestErrorsAreAnswered(t *testing.T) {
 			told = err
 			w.WriteHeader(http.StatusTeapot)
 		}))
-		for query, want := range map[string]string{"user=1&tpm=1": "setup: no table", "user=1&tpm=x": `strconv.ParseInt: parsing "x": invalid syntax`} {
+		for query, want := range map[string]string{"user=1&tpm=1": "setup: no table",
+			"user=1&tpm=x": `strconv.ParseInt: parsing "x": invalid syntax`} {
 			if r := get(t, client, query); r.StatusCode != http.StatusTeapot || errtext.Of(told) != want {
 				t.Errorf("OnError: %d %v", r.StatusCode, told)
 			}

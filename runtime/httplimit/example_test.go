@@ -23,7 +23,8 @@ import (
 func Example() {
 	lim := newLimiter()
 	chat := httplimit.Middleware(lim.GPT4, func(r *http.Request) (limits.GPT4Entity, limits.GPT4Cost, error) {
-		return limits.User{ID: r.Header.Get("X-User"), Project: limits.Project{ID: "1"}}, limits.GPT4Cost{TPM: 9_000}, nil
+		return limits.User{ID: r.Header.Get("X-User"), Project: limits.Project{ID: "1"}},
+			limits.GPT4Cost{TPM: 9_000}, nil
 	}, httplimit.Headers())
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/chat", chat(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -55,7 +56,8 @@ func ExampleWriteError() {
 		defer lease.Release(r.Context())
 	}
 	fake.Fail(store.AddRefusal(nil, runtime.Refusal{
-		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20, RetryAfter: 2880 * time.Millisecond,
+		Resource: limits.GPT4, Entity: "user-123", Limit: limits.GPT4TPM, Requested: 500, Available: 20,
+		RetryAfter: 2880 * time.Millisecond,
 	}))
 	w := httptest.NewRecorder()
 	handler(w, httptest.NewRequest(http.MethodPost, "/v1/chat", nil))

@@ -45,15 +45,17 @@ func (l *levelled) answer() *httptest.ResponseRecorder {
 	return w
 }
 
-// TestFields: whatever the numbers and names, fields are structured ones, Retry-After is not early and at most a second late, no t
-// is later, and no policy promises more than the limit gives.
+// TestFields: whatever the numbers and names, fields are structured ones, Retry-After is not early and at
+// most a second late, no t is later, and no policy promises more than the limit gives.
 func TestFields(t *testing.T) {
-	numbers := rapid.OneOf(rapid.Int64Range(0, 5), rapid.Int64Range(0, 1_000_000), rapid.Int64Range(0, math.MaxInt64))
+	numbers := rapid.OneOf(rapid.Int64Range(0, 5), rapid.Int64Range(0, 1_000_000),
+		rapid.Int64Range(0, math.MaxInt64))
 	rapid.Check(t, func(t *rapid.T) {
 		l := &levelled{denied: &runtime.DeniedError{}}
 		limitOf := map[string]bucket.Limit{}
 		for i := range rapid.IntRange(1, 4).Draw(t, "limits") {
-			name := rapid.OneOf(rapid.Just(fmt.Sprint("limit_", i)), rapid.StringMatching(fmt.Sprintf(`[ -~]{0,6}%d`, i)),
+			name := rapid.OneOf(rapid.Just(fmt.Sprint("limit_", i)),
+				rapid.StringMatching(fmt.Sprintf(`[ -~]{0,6}%d`, i)),
 				rapid.StringN(0, 5, -1).Filter(func(s string) bool { return s != "" })).Draw(t, "name")
 			level := runtime.Level{
 				Limit: name, Available: numbers.Draw(t, "available"), Full: time.Duration(numbers.Draw(t, "full")),
@@ -65,14 +67,16 @@ func TestFields(t *testing.T) {
 			}
 			if i == 0 || rapid.Bool().Draw(t, "refuses") {
 				l.denied = store.AddRefusal(l.denied, runtime.Refusal{
-					Limit: name, Available: numbers.Draw(t, "left"), RetryAfter: time.Duration(numbers.Draw(t, "retry after")),
+					Limit: name, Available: numbers.Draw(t, "left"),
+					RetryAfter: time.Duration(numbers.Draw(t, "retry after")),
 				})
 			}
 		}
 		h := l.answer().Header()
 		retry, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64)
 		exact := l.denied.RetryAfter
-		if err != nil || float64(retry) < exact.Seconds() && retry*1e9 < int64(exact) || retry-1 >= int64(exact/time.Second)+1 {
+		if err != nil || float64(retry) < exact.Seconds() && retry*1e9 < int64(exact) ||
+			retry-1 >= int64(exact/time.Second)+1 {
 			t.Fatalf("Retry-After %d, %v of %v", retry, err, exact)
 		}
 		for _, item := range list(t, h, "RateLimit") {

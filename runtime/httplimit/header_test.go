@@ -19,7 +19,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 
-var all = []httplimit.Option{httplimit.Headers(), httplimit.XHeaders(), httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM)}
+var all = []httplimit.Option{httplimit.Headers(), httplimit.XHeaders(),
+	httplimit.OpenAIHeaders(limits.GPT4RPM, limits.GPT4TPM)}
 
 // fields returns those of h that tell of limits.
 func fields(h http.Header) map[string]string {
@@ -53,35 +54,45 @@ func TestHeaders(t *testing.T) {
 		see("first", "user=1&tpm=600", 200, map[string]string{
 			"RateLimit-Policy": policy, "RateLimit": `"rpm";r=99;t=1, "tpm";r=14400;t=4`,
 			"X-RateLimit-Limit": "10000", "X-RateLimit-Remaining": "14400", "X-RateLimit-Reset": "4",
-			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "99", "x-ratelimit-reset-requests": "1s",
-			"x-ratelimit-limit-tokens": "10000", "x-ratelimit-remaining-tokens": "14400", "x-ratelimit-reset-tokens": "4s",
+			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "99",
+			"x-ratelimit-reset-requests": "1s",
+			"x-ratelimit-limit-tokens":   "10000", "x-ratelimit-remaining-tokens": "14400",
+			"x-ratelimit-reset-tokens": "4s",
 		})
 		see("drained", "user=1&tpm=14400", 200, map[string]string{
 			"RateLimit-Policy": policy, "RateLimit": `"rpm";r=98;t=2, "tpm";r=0;t=90`,
 			"X-RateLimit-Limit": "10000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "90",
-			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "98", "x-ratelimit-reset-requests": "2s",
-			"x-ratelimit-limit-tokens": "10000", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m30s",
+			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "98",
+			"x-ratelimit-reset-requests": "2s",
+			"x-ratelimit-limit-tokens":   "10000", "x-ratelimit-remaining-tokens": "0",
+			"x-ratelimit-reset-tokens": "1m30s",
 		})
 		refusal := map[string]string{ // rpm is full before Retry-After, tpm has what is asked for by then
 			"RateLimit-Policy": policy, "RateLimit": `"rpm";r=98;t=2, "tpm";r=0;t=10`, "Retry-After": "10",
 			"X-RateLimit-Limit": "10000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "10",
-			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "98", "x-ratelimit-reset-requests": "2s",
-			"x-ratelimit-limit-tokens": "10000", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "10s",
+			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "98",
+			"x-ratelimit-reset-requests": "2s",
+			"x-ratelimit-limit-tokens":   "10000", "x-ratelimit-remaining-tokens": "0",
+			"x-ratelimit-reset-tokens": "10s",
 		}
 		see("denied", "user=1&tpm=1600", 429, refusal)
 		see("over burst", "user=1&tpm=15001", 400, map[string]string{
 			"RateLimit-Policy": policy, "RateLimit": `"rpm";r=98;t=2, "tpm";r=0;t=90`,
 			"X-RateLimit-Limit": "10000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "90",
-			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "98", "x-ratelimit-reset-requests": "2s",
-			"x-ratelimit-limit-tokens": "10000", "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1m30s",
+			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "98",
+			"x-ratelimit-reset-requests": "2s",
+			"x-ratelimit-limit-tokens":   "10000", "x-ratelimit-remaining-tokens": "0",
+			"x-ratelimit-reset-tokens": "1m30s",
 		})
 		// The store refuses by the table, not by what it remembers.
 		time.Sleep(2 * time.Second) //nolint:forbidigo // in a bubble
 		see("denied by the table", "user=1&tpm=15000", 429, map[string]string{
 			"RateLimit-Policy": policy, "RateLimit": `"rpm";r=100;t=0, "tpm";r=333;t=88`, "Retry-After": "88",
 			"X-RateLimit-Limit": "10000", "X-RateLimit-Remaining": "333", "X-RateLimit-Reset": "88",
-			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "100", "x-ratelimit-reset-requests": "0s",
-			"x-ratelimit-limit-tokens": "10000", "x-ratelimit-remaining-tokens": "333", "x-ratelimit-reset-tokens": "1m28s",
+			"x-ratelimit-limit-requests": "100", "x-ratelimit-remaining-requests": "100",
+			"x-ratelimit-reset-requests": "0s",
+			"x-ratelimit-limit-tokens":   "10000", "x-ratelimit-remaining-tokens": "333",
+			"x-ratelimit-reset-tokens": "1m28s",
 		})
 
 		before := engine.Consumed().Tables[limittest.Table]
@@ -103,7 +114,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// TestHeadersOnRedis: what Redis refuses shows the same as what DynamoDB does, though its time is not the process's.
+// TestHeadersOnRedis: what Redis refuses shows the same as what DynamoDB does, though its time is not the
+// process's.
 func TestHeadersOnRedis(t *testing.T) {
 	redis := redistest.New(t)
 	lim := open(t, redisstore.New(redis.Client, redisstore.Prefix(redis.Prefix)))
@@ -142,16 +154,20 @@ func TestLeastRoom(t *testing.T) {
 		}
 		r := get(t, client, "user=1&tpm=1000")
 		want := map[string]string{
-			"RateLimit-Policy": `"rpm";q=100;w=60, "tpm";q=100000;w=60`, "RateLimit": `"rpm";r=99;t=1, "tpm";r=9000;t=85`,
-			"x-ratelimit-limit-tokens": "100000", "x-ratelimit-remaining-tokens": "9000", "x-ratelimit-reset-tokens": "1m25s",
+			"RateLimit-Policy":         `"rpm";q=100;w=60, "tpm";q=100000;w=60`,
+			"RateLimit":                `"rpm";r=99;t=1, "tpm";r=9000;t=85`,
+			"x-ratelimit-limit-tokens": "100000", "x-ratelimit-remaining-tokens": "9000",
+			"x-ratelimit-reset-tokens": "1m25s",
 		}
 		if diff := cmp.Diff(want, fields(r.Header)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		r = get(t, client, "user=1&tpm=10000")
 		want = map[string]string{
-			"RateLimit-Policy": `"rpm";q=100;w=60, "tpm";q=100000;w=60`, "RateLimit": `"rpm";r=99;t=1, "tpm";r=9000;t=1`, "Retry-After": "1",
-			"x-ratelimit-limit-tokens": "100000", "x-ratelimit-remaining-tokens": "9000", "x-ratelimit-reset-tokens": "1s",
+			"RateLimit-Policy": `"rpm";q=100;w=60, "tpm";q=100000;w=60`,
+			"RateLimit":        `"rpm";r=99;t=1, "tpm";r=9000;t=1`, "Retry-After": "1",
+			"x-ratelimit-limit-tokens": "100000", "x-ratelimit-remaining-tokens": "9000",
+			"x-ratelimit-reset-tokens": "1s",
 		}
 		if diff := cmp.Diff(want, fields(r.Header)); r.StatusCode != 429 || diff != "" {
 			t.Errorf("%d (-want +got):\n%s", r.StatusCode, diff)

@@ -1,7 +1,7 @@
 // Package httplimit puts limits in front of net/http handlers.
 //
-// Middleware acquires before a handler, and answers for it where it may not be called. A handler that acquires by itself leaves the
-// error to WriteError.
+// Middleware acquires before a handler, and answers for it where it may not be called. A handler that
+// acquires by itself leaves the error to WriteError.
 package httplimit
 
 import (
@@ -14,20 +14,22 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Middleware acquires before next, and answers as WriteError does where it may not. ask says who is charged and how much; its error
-// is answered in the same way, one that is none of sluice's by 500. A resource's With sets how long an acquire may take, and what
-// happens in an outage.
+// Middleware acquires before next, and answers as WriteError does where it may not. ask says who is charged
+// and how much; its error is answered in the same way, one that is none of sluice's by 500. A resource's With
+// sets how long an acquire may take, and what happens in an outage.
 //
-// In shadow, next is called whatever the limits say, with a lease that is Shadowed where they would have refused: no answer is a 429 then, and
-// headers show what the limits have, as ever. Whose callers are not to slow down for that yet leaves them out.
+// In shadow, next is called whatever the limits say, with a lease that is Shadowed where they would have
+// refused: no answer is a 429 then, and headers show what the limits have, as ever. Whose callers are not to
+// slow down for that yet leaves them out.
 //
-// Once next has returned, the lease stands as charged, or as next has settled it: exact costs need nothing. It is given back, unless
-// next has settled it, if next panics, or answers with a status that ReleaseOn names. http.ErrAbortHandler is no such panic, as it
-// says that an answer broke off half way, maybe because the client hung up: what was done for it was done.
+// Once next has returned, the lease stands as charged, or as next has settled it: exact costs need nothing.
+// It is given back, unless next has settled it, if next panics, or answers with a status that ReleaseOn
+// names. http.ErrAbortHandler is no such panic, as it says that an answer broke off half way, maybe because
+// the client hung up: what was done for it was done.
 //
-// A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's context. So does
-// whoever has hijacked the connection, after next has returned too. A streamed answer settles when its stream ends; its headers show
-// what was left when it began.
+// A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's
+// context. So does whoever has hijacked the connection, after next has returned too. A streamed answer
+// settles when its stream ends; its headers show what was left when it began.
 func Middleware[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(*http.Request) (E, C, error), opts ...Option,
 ) func(http.Handler) http.Handler {
@@ -55,7 +57,8 @@ func Middleware[E store.Entity, C any](
 	}
 }
 
-// Lease returns the request's lease, to settle it: nil outside Middleware, and where C is not its resource's cost.
+// Lease returns the request's lease, to settle it: nil outside Middleware, and where C is not its resource's
+// cost.
 func Lease[C any](ctx context.Context) *runtime.Lease[C] {
 	lease, _ := ctx.Value(leaseKey[C]{}).(*runtime.Lease[C])
 	return lease
@@ -65,7 +68,8 @@ func Lease[C any](ctx context.Context) *runtime.Lease[C] {
 type leaseKey[C any] struct{}
 
 // serve calls next, and sees to what becomes of lease.
-func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, lease *runtime.Lease[C], releaseOn func(int) bool) {
+func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, lease *runtime.Lease[C],
+	releaseOn func(int) bool) {
 	ctx := context.WithValue(req.Context(), leaseKey[C]{}, lease)
 	var seen *statusWriter
 	if releaseOn != nil { // else the handler has the server's own writer, with all that it can do
@@ -84,7 +88,8 @@ func serve[C any](next http.Handler, w http.ResponseWriter, req *http.Request, l
 	}()
 	next.ServeHTTP(w, req.WithContext(ctx))
 	returned = true
-	if seen == nil || seen.hijacked || errors.Is(ctx.Err(), context.Canceled) { // of the last, nobody hears the answer
+	// of the last, nobody hears the answer
+	if seen == nil || seen.hijacked || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	if releaseOn(seen.code()) {

@@ -32,7 +32,8 @@ func TestLease(t *testing.T) {
 		{"returns", nothing, nil, end{}},
 		{"settles", func(_ http.ResponseWriter, r *http.Request) { settle(r) }, nil, end{settled: true}},
 		{"fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, nil, end{}},
-		{"panics", func(http.ResponseWriter, *http.Request) { panic("bug") }, nil, end{released: true, broken: true}},
+		{"panics", func(http.ResponseWriter, *http.Request) { panic("bug") }, nil,
+			end{released: true, broken: true}},
 		{"settles and panics", func(_ http.ResponseWriter, r *http.Request) {
 			settle(r)
 			panic("bug")
@@ -50,7 +51,8 @@ func TestLease(t *testing.T) {
 			w.WriteHeader(502)
 		}, []httplimit.Option{failed}, end{settled: true}},
 		{"ReleaseOn: writes nothing", nothing,
-			[]httplimit.Option{httplimit.ReleaseOn(func(status int) bool { return status == 200 })}, end{released: true}},
+			[]httplimit.Option{httplimit.ReleaseOn(func(status int) bool { return status == 200 })},
+			end{released: true}},
 		{"ReleaseOn: fails too late", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "half")
 			w.WriteHeader(502)
@@ -141,7 +143,8 @@ type broken struct {
 // FlushError is what http.ResponseController asks for.
 func (w broken) FlushError() error { return w.err }
 
-// TestFlushFails: a handler that streams is told why its answer does not get through, as it is by the server's own writer.
+// TestFlushFails: a handler that streams is told why its answer does not get through, as it is by the
+// server's own writer.
 func TestFlushFails(t *testing.T) {
 	gone := errors.New("the client has gone")
 	for _, test := range []struct {
@@ -153,10 +156,12 @@ func TestFlushFails(t *testing.T) {
 		{httptest.NewRecorder(), nil},
 	} {
 		var err error
-		handler := httplimit.Middleware(newFake(), ask, httplimit.ReleaseOn(func(int) bool { return false }))(http.HandlerFunc(
+		handler := httplimit.Middleware(newFake(), ask,
+			httplimit.ReleaseOn(func(int) bool { return false }))(http.HandlerFunc(
 			func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() },
 		))
-		handler.ServeHTTP(test.at, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?user=1&tpm=1", nil))
+		handler.ServeHTTP(test.at, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/?user=1&tpm=1",
+			nil))
 		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
 			t.Errorf("%T: %v, want %v", test.at, err, test.want)
 		}
@@ -198,7 +203,8 @@ func TestHijack(t *testing.T) {
 	})
 }
 
-// TestWriterIsTheServers: without ReleaseOn nothing stands between a handler and the server, and with it ResponseController finds it.
+// TestWriterIsTheServers: without ReleaseOn nothing stands between a handler and the server, and with it
+// ResponseController finds it.
 func TestWriterIsTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at http.ResponseWriter
@@ -212,7 +218,8 @@ func TestWriterIsTheServers(t *testing.T) {
 			"without": {httplimit.Headers()}, "with ReleaseOn": {httplimit.ReleaseOn(func(int) bool { return false })},
 		} {
 			fake := newFake()
-			client := serve(t, note(httplimit.Middleware(fake, ask, opts...)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			client := serve(t, note(httplimit.Middleware(fake, ask,
+				opts...)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				if wrapper, ok := w.(interface{ Unwrap() http.ResponseWriter }); ok {
 					w = wrapper.Unwrap()
 				}
@@ -243,7 +250,8 @@ func TestTwoLeases(t *testing.T) {
 			}
 		}))
 		get(t, serve(t, httplimit.Middleware(batches, project)(inner)), "user=1&tpm=700")
-		if a, b := chat.Calls(), batches.Calls(); len(a) != 1 || len(b) != 1 || a[0].Settled.TPM != 3 || !b[0].Released {
+		if a, b := chat.Calls(), batches.Calls(); len(a) != 1 || len(b) != 1 || a[0].Settled.TPM != 3 ||
+			!b[0].Released {
 			t.Errorf("%+v %+v", a, b)
 		}
 	})

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// quotaExceeded is the type of a denial, of draft-ietf-httpapi-ratelimit-headers-10; other problems say no more than their status.
+// quotaExceeded is the type of a denial, of draft-ietf-httpapi-ratelimit-headers-10; other problems say no
+// more than their status.
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 // problem is an answer's body, as of RFC 9457.
@@ -38,7 +39,8 @@ func (p problem) write(w http.ResponseWriter) {
 	}
 	p.Title = http.StatusText(p.Status)
 	h := w.Header()
-	for _, of := range []string{"Content-Length", "Content-Encoding", "Cache-Control", "Etag", "Last-Modified", "Retry-After"} {
+	for _, of := range []string{"Content-Length", "Content-Encoding", "Cache-Control", "Etag", "Last-Modified",
+		"Retry-After"} {
 		h.Del(of)
 	}
 	h.Set("Content-Type", "application/problem+json")

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/limittest"
 )
 
-// refusedAgain sends calls of random cost, and where one is denied comes back after Retry-After, less sooner. It returns how many
-// denials there were, and how many callers were denied again.
+// refusedAgain sends calls of random cost, and where one is denied comes back after Retry-After, less sooner.
+// It returns how many denials there were, and how many callers were denied again.
 func refusedAgain(t *testing.T, sooner time.Duration) (denials, again int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,8 +39,8 @@ func refusedAgain(t *testing.T, sooner time.Duration) (denials, again int) {
 	return denials, again
 }
 
-// TestRetryAfterIsNeverEarly: who comes back when told is served. A second sooner nobody is, so that it is not late either, and the
-// first half of the test can fail.
+// TestRetryAfterIsNeverEarly: who comes back when told is served. A second sooner nobody is, so that it is
+// not late either, and the first half of the test can fail.
 func TestRetryAfterIsNeverEarly(t *testing.T) {
 	if denials, again := refusedAgain(t, 0); denials < 100 || again > 0 {
 		t.Errorf("of %d callers, %d were denied again", denials, again)

@@ -86,7 +86,8 @@ func open(t testing.TB, store runtime.Store) *limits.Limiter {
 }
 
 // limited returns a client of next behind gpt4's limits.
-func limited(t testing.TB, gpt4 limits.GPT4Acquirer, next http.HandlerFunc, opts ...httplimit.Option) *http.Client {
+func limited(t testing.TB, gpt4 limits.GPT4Acquirer, next http.HandlerFunc,
+	opts ...httplimit.Option) *http.Client {
 	t.Helper()
 	return serve(t, httplimit.Middleware(gpt4, ask, opts...)(next))
 }

@@ -50,10 +50,12 @@ func (w *statusWriter) ReadFrom(r io.Reader) (int64, error) {
 // Unwrap lets http.ResponseController find what else the server's writer can do.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush implements http.Flusher, which handlers that stream still ask for. It does nothing if the server cannot.
+// Flush implements http.Flusher, which handlers that stream still ask for. It does nothing if the server
+// cannot.
 func (w *statusWriter) Flush() { _ = w.FlushError() }
 
-// FlushError is what http.ResponseController asks for, whose callers want to know that an answer does not get through.
+// FlushError is what http.ResponseController asks for, whose callers want to know that an answer does not get
+// through.
 func (w *statusWriter) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
 	if !errors.Is(err, http.ErrNotSupported) {

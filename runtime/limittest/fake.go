@@ -10,12 +10,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Fake is an Acquirer that admits everything until told otherwise, and records. It is safe for concurrent use, and what it
-// is told holds for later calls.
+// Fake is an Acquirer that admits everything until told otherwise, and records. It is safe for concurrent
+// use, and what it is told holds for later calls.
 //
-// It knows no schema: it fills in no per_call and finds no fault with a cost; its errors name entities by their IDs alone,
-// kinds by their Go types and its resource as "fake"; its leases and snapshots show nothing that is left. All else is as with
-// a *runtime.Resource.
+// It knows no schema: it fills in no per_call and finds no fault with a cost; its errors name entities by
+// their IDs alone, kinds by their Go types and its resource as "fake"; its leases and snapshots show nothing
+// that is left. All else is as with a *runtime.Resource.
 type Fake[E store.Entity, C any] struct {
 	mu      sync.Mutex
 	denial  *denial // nil: none
@@ -48,20 +48,21 @@ func NewFake[E store.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { retur
 // Admit ends what Deny or Fail began.
 func (f *Fake[E, C]) Admit() { f.tell(nil, nil) }
 
-// Deny makes acquires fail with a *store.DeniedError for that limit, which is one of the generated constants, such as
-// limits.GPT4TPM: the Fake cannot check it. A retryAfter below 0 counts as 0. A Wait is admitted once it has passed, or fails
-// at once, as it does with a Resource, if it has no time to wait that long.
+// Deny makes acquires fail with a *store.DeniedError for that limit, which is one of the generated constants,
+// such as limits.GPT4TPM: the Fake cannot check it. A retryAfter below 0 counts as 0. A Wait is admitted once
+// it has passed, or fails at once, as it does with a Resource, if it has no time to wait that long.
 func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
 	f.tell(&denial{limit, max(0, retryAfter)}, nil)
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
-// A *store.DeniedError denies as Deny does. What limits.yaml has for on_unavailable counts for nothing here, but a call's
-// own runtime.OnUnavailable does: a *store.UnavailableError then admits it with a lease that is Degraded.
+// A *store.DeniedError denies as Deny does. What limits.yaml has for on_unavailable counts for nothing here,
+// but a call's own runtime.OnUnavailable does: a *store.UnavailableError then admits it with a lease that is
+// Degraded.
 func (f *Fake[E, C]) Fail(err error) { f.tell(nil, err) }
 
-// Shadow has acquires in shadow, or no longer, as shadow in limits.yaml does, which the Fake does not know: what Deny or Fail say is
-// then what their leases are Shadowed by. A call's own runtime.Shadow counts anyway.
+// Shadow has acquires in shadow, or no longer, as shadow in limits.yaml does, which the Fake does not know:
+// what Deny or Fail say is then what their leases are Shadowed by. A call's own runtime.Shadow counts anyway.
 func (f *Fake[E, C]) Shadow(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,18 +87,21 @@ func (f *Fake[E, C]) Calls() []Call[E, C] {
 }
 
 // Acquire implements runtime.Acquirer.
-func (f *Fake[E, C]) Acquire(ctx context.Context, entity E, cost C, opts ...runtime.CallOption) (*runtime.Lease[C], error) {
+func (f *Fake[E, C]) Acquire(ctx context.Context, entity E, cost C,
+	opts ...runtime.CallOption) (*runtime.Lease[C], error) {
 	return f.record("Acquire", entity, cost).Acquire(ctx, entity, cost, opts...)
 }
 
 // Wait implements runtime.Acquirer.
-func (f *Fake[E, C]) Wait(ctx context.Context, entity E, cost C, opts ...runtime.CallOption) (*runtime.Lease[C], error) {
+func (f *Fake[E, C]) Wait(ctx context.Context, entity E, cost C,
+	opts ...runtime.CallOption) (*runtime.Lease[C], error) {
 	return f.record("Wait", entity, cost).Wait(ctx, entity, cost, opts...)
 }
 
 // Do implements runtime.Acquirer.
 func (f *Fake[E, C]) Do(
-	ctx context.Context, entity E, cost C, fn func(context.Context, *runtime.Lease[C]) error, opts ...runtime.CallOption,
+	ctx context.Context, entity E, cost C, fn func(context.Context, *runtime.Lease[C]) error,
+	opts ...runtime.CallOption,
 ) error {
 	return f.record("Do", entity, cost).Do(ctx, entity, cost, fn, opts...)
 }
@@ -116,14 +120,15 @@ func (f *Fake[E, C]) record(method string, entity E, cost C) *runtime.Resource[E
 	return f.resource(entity, c)
 }
 
-// resource returns a real Resource for one call alone, on a session that knows which: waiting, contexts, options and leases
-// are thereby those of production.
+// resource returns a real Resource for one call alone, on a session that knows which: waiting, contexts,
+// options and leases are thereby those of production.
 func (f *Fake[E, C]) resource(entity E, c *Call[E, C]) *runtime.Resource[E, C] {
 	s := &session[E, C]{fake: f, call: c}
 	f.mu.Lock()
 	shadow := f.shadow
 	f.mu.Unlock()
-	b := runtime.NewBuilder(s, runtime.WithObserver(s.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)))
+	b := runtime.NewBuilder(s, runtime.WithObserver(s.observer()),
+		runtime.WithLogger(slog.New(slog.DiscardHandler)))
 	r := runtime.Bind[E](b, definitionFor(entity, shadow), s.vector, s.cost)
 	_, _ = b.Limiter() // it opens s, which does not fail, and no option is wrong
 	return r

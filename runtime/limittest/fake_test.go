@@ -30,7 +30,8 @@ func newFake() (*limittest.Fake[limits.GPT4Entity, limits.GPT4Cost], limits.GPT4
 func recorded(t *testing.T, fake *limittest.Fake[limits.GPT4Entity, limits.GPT4Cost], want ...call) {
 	t.Helper()
 	unexported := cmpopts.IgnoreUnexported(limits.GPT4Cost{}, limits.User{}, limits.Project{}, limits.Org{})
-	if diff := cmp.Diff(want, fake.Calls(), unexported, cmpopts.EquateErrors(), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, fake.Calls(), unexported, cmpopts.EquateErrors(),
+		cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
@@ -82,10 +83,16 @@ func TestFakeDo(t *testing.T) {
 	if err := gpt4.Do(t.Context(), user, cost, nothing); err != nil {
 		t.Error(err)
 	}
-	if err := gpt4.Do(t.Context(), user, cost, func(context.Context, *limits.GPT4Lease) error { return failed }); !errors.Is(err, failed) {
+	if err := gpt4.Do(t.Context(), user, cost, func(context.Context,
+		*limits.GPT4Lease) error {
+		return failed
+	}); !errors.Is(err, failed) {
 		t.Error(err)
 	}
-	err := gpt4.Do(t.Context(), user, cost, func(ctx context.Context, lease *limits.GPT4Lease) error { return lease.Settle(ctx, actual) })
+	err := gpt4.Do(t.Context(), user, cost, func(ctx context.Context,
+		lease *limits.GPT4Lease) error {
+		return lease.Settle(ctx, actual)
+	})
 	if err != nil {
 		t.Error(err)
 	}
@@ -95,7 +102,8 @@ func TestFakeDo(t *testing.T) {
 	}
 	open := call{Method: "Do", Entity: user, Cost: cost}
 	recorded(t, fake, open, call{Method: "Do", Entity: user, Cost: cost, Done: true, Released: true},
-		call{Method: "Do", Entity: user, Cost: cost, Settled: actual, Done: true}, call{Method: "Do", Entity: user, Cost: cost, Err: failed})
+		call{Method: "Do", Entity: user, Cost: cost, Settled: actual, Done: true},
+		call{Method: "Do", Entity: user, Cost: cost, Err: failed})
 }
 
 func TestFakeDenies(t *testing.T) {
@@ -104,7 +112,8 @@ func TestFakeDenies(t *testing.T) {
 	for range 2 {
 		_, err := gpt4.Acquire(t.Context(), user, cost)
 		denied, ok := errors.AsType[*limits.DeniedError](err)
-		if !ok || denied.Limit != limits.GPT4TPM || denied.RetryAfter != 1500*time.Millisecond || denied.Entity != "1" || len(denied.Refusals) != 1 {
+		if !ok || denied.Limit != limits.GPT4TPM || denied.RetryAfter != 1500*time.Millisecond ||
+			denied.Entity != "1" || len(denied.Refusals) != 1 {
 			t.Errorf("%#v", err)
 		}
 	}
@@ -139,7 +148,8 @@ func TestFakeWaits(t *testing.T) {
 
 		began = time.Now()
 		_, err = gpt4.Wait(t.Context(), user, cost, runtime.MaxWait(time.Second))
-		if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.RetryAfter != time.Minute || !errors.Is(err, context.DeadlineExceeded) {
+		if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.RetryAfter != time.Minute ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("without the time: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -152,7 +162,8 @@ func TestFakeWaits(t *testing.T) {
 			t.Errorf("both took %v, want 2s", took)
 		}
 		recorded(t, fake, call{Method: "Wait", Entity: user, Cost: cost, Done: true, Released: true},
-			call{Method: "Wait", Entity: user, Cost: cost, Err: err}, call{Method: "Wait", Entity: user, Cost: cost, Err: gone})
+			call{Method: "Wait", Entity: user, Cost: cost, Err: err}, call{Method: "Wait", Entity: user, Cost: cost,
+				Err: gone})
 	})
 }
 
@@ -189,7 +200,8 @@ func TestFakeFailsEveryTime(t *testing.T) {
 	down := &limits.UnavailableError{Err: errors.New("down")}
 	fake.Fail(down)
 	for range 20 {
-		if _, err := gpt4.Acquire(t.Context(), user, cost); !errors.Is(err, down) || errors.Is(err, runtime.ErrBreakerOpen) {
+		if _, err := gpt4.Acquire(t.Context(), user, cost); !errors.Is(err, down) ||
+			errors.Is(err, runtime.ErrBreakerOpen) {
 			t.Fatal(err)
 		}
 	}
@@ -229,10 +241,11 @@ func TestFakeFindsFault(t *testing.T) {
 		opts   []runtime.CallOption
 		want   string
 	}{
-		"no entity":  {t.Context(), nil, nil, "invalid fake entity"},
-		"no id":      {t.Context(), limits.User{}, nil, "invalid fake id of User"},
-		"bad option": {t.Context(), user, []runtime.CallOption{runtime.MaxWait(-1)}, `invalid fake option "MaxWait(-1ns)"`},
-		"ctx over":   {over, user, nil, "context canceled fake 1"},
+		"no entity": {t.Context(), nil, nil, "invalid fake entity"},
+		"no id":     {t.Context(), limits.User{}, nil, "invalid fake id of User"},
+		"bad option": {t.Context(), user, []runtime.CallOption{runtime.MaxWait(-1)},
+			`invalid fake option "MaxWait(-1ns)"`},
+		"ctx over": {over, user, nil, "context canceled fake 1"},
 	} {
 		_, err := gpt4.Acquire(test.ctx, test.entity, cost, test.opts...)
 		if got := errtext.Of(err); got != test.want {
@@ -256,7 +269,8 @@ func TestFakeConcurrently(t *testing.T) {
 				return
 			}
 			var both sync.WaitGroup
-			both.Go(func() { _ = lease.Settle(t.Context(), limits.GPT4Cost{TPM: 1000 + i}) }) // one of these comes first
+			// one of these comes first
+			both.Go(func() { _ = lease.Settle(t.Context(), limits.GPT4Cost{TPM: 1000 + i}) })
 			both.Go(func() { _ = lease.Settle(t.Context(), limits.GPT4Cost{TPM: 1000 + i}) })
 			both.Wait()
 			_ = fake.Calls()
@@ -287,14 +301,16 @@ func TestFakeFailsWithADenial(t *testing.T) {
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				if _, err := gpt4.Wait(t.Context(), user, cost, runtime.MaxWait(time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+				if _, err := gpt4.Wait(t.Context(), user, cost, runtime.MaxWait(time.Second)); !errors.Is(err,
+					context.DeadlineExceeded) {
 					t.Error(err)
 				}
 			})
 		}
 		all.Wait()
 		_, err := gpt4.Acquire(t.Context(), user, cost)
-		if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.RetryAfter != time.Hour || errors.Is(err, context.DeadlineExceeded) {
+		if denied, ok := errors.AsType[*limits.DeniedError](err); !ok || denied.RetryAfter != time.Hour ||
+			errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 	})

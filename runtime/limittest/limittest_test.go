@@ -26,7 +26,8 @@ func open(t testing.TB, backend store.Store) *limits.Limiter {
 }
 
 // acquire fails the test if it is not admitted.
-func acquire(t testing.TB, gpt4 limits.GPT4Acquirer, entity limits.GPT4Entity, cost limits.GPT4Cost) *limits.GPT4Lease {
+func acquire(t testing.TB, gpt4 limits.GPT4Acquirer, entity limits.GPT4Entity,
+	cost limits.GPT4Cost) *limits.GPT4Lease {
 	t.Helper()
 	lease, err := gpt4.Acquire(t.Context(), entity, cost)
 	if err != nil {
@@ -75,7 +76,8 @@ func TestStoreTakesNoTime(t *testing.T) {
 // TestStoresAreApart: each Store has an engine of its own; two of StoreOn share one.
 func TestStoresAreApart(t *testing.T) {
 	engine := memdynamo.New()
-	shared, again, apart := open(t, limittest.StoreOn(t, engine)), open(t, limittest.StoreOn(t, engine)), open(t, limittest.Store(t))
+	shared, again, apart := open(t, limittest.StoreOn(t, engine)), open(t, limittest.StoreOn(t, engine)),
+		open(t, limittest.Store(t))
 	acquire(t, shared.GPT4, user, limits.GPT4Cost{TPM: 15_000})
 	_, err := again.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 5_000})
 	if _, denied := errors.AsType[*limits.DeniedError](err); !denied {
@@ -93,7 +95,8 @@ func TestFaultsReachTheStore(t *testing.T) {
 		engine := memdynamo.New()
 		lim := open(t, limittest.StoreOn(t, engine))
 		engine.Faults().Down(true)
-		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000}, runtime.OnUnavailable(store.Deny))
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 15_000},
+			runtime.OnUnavailable(store.Deny))
 		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
 			t.Errorf("down: %v", err)
 		}
@@ -102,8 +105,9 @@ func TestFaultsReachTheStore(t *testing.T) {
 	})
 }
 
-// The reply to the third transaction is lost. The limiter sends it again under its token, learns that it was applied, and has
-// charged once: four transactions of two items are billed, and the keys of two new buckets in an index.
+// The reply to the third transaction is lost. The limiter sends it again under its token, learns that it was
+// applied, and has charged once: four transactions of two items are billed, and the keys of two new buckets
+// in an index.
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := memdynamo.New()
@@ -119,7 +123,8 @@ func TestLostReply(t *testing.T) {
 			lease, err = lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 500})
 		}
 		billed := engine.Consumed().Tables[limittest.Table]["TransactWriteItems"]
-		if err != nil || lease.Remaining().TPM < 13_000 || billed.Applied.Write != 4*2*2+2*2 || billed.Applied.Read == 0 {
+		if err != nil || lease.Remaining().TPM < 13_000 || billed.Applied.Write != 4*2*2+2*2 ||
+			billed.Applied.Read == 0 {
 			t.Errorf("%v; of 15,000 tokens %d are left; billed %+v", err, lease.Remaining().TPM, billed)
 		}
 	})
@@ -132,7 +137,8 @@ func TestBubbleEndsWithWorkInTheBackground(t *testing.T) {
 		lim := open(t, limittest.StoreOn(t, engine))
 		acquire(t, lim.GPT4, user, limits.GPT4Cost{TPM: 1_000})
 		engine.Faults().Latency(memdynamo.Constant(2 * time.Second))
-		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 1_000}, runtime.OnUnavailable(store.Deny))
+		_, err := lim.GPT4.Acquire(t.Context(), user, limits.GPT4Cost{TPM: 1_000},
+			runtime.OnUnavailable(store.Deny))
 		if _, ok := errors.AsType[*limits.UnavailableError](err); !ok {
 			t.Errorf("it takes four seconds, which is too long: %v", err)
 		}

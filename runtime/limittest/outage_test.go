@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestOutageIsDecidedHere: through an outage, and while DynamoDB throttles, a process goes on from where its buckets stood,
-// and asks the table again when it answers.
+// TestOutageIsDecidedHere: through an outage, and while DynamoDB throttles, a process goes on from where its
+// buckets stood, and asks the table again when it answers.
 func TestOutageIsDecidedHere(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -24,7 +24,8 @@ func TestOutageIsDecidedHere(t *testing.T) {
 		opens  bool
 	}{
 		{"down", func(f *memdynamo.Faults) { f.Down(true) }, store.Local, true},
-		{"throttled, where outages are let through", func(f *memdynamo.Faults) { f.Throttle(1) }, store.Allow, false},
+		{"throttled, where outages are let through", func(f *memdynamo.Faults) { f.Throttle(1) }, store.Allow,
+			false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,8 @@ func (d definition) Spec() *store.Spec { return d.spec }
 
 // definitionFor returns one that knows entity's kind, and so as many as come before it.
 func definitionFor(entity store.Entity, shadow bool) definition {
-	spec := &store.Spec{Resource: "fake", Limits: []string{""}, Cascade: store.CascadeNone, OnUnavailable: store.Deny, Shadow: shadow}
+	spec := &store.Spec{Resource: "fake", Limits: []string{""}, Cascade: store.CascadeNone,
+		OnUnavailable: store.Deny, Shadow: shadow}
 	if entity != nil { // if it is, the call is refused for that
 		kind := entity.Chain(nil)[0].Kind
 		spec.Kinds = make([]store.Kind, kind+1)
@@ -58,8 +59,8 @@ func (s *session[E, C]) cost(v []int64) (cost C) {
 	return cost
 }
 
-// observer notes how the call ended, and how its lease did where the failure policy or shadow mode admitted it: then Settle is not
-// asked.
+// observer notes how the call ended, and how its lease did where the failure policy or shadow mode admitted
+// it: then Settle is not asked.
 func (s *session[E, C]) observer() *store.Observer {
 	refused := func(_ context.Context, e store.Event) {
 		s.fake.mu.Lock()

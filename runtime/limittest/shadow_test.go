@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestFakeInShadow: handlers are shown what would have refused them, and what they do with the lease is recorded.
+// TestFakeInShadow: handlers are shown what would have refused them, and what they do with the lease is
+// recorded.
 func TestFakeInShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake, gpt4 := newFake()
@@ -35,7 +36,8 @@ func TestFakeInShadow(t *testing.T) {
 		acquire(t, gpt4, user, cost).Release(t.Context())
 		fake.Shadow(false)
 		fake.Deny(limits.GPT4TPM, time.Second)
-		if lease, err = gpt4.Acquire(t.Context(), user, cost, runtime.Shadow()); err != nil || lease.Shadowed() == nil {
+		if lease, err = gpt4.Acquire(t.Context(), user, cost, runtime.Shadow()); err != nil ||
+			lease.Shadowed() == nil {
 			t.Errorf("by its own option: %v", err)
 		}
 		if _, err := gpt4.Acquire(t.Context(), user, cost); err == nil {
@@ -46,7 +48,8 @@ func TestFakeInShadow(t *testing.T) {
 			got = append(got, fmt.Sprint(c.Shadowed != nil, c.Err != nil, c.Settled.TPM, c.Done, c.Released))
 		}
 		want := []string{
-			fmt.Sprint(true, false, actual.TPM, true, false), "true false 0 true true", "true false 0 false false", "false true 0 false false",
+			fmt.Sprint(true, false, actual.TPM, true, false), "true false 0 true true", "true false 0 false false",
+			"false true 0 false false",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("recorded %q\nwant     %q", got, want)

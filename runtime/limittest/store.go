@@ -29,8 +29,8 @@ func Store(t testing.TB, opts ...memdynamo.Option) *dynamo.Store {
 //	…
 //	engine.Faults().LoseReplies(0.1)
 //
-// The table is created if it is not there: a second store on one engine stands for a second process with the same limits. A
-// test that gives the engine a clock gives its Limiter the same, by runtime.WithClock.
+// The table is created if it is not there: a second store on one engine stands for a second process with the
+// same limits. A test that gives the engine a clock gives its Limiter the same, by runtime.WithClock.
 func StoreOn(t testing.TB, engine *memdynamo.Engine) *dynamo.Store {
 	t.Helper()
 	client := engine.Client()
@@ -38,7 +38,8 @@ func StoreOn(t testing.TB, engine *memdynamo.Engine) *dynamo.Store {
 		t.Fatalf("limittest: %v", err)
 	}
 	store := dynamo.New(client, Table)
-	t.Cleanup(func() { // in a bubble time stands still once this is over, and nothing may be left that waits for it
+	// in a bubble time stands still once this is over, and nothing may be left that waits for it
+	t.Cleanup(func() {
 		if err := store.Wait(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("limittest: %v", err)
 		}

@@ -29,18 +29,20 @@ type deed struct {
 
 // people are few, and share a project.
 var people = []limits.GPT4Entity{
-	limits.User{ID: "1", Project: limits.Project{ID: "p"}}, limits.User{ID: "2", Project: limits.Project{ID: "p"}}, limits.Project{ID: "p"},
+	limits.User{ID: "1", Project: limits.Project{ID: "p"}},
+	limits.User{ID: "2", Project: limits.Project{ID: "p"}}, limits.Project{ID: "p"},
 }
 
 func drawHistory(t *rapid.T) []deed {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) deed {
 		return deed{
-			what: rapid.SampledFrom([]string{"acquire", "acquire", "acquire", "both", "settle", "release", "pass"}).Draw(t, "what"),
-			who:  rapid.IntRange(0, 5).Draw(t, "who"),
-			rpm:  rapid.Int64Range(0, 60).Draw(t, "rpm"),
-			tpm:  rapid.SampledFrom([]int64{0, 1, 900, 4000, 9000, 15_000, 15_001, 140_000}).Draw(t, "tpm"),
-			rps:  rapid.SampledFrom([]int64{1, 7, 20, 21}).Draw(t, "rps"),
-			ms:   rapid.SampledFrom([]int64{1, 400, 1000, 30_000, 1_000_000}).Draw(t, "ms"),
+			what: rapid.SampledFrom([]string{"acquire", "acquire", "acquire", "both", "settle", "release",
+				"pass"}).Draw(t, "what"),
+			who: rapid.IntRange(0, 5).Draw(t, "who"),
+			rpm: rapid.Int64Range(0, 60).Draw(t, "rpm"),
+			tpm: rapid.SampledFrom([]int64{0, 1, 900, 4000, 9000, 15_000, 15_001, 140_000}).Draw(t, "tpm"),
+			rps: rapid.SampledFrom([]int64{1, 7, 20, 21}).Draw(t, "rps"),
+			ms:  rapid.SampledFrom([]int64{1, 400, 1000, 30_000, 1_000_000}).Draw(t, "ms"),
 		}
 	}), 5, 40).Draw(t, "deeds")
 }
@@ -83,7 +85,8 @@ type twin struct {
 func newTwin(t testing.TB, wrap func(store.Store) store.Store, opts ...runtime.CallOption) *twin {
 	t.Helper()
 	w := &twin{clock: &hand{now: time.Unix(1_800_000_000, 0)}}
-	lim, err := limits.New(wrap(limittest.Store(t, memdynamo.WithClock(w.clock))), runtime.WithClock(w.clock), runtime.CallDefaults(opts...))
+	lim, err := limits.New(wrap(limittest.Store(t, memdynamo.WithClock(w.clock))), runtime.WithClock(w.clock),
+		runtime.CallDefaults(opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +94,8 @@ func newTwin(t testing.TB, wrap func(store.Store) store.Store, opts ...runtime.C
 	return w
 }
 
-// do does d, and returns what came of it: how it was refused, or would have been, what that left, and what all buckets have.
+// do does d, and returns what came of it: how it was refused, or would have been, what that left, and what
+// all buckets have.
 func (w *twin) do(ctx context.Context, d deed) string {
 	var err error
 	cost := limits.GPT4Cost{RPM: d.rpm, TPM: d.tpm}
@@ -140,8 +144,10 @@ func (w *twin) do(ctx context.Context, d deed) string {
 	return said + fmt.Sprintf("; %+v, %v", snap, err)
 }
 
-// differ plays history on a twin in shadow, of wrap's store, and on one that enforces, and returns the first step that they differ in.
-func differ(t testing.TB, history []deed, wrap func(store.Store) store.Store) (difference string, spared int) {
+// differ plays history on a twin in shadow, of wrap's store, and on one that enforces, and returns the first
+// step that they differ in.
+func differ(t testing.TB, history []deed, wrap func(store.Store) store.Store) (difference string,
+	spared int) {
 	t.Helper()
 	enforced := newTwin(t, func(s store.Store) store.Store { return s })
 	shadow := newTwin(t, wrap, runtime.Shadow())
@@ -153,8 +159,8 @@ func differ(t testing.TB, history []deed, wrap func(store.Store) store.Store) (d
 	return "", shadow.spared
 }
 
-// TestShadowChargesAsItsTwin: whatever the history, a process in shadow charges what one that enforces does, and would refuse what
-// that refuses, for the same reason.
+// TestShadowChargesAsItsTwin: whatever the history, a process in shadow charges what one that enforces does,
+// and would refuse what that refuses, for the same reason.
 func TestShadowChargesAsItsTwin(t *testing.T) {
 	spared, played := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -164,7 +170,8 @@ func TestShadowChargesAsItsTwin(t *testing.T) {
 		}
 		spared, played = spared+n, played+1
 	})
-	if spared == 0 || spared < played && !testing.Short() { // -short plays too few histories to expect one for each
+	// -short plays too few histories to expect one for each
+	if spared == 0 || spared < played && !testing.Short() {
 		t.Errorf("in %d histories %d calls were spared: this is no test", played, spared)
 	}
 }
@@ -202,7 +209,8 @@ func (d *debtor) Acquire(ctx context.Context, call *store.Call) error {
 func TestTwinsSeeWhatIsCharged(t *testing.T) {
 	histories := rapid.Custom(drawHistory)
 	for i := range 50 {
-		difference, _ := differ(t, histories.Example(i), func(s store.Store) store.Store { return &debtor{Store: s} })
+		difference, _ := differ(t, histories.Example(i),
+			func(s store.Store) store.Store { return &debtor{Store: s} })
 		if difference != "" {
 			t.Logf("history %d: %s", i, difference)
 			return

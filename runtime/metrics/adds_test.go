@@ -19,7 +19,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
 
-// TestAddsUp: whatever many callers do at once, each decision and each closed lease counts once, and capacity is what the engine bills.
+// TestAddsUp: whatever many callers do at once, each decision and each closed lease counts once, and capacity
+// is what the engine bills.
 func TestAddsUp(t *testing.T) {
 	for name, fault := range map[string]func(*memdynamo.Faults){
 		"in peace":  func(*memdynamo.Faults) {},
@@ -60,8 +61,10 @@ func TestAddsUp(t *testing.T) {
 				"decisions":   {got.Sum(metrics.Decisions), float64(decided.Load())},
 				"settlements": {settled, float64(closed.Load())},
 				"invalid":     {got.Sum(metrics.Settlements, metrics.Outcome, "invalid"), float64(invalid.Load())},
-				"write units": {got.Sum(metrics.StoreCapacity, metrics.Capacity, "write"), engine.Consumed().Total().Total().Write},
-				"read units":  {got.Sum(metrics.StoreCapacity, metrics.Capacity, "read"), engine.Consumed().Total().Total().Read},
+				"write units": {got.Sum(metrics.StoreCapacity, metrics.Capacity, "write"),
+					engine.Consumed().Total().Total().Write},
+				"read units": {got.Sum(metrics.StoreCapacity, metrics.Capacity, "read"),
+					engine.Consumed().Total().Total().Read},
 			} {
 				if pair[0] != pair[1] {
 					t.Errorf("%v %s, want %v", pair[0], what, pair[1])
@@ -72,7 +75,8 @@ func TestAddsUp(t *testing.T) {
 }
 
 // call makes one of all kinds of calls, and counts what is to be told of it.
-func call(ctx context.Context, lim *limits.Limiter, random *rand.Rand, decided, closed, invalid *atomic.Int64) {
+func call(ctx context.Context, lim *limits.Limiter, random *rand.Rand, decided, closed,
+	invalid *atomic.Int64) {
 	user := limits.User{ID: fmt.Sprint(random.IntN(4)), Project: limits.Project{ID: fmt.Sprint(random.IntN(2))}}
 	cost := limits.GPT4Cost{TPM: int64(random.IntN(3000))}
 	opts := []runtime.CallOption{runtime.LazySettle(random.IntN(2) == 0), runtime.OnUnavailable(runtime.Deny)}
@@ -110,12 +114,14 @@ func call(ctx context.Context, lim *limits.Limiter, random *rand.Rand, decided, 
 		finish(lease)
 	case 2:
 		decided.Add(1)
-		if err := lim.GPT4.Do(ctx, user, cost, func(context.Context, *limits.GPT4Lease) error { return errStop }, opts...); errors.Is(err, errStop) {
+		if err := lim.GPT4.Do(ctx, user, cost, func(context.Context, *limits.GPT4Lease) error { return errStop },
+			opts...); errors.Is(err, errStop) {
 			closed.Add(1)
 		}
 	case 3:
 		decided.Add(2)
-		one, other := lim.GPT4.With(opts...).Claim(user, cost), lim.Embeddings.Claim(user.Project, limits.EmbeddingsCost{RPS: int64(random.IntN(3))})
+		one, other := lim.GPT4.With(opts...).Claim(user, cost),
+			lim.Embeddings.Claim(user.Project, limits.EmbeddingsCost{RPS: int64(random.IntN(3))})
 		if lim.AcquireAll(ctx, one, other) == nil {
 			finish(one.Lease())
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/fewkeys"
 )
 
-// Counters is a Sink that keeps sums in this process, for health pages, expvar and tests. The zero Counters is at nothing, and safe
-// for concurrent use; it must not be copied.
+// Counters is a Sink that keeps sums in this process, for health pages, expvar and tests. The zero Counters
+// is at nothing, and safe for concurrent use; it must not be copied.
 type Counters struct{ sums fewkeys.Map[series, *sum] }
 
 type series struct {
@@ -52,7 +52,8 @@ type Series struct {
 	Sum    float64 // of a Gauge, the last
 }
 
-// Snapshot returns what was measured so far. A measurement that is under way may be in Count and not yet in Sum.
+// Snapshot returns what was measured so far. A measurement that is under way may be in Count and not yet in
+// Sum.
 func (c *Counters) Snapshot() Snapshot {
 	known := c.sums.All()
 	all := make(Snapshot, 0, len(known))
@@ -101,7 +102,8 @@ func (s *Series) Labels() map[string]string {
 	return labels
 }
 
-// MarshalJSON has the series by the name of their metric. Those of a histogram have a count and a sum, others a value.
+// MarshalJSON has the series by the name of their metric. Those of a histogram have a count and a sum, others
+// a value.
 func (s Snapshot) MarshalJSON() ([]byte, error) {
 	type row struct {
 		Labels map[string]string `json:"labels"`

@@ -48,15 +48,18 @@ func TestCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := errors.AsType[*runtime.InvalidError](acquired(t, lim).Settle(ctx, limits.GPT4Cost{TPM: -1})); !ok {
+	if _, ok := errors.AsType[*runtime.InvalidError](acquired(t, lim).Settle(ctx,
+		limits.GPT4Cost{TPM: -1})); !ok {
 		t.Error("tokens below 0 are settled for")
 	}
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000})
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 20_000})
 	_, _ = lim.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000}, runtime.Shadow())
-	_ = lim.AcquireAll(ctx, lim.GPT4.Claim(alice, limits.GPT4Cost{TPM: 10_000}), lim.Embeddings.Claim(alice.Project, limits.EmbeddingsCost{RPS: 1}))
+	_ = lim.AcquireAll(ctx, lim.GPT4.Claim(alice, limits.GPT4Cost{TPM: 10_000}),
+		lim.Embeddings.Claim(alice.Project, limits.EmbeddingsCost{RPS: 1}))
 	engine.Faults().Down(true)
-	_, _ = lim.Embeddings.Acquire(ctx, alice.Project, limits.EmbeddingsCost{RPS: 1}, runtime.Budget(10*time.Millisecond))
+	_, _ = lim.Embeddings.Acquire(ctx, alice.Project, limits.EmbeddingsCost{RPS: 1},
+		runtime.Budget(10*time.Millisecond))
 	engine.Faults().Down(false)
 	if err := lim.Close(ctx); err != nil {
 		t.Fatal(err)
@@ -71,14 +74,19 @@ func TestCounters(t *testing.T) {
 		{metrics.Decisions, nil, 8},
 		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.EntityKind, "project"}, 1},
 		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "acquired"}, 2},
-		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "denied", metrics.LimitName, "tpm", metrics.LimitKind, "user"}, 2},
-		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "denied", metrics.LimitName, ""}, 1},
-		{metrics.Decisions, []string{metrics.Outcome, "shadowed", metrics.LimitName, "tpm", metrics.LimitKind, "user", metrics.ErrorType, "denied"}, 1},
+		{metrics.Decisions, []string{metrics.Resource, "gpt-4", metrics.Outcome, "denied", metrics.LimitName, "tpm",
+			metrics.LimitKind, "user"}, 2},
+		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "denied", metrics.LimitName,
+			""}, 1},
+		{metrics.Decisions, []string{metrics.Outcome, "shadowed", metrics.LimitName, "tpm", metrics.LimitKind,
+			"user", metrics.ErrorType, "denied"}, 1},
 		{metrics.Decisions, []string{metrics.ErrorType, "exceeds_burst"}, 1},
-		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "degraded", metrics.ErrorType, "unavailable"}, 1},
+		{metrics.Decisions, []string{metrics.Resource, "embeddings", metrics.Outcome, "degraded", metrics.ErrorType,
+			"unavailable"}, 1},
 		{metrics.Decisions, []string{metrics.Path, "normal"}, 0}, // no label of it
 		{metrics.Settlements, []string{metrics.Outcome, "settled", metrics.EntityKind, "user"}, 1},
-		{metrics.Settlements, []string{metrics.Outcome, "invalid", metrics.ErrorType, "invalid", metrics.EntityKind, "project"}, 1},
+		{metrics.Settlements, []string{metrics.Outcome, "invalid", metrics.ErrorType, "invalid", metrics.EntityKind,
+			"project"}, 1},
 		{metrics.Settlements, []string{metrics.Outcome, "failed"}, 0}, // nothing is lost: the lease is as it was
 		{metrics.StoreCapacity, []string{metrics.Capacity, "write"}, engine.Consumed().Total().Total().Write},
 		{metrics.StoreCapacity, []string{metrics.Capacity, "read"}, engine.Consumed().Total().Total().Read},
@@ -100,7 +108,8 @@ func TestCounters(t *testing.T) {
 	if n := parsed["sluice.decision.duration"][0].Count; n == 0 {
 		t.Errorf("%s", c)
 	}
-	if open := parsed["sluice.breakers.open"]; len(open) != 1 || *open[0].Value != 0 || len(open[0].Labels) != 0 {
+	if open := parsed["sluice.breakers.open"]; len(open) != 1 || *open[0].Value != 0 ||
+		len(open[0].Labels) != 0 {
 		t.Errorf("%s", c)
 	}
 }
@@ -184,7 +193,8 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 			t.Errorf("%s comes from nothing", m.Name)
 		}
 	}
-	if open, behind := got.Sum(metrics.BreakersOpen), got.Sum(metrics.ClockSkew, metrics.Clock, "behind"); open != 1 || behind != 2 {
+	if open, behind := got.Sum(metrics.BreakersOpen), got.Sum(metrics.ClockSkew, metrics.Clock,
+		"behind"); open != 1 || behind != 2 {
 		t.Errorf("%v open, %v behind", open, behind)
 	}
 	for outcome, want := range map[string]float64{"acquired": 1, "shadowed": 1, "failed": 1} {
@@ -205,12 +215,14 @@ func TestTypeOf(t *testing.T) {
 	}
 	down := &runtime.UnavailableError{Err: errors.New("reset")}
 	for want, err := range map[string]error{
-		"": nil, "denied": &runtime.DeniedError{}, "exceeds_burst": &runtime.CostExceedsBurstError{}, "invalid": &runtime.InvalidError{},
+		"": nil, "denied": &runtime.DeniedError{}, "exceeds_burst": &runtime.CostExceedsBurstError{},
+		"invalid":   &runtime.InvalidError{},
 		"contended": &runtime.ContendedError{}, "unavailable": fmt.Errorf("settle: %w", down),
 		"throttled":    &runtime.UnavailableError{Throttled: true, Err: errors.New("throttled")},
 		"breaker_open": &runtime.UnavailableError{Err: fmt.Errorf("%w; last: %w", runtime.ErrBreakerOpen, down)},
-		"setup":        &runtime.SetupError{Err: down}, "cancelled": context.Canceled, "deadline": context.DeadlineExceeded,
-		"_OTHER": errors.New("else"),
+		"setup":        &runtime.SetupError{Err: down}, "cancelled": context.Canceled,
+		"deadline": context.DeadlineExceeded,
+		"_OTHER":   errors.New("else"),
 	} {
 		if got := metrics.TypeOf(err); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
@@ -225,9 +237,11 @@ func TestTypeOf(t *testing.T) {
 func observed(o *runtime.Observer) {
 	ctx := context.Background()
 	o.Store(ctx, runtime.StoreEvent{
-		System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "retry", Outcome: "applied", Write: 1, Coalesced: 1, Took: time.Millisecond,
+		System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "retry", Outcome: "applied", Write: 1,
+		Coalesced: 1, Took: time.Millisecond,
 	})
-	o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire, Resource: "gpt-4", Kind: "user", Entity: "user-1", Took: time.Millisecond})
+	o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire, Resource: "gpt-4", Kind: "user",
+		Entity: "user-1", Took: time.Millisecond})
 }
 
 // TestCountersAllocateNothing once they know a series.

@@ -1,5 +1,6 @@
-// Package metrics defines what sluice measures: names, units, labels and buckets, by OpenTelemetry's naming conventions. Package
-// otellimit records it, `sluice metrics` makes a dashboard and alarms of it, and Counters keeps it in this process:
+// Package metrics defines what sluice measures: names, units, labels and buckets, by OpenTelemetry's naming
+// conventions. Package otellimit records it, `sluice metrics` makes a dashboard and alarms of it, and
+// Counters keeps it in this process:
 //
 //	counters := &metrics.Counters{}
 //	lim, err := limits.New(store, runtime.WithObserver(metrics.Observer(counters)))
@@ -33,18 +34,19 @@ type Metric struct {
 
 // Labels. Outcomes and operations are those of runtime.Observer, in lower case.
 const (
-	Resource   = "sluice.resource"      // gpt-4; "" for calls about none
-	EntityKind = "sluice.entity.kind"   // user
-	LimitName  = "sluice.limit.name"    // rpm: the limit that refused; "" where none did
-	LimitKind  = "sluice.limit.kind"    // project: the kind whose limit that was
-	Operation  = "sluice.operation"     // acquire, wait, settle, release
-	Outcome    = "sluice.outcome"       // acquired, denied, degraded, shadowed, failed; settled, released, invalid; of a call to the store: applied, refused, ...
-	ErrorType  = "error.type"           // see TypeOf; "" where nothing is wrong
-	System     = "db.system.name"       // aws.dynamodb, redis
-	Call       = "db.operation.name"    // UpdateItem, EVALSHA
-	Path       = "sluice.store.path"    // normal, retry, settle: see runtime.StoreEvent
-	Capacity   = "sluice.capacity.type" // read, write
-	Clock      = "sluice.clock"         // ahead, behind: this host's
+	Resource   = "sluice.resource"    // gpt-4; "" for calls about none
+	EntityKind = "sluice.entity.kind" // user
+	LimitName  = "sluice.limit.name"  // rpm: the limit that refused; "" where none did
+	LimitKind  = "sluice.limit.kind"  // project: the kind whose limit that was
+	Operation  = "sluice.operation"   // acquire, wait, settle, release
+	// acquired, denied, degraded, shadowed, failed; settled, released, invalid; of a call to the store: applied, refused, ...
+	Outcome   = "sluice.outcome"
+	ErrorType = "error.type"           // see TypeOf; "" where nothing is wrong
+	System    = "db.system.name"       // aws.dynamodb, redis
+	Call      = "db.operation.name"    // UpdateItem, EVALSHA
+	Path      = "sluice.store.path"    // normal, retry, settle: see runtime.StoreEvent
+	Capacity  = "sluice.capacity.type" // read, write
+	Clock     = "sluice.clock"         // ahead, behind: this host's
 )
 
 // Values are the values of a metric's labels, in their order.
@@ -64,8 +66,9 @@ var (
 	}
 	Settlements = &Metric{
 		Name: "sluice.settlements", Unit: "{settlement}", Kind: Counter,
-		Description: "Leases settled or released, those of which the store could not be told (failed), and settles that said nothing possible (invalid).",
-		Labels:      []string{Resource, EntityKind, Operation, Outcome, ErrorType},
+		Description: "Leases settled or released, those of which the store could not be told (failed), and " +
+			"settles that said nothing possible (invalid).",
+		Labels: []string{Resource, EntityKind, Operation, Outcome, ErrorType},
 	}
 	StoreCalls = &Metric{
 		Name: "sluice.store.calls", Unit: "{call}", Kind: Counter,
@@ -79,8 +82,9 @@ var (
 	}
 	StoreCapacity = &Metric{
 		Name: "sluice.store.capacity", Unit: "{capacity_unit}", Kind: Counter,
-		Description: "Capacity units that DynamoDB bills, those of failed conditions and cancelled transactions included.",
-		Labels:      []string{Resource, Path, Capacity},
+		Description: "Capacity units that DynamoDB bills, those of failed conditions and cancelled transactions " +
+			"included.",
+		Labels: []string{Resource, Path, Capacity},
 	}
 	StoreCoalesced = &Metric{
 		Name: "sluice.store.coalesced", Unit: "{request}", Kind: Histogram,
@@ -89,21 +93,25 @@ var (
 	}
 	BreakersOpen = &Metric{
 		Name: "sluice.breakers.open", Unit: "{breaker}", Kind: Gauge,
-		Description: "Circuit breakers that are open: the failure policy decides, and the store is asked once a second.",
+		Description: "Circuit breakers that are open: the failure policy decides, and the store is asked once a " +
+			"second.",
 	}
 	ClockSkew = &Metric{
 		Name: "sluice.clock.skew", Unit: "s", Kind: Counter,
-		Description: "How far this host's clock was off the store's, where that was more than a second; added once a minute.",
-		Labels:      []string{Clock},
+		Description: "How far this host's clock was off the store's, where that was more than a second; added " +
+			"once a minute.",
+		Labels: []string{Clock},
 	}
 )
 
 // seconds are the buckets of durations: from a call in the same zone to a wait.
-var seconds = []float64{0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+var seconds = []float64{0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+	10, 30, 60}
 
 // All returns every metric.
 func All() []*Metric {
 	return []*Metric{
-		Decisions, DecisionDuration, Settlements, StoreCalls, StoreCallDuration, StoreCapacity, StoreCoalesced, BreakersOpen, ClockSkew,
+		Decisions, DecisionDuration, Settlements, StoreCalls, StoreCallDuration, StoreCapacity, StoreCoalesced,
+		BreakersOpen, ClockSkew,
 	}
 }

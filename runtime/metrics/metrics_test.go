@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/metrics"
 )
 
-// TestDefinitions: names, units and labels are as OpenTelemetry's conventions want them, and no label is an entity.
+// TestDefinitions: names, units and labels are as OpenTelemetry's conventions want them, and no label is an
+// entity.
 func TestDefinitions(t *testing.T) {
 	dotted := regexp.MustCompile(`^[a-z][a-z_]*(\.[a-z][a-z_]*)+$`)
 	unit := regexp.MustCompile(`^(s|\{[a-z_]+\})$`)
@@ -42,7 +43,8 @@ func TestDefinitions(t *testing.T) {
 	}
 	// A name that is a namespace of another's cannot be stored where names are paths.
 	for _, list := range [][]string{names, {
-		metrics.Resource, metrics.EntityKind, metrics.LimitName, metrics.LimitKind, metrics.Operation, metrics.Outcome,
+		metrics.Resource, metrics.EntityKind, metrics.LimitName, metrics.LimitKind, metrics.Operation,
+		metrics.Outcome,
 		metrics.ErrorType, metrics.System, metrics.Call, metrics.Path, metrics.Capacity, metrics.Clock,
 	}} {
 		for _, a := range list {

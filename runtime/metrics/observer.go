@@ -12,11 +12,13 @@ import (
 
 // Sink takes measurements, concurrently.
 type Sink interface {
-	// Measure adds value to what m has for values or, of a Gauge, puts it in place of that. The context is as runtime.Observer says.
+	// Measure adds value to what m has for values or, of a Gauge, puts it in place of that. The context is as
+	// runtime.Observer says.
 	Measure(ctx context.Context, m *Metric, value float64, values Values)
 }
 
-// Observer returns an observer that has sink measure all that this package defines. runtime.Observers joins it with others.
+// Observer returns an observer that has sink measure all that this package defines. runtime.Observers joins
+// it with others.
 func Observer(sink Sink) *runtime.Observer {
 	var mu sync.Mutex // so that the newest number is the last that is told
 	open := 0.0
@@ -34,8 +36,9 @@ func Observer(sink Sink) *runtime.Observer {
 		return func(ctx context.Context, e runtime.Event) { settlement(ctx, sink, outcome, e) }
 	}
 	return &runtime.Observer{
-		Acquired: decided("acquired"), Denied: decided("denied"), Degraded: decided("degraded"), Shadowed: decided("shadowed"),
-		Settled: closed("settled"), Released: closed("released"),
+		Acquired: decided("acquired"), Denied: decided("denied"), Degraded: decided("degraded"),
+		Shadowed: decided("shadowed"),
+		Settled:  closed("settled"), Released: closed("released"),
 		Failed: func(ctx context.Context, e runtime.Event) {
 			if e.Operation == store.OperationSettle || e.Operation == store.OperationRelease {
 				settlement(ctx, sink, lost(e.Err), e)
@@ -62,7 +65,8 @@ func Observer(sink Sink) *runtime.Observer {
 }
 
 func decision(ctx context.Context, sink Sink, outcome string, e runtime.Event) {
-	sink.Measure(ctx, Decisions, 1, Values{e.Resource, e.Kind, e.Operation, outcome, e.Limit, e.LimitKind, TypeOf(e.Err)})
+	sink.Measure(ctx, Decisions, 1, Values{e.Resource, e.Kind, e.Operation, outcome, e.Limit, e.LimitKind,
+		TypeOf(e.Err)})
 	sink.Measure(ctx, DecisionDuration, e.Took.Seconds(), Values{e.Resource, e.Operation, outcome})
 }
 
@@ -70,7 +74,8 @@ func settlement(ctx context.Context, sink Sink, outcome string, e runtime.Event)
 	sink.Measure(ctx, Settlements, 1, Values{e.Resource, e.Kind, e.Operation, outcome, TypeOf(e.Err)})
 }
 
-// lost says how a settle or a release has ended for err. After a mistake of its caller's, the lease is as it was.
+// lost says how a settle or a release has ended for err. After a mistake of its caller's, the lease is as it
+// was.
 func lost(err error) string {
 	if isA[*runtime.InvalidError](err) {
 		return "invalid"
@@ -101,8 +106,8 @@ func SystemOf(e runtime.StoreEvent) string {
 	return e.System
 }
 
-// TypeOf returns what kind of error err is, which is one of few: denied, exceeds_burst, invalid, setup, contended, breaker_open,
-// throttled, unavailable, cancelled, deadline or _OTHER. It is "" for nil.
+// TypeOf returns what kind of error err is, which is one of few: denied, exceeds_burst, invalid, setup,
+// contended, breaker_open, throttled, unavailable, cancelled, deadline or _OTHER. It is "" for nil.
 func TypeOf(err error) string {
 	if err == nil {
 		return ""

@@ -2,8 +2,8 @@ package metrics
 
 import "strings"
 
-// Prometheus returns m's name as OpenTelemetry's Prometheus exporter writes it; that of a histogram goes on with _bucket, _sum or
-// _count.
+// Prometheus returns m's name as OpenTelemetry's Prometheus exporter writes it; that of a histogram goes on
+// with _bucket, _sum or _count.
 func (m *Metric) Prometheus() string {
 	name := PrometheusLabel(m.Name)
 	if m.Unit == "s" {

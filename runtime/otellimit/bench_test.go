@@ -15,7 +15,8 @@ import (
 
 // BenchmarkObserver is what an acquire and its call to the store cost to record, without spans.
 func BenchmarkObserver(b *testing.B) {
-	o, err := otellimit.New(otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))),
+	o,
+		err := otellimit.New(otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))),
 		otellimit.WithTracerProvider(noop.NewTracerProvider()))
 	if err != nil {
 		b.Fatal(err)
@@ -24,8 +25,10 @@ func BenchmarkObserver(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		o.Store(ctx, runtime.StoreEvent{
-			System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "retry", Outcome: "applied", Write: 1, Coalesced: 1, Took: time.Millisecond,
+			System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "retry", Outcome: "applied", Write: 1,
+			Coalesced: 1, Took: time.Millisecond,
 		})
-		o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire, Resource: "gpt-4", Kind: "user", Took: time.Millisecond})
+		o.Acquired(ctx, runtime.Event{Operation: store.OperationAcquire, Resource: "gpt-4", Kind: "user",
+			Took: time.Millisecond})
 	}
 }

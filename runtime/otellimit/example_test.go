@@ -30,14 +30,16 @@ func Example() {
 	}
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
 
-	observer, err := otellimit.New(otellimit.WithMeterProvider(meters)) // without the option: the global provider
+	// without the option: the global provider
+	observer, err := otellimit.New(otellimit.WithMeterProvider(meters))
 	if err != nil {
 		log.Fatal(err)
 	}
 	denials := &runtime.Observer{Denied: func(_ context.Context, e runtime.Event) {
 		fmt.Println(e.Entity, "was denied by", e.Limit, "of its", e.LimitKind)
 	}}
-	lim, err := limits.New(dynamo.New(client, "rate_limits"), runtime.WithObserver(runtime.Observers(observer, denials)))
+	lim, err := limits.New(dynamo.New(client, "rate_limits"),
+		runtime.WithObserver(runtime.Observers(observer, denials)))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -35,7 +35,8 @@ func newService(t *testing.T, reader sdkmetric.Reader, others ...*runtime.Observ
 	s := &service{engine: memdynamo.New(), spans: tracetest.NewInMemoryExporter()}
 	s.tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
 	observer, err := otellimit.New(
-		otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))), otellimit.WithTracerProvider(s.tracer),
+		otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
+		otellimit.WithTracerProvider(s.tracer),
 		otellimit.WithAttributes(attribute.String("db.collection.name", table)))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +67,8 @@ func play(t *testing.T, o *runtime.Observer) {
 	}{
 		{func(e runtime.Event) { o.Acquired(ctx, e) }, store.OperationAcquire, nil},
 		{func(e runtime.Event) { o.Denied(ctx, e) }, store.OperationWait, &runtime.DeniedError{}},
-		{func(e runtime.Event) { o.Degraded(ctx, e) }, store.OperationAcquire, &runtime.UnavailableError{Err: errors.New("down")}},
+		{func(e runtime.Event) { o.Degraded(ctx, e) }, store.OperationAcquire,
+			&runtime.UnavailableError{Err: errors.New("down")}},
 		{func(e runtime.Event) { o.Shadowed(ctx, e) }, store.OperationAcquire, &runtime.DeniedError{}},
 		{func(e runtime.Event) { o.Failed(ctx, e) }, store.OperationAcquire, &runtime.ContendedError{}},
 		{func(e runtime.Event) { o.Failed(ctx, e) }, store.OperationSettle, &runtime.SetupError{}},
@@ -74,8 +76,9 @@ func play(t *testing.T, o *runtime.Observer) {
 		{func(e runtime.Event) { o.Released(ctx, e) }, store.OperationRelease, nil},
 	} {
 		f.tell(runtime.Event{
-			Operation: f.operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm", LimitKind: "project",
-			Took: 3 * time.Millisecond, Err: f.err,
+			Operation: f.operation, Resource: "gpt-4", Kind: "user", Entity: "user-1", Limit: "tpm",
+			LimitKind: "project",
+			Took:      3 * time.Millisecond, Err: f.err,
 		})
 	}
 	began := time.Unix(1_800_000_000, 0)
@@ -83,7 +86,8 @@ func play(t *testing.T, o *runtime.Observer) {
 		System: "dynamodb", Call: "UpdateItem", Resource: "gpt-4", Path: "normal", Outcome: "applied", Coalesced: 3,
 		Read: 0.5, Write: 1, Began: began, Took: 2 * time.Millisecond,
 	})
-	o.Store(ctx, runtime.StoreEvent{System: "redis", Call: "EVALSHA", Path: "acquire", Outcome: "unknown", Began: began, Took: time.Second})
+	o.Store(ctx, runtime.StoreEvent{System: "redis", Call: "EVALSHA", Path: "acquire", Outcome: "unknown",
+		Began: began, Took: time.Second})
 	o.Breaker(true, errors.New("down"))
 	o.Skew(-2 * time.Second)
 }

@@ -1,11 +1,12 @@
-// Package otellimit records with OpenTelemetry what sluice does: the metrics that package metrics defines, and a span for every
-// call to the store.
+// Package otellimit records with OpenTelemetry what sluice does: the metrics that package metrics defines,
+// and a span for every call to the store.
 //
 //	observer, err := otellimit.New()
 //	lim, err := limits.New(dynamo.New(client, "rate_limits"), runtime.WithObserver(observer))
 //
-// The metrics are recorded with the caller's context, so that they carry exemplars, and the spans have the caller's for a parent.
-// runtime.Observers joins the observer with one of your own. It is a module of its own: without it nobody downloads OpenTelemetry.
+// The metrics are recorded with the caller's context, so that they carry exemplars, and the spans have the
+// caller's for a parent. runtime.Observers joins the observer with one of your own. It is a module of its
+// own: without it nobody downloads OpenTelemetry.
 package otellimit
 
 import (
@@ -38,16 +39,18 @@ type options struct {
 // WithMeterProvider has metrics recorded by p instead of the global provider.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
 
-// WithTracerProvider has spans made by p instead of the global provider. The package go.opentelemetry.io/otel/trace/noop has one
-// that makes none.
+// WithTracerProvider has spans made by p instead of the global provider. The package
+// go.opentelemetry.io/otel/trace/noop has one that makes none.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.tracers = p } }
 
-// WithAttributes adds attributes to all metrics and spans: which table, where a process has several. An entity is none of them.
+// WithAttributes adds attributes to all metrics and spans: which table, where a process has several. An
+// entity is none of them.
 func WithAttributes(own ...attribute.KeyValue) Option {
 	return func(o *options) { o.own = append(o.own, own...) }
 }
 
-// New returns an observer that records. It fails where the meter provider refuses an instrument, or an option is nil.
+// New returns an observer that records. It fails where the meter provider refuses an instrument, or an option
+// is nil.
 func New(opts ...Option) (*runtime.Observer, error) {
 	o := options{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
 	for _, opt := range opts {

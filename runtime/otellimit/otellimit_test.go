@@ -20,7 +20,8 @@ import (
 )
 
 // collect returns the data points of a metric: those of a counter.
-func collect(t *testing.T, reader *sdkmetric.ManualReader, m *metrics.Metric) []metricdata.DataPoint[float64] {
+func collect(t *testing.T, reader *sdkmetric.ManualReader,
+	m *metrics.Metric) []metricdata.DataPoint[float64] {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
@@ -95,7 +96,8 @@ func TestSpans(t *testing.T) {
 	s := newService(t, sdkmetric.NewManualReader())
 	ctx, span := s.tracer.Tracer("test").Start(t.Context(), "caller")
 	ctx, cancel := context.WithCancel(ctx)
-	lease, err := s.Embeddings.Acquire(ctx, alice.Project, limits.EmbeddingsCost{RPS: 5}, runtime.LazySettle(true))
+	lease, err := s.Embeddings.Acquire(ctx, alice.Project, limits.EmbeddingsCost{RPS: 5},
+		runtime.LazySettle(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,8 @@ func TestSpans(t *testing.T) {
 		system, _ := set.Value(metrics.System)
 		got = append(got, one.Name+" "+path.AsString()+" "+system.AsString())
 	}
-	want := []string{"BatchGetItem read aws.dynamodb", "PutItem create aws.dynamodb", "UpdateItem adjust aws.dynamodb"}
+	want := []string{"BatchGetItem read aws.dynamodb", "PutItem create aws.dynamodb",
+		"UpdateItem adjust aws.dynamodb"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -138,12 +141,14 @@ func TestSpanOfEvent(t *testing.T) {
 	}
 	began := time.Unix(1_800_000_000, 0)
 	observer.Store(t.Context(), runtime.StoreEvent{
-		System: "dynamodb", Call: "TransactWriteItems", Resource: "gpt-4", Path: "transact", Buckets: 2, Generic: true, Outcome: "throttled",
+		System: "dynamodb", Call: "TransactWriteItems", Resource: "gpt-4", Path: "transact", Buckets: 2,
+		Generic: true, Outcome: "throttled",
 		Coalesced: 3, Read: 1, Write: 4, Began: began, Took: time.Second,
 	})
 	all := s.spans.GetSpans()
 	one := all[len(all)-1]
-	if !one.StartTime.Equal(began) || !one.EndTime.Equal(began.Add(time.Second)) || one.Status.Code != codes.Error || one.Name != "TransactWriteItems" {
+	if !one.StartTime.Equal(began) || !one.EndTime.Equal(began.Add(time.Second)) ||
+		one.Status.Code != codes.Error || one.Name != "TransactWriteItems" {
 		t.Errorf("%+v", one)
 	}
 	const want = "db.operation.batch.size=2,db.operation.name=TransactWriteItems,db.system.name=aws.dynamodb,error.type=throttled," +

@@ -33,7 +33,8 @@ func gathered(t *testing.T, opts ...promexporter.Option) map[string]exported {
 	if err != nil {
 		t.Fatal(err)
 	}
-	observer, err := otellimit.New(otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
+	observer,
+		err := otellimit.New(otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
 		otellimit.WithTracerProvider(noop.NewTracerProvider()))
 	if err != nil {
 		t.Fatal(err)
@@ -66,12 +67,14 @@ func gathered(t *testing.T, opts ...promexporter.Option) map[string]exported {
 	return all
 }
 
-// TestPrometheusNames: what dashboards are made of is what OpenTelemetry's Prometheus exporter gives, name by name and label by label.
+// TestPrometheusNames: what dashboards are made of is what OpenTelemetry's Prometheus exporter gives, name by
+// name and label by label.
 func TestPrometheusNames(t *testing.T) {
 	want := map[string]exported{}
 	for _, m := range metrics.All() {
 		e := exported{Type: map[metrics.Kind]dto.MetricType{
-			metrics.Counter: dto.MetricType_COUNTER, metrics.Gauge: dto.MetricType_GAUGE, metrics.Histogram: dto.MetricType_HISTOGRAM,
+			metrics.Counter: dto.MetricType_COUNTER, metrics.Gauge: dto.MetricType_GAUGE,
+			metrics.Histogram: dto.MetricType_HISTOGRAM,
 		}[m.Kind], Buckets: m.Buckets}
 		for _, label := range m.Labels {
 			e.Labels = append(e.Labels, metrics.PrometheusLabel(label))
@@ -82,7 +85,8 @@ func TestPrometheusNames(t *testing.T) {
 	if diff := cmp.Diff(want, gathered(t)); diff != "" {
 		t.Errorf("- defined, + exported:\n%s", diff)
 	}
-	if cmp.Equal(want, gathered(t, promexporter.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes))) {
+	if cmp.Equal(want,
+		gathered(t, promexporter.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithoutSuffixes))) {
 		t.Error("other names go unseen")
 	}
 }

@@ -61,7 +61,8 @@ func (s *spans) store(ctx context.Context, e runtime.StoreEvent) {
 	span.End(trace.WithTimestamp(e.Began.Add(e.Took)))
 }
 
-// unanswered reports that a call ended without what it was made for. A refused condition and a lost race are answers.
+// unanswered reports that a call ended without what it was made for. A refused condition and a lost race are
+// answers.
 func unanswered(outcome string) bool {
 	switch outcome {
 	case "throttled", "unapplied", "unknown", "failed":

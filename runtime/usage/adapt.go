@@ -9,22 +9,24 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// AddStreams adds records of one shard as GetRecords of DynamoDB Streams returns them, in their order: what cannot be adapted is
-// put aside, and the rest goes the way of Add, with its errors.
+// AddStreams adds records of one shard as GetRecords of DynamoDB Streams returns them, in their order: what
+// cannot be adapted is put aside, and the rest goes the way of Add, with its errors.
 func (a *Aggregator) AddStreams(ctx context.Context, shard string, records []types.Record) (Added, error) {
 	return addAdapted(ctx, a, shard, records, FromStreams)
 }
 
 // Added says what became of records.
 type Added struct {
-	// Counted is how many consumed something and are in all their windows, now or since an earlier delivery, as far as the error lets
-	// go on: those from UncountedError.Sequence on are not among them.
+	// Counted is how many consumed something and are in all their windows, now or since an earlier delivery, as
+	// far as the error lets go on: those from UncountedError.Sequence on are not among them.
 	Counted  int
 	PutAside int // how many Poisoned took
 }
 
-// addAdapted adds records of any source. Where one can neither be adapted nor put aside, what is ahead of it counts.
-func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records []R, adapt func(R) (codec.Record, error)) (Added, error) {
+// addAdapted adds records of any source. Where one can neither be adapted nor put aside, what is ahead of it
+// counts.
+func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records []R,
+	adapt func(R) (codec.Record, error)) (Added, error) {
 	adapted := make([]codec.Record, 0, len(records))
 	aside := 0
 	for _, r := range records {

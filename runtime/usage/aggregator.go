@@ -14,14 +14,16 @@ import (
 
 // API is the part of *dynamodb.Client that an Aggregator calls.
 type API interface {
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput,
+		...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
 // Extract is what a generated package has as ExtractDeltas.
 type Extract func(codec.Record) ([]codec.Delta, error)
 
-// LeastKeep is the shortest time for which a window can be kept after it ends: as long as a stream goes back. What is delivered
-// again finds its window, with what that knows; where it was deleted, it would begin another one, with a part of the sum.
+// LeastKeep is the shortest time for which a window can be kept after it ends: as long as a stream goes back.
+// What is delivered again finds its window, with what that knows; where it was deleted, it would begin
+// another one, with a part of the sum.
 const LeastKeep = 24 * time.Hour
 
 // Config is what an Aggregator needs.
@@ -29,23 +31,24 @@ type Config struct {
 	Client  API
 	Table   string
 	Extract Extract
-	// Keep is for how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for hours, 400 for days.
+	// Keep is for how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for
+	// hours, 400 for days.
 	Keep map[Span]time.Duration
-	// Poisoned is told of each record that cannot be read, again if that is delivered again. Where it fails, the batch fails
-	// from that record on.
+	// Poisoned is told of each record that cannot be read, again if that is delivered again. Where it fails, the
+	// batch fails from that record on.
 	Poisoned func(context.Context, Poison) error
 	// Writers is how many windows are written at once; 0 is 8.
 	Writers int
 }
 
-// Aggregator adds up what a table's stream says was consumed, in windows of the same table: by entity, resource and limit, for
-// each hour and each day. It is safe for concurrent use, for different shards.
+// Aggregator adds up what a table's stream says was consumed, in windows of the same table: by entity,
+// resource and limit, for each hour and each day. It is safe for concurrent use, for different shards.
 //
-// Every record counts once, however often it is delivered. A window's item has a watermark for each shard that added to it:
-// the last sequence number that is in its sums. Each write adds to the sums and moves the watermark on, under the condition
-// that the watermark is below the first record that it adds. Where that fails, the item says how far it has come: what is at
-// or below that is dropped, and the rest goes again. So a batch costs a write for each window that it touches, and a redelivery
-// one refused write for each.
+// Every record counts once, however often it is delivered. A window's item has a watermark for each shard
+// that added to it: the last sequence number that is in its sums. Each write adds to the sums and moves the
+// watermark on, under the condition that the watermark is below the first record that it adds. Where that
+// fails, the item says how far it has come: what is at or below that is dropped, and the rest goes again. So
+// a batch costs a write for each window that it touches, and a redelivery one refused write for each.
 //
 // New makes one; what it was made with does not change.
 type Aggregator struct{ config Config }
@@ -60,7 +63,8 @@ func New(c Config) (*Aggregator, error) {
 	case c.Extract == nil:
 		return nil, errors.New("usage.New: Extract is nil: pass ExtractDeltas of the generated package")
 	case c.Poisoned == nil:
-		return nil, errors.New("usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost")
+		return nil,
+			errors.New("usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost")
 	case c.Writers < 0:
 		return nil, fmt.Errorf("usage.New: %d writers, want at least 1, or 0 for the default", c.Writers)
 	}
@@ -70,7 +74,8 @@ func New(c Config) (*Aggregator, error) {
 			return nil, fmt.Errorf("usage.New: keep %q for %v: want %s or %s, and a duration", span, d, Hour, Day)
 		}
 		if d > 0 && d < LeastKeep {
-			return nil, fmt.Errorf("usage.New: keep %q for %v: want %v or more, or 0 for the default", span, d, LeastKeep)
+			return nil, fmt.Errorf("usage.New: keep %q for %v: want %v or more, or 0 for the default", span, d,
+				LeastKeep)
 		}
 		if d > 0 {
 			keep[span] = d
@@ -97,9 +102,9 @@ func (f *UncountedError) Error() string {
 // Unwrap returns what the write met.
 func (f *UncountedError) Unwrap() error { return f.Err }
 
-// Add adds records of one shard, in their order, to their windows. The error, an *UncountedError, names the first record from which on
-// they have to be added again, as Lambda's batchItemFailures and a poller's checkpoint want it: what was counted already is
-// found out then, and not counted twice.
+// Add adds records of one shard, in their order, to their windows. The error, an *UncountedError, names the
+// first record from which on they have to be added again, as Lambda's batchItemFailures and a poller's
+// checkpoint want it: what was counted already is found out then, and not counted twice.
 func (a *Aggregator) Add(ctx context.Context, shard string, records []codec.Record) error {
 	_, err := a.add(ctx, shard, records)
 	return err
@@ -147,8 +152,10 @@ type failing struct {
 	*UncountedError
 }
 
-// read takes records apart, up to the first that can neither be read nor put aside; aside is how many it has put there.
-func (a *Aggregator) read(ctx context.Context, shard string, records []codec.Record) (entries []entry, aside int, failed *failing) {
+// read takes records apart, up to the first that can neither be read nor put aside; aside is how many it has
+// put there.
+func (a *Aggregator) read(ctx context.Context, shard string, records []codec.Record) (entries []entry,
+	aside int, failed *failing) {
 	for _, rec := range records {
 		sequence, err := padded(rec.Sequence)
 		if err != nil { // nothing could tell it from others

@@ -29,9 +29,11 @@ func TestMain(m *testing.M) { dynamotest.Main(m) }
 // noon is an instant within an hour and a day.
 var noon = time.Date(2030, 1, 2, 12, 30, 0, 0, time.UTC)
 
-// made is a record that says that entity took so many millitokens of limits of gpt-4, as rpm=1000; bad is one that cannot be read.
+// made is a record that says that entity took so many millitokens of limits of gpt-4, as rpm=1000; bad is one
+// that cannot be read.
 func made(sequence int, at time.Time, entity string, took ...string) codec.Record {
-	rec := codec.Record{At: at, Sequence: strconv.Itoa(sequence), New: plain{"SK": "S:#BUCKET#gpt-4", "entity_id": "S:" + entity}}
+	rec := codec.Record{At: at, Sequence: strconv.Itoa(sequence),
+		New: plain{"SK": "S:#BUCKET#gpt-4", "entity_id": "S:" + entity}}
 	for _, limit := range took {
 		name, n, _ := strings.Cut(limit, "=")
 		rec.New.(plain)["b_"+name+"_tc"] = n
@@ -78,10 +80,11 @@ func newLedger(t testing.TB) *ledger {
 
 func (l *ledger) aggregator(t testing.TB, api API) *Aggregator {
 	t.Helper()
-	a, err := New(Config{Client: api, Table: l.table, Extract: limits.ExtractDeltas, Poisoned: func(_ context.Context, p Poison) error {
-		l.poison = append(l.poison, p.Record.Sequence+": "+p.Err.Error())
-		return nil
-	}})
+	a, err := New(Config{Client: api, Table: l.table, Extract: limits.ExtractDeltas,
+		Poisoned: func(_ context.Context, p Poison) error {
+			l.poison = append(l.poison, p.Record.Sequence+": "+p.Err.Error())
+			return nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +127,8 @@ func (l *ledger) windows(t testing.TB, hours bool) map[string]map[string]int64 {
 	}
 }
 
-// TestAdd: deltas of one batch for one window are one write; hours and days are kept apart, and what cannot be read is put aside.
+// TestAdd: deltas of one batch for one window are one write; hours and days are kept apart, and what cannot
+// be read is put aside.
 func TestAdd(t *testing.T) {
 	l := newLedger(t)
 	api := &tap{API: l.client}
@@ -168,8 +172,10 @@ func TestAdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ttl, watermark := item.Item["ttl"].(*types.AttributeValueMemberN), item.Item["w_1"].(*types.AttributeValueMemberS)
-	if want := noon.Truncate(time.Hour).Add(time.Hour + 35*24*time.Hour).Unix(); ttl.Value != strconv.FormatInt(want, 10) {
+	ttl, watermark := item.Item["ttl"].(*types.AttributeValueMemberN),
+		item.Item["w_1"].(*types.AttributeValueMemberS)
+	if want := noon.Truncate(time.Hour).Add(time.Hour +
+		35*24*time.Hour).Unix(); ttl.Value != strconv.FormatInt(want, 10) {
 		t.Errorf("ttl %s, want %d", ttl.Value, want)
 	}
 	if want := strings.Repeat("0", 39) + "2"; watermark.Value != want {
@@ -177,7 +183,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestWindowless: a record that no window can hold is put aside, for it would be refused for ever; those behind it count.
+// TestWindowless: a record that no window can hold is put aside, for it would be refused for ever; those
+// behind it count.
 func TestWindowless(t *testing.T) {
 	l := newLedger(t)
 	long := made(3, noon, "user-1", "rpm=1")
@@ -186,7 +193,8 @@ func TestWindowless(t *testing.T) {
 	fits.New.(plain)["SK"] = "S:#BUCKET#" + strings.Repeat("r", longestResource)
 	entity := strings.Repeat("e", longestEntity)
 	if err := l.aggregator(t, l.client).Add(t.Context(), "shardId-1", []codec.Record{
-		made(1, time.Time{}, "user-1", "rpm=1"), made(2, noon, entity+"e", "rpm=1"), long, fits, made(5, noon, entity, "rpm=5"), made(6, time.Time{}, "user-1"),
+		made(1, time.Time{}, "user-1", "rpm=1"), made(2, noon, entity+"e", "rpm=1"), long, fits,
+		made(5, noon, entity, "rpm=5"), made(6, time.Time{}, "user-1"),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +222,8 @@ type tap struct {
 	fails  func(n int) (before, after error) // of the n-th write: not applied, or applied without a reply
 }
 
-func (c *tap) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *tap) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	c.mu.Lock()
 	c.writes++
 	n := c.writes
@@ -233,8 +242,8 @@ func (c *tap) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts
 	return out, err
 }
 
-// TestOnce plays streams of several shards in batches of any size that overlap, are delivered again, fail in parts, and lose
-// replies, until all of it is acknowledged: the windows have every record once.
+// TestOnce plays streams of several shards in batches of any size that overlap, are delivered again, fail in
+// parts, and lose replies, until all of it is acknowledged: the windows have every record once.
 func TestOnce(t *testing.T) {
 	l := newLedger(t)
 	for seed := range uint64(60) {
@@ -244,7 +253,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestOnceControls: a writer without its condition counts twice, and one that moves the watermark too far loses.
+// TestOnceControls: a writer without its condition counts twice, and one that moves the watermark too far
+// loses.
 func TestOnceControls(t *testing.T) {
 	l := newLedger(t)
 	for name, breaks := range map[string]func(*dynamodb.UpdateItemInput){
@@ -253,7 +263,8 @@ func TestOnceControls(t *testing.T) {
 		},
 		"too far": func(in *dynamodb.UpdateItemInput) {
 			for name, v := range in.ExpressionAttributeValues {
-				if s, ok := v.(*types.AttributeValueMemberS); ok && len(s.Value) == sequenceDigits && strings.Contains(*in.UpdateExpression, name) {
+				if s, ok := v.(*types.AttributeValueMemberS); ok && len(s.Value) == sequenceDigits &&
+					strings.Contains(*in.UpdateExpression, name) {
 					in.ExpressionAttributeValues[name] = &types.AttributeValueMemberS{Value: s.Value[:sequenceDigits-1] + "9"}
 				}
 			}
@@ -275,13 +286,14 @@ type rewriting struct {
 	change func(*dynamodb.UpdateItemInput)
 }
 
-func (r *rewriting) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (r *rewriting) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	r.change(in)
 	return r.API.UpdateItem(ctx, in, opts...)
 }
 
-// play has entities of their own consume, delivers the records of each shard in its order as a stream does, and returns how the
-// windows differ from the sums.
+// play has entities of their own consume, delivers the records of each shard in its order as a stream does,
+// and returns how the windows differ from the sums.
 func play(t *testing.T, l *ledger, api API, seed uint64) string {
 	t.Helper()
 	dice := rand.New(rand.NewPCG(seed, 1))
@@ -346,19 +358,25 @@ func play(t *testing.T, l *ledger, api API, seed uint64) string {
 // TestNew: what is missing is named.
 func TestNew(t *testing.T) {
 	whole := Config{
-		Client: newLedger(t).client, Table: "table", Extract: limits.ExtractDeltas, Poisoned: func(context.Context, Poison) error { return nil },
+		Client: newLedger(t).client, Table: "table", Extract: limits.ExtractDeltas,
+		Poisoned: func(context.Context, Poison) error { return nil },
 	}
 	for name, test := range map[string]struct {
 		change func(*Config)
 		want   string
 	}{
-		"client":   {func(c *Config) { c.Client = nil }, "usage.New: the client is nil"},
-		"table":    {func(c *Config) { c.Table = "" }, "usage.New: the table has no name"},
-		"extract":  {func(c *Config) { c.Extract = nil }, "usage.New: Extract is nil: pass ExtractDeltas of the generated package"},
-		"poisoned": {func(c *Config) { c.Poisoned = nil }, "usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost"},
-		"writers":  {func(c *Config) { c.Writers = -1 }, "usage.New: -1 writers, want at least 1, or 0 for the default"},
-		"keep":     {func(c *Config) { c.Keep = map[Span]time.Duration{"week": 1} }, `usage.New: keep "week" for 1ns: want hour or day, and a duration`},
-		"short":    {func(c *Config) { c.Keep = map[Span]time.Duration{Hour: LeastKeep - 1} }, `usage.New: keep "hour" for 23h59m59.999999999s: want 24h0m0s or more, or 0 for the default`},
+		"client": {func(c *Config) { c.Client = nil }, "usage.New: the client is nil"},
+		"table":  {func(c *Config) { c.Table = "" }, "usage.New: the table has no name"},
+		"extract": {func(c *Config) { c.Extract = nil },
+			"usage.New: Extract is nil: pass ExtractDeltas of the generated package"},
+		"poisoned": {func(c *Config) { c.Poisoned = nil },
+			"usage.New: Poisoned is nil: say where records go that cannot be read, or they are lost"},
+		"writers": {func(c *Config) { c.Writers = -1 },
+			"usage.New: -1 writers, want at least 1, or 0 for the default"},
+		"keep": {func(c *Config) { c.Keep = map[Span]time.Duration{"week": 1} },
+			`usage.New: keep "week" for 1ns: want hour or day, and a duration`},
+		"short": {func(c *Config) { c.Keep = map[Span]time.Duration{Hour: LeastKeep - 1} },
+			`usage.New: keep "hour" for 23h59m59.999999999s: want 24h0m0s or more, or 0 for the default`},
 	} {
 		c := whole
 		test.change(&c)
@@ -368,7 +386,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestAddFails: the failure names the first record that is not in all its windows, and what cannot be put aside.
+// TestAddFails: the failure names the first record that is not in all its windows, and what cannot be put
+// aside.
 func TestAddFails(t *testing.T) {
 	l := newLedger(t)
 	broken := errors.New("broken")
@@ -379,15 +398,18 @@ func TestAddFails(t *testing.T) {
 		return nil, nil
 	}})
 	a.config.Writers = 1
-	records := []codec.Record{made(11, noon, "user-1", "rpm=1"), made(12, noon, "user-2", "rpm=1"), made(13, noon, "user-1", "rpm=1")}
+	records := []codec.Record{made(11, noon, "user-1", "rpm=1"), made(12, noon, "user-2", "rpm=1"),
+		made(13, noon, "user-1", "rpm=1")}
 	err := a.Add(t.Context(), "shardId-1", records)
 	failure, ok := errors.AsType[*UncountedError](err)
 	if !ok || failure.Sequence != "12" || !errors.Is(err, broken) {
 		t.Errorf("got %v, want a failure from 12 on", err)
 	}
 	a.config.Poisoned = func(context.Context, Poison) error { return broken }
-	err = a.Add(t.Context(), "shardId-2", []codec.Record{made(1, noon, "user-1", "rpm=1"), made(2, noon, "user-1", "rpm=x"), made(3, noon, "user-1")})
-	if failure, ok := errors.AsType[*UncountedError](err); !ok || failure.Sequence != "1" && failure.Sequence != "2" {
+	err = a.Add(t.Context(), "shardId-2", []codec.Record{made(1, noon, "user-1", "rpm=1"),
+		made(2, noon, "user-1", "rpm=x"), made(3, noon, "user-1")})
+	if failure, ok := errors.AsType[*UncountedError](err); !ok || failure.Sequence != "1" &&
+		failure.Sequence != "2" {
 		t.Errorf("got %v, want a failure from 2 on", err)
 	}
 	for _, sequence := range []string{"", "12a", strings.Repeat("1", 41)} {
@@ -399,9 +421,10 @@ func TestAddFails(t *testing.T) {
 	}
 }
 
-// BenchmarkAdd adds batches of records of buckets that are drawn at random: records a second, and write units for a thousand of
-// them, each of which an acquire of one bucket makes. With the engine in the process most of the time is its own and the client's;
-// without one, windows take no time, and what is left is the aggregator's.
+// BenchmarkAdd adds batches of records of buckets that are drawn at random: records a second, and write units
+// for a thousand of them, each of which an acquire of one bucket makes. With the engine in the process most
+// of the time is its own and the client's; without one, windows take no time, and what is left is the
+// aggregator's.
 func BenchmarkAdd(b *testing.B) {
 	for _, engine := range []string{"memdynamo", "none"} {
 		for _, buckets := range []int{20, 2000} {
@@ -448,7 +471,8 @@ type metered struct {
 	units float64
 }
 
-func (m *metered) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (m *metered) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	if m.none {
 		return &dynamodb.UpdateItemOutput{}, nil
 	}

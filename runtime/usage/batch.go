@@ -16,7 +16,8 @@ const sequenceDigits = 40
 // padded returns a sequence number as watermarks have it.
 func padded(sequence string) (string, error) {
 	if sequence == "" || len(sequence) > sequenceDigits || strings.Trim(sequence, "0123456789") != "" {
-		return "", fmt.Errorf("sluice: sequence number %q of a stream record: want 1 to %d digits", sequence, sequenceDigits)
+		return "", fmt.Errorf("sluice: sequence number %q of a stream record: want 1 to %d digits", sequence,
+			sequenceDigits)
 	}
 	return strings.Repeat("0", sequenceDigits-len(sequence)) + sequence, nil
 }
@@ -47,7 +48,8 @@ func (s *share) sum() (limits []codec.Delta, calls int64) {
 			calls++
 		}
 		for _, d := range e.deltas {
-			i, found := slices.BinarySearchFunc(limits, d.Limit, func(l codec.Delta, name string) int { return cmp.Compare(l.Limit, name) })
+			i, found := slices.BinarySearchFunc(limits, d.Limit,
+				func(l codec.Delta, name string) int { return cmp.Compare(l.Limit, name) })
 			if !found {
 				limits = slices.Insert(limits, i, codec.Delta{Limit: d.Limit})
 			}
@@ -62,7 +64,8 @@ func (s *share) after(watermark string) {
 	s.entries = slices.DeleteFunc(slices.Clone(s.entries), func(e entry) bool { return e.sequence <= watermark })
 }
 
-// shares sorts deltas of records into windows: hours and days of each bucket, in the order in which they are first met.
+// shares sorts deltas of records into windows: hours and days of each bucket, in the order in which they are
+// first met.
 func shares(entries []entry) []*share {
 	var all []*share
 	by := map[Window]*share{}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lambdaEvent is a batch as Lambda decodes it: of user-1's bucket, which takes a token of rpm with each record; those of bad lack
-// the old image.
+// lambdaEvent is a batch as Lambda decodes it: of user-1's bucket, which takes a token of rpm with each
+// record; those of bad lack the old image.
 func lambdaEvent(t *testing.T, from, to int, bad ...int) events.DynamoDBEvent {
 	t.Helper()
 	image := func(tc int) string {
@@ -38,7 +38,8 @@ func lambdaEvent(t *testing.T, from, to int, bad ...int) events.DynamoDBEvent {
 	return event
 }
 
-// TestHandleLambda: a batch that comes again, in part and with more behind it, counts once; what fails is told as Lambda takes it.
+// TestHandleLambda: a batch that comes again, in part and with more behind it, counts once; what fails is
+// told as Lambda takes it.
 func TestHandleLambda(t *testing.T) {
 	l := newLedger(t)
 	broken, api := errors.New("broken"), &tap{API: l.client}
@@ -62,19 +63,22 @@ func TestHandleLambda(t *testing.T) {
 	handle(lambdaEvent(t, 3, 6))
 	handle(lambdaEvent(t, 1, 6))
 	api.fails = func(int) (before, after error) { return broken, nil }
-	if got, want := handle(lambdaEvent(t, 5, 9)), `{"batchItemFailures":[{"itemIdentifier":"500"}]}`; got != want {
+	if got, want := handle(lambdaEvent(t, 5, 9)),
+		`{"batchItemFailures":[{"itemIdentifier":"500"}]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	api.fails = nil
 	handle(lambdaEvent(t, 5, 9, 8))
-	if diff := cmp.Diff(map[string]map[string]int64{"user-1 2030-01-02T12": {"rpm": 8000, "calls": 8}}, l.windows(t, true)); diff != "" {
+	if diff := cmp.Diff(map[string]map[string]int64{"user-1 2030-01-02T12": {"rpm": 8000, "calls": 8}},
+		l.windows(t, true)); diff != "" {
 		t.Errorf("hours (-want +got):\n%s", diff)
 	}
 	if len(l.poison) != 1 || !strings.HasPrefix(l.poison[0], "800: ") {
 		t.Errorf("put aside: %q", l.poison)
 	}
 	a.config.Poisoned = func(context.Context, Poison) error { return broken }
-	if got, want := handle(lambdaEvent(t, 10, 12, 11)), `{"batchItemFailures":[{"itemIdentifier":"1100"}]}`; got != want {
+	if got, want := handle(lambdaEvent(t, 10, 12, 11)),
+		`{"batchItemFailures":[{"itemIdentifier":"1100"}]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := l.windows(t, true)["user-1 2030-01-02T12"]["rpm"]; got != 9000 {

@@ -14,8 +14,9 @@ type Poison struct {
 	Err    error
 }
 
-// MarshalJSON returns all there is to know of p: error, shard, sequence, at, old and new. An image is as DynamoDB's own JSON has it:
-// by attribute, the type, and what that holds. Values that no item of sluice has, sets and lists and such, are null.
+// MarshalJSON returns all there is to know of p: error, shard, sequence, at, old and new. An image is as
+// DynamoDB's own JSON has it: by attribute, the type, and what that holds. Values that no item of sluice has,
+// sets and lists and such, are null.
 func (p Poison) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Error    string     `json:"error"`
@@ -24,7 +25,8 @@ func (p Poison) MarshalJSON() ([]byte, error) {
 		At       time.Time  `json:"at"`
 		Old      *wireImage `json:"old"`
 		New      *wireImage `json:"new"`
-	}{p.Err.Error(), p.Shard, p.Record.Sequence, p.Record.At, wireImageOf(p.Record.Old), wireImageOf(p.Record.New)})
+	}{p.Err.Error(), p.Shard, p.Record.Sequence, p.Record.At, wireImageOf(p.Record.Old),
+		wireImageOf(p.Record.New)})
 }
 
 // wireImage is an item: by attribute, the type, and what that holds.

@@ -26,7 +26,8 @@ type Question struct {
 	Entity   string // as stored: user-123
 	Resource string // empty: all
 	Span     Span
-	// Since and Until bound the windows: those that hold an instant from Since on and before Until. Zero is no bound.
+	// Since and Until bound the windows: those that hold an instant from Since on and before Until. Zero is no
+	// bound.
 	Since, Until time.Time
 }
 
@@ -44,10 +45,10 @@ type Spent struct {
 	Millitokens int64
 }
 
-// Read yields the windows that q asks for, sorted by resource and then by start. It ends with the first error: DynamoDB's own, or
-// a *store.SetupError for an item that is malformed. It reads what may be a moment old, at half the price: an aggregator is
-// behind the stream anyway. Without a resource it reads all windows of the entity, since only the end of their keys tells them
-// apart.
+// Read yields the windows that q asks for, sorted by resource and then by start. It ends with the first
+// error: DynamoDB's own, or a *store.SetupError for an item that is malformed. It reads what may be a moment
+// old, at half the price: an aggregator is behind the stream anyway. Without a resource it reads all windows
+// of the entity, since only the end of their keys tells them apart.
 func Read(ctx context.Context, client Querier, table string, q Question) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
 		if err := q.check(); err != nil {
@@ -135,19 +136,22 @@ func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
 	}
 	parts := strings.Split(strings.TrimPrefix(sort, usagePrefix), "#")
 	if len(parts) != 3 {
-		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort), Want: "#USAGE#<resource>#<span>#<start>"})
+		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort),
+			Want: "#USAGE#<resource>#<span>#<start>"})
 	}
 	if parts[1] != string(q.Span) {
 		return u, false, nil
 	}
 	start, err := time.Parse(q.Span.layout(), parts[2])
 	if err != nil {
-		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort), Want: "a start such as " + q.Span.layout()})
+		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort),
+			Want: "a start such as " + q.Span.layout()})
 	}
 	if !q.asks(start) {
 		return u, false, nil
 	}
-	u = Usage{Window: Window{Entity: q.Entity, Resource: parts[0], Span: q.Span, Start: start}, Calls: d.Int("calls")}
+	u = Usage{Window: Window{Entity: q.Entity, Resource: parts[0], Span: q.Span, Start: start},
+		Calls: d.Int("calls")}
 	var names []string
 	for name := range item {
 		if strings.HasPrefix(name, spentPrefix) {

@@ -11,12 +11,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// FromStreams returns a record as GetRecords of DynamoDB Streams returns it. One that lacks an image is an error,
-// beside what it has.
+// FromStreams returns a record as GetRecords of DynamoDB Streams returns it. One that lacks an image is an
+// error, beside what it has.
 func FromStreams(r types.Record) (codec.Record, error) {
 	c := r.Dynamodb
 	if c == nil {
-		return codec.Record{}, errors.New("sluice: stream record without a change: it is no record of a table's stream")
+		return codec.Record{},
+			errors.New("sluice: stream record without a change: it is no record of a table's stream")
 	}
 	rec := codec.Record{At: aws.ToTime(c.ApproximateCreationDateTime), Sequence: aws.ToString(c.SequenceNumber)}
 	event := string(r.EventName)

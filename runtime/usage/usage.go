@@ -18,13 +18,14 @@ const (
 	removed  = "REMOVE"
 )
 
-// checkImages refuses a record that lacks an image: without the one before, all that a bucket ever consumed would be taken for
-// what this write did.
+// checkImages refuses a record that lacks an image: without the one before, all that a bucket ever consumed
+// would be taken for what this write did.
 func checkImages(event string, rec codec.Record) error {
 	var lacks string
 	switch {
 	case event != inserted && event != modified && event != removed:
-		return fmt.Errorf("sluice: stream record %s: event %q, want %s, %s or %s", rec.Sequence, event, inserted, modified, removed)
+		return fmt.Errorf("sluice: stream record %s: event %q, want %s, %s or %s", rec.Sequence, event, inserted,
+			modified, removed)
 	case event != removed && rec.New == nil:
 		lacks = "new"
 	case event != inserted && rec.Old == nil:
@@ -32,7 +33,8 @@ func checkImages(event string, rec codec.Record) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("sluice: stream record %s: %s without the %s image: give the table's stream NEW_AND_OLD_IMAGES, as `sluice table check` says",
+	return fmt.Errorf("sluice: stream record %s: %s without the %s image: give the table's stream "+
+		"NEW_AND_OLD_IMAGES, as `sluice table check` says",
 		rec.Sequence, event, lacks)
 }
 

@@ -23,10 +23,13 @@ const everyType = `{"n": {"N": "1.50"}, "s": {"S": "text"}, "empty": {"S": ""}, 
 // typed is the same as the stream's client has it.
 func typed() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
-		"n": &types.AttributeValueMemberN{Value: "1.50"}, "s": &types.AttributeValueMemberS{Value: "text"}, "empty": &types.AttributeValueMemberS{},
-		"b": &types.AttributeValueMemberB{Value: []byte{0}}, "bool": &types.AttributeValueMemberBOOL{Value: true},
-		"null": &types.AttributeValueMemberNULL{Value: true}, "l": &types.AttributeValueMemberL{}, "m": &types.AttributeValueMemberM{},
-		"ns": &types.AttributeValueMemberNS{}, "ss": &types.AttributeValueMemberSS{}, "bs": &types.AttributeValueMemberBS{},
+		"n": &types.AttributeValueMemberN{Value: "1.50"}, "s": &types.AttributeValueMemberS{Value: "text"},
+		"empty": &types.AttributeValueMemberS{},
+		"b":     &types.AttributeValueMemberB{Value: []byte{0}}, "bool": &types.AttributeValueMemberBOOL{Value: true},
+		"null": &types.AttributeValueMemberNULL{Value: true}, "l": &types.AttributeValueMemberL{},
+		"m":  &types.AttributeValueMemberM{},
+		"ns": &types.AttributeValueMemberNS{}, "ss": &types.AttributeValueMemberSS{},
+		"bs": &types.AttributeValueMemberBS{},
 	}
 }
 
@@ -45,8 +48,9 @@ func lambda(t *testing.T, event, images string) events.DynamoDBEventRecord {
 // stream returns a record of the stream's client.
 func stream(event string, before, after map[string]types.AttributeValue) types.Record {
 	return types.Record{EventName: types.OperationType(event), Dynamodb: &types.StreamRecord{
-		ApproximateCreationDateTime: aws.Time(time.Unix(1795000000, 0)), SequenceNumber: aws.String("4421584500000000017450439091"),
-		OldImage: before, NewImage: after,
+		ApproximateCreationDateTime: aws.Time(time.Unix(1795000000, 0)),
+		SequenceNumber:              aws.String("4421584500000000017450439091"),
+		OldImage:                    before, NewImage: after,
 	}}
 }
 
@@ -73,8 +77,10 @@ func TestImages(t *testing.T) {
 		}
 		visited := 0
 		rec.New.Each(func(string) bool { visited++; return visited < 2 })
-		if kind, text := rec.New.Attr("none"); kind != "" || text != "" || rec.New.Len() != 11 || visited != 2 || rec.Old != nil {
-			t.Errorf("%s: none is %q %q, %d attributes, %d visited, old %v", adapter, kind, text, rec.New.Len(), visited, rec.Old)
+		if kind, text := rec.New.Attr("none"); kind != "" || text != "" || rec.New.Len() != 11 || visited != 2 ||
+			rec.Old != nil {
+			t.Errorf("%s: none is %q %q, %d attributes, %d visited, old %v", adapter, kind, text, rec.New.Len(),
+				visited, rec.Old)
 		}
 		if rec.Sequence != "4421584500000000017450439091" || !rec.At.Equal(time.Unix(1795000000, 0)) {
 			t.Errorf("%s: sequence %s at %v", adapter, rec.Sequence, rec.At)
@@ -82,8 +88,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestEvents: which images a record has depends on what the write did, and one that lacks an image is refused, with the one it has:
-// taken for an insert, a change would count all that was ever consumed.
+// TestEvents: which images a record has depends on what the write did, and one that lacks an image is
+// refused, with the one it has: taken for an insert, a change would count all that was ever consumed.
 func TestEvents(t *testing.T) {
 	const before, after = `"OldImage": {"n": {"N": "1"}}`, `"NewImage": {"n": {"N": "2"}}`
 	one := func(n string) map[string]types.AttributeValue {
@@ -139,8 +145,9 @@ func TestEvents(t *testing.T) {
 func bucketItem(rpm, tpm string) map[string]types.AttributeValue {
 	item := map[string]types.AttributeValue{}
 	for name, text := range map[string]string{
-		"PK": "ENTITY#user-1", "SK": "#BUCKET#gpt-4", "GSI2PK": "RESOURCE#gpt-4", "GSI2SK": "BUCKET#user-1", "entity_id": "user-1",
-		"resource": "gpt-4", "op": "AAAAAAAAAAAA",
+		"PK": "ENTITY#user-1", "SK": "#BUCKET#gpt-4", "GSI2PK": "RESOURCE#gpt-4", "GSI2SK": "BUCKET#user-1",
+		"entity_id": "user-1",
+		"resource":  "gpt-4", "op": "AAAAAAAAAAAA",
 	} {
 		item[name] = &types.AttributeValueMemberS{Value: text}
 	}
@@ -155,12 +162,13 @@ func bucketItem(rpm, tpm string) map[string]types.AttributeValue {
 	return item
 }
 
-// TestExtractDeltas: what a schema does not know is counted under its own names, be it a limit or a whole resource; what is no
-// bucket counts nothing.
+// TestExtractDeltas: what a schema does not know is counted under its own names, be it a limit or a whole
+// resource; what is no bucket counts nothing.
 func TestExtractDeltas(t *testing.T) {
 	image := func(sort string) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{
-			"SK": &types.AttributeValueMemberS{Value: sort}, "entity_id": &types.AttributeValueMemberS{Value: "user-1"},
+			"SK":        &types.AttributeValueMemberS{Value: sort},
+			"entity_id": &types.AttributeValueMemberS{Value: "user-1"},
 		}
 		for attr, n := range map[string]string{"b_tpm_tc": "5", "b_rpm_tc": "7", "b_later_tc": "9"} {
 			item[attr] = &types.AttributeValueMemberN{Value: n}
@@ -193,8 +201,8 @@ func TestExtractDeltas(t *testing.T) {
 	}
 }
 
-// BenchmarkExtractDeltas takes a record of the stream's client apart, adapter included: the images and the result are all that
-// is allocated.
+// BenchmarkExtractDeltas takes a record of the stream's client apart, adapter included: the images and the
+// result are all that is allocated.
 func BenchmarkExtractDeltas(b *testing.B) {
 	r := stream("MODIFY", bucketItem("1000", "1000"), bucketItem("2000", "151000"))
 	b.ReportAllocs()

@@ -29,7 +29,8 @@ func (s Span) Length() time.Duration {
 	return time.Hour
 }
 
-// layout is how a window's start stands in its key: as far as it is not the same for all, so that keys sort by time.
+// layout is how a window's start stands in its key: as far as it is not the same for all, so that keys sort
+// by time.
 func (s Span) layout() string {
 	if s == Day {
 		return "2006-01-02"
@@ -58,7 +59,8 @@ func (w Window) String() string {
 
 // key returns the primary key of w's item: ENTITY#user-1 / #USAGE#gpt-4#hour#2026-11-21T14.
 func (w Window) key() codec.Item {
-	sort := usagePrefix + strings.Join([]string{w.Resource, string(w.Span), w.Start.Format(w.Span.layout())}, "#")
+	sort := usagePrefix + strings.Join([]string{w.Resource, string(w.Span), w.Start.Format(w.Span.layout())},
+		"#")
 	return codec.Item{"PK": codec.S("ENTITY#" + w.Entity), "SK": codec.S(sort)}
 }
 
@@ -68,16 +70,18 @@ const (
 	longestResource = 1024 - len(usagePrefix+"#hour#2006-01-02T15")
 )
 
-// windowless is the error for what no window can hold, whoever wrote such a bucket. Its write would be refused for ever, and keep
-// all waiting that is behind it.
+// windowless is the error for what no window can hold, whoever wrote such a bucket. Its write would be
+// refused for ever, and keep all waiting that is behind it.
 func windowless(d codec.Delta) error {
 	switch {
 	case d.At.IsZero():
 		return errors.New("sluice: stream record without ApproximateCreationDateTime: no window is of its time")
 	case len(d.Entity) > longestEntity:
-		return fmt.Errorf("sluice: stream record of an entity of %d bytes: a window's key has room for %d", len(d.Entity), longestEntity)
+		return fmt.Errorf("sluice: stream record of an entity of %d bytes: a window's key has room for %d",
+			len(d.Entity), longestEntity)
 	case len(d.Resource) > longestResource:
-		return fmt.Errorf("sluice: stream record of a resource of %d bytes: a window's key has room for %d", len(d.Resource), longestResource)
+		return fmt.Errorf("sluice: stream record of a resource of %d bytes: a window's key has room for %d",
+			len(d.Resource), longestResource)
 	}
 	return nil
 }

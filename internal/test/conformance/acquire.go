@@ -39,7 +39,8 @@ func denial(w *world) {
 	if got := strings.Join(who, ", "); got != want {
 		w.Errorf("refused by %s\nwant       %s", got, want)
 	}
-	if denied.Entity != "user-alice" || denied.Limit != "tpm" || denied.Requested != 51 || !w.about(denied.Available, 1) {
+	if denied.Entity != "user-alice" || denied.Limit != "tpm" || denied.Requested != 51 ||
+		!w.about(denied.Available, 1) {
 		w.Errorf("%v", &denied)
 	}
 	for range 3 { // the second is from memory, where a store has one
@@ -58,7 +59,8 @@ func costZero(w *world) {
 // retryAfter: at the instant that a denial names there are the tokens, and not a millisecond before.
 func retryAfter(w *world) {
 	w.admitted(alice, 10, 150)
-	for _, c := range []limits.GPT4Cost{cost(1, 0), cost(7, 0), cost(10, 0), cost(1, 1), cost(1, 90), cost(1, 150)} {
+	for _, c := range []limits.GPT4Cost{cost(1, 0), cost(7, 0), cost(10, 0), cost(1, 1), cost(1, 90),
+		cost(1, 150)} {
 		w.store.Advance(17 * time.Millisecond) // whenever one asks
 		wait := w.denied(alice, c.RPM, c.TPM).RetryAfter
 		w.store.Advance(wait - time.Millisecond)
@@ -136,10 +138,12 @@ func peek(w *world) {
 	w.admitted(alice, 4, 70)
 	w.store.Advance(1500 * time.Millisecond)
 	snap := w.peek(alice)
-	if !w.about(snap.Available.RPM, 7) || !w.about(snap.Available.TPM, 83) || !w.store.Flows && w.peek(alice).Available != snap.Available {
+	if !w.about(snap.Available.RPM, 7) || !w.about(snap.Available.TPM, 83) || !w.store.Flows &&
+		w.peek(alice).Available != snap.Available {
 		w.Errorf("available: %+v", snap.Available)
 	}
-	if b := snap.Buckets[1]; b.Entity != "project-p" || b.Capacity != cost(15, 400) || b.Full > 22833*time.Millisecond || b.Full < 20*time.Second {
+	if b := snap.Buckets[1]; b.Entity != "project-p" || b.Capacity != cost(15, 400) ||
+		b.Full > 22833*time.Millisecond || b.Full < 20*time.Second {
 		w.Errorf("project: %+v", b)
 	}
 	w.admitted(alice, 7, 70)
@@ -179,8 +183,9 @@ func check(w *world) {
 	}
 }
 
-// setBack: a clock that steps back refills nothing, then or when it comes to the same instant again. How much of the last refill a
-// bucket has while it is back is the store's: what nobody claimed may be out of sight until then.
+// setBack: a clock that steps back refills nothing, then or when it comes to the same instant again. How much
+// of the last refill a bucket has while it is back is the store's: what nobody claimed may be out of sight
+// until then.
 func setBack(w *world) {
 	w.admitted(alice, 9, 150)
 	w.store.Advance(3 * time.Second)

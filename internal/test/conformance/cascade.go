@@ -39,10 +39,12 @@ func noCascade(w *world) {
 	w.release(w.admitted(project, 15, 400))
 }
 
-// twoProjects: whatever the project, the user is the same, and so is the bucket, unless the store says otherwise.
+// twoProjects: whatever the project, the user is the same, and so is the bucket, unless the store says
+// otherwise.
 func twoProjects(w *world) {
 	w.admitted(alice, 10, 150)
-	_, err := w.GPT4.Acquire(w.Context(), limits.User{ID: alice.ID, Project: limits.Project{ID: "other"}}, cost(10, 150))
+	_, err := w.GPT4.Acquire(w.Context(), limits.User{ID: alice.ID, Project: limits.Project{ID: "other"}},
+		cost(10, 150))
 	if w.store.Rooted {
 		if err != nil {
 			w.Errorf("under another project: %v", err)
@@ -66,11 +68,13 @@ func lookups(w *world) {
 	if err := entities.Put(ctx, alice); err != nil {
 		w.Fatalf("%v", err)
 	}
-	if err := entities.Put(ctx, limits.User{ID: "bob", Project: limits.Project{ID: "p"}}, runtime.WithoutCascade()); err != nil {
+	if err := entities.Put(ctx, limits.User{ID: "bob", Project: limits.Project{ID: "p"}},
+		runtime.WithoutCascade()); err != nil {
 		w.Fatalf("%v", err)
 	}
 	for id, want := range map[string]store.Member{
-		"alice": {Entity: "user-alice", Parent: "project-p", Cascade: true}, "bob": {Entity: "user-bob", Parent: "project-p"},
+		"alice": {Entity: "user-alice", Parent: "project-p", Cascade: true},
+		"bob":   {Entity: "user-bob", Parent: "project-p"},
 	} {
 		if got, found, err := entities.Get(ctx, limits.UserByID(id)); got != want || !found || err != nil {
 			w.Errorf("got %+v, %t, %v\nwant %+v", got, found, err, want)
@@ -108,7 +112,8 @@ func children(w *world) (all []string) {
 	return all
 }
 
-// all acquires claims of gpt-4 for each of who at c, and one of embeddings for the project, all or none, and has that judged.
+// all acquires claims of gpt-4 for each of who at c, and one of embeddings for the project, all or none, and
+// has that judged.
 func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) error {
 	w.Helper()
 	var claims []runtime.AnyClaim
@@ -138,7 +143,8 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 			w.buckets[key] = newIdeal([]bucket.Limit{{Capacity: 20_000, Burst: 20_000, Refill: 20_000, Period: 1000}})
 		}
 		claims = append(claims, embeddings.Claim(project, limits.EmbeddingsCost{RPS: rps}))
-		shares = append(shares, share{w.buckets[key], limits.Embeddings, "project-p", []string{"rps"}, []int64{rps * bucket.Milli}})
+		shares = append(shares, share{w.buckets[key], limits.Embeddings, "project-p", []string{"rps"},
+			[]int64{rps * bucket.Milli}})
 	}
 	w.spy.seen()
 	err := w.AcquireAll(w.Context(), claims...)

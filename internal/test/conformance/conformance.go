@@ -1,22 +1,23 @@
-// Package conformance holds every store to the same behaviour, through the typed API that generate writes: named behaviours,
-// random histories, and crowds. A store's own test opens it:
+// Package conformance holds every store to the same behaviour, through the typed API that generate writes:
+// named behaviours, random histories, and crowds. A store's own test opens it:
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Run(t, func(t testing.TB) conformance.Store { … })
 //	}
 //
-// What a call may do is said by one model: a token bucket for each limit, in the integers of package bucket, that is charged at the
-// instant at which the store has decided. Grants, denials, who refused, retry after and levels are held against it after every
-// call.
+// What a call may do is said by one model: a token bucket for each limit, in the integers of package bucket,
+// that is charged at the instant at which the store has decided. Grants, denials, who refused, retry after
+// and levels are held against it after every call.
 //
-// A store that counts in floats agrees with it to the millitoken and the millisecond where a limit yields whole millitokens in a
-// millisecond. Of other rates, such as 100 a minute, the model rounds each instant down and floats do not round, so that the two
-// differ by less than a millitoken, and never drift apart. Store.Slack, of 1 then, allows for that: a level may be a millitoken
-// off, a call whose cost is within a millitoken of the level may be admitted or refused, and retry after may be off by the time
-// that a millitoken takes, and a millisecond. Who waited as long as he was told is served all the same.
+// A store that counts in floats agrees with it to the millitoken and the millisecond where a limit yields
+// whole millitokens in a millisecond. Of other rates, such as 100 a minute, the model rounds each instant
+// down and floats do not round, so that the two differ by less than a millitoken, and never drift apart.
+// Store.Slack, of 1 then, allows for that: a level may be a millitoken off, a call whose cost is within a
+// millitoken of the level may be admitted or refused, and retry after may be off by the time that a
+// millitoken takes, and a millisecond. Who waited as long as he was told is served all the same.
 //
-// Limit changes that a process has not noticed yet are outside, and so is what the time before a change yields: with two fields
-// to a limit, a store cannot know what was in force.
+// Limit changes that a process has not noticed yet are outside, and so is what the time before a change
+// yields: with two fields to a limit, a store cannot know what was in force.
 package conformance
 
 import (
@@ -31,34 +32,39 @@ import (
 type Store struct {
 	store.Store
 
-	Clock   store.Clock         // for Limiters; its After may end at once
-	Host    store.Clock         // of a process whose clock is right, for Check
-	Advance func(time.Duration) // lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called concurrently
-	Flows   bool                // time passes by itself too
+	Clock store.Clock // for Limiters; its After may end at once
+	Host  store.Clock // of a process whose clock is right, for Check
+	// lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called concurrently
+	Advance func(time.Duration)
+	Flows   bool // time passes by itself too
 
-	// Decided returns when the store has decided on the last call that it was asked for, in ms of the clock that Advance moves.
-	// Level returns what a balance of that call's image was worth then, in millitokens.
+	// Decided returns when the store has decided on the last call that it was asked for, in ms of the clock that
+	// Advance moves. Level returns what a balance of that call's image was worth then, in millitokens.
 	Decided func() int64
 	Level   func(b bucket.Balance, refilled int64) int64
 
-	// Remembers says that a process decides by what it saw of a bucket up to a second ago, and may not know what others have left:
-	// what another process has given back counts later, and images of several buckets are what they were predicted to be.
+	// Remembers says that a process decides by what it saw of a bucket up to a second ago, and may not know what
+	// others have left: what another process has given back counts later, and images of several buckets are what
+	// they were predicted to be.
 	Remembers bool
 
-	// Rooted says that an entity has a bucket for each root that its chains end with, for the sake of a cluster's slots: what it takes
-	// under one project it has under another; and claims are acquired together only where their chains have the same root.
+	// Rooted says that an entity has a bucket for each root that its chains end with, for the sake of a
+	// cluster's slots: what it takes under one project it has under another; and claims are acquired together
+	// only where their chains have the same root.
 	Rooted bool
 	// Disturb has the service forget what it may forget without harm; nil where that is nothing.
 	Disturb func()
 
-	Slack       int64 // millitokens that a level may be off where a limit's rate is no whole number of them per ms
+	// millitokens that a level may be off where a limit's rate is no whole number of them per ms
+	Slack       int64
 	Break, Mend func()
 }
 
 // Open makes a Store for a test.
 type Open func(testing.TB) Store
 
-// Run holds the stores that open makes to the whole suite, and the suite to stores that are broken: they have to be caught.
+// Run holds the stores that open makes to the whole suite, and the suite to stores that are broken: they have
+// to be caught.
 func Run(t *testing.T, open Open) {
 	t.Helper()
 	for _, b := range behaviours {
@@ -74,8 +80,8 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
-// FailOver holds a store to what it does when its service is replaced, by fail, with one that has nothing: what is missing is
-// full, and nothing else is noticed.
+// FailOver holds a store to what it does when its service is replaced, by fail, with one that has nothing:
+// what is missing is full, and nothing else is noticed.
 func FailOver(t *testing.T, store Store, fail func()) {
 	t.Helper()
 	w := newWorld(t, store, plain)

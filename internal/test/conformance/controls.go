@@ -175,7 +175,8 @@ func watch(ctx context.Context, test func(T)) string {
 	return w.said
 }
 
-// runControls holds that every fault is seen by behaviours, by histories of either kind, and by crowds where it shows there.
+// runControls holds that every fault is seen by behaviours, by histories of either kind, and by crowds where
+// it shows there.
 func runControls(t *testing.T, open Open) {
 	t.Helper()
 	for i := range faults {
@@ -196,7 +197,10 @@ func runControls(t *testing.T, open Open) {
 					h.play(newWorld(w, store, h.schema), i, tally{})
 				})
 			}
-			caught(t, "crowds", len(crowds), func(w T, i int) { crowds[i].run(newWorld(w, opened(), crowds[i].schema)) })
+			caught(t, "crowds", len(crowds), func(w T,
+				i int) {
+				crowds[i].run(newWorld(w, opened(), crowds[i].schema))
+			})
 		})
 	}
 }

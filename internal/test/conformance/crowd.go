@@ -14,9 +14,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// crowd is goroutines of several processes, on few buckets. Their projects are drained at first, and time is too short for any
-// bucket of them to be full again: so that what was there, what came and what was taken add up to what is left, to the
-// millitoken.
+// crowd is goroutines of several processes, on few buckets. Their projects are drained at first, and time is
+// too short for any bucket of them to be full again: so that what was there, what came and what was taken add
+// up to what is left, to the millitoken.
 type crowd struct {
 	name    string
 	schema  schema
@@ -71,7 +71,8 @@ func (c crowd) run(w *world) {
 	b := &books{consumed: map[string][]int64{}}
 	one, two := limits.Project{ID: "one"}, limits.Project{ID: "two"}
 	entities := []limits.GPT4Entity{
-		limits.User{ID: "a", Project: one}, limits.User{ID: "b", Project: one}, limits.User{ID: "c", Project: two}, one, two,
+		limits.User{ID: "a", Project: one}, limits.User{ID: "b", Project: one}, limits.User{ID: "c", Project: two},
+		one, two,
 	}
 	for _, who := range entities { // projects last, for what their users have left them
 		keep, left := cost(40, 300), w.peek(who).Buckets[0].Available
@@ -91,7 +92,8 @@ func (c crowd) run(w *world) {
 				}
 				for i, balance := range bucket.After.Balances {
 					if balance.Tokens < 0 && b.negative == "" {
-						b.negative = fmt.Sprintf("%s was left with %s mt of %s", bucket.Entity, thousands(balance.Tokens), names[i])
+						b.negative = fmt.Sprintf("%s was left with %s mt of %s", bucket.Entity, thousands(balance.Tokens),
+							names[i])
 					}
 				}
 			}

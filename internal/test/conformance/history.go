@@ -35,7 +35,8 @@ const (
 )
 
 // deeds are drawn from these.
-var deeds = []deed{takes, takes, takes, takes, both, settles, settles, releases, looks, passes, passes, waits, waits, disturbs}
+var deeds = []deed{takes, takes, takes, takes, both, settles, settles, releases, looks, passes, passes, waits,
+	waits, disturbs}
 
 // step is one of a history. Its numbers mean what its deed makes of them.
 type step struct {
@@ -50,7 +51,8 @@ type step struct {
 // drawHistory draws one whose limits yield whole millitokens in a millisecond, or not.
 func drawHistory(whole bool) func(*rapid.T) *history {
 	return func(t *rapid.T) *history {
-		// Up to millions of tokens a float holds 10^-9 of one; to billions, thousandths, which is what odd rates ask for.
+		// Up to millions of tokens a float holds 10^-9 of one; to billions, thousandths, which is what odd rates
+		// ask for.
 		scales := []int64{1, 1, 1, 1000, 100_000}
 		if !whole {
 			scales = append(scales, 100_000_000)
@@ -81,7 +83,8 @@ func drawHistory(whole bool) func(*rapid.T) *history {
 				s.shadow = rapid.Bool().Draw(t, "shadow")
 				s.rpm, s.tpm = rapid.Int64Range(0, 7).Draw(t, "rpm"), rapid.Int64Range(0, 8).Draw(t, "tpm")
 			case passes:
-				s.ms = rapid.SampledFrom([]int64{1, 1, 3, 3, 49, 50, 400, 400, 1000, 7777, 60_000, 1_000_000_000}).Draw(t, "ms")
+				s.ms = rapid.SampledFrom([]int64{1, 1, 3, 3, 49, 50, 400, 400, 1000, 7777, 60_000, 1_000_000_000}).Draw(t,
+					"ms")
 			}
 			return s
 		}), 10, 80).Draw(t, "steps")
@@ -111,7 +114,8 @@ func (h *history) play(w *world, n int, counts tally) {
 	named := func(s string) string { return fmt.Sprint(s, n) }
 	one, two := limits.Project{ID: named("one-")}, limits.Project{ID: named("two-")}
 	entities := []limits.GPT4Entity{
-		limits.User{ID: named("a-"), Project: one}, limits.User{ID: named("b-"), Project: one}, limits.User{ID: named("c-"), Project: two},
+		limits.User{ID: named("a-"), Project: one}, limits.User{ID: named("b-"), Project: one},
+		limits.User{ID: named("c-"), Project: two},
 		limits.User{ID: named("a-"), Project: one}, one, two,
 	}
 	processes := []*limits.Limiter{w.Limiter, w.process()}

@@ -96,8 +96,9 @@ func exceeding(shares []share) (all []store.CostExceedsBurstError) {
 	return all
 }
 
-// acquire says what is wrong with err, by which a call for shares has ended that was decided on at now, if anything is. Of a
-// call that asks its buckets one by one, any may be the first to refuse, and the others are not asked.
+// acquire says what is wrong with err, by which a call for shares has ended that was decided on at now, if
+// anything is. Of a call that asks its buckets one by one, any may be the first to refuse, and the others are
+// not asked.
 func (j judge) acquire(shares []share, now int64, err error, oneByOne bool) string {
 	if never := exceeding(shares); never != nil && !oneByOne {
 		got, ok := errors.AsType[*store.CostExceedsBurstError](err)
@@ -162,7 +163,8 @@ func (j judge) refusal(s *share, i int, now int64, got store.Refusal) string {
 	slack, late := j.of(l), j.late(l)
 	want := s.wait(i, now, s.cost[i])
 	least, most := max(0, level-slack)/bucket.Milli, max(0, level+slack)/bucket.Milli
-	if got.Resource != s.resource || got.Requested != s.cost[i]/bucket.Milli || got.Available < least || got.Available > most ||
+	if got.Resource != s.resource || got.Requested != s.cost[i]/bucket.Milli || got.Available < least ||
+		got.Available > most ||
 		got.RetryAfter < want-late || got.RetryAfter > want+late || got.RetryAfter < time.Millisecond {
 		return fmt.Sprintf("refusal %+v\nwant %s of %s mt of %s %s of %s, for %v, give or take %v",
 			got, thousands(level), thousands(s.cost[i]), s.names[i], s.entity, s.resource, want, late)

@@ -42,13 +42,15 @@ func (w *warnings) count() int {
 	return n
 }
 
-// broken is w's process during an outage: opened before, with policy, its warnings and how many calls it was told are degraded.
+// broken is w's process during an outage: opened before, with policy, its warnings and how many calls it was
+// told are degraded.
 func broken(w *world, policy store.Policy) (logged *warnings, degraded func() int) {
 	w.Helper()
 	logged = &warnings{}
 	var mu sync.Mutex
 	n := 0
-	w.Limiter = w.process(runtime.WithLogger(slog.New(logged)), runtime.CallDefaults(runtime.OnUnavailable(policy)),
+	w.Limiter = w.process(runtime.WithLogger(slog.New(logged)),
+		runtime.CallDefaults(runtime.OnUnavailable(policy)),
 		runtime.WithObserver(&store.Observer{Degraded: func(_ context.Context, _ store.Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -110,7 +112,8 @@ func unavailableLocal(w *world) {
 	w.admitted(alice, 6, 100)
 	w.store.Break()
 	lease, err := w.GPT4.Acquire(w.Context(), alice, cost(3, 10))
-	if err != nil || !lease.Degraded() || !w.about(lease.Remaining().RPM, 1) || !w.about(lease.Remaining().TPM, 40) {
+	if err != nil || !lease.Degraded() || !w.about(lease.Remaining().RPM, 1) ||
+		!w.about(lease.Remaining().TPM, 40) {
 		w.Fatalf("%+v are left, degraded %t, %v", lease.Remaining(), lease.Degraded(), err)
 	}
 	_, err = w.GPT4.Acquire(w.Context(), alice, cost(2, 10))
@@ -143,7 +146,10 @@ func unavailableSettle(w *world) {
 // breaker: a store that does not answer is left alone.
 func breaker(w *world) {
 	var opened []bool
-	l := w.process(runtime.WithObserver(&store.Observer{Breaker: func(open bool, err error) { opened = append(opened, open && err != nil) }}))
+	l := w.process(runtime.WithObserver(&store.Observer{Breaker: func(open bool,
+		err error) {
+		opened = append(opened, open && err != nil)
+	}}))
 	w.store.Break()
 	for range 5 {
 		_, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1))

@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// schema is what a test makes of the generated gpt-4: the numbers of rpm and tpm for users and projects, and the cascade.
+// schema is what a test makes of the generated gpt-4: the numbers of rpm and tpm for users and projects, and
+// the cascade.
 type schema struct {
 	user, project []bucket.Limit
 	cascade       store.Cascade
@@ -22,12 +23,13 @@ type schema struct {
 // per returns a limit of so many tokens, of which refill come every period.
 func per(burst, refill int64, period time.Duration) bucket.Limit {
 	return bucket.Limit{
-		Capacity: burst * bucket.Milli, Burst: burst * bucket.Milli, Refill: refill * bucket.Milli, Period: period.Milliseconds(),
+		Capacity: burst * bucket.Milli, Burst: burst * bucket.Milli, Refill: refill * bucket.Milli,
+		Period: period.Milliseconds(),
 	}
 }
 
-// The schemas of behaviours. But for odd's, limits yield whole millitokens in a millisecond, and no token within the time that
-// a few calls take.
+// The schemas of behaviours. But for odd's, limits yield whole millitokens in a millisecond, and no token
+// within the time that a few calls take.
 var (
 	plain = schema{
 		user:    []bucket.Limit{per(10, 1, time.Second), per(150, 2, time.Second)},
@@ -37,7 +39,8 @@ var (
 		user:    []bucket.Limit{per(10, 7, 11*time.Second), per(150, 100, time.Minute)},
 		project: []bucket.Limit{per(15, 1, 3*time.Second), per(400, 1000, 24*time.Hour)},
 	}
-	roomy = schema{user: plain.user, project: []bucket.Limit{per(1000, 1, time.Second), per(10_000, 3, time.Second)}}
+	roomy = schema{user: plain.user, project: []bucket.Limit{per(1000, 1, time.Second),
+		per(10_000, 3, time.Second)}}
 
 	compensated = plain.with(store.CascadeCompensated)
 	none        = plain.with(store.CascadeNone)
@@ -104,8 +107,10 @@ func (w *world) process(opts ...runtime.Option) *limits.Limiter {
 	w.Helper()
 	gpt4, embeddings := w.schema.definitions(w)
 	b := runtime.NewBuilder(w.spy, append([]runtime.Option{
-		runtime.WithClock(w.store.Clock), runtime.WithLogger(slog.New(slog.DiscardHandler)), runtime.WithCacheTTL(cacheTTL),
-		runtime.SettleTimeout(2 * time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)),
+		runtime.WithClock(w.store.Clock), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithCacheTTL(cacheTTL),
+		runtime.SettleTimeout(2 * time.Minute), runtime.CallDefaults(runtime.Budget(time.Minute),
+			runtime.OnUnavailable(store.Deny)),
 	}, opts...)...)
 	l := &limits.Limiter{
 		GPT4:       runtime.Bind[limits.GPT4Entity](b, gpt4, vector, costOf),

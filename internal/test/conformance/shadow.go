@@ -25,7 +25,8 @@ func shadowLeases(w *world) {
 	lease, err := w.acquire(alice, cost(1, 31))
 	denied := as[*store.DeniedError](w, "more than there is", err)
 	w.left(lease, 9, 30)
-	if lease.Degraded() || lease.Cost() != cost(1, 31) || denied.Entity != "user-alice" || len(lease.Levels()) == 0 {
+	if lease.Degraded() || lease.Cost() != cost(1, 31) || denied.Entity != "user-alice" ||
+		len(lease.Levels()) == 0 {
 		w.Errorf("degraded %t, for %+v, levels %+v: %v", lease.Degraded(), lease.Cost(), lease.Levels(), denied)
 	}
 	w.settle(lease, 5, 400)
@@ -64,9 +65,11 @@ func shadowLeases(w *world) {
 
 // shadowClaims: beside claims that can be refused, those in shadow are taken each by itself.
 func shadowClaims(w *world) {
-	w.admitted(alice, 1, 1) // full buckets would not show when they were charged, and on a server time goes on between the claims
+	// full buckets would not show when they were charged, and on a server time goes on between the claims
+	w.admitted(alice, 1, 1)
 	w.admitted(bob, 1, 1)
-	enforced, spared := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow()).Claim(alice, cost(1, 51))
+	enforced, spared := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow()).Claim(alice,
+		cost(1, 51))
 	admitted := w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))
 	if err := w.AcquireAll(w.Context(), spared, enforced, admitted); err != nil {
 		w.Fatalf("%v", err)
@@ -82,14 +85,15 @@ func shadowClaims(w *world) {
 	}
 	w.peek(alice)
 	w.peek(bob)
-	claims := []runtime.AnyClaim{w.GPT4.Claim(alice, cost(1, 51)), w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))}
+	claims := []runtime.AnyClaim{w.GPT4.Claim(alice, cost(1, 51)), w.GPT4.With(runtime.Shadow()).Claim(bob,
+		cost(2, 20))}
 	failed[*store.DeniedError](w, "one that can be refused", w.AcquireAll(w.Context(), claims...))
 	w.peek(alice)
 	w.peek(bob)
 }
 
-// shadowTogether: calls in shadow and others that meet in one bucket at once, and maybe in one write, do not disturb each other: so
-// many as there are tokens for are charged, and the others denied or spared.
+// shadowTogether: calls in shadow and others that meet in one bucket at once, and maybe in one write, do not
+// disturb each other: so many as there are tokens for are charged, and the others denied or spared.
 func shadowTogether(w *world) {
 	const rpm, each = 9, 20
 	w.admitted(alice, 1, 1) // as in shadowClaims
@@ -135,7 +139,8 @@ func shadowOutage(w *world) {
 	w.admitted(alice, 9, 100)
 	w.store.Break()
 	for _, policy := range []store.Policy{store.Deny, store.Local, store.Allow} {
-		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10), runtime.Shadow(), runtime.OnUnavailable(policy))
+		lease, err := w.GPT4.Acquire(w.Context(), alice, cost(2, 10), runtime.Shadow(),
+			runtime.OnUnavailable(policy))
 		if err != nil || !lease.Degraded() {
 			w.Fatalf("%v: %v", policy, err)
 		}

@@ -87,7 +87,8 @@ func (s *spied) Peek(ctx context.Context, call *store.Call) error {
 }
 
 // Refused implements store.Session.
-func (s *spied) Refused(def store.Definition, chain []store.Link, cost []int64, now int64) *store.DeniedError {
+func (s *spied) Refused(def store.Definition, chain []store.Link, cost []int64,
+	now int64) *store.DeniedError {
 	if s.spy.forget {
 		return nil
 	}

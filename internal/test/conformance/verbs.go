@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// held is a lease, and what the model knows of it: no shares where shadow mode has spared the call, as it took nothing.
+// held is a lease, and what the model knows of it: no shares where shadow mode has spared the call, as it
+// took nothing.
 type held struct {
 	*limits.GPT4Lease
 	shares []share
@@ -25,7 +26,8 @@ func (w *world) acquire(who limits.GPT4Entity, c limits.GPT4Cost) (*held, error)
 }
 
 // acquireIn is acquire in another process. What shadow mode spares is an error with its lease.
-func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT4Cost, opts ...runtime.CallOption) (*held, error) {
+func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT4Cost,
+	opts ...runtime.CallOption) (*held, error) {
 	w.Helper()
 	w.spy.seen()
 	w.shared = w.shared || w.store.Remembers && l != w.Limiter
@@ -38,7 +40,8 @@ func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT
 	if spared {
 		err = lease.Shadowed()
 	}
-	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), shares, err, w.schema.cascade == store.CascadeCompensated)
+	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), shares, err,
+		w.schema.cascade == store.CascadeCompensated)
 	switch {
 	case spared && !w.shadow:
 		w.Fatalf("%v has let through what it is to refuse: %v", w.chain(who), err)
@@ -67,8 +70,8 @@ func (w *world) judged(what string, shares []share, err error, oneByOne bool) {
 	w.levels(what, now, err)
 }
 
-// levels holds the images that the store has left in its last call, which ended with err, against the model. Of a call that was
-// refused it is those that refused it: others need not have been looked at.
+// levels holds the images that the store has left in its last call, which ended with err, against the model.
+// Of a call that was refused it is those that refused it: others need not have been looked at.
 func (w *world) levels(what string, now int64, err error) {
 	w.Helper()
 	denied, _ := errors.AsType[*store.DeniedError](err)
@@ -83,7 +86,8 @@ func (w *world) levels(what string, now int64, err error) {
 		for _, b := range part.Buckets {
 			key := [2]string{part.Def.Spec().Resource, b.Entity}
 			refuses := func(r store.Refusal) bool { return [2]string{r.Resource, r.Entity} == key }
-			if b.After == nil || w.buckets[key] == nil || err != nil && (denied == nil || !slices.ContainsFunc(denied.Refusals, refuses)) {
+			if b.After == nil || w.buckets[key] == nil || err != nil &&
+				(denied == nil || !slices.ContainsFunc(denied.Refusals, refuses)) {
 				continue
 			}
 			for i, balance := range b.After.Balances {
@@ -188,12 +192,14 @@ func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
 			least[j] = min(least[j], have[j])
 			l := model.limits[j]
 			level, slack := model.level(j, now), w.judge.of(l)
-			lo, hi := max(0, model.level(j, w.early(now, len(chain)))-slack)/bucket.Milli, max(0, level+slack)/bucket.Milli
+			lo, hi := max(0, model.level(j, w.early(now, len(chain)))-slack)/bucket.Milli,
+				max(0, level+slack)/bucket.Milli
 			if w.store.Flows { // Peek tells how much there is when it returns
 				hi = max(0, model.level(j, now+time.Minute.Milliseconds())) / bucket.Milli
 			}
 			if got.Entity != entity || have[j] < lo || have[j] > hi || burst != l.Burst/bucket.Milli {
-				w.Fatalf("peek: %+v\nwant %s mt of %s of %s, burst %d", got, thousands(level), names[j], entity, l.Burst/bucket.Milli)
+				w.Fatalf("peek: %+v\nwant %s mt of %s of %s, burst %d", got, thousands(level), names[j], entity,
+					l.Burst/bucket.Milli)
 			}
 		}
 	}

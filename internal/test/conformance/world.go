@@ -22,11 +22,12 @@ type world struct {
 	T
 	*limits.Limiter
 
-	store   Store
-	spy     *spy
-	schema  schema
-	judge   judge
-	shadow  bool                 // calls are in shadow: what would have refused one is held against the model as if it had
+	store  Store
+	spy    *spy
+	schema schema
+	judge  judge
+	// calls are in shadow: what would have refused one is held against the model as if it had
+	shadow  bool
 	shared  bool                 // the store remembers, and several processes have charged it
 	buckets map[[2]string]*ideal // by resource and entity
 	parents map[string]string    // of users that are looked up; "" for one without
@@ -35,7 +36,8 @@ type world struct {
 func newWorld(t T, store Store, s schema) *world {
 	t.Helper()
 	w := &world{
-		T: t, store: store, spy: &spy{Store: store.Store, forget: store.Flows}, schema: s, judge: judge{store.Slack},
+		T: t, store: store, spy: &spy{Store: store.Store, forget: store.Flows}, schema: s,
+		judge:   judge{store.Slack},
 		buckets: map[[2]string]*ideal{}, parents: map[string]string{},
 	}
 	w.Limiter = w.process()

@@ -17,7 +17,8 @@ import (
 	"github.com/sluice-go/sluice/internal/test/child"
 )
 
-// StartLimit is how long a server may take to answer. Alone it takes some milliseconds, but beside compilers it may starve.
+// StartLimit is how long a server may take to answer. Alone it takes some milliseconds, but beside compilers
+// it may starve.
 const StartLimit = 30 * time.Second
 
 // Server is one running redis-server. It listens on this machine alone and keeps nothing on disk.
@@ -28,8 +29,8 @@ type Server struct {
 	output  bytes.Buffer // read it once the process is gone
 }
 
-// Start starts a server on port, a free one if that is 0, and waits until it answers. Arguments are options of redis-server. Where
-// this machine has none, the error says what to install.
+// Start starts a server on port, a free one if that is 0, and waits until it answers. Arguments are options
+// of redis-server. Where this machine has none, the error says what to install.
 func Start(port int, args ...string) (*Server, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -64,7 +65,8 @@ func (s *Server) Addr() string { return s.addr }
 
 // awaitAnswer asks until the server answers.
 func (s *Server) awaitAnswer() error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), StartLimit, fmt.Errorf("no answer for %v", StartLimit))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), StartLimit,
+		fmt.Errorf("no answer for %v", StartLimit))
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer func() { _ = client.Close() }()

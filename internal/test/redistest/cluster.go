@@ -36,7 +36,8 @@ func (c *Cluster) New(t testing.TB) *Redis {
 	return newRedis(t, c.Client(t))
 }
 
-// StartCluster starts one for this test alone; the test's end stops it. Without SLUICE_REDIS=server the test skips.
+// StartCluster starts one for this test alone; the test's end stops it. Without SLUICE_REDIS=server the test
+// skips.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
 	RequireServer(t)
@@ -51,7 +52,8 @@ func StartCluster(t testing.TB) *Cluster {
 		s := StartServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
 		addrs, nodes, buses[i] = append(addrs, s.Addr()), append(nodes, s.Client()), bus
 	}
-	ctx, cancel := context.WithTimeoutCause(t.Context(), redisserver.StartLimit, fmt.Errorf("no cluster for %v", redisserver.StartLimit))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), redisserver.StartLimit,
+		fmt.Errorf("no cluster for %v", redisserver.StartLimit))
 	defer cancel()
 	for i, node := range nodes {
 		first, last := i*slots/masters, (i+1)*slots/masters-1

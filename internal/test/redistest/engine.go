@@ -49,11 +49,12 @@ type engine struct {
 	err     error
 }
 
-// shared is the one package-level variable, as dynamotest has it: tests of a package have nothing but the process in common.
+// shared is the one package-level variable, as dynamotest has it: tests of a package have nothing but the
+// process in common.
 var shared engine
 
-// Main runs the tests, stops the server that they started, and fails where goroutines are left. A package's TestMain calls it
-// and nothing else; the exit code is that of the tests.
+// Main runs the tests, stops the server that they started, and fails where goroutines are left. A package's
+// TestMain calls it and nothing else; the exit code is that of the tests.
 func Main(m *testing.M) {
 	shared.mu.Lock()
 	shared.inMain = true

@@ -28,8 +28,8 @@ type Redis struct {
 // start is what time it is in miniredis at first: a whole minute, so that no limit has a remainder of before.
 var start = time.UnixMilli(1_800_000_000_000)
 
-// New returns a Redis with no keys for this test alone: miniredis, whose time stands still but for Advance, or the server of
-// this test binary. The test's end deletes the keys and closes Client.
+// New returns a Redis with no keys for this test alone: miniredis, whose time stands still but for Advance,
+// or the server of this test binary. The test's end deletes the keys and closes Client.
 func New(t testing.TB) *Redis {
 	t.Helper()
 	if OnServer(t) {
@@ -52,8 +52,8 @@ func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
 	return r
 }
 
-// Addr returns where the server of this test binary listens, for tests that make clients of their own; they use keys that nobody
-// else uses. Without SLUICE_REDIS=server the test skips.
+// Addr returns where the server of this test binary listens, for tests that make clients of their own; they
+// use keys that nobody else uses. Without SLUICE_REDIS=server the test skips.
 func Addr(t testing.TB) string {
 	t.Helper()
 	RequireServer(t)
@@ -81,8 +81,9 @@ func dial(t testing.TB, addrs ...string) redis.UniversalClient {
 // Virtual reports that time passes by Advance alone.
 func (r *Redis) Virtual() bool { return r.memory != nil }
 
-// Now is what time it is where Advance lets time pass: in miniredis its time; on a server this machine's, which is the server's
-// too, and what Advance has let pass beside it. With After a Redis is a clock for Limiters.
+// Now is what time it is where Advance lets time pass: in miniredis its time; on a server this machine's,
+// which is the server's too, and what Advance has let pass beside it. With After a Redis is a clock for
+// Limiters.
 func (r *Redis) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,8 +107,8 @@ func (r *Redis) Aged() time.Duration {
 	return r.aged
 }
 
-// Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix ages by d. It may be
-// called concurrently.
+// Advance lets d pass, in whole milliseconds. A server's clock cannot be moved: there everything below Prefix
+// ages by d. It may be called concurrently.
 func (r *Redis) Advance(d time.Duration) {
 	if d == 0 {
 		return
@@ -125,7 +126,10 @@ func (r *Redis) Advance(d time.Duration) {
 	}
 	var err error
 	if cluster, ok := r.Client.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(r.context(), func(ctx context.Context, node *redis.Client) error { return older(ctx, node) })
+		err = cluster.ForEachMaster(r.context(), func(ctx context.Context,
+			node *redis.Client) error {
+			return older(ctx, node)
+		})
 	} else {
 		err = older(r.context(), r.Client)
 	}

@@ -33,7 +33,8 @@ func TestAdvance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if age := r.Now().Add(-r.Aged()).UnixMilli() - refilled; age < passed.Milliseconds() || age > (passed+time.Minute).Milliseconds() {
+	if age := r.Now().Add(-r.Aged()).UnixMilli() - refilled; age < passed.Milliseconds() ||
+		age > (passed+time.Minute).Milliseconds() {
 		t.Errorf("the bucket is %d ms old, want %v", age, passed)
 	}
 	if tokens := r.Client.HGet(ctx, bucket, "tokens").Val(); tokens != "1.5" {
@@ -74,7 +75,10 @@ func TestBreak(t *testing.T) {
 	if err := r.Client.Get(t.Context(), r.Prefix).Err(); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a command: %v", err)
 	}
-	_, err := r.Client.Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.Get(t.Context(), r.Prefix).Err() })
+	_, err := r.Client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		return p.Get(t.Context(),
+			r.Prefix).Err()
+	})
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a pipeline: %v", err)
 	}
@@ -84,7 +88,8 @@ func TestBreak(t *testing.T) {
 	}
 }
 
-// TestRestart: a server that is stopped refuses connections, and the one after it has neither keys nor scripts.
+// TestRestart: a server that is stopped refuses connections, and the one after it has neither keys nor
+// scripts.
 func TestRestart(t *testing.T) {
 	s := redistest.StartServer(t)
 	client := s.Client()
@@ -127,7 +132,8 @@ func TestCluster(t *testing.T) {
 	}
 	r.Advance(time.Second)
 	for i := range 10 {
-		if refilled := r.Client.HGet(t.Context(), fmt.Sprint(r.Prefix, i), "lastRefill").Val(); refilled != "99000" {
+		if refilled := r.Client.HGet(t.Context(), fmt.Sprint(r.Prefix, i),
+			"lastRefill").Val(); refilled != "99000" {
 			t.Errorf("bucket %d was refilled at %s, want 99000", i, refilled)
 		}
 	}
@@ -150,8 +156,8 @@ func (r *recorder) end(how, format string, args []any) {
 	runtime.Goexit()
 }
 
-// TestWhichEngine: a run for miniredis skips what is about redis-server; one for redis-server fails where there is none, and so
-// does one for nothing that exists.
+// TestWhichEngine: a run for miniredis skips what is about redis-server; one for redis-server fails where
+// there is none, and so does one for nothing that exists.
 func TestWhichEngine(t *testing.T) {
 	for _, test := range []struct{ engine, path, want string }{
 		{"", "", "skipped: this test needs redis-server: run `make test-redis`, which sets SLUICE_REDIS=server"},

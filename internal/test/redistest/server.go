@@ -17,8 +17,8 @@ type Server struct {
 	process *redisserver.Server
 }
 
-// StartServer starts a redis-server for this test alone; the test's end stops it. args are options of redis-server. Without
-// SLUICE_REDIS=server the test skips.
+// StartServer starts a redis-server for this test alone; the test's end stops it. args are options of
+// redis-server. Without SLUICE_REDIS=server the test skips.
 func StartServer(t testing.TB, args ...string) *Server {
 	t.Helper()
 	RequireServer(t)
@@ -60,8 +60,8 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart ends it and starts another one at its place, which knows neither keys nor scripts: what a fail-over to a replica looks
-// like that has received nothing.
+// Restart ends it and starts another one at its place, which knows neither keys nor scripts: what a fail-over
+// to a replica looks like that has received nothing.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()

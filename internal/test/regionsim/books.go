@@ -51,8 +51,8 @@ func (j *judge) held(s *series, limit int) (sum int64) {
 	return sum
 }
 
-// begun reports that all regions that are not gone have begun accounts of a limit. Until then each holds the floor, and nobody has lost
-// anything.
+// begun reports that all regions that are not gone have begun accounts of a limit. Until then each holds the
+// floor, and nobody has lost anything.
 func (j *judge) begun(s *series, limit int) bool {
 	for r := range j.world.regions {
 		if h, gen := j.holding(r, s, limit); !j.gone(r) && (h == nil || gen == 0) {
@@ -95,5 +95,6 @@ func (j *judge) gone(r int) bool {
 
 // knows reports that a region knows another in the epoch that it is in.
 func (j *judge) knows(r, other int) bool {
-	return j.books[r] != nil && j.books[other] != nil && j.books[r].Peers[j.world.regions[other].name].Epoch == j.books[other].Epoch
+	return j.books[r] != nil && j.books[other] != nil &&
+		j.books[r].Peers[j.world.regions[other].name].Epoch == j.books[other].Epoch
 }

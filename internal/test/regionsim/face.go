@@ -97,7 +97,8 @@ func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, share store.Sto
 		}
 		version = max(version, known+1)
 	}
-	t.world.trace(t.home, "share %s on %s: %s -> %s, epoch %d %s", s.entity, s.place.resource, inTokens(e.limits), inTokens(share.Limits), share.Epoch, lost(err))
+	t.world.trace(t.home, "share %s on %s: %s -> %s, epoch %d %s", s.entity, s.place.resource,
+		inTokens(e.limits), inTokens(share.Limits), share.Epoch, lost(err))
 	t.home.table.put(s, terms{limits: slices.Clone(share.Limits), epoch: share.Epoch}, version)
 	t.world.judge.shared(t.home, s)
 	if err != nil {

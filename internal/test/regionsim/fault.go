@@ -33,7 +33,8 @@ const (
 	Lag      Kind = "lag"      // others' snapshots are read as they were
 	Lose     Kind = "lose"     // the region's snapshot is lost
 	Operator Kind = "operator" // an operator overrides a bucket's limits
-	Whole    Kind = "whole"    // the limit itself is changed, in one region after the other within For; to what it was where Percent is 100
+	// the limit itself is changed, in one region after the other within For; to what it was where Percent is 100
+	Whole Kind = "whole"
 )
 
 // Kinds are all of them.
@@ -43,7 +44,8 @@ func Kinds() []Kind {
 
 // String writes f on a line.
 func (f Fault) String() string {
-	return fmt.Sprintf("%s region %d at %v for %v, call %d, %d%%", f.Kind, f.Region, f.At, f.For, f.Call, f.Percent)
+	return fmt.Sprintf("%s region %d at %v for %v, call %d, %d%%", f.Kind, f.Region, f.At, f.For, f.Call,
+		f.Percent)
 }
 
 // covers reports that f lasts at an instant.
@@ -53,7 +55,8 @@ func (f Fault) covers(at time.Duration) bool { return f.At <= at && at < f.At+f.
 func RandomFaults(rng *rand.Rand, n, regions int, window, before time.Duration, kinds ...Kind) []Fault {
 	var all []Fault
 	for range n {
-		f := Fault{Kind: kinds[rng.IntN(len(kinds))], Region: rng.IntN(regions), Call: rng.IntN(12), Percent: 20 + rng.IntN(181)}
+		f := Fault{Kind: kinds[rng.IntN(len(kinds))], Region: rng.IntN(regions), Call: rng.IntN(12),
+			Percent: 20 + rng.IntN(181)}
 		f.For = upTo(rng, before/3)
 		if rng.IntN(2) == 0 {
 			f.For = upTo(rng, 3*window)
@@ -91,7 +94,8 @@ func (w *world) operate(h *home, s *series, limits []*bucket.Limit) {
 	w.judge.shared(h, s)
 }
 
-// change has an operator of h change a resource's limits for all regions together, unless that was decided before what they are.
+// change has an operator of h change a resource's limits for all regions together, unless that was decided
+// before what they are.
 func (w *world) change(h *home, resource int, f Fault) {
 	if f.At < h.table.decided[resource] {
 		return
@@ -112,7 +116,9 @@ func (w *world) scaled(resource, percent int) []*bucket.Limit {
 	var all []*bucket.Limit
 	for _, l := range w.Resources[resource].Limits {
 		whole := max(1, l.Whole.Capacity/bucket.Milli*int64(percent)/100)
-		scaled := bucket.Limit{Capacity: whole * bucket.Milli, Burst: max(bucket.Milli, l.Whole.Burst*int64(percent)/100), Refill: max(1, l.Whole.Refill*int64(percent)/100), Period: l.Whole.Period}
+		scaled := bucket.Limit{Capacity: whole * bucket.Milli,
+			Burst:  max(bucket.Milli, l.Whole.Burst*int64(percent)/100),
+			Refill: max(1, l.Whole.Refill*int64(percent)/100), Period: l.Whole.Period}
 		all = append(all, &scaled)
 	}
 	return all

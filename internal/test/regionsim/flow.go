@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// flow is what is consumed of one bucket of a region. It is brought up to date when somebody looks, or changes what is in force.
+// flow is what is consumed of one bucket of a region. It is brought up to date when somebody looks, or
+// changes what is in force.
 type flow struct {
 	series  *series
 	at      time.Duration
@@ -26,7 +27,8 @@ type flow struct {
 type sampled struct{ asked, unmet, spare float64 }
 
 func newFlow(s *series, limits int) *flow {
-	return &flow{series: s, tokens: make([]float64, limits), taken: make([]float64, limits), sampled: make([]sampled, limits)}
+	return &flow{series: s, tokens: make([]float64, limits), taken: make([]float64, limits),
+		sampled: make([]sampled, limits)}
 }
 
 // pour brings every flow of h up to date.
@@ -69,7 +71,8 @@ func (w *world) step(h *home, f *flow, step time.Duration) {
 		n := &f.sampled[i]
 		n.asked, n.unmet, n.spare = n.asked+asked, n.unmet+asked-used, n.spare+has-used-left
 		f.tokens[i], f.taken[i] = left, f.taken[i]+used
-		if used > 0 && f.at < w.Calm && w.Settles > 0 && w.rng.IntN(100) < w.Settles { // settled lower than was charged: what was consumed may fall
+		// settled lower than was charged: what was consumed may fall
+		if used > 0 && f.at < w.Calm && w.Settles > 0 && w.rng.IntN(100) < w.Settles {
 			back := min(f.taken[i], 3*used*w.rng.Float64())
 			f.taken[i], f.tokens[i] = f.taken[i]-back, min(left+back, float64(l.Burst))
 		}
@@ -90,11 +93,13 @@ func (w *world) demand(h *home, s *series, at time.Duration) float64 {
 	if s.load.Noise == 0 || at >= w.Calm {
 		return part
 	}
-	rng := rand.New(rand.NewPCG(w.Seed^uint64(s.index*len(w.regions)+h.index+1)*0x9e3779b97f4a7c15, uint64(at/w.Window)))
+	rng := rand.New(rand.NewPCG(w.Seed^uint64(s.index*len(w.regions)+h.index+1)*0x9e3779b97f4a7c15,
+		uint64(at/w.Window)))
 	return part * (1 + float64(s.load.Noise)*(2*rng.Float64()-1)/1000)
 }
 
-// call has the bucket made, or brought to what a caller believes is in force, as the first of a window's does.
+// call has the bucket made, or brought to what a caller believes is in force, as the first of a window's
+// does.
 func (w *world) call(h *home, f *flow) {
 	if f.exists && f.at < f.fresh {
 		return
@@ -129,7 +134,8 @@ func (w *world) image(f *flow) *bucket.Image {
 	if !f.exists {
 		return nil
 	}
-	img := &bucket.Image{Refilled: begin.Add(f.at).UnixMilli(), Version: f.version, Op: "sim", TTL: begin.Add(f.full+w.expires(f)).Unix() + 1}
+	img := &bucket.Image{Refilled: begin.Add(f.at).UnixMilli(), Version: f.version, Op: "sim",
+		TTL: begin.Add(f.full+w.expires(f)).Unix() + 1}
 	for i, l := range w.Resources[f.series.resource].Limits {
 		img.Extra = append(img.Extra, bucket.Named{Name: l.Name, Balance: bucket.Balance{
 			Limit: f.limits[i], Tokens: int64(math.Floor(f.tokens[i])), Consumed: int64(math.Floor(f.taken[i])),

@@ -53,7 +53,8 @@ func (h *host) start(d time.Duration) {
 func (i *instance) run() {
 	w := i.world
 	config := region.Config{
-		Region: i.home.name, Table: tableFace{i}, Snapshots: storeFace{i}, Specs: w.specs, Evict: w.Evict, Clock: clock{i},
+		Region: i.home.name, Table: tableFace{i}, Snapshots: storeFace{i}, Specs: w.specs, Evict: w.Evict,
+		Clock:  clock{i},
 		Logger: slog.New(slog.DiscardHandler), Writers: 1,
 	}
 	if w.Wrap != nil {
@@ -91,7 +92,8 @@ func (i *instance) run() {
 // next returns what happens to a sync in the cycle that begins.
 func (h *host) next() *Fault {
 	for n, f := range h.world.Faults {
-		if sync := f.Kind == Kill || f.Kind == Stall; !sync || f.Region%len(h.world.regions) != h.home.index || f.At > h.world.now || h.taken[n] {
+		if sync := f.Kind == Kill || f.Kind == Stall; !sync || f.Region%len(h.world.regions) != h.home.index ||
+			f.At > h.world.now || h.taken[n] {
 			continue
 		}
 		if h.taken == nil {
@@ -162,11 +164,13 @@ func (i *instance) call(about way, what string) error {
 // refused returns what is wrong with a call.
 func (i *instance) refused(about way) error {
 	for _, f := range i.world.Faults {
-		if f.Region%len(i.world.regions) != i.home.index || !f.covers(i.world.now) || i.world.rng.IntN(100) >= f.Percent {
+		if f.Region%len(i.world.regions) != i.home.index || !f.covers(i.world.now) ||
+			i.world.rng.IntN(100) >= f.Percent {
 			continue
 		}
 		switch {
-		case f.Kind == NoGet && (about == gets || about == peers), f.Kind == NoPeers && about == peers, f.Kind == NoPut && about == puts, f.Kind == NoTable && about < gets:
+		case f.Kind == NoGet && (about == gets || about == peers), f.Kind == NoPeers && about == peers,
+			f.Kind == NoPut && about == puts, f.Kind == NoTable && about < gets:
 			return errRefused
 		case f.Kind == LostPut && about == puts, f.Kind == LostTurn && (about == shares || about == beats):
 			return errUnsure

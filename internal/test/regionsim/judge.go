@@ -51,7 +51,8 @@ type judge struct {
 
 func (j *judge) begin(w *world) {
 	j.world, j.digest, j.triggers = w, fnv.New64a(), map[region.Trigger]int{}
-	j.alive, j.epochs, j.put = make([]bool, len(w.regions)), make([]int64, len(w.regions)), make([][]byte, len(w.regions))
+	j.alive, j.epochs, j.put = make([]bool, len(w.regions)), make([]int64, len(w.regions)),
+		make([][]byte, len(w.regions))
 	for _, s := range w.series {
 		j.check(w.regions[0], s)
 	}
@@ -79,10 +80,12 @@ func (j *judge) check(h *home, s *series) {
 		if share == nil || e.operator {
 			continue
 		}
-		if floor := j.world.keeps(bucket.Limit{Capacity: least * bucket.Milli, Burst: bucket.Milli, Refill: 1, Period: 1}); share.Capacity < floor*bucket.Milli {
+		if floor := j.world.keeps(bucket.Limit{Capacity: least * bucket.Milli, Burst: bucket.Milli, Refill: 1,
+			Period: 1}); share.Capacity < floor*bucket.Milli {
 			j.wrong(h, s, fmt.Sprintf("%s: %d is less than the floor, %d", l.Name, share.Capacity/bucket.Milli, floor))
 		}
-		if !slices.ContainsFunc(h.table.tolerated(s, i), func(whole bucket.Limit) bool { return *share == whole.Share(share.Capacity/bucket.Milli) }) {
+		if !slices.ContainsFunc(h.table.tolerated(s, i),
+			func(whole bucket.Limit) bool { return *share == whole.Share(share.Capacity/bucket.Milli) }) {
 			j.wrong(h, s, fmt.Sprintf("%s: %v is no part of %v", l.Name, *share, h.table.kinds[s.resource][i].Limit))
 		}
 	}
@@ -108,7 +111,8 @@ func (j *judge) shared(h *home, s *series) {
 func (j *judge) beaten(h *home) {
 	j.Beats++
 	slow := j.world.millis(-j.world.Skew)
-	if alive, epoch := j.alive[h.index], j.epochs[h.index]; !alive || epoch != h.table.beat.Epoch || len(h.table.beat.past) > 0 && !h.table.beat.past[len(h.table.beat.past)-1].Alive(slow) {
+	if alive, epoch := j.alive[h.index], j.epochs[h.index]; !alive || epoch != h.table.beat.Epoch ||
+		len(h.table.beat.past) > 0 && !h.table.beat.past[len(h.table.beat.past)-1].Alive(slow) {
 		j.all(h)
 	}
 	j.alive[h.index], j.epochs[h.index] = true, h.table.beat.Epoch
@@ -155,8 +159,8 @@ func (j *judge) close() *Result {
 	return &j.Result
 }
 
-// wholes returns the most and the least that all regions may have together of a limit, in tokens: where it is changed, what it was
-// counts until all have had the time to follow.
+// wholes returns the most and the least that all regions may have together of a limit, in tokens: where it is
+// changed, what it was counts until all have had the time to follow.
 func (w *world) wholes(s *series, limit int) (most, least int64) {
 	for n, h := range w.regions {
 		for m, l := range h.table.tolerated(s, limit) {
@@ -185,7 +189,8 @@ func (t *table) tolerated(s *series, limit int) []bucket.Limit {
 // settle is for how many windows without a fault regions may take to follow a change.
 const settle = 12
 
-// followed returns when all regions have followed what changed at an instant: as soon as there were no faults for some time.
+// followed returns when all regions have followed what changed at an instant: as soon as there were no faults
+// for some time.
 func (w *world) followed(at time.Duration) time.Duration {
 	quiet := settle*w.Window + w.evict()
 	end := at + quiet

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
-// Sample is how a world stands, and what happened since the one before, a window ago. What is not counted is a part of 1: of what
-// all regions have together of a limit.
+// Sample is how a world stands, and what happened since the one before, a window ago. What is not counted is
+// a part of 1: of what all regions have together of a limit.
 type Sample struct {
 	At time.Duration
 
@@ -19,23 +19,27 @@ type Sample struct {
 	Beats      int
 	Gets, Puts int // of snapshots
 
-	Active   int       // limits of buckets of which something is asked now; the means below are of these
-	Sum      float64   // of the shares that processes may use, the worst taken, the largest of any limit; never above 1
-	Mean     float64   // of the sums of the shares in force
-	Unheld   float64   // what is in nobody's hands and not on its way, in the mean: 0 once all has been found again
-	Unbegun  float64   // of Unheld, what is of limits of which not all regions have begun accounts
-	Distance float64   // of a region's share in force from what demand would have it, in the mean
-	Starved  float64   // what was asked and refused while as much was left over elsewhere, in the mean, of what refills
-	Shares   []float64 // by region, what is in force, in the mean
-	Demand   []float64 // by region, what is asked, in the mean
-	First    []int64   // by region, what is in force of the first resource's first limit for user-1, in tokens
+	Active int // limits of buckets of which something is asked now; the means below are of these
+	// of the shares that processes may use, the worst taken, the largest of any limit; never above 1
+	Sum  float64
+	Mean float64 // of the sums of the shares in force
+	// what is in nobody's hands and not on its way, in the mean: 0 once all has been found again
+	Unheld   float64
+	Unbegun  float64 // of Unheld, what is of limits of which not all regions have begun accounts
+	Distance float64 // of a region's share in force from what demand would have it, in the mean
+	// what was asked and refused while as much was left over elsewhere, in the mean, of what refills
+	Starved float64
+	Shares  []float64 // by region, what is in force, in the mean
+	Demand  []float64 // by region, what is asked, in the mean
+	First   []int64   // by region, what is in force of the first resource's first limit for user-1, in tokens
 }
 
 // sample takes a Sample.
 func (j *judge) sample() {
 	w := j.world
 	now := Sample{
-		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes, Puts: j.Puts - j.sampled.Puts,
+		At: w.now, Cycles: j.Cycles - j.sampled.Cycles, Writes: j.Writes - j.sampled.Writes,
+		Puts: j.Puts - j.sampled.Puts,
 		Gets: j.Gets - j.sampled.Gets, Beats: j.Beats - j.sampled.Beats, Triggers: j.triggers,
 		Shares: make([]float64, len(w.regions)), Demand: make([]float64, len(w.regions)),
 	}
@@ -87,7 +91,8 @@ func (j *judge) sampleOf(s *series, limit int, to *Sample) {
 	l := w.whole(s, limit)
 	refills := float64(l.Refill) * float64(w.Window.Milliseconds()) / float64(l.Period)
 	to.Starved += min(unmet, spare) / refills
-	floor := float64(w.keeps(bucket.Limit{Capacity: most * bucket.Milli, Burst: bucket.Milli, Refill: 1, Period: 1}))
+	floor := float64(w.keeps(bucket.Limit{Capacity: most * bucket.Milli, Burst: bucket.Milli, Refill: 1,
+		Period: 1}))
 	for r, h := range w.regions {
 		share := float64(h.table.inForce(s, limit, w.millis(0)).Capacity / bucket.Milli)
 		to.Shares[r] += share / whole

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// schedule is a virtual clock and what happens when. Exactly one goroutine runs: the schedule itself, or the process that it has
-// handed the baton to. So a seed gives one history.
+// schedule is a virtual clock and what happens when. Exactly one goroutine runs: the schedule itself, or the
+// process that it has handed the baton to. So a seed gives one history.
 type schedule struct {
 	now    time.Duration // since the world began
 	events events
@@ -83,7 +83,8 @@ func (p *process) proceed() {
 	p.running = false
 }
 
-// wait lets d pass. It reports that p was not killed meanwhile: else it has ended, and may change nothing any more.
+// wait lets d pass. It reports that p was not killed meanwhile: else it has ended, and may change nothing any
+// more.
 func (p *process) wait(d time.Duration) bool {
 	if p.killed {
 		return false

@@ -55,7 +55,8 @@ type whole struct {
 }
 
 func newTable(w *world, h *home) *table {
-	t := &table{world: w, home: h, entries: make([]entry, len(w.series)), decided: make([]time.Duration, len(w.Resources))}
+	t := &table{world: w, home: h, entries: make([]entry, len(w.series)),
+		decided: make([]time.Duration, len(w.Resources))}
 	for _, r := range w.Resources {
 		var all []whole
 		for _, l := range r.Limits {
@@ -127,7 +128,8 @@ func (t *table) inForce(s *series, limit int, now int64) bucket.Limit {
 	}
 }
 
-// most is the most that any process may use now, in tokens. What an operator has stored counts as what every region keeps.
+// most is the most that any process may use now, in tokens. What an operator has stored counts as what every
+// region keeps.
 func (t *table) most(s *series, limit int) int64 {
 	k := &t.kinds[s.resource][limit]
 	most := t.world.keeps(k.Limit)

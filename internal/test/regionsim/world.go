@@ -1,9 +1,10 @@
-// Package regionsim plays regions that share limits out: syncs, their tables, a store of snapshots, traffic, and faults, on a
-// virtual clock. A World is what is given; Run plays it, watches what processes may use at every event, and says what it saw.
+// Package regionsim plays regions that share limits out: syncs, their tables, a store of snapshots, traffic,
+// and faults, on a virtual clock. A World is what is given; Run plays it, watches what processes may use at
+// every event, and says what it saw.
 //
-// What processes may use is judged by the worst of them: one that has read each item just before it was written, keeps it for as
-// long as is allowed, and whose clock is as slow as any. A limit that is changed counts as what it was until all regions have had
-// the time to follow.
+// What processes may use is judged by the worst of them: one that has read each item just before it was
+// written, keeps it for as long as is allowed, and whose clock is as slow as any. A limit that is changed
+// counts as what it was until all regions have had the time to follow.
 package regionsim
 
 import (
@@ -32,21 +33,23 @@ type World struct {
 	Entities  int // user-1 and so on: each has a bucket of each resource in each region
 	Resources []Resource
 	Load      func(entity, resource int) Load // by index, from 0 on
-	Settles   int                             // percent of half windows at whose end more is given back than was charged in them
-	Calm      time.Duration                   // from then on, demand stays as it is; 0 is never
-	Faults    []Fault
+	// percent of half windows at whose end more is given back than was charged in them
+	Settles int
+	Calm    time.Duration // from then on, demand stays as it is; 0 is never
+	Faults  []Fault
 
 	New  func(region.Config) (Sync, error) // as region.New
 	Wrap Wrap                              // what each sync sees; nil for all that there is
-	Keep time.Duration                     // processes remember what they read for so long; 0 is Window, as it should be
+	// processes remember what they read for so long; 0 is Window, as it should be
+	Keep time.Duration
 
 	Books bool              // Sample.Unheld and Unbegun are wanted: it takes reading what syncs publish
 	Watch func(Sample)      // is called once a window; may be nil
 	Trace func(line string) // is told all that syncs do, and that happens to them; may be nil
 }
 
-// Wrap returns what a region's sync sees in place of its table and of the store: how the test of a test breaks a sync. It is called
-// for each sync that is started.
+// Wrap returns what a region's sync sees in place of its table and of the store: how the test of a test
+// breaks a sync. It is called for each sync that is started.
 type Wrap func(region int, t region.Table, s region.Snapshots) (region.Table, region.Snapshots)
 
 // Resource is one that is shared out.

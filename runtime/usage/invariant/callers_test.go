@@ -66,7 +66,8 @@ func (w *world) process(t testing.TB, api dynamo.API, b *books, lazy bool) *limi
 	l, err := limits.New(dynamo.New(api, w.table),
 		runtime.WithClock(w), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.SettleTimeout(20*time.Second), runtime.WithCacheTTL(20*time.Millisecond),
-		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny), runtime.LazySettle(lazy)),
+		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny),
+			runtime.LazySettle(lazy)),
 		runtime.WithObserver(&store.Observer{Store: func(_ context.Context, e store.StoreEvent) {
 			if e.Outcome == "applied" && e.Path == "reshape" {
 				b.meet("reshapes")
@@ -119,7 +120,8 @@ func (c *caller) failed(t testing.TB, err error) {
 	}
 }
 
-// acquire takes a cost of its own from a user and its project, from a project alone, or from one for another resource.
+// acquire takes a cost of its own from a user and its project, from a project alone, or from one for another
+// resource.
 func (c *caller) acquire(ctx context.Context) (*ticket, error) {
 	id := c.dice.IntN(6)
 	project := limits.Project{ID: string(rune('p' + id%2))}
@@ -142,7 +144,8 @@ func (c *caller) acquire(ctx context.Context) (*ticket, error) {
 		user := limits.User{ID: string(rune('a' + id)), Project: project}
 		of, entities = user, append(entities, "user-"+user.ID)
 	}
-	lease, err := c.limiter.GPT4.Acquire(ctx, of, limits.GPT4Cost{RPM: c.dice.Int64N(4), TPM: c.dice.Int64N(601)})
+	lease, err := c.limiter.GPT4.Acquire(ctx, of,
+		limits.GPT4Cost{RPM: c.dice.Int64N(4), TPM: c.dice.Int64N(601)})
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +167,8 @@ func (c *caller) other(cost map[string]int64) map[string]int64 {
 	return actual
 }
 
-// settle states what a call came to. What is given back to a bucket that is gone is not booked: there is nothing to give to.
+// settle states what a call came to. What is given back to a bucket that is gone is not booked: there is
+// nothing to give to.
 func (c *caller) settle(t testing.TB, l *ticket, actual map[string]int64, there bool) {
 	t.Helper()
 	change := maps.Clone(actual)
@@ -194,8 +198,8 @@ func (c *caller) release(t testing.TB, l *ticket, there bool) {
 	}
 }
 
-// late closes a lease of an earlier time, of which some buckets may be gone: a caller who gives back gets nothing from those, one
-// who owes more is charged.
+// late closes a lease of an earlier time, of which some buckets may be gone: a caller who gives back gets
+// nothing from those, one who owes more is charged.
 func (c *caller) late(t testing.TB, l *ticket) {
 	t.Helper()
 	whole := *l
@@ -236,7 +240,8 @@ func (c *caller) operate(t testing.TB) {
 	_, rev, err := at.Get(t.Context())
 	if err == nil {
 		_, err = at.Set(t.Context(), limits.GPT4Limits{
-			RPM: new(bucket.Per(40+c.dice.Int64N(100), time.Minute)), TPM: new(bucket.Per(3000+c.dice.Int64N(20_000), time.Minute)),
+			RPM: new(bucket.Per(40+c.dice.Int64N(100), time.Minute)),
+			TPM: new(bucket.Per(3000+c.dice.Int64N(20_000), time.Minute)),
 		}, rev)
 	}
 	if err != nil {

@@ -29,11 +29,13 @@ type broken struct {
 // controls are readers that do something wrong.
 func controls() map[string]broken {
 	return map[string]broken{
-		"no watermark": {onLocal: true, write: func(ctx context.Context, api usage.API, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+		"no watermark": {onLocal: true, write: func(ctx context.Context, api usage.API,
+			in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 			in.ConditionExpression = aws.String(*in.ConditionExpression + " OR attribute_exists(PK)")
 			return api.UpdateItem(ctx, in)
 		}},
-		"what failed is taken for written": {write: func(ctx context.Context, api usage.API, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+		"what failed is taken for written": {write: func(ctx context.Context, api usage.API,
+			in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 			out, err := api.UpdateItem(ctx, in)
 			if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {
 				return nil, err
@@ -75,7 +77,8 @@ type writer struct {
 	write func(context.Context, usage.API, *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error)
 }
 
-func (c writer) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c writer) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	if c.write != nil {
 		return c.write(ctx, c.API, in)
 	}

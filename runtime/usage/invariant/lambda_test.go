@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// mapping is what reads the stream for Lambda, and calls the function: a shard after its parent, and what failed again. It
-// is the service's: nobody kills it.
+// mapping is what reads the stream for Lambda, and calls the function: a shard after its parent, and what
+// failed again. It is the service's: nobody kills it.
 type mapping struct {
 	*world
 	*books
@@ -27,7 +27,8 @@ type mapping struct {
 
 func (w *world) mapping(b *books, dice *rand.Rand, how broken) *mapping {
 	return &mapping{
-		world: w, books: b, broken: how, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), after: map[string]string{}, done: map[string]bool{},
+		world: w, books: b, broken: how, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), after: map[string]string{},
+		done: map[string]bool{},
 	}
 }
 
@@ -62,7 +63,8 @@ func (m *mapping) round(t testing.TB) (more bool) {
 	shards := stream.StreamDescription.Shards
 	for _, s := range shards {
 		id, parent := aws.ToString(s.ShardId), aws.ToString(s.ParentShardId)
-		waits := !m.done[parent] && slices.ContainsFunc(shards, func(p types.Shard) bool { return aws.ToString(p.ShardId) == parent })
+		waits := !m.done[parent] && slices.ContainsFunc(shards,
+			func(p types.Shard) bool { return aws.ToString(p.ShardId) == parent })
 		if waits || m.done[id] {
 			continue
 		}
@@ -79,7 +81,8 @@ func (m *mapping) round(t testing.TB) (more bool) {
 // batch reads what comes next in a shard.
 func (m *mapping) batch(t testing.TB, shard string) (records []types.Record, ended bool) {
 	t.Helper()
-	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &m.arn, ShardId: &shard, ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
+	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &m.arn, ShardId: &shard,
+		ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
 	if after := m.after[shard]; after != "" {
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &after
 	}
@@ -96,7 +99,8 @@ func (m *mapping) batch(t testing.TB, shard string) (records []types.Record, end
 	return out.Records, out.NextShardIterator == nil && len(out.Records) == 0
 }
 
-// hand calls the function with a batch. It may die of it, and its answer may be lost: then the whole batch goes again.
+// hand calls the function with a batch. It may die of it, and its answer may be lost: then the whole batch
+// goes again.
 func (m *mapping) hand(t testing.TB, shard string, records []types.Record) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())

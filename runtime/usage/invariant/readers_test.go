@@ -25,8 +25,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
-// line is a process's connection, on which requests and replies are lost, and some are refused for their throughput. It can go
-// dead: then nothing passes any more.
+// line is a process's connection, on which requests and replies are lost, and some are refused for their
+// throughput. It can go dead: then nothing passes any more.
 type line struct {
 	aws.HTTPClient
 
@@ -86,8 +86,9 @@ func (l *line) notice(reply *http.Response) *http.Response {
 func throttled(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`
 	return &http.Response{
-		StatusCode: http.StatusBadRequest, Status: "400 Bad Request", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, ContentLength: int64(len(body)),
+		StatusCode: http.StatusBadRequest, Status: "400 Bad Request", Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header:     http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, ContentLength: int64(len(body)),
 		Body: io.NopCloser(strings.NewReader(body)), Request: r,
 	}
 }
@@ -96,7 +97,10 @@ func throttled(r *http.Request) *http.Response {
 func retries() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.RateLimiter = ratelimit.None
-		o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return time.Millisecond, nil })
+		o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) {
+			return time.Millisecond,
+				nil
+		})
 	})
 }
 
@@ -130,7 +134,10 @@ func (w *world) aggregator(t testing.TB, client usage.API, b broken) *usage.Aggr
 func (w *world) reader(t testing.TB, l *line, b broken) *poll.Poller {
 	t.Helper()
 	client := w.over(l)
-	streams := dynamodbstreams.New(w.streams.Options(), func(o *dynamodbstreams.Options) { o.HTTPClient, o.Retryer = l, retries() })
+	streams := dynamodbstreams.New(w.streams.Options(), func(o *dynamodbstreams.Options) {
+		o.HTTPClient,
+			o.Retryer = l, retries()
+	})
 	p, err := poll.New(poll.Config{
 		Client: client, Streams: tailor{streams, b.records}, Table: w.table, Aggregator: w.aggregator(t, client, b),
 		Clock: w, Idle: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
@@ -146,7 +153,8 @@ func (w *world) read(ctx context.Context, t testing.TB, b *books, dice *rand.Ran
 	t.Helper()
 	for ctx.Err() == nil {
 		life, kill := context.WithCancel(ctx)
-		l := &line{met: b.meet, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02, left: 1 + dice.IntN(120), kill: kill}
+		l := &line{met: b.meet, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02, left: 1 + dice.IntN(120),
+			kill: kill}
 		if err := w.reader(t, l, how).Run(life); err != nil {
 			t.Error(err)
 		}

@@ -32,9 +32,10 @@ const (
 	stormCallers = 8
 )
 
-// TestSumOfWindows: what the hours hold, what the days hold, what the table's stream says, what the buckets consumed, those too
-// that expired, and what callers were granted and kept, is one and the same. Meanwhile limits change, leases are settled late,
-// shards split, and readers are killed, start again, run beside each other and lose requests and replies.
+// TestSumOfWindows: what the hours hold, what the days hold, what the table's stream says, what the buckets
+// consumed, those too that expired, and what callers were granted and kept, is one and the same. Meanwhile
+// limits change, leases are settled late, shards split, and readers are killed, start again, run beside each
+// other and lose requests and replies.
 func TestSumOfWindows(t *testing.T) {
 	seeds, calls := longform.Count[uint64](t, "storms", 9, 3), 25
 	switch {
@@ -65,7 +66,8 @@ func TestSumOfWindows(t *testing.T) {
 	}
 }
 
-// TestSumOfWindowsControls: a reader that counts twice, or not at all, or that counts what was not consumed, is noticed.
+// TestSumOfWindowsControls: a reader that counts twice, or not at all, or that counts what was not consumed,
+// is noticed.
 func TestSumOfWindowsControls(t *testing.T) {
 	const first, last = 100, 104
 	calls, all := 6, controls()
@@ -111,16 +113,20 @@ func (s storm) play(t testing.TB, w *world, b *books, dice *rand.Rand) {
 		w.engine.Faults().HoldTransactions(2 * time.Millisecond)
 	}
 	processes := s.processes(t, w, b, dice)
-	operator := &caller{world: w, books: b, limiter: processes[0], dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lossy: s.lossy}
-	minutely := limits.EmbeddingsLimits{RPS: new(bucket.Per(60, time.Minute))} // by the second, buckets would expire within a phase
-	if _, err := processes[0].Config.Embeddings.Kind(limits.Project{}).Set(t.Context(), minutely, ""); err != nil {
+	operator := &caller{world: w, books: b, limiter: processes[0], dice: rand.New(rand.NewPCG(dice.Uint64(), 1)),
+		lossy: s.lossy}
+	// by the second, buckets would expire within a phase
+	minutely := limits.EmbeddingsLimits{RPS: new(bucket.Per(60, time.Minute))}
+	if _, err := processes[0].Config.Embeddings.Kind(limits.Project{}).Set(t.Context(), minutely,
+		""); err != nil {
 		t.Fatal(err)
 	}
 	mapping := w.mapping(b, dice, s.broken)
 	var open []*ticket
 	for phase := range stormPhases {
 		if phase > 0 {
-			w.pass(t, []time.Duration{30 * time.Second, 150 * time.Second, 25 * time.Minute, 25 * time.Minute}[dice.IntN(4)])
+			w.pass(t, []time.Duration{30 * time.Second, 150 * time.Second, 25 * time.Minute,
+				25 * time.Minute}[dice.IntN(4)])
 		}
 		reading, stop := context.WithCancel(t.Context())
 		var readers sync.WaitGroup
@@ -155,7 +161,8 @@ func (s storm) processes(t testing.TB, w *world, b *books, dice *rand.Rand) (all
 	for i := range 3 {
 		client := w.client
 		if s.lossy {
-			client = w.over(&line{met: func(string) {}, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02, left: -1})
+			client = w.over(&line{met: func(string) {}, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02,
+				left: -1})
 		}
 		all = append(all, w.process(t, client, b, i == 1))
 	}
@@ -180,7 +187,8 @@ func (s storm) call(
 	var mu sync.Mutex
 	var calling sync.WaitGroup
 	for i := range stormCallers {
-		c := &caller{world: w, books: b, limiter: processes[i%len(processes)], dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lossy: s.lossy}
+		c := &caller{world: w, books: b, limiter: processes[i%len(processes)],
+			dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lossy: s.lossy}
 		calling.Go(func() {
 			for n := range s.calls {
 				if l := c.call(t); l != nil {

@@ -90,7 +90,8 @@ func (w *world) streamed(t testing.TB) sums {
 	t.Helper()
 	all := sums{}
 	for r := range w.records(t) {
-		if r.EventName == types.OperationTypeRemove || !strings.HasPrefix(streamText(r.Dynamodb.Keys["SK"]), "#BUCKET#") {
+		if r.EventName == types.OperationTypeRemove || !strings.HasPrefix(streamText(r.Dynamodb.Keys["SK"]),
+			"#BUCKET#") {
 			continue
 		}
 		image := r.Dynamodb.NewImage

@@ -21,8 +21,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
-// world is a table and the time that all have who are at work on it. On the engine in the process it is a bubble of
-// testing/synctest: hours pass at once. On DynamoDB Local, which has the machine's time, callers are put ahead of it.
+// world is a table and the time that all have who are at work on it. On the engine in the process it is a
+// bubble of testing/synctest: hours pass at once. On DynamoDB Local, which has the machine's time, callers
+// are put ahead of it.
 type world struct {
 	client  *dynamodb.Client
 	streams *dynamodbstreams.Client
@@ -51,7 +52,8 @@ func inWorld(t *testing.T, seed uint64, f func(testing.TB, *world)) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		engine := memdynamo.New(memdynamo.WithSeed(seed))
-		w := &world{client: engine.Client(), streams: engine.Streams(), table: "limits", engine: engine, expired: sums{}}
+		w := &world{client: engine.Client(), streams: engine.Streams(), table: "limits", engine: engine,
+			expired: sums{}}
 		if _, err := operator.CreateTable(t.Context(), w.client, w.table); err != nil {
 			t.Fatal(err)
 		}
@@ -76,8 +78,8 @@ func (w *world) Now() time.Time { return time.Now().Add(time.Duration(w.ahead.Lo
 // After implements runtime.Clock.
 func (w *world) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// hour returns the hour in which the stream dates what is written now; on DynamoDB Local a run may see it end, and all
-// hours are one.
+// hour returns the hour in which the stream dates what is written now; on DynamoDB Local a run may see it
+// end, and all hours are one.
 func (w *world) hour() time.Time {
 	if w.engine == nil {
 		return time.Time{}
@@ -85,8 +87,9 @@ func (w *world) hour() time.Time {
 	return w.Now().UTC().Truncate(time.Hour)
 }
 
-// pass lets time pass while nobody acquires. Buckets whose ttl passes are deleted, as DynamoDB does: what they consumed is
-// noted. DynamoDB Local cannot be told to, so that it is done here, under the condition that the ttl has passed.
+// pass lets time pass while nobody acquires. Buckets whose ttl passes are deleted, as DynamoDB does: what
+// they consumed is noted. DynamoDB Local cannot be told to, so that it is done here, under the condition that
+// the ttl has passed.
 func (w *world) pass(t testing.TB, d time.Duration) {
 	t.Helper()
 	before := w.buckets(t)
@@ -114,7 +117,8 @@ type bucketKey struct{ entity, resource string }
 func (w *world) expire(t testing.TB, at bucketKey) {
 	t.Helper()
 	_, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.table, Key: codec.Item{"PK": codec.S("ENTITY#" + at.entity), "SK": codec.S("#BUCKET#" + at.resource)},
+		TableName: &w.table, Key: codec.Item{"PK": codec.S("ENTITY#" + at.entity),
+			"SK": codec.S("#BUCKET#" + at.resource)},
 		ConditionExpression: aws.String("#ttl < :now"), ExpressionAttributeNames: map[string]string{"#ttl": "ttl"},
 		ExpressionAttributeValues: codec.Item{":now": codec.N(w.Now().Unix())},
 	})
@@ -142,7 +146,8 @@ func (w *world) buckets(t testing.TB) map[bucketKey]sums {
 			all[at] = sums{}
 			for name, v := range item {
 				if limit, ok := consumption(name); ok {
-					all[at][place{entity: at.entity, resource: at.resource, limit: limit}] = number(t, v.(*types.AttributeValueMemberN).Value)
+					all[at][place{entity: at.entity, resource: at.resource, limit: limit}] = number(t,
+						v.(*types.AttributeValueMemberN).Value)
 				}
 			}
 		}

@@ -24,8 +24,8 @@ const (
 	sequenceDigits = 40
 )
 
-// How long checkpoints are kept after they were written. Those of shards that are done have only to outlive the shard, the others
-// tell a Poller that was off for long that it was.
+// How long checkpoints are kept after they were written. Those of shards that are done have only to outlive
+// the shard, the others tell a Poller that was off for long that it was.
 const (
 	keepDone = 3 * 24 * time.Hour
 	keepOpen = 35 * 24 * time.Hour
@@ -49,7 +49,8 @@ func checkpointKey(shard string) codec.Item {
 
 // checkpoints reads all that are kept, by shard.
 func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
-	built, err := expression.NewBuilder().WithKeyCondition(expression.Key("PK").Equal(expression.Value(systemKey)).
+	built,
+		err := expression.NewBuilder().WithKeyCondition(expression.Key("PK").Equal(expression.Value(systemKey)).
 		And(expression.Key("SK").BeginsWith(checkpointPrefix + shardPrefix))).Build()
 	if err != nil {
 		return nil, fmt.Errorf("expression for the checkpoints of table %s: %w", r.name, err)
@@ -71,7 +72,8 @@ func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
 			shard, p, err := decode(item)
 			if err != nil {
 				return nil, &store.SetupError{
-					What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, checkpointPrefix+shard, r.name), Err: err,
+					What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, checkpointPrefix+shard,
+						r.name), Err: err,
 					Do: "delete it: the shard is read again as far as it goes back, and nothing is counted twice",
 				}
 			}

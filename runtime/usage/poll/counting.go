@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// A shard that has nothing to count needs few checkpoints. They are records of the table's stream themselves: one for each
-// batch of such would have the stream feed itself for ever.
+// A shard that has nothing to count needs few checkpoints. They are records of the table's stream themselves:
+// one for each batch of such would have the stream feed itself for ever.
 const (
 	renewAfter   = time.Hour // that at has moved on: far below the retention
 	renewRecords = 10_000    // to be read again after a kill
@@ -39,8 +39,8 @@ func (d *reader) take(ctx context.Context, records []types.Record, asked time.Ti
 	return nil
 }
 
-// count adds records to their windows, for as long as it takes. What failed goes again in halves: what of it is in its windows
-// costs refused writes, and a table that is throttled is to be asked less.
+// count adds records to their windows, for as long as it takes. What failed goes again in halves: what of it
+// is in its windows costs refused writes, and a table that is throttled is to be asked less.
 func (d *reader) count(ctx context.Context, records []types.Record) error {
 	size := len(records)
 	for try := 0; len(records) > 0; {
@@ -132,7 +132,8 @@ func (d *reader) end(ctx context.Context) error {
 	return d.save(ctx)
 }
 
-// last writes what was counted since the last checkpoint, if that can be done at once. Where it cannot, it is read again.
+// last writes what was counted since the last checkpoint, if that can be done at once. Where it cannot, it is
+// read again.
 func (d *reader) last(ctx context.Context) {
 	if d.fresh == 0 {
 		return
@@ -140,7 +141,8 @@ func (d *reader) last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTry)
 	defer cancel()
 	if err := d.put(ctx, d.id, d.position); err != nil {
-		d.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not write the last checkpoint: some records will be read again, and counted once",
+		d.Logger.LogAttrs(ctx, slog.LevelWarn,
+			"sluice: could not write the last checkpoint: some records will be read again, and counted once",
 			slog.String("table", d.name), slog.String("shard", d.id), slog.Any("error", err))
 	}
 }

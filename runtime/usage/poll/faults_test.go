@@ -23,7 +23,8 @@ func refused(service, operation, code string) error {
 		fault, status = smithy.FaultServer, http.StatusInternalServerError
 	}
 	return &smithy.OperationError{ServiceID: service, OperationName: operation, Err: &smithyhttp.ResponseError{
-		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}}, Err: &smithy.GenericAPIError{Code: code, Message: "not now", Fault: fault},
+		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+		Err:      &smithy.GenericAPIError{Code: code, Message: "not now", Fault: fault},
 	}}
 }
 
@@ -34,7 +35,8 @@ func small(c call) {
 	}
 }
 
-// eager writes a checkpoint for each batch of which which is true, before it is counted, as a Poller must not.
+// eager writes a checkpoint for each batch of which which is true, before it is counted, as a Poller must
+// not.
 func (w *world) eager(p *tap, which func([]streamtypes.Record) bool) func(context.Context, call) error {
 	var mu sync.Mutex
 	shards := map[string]string{} // by iterator
@@ -55,7 +57,8 @@ func (w *world) eager(p *tap, which func([]streamtypes.Record) bool) func(contex
 			last := out.Records[len(out.Records)-1].Dynamodb
 			after := aws.ToString(last.SequenceNumber)
 			_, err := p.PutItem(ctx, &dynamodb.PutItemInput{TableName: &w.table, Item: map[string]types.AttributeValue{
-				"PK": &types.AttributeValueMemberS{Value: "SYSTEM#"}, "SK": &types.AttributeValueMemberS{Value: "#CHECKPOINT#" + shard},
+				"PK":       &types.AttributeValueMemberS{Value: "SYSTEM#"},
+				"SK":       &types.AttributeValueMemberS{Value: "#CHECKPOINT#" + shard},
 				"sequence": &types.AttributeValueMemberS{Value: strings.Repeat("0", 40-len(after)) + after},
 				"after":    &types.AttributeValueMemberS{Value: after},
 			}})
@@ -69,5 +72,6 @@ func anyBatch([]streamtypes.Record) bool { return true }
 
 // ofBuckets reports that a batch tells of buckets.
 func ofBuckets(records []streamtypes.Record) bool {
-	return slices.ContainsFunc(records, func(r streamtypes.Record) bool { return r.Dynamodb.NewImage["b_rpm_tc"] != nil })
+	return slices.ContainsFunc(records,
+		func(r streamtypes.Record) bool { return r.Dynamodb.NewImage["b_rpm_tc"] != nil })
 }

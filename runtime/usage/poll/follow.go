@@ -113,9 +113,9 @@ func (r *run) attend(ctx context.Context) error {
 	}
 }
 
-// know takes in what was listed. A shard ended more than a day before it is not listed any more: what was not read of it is gone.
-// One of which less than that was left is missed by the list alone, which may be behind: it is kept in mind, for a shard that is
-// noted as done is never read again.
+// know takes in what was listed. A shard ended more than a day before it is not listed any more: what was not
+// read of it is gone. One of which less than that was left is missed by the list alone, which may be behind:
+// it is kept in mind, for a shard that is noted as done is never read again.
 func (r *run) know(ctx context.Context, found listing) error {
 	for _, l := range r.lanes {
 		l.listed = false
@@ -148,7 +148,8 @@ func (r *run) know(ctx context.Context, found listing) error {
 // inOrder returns the ids of all shards that are known: as texts, they sort by age.
 func (r *run) inOrder() []string { return slices.Sorted(maps.Keys(r.lanes)) }
 
-// start has those shards read whose parents are done, and forgets those that are not listed any more and have no position to keep.
+// start has those shards read whose parents are done, and forgets those that are not listed any more and have
+// no position to keep.
 func (r *run) start(ctx context.Context) {
 	for _, id := range r.inOrder() {
 		l := r.lanes[id]
@@ -186,7 +187,8 @@ func (r *run) start(ctx context.Context) {
 	})
 }
 
-// finish notes that a shard is not read any more. It reports whether what comes next is known, without listing shards again.
+// finish notes that a shard is not read any more. It reports whether what comes next is known, without
+// listing shards again.
 func (r *run) finish(f finish) (known bool) {
 	r.underWay--
 	r.caughtUp(f.lane.id)
@@ -210,14 +212,15 @@ func (r *run) trimmed(p position) bool {
 	return !p.at.IsZero() && p.at.Before(r.Clock.Now().Add(-retention))
 }
 
-// lost says so if records of a shard may be gone that were written after its position, and sets that to where there may be some
-// again.
+// lost says so if records of a shard may be gone that were written after its position, and sets that to where
+// there may be some again.
 func (r *run) lost(ctx context.Context, shard string, p *position) {
 	if !r.trimmed(*p) {
 		return
 	}
 	oldest := r.Clock.Now().Add(-retention)
-	r.Logger.LogAttrs(ctx, slog.LevelError, "sluice: records may be lost: a stream keeps them for 24 hours, and this shard was not read for longer",
+	r.Logger.LogAttrs(ctx, slog.LevelError,
+		"sluice: records may be lost: a stream keeps them for 24 hours, and this shard was not read for longer",
 		slog.String("table", r.name), slog.String("shard", shard), slog.Time("from", p.at), slog.Time("to", oldest))
 	p.at = oldest
 	r.tell(func(p *Progress) { p.Lost++ })

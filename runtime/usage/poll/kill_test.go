@@ -65,8 +65,8 @@ func mortal(p *tap, how death, nth int, cancel context.CancelFunc) (dead func() 
 	}
 }
 
-// killings has Pollers die at their first call, the next ones at the second, and so on, while the table is used and shards are
-// split, until one gets through. It returns how the windows differ in the end.
+// killings has Pollers die at their first call, the next ones at the second, and so on, while the table is
+// used and shards are split, until one gets through. It returns how the windows differ in the end.
 func killings(t *testing.T, seed uint64, how death, change func(*world, *tap)) (wrong string, deaths int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -148,7 +148,8 @@ func TestDoneStays(t *testing.T) {
 	})
 }
 
-// TestFirstStart: a Poller that comes to a table that is used for long counts what there is, and claims no more.
+// TestFirstStart: a Poller that comes to a table that is used for long counts what there is, and claims no
+// more.
 func TestFirstStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -162,7 +163,8 @@ func TestFirstStart(t *testing.T) {
 	})
 }
 
-// TestIdleForLong: what comes after a position that is trimmed itself is all there, if a checkpoint says that the shard was idle.
+// TestIdleForLong: what comes after a position that is trimmed itself is all there, if a checkpoint says that
+// the shard was idle.
 func TestIdleForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -16,14 +16,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// The pauses before a call is made again have full jitter: they are up to the first, and then up to twice as long each time.
+// The pauses before a call is made again have full jitter: they are up to the first, and then up to twice as
+// long each time.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 30 * time.Second
 )
 
-// patiently does it until it was answered. It fails with what somebody has to mend, with what the streams answer beside
-// records, or with ctx's own error.
+// patiently does it until it was answered. It fails with what somebody has to mend, with what the streams
+// answer beside records, or with ctx's own error.
 func (r *run) patiently(ctx context.Context, what string, do func() error) error {
 	for try := 0; ; try++ {
 		err := do()
@@ -64,8 +65,8 @@ func answered(err error) bool {
 	return expired || trimmed || gone || refused
 }
 
-// toMend returns what somebody has to mend, or nil where err may pass by itself. A sink that fails is nothing of the table's:
-// whoever mends it need not start the Poller again.
+// toMend returns what somebody has to mend, or nil where err may pass by itself. A sink that fails is nothing
+// of the table's: whoever mends it need not start the Poller again.
 func (r *run) toMend(err error) error {
 	if _, sink := errors.AsType[*usage.SinkError](err); sink {
 		return nil

@@ -28,7 +28,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
-// TestDrain: what is acquired through the front door is in the windows, and the second time there is nothing to do.
+// TestDrain: what is acquired through the front door is in the windows, and the second time there is nothing
+// to do.
 func TestDrain(t *testing.T) {
 	w := sharedWorld(t)
 	lim, err := limits.New(dynamo.New(w.client, w.table))
@@ -54,7 +55,8 @@ func TestDrain(t *testing.T) {
 	p := w.tap()
 	w.drain(p)
 	var tpm, rpm int64
-	for window, err := range usage.Read(t.Context(), w.client, w.table, usage.Question{Entity: "user-1", Resource: "gpt-4", Span: usage.Day}) {
+	for window, err := range usage.Read(t.Context(), w.client, w.table,
+		usage.Question{Entity: "user-1", Resource: "gpt-4", Span: usage.Day}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +74,8 @@ func TestDrain(t *testing.T) {
 	}
 	w.exact()
 	got := w.progress()
-	if got.Streams != 1 || got.Counted < 2*calls || got.Records <= got.Counted || got.Checkpoints == 0 || got.Lost != 0 || got.Behind != 0 || got.Reading != 0 {
+	if got.Streams != 1 || got.Counted < 2*calls || got.Records <= got.Counted || got.Checkpoints == 0 ||
+		got.Lost != 0 || got.Behind != 0 || got.Reading != 0 {
 		t.Errorf("got %+v", got)
 	}
 	before := p.writes()
@@ -82,8 +85,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestRests: an idle table is left alone, though its stream tells of the windows and checkpoints too; a day costs each shard
-// some 24 checkpoints.
+// TestRests: an idle table is left alone, though its stream tells of the windows and checkpoints too; a day
+// costs each shard some 24 checkpoints.
 func TestRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -135,7 +138,8 @@ func TestRestsControl(t *testing.T) {
 	})
 }
 
-// TestThrottled: a table that takes no windows for a while delays them, and no more; nor does a stream that does not answer.
+// TestThrottled: a table that takes no windows for a while delays them, and no more; nor does a stream that
+// does not answer.
 func TestThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -164,7 +168,8 @@ func TestThrottled(t *testing.T) {
 		if got := w.progress(); got.Waits < 5 || got.Counted != 40 {
 			t.Errorf("got %+v", got)
 		}
-		if log := w.logged(); !strings.Contains(log, "could not count records of the shard shardId-") || !strings.Contains(log, "ThroughputExceeded") {
+		if log := w.logged(); !strings.Contains(log, "could not count records of the shard shardId-") ||
+			!strings.Contains(log, "ThroughputExceeded") {
 			t.Errorf("logged: %s", log)
 		}
 		if took := time.Since(began); took < 100*time.Millisecond {
@@ -173,15 +178,18 @@ func TestThrottled(t *testing.T) {
 	})
 }
 
-// TestDrainAfterWrongClock: a checkpoint of a host whose clock was ahead does not end a Drain before it has read what there is.
+// TestDrainAfterWrongClock: a checkpoint of a host whose clock was ahead does not end a Drain before it has
+// read what there is.
 func TestDrainAfterWrongClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.consume(1, 1)
 		w.drain(w.tap())
 		for shard, item := range w.checkpoints() {
-			item["at"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(), 10)}
-			if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: item}); err != nil {
+			item["at"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Hour).UnixMilli(),
+				10)}
+			if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table,
+				Item: item}); err != nil {
 				t.Fatal(shard, err)
 			}
 		}
@@ -231,15 +239,19 @@ func TestBehind(t *testing.T) {
 	})
 }
 
-// TestPoisoned: what cannot be read is put aside, and while it cannot be put aside either, it is tried again and nothing else is lost.
+// TestPoisoned: what cannot be read is put aside, and while it cannot be put aside either, it is tried again
+// and nothing else is lost.
 func TestPoisoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.consume(1, 1000)
-		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: map[string]types.AttributeValue{
-			"PK": &types.AttributeValueMemberS{Value: "ENTITY#user-9"}, "SK": &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
-			"entity_id": &types.AttributeValueMemberS{Value: "user-9"}, "b_rpm_tc": &types.AttributeValueMemberS{Value: "many"},
-		}}); err != nil {
+		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table,
+			Item: map[string]types.AttributeValue{
+				"PK":        &types.AttributeValueMemberS{Value: "ENTITY#user-9"},
+				"SK":        &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
+				"entity_id": &types.AttributeValueMemberS{Value: "user-9"},
+				"b_rpm_tc":  &types.AttributeValueMemberS{Value: "many"},
+			}}); err != nil {
 			t.Fatal(err)
 		}
 		w.consume(1, 500)
@@ -254,9 +266,11 @@ func TestPoisoned(t *testing.T) {
 		if failures != 12 || len(w.poison) != 1 {
 			t.Errorf("%d failures, put aside: %q", failures, w.poison)
 		}
-		if _, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &w.table, Key: map[string]types.AttributeValue{
-			"PK": &types.AttributeValueMemberS{Value: "ENTITY#user-9"}, "SK": &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
-		}}); err != nil {
+		if _, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &w.table,
+			Key: map[string]types.AttributeValue{
+				"PK": &types.AttributeValueMemberS{Value: "ENTITY#user-9"},
+				"SK": &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
+			}}); err != nil {
 			t.Fatal(err)
 		}
 		w.exact()
@@ -269,10 +283,12 @@ func TestPoisonedOnce(t *testing.T) {
 		w := newWorld(t)
 		w.consume(1, 1000)
 		w.drain(w.tap()) // a first checkpoint comes in any case
-		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: map[string]types.AttributeValue{
-			"PK": &types.AttributeValueMemberS{Value: "ENTITY#user-9"}, "SK": &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
-			"b_rpm_tc": &types.AttributeValueMemberN{Value: "1"}, // nobody's
-		}}); err != nil {
+		if _, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.table,
+			Item: map[string]types.AttributeValue{
+				"PK":       &types.AttributeValueMemberS{Value: "ENTITY#user-9"},
+				"SK":       &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
+				"b_rpm_tc": &types.AttributeValueMemberN{Value: "1"}, // nobody's
+			}}); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -304,7 +320,8 @@ func TestExpired(t *testing.T) {
 		}
 		w.drain(p)
 		w.exact()
-		if got := w.progress(); got.Counted != 30 || got.Lost != 0 || got.Waits != 0 || p.count("GetShardIterator") < 3 {
+		if got := w.progress(); got.Counted != 30 || got.Lost != 0 || got.Waits != 0 ||
+			p.count("GetShardIterator") < 3 {
 			t.Errorf("got %+v and %d iterators", got, p.count("GetShardIterator"))
 		}
 	})
@@ -330,7 +347,8 @@ func TestGone(t *testing.T) {
 		}
 		w.drain(p)
 		w.exact()
-		if got := w.progress(); got.Counted != 30 || got.Lost != 0 || p.count("ListStreams") != 3 { // at first, when it is gone, and in the end
+		// at first, when it is gone, and in the end
+		if got := w.progress(); got.Counted != 30 || got.Lost != 0 || p.count("ListStreams") != 3 {
 			t.Errorf("got %+v, and streams were listed %d times", got, p.count("ListStreams"))
 		}
 	})
@@ -374,15 +392,18 @@ func TestReenabled(t *testing.T) {
 
 // TestMend: what nobody but a person can mend ends it, with what to do.
 func TestMend(t *testing.T) {
-	const check = " | run `sluice table check --table TABLE`, which says how to mend it: usage is counted from the stream"
+	const check = " | run `sluice table check --table TABLE`, which says how to mend it: usage is counted " +
+		"from the stream"
 	for name, test := range map[string]struct {
 		breaks func(*world, *tap)
 		want   string
 	}{
 		"no table": {
 			func(w *world, _ *tap) { w.table = "nowhere" },
-			"setup: table TABLE does not exist | operation error DynamoDB: Query, https response error StatusCode: 400, RequestID: ID, " +
-				"ResourceNotFoundException: Requested resource not found | run `sluice table create --table TABLE`, or check region and endpoint",
+			"setup: table TABLE does not exist | operation error DynamoDB: Query, https response error StatusCode: " +
+				"400, RequestID: ID, " +
+				"ResourceNotFoundException: Requested resource not found | run `sluice table create --table TABLE`, " +
+				"or check region and endpoint",
 		},
 		"table gone": {
 			func(_ *world, p *tap) {
@@ -393,7 +414,8 @@ func TestMend(t *testing.T) {
 					return nil
 				}
 			},
-			"setup: table TABLE does not exist | ResourceNotFoundException: not found | run `sluice table create --table TABLE`, or check region and endpoint",
+			"setup: table TABLE does not exist | ResourceNotFoundException: not found | run `sluice table create " +
+				"--table TABLE`, or check region and endpoint",
 		},
 		"no stream": {
 			func(_ *world, p *tap) {
@@ -422,7 +444,8 @@ func TestMend(t *testing.T) {
 					return nil
 				}
 			},
-			"setup: DynamoDB denies access to table TABLE or its stream | operation error DynamoDB Streams: GetRecords, " +
+			"setup: DynamoDB denies access to table TABLE or its stream | operation error DynamoDB Streams: " +
+				"GetRecords, " +
 				"http response error StatusCode: 400, api error AccessDeniedException: not now | " +
 				"attach the policy that `sluice infra iam --role aggregator --table TABLE` prints",
 		},
@@ -435,17 +458,21 @@ func TestMend(t *testing.T) {
 					return nil
 				}
 			},
-			"setup: DynamoDB denies access to table TABLE or its stream | sluice: stream record SEQUENCE is not counted yet: " +
+			"setup: DynamoDB denies access to table TABLE or its stream | sluice: stream record SEQUENCE is not " +
+				"counted yet: " +
 				"write the window of user-1 on gpt-4, hour of HOUR: operation error DynamoDB: UpdateItem, " +
 				"http response error StatusCode: 400, api error AccessDeniedException: not now | " +
 				"attach the policy that `sluice infra iam --role aggregator --table TABLE` prints",
 		},
 		"malformed": {
 			func(w *world, _ *tap) {
-				if _, err := w.client.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: &w.table, Item: map[string]types.AttributeValue{
-					"PK": &types.AttributeValueMemberS{Value: "SYSTEM#"}, "SK": &types.AttributeValueMemberS{Value: "#CHECKPOINT#shardId-1"},
-					"sequence": &types.AttributeValueMemberS{Value: "12"}, "after": &types.AttributeValueMemberS{Value: "12"},
-				}}); err != nil {
+				if _, err := w.client.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: &w.table,
+					Item: map[string]types.AttributeValue{
+						"PK":       &types.AttributeValueMemberS{Value: "SYSTEM#"},
+						"SK":       &types.AttributeValueMemberS{Value: "#CHECKPOINT#shardId-1"},
+						"sequence": &types.AttributeValueMemberS{Value: "12"},
+						"after":    &types.AttributeValueMemberS{Value: "12"},
+					}}); err != nil {
 					w.Fatal(err)
 				}
 			},
@@ -459,7 +486,8 @@ func TestMend(t *testing.T) {
 				w.consume(1, 1)
 				p := w.tap()
 				test.breaks(w, p)
-				for how, run := range map[string]func(*poll.Poller, context.Context) error{"Run": (*poll.Poller).Run, "Drain": (*poll.Poller).Drain} {
+				for how, run := range map[string]func(*poll.Poller, context.Context) error{"Run": (*poll.Poller).Run,
+					"Drain": (*poll.Poller).Drain} {
 					err := run(w.poller(p), t.Context())
 					if _, setup := errors.AsType[*store.SetupError](err); !setup {
 						t.Fatalf("%s: got %v", how, err)
@@ -485,11 +513,15 @@ func TestNew(t *testing.T) {
 		change func(*poll.Config)
 		want   string
 	}{
-		"client":     {func(c *poll.Config) { c.Client = nil }, "poll.New: the client is nil"},
-		"streams":    {func(c *poll.Config) { c.Streams = nil }, "poll.New: the streams' client is nil: pass dynamodbstreams.NewFromConfig(cfg)"},
-		"table":      {func(c *poll.Config) { c.Table = "" }, `poll.New: table "": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
-		"aggregator": {func(c *poll.Config) { c.Aggregator = nil }, "poll.New: the aggregator is nil: pass one of usage.New"},
-		"idle":       {func(c *poll.Config) { c.Idle = -1 }, "poll.New: idle for -1ns, want a duration above 0, or 0 for the default"},
+		"client": {func(c *poll.Config) { c.Client = nil }, "poll.New: the client is nil"},
+		"streams": {func(c *poll.Config) { c.Streams = nil },
+			"poll.New: the streams' client is nil: pass dynamodbstreams.NewFromConfig(cfg)"},
+		"table": {func(c *poll.Config) { c.Table = "" },
+			`poll.New: table "": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
+		"aggregator": {func(c *poll.Config) { c.Aggregator = nil },
+			"poll.New: the aggregator is nil: pass one of usage.New"},
+		"idle": {func(c *poll.Config) { c.Idle = -1 },
+			"poll.New: idle for -1ns, want a duration above 0, or 0 for the default"},
 	} {
 		c := whole
 		test.change(&c)

@@ -9,16 +9,18 @@ import (
 
 // Progress is how far a Poller is, since its Run or Drain began.
 type Progress struct {
-	Streams     int           // of the table: the one that is on, and those that can still be read
-	Shards      int           // that these have
-	Reading     int           // of the shards, those under way
-	Done        int           // of the shards, those read to their end: nothing will be added to them
-	Records     int64         // read, of any kind: the stream tells of the windows and checkpoints too
-	Counted     int64         // of the records, those that said that something was consumed, and are in their windows
-	Checkpoints int64         // written
-	Waits       int64         // pauses after a call that failed: throttled, or without an answer
-	Lost        int           // shards of which records may have been trimmed before they were read
-	Behind      time.Duration // the age of the oldest record of those that shards have read last; 0 where all are at their end
+	Streams int   // of the table: the one that is on, and those that can still be read
+	Shards  int   // that these have
+	Reading int   // of the shards, those under way
+	Done    int   // of the shards, those read to their end: nothing will be added to them
+	Records int64 // read, of any kind: the stream tells of the windows and checkpoints too
+	// of the records, those that said that something was consumed, and are in their windows
+	Counted     int64
+	Checkpoints int64 // written
+	Waits       int64 // pauses after a call that failed: throttled, or without an answer
+	Lost        int   // shards of which records may have been trimmed before they were read
+	// the age of the oldest record of those that shards have read last; 0 where all are at their end
+	Behind time.Duration
 }
 
 // progress gathers what shards tell, and reports it.
@@ -35,7 +37,8 @@ func (r *run) tell(change func(*Progress)) {
 	r.note(func(g *progress) { change(&g.now) })
 }
 
-// arrived notes that a shard has read records, of which first is what the oldest says, before they are counted: that may take long.
+// arrived notes that a shard has read records, of which first is what the oldest says, before they are
+// counted: that may take long.
 func (r *run) arrived(shard string, records int, first *types.StreamRecord) {
 	r.note(func(g *progress) {
 		g.now.Records += int64(records)

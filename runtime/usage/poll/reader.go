@@ -12,11 +12,11 @@ import (
 const (
 	// retention is how long a stream keeps its records.
 	retention = 24 * time.Hour
-	// quiet is how many replies without a record in a row say that there is none at present: the service gives such replies
-	// also ahead of records, while it looks for them.
+	// quiet is how many replies without a record in a row say that there is none at present: the service gives
+	// such replies also ahead of records, while it looks for them.
 	quiet = 5
-	// few records say that a shard is near its end. It is left for a while then: each batch costs a write for each window that
-	// it touches, however many records of it do.
+	// few records say that a shard is near its end. It is left for a while then: each batch costs a write for
+	// each window that it touches, however many records of it do.
 	few = 100
 	// skew is how far this host's clock may be behind the service's, which dates records.
 	skew = 5 * time.Second
@@ -45,8 +45,8 @@ type reader struct {
 	kept    time.Time // at, of the last checkpoint; zero for none
 }
 
-// read reads the shard, from its position on, until it ends. What was counted until then is in the checkpoint if that can be
-// written at once.
+// read reads the shard, from its position on, until it ends. What was counted until then is in the checkpoint
+// if that can be written at once.
 func (d *reader) read(ctx context.Context) (ending, error) {
 	defer d.last(ctx)
 	if d.after == "" { // nothing would tell that what came first is gone
@@ -111,7 +111,8 @@ func (d *reader) iterator(ctx context.Context) (*string, error) {
 	return out.ShardIterator, nil
 }
 
-// turn decides what an error means to the shard: to begin again with a new iterator, that it is gone, or the end of all.
+// turn decides what an error means to the shard: to begin again with a new iterator, that it is gone, or the
+// end of all.
 func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
 		return false, nil

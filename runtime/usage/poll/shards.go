@@ -39,8 +39,8 @@ func (r *run) list(ctx context.Context) (listing, error) {
 	return found, err
 }
 
-// streams returns the ARNs of the table's streams. They are asked for by the table's name, which another account or region may have,
-// too: where its ARN is known, theirs begin with it.
+// streams returns the ARNs of the table's streams. They are asked for by the table's name, which another
+// account or region may have, too: where its ARN is known, theirs begin with it.
 func (r *run) streams(ctx context.Context) (arns []string, err error) {
 	in := &dynamodbstreams.ListStreamsInput{TableName: &r.name}
 	for {
@@ -65,7 +65,8 @@ func (r *run) streams(ctx context.Context) (arns []string, err error) {
 	}
 }
 
-// describe adds a stream's shards to found, page by page. A stream that has gone since it was listed has none.
+// describe adds a stream's shards to found, page by page. A stream that has gone since it was listed has
+// none.
 func (r *run) describe(ctx context.Context, arn string, found *listing) error {
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for page := 0; ; page++ {
@@ -108,6 +109,8 @@ func (r *run) describe(ctx context.Context, arn string, found *listing) error {
 // wrongStream is an error about the table's stream, with its cure.
 func (r *run) wrongStream(what string) error {
 	return &store.SetupError{
-		What: what, Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to mend it: usage is counted from the stream", r.Table),
+		What: what,
+		Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to mend it: usage is counted from "+
+			"the stream", r.Table),
 	}
 }

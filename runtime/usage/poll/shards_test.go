@@ -78,7 +78,8 @@ func (w *world) family() map[string]string {
 	}
 }
 
-// TestParentsFirst: shards are read after their parents, in a family too large for one page of its description.
+// TestParentsFirst: shards are read after their parents, in a family too large for one page of its
+// description.
 func TestParentsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -130,7 +131,8 @@ func TestParentsFirstControl(t *testing.T) {
 	})
 }
 
-// TestSplitMeanwhile: a Poller follows shards that are split under way, and streams and shards that come in pages of one.
+// TestSplitMeanwhile: a Poller follows shards that are split under way, and streams and shards that come in
+// pages of one.
 func TestSplitMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -169,7 +171,8 @@ func TestSplitMeanwhile(t *testing.T) {
 	})
 }
 
-// TestOtherAccount: where the table is named by its ARN, streams of a table of the same name elsewhere are not its own.
+// TestOtherAccount: where the table is named by its ARN, streams of a table of the same name elsewhere are
+// not its own.
 func TestOtherAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -193,7 +196,8 @@ func TestOtherAccount(t *testing.T) {
 			}
 			return nil
 		}
-		if err := w.poller(p).Drain(t.Context()); err == nil || !strings.Contains(err.Error(), " has no stream that is on") || p.count("DescribeStream") > 0 {
+		if err := w.poller(p).Drain(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), " has no stream that is on") || p.count("DescribeStream") > 0 {
 			t.Errorf("got %v, and streams were described %d times", err, p.count("DescribeStream"))
 		}
 	})

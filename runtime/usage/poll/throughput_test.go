@@ -43,10 +43,12 @@ func newTraffic(b *testing.B, buckets int) *traffic {
 	c := &traffic{engine: engine, client: engine.Client(), buckets: buckets, dice: rand.New(rand.NewPCG(1, 1))}
 	_, err := operator.CreateTable(b.Context(), c.client, trafficTable)
 	if err == nil {
-		c.limiter, err = limits.New(dynamo.New(c.client, trafficTable), runtime.CallDefaults(runtime.OnUnavailable(store.Deny)))
+		c.limiter, err = limits.New(dynamo.New(c.client, trafficTable),
+			runtime.CallDefaults(runtime.OnUnavailable(store.Deny)))
 	}
 	if err == nil {
-		enough := limits.GPT4Limits{RPM: new(bucket.Per(1_000_000, time.Minute)), TPM: new(bucket.Per(1_000_000, time.Minute))}
+		enough := limits.GPT4Limits{RPM: new(bucket.Per(1_000_000, time.Minute)),
+			TPM: new(bucket.Per(1_000_000, time.Minute))}
 		_, err = c.limiter.Config.GPT4.Kind(limits.Project{}).Set(b.Context(), enough, "")
 	}
 	if err != nil {
@@ -70,7 +72,8 @@ func (c *traffic) pass(b *testing.B) {
 
 func (c *traffic) acquire(b *testing.B, at int) {
 	b.Helper()
-	if _, err := c.limiter.GPT4.Acquire(b.Context(), limits.Project{ID: fmt.Sprint(at)}, limits.GPT4Cost{TPM: 5}); err != nil {
+	if _, err := c.limiter.GPT4.Acquire(b.Context(), limits.Project{ID: fmt.Sprint(at)},
+		limits.GPT4Cost{TPM: 5}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -85,7 +88,8 @@ func (c *traffic) read(b *testing.B, streams *dynamodbstreams.Client) (records [
 	}
 	table, err := c.client.DescribeTable(b.Context(), &dynamodb.DescribeTableInput{TableName: new(trafficTable)})
 	must(err)
-	stream, err := streams.DescribeStream(b.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: table.Table.LatestStreamArn})
+	stream, err := streams.DescribeStream(b.Context(),
+		&dynamodbstreams.DescribeStreamInput{StreamArn: table.Table.LatestStreamArn})
 	must(err)
 	at, err := streams.GetShardIterator(b.Context(), &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: table.Table.LatestStreamArn, ShardId: stream.StreamDescription.Shards[0].ShardId,
@@ -143,9 +147,10 @@ func BenchmarkExtract(b *testing.B) {
 	b.ReportMetric(float64(b.N*len(records))/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkDrain is the whole way, a second of traffic at a time: records of acquires a second, and write units for a thousand
-// acquires, those of checkpoints included; beside them what the acquires consumed themselves. The client reads JSON, the engine
-// in the process writes it and does the writes: both are most of the time.
+// BenchmarkDrain is the whole way, a second of traffic at a time: records of acquires a second, and write
+// units for a thousand acquires, those of checkpoints included; beside them what the acquires consumed
+// themselves. The client reads JSON, the engine in the process writes it and does the writes: both are most
+// of the time.
 func BenchmarkDrain(b *testing.B) {
 	for _, buckets := range []int{20, 2000} {
 		b.Run(fmt.Sprintf("buckets=%d", buckets), func(b *testing.B) {
@@ -190,7 +195,8 @@ func (c *traffic) poller(b *testing.B) *poll.Poller {
 		b.Fatal(err)
 	}
 	p, err := poll.New(poll.Config{
-		Client: c.client, Streams: c.engine.Streams(), Table: trafficTable, Aggregator: a, Logger: slog.New(slog.DiscardHandler),
+		Client: c.client, Streams: c.engine.Streams(), Table: trafficTable, Aggregator: a,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)

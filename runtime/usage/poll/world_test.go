@@ -70,17 +70,18 @@ func (w *world) tap() *tap { return &tap{table: w.client, streams: w.streams} }
 // poller returns one that calls p.
 func (w *world) poller(p *tap) *poll.Poller {
 	w.Helper()
-	aggregator, err := usage.New(usage.Config{Client: p, Table: w.table, Extract: limits.ExtractDeltas, Poisoned: func(_ context.Context, p usage.Poison) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.sink != nil {
-			if err := w.sink(); err != nil {
-				return err
+	aggregator, err := usage.New(usage.Config{Client: p, Table: w.table, Extract: limits.ExtractDeltas,
+		Poisoned: func(_ context.Context, p usage.Poison) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.sink != nil {
+				if err := w.sink(); err != nil {
+					return err
+				}
 			}
-		}
-		w.poison = append(w.poison, p.Err.Error())
-		return nil
-	}})
+			w.poison = append(w.poison, p.Err.Error())
+			return nil
+		}})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -147,11 +148,13 @@ func (w *world) consume(n, milli int) {
 	if _, err := w.client.UpdateItem(w.Context(), &dynamodb.UpdateItemInput{
 		TableName: &w.table,
 		Key: map[string]types.AttributeValue{
-			"PK": &types.AttributeValueMemberS{Value: fmt.Sprint("ENTITY#user-", n)}, "SK": &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
+			"PK": &types.AttributeValueMemberS{Value: fmt.Sprint("ENTITY#user-", n)},
+			"SK": &types.AttributeValueMemberS{Value: "#BUCKET#gpt-4"},
 		},
 		UpdateExpression: aws.String("SET entity_id = :id ADD b_rpm_tc :n"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":id": &types.AttributeValueMemberS{Value: fmt.Sprint("user-", n)}, ":n": &types.AttributeValueMemberN{Value: strconv.Itoa(milli)},
+			":id": &types.AttributeValueMemberS{Value: fmt.Sprint("user-", n)},
+			":n":  &types.AttributeValueMemberN{Value: strconv.Itoa(milli)},
 		},
 	}); err != nil {
 		w.Fatal(err)
@@ -170,7 +173,8 @@ func (w *world) split() {
 func (w *world) stream(on bool, view types.StreamViewType) {
 	w.Helper()
 	if _, err := w.client.UpdateTable(w.Context(), &dynamodb.UpdateTableInput{
-		TableName: &w.table, StreamSpecification: &types.StreamSpecification{StreamEnabled: &on, StreamViewType: view},
+		TableName: &w.table, StreamSpecification: &types.StreamSpecification{StreamEnabled: &on,
+			StreamViewType: view},
 	}); err != nil {
 		w.Fatal(err)
 	}
@@ -179,7 +183,8 @@ func (w *world) stream(on bool, view types.StreamViewType) {
 // items returns all of the table.
 func (w *world) items() (items []map[string]types.AttributeValue) {
 	w.Helper()
-	pages := dynamodb.NewScanPaginator(w.client, &dynamodb.ScanInput{TableName: &w.table, ConsistentRead: aws.Bool(true)})
+	pages := dynamodb.NewScanPaginator(w.client, &dynamodb.ScanInput{TableName: &w.table,
+		ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(context.WithoutCancel(w.Context()))
 		if err != nil {
@@ -202,7 +207,8 @@ func text(v types.AttributeValue) string {
 	return ""
 }
 
-// wrong returns how the sums of the windows, of hours and of days, differ from what the buckets say was consumed.
+// wrong returns how the sums of the windows, of hours and of days, differ from what the buckets say was
+// consumed.
 func (w *world) wrong() string {
 	w.Helper()
 	want, hours, days := map[string]int{}, map[string]int{}, map[string]int{}
