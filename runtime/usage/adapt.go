@@ -9,22 +9,22 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// AddStreams adds records of one shard as GetRecords of DynamoDB Streams returns them, in their order: what
-// cannot be adapted is put aside, and the rest goes the way of Add, with its errors.
+// AddStreams adds records of one shard in the form of GetRecords of DynamoDB Streams, in their order. Records
+// that cannot be adapted are put aside; the rest is added as by Add, with its errors.
 func (a *Aggregator) AddStreams(ctx context.Context, shard string, records []types.Record) (Added, error) {
 	return addAdapted(ctx, a, shard, records, FromStreams)
 }
 
-// Added says what became of records.
+// Added counts what became of records.
 type Added struct {
-	// Counted is how many consumed something and are in all their windows, now or since an earlier delivery, as
-	// far as the error lets go on: those from UncountedError.Sequence on are not among them.
+	// Counted is the number of records that consumed something and are in all their windows, now or since an
+	// earlier delivery. Records from UncountedError.Sequence on are not included.
 	Counted  int
-	PutAside int // how many Poisoned took
+	PutAside int // records that Poisoned took
 }
 
-// addAdapted adds records of any source. Where one can neither be adapted nor put aside, what is ahead of it
-// counts.
+// addAdapted adds records of any source. If a record can neither be adapted nor put aside, the records before
+// it are added.
 func addAdapted[R any](ctx context.Context, a *Aggregator, shard string, records []R,
 	adapt func(R) (codec.Record, error)) (Added, error) {
 	adapted := make([]codec.Record, 0, len(records))
@@ -59,7 +59,7 @@ func (e *SinkError) Error() string { return fmt.Sprintf("the record cannot be pu
 // Unwrap returns what Poisoned returned.
 func (e *SinkError) Unwrap() error { return e.Err }
 
-// putAside gives Poisoned a record.
+// putAside passes a record to Poisoned.
 func (a *Aggregator) putAside(ctx context.Context, p Poison) error {
 	if err := a.config.Poisoned(ctx, p); err != nil {
 		return &SinkError{err}

@@ -18,39 +18,40 @@ type API interface {
 		...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 }
 
-// Extract is what a generated package has as ExtractDeltas.
+// Extract is ExtractDeltas of a generated package.
 type Extract func(codec.Record) ([]codec.Delta, error)
 
-// LeastKeep is the shortest time for which a window can be kept after it ends: as long as a stream goes back.
-// What is delivered again finds its window, with what that knows; where it was deleted, it would begin
-// another one, with a part of the sum.
+// LeastKeep is the shortest time for which a window can be kept after its end: as long as a stream goes back.
+// A record delivered again finds its window with its watermark. If the window were deleted earlier, the
+// record would begin another one, with a part of the sum.
 const LeastKeep = 24 * time.Hour
 
-// Config is what an Aggregator needs.
+// Config configures an Aggregator.
 type Config struct {
 	Client  API
 	Table   string
 	Extract Extract
-	// Keep is for how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for
+	// Keep is how long windows are kept after they end, 24 hours or more; 0 is the default: 35 days for
 	// hours, 400 for days.
 	Keep map[Span]time.Duration
-	// Poisoned is told of each record that cannot be read, again if that is delivered again. Where it fails, the
-	// batch fails from that record on.
+	// Poisoned is called with each record that cannot be read, and again if the record is delivered again. If it
+	// fails, the batch fails from that record on.
 	Poisoned func(context.Context, Poison) error
-	// Writers is how many windows are written at once; 0 is 8.
+	// Writers is the number of windows written at once; 0 is 8.
 	Writers int
 }
 
-// Aggregator adds up what a table's stream says was consumed, in windows of the same table: by entity,
-// resource and limit, for each hour and each day. It is safe for concurrent use, for different shards.
+// Aggregator adds up the consumption in a table's stream, in windows of the same table: by entity, resource
+// and limit, for each hour and each day. It is safe for concurrent use, for different shards.
 //
 // Every record counts once, however often it is delivered. A window's item has a watermark for each shard
 // that added to it: the last sequence number that is in its sums. Each write adds to the sums and moves the
-// watermark on, under the condition that the watermark is below the first record that it adds. Where that
-// fails, the item says how far it has come: what is at or below that is dropped, and the rest goes again. So
-// a batch costs a write for each window that it touches, and a redelivery one refused write for each.
+// watermark on, under the condition that the watermark is below the first record that it adds. If the
+// condition fails, the returned item has the watermark: records at or below it are dropped, and the rest is
+// written again. So a batch costs one write for each window that it touches, and a redelivery one rejected
+// write for each.
 //
-// New makes one; what it was made with does not change.
+// New returns one; its Config does not change afterwards.
 type Aggregator struct{ config Config }
 
 // New returns an Aggregator. It does no I/O.
@@ -88,33 +89,33 @@ func New(c Config) (*Aggregator, error) {
 	return &Aggregator{c}, nil
 }
 
-// UncountedError says where a batch has to go on.
+// UncountedError names the record from which a batch must be added again.
 type UncountedError struct {
 	Sequence string // of the first record that is not in all its windows
 	Err      error
 }
 
-// Error names the record and what it met.
+// Error names the record and the cause.
 func (f *UncountedError) Error() string {
 	return fmt.Sprintf("sluice: stream record %s is not counted yet: %v", f.Sequence, f.Err)
 }
 
-// Unwrap returns what the write met.
+// Unwrap returns the cause.
 func (f *UncountedError) Unwrap() error { return f.Err }
 
-// Add adds records of one shard, in their order, to their windows. The error, an *UncountedError, names the
-// first record from which on they have to be added again, as Lambda's batchItemFailures and a poller's
-// checkpoint want it: what was counted already is found out then, and not counted twice.
+// Add adds records of one shard, in their order, to their windows. The error is an *UncountedError. It names
+// the first record from which they have to be added again, as Lambda's batchItemFailures and a poller's
+// checkpoint need it. Records counted already are recognised then, and not counted twice.
 func (a *Aggregator) Add(ctx context.Context, shard string, records []codec.Record) error {
 	_, err := a.add(ctx, shard, records)
 	return err
 }
 
-// add is Add, and says what became of the records.
+// add is Add; it also counts what became of the records.
 func (a *Aggregator) add(ctx context.Context, shard string, records []codec.Record) (Added, error) {
 	entries, aside, failed := a.read(ctx, shard, records)
 	var mu sync.Mutex
-	note := func(s *share, err error) {
+	fail := func(s *addition, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		first := s.entries[0]
@@ -124,12 +125,12 @@ func (a *Aggregator) add(ctx context.Context, shard string, records []codec.Reco
 	}
 	free := make(chan struct{}, a.config.Writers)
 	var writing sync.WaitGroup
-	for _, s := range shares(entries) {
+	for _, s := range additions(entries) {
 		free <- struct{}{}
 		writing.Go(func() {
 			defer func() { <-free }()
 			if err := a.write(ctx, shard, s); err != nil {
-				note(s, err)
+				fail(s, err)
 			}
 		})
 	}
@@ -146,19 +147,19 @@ func (a *Aggregator) add(ctx context.Context, shard string, records []codec.Reco
 	return added, failed.UncountedError
 }
 
-// failing is an UncountedError with its place.
+// failing is an UncountedError with its position in the batch.
 type failing struct {
 	sequence string // padded
 	*UncountedError
 }
 
-// read takes records apart, up to the first that can neither be read nor put aside; aside is how many it has
-// put there.
+// read decodes records, up to the first that can neither be read nor put aside. aside is the number put
+// aside.
 func (a *Aggregator) read(ctx context.Context, shard string, records []codec.Record) (entries []entry,
 	aside int, failed *failing) {
 	for _, rec := range records {
 		sequence, err := padded(rec.Sequence)
-		if err != nil { // nothing could tell it from others
+		if err != nil { // nothing distinguishes it from other records
 			return entries, aside, &failing{"", &UncountedError{Sequence: rec.Sequence, Err: err}}
 		}
 		deltas, err := a.config.Extract(rec)

@@ -10,10 +10,10 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// sequenceDigits is how long a sequence number can be: they are compared as text, padded with zeros.
+// sequenceDigits is the maximum length of a sequence number: they are compared as text, padded with zeros.
 const sequenceDigits = 40
 
-// padded returns a sequence number as watermarks have it.
+// padded returns a sequence number in the form of watermarks.
 func padded(sequence string) (string, error) {
 	if sequence == "" || len(sequence) > sequenceDigits || strings.Trim(sequence, "0123456789") != "" {
 		return "", fmt.Errorf("sluice: sequence number %q of a stream record: want 1 to %d digits", sequence,
@@ -29,20 +29,20 @@ type entry struct {
 	deltas   []codec.Delta
 }
 
-// takes reports that some limit was taken from: the write served a call, or several that came together.
+// takes reports whether some limit was charged: the write served a call, or several that were batched.
 func (e *entry) takes() bool {
 	return slices.ContainsFunc(e.deltas, func(d codec.Delta) bool { return d.Millitokens > 0 })
 }
 
-// share is what a batch adds to one window, in the order of the records.
-type share struct {
+// addition is what a batch adds to one window, in the order of the records.
+type addition struct {
 	Window
 
 	entries []entry
 }
 
-// sum returns what s adds, by limit, sorted, and how many of its records took something.
-func (s *share) sum() (limits []codec.Delta, calls int64) {
+// sum returns what s adds, by limit, sorted, and how many of its records charged something.
+func (s *addition) sum() (limits []codec.Delta, calls int64) {
 	for _, e := range s.entries {
 		if e.takes() {
 			calls++
@@ -59,16 +59,16 @@ func (s *share) sum() (limits []codec.Delta, calls int64) {
 	return limits, calls
 }
 
-// after drops what is at or below a watermark: it was added before.
-func (s *share) after(watermark string) {
+// after drops records at or below a watermark: they were added before.
+func (s *addition) after(watermark string) {
 	s.entries = slices.DeleteFunc(slices.Clone(s.entries), func(e entry) bool { return e.sequence <= watermark })
 }
 
-// shares sorts deltas of records into windows: hours and days of each bucket, in the order in which they are
-// first met.
-func shares(entries []entry) []*share {
-	var all []*share
-	by := map[Window]*share{}
+// additions groups the deltas of records by window: hours and days of each bucket, in the order of their
+// first record.
+func additions(entries []entry) []*addition {
+	var all []*addition
+	by := map[Window]*addition{}
 	for _, e := range entries {
 		if len(e.deltas) == 0 {
 			continue
@@ -78,7 +78,7 @@ func shares(entries []entry) []*share {
 			w := WindowOf(d.Entity, d.Resource, span, d.At)
 			s := by[w]
 			if s == nil {
-				s = &share{Window: w}
+				s = &addition{Window: w}
 				by[w] = s
 				all = append(all, s)
 			}

@@ -6,8 +6,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// FromLambda returns a record as Lambda hands it over. One that lacks an image is an error, beside what it
-// has.
+// FromLambda converts a record as Lambda delivers it. For a record without one of its images it returns an
+// error, together with the rest of the record.
 func FromLambda(r events.DynamoDBEventRecord) (codec.Record, error) {
 	c := &r.Change
 	rec := codec.Record{At: c.ApproximateCreationDateTime.Time, Sequence: c.SequenceNumber}

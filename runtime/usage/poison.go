@@ -7,16 +7,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// Poison is a record that cannot be read. It is put aside, so that those behind it are not kept waiting.
+// Poison is a record that cannot be read. It is put aside, so that it does not block the records after it.
 type Poison struct {
-	Shard  string       // lambda where Lambda delivered it, which does not say
-	Record codec.Record // with what images it has
+	Shard  string       // lambda if Lambda delivered it, which does not name the shard
+	Record codec.Record // with the images that it has
 	Err    error
 }
 
-// MarshalJSON returns all there is to know of p: error, shard, sequence, at, old and new. An image is as
-// DynamoDB's own JSON has it: by attribute, the type, and what that holds. Values that no item of sluice has,
-// sets and lists and such, are null.
+// MarshalJSON returns an object with error, shard, sequence, at, old and new. An image has the form of
+// DynamoDB's JSON: by attribute, the type and the value. Values of types that no item of sluice has, such as
+// sets and lists, are null.
 func (p Poison) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Error    string     `json:"error"`
@@ -29,7 +29,7 @@ func (p Poison) MarshalJSON() ([]byte, error) {
 		wireImageOf(p.Record.New)})
 }
 
-// wireImage is an item: by attribute, the type, and what that holds.
+// wireImage is an item: by attribute, the type and the value.
 type wireImage map[string]map[string]*string
 
 func wireImageOf(img codec.Image) *wireImage {

@@ -21,7 +21,7 @@ type Querier interface {
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 }
 
-// Question is what Read is asked for.
+// Question selects windows for Read.
 type Question struct {
 	Entity   string // as stored: user-123
 	Resource string // empty: all
@@ -31,31 +31,31 @@ type Question struct {
 	Since, Until time.Time
 }
 
-// Usage is what a window holds.
+// Usage is the content of a window.
 type Usage struct {
 	Window
 
 	Limits []Spent // by name
-	Calls  int64   // writes that took something
+	Calls  int64   // writes that charged something
 }
 
-// Spent is what one limit consumed: negative where more was given back than taken.
+// Spent is the consumption of one limit. It is negative if more was refunded than charged.
 type Spent struct {
 	Limit       string
 	Millitokens int64
 }
 
-// Read yields the windows that q asks for, sorted by resource and then by start. It ends with the first
-// error: DynamoDB's own, or a *store.SetupError for an item that is malformed. It reads what may be a moment
-// old, at half the price: an aggregator is behind the stream anyway. Without a resource it reads all windows
-// of the entity, since only the end of their keys tells them apart.
+// Read yields the windows that q selects, sorted by resource and then by start. It ends with the first error:
+// DynamoDB's own, or a *store.SetupError for a malformed item. Reads are eventually consistent, at half the
+// price: an aggregator lags behind the stream anyway. Without a resource it reads all windows of the entity,
+// since only the end of their keys distinguishes them.
 func Read(ctx context.Context, client Querier, table string, q Question) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
 		if err := q.check(); err != nil {
 			yield(Usage{}, err)
 			return
 		}
-		if !q.Until.IsZero() && !q.Since.Before(q.Until) { // DynamoDB refuses what no key can be between
+		if !q.Until.IsZero() && !q.Since.Before(q.Until) { // DynamoDB rejects an empty range
 			return
 		}
 		built, err := expression.NewBuilder().WithKeyCondition(q.keys()).Build()
@@ -87,7 +87,7 @@ func Read(ctx context.Context, client Querier, table string, q Question) iter.Se
 	}
 }
 
-// check refuses what no window is like: it would be taken for no consumption.
+// check rejects a question that no window can match: the empty answer would mean no consumption.
 func (q Question) check() error {
 	switch {
 	case q.Entity == "":
@@ -98,7 +98,7 @@ func (q Question) check() error {
 	return nil
 }
 
-// keys is the condition on the keys of what q asks for, as narrow as keys can be.
+// keys returns the narrowest key condition for the windows of q.
 func (q Question) keys() expression.KeyConditionBuilder {
 	entity := expression.Key("PK").Equal(expression.Value("ENTITY#" + q.Entity))
 	if q.Resource == "" {
@@ -109,28 +109,28 @@ func (q Question) keys() expression.KeyConditionBuilder {
 	if !q.Since.IsZero() {
 		from += q.since().Format(q.Span.layout())
 	}
-	if !q.Until.IsZero() { // the window that Until begins is left to decode
+	if !q.Until.IsZero() { // decode omits the window that begins at Until
 		to = all + q.Until.UTC().Format(q.Span.layout())
 	}
 	return entity.And(expression.Key("SK").Between(expression.Value(from), expression.Value(to)))
 }
 
-// since returns when the first window begins.
+// since returns the start of the first window.
 func (q Question) since() time.Time { return q.Since.UTC().Truncate(q.Span.Length()) }
 
-// asks reports whether q asks for windows that begin at start.
+// asks reports whether q selects windows that begin at start.
 func (q Question) asks(start time.Time) bool {
 	return (q.Since.IsZero() || !start.Before(q.since())) && (q.Until.IsZero() || start.Before(q.Until))
 }
 
-// decode reads a window's item. asked is false where q does not ask for it.
+// decode decodes a window's item. asked is false if q does not select it.
 func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
 	d := codec.Decoder{Item: item}
 	sort := d.Text("SK")
 	malformed := func(err error) error {
 		return &store.SetupError{
 			What: fmt.Sprintf("the window ENTITY#%s / %s is malformed", q.Entity, sort),
-			Do:   "mend or delete the item",
+			Do:   "fix or delete the item",
 			Err:  err,
 		}
 	}
@@ -168,5 +168,5 @@ func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
 	return u, true, nil
 }
 
-// spentPrefix is before a limit's name in the attribute of what it consumed.
+// spentPrefix begins the attribute of a limit's consumption; the limit's name follows.
 const spentPrefix = "u_"

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// FromStreams returns a record as GetRecords of DynamoDB Streams returns it. One that lacks an image is an
-// error, beside what it has.
+// FromStreams converts a record as GetRecords of DynamoDB Streams returns it. For a record without one of its
+// images it returns an error, together with the rest of the record.
 func FromStreams(r types.Record) (codec.Record, error) {
 	c := r.Dynamodb
 	if c == nil {

@@ -1,8 +1,8 @@
-// Package usage tells who spent what, when, from the table's stream.
+// Package usage computes which entity consumed how much, and when, from the table's stream.
 //
 //	a stream's record -> runtime.Record -> ExtractDeltas of the generated package -> deltas
 //
-// The adapters keep what the service said: nothing is read again.
+// The adapters use only what the stream has: they read nothing from the table.
 package usage
 
 import (
@@ -11,31 +11,31 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// Names of what a write did, as streams have them.
+// Event names of streams.
 const (
 	inserted = "INSERT"
 	modified = "MODIFY"
 	removed  = "REMOVE"
 )
 
-// checkImages refuses a record that lacks an image: without the one before, all that a bucket ever consumed
-// would be taken for what this write did.
+// checkImages rejects a record without one of its images. Without the old image, all that a bucket ever
+// consumed would be taken for the consumption of this write.
 func checkImages(event string, rec codec.Record) error {
-	var lacks string
+	var missing string
 	switch {
 	case event != inserted && event != modified && event != removed:
 		return fmt.Errorf("sluice: stream record %s: event %q, want %s, %s or %s", rec.Sequence, event, inserted,
 			modified, removed)
 	case event != removed && rec.New == nil:
-		lacks = "new"
+		missing = "new"
 	case event != inserted && rec.Old == nil:
-		lacks = "old"
+		missing = "old"
 	default:
 		return nil
 	}
 	return fmt.Errorf("sluice: stream record %s: %s without the %s image: give the table's stream "+
 		"NEW_AND_OLD_IMAGES, as `sluice table check` says",
-		rec.Sequence, event, lacks)
+		rec.Sequence, event, missing)
 }
 
 // attributes are an item's, with values of any client.

@@ -25,8 +25,9 @@ func typed() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
 		"n": &types.AttributeValueMemberN{Value: "1.50"}, "s": &types.AttributeValueMemberS{Value: "text"},
 		"empty": &types.AttributeValueMemberS{},
-		"b":     &types.AttributeValueMemberB{Value: []byte{0}}, "bool": &types.AttributeValueMemberBOOL{Value: true},
-		"null": &types.AttributeValueMemberNULL{Value: true}, "l": &types.AttributeValueMemberL{},
+		"b":     &types.AttributeValueMemberB{Value: []byte{0}},
+		"bool":  &types.AttributeValueMemberBOOL{Value: true},
+		"null":  &types.AttributeValueMemberNULL{Value: true}, "l": &types.AttributeValueMemberL{},
 		"m":  &types.AttributeValueMemberM{},
 		"ns": &types.AttributeValueMemberNS{}, "ss": &types.AttributeValueMemberSS{},
 		"bs": &types.AttributeValueMemberBS{},
@@ -88,14 +89,14 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestEvents: which images a record has depends on what the write did, and one that lacks an image is
+// TestEvents: which images a record has depends on what the write did, and one that missing an image is
 // refused, with the one it has: taken for an insert, a change would count all that was ever consumed.
 func TestEvents(t *testing.T) {
 	const before, after = `"OldImage": {"n": {"N": "1"}}`, `"NewImage": {"n": {"N": "2"}}`
 	one := func(n string) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{"n": &types.AttributeValueMemberN{Value: n}}
 	}
-	const lacks = "sluice: stream record 4421584500000000017450439091: %s without the %s image: " +
+	const missing = "sluice: stream record 4421584500000000017450439091: %s without the %s image: " +
 		"give the table's stream NEW_AND_OLD_IMAGES, as `sluice table check` says"
 	for _, test := range []struct {
 		name, event, images string
@@ -106,10 +107,10 @@ func TestEvents(t *testing.T) {
 		{"insert", "INSERT", after, nil, one("2"), "", "2", ""},
 		{"modify", "MODIFY", before + ", " + after, one("1"), one("2"), "1", "2", ""},
 		{"remove", "REMOVE", before, one("1"), nil, "1", "", ""},
-		{"modify without old", "MODIFY", after, nil, one("2"), "", "2", fmt.Sprintf(lacks, "MODIFY", "old")},
-		{"modify without new", "MODIFY", before, one("1"), nil, "1", "", fmt.Sprintf(lacks, "MODIFY", "new")},
-		{"insert without new", "INSERT", `"Keys": {}`, nil, nil, "", "", fmt.Sprintf(lacks, "INSERT", "new")},
-		{"remove without old", "REMOVE", `"Keys": {}`, nil, nil, "", "", fmt.Sprintf(lacks, "REMOVE", "old")},
+		{"modify without old", "MODIFY", after, nil, one("2"), "", "2", fmt.Sprintf(missing, "MODIFY", "old")},
+		{"modify without new", "MODIFY", before, one("1"), nil, "1", "", fmt.Sprintf(missing, "MODIFY", "new")},
+		{"insert without new", "INSERT", `"Keys": {}`, nil, nil, "", "", fmt.Sprintf(missing, "INSERT", "new")},
+		{"remove without old", "REMOVE", `"Keys": {}`, nil, nil, "", "", fmt.Sprintf(missing, "REMOVE", "old")},
 		{"something else", "TOUCH", after, nil, one("2"), "", "2",
 			`sluice: stream record 4421584500000000017450439091: event "TOUCH", want INSERT, MODIFY or REMOVE`},
 	} {

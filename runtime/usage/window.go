@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// Span is how long a window is. Windows begin at whole hours and days in UTC.
+// Span is the length of a window. Windows begin at whole hours and days in UTC.
 type Span string
 
 // The spans.
@@ -29,8 +29,7 @@ func (s Span) Length() time.Duration {
 	return time.Hour
 }
 
-// layout is how a window's start stands in its key: as far as it is not the same for all, so that keys sort
-// by time.
+// layout returns the time layout of a window's start in its key. Keys sort by time.
 func (s Span) layout() string {
 	if s == Day {
 		return "2006-01-02"
@@ -38,7 +37,7 @@ func (s Span) layout() string {
 	return "2006-01-02T15"
 }
 
-// Window names what one entity consumed of one resource within a span.
+// Window identifies the consumption of one entity on one resource within a span.
 type Window struct {
 	Entity, Resource string
 	Span             Span
@@ -64,14 +63,15 @@ func (w Window) key() codec.Item {
 	return codec.Item{"PK": codec.S("ENTITY#" + w.Entity), "SK": codec.S(sort)}
 }
 
-// How many bytes DynamoDB lets a window's key have, less what is in all keys.
+// Maximum bytes of an entity and a resource: DynamoDB's limits for keys without the constant parts of a
+// window's key.
 const (
 	longestEntity   = 2048 - len("ENTITY#")
 	longestResource = 1024 - len(usagePrefix+"#hour#2006-01-02T15")
 )
 
-// windowless is the error for what no window can hold, whoever wrote such a bucket. Its write would be
-// refused for ever, and keep all waiting that is behind it.
+// windowless returns an error for a delta that no window can hold, from any writer of such a bucket. DynamoDB
+// would always reject its write, and all records after it would wait.
 func windowless(d codec.Delta) error {
 	switch {
 	case d.At.IsZero():

@@ -13,14 +13,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// watermarkOf returns the attribute that holds a shard's watermark: w_ and the shard's own part of its id,
-// since names count in an item's size, and a day sees many shards.
+// watermarkOf returns the attribute that holds a shard's watermark: w_ and the shard's own part of its id. It
+// is short because names count in an item's size, and a day sees many shards.
 func watermarkOf(shard string) string {
 	return "w_" + strings.TrimLeft(strings.TrimPrefix(shard, "shardId-"), "0")
 }
 
-// write adds s to its window, what of it is not there yet.
-func (a *Aggregator) write(ctx context.Context, shard string, s *share) error {
+// write adds to the window what of s is not in it yet.
+func (a *Aggregator) write(ctx context.Context, shard string, s *addition) error {
 	left := *s
 	for len(left.entries) > 0 {
 		in, err := a.input(watermarkOf(shard), &left)
@@ -37,7 +37,7 @@ func (a *Aggregator) write(ctx context.Context, shard string, s *share) error {
 		}
 		watermark, ok := failed.Item[watermarkOf(shard)].(*types.AttributeValueMemberS)
 		if !ok || len(watermark.Value) != sequenceDigits {
-			return fmt.Errorf("the window of %v has no watermark %s: delete the item, or mend it", s.Window,
+			return fmt.Errorf("the window of %v has no watermark %s: delete the item, or fix it", s.Window,
 				watermarkOf(shard))
 		}
 		before := len(left.entries)
@@ -48,9 +48,9 @@ func (a *Aggregator) write(ctx context.Context, shard string, s *share) error {
 	return nil
 }
 
-// input is the write that adds s. A retry of the client that finds itself applied is refused by the watermark
-// that it left, so that the client's own retries stay on.
-func (a *Aggregator) input(watermark string, s *share) (*dynamodb.UpdateItemInput, error) {
+// input returns the write that adds s. The client's own retries stay on: if the first attempt was applied,
+// its watermark rejects the retry.
+func (a *Aggregator) input(watermark string, s *addition) (*dynamodb.UpdateItemInput, error) {
 	first, last := s.entries[0].sequence, s.entries[len(s.entries)-1].sequence
 	limits, calls := s.sum()
 	ends := s.Start.Add(s.Span.Length())

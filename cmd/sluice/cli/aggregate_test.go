@@ -373,7 +373,7 @@ func TestAggregateFails(t *testing.T) {
 		in.StreamSpecification.StreamViewType = types.StreamViewTypeNewImage
 		return in
 	})
-	const mend = "; run `sluice table check --table %s`, which says how to mend it: usage is counted from the stream\n"
+	const mend = "; run `sluice table check --table %s`, which says how to fix it: usage is counted from the stream\n"
 	for table, want := range map[string]string{
 		streamless:      "sluice: table " + streamless + " has no stream that is on" + fmt.Sprintf(mend, streamless),
 		half:            "sluice: the stream of table " + half + " has NEW_IMAGE, not NEW_AND_OLD_IMAGES" + fmt.Sprintf(mend, half),

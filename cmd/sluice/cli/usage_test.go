@@ -256,7 +256,7 @@ func TestUsageMalformed(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, out, errs := b.usage("user-1")
-			expect(t, code, out, errs, 1, "", fmt.Sprintf("sluice: the window ENTITY#user-1 / #USAGE#%s is malformed: %s; mend or delete the item\n", test.sort, test.want))
+			expect(t, code, out, errs, 1, "", fmt.Sprintf("sluice: the window ENTITY#user-1 / #USAGE#%s is malformed: %s; fix or delete the item\n", test.sort, test.want))
 		})
 	}
 }

@@ -31,7 +31,7 @@ const (
 	keepOpen = 35 * 24 * time.Hour
 )
 
-// position is how far a shard has been read, and counted.
+// position is the point up to which a shard has been read and counted.
 type position struct {
 	after string    // the last record's sequence number, as the stream has it; empty for none
 	at    time.Time // all that was written to the shard before has been read; zero where nothing is known
@@ -62,7 +62,7 @@ func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
 	kept := map[string]position{}
 	for {
 		var out *dynamodb.QueryOutput
-		if err := r.patiently(ctx, "read the checkpoints", func() (err error) {
+		if err := r.retry(ctx, "read the checkpoints", func() (err error) {
 			out, err = r.Client.Query(ctx, in)
 			return err
 		}); err != nil {
@@ -135,7 +135,7 @@ func (r *run) put(ctx context.Context, shard string, p position) error {
 		return nil
 	}
 	if err == nil {
-		r.tell(func(p *Progress) { p.Checkpoints++ })
+		r.report(func(p *Progress) { p.Checkpoints++ })
 	}
 	return err
 }

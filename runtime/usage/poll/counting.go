@@ -13,17 +13,17 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// A shard that has nothing to count needs few checkpoints. They are records of the table's stream themselves:
-// one for each batch of such would have the stream feed itself for ever.
+// A shard without anything to count needs few checkpoints. Checkpoints are records of the table's stream
+// themselves: one for each batch of such records would make the stream feed itself for ever.
 const (
-	renewAfter   = time.Hour // that at has moved on: far below the retention
-	renewRecords = 10_000    // to be read again after a kill
+	renewAfter   = time.Hour // advance of at: far below the retention
+	renewRecords = 10_000    // records to read again after a kill
 )
 
-// lastTry is how long a checkpoint may take that is written when all ends.
-const lastTry = 2 * time.Second
+// lastTimeout bounds the write of the last checkpoint when a run ends.
+const lastTimeout = 2 * time.Second
 
-// take counts records, and notes what a reply without any says.
+// take counts records. It also counts replies without records.
 func (d *reader) take(ctx context.Context, records []types.Record, asked time.Time) error {
 	if len(records) > 0 {
 		d.empty, d.horizon = 0, false
@@ -39,8 +39,9 @@ func (d *reader) take(ctx context.Context, records []types.Record, asked time.Ti
 	return nil
 }
 
-// count adds records to their windows, for as long as it takes. What failed goes again in halves: what of it
-// is in its windows costs refused writes, and a table that is throttled is to be asked less.
+// count adds records to their windows, for as long as it takes. A failed batch is tried again in halves:
+// records of it that are in their windows already cost rejected writes, and a throttled table should get
+// fewer of them.
 func (d *reader) count(ctx context.Context, records []types.Record) error {
 	size := len(records)
 	for try := 0; len(records) > 0; {
@@ -58,7 +59,7 @@ func (d *reader) count(ctx context.Context, records []types.Record) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := d.toMend(err); err != nil {
+		if err := d.setupError(err); err != nil {
 			return err
 		}
 		if err := d.saveIfDue(ctx); err != nil {
@@ -73,7 +74,7 @@ func (d *reader) count(ctx context.Context, records []types.Record) error {
 	return nil
 }
 
-// through returns how many of a batch's records AddStreams is done with, by its error.
+// through returns the number of a batch's records before the one that AddStreams failed at.
 func through(batch []types.Record, err error) int {
 	if err == nil {
 		return len(batch)
@@ -87,7 +88,7 @@ func through(batch []types.Record, err error) int {
 	}))
 }
 
-// move notes that records are done with.
+// move moves the position past records.
 func (d *reader) move(records []types.Record, added usage.Added) {
 	for _, r := range records {
 		if r.Dynamodb == nil {
@@ -107,7 +108,7 @@ func (d *reader) move(records []types.Record, added usage.Added) {
 	d.behind(d.id, d.at, added.Counted)
 }
 
-// saveIfDue writes a checkpoint if there is a reason to.
+// saveIfDue writes a checkpoint if one is needed.
 func (d *reader) saveIfDue(ctx context.Context) error {
 	if d.fresh > 0 || d.passed >= renewRecords || d.at.Sub(d.kept) >= renewAfter {
 		return d.save(ctx)
@@ -117,7 +118,7 @@ func (d *reader) saveIfDue(ctx context.Context) error {
 
 // save writes a checkpoint.
 func (d *reader) save(ctx context.Context) error {
-	if err := d.patiently(ctx, "write the checkpoint of the shard "+d.id, func() error {
+	if err := d.retry(ctx, "write the checkpoint of the shard "+d.id, func() error {
 		return d.put(ctx, d.id, d.position)
 	}); err != nil {
 		return err
@@ -126,19 +127,18 @@ func (d *reader) save(ctx context.Context) error {
 	return nil
 }
 
-// end notes that the shard has been read to its end.
+// end records that the shard has been read to its end.
 func (d *reader) end(ctx context.Context) error {
 	d.done = true
 	return d.save(ctx)
 }
 
-// last writes what was counted since the last checkpoint, if that can be done at once. Where it cannot, it is
-// read again.
+// last writes a last checkpoint, once. If that fails, records counted since the previous one are read again.
 func (d *reader) last(ctx context.Context) {
 	if d.fresh == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTry)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTimeout)
 	defer cancel()
 	if err := d.put(ctx, d.id, d.position); err != nil {
 		d.Logger.LogAttrs(ctx, slog.LevelWarn,

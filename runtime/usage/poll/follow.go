@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// relist is how often the streams are described again where no shard ends.
+// relist is the interval at which the streams are described again while no shard ends.
 const relist = time.Minute
 
 // run is one Run or Drain.
 type run struct {
 	*Poller
 
-	once     bool // read to the end as it is, and no further
+	once     bool // read to the present end, and no further
 	began    time.Time
 	progress progress
-	lanes    map[string]*lane
+	tracked  map[string]*tracked
 	underWay int
 	finished chan finish
 	reading  sync.WaitGroup
 }
 
-// lane is what is known of one shard.
-type lane struct {
+// tracked is what the run knows of one shard.
+type tracked struct {
 	shard
 	position
 
@@ -35,13 +35,13 @@ type lane struct {
 
 	listed  bool
 	reading bool // its goroutine is under way
-	rested  bool // it had nothing more, and that was all that was asked for
+	rested  bool // it had nothing more, and only its present end was asked for
 }
 
-// finish is that a shard is not read any more.
+// finish is the message that a shard's goroutine has ended.
 type finish struct {
-	lane *lane
-	at   position
+	of *tracked
+	at position
 	ending
 	err error
 }
@@ -49,7 +49,7 @@ type finish struct {
 // follow reads the table's streams. It returns once every shard's goroutine has ended.
 func (p *Poller) follow(ctx context.Context, once bool) error {
 	r := &run{
-		Poller: p, once: once, began: p.Clock.Now(), lanes: map[string]*lane{}, finished: make(chan finish),
+		Poller: p, once: once, began: p.Clock.Now(), tracked: map[string]*tracked{}, finished: make(chan finish),
 		progress: progress{report: p.Report, behind: map[string]time.Time{}},
 	}
 	defer r.reading.Wait()
@@ -60,12 +60,13 @@ func (p *Poller) follow(ctx context.Context, once bool) error {
 		return err
 	}
 	for id, position := range kept {
-		r.lanes[id] = &lane{shard: shard{id: id}, position: position, kept: position.at}
+		r.tracked[id] = &tracked{shard: shard{id: id}, position: position, kept: position.at}
 	}
 	return r.coordinate(ctx)
 }
 
-// coordinate lists shards, and has those read whose time has come, until there are none left or ctx ends.
+// coordinate lists shards and starts readers of those that can be read, until there are none left or ctx
+// ends.
 func (r *run) coordinate(ctx context.Context) error {
 	for seen, off := false, false; ; {
 		found, err := r.list(ctx)
@@ -83,7 +84,7 @@ func (r *run) coordinate(ctx context.Context) error {
 		case nothing && r.once:
 			return nil
 		default:
-			off = nothing && !found.on // while it is switched on again there is none for a moment
+			off = nothing && !found.on // while a stream is switched on again there is none for a moment
 		}
 		if err := r.attend(ctx); err != nil {
 			return err
@@ -113,52 +114,52 @@ func (r *run) attend(ctx context.Context) error {
 	}
 }
 
-// know takes in what was listed. A shard ended more than a day before it is not listed any more: what was not
-// read of it is gone. One of which less than that was left is missed by the list alone, which may be behind:
-// it is kept in mind, for a shard that is noted as done is never read again.
+// know records the listed shards. A shard is no longer listed a day after its end; if some of it was not read
+// by then, that is lost. A shard that is missing from the list earlier stays tracked, since the list may lag
+// behind. It is not marked as done, since a shard marked so is never read again.
 func (r *run) know(ctx context.Context, found listing) error {
-	for _, l := range r.lanes {
+	for _, l := range r.tracked {
 		l.listed = false
 	}
 	for _, s := range found.shards {
-		l := r.lanes[s.id]
+		l := r.tracked[s.id]
 		if l == nil {
-			l = &lane{}
-			r.lanes[s.id] = l
+			l = &tracked{}
+			r.tracked[s.id] = l
 		}
 		l.shard, l.listed = s, true
 	}
 	for _, id := range r.inOrder() {
-		l := r.lanes[id]
+		l := r.tracked[id]
 		if l.listed || l.done || l.reading || !r.trimmed(l.position) {
 			continue
 		}
 		r.lost(ctx, id, &l.position)
 		l.done = true
-		if err := r.patiently(ctx, "write the checkpoint of the shard "+id, func() error {
+		if err := r.retry(ctx, "write the checkpoint of the shard "+id, func() error {
 			return r.put(ctx, id, l.position)
 		}); err != nil {
 			return err
 		}
 	}
-	r.tell(func(p *Progress) { p.Streams = found.streams })
+	r.report(func(p *Progress) { p.Streams = found.streams })
 	return nil
 }
 
-// inOrder returns the ids of all shards that are known: as texts, they sort by age.
-func (r *run) inOrder() []string { return slices.Sorted(maps.Keys(r.lanes)) }
+// inOrder returns the ids of all tracked shards: as text, they sort by age.
+func (r *run) inOrder() []string { return slices.Sorted(maps.Keys(r.tracked)) }
 
-// start has those shards read whose parents are done, and forgets those that are not listed any more and have
-// no position to keep.
+// start starts readers of the shards whose parents are done. It drops shards that are not listed any more and
+// have no position to keep.
 func (r *run) start(ctx context.Context) {
 	for _, id := range r.inOrder() {
-		l := r.lanes[id]
-		parent := r.lanes[l.parent]
+		l := r.tracked[id]
+		parent := r.tracked[l.parent]
 		if !l.listed || l.done || l.reading || l.rested || parent != nil && parent.listed && !parent.done {
 			continue
 		}
 		if parent != nil && l.at.IsZero() {
-			l.at = parent.at // what the parent's position leaves open, the child's does
+			l.at = parent.at // the child's position starts where the parent's is
 		}
 		l.reading = true
 		r.underWay++
@@ -171,12 +172,12 @@ func (r *run) start(ctx context.Context) {
 			}
 		})
 	}
-	maps.DeleteFunc(r.lanes, func(_ string, l *lane) bool {
+	maps.DeleteFunc(r.tracked, func(_ string, l *tracked) bool {
 		return !l.listed && !l.reading && (l.done || l.at.IsZero())
 	})
-	r.tell(func(p *Progress) {
+	r.report(func(p *Progress) {
 		p.Reading, p.Shards, p.Done = r.underWay, 0, 0
-		for _, l := range r.lanes {
+		for _, l := range r.tracked {
 			if l.listed {
 				p.Shards++
 				if l.done {
@@ -187,33 +188,33 @@ func (r *run) start(ctx context.Context) {
 	})
 }
 
-// finish notes that a shard is not read any more. It reports whether what comes next is known, without
-// listing shards again.
+// finish records that a shard's reader has ended. It reports whether the next shard is known without listing
+// the shards again.
 func (r *run) finish(f finish) (known bool) {
 	r.underWay--
-	r.caughtUp(f.lane.id)
-	f.lane.position, f.lane.reading, f.lane.rested = f.at, false, f.ending == rested
+	r.caughtUp(f.of.id)
+	f.of.position, f.of.reading, f.of.rested = f.at, false, f.ending == rested
 	switch f.ending {
 	case rested:
 		return true
-	case gone:
+	case absent:
 		return false
 	}
-	for _, l := range r.lanes {
-		if l.parent == f.lane.id {
+	for _, l := range r.tracked {
+		if l.parent == f.of.id {
 			return true
 		}
 	}
 	return false
 }
 
-// trimmed reports that some of what comes after a position may be gone.
-func (r *run) trimmed(p position) bool {
-	return !p.at.IsZero() && p.at.Before(r.Clock.Now().Add(-retention))
+// trimmed reports whether some records after a position may have been deleted.
+func (p *Poller) trimmed(at position) bool {
+	return !at.at.IsZero() && at.at.Before(p.Clock.Now().Add(-retention))
 }
 
-// lost says so if records of a shard may be gone that were written after its position, and sets that to where
-// there may be some again.
+// lost reports records of a shard after its position that may have been deleted before they were read. Then
+// it moves the position to the oldest that the stream may still have.
 func (r *run) lost(ctx context.Context, shard string, p *position) {
 	if !r.trimmed(*p) {
 		return
@@ -223,5 +224,5 @@ func (r *run) lost(ctx context.Context, shard string, p *position) {
 		"sluice: records may be lost: a stream keeps them for 24 hours, and this shard was not read for longer",
 		slog.String("table", r.name), slog.String("shard", shard), slog.Time("from", p.at), slog.Time("to", oldest))
 	p.at = oldest
-	r.tell(func(p *Progress) { p.Lost++ })
+	r.report(func(p *Progress) { p.Lost++ })
 }

@@ -1,19 +1,19 @@
-// Package poll follows DynamoDB Streams of a table and hands what they say to a usage.Aggregator.
+// Package poll follows the DynamoDB Streams of a table and passes their records to a usage.Aggregator.
 //
 //	ListStreams, DescribeStream -> shards, parents first -> GetRecords -> Aggregator.AddStreams -> checkpoint
 //
 // # Exactly once
 //
-// The watermarks in the windows count each record once, whatever is delivered again. A checkpoint is where to
-// go on: it is written after what it covers was counted, and never moves back. So a Poller may be killed at
-// any instant. What it counted since its last checkpoint is read again, which costs a refused write for each
-// window of it, and counts nothing.
+// The watermarks in the windows count each record once, even if it is delivered again. A checkpoint is the
+// place from which to go on: it is written after its records were counted, and never moves back. So a Poller
+// may be killed at any instant. Records counted since its last checkpoint are read again. That costs a
+// rejected write for each of their windows, and counts nothing.
 //
 // # Two at once
 //
-// Two Pollers beside each other do no harm, and no good: each reads everything, the slower one's writes are
-// refused, and a refused write costs as much as one that is not. That is twice the cost for the same sums. A
-// Poller and Lambda's handler beside each other count twice, for they have watermarks of their own.
+// Two Pollers of one table do no harm, but cost twice as much for the same sums. Each reads everything, the
+// slower one's writes are rejected, and a rejected write costs as much as any other. A Poller and Lambda's
+// handler together count twice, since they have watermarks of their own.
 //
 // # Checkpoints
 //
@@ -22,9 +22,9 @@
 //	PK       SK                     sequence (40 digits), after (as the stream has it), at (ms), done, ttl
 //	SYSTEM#  #CHECKPOINT#{shard}
 //
-// All of the shard that was written before at has been read. A stream keeps its records for 24 hours: where a
-// Poller finds, when it goes on, that at is longer ago and what comes behind it is gone, records may have
-// been lost, and it says so.
+// All records of the shard written before at have been read. A stream keeps its records for 24 hours. If a
+// Poller goes on later than that after at, and the stream has deleted records since, it reports that records
+// may have been lost.
 package poll
 
 import (
@@ -69,14 +69,14 @@ type Config struct {
 	Aggregator *usage.Aggregator
 	// Clock dates checkpoints and paces waits; nil is the system's.
 	Clock store.Clock
-	// Idle is the pause before a shard that had few records or none is asked again; 0 is a second. What comes
-	// meanwhile is counted together: a window is written at most once for each pause, so that a longer one costs
-	// less and is behind more.
+	// Idle is the pause before a shard that had few records or none is read again; 0 is a second. Records that
+	// arrive in the pause are counted together: a window is written at most once for each pause, so a longer one
+	// costs less and lags more.
 	Idle time.Duration
-	// Report is told how far it is whenever that has changed, by one goroutine at a time. It has to be quick:
+	// Report is called with each change of the progress, by one goroutine at a time. It must return quickly:
 	// shards wait for it.
 	Report func(Progress)
-	// Logger is told of data that may be lost, and of calls that fail and are made again; nil is slog.Default().
+	// Logger logs data that may be lost, and calls that fail and are repeated; nil is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -120,10 +120,10 @@ func New(c Config) (*Poller, error) {
 	return &Poller{Config: c, name: name, jitter: rand.Float64}, nil
 }
 
-// Run counts what the table's streams have and what they get, until ctx ends: then it returns nil, after a
-// last checkpoint for which it takes two seconds at most. What may pass, as throttling and outages do, it
-// waits for as long as it takes. What has to be mended ends it with a *store.SetupError: no table, no rights,
-// no stream that is on and has both images.
+// Run counts the records of the table's streams until ctx ends. Then it returns nil, after a last checkpoint
+// that takes at most two seconds. Failures that may pass, such as throttling and outages, are retried for as
+// long as it takes. A *store.SetupError ends it: there is no table, no access, or no enabled stream with both
+// images.
 func (p *Poller) Run(ctx context.Context) error {
 	if err := p.follow(ctx, false); ctx.Err() == nil {
 		return err
@@ -131,9 +131,9 @@ func (p *Poller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain counts what the table's streams have, and returns once each shard has been read to its end as it is
-// then: an open one until it has had nothing several times in a row, or has records that are newer than the
-// call. It fails as Run does, and with ctx's cause if that ends before.
+// Drain counts the records of the table's streams, and returns once each shard has been read to its present
+// end. An open shard is at its end after several empty replies in a row, or when its records are newer than
+// the call. It fails as Run does, and with ctx's cause if that ends before.
 func (p *Poller) Drain(ctx context.Context) error {
 	err := p.follow(ctx, true)
 	if err != nil && ctx.Err() != nil {

@@ -327,8 +327,8 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// TestGone: a shard that is said to be gone is read on where it was if it is still listed.
-func TestGone(t *testing.T) {
+// TestVanished: a shard that is said to be gone is read on where it was if it is still listed.
+func TestVanished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for n := range 30 {
@@ -380,7 +380,7 @@ func TestReenabled(t *testing.T) {
 		w.stream(false, "")
 		later(4 * time.Minute)
 		want := fmt.Sprintf("setup: table %s has no stream that is on | run `sluice table check --table %[1]s`, "+
-			"which says how to mend it: usage is counted from the stream", w.table)
+			"which says how to fix it: usage is counted from the stream", w.table)
 		if err := stop(); errtext.Of(err) != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -390,9 +390,9 @@ func TestReenabled(t *testing.T) {
 	})
 }
 
-// TestMend: what nobody but a person can mend ends it, with what to do.
-func TestMend(t *testing.T) {
-	const check = " | run `sluice table check --table TABLE`, which says how to mend it: usage is counted " +
+// TestSetupError: what nobody but a person can mend ends it, with what to do.
+func TestSetupError(t *testing.T) {
+	const check = " | run `sluice table check --table TABLE`, which says how to fix it: usage is counted " +
 		"from the stream"
 	for name, test := range map[string]struct {
 		breaks func(*world, *tap)

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// Progress is how far a Poller is, since its Run or Drain began.
+// Progress is the progress of a Poller since its Run or Drain began.
 type Progress struct {
 	Streams int   // of the table: the one that is on, and those that can still be read
 	Shards  int   // that these have
@@ -23,7 +23,7 @@ type Progress struct {
 	Behind time.Duration
 }
 
-// progress gathers what shards tell, and reports it.
+// progress collects the shards' progress and reports it.
 type progress struct {
 	report func(Progress)
 
@@ -32,13 +32,13 @@ type progress struct {
 	behind map[string]time.Time // by shard: when its last record was written, unless it is at its end
 }
 
-// tell changes what is reported, and reports it.
-func (r *run) tell(change func(*Progress)) {
+// report changes the progress and reports it.
+func (r *run) report(change func(*Progress)) {
 	r.note(func(g *progress) { change(&g.now) })
 }
 
-// arrived notes that a shard has read records, of which first is what the oldest says, before they are
-// counted: that may take long.
+// arrived records that a shard has read records, before they are counted: that may take long. first is the
+// oldest of them.
 func (r *run) arrived(shard string, records int, first *types.StreamRecord) {
 	r.note(func(g *progress) {
 		g.now.Records += int64(records)
@@ -48,7 +48,7 @@ func (r *run) arrived(shard string, records int, first *types.StreamRecord) {
 	})
 }
 
-// behind notes that a shard has counted records up to at.
+// behind records that a shard has counted records up to at.
 func (r *run) behind(shard string, at time.Time, counted int) {
 	r.note(func(g *progress) {
 		g.now.Counted += int64(counted)
@@ -56,7 +56,7 @@ func (r *run) behind(shard string, at time.Time, counted int) {
 	})
 }
 
-// caughtUp notes that a shard has nothing more at present.
+// caughtUp records that a shard has nothing more at present.
 func (r *run) caughtUp(shard string) {
 	r.note(func(g *progress) { delete(g.behind, shard) })
 }

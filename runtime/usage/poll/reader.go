@@ -12,13 +12,13 @@ import (
 const (
 	// retention is how long a stream keeps its records.
 	retention = 24 * time.Hour
-	// quiet is how many replies without a record in a row say that there is none at present: the service gives
-	// such replies also ahead of records, while it looks for them.
+	// quiet is the number of replies without records in a row after which there are none at present. The service
+	// also sends such replies before records, while it looks for them.
 	quiet = 5
-	// few records say that a shard is near its end. It is left for a while then: each batch costs a write for
-	// each window that it touches, however many records of it do.
+	// few is the number of records below which a shard is near its end. It is read again after a pause then:
+	// each batch costs a write for each window that it touches, however many records it has for it.
 	few = 100
-	// skew is how far this host's clock may be behind the service's, which dates records.
+	// skew is the maximum lag of this host's clock behind the service's, which dates records.
 	skew = 5 * time.Second
 )
 
@@ -27,8 +27,8 @@ type ending uint8
 
 const (
 	ended  ending = iota // it has been read to its end
-	rested               // it had nothing more, and that was all that was asked for
-	gone                 // there is no such shard any more
+	rested               // it had nothing more, and only its present end was asked for
+	absent               // there is no such shard any more
 )
 
 // reader reads one shard, and counts what it reads.
@@ -37,7 +37,7 @@ type reader struct {
 	shard
 	position
 
-	horizon bool      // what comes after the position is gone: read from the oldest that there is
+	horizon bool      // what comes after the position was deleted: read from the oldest that there is
 	newest  time.Time // of the records read; not at, which other hosts' clocks have a part in
 	empty   int       // replies without records in a row
 	fresh   int       // records counted or put aside since the last checkpoint
@@ -45,11 +45,10 @@ type reader struct {
 	kept    time.Time // at, of the last checkpoint; zero for none
 }
 
-// read reads the shard, from its position on, until it ends. What was counted until then is in the checkpoint
-// if that can be written at once.
+// read reads the shard, from its position on, until it ends. It tries once to write a last checkpoint.
 func (d *reader) read(ctx context.Context) (ending, error) {
 	defer d.last(ctx)
-	if d.after == "" { // nothing would tell that what came first is gone
+	if d.after == "" { // no error would report that the oldest records are deleted
 		d.lost(ctx, d.id, &d.position)
 	}
 	var iterator *string
@@ -61,7 +60,7 @@ func (d *reader) read(ctx context.Context) (ending, error) {
 		var out *dynamodbstreams.GetRecordsOutput
 		asked := d.Clock.Now()
 		if err == nil {
-			err = d.patiently(ctx, "read the shard "+d.id, func() (err error) {
+			err = d.retry(ctx, "read the shard "+d.id, func() (err error) {
 				out, err = d.Streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: iterator})
 				return err
 			})
@@ -69,7 +68,7 @@ func (d *reader) read(ctx context.Context) (ending, error) {
 		if err != nil {
 			iterator = nil
 			if vanished, err := d.turn(ctx, err); vanished || err != nil {
-				return gone, err
+				return absent, err
 			}
 			continue
 		}
@@ -92,7 +91,7 @@ func (d *reader) read(ctx context.Context) (ending, error) {
 	}
 }
 
-// iterator returns one for what comes after the position.
+// iterator returns a shard iterator for the records after the position.
 func (d *reader) iterator(ctx context.Context) (*string, error) {
 	in := &dynamodbstreams.GetShardIteratorInput{
 		StreamArn: &d.stream, ShardId: &d.id, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
@@ -101,7 +100,7 @@ func (d *reader) iterator(ctx context.Context) (*string, error) {
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, &d.after
 	}
 	var out *dynamodbstreams.GetShardIteratorOutput
-	err := d.patiently(ctx, "begin to read the shard "+d.id, func() (err error) {
+	err := d.retry(ctx, "begin to read the shard "+d.id, func() (err error) {
 		out, err = d.Streams.GetShardIterator(ctx, in)
 		return err
 	})
@@ -111,8 +110,8 @@ func (d *reader) iterator(ctx context.Context) (*string, error) {
 	return out.ShardIterator, nil
 }
 
-// turn decides what an error means to the shard: to begin again with a new iterator, that it is gone, or the
-// end of all.
+// turn decides what an error means for the shard: a new iterator, the shard has vanished, or the end of the
+// run.
 func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
 		return false, nil
@@ -127,7 +126,7 @@ func (d *reader) turn(ctx context.Context, err error) (vanished bool, _ error) {
 		return false, nil
 	}
 	if _, vanished = errors.AsType[*types.ResourceNotFoundException](err); vanished {
-		d.wait(ctx, d.Idle) // lest a list that is behind has it begun again at once
+		d.wait(ctx, d.Idle) // so that a list that lags behind does not start it again at once
 		return true, nil
 	}
 	return false, err

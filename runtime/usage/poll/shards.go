@@ -14,13 +14,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// shard is one of a stream.
+// shard is a shard of a stream.
 type shard struct {
 	id, parent, stream string
 	closed             bool // nothing will be added to it
 }
 
-// listing is what the table's streams have at present.
+// listing is the present state of the table's streams.
 type listing struct {
 	streams int
 	on      bool // one of them is on
@@ -45,7 +45,7 @@ func (r *run) streams(ctx context.Context) (arns []string, err error) {
 	in := &dynamodbstreams.ListStreamsInput{TableName: &r.name}
 	for {
 		var out *dynamodbstreams.ListStreamsOutput
-		if err := r.patiently(ctx, "list the streams", func() (err error) {
+		if err := r.retry(ctx, "list the streams", func() (err error) {
 			out, err = r.Streams.ListStreams(ctx, in)
 			return err
 		}); err != nil {
@@ -65,17 +65,17 @@ func (r *run) streams(ctx context.Context) (arns []string, err error) {
 	}
 }
 
-// describe adds a stream's shards to found, page by page. A stream that has gone since it was listed has
+// describe adds a stream's shards to found, page by page. A stream that has vanished since it was listed has
 // none.
 func (r *run) describe(ctx context.Context, arn string, found *listing) error {
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for page := 0; ; page++ {
 		var out *dynamodbstreams.DescribeStreamOutput
-		err := r.patiently(ctx, "describe the stream "+arn, func() (err error) {
+		err := r.retry(ctx, "describe the stream "+arn, func() (err error) {
 			out, err = r.Streams.DescribeStream(ctx, in)
 			return err
 		})
-		if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+		if _, vanished := errors.AsType[*types.ResourceNotFoundException](err); vanished {
 			return nil
 		}
 		if err != nil {
@@ -106,11 +106,11 @@ func (r *run) describe(ctx context.Context, arn string, found *listing) error {
 	}
 }
 
-// wrongStream is an error about the table's stream, with its cure.
-func (r *run) wrongStream(what string) error {
+// wrongStream returns an error about the table's stream, with what to do.
+func (p *Poller) wrongStream(what string) error {
 	return &store.SetupError{
 		What: what,
-		Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to mend it: usage is counted from "+
-			"the stream", r.Table),
+		Do: fmt.Sprintf("run `sluice table check --table %s`, which says how to fix it: usage is counted from "+
+			"the stream", p.Table),
 	}
 }
