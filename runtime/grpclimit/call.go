@@ -59,14 +59,14 @@ func (c *call[C]) serve(handler func() error) error {
 	}()
 	err := handler()
 	returned = true
-	if lease, gone := c.state(); c.releaseOn != nil && !gone && c.releaseOn(codeOf(err)) {
+	if lease, abandoned := c.state(); c.releaseOn != nil && !abandoned && c.releaseOn(codeOf(err)) {
 		lease.Release(c.from)
 	}
 	return err
 }
 
-// state returns the lease, and whether nobody waits for the answer any more.
-func (c *call[C]) state() (lease *runtime.Lease[C], gone bool) {
+// state returns the lease, and whether the client does not wait for the answer any more.
+func (c *call[C]) state() (lease *runtime.Lease[C], abandoned bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lease, c.broken || c.from.Err() != nil

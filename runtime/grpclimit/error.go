@@ -78,15 +78,15 @@ func pushback(ctx context.Context, a *edge.Answer) (ms string, ok bool) {
 	switch {
 	case a.Reason == edge.Late || a.Reason == edge.Gone:
 		return "", false
-	case !retryable(a.Reason) || beyond(ctx, a.RetryAfter) ||
+	case !retryable(a.Reason) || pastDeadline(ctx, a.RetryAfter) ||
 		wholeMillis(a.RetryAfter) > longest*time.Millisecond:
 		return "-1", true
 	}
 	return strconv.FormatInt(wholeMillis(a.RetryAfter).Milliseconds(), 10), true
 }
 
-// beyond reports that after d from now it is too late for ctx.
-func beyond(ctx context.Context, d time.Duration) bool {
+// pastDeadline reports whether ctx ends within d from now.
+func pastDeadline(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && d >= time.Until(deadline) //nolint:forbidigo // deadlines are the system's, whatever the Clock
 }

@@ -24,13 +24,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// ErrUnlimited is what ask returns of a call, or a message, that costs nothing: nobody is charged, and there
+// ErrUnlimited is returned by ask for a call or a message that costs nothing: nothing is charged, and there
 // is no lease.
 var ErrUnlimited = errors.New("grpclimit: not limited")
 
-// Unary acquires before a handler of unary calls. ask says, by the request, who is charged and how much; it
-// may fail with a status, or with what Error knows; any other error is answered with INTERNAL and not a word
-// of it. A resource's With sets how long an acquire may take, and what happens in an outage.
+// Unary acquires before a handler of unary calls. ask returns the entity to charge and the cost for a
+// request. It may fail with a status, or with an error that Error knows. Any other error is answered with
+// INTERNAL, without its text. A resource's With sets how long an acquire may take, and what happens in an
+// outage.
 func Unary[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(ctx context.Context, req any, info *grpc.UnaryServerInfo) (E, C, error),
 	opts ...Option,

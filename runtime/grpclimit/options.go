@@ -11,10 +11,10 @@ type options struct {
 	metadata  bool
 }
 
-// ReleaseOn gives the lease back, if the handler has not settled it, where the handler returns with a code
-// for which f is true: where failed calls cost nothing. A nil f does so never. It asks nothing of a call
-// whose client has gone, whose deadline has passed or whose stream has broken: or who hangs up in the last
-// moment would use the service for nothing.
+// ReleaseOn releases the lease, if the handler has not settled it, when the handler returns a code for which
+// f is true: for services where failed calls cost nothing. A nil f never does. It is not used for a call
+// whose client has left, whose deadline has passed or whose stream has broken: hanging up in the last moment
+// must not make a call free.
 func ReleaseOn(f func(codes.Code) bool) Option {
 	return func(o *options) { o.releaseOn = f }
 }
@@ -24,13 +24,12 @@ func ReleaseOn(f func(codes.Code) bool) Option {
 //	ratelimit-policy: "rpm";q=100;w=60, "tpm";q=10000;w=60
 //	ratelimit: "rpm";r=99;t=1, "tpm";r=12;t=90
 //
-// They are those of httplimit.Headers, and t is in whole seconds, too. They come in the header of an answer,
-// and in the trailer of an error, as a client's retry policy takes a call that has a header for one that is
-// served; so nothing is sent early, and a unary answer shows what is left once its handler has settled, a
-// stream what is left when its first message is sent.
+// They are those of httplimit.Headers, with t in whole seconds too. An answer has them in its header, an
+// error in its trailer: a client's retry policy takes a call with a header for one that is served. So nothing
+// is sent early. A unary answer shows the balances after its handler has settled, a stream those at its first
+// message.
 //
-// Nothing is read for them. A degraded lease shows none, as nobody knows them; nor does a failure of the
-// store.
+// Nothing is read for them. A degraded lease and a failure of the store show none, since they are not known.
 func Metadata() Option {
 	return func(o *options) { o.metadata = true }
 }

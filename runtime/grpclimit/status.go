@@ -13,20 +13,20 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
-// Status returns what a call, whose context is ctx, is answered with for what an acquire, a wait or a settle
-// failed with. ok is false if err is not such an error.
+// Status returns the status of a call with context ctx for the error of an acquire, a wait or a settle. ok is
+// false if err is not such an error.
 //
-//   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure, which has a violation for each limit
-//     that refused: subject is the resource, quota_id the limit.
-//   - A *runtime.CostExceedsBurstError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst. It is not OUT_OF_RANGE,
-//     which tells callers that page through something that they have seen all of it.
+//   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure. That has a violation
+//     for each limit that denied: subject is the resource, quota_id the limit.
+//   - A *runtime.CostExceedsBurstError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst. It is not
+//     OUT_OF_RANGE, which tells callers that page through results that they have reached the end.
 //   - A *runtime.InvalidError: INVALID_ARGUMENT.
 //   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: UNAVAILABLE with RetryInfo.
 //   - A *runtime.SetupError: INTERNAL.
 //   - The end of ctx itself: CANCELLED or DEADLINE_EXCEEDED.
 //
-// It names no entity, for that may be one of the caller's ancestors, and who the caller is, it knows; and of
-// failures it tells no cause: those are for the log, by runtime.WithObserver.
+// It names no entity, since that may be one of the caller's ancestors. Of failures it gives no cause: causes
+// are for the log, by runtime.WithObserver.
 func Status(ctx context.Context, err error) (st *status.Status, ok bool) {
 	a, ok := edge.Of(ctx, err)
 	if !ok {

@@ -6,19 +6,20 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/edge"
 )
 
-// WriteError answers r with what an acquire, a wait or a settle failed with, and reports whether err was such
-// an error: if not, nothing is written. Of the answer nothing is to be written before, headers aside.
+// WriteError writes the answer to r for the error of an acquire, a wait or a settle. It reports whether err
+// was such an error: if not, it writes nothing. Nothing but headers may have been written before.
 //
 //   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early.
-//   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400, without Retry-After, as repeating does not help.
+//   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400 without Retry-After, since repeating does not help.
 //   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: 503 with Retry-After.
 //   - A *runtime.SetupError: 500.
-//   - The end of r's own context: 503 with Retry-After if its deadline has passed. If it was canceled, there is nobody to tell: 503
-//     without a word, for the server would say 200 by itself, and a shutdown cancels requests whose callers still wait.
+//   - The end of r's own context: 503 with Retry-After if its deadline has passed, and 503 without a body if
+//     it was canceled. Without an answer the server would send 200, and a shutdown cancels requests whose
+//     callers still wait.
 //
-// The body is an RFC 9457 problem, which names the resource and its limits. It names no entity, for that may
-// be one of the caller's ancestors, and who the caller is, it knows; and of failures it tells no cause: those
-// are for the log, by runtime.WithObserver.
+// The body is an RFC 9457 problem, which names the resource and its limits. It names no entity, since that
+// may be one of the caller's ancestors. Of failures it gives no cause: causes are for the log, by
+// runtime.WithObserver.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) bool {
 	a, ok := edge.Of(r.Context(), err)
 	if !ok {

@@ -14,22 +14,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Middleware acquires before next, and answers as WriteError does where it may not. ask says who is charged
-// and how much; its error is answered in the same way, one that is none of sluice's by 500. A resource's With
-// sets how long an acquire may take, and what happens in an outage.
+// Middleware acquires before next, and answers as WriteError does if it is denied or fails. ask returns the
+// entity to charge and the cost. Its error is answered in the same way, one of another package with 500. A
+// resource's With sets how long an acquire may take, and what happens in an outage.
 //
-// In shadow, next is called whatever the limits say, with a lease that is Shadowed where they would have
-// refused: no answer is a 429 then, and headers show what the limits have, as ever. Whose callers are not to
-// slow down for that yet leaves them out.
+// In shadow, next is called even if a limit denies, with a lease that is Shadowed then. No answer is a 429,
+// and headers show the limits as always. Leave the headers out if callers should not slow down for them yet.
 //
 // Once next has returned, the lease stands as charged, or as next has settled it: exact costs need nothing.
-// It is given back, unless next has settled it, if next panics, or answers with a status that ReleaseOn
-// names. http.ErrAbortHandler is no such panic, as it says that an answer broke off half way, maybe because
-// the client hung up: what was done for it was done.
+// It is released, unless next has settled it, if next panics, or answers with a status that ReleaseOn names.
+// http.ErrAbortHandler is not such a panic: it says that an answer broke off, maybe because the client hung
+// up, after the work was done.
 //
 // A client that goes away changes nothing: next settles or releases in a defer, as both outlive the request's
-// context. So does whoever has hijacked the connection, after next has returned too. A streamed answer
-// settles when its stream ends; its headers show what was left when it began.
+// context. A handler that has hijacked the connection does so too, even after next has returned. A streamed
+// answer settles when its stream ends; its headers show what was left when it began.
 func Middleware[E store.Entity, C any](
 	r runtime.Acquirer[E, C], ask func(*http.Request) (E, C, error), opts ...Option,
 ) func(http.Handler) http.Handler {

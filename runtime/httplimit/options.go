@@ -36,11 +36,11 @@ func OnError(f func(http.ResponseWriter, *http.Request, error)) Option {
 	}
 }
 
-// ReleaseOn gives the lease back, if next has not settled it, after an answer with a status for which f is
-// true: where failed requests cost nothing. A nil f does so never. It asks nothing of a connection that was
-// hijacked, nor of a request whose client has gone: or who hangs up in the last moment would use the service
-// for nothing. Behind it, next has an http.ResponseWriter that flushes, is hijacked and reads from files as
-// the server's, which http.ResponseController finds beneath it.
+// ReleaseOn releases the lease, if next has not settled it, after an answer with a status for which f is
+// true: for services where failed requests cost nothing. A nil f never does. It is not used for a hijacked
+// connection, nor for a request whose client has left: hanging up in the last moment must not make a request
+// free. With it, next gets an http.ResponseWriter that flushes, is hijacked and reads from files like the
+// server's, which http.ResponseController finds beneath it.
 func ReleaseOn(f func(status int) bool) Option {
 	return func(o *options) { o.releaseOn = f }
 }
@@ -50,28 +50,28 @@ func ReleaseOn(f func(status int) bool) Option {
 //	RateLimit-Policy: "rpm";q=100;w=60, "tpm";q=10000;w=60
 //	RateLimit: "rpm";r=99;t=1, "tpm";r=12;t=90
 //
-// q is what comes back within w seconds, mostly the capacity; r is what is left of the burst, which may be
-// more than q, in whole tokens; t is when the limit is full again. Of a cascade's buckets, the one that has
-// least of a limit is shown. A denial shows of each limit that refused the bucket that refused longest, and
-// when it has what was asked for: t is never later than Retry-After.
+// q is the refill within w seconds, mostly the capacity. r is the balance in whole tokens, which may be more
+// than q. t is the time until the limit is full again. Of a cascade's buckets, the one with the smallest
+// balance of a limit is shown. A denial shows, for each limit that denied, the bucket with the longest wait,
+// and when it has the requested tokens: t is never later than Retry-After.
 //
-// The numbers are those of the answer's own acquire, and nothing is read for them. A degraded lease shows
-// none, as nobody knows them; nor does a failure of the store. Of regions that share a limit, they are this
-// region's share, and t of a share of nothing is when it may be more.
+// The numbers are those of the answer's own acquire, and nothing is read for them. A degraded lease and a
+// failure of the store show none, since they are not known. For a limit divided among regions, they are this
+// region's quota; if that is 0, t is the time when it may be more.
 func Headers() Option {
 	return func(o *options) { o.styles = append(o.styles, ietf) }
 }
 
-// XHeaders shows X-RateLimit-Limit, -Remaining and -Reset, of the one limit that refuses longest, or has
-// least of its burst left: for clients that know these names. Reset is in seconds from now, as t is with
-// Headers: it needs no clocks that agree.
+// XHeaders shows X-RateLimit-Limit, -Remaining and -Reset, of the one limit that denies for longest, or has
+// the smallest part of its burst left: for clients that know these names. Reset is in seconds from now, like
+// t of Headers: it needs no synchronized clocks.
 func XHeaders() Option {
 	return func(o *options) { o.styles = append(o.styles, triple) }
 }
 
 // OpenAIHeaders shows x-ratelimit-limit-requests, -remaining- and -reset-, and the same of tokens, as clients
-// of OpenAI read them. The names are those of the limits that stand for these, such as limits.GPT4RPM and
-// limits.GPT4TPM; where one is empty, or no limit of the resource's, its headers are left out. Reset is a
+// of OpenAI read them. The arguments are the names of the limits to show, such as limits.GPT4RPM and
+// limits.GPT4TPM. If one is empty, or not a limit of the resource, its headers are omitted. Reset is a
 // duration in whole seconds, such as 1m30s.
 func OpenAIHeaders(requests, tokens string) Option {
 	return func(o *options) {

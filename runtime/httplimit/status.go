@@ -24,7 +24,7 @@ func (w *statusWriter) code() int {
 	return w.status
 }
 
-// WriteHeader implements http.ResponseWriter. What is informational is no answer yet.
+// WriteHeader implements http.ResponseWriter. An informational status is not the answer yet.
 func (w *statusWriter) WriteHeader(status int) {
 	if w.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
 		w.status = status

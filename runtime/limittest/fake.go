@@ -10,12 +10,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Fake is an Acquirer that admits everything until told otherwise, and records. It is safe for concurrent
-// use, and what it is told holds for later calls.
+// Fake is an Acquirer that admits everything by default, and records calls. It is safe for concurrent use.
+// Deny, Fail, Shadow and Admit take effect for later calls.
 //
-// It knows no schema: it fills in no per_call and finds no fault with a cost; its errors name entities by
-// their IDs alone, kinds by their Go types and its resource as "fake"; its leases and snapshots show nothing
-// that is left. All else is as with a *runtime.Resource.
+// It knows no schema:
+//
+//   - It fills in no per_call and finds no fault with a cost.
+//   - Its errors name entities by their IDs alone, kinds by their Go types and its resource as "fake".
+//   - Its leases and snapshots show no balances.
+//
+// All else is as with a *runtime.Resource.
 type Fake[E store.Entity, C any] struct {
 	mu      sync.Mutex
 	denial  *denial // nil: none
@@ -24,7 +28,7 @@ type Fake[E store.Entity, C any] struct {
 	calls   []*Call[E, C]
 }
 
-// denial is what Deny was told.
+// denial is the arguments of Deny.
 type denial struct {
 	limit      string
 	retryAfter time.Duration
@@ -40,36 +44,35 @@ type Call[E store.Entity, C any] struct {
 	Done, Released bool  // Done: settled or released; Released: the latter
 }
 
-// NewFake returns a Fake. resource only tells the types, and is not used:
+// NewFake returns a Fake. Its argument only has the types, and is not used:
 //
 //	fake := limittest.NewFake((*limits.GPT4Resource)(nil))
 func NewFake[E store.Entity, C any](*runtime.Resource[E, C]) *Fake[E, C] { return &Fake[E, C]{} }
 
 // Admit ends what Deny or Fail began.
-func (f *Fake[E, C]) Admit() { f.tell(nil, nil) }
+func (f *Fake[E, C]) Admit() { f.set(nil, nil) }
 
 // Deny makes acquires fail with a *store.DeniedError for that limit, which is one of the generated constants,
 // such as limits.GPT4TPM: the Fake cannot check it. A retryAfter below 0 counts as 0. A Wait is admitted once
 // it has passed, or fails at once, as it does with a Resource, if it has no time to wait that long.
 func (f *Fake[E, C]) Deny(limit string, retryAfter time.Duration) {
-	f.tell(&denial{limit, max(0, retryAfter)}, nil)
+	f.set(&denial{limit, max(0, retryAfter)}, nil)
 }
 
 // Fail makes acquires, peeks and settles fail with err, which should be one of package runtime's. Nil admits.
-// A *store.DeniedError denies as Deny does. What limits.yaml has for on_unavailable counts for nothing here,
-// but a call's own runtime.OnUnavailable does: a *store.UnavailableError then admits it with a lease that is
-// Degraded.
-func (f *Fake[E, C]) Fail(err error) { f.tell(nil, err) }
+// A *store.DeniedError denies as Deny does. The Fake ignores on_unavailable in limits.yaml, but not a call's
+// own runtime.OnUnavailable: a *store.UnavailableError then admits it with a lease that is Degraded.
+func (f *Fake[E, C]) Fail(err error) { f.set(nil, err) }
 
-// Shadow has acquires in shadow, or no longer, as shadow in limits.yaml does, which the Fake does not know:
-// what Deny or Fail say is then what their leases are Shadowed by. A call's own runtime.Shadow counts anyway.
+// Shadow switches shadow mode on or off, as shadow in limits.yaml does, which the Fake does not know. In
+// shadow mode, leases are Shadowed by what Deny or Fail set. A call's own runtime.Shadow counts anyway.
 func (f *Fake[E, C]) Shadow(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shadow = on
 }
 
-func (f *Fake[E, C]) tell(d *denial, err error) {
+func (f *Fake[E, C]) set(d *denial, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.denial, f.failure = d, err

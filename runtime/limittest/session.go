@@ -127,7 +127,7 @@ func (*session[E, C]) Refused(store.Definition, []store.Link, []int64, int64) *s
 	return nil
 }
 
-// Settle implements store.Session. What is given back whole was released: a cost has a vector above 0.
+// Settle implements store.Session. A settle to nothing is a release: a cost has a vector above 0.
 func (s *session[E, C]) Settle(_ context.Context, call *store.Call) error {
 	s.fake.mu.Lock()
 	defer s.fake.mu.Unlock()

@@ -39,7 +39,8 @@ const (
 	LimitName  = "sluice.limit.name"  // rpm: the limit that refused; "" where none did
 	LimitKind  = "sluice.limit.kind"  // project: the kind whose limit that was
 	Operation  = "sluice.operation"   // acquire, wait, settle, release
-	// acquired, denied, degraded, shadowed, failed; settled, released, invalid; of a call to the store: applied, refused, ...
+	// acquired, denied, degraded, shadowed, failed; settled, released, invalid; of a store call: applied,
+	// refused, ...
 	Outcome   = "sluice.outcome"
 	ErrorType = "error.type"           // see TypeOf; "" where nothing is wrong
 	System    = "db.system.name"       // aws.dynamodb, redis
@@ -52,7 +53,7 @@ const (
 // Values are the values of a metric's labels, in their order.
 type Values [7]string
 
-// What is measured.
+// The metrics.
 var (
 	Decisions = &Metric{
 		Name: "sluice.decisions", Unit: "{decision}", Kind: Counter,

@@ -53,7 +53,7 @@ func conformant(r *redistest.Redis) conformance.Store {
 		},
 		Level: func(b bucket.Balance, _ int64) int64 { return b.Tokens },
 		Slack: 1,
-		Break: r.Break, Mend: r.Mend,
+		Break: r.Break, Repair: r.Repair,
 		Disturb: func() { r.Client.ScriptFlush(context.Background()) }, // as a fail-over does
 	}
 }

@@ -5,19 +5,22 @@
 //		conformance.Run(t, func(t testing.TB) conformance.Store { … })
 //	}
 //
-// What a call may do is said by one model: a token bucket for each limit, in the integers of package bucket,
-// that is charged at the instant at which the store has decided. Grants, denials, who refused, retry after
-// and levels are held against it after every call.
+// One model determines what a call may do: a token bucket for each limit, in the integers of package bucket.
+// It is charged at the instant at which the store has decided. Grants, denials, their limits, retry after and
+// balances are compared with it after every call.
 //
-// A store that counts in floats agrees with it to the millitoken and the millisecond where a limit yields
-// whole millitokens in a millisecond. Of other rates, such as 100 a minute, the model rounds each instant
-// down and floats do not round, so that the two differ by less than a millitoken, and never drift apart.
-// Store.Slack, of 1 then, allows for that: a level may be a millitoken off, a call whose cost is within a
-// millitoken of the level may be admitted or refused, and retry after may be off by the time that a
-// millitoken takes, and a millisecond. Who waited as long as he was told is served all the same.
+// A store that counts in floats agrees with the model to the millitoken and the millisecond if a limit yields
+// whole millitokens in a millisecond. For other rates, such as 100 a minute, the model rounds each instant
+// down and floats do not round. The two differ by less than a millitoken then, and never drift apart.
+// Store.Slack, 1 for such stores, allows for that:
 //
-// Limit changes that a process has not noticed yet are outside, and so is what the time before a change
-// yields: with two fields to a limit, a store cannot know what was in force.
+//   - A balance may be a millitoken off.
+//   - A call whose cost is within a millitoken of the balance may be admitted or denied.
+//   - Retry after may be off by the time that a millitoken takes, and a millisecond. A call after that wait is
+//     admitted all the same.
+//
+// The model does not cover limit changes that a process has not noticed yet, nor the refill of the time
+// before a change. With two fields to a limit, a store cannot know what was in force then.
 package conformance
 
 import (
@@ -34,7 +37,8 @@ type Store struct {
 
 	Clock store.Clock // for Limiters; its After may end at once
 	Host  store.Clock // of a process whose clock is right, for Check
-	// lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called concurrently
+	// lets time pass, in whole ms, and has what expires deleted; below 0 it sets the clock back. It is called
+	// concurrently
 	Advance func(time.Duration)
 	Flows   bool // time passes by itself too
 
@@ -43,21 +47,21 @@ type Store struct {
 	Decided func() int64
 	Level   func(b bucket.Balance, refilled int64) int64
 
-	// Remembers says that a process decides by what it saw of a bucket up to a second ago, and may not know what
-	// others have left: what another process has given back counts later, and images of several buckets are what
-	// they were predicted to be.
+	// Remembers says that a process decides by what it saw of a bucket up to a second ago, and may not know the
+	// present balances. A refund by another process counts later, and images of several buckets are predicted
+	// ones.
 	Remembers bool
 
 	// Rooted says that an entity has a bucket for each root that its chains end with, for the sake of a
-	// cluster's slots: what it takes under one project it has under another; and claims are acquired together
-	// only where their chains have the same root.
+	// cluster's slots. Tokens taken under one project remain under another. Claims are acquired together only if
+	// their chains have the same root.
 	Rooted bool
-	// Disturb has the service forget what it may forget without harm; nil where that is nothing.
+	// Disturb makes the service drop state that it may lose without harm; nil if there is none.
 	Disturb func()
 
 	// millitokens that a level may be off where a limit's rate is no whole number of them per ms
-	Slack       int64
-	Break, Mend func()
+	Slack         int64
+	Break, Repair func()
 }
 
 // Open makes a Store for a test.

@@ -15,8 +15,8 @@ import (
 )
 
 // crowd is goroutines of several processes, on few buckets. Their projects are drained at first, and time is
-// too short for any bucket of them to be full again: so that what was there, what came and what was taken add
-// up to what is left, to the millitoken.
+// too short for any of their buckets to be full again. So the initial balance, the refill and the charges add
+// up to the final balance, to the millitoken.
 type crowd struct {
 	name    string
 	schema  schema

@@ -83,7 +83,7 @@ func unavailableAllow(w *world) {
 	if n := degraded(); n != 3 || logged.count() == 0 {
 		w.Errorf("the observer was told of %d degraded calls, and the log of none", n)
 	}
-	w.store.Mend()
+	w.store.Repair()
 	w.Limiter = w.process() // whose breaker is closed
 	w.peek(alice)
 	w.denied(alice, 2, 1)
@@ -101,7 +101,7 @@ func unavailableDeny(w *world) {
 	if n := degraded(); n != 0 {
 		w.Errorf("%d calls are degraded", n)
 	}
-	w.store.Mend()
+	w.store.Repair()
 	w.nothing(alice)
 	w.admitted(alice, 1, 1)
 }
@@ -125,7 +125,7 @@ func unavailableLocal(w *world) {
 	if n := degraded(); n != 2 || logged.count() == 0 {
 		w.Errorf("the observer was told of %d degraded calls, and the log of none", n)
 	}
-	w.store.Mend()
+	w.store.Repair()
 	w.Limiter = w.process()
 	w.peek(alice) // no record
 }
@@ -136,7 +136,7 @@ func unavailableSettle(w *world) {
 	lease := w.admitted(alice, 2, 100)
 	w.store.Break()
 	failed[*store.UnavailableError](w, "settle", lease.Settle(w.Context(), cost(1, 10)))
-	w.store.Mend()
+	w.store.Repair()
 	if err := lease.Settle(w.Context(), cost(1, 10)); !errors.Is(err, runtime.ErrSettled) {
 		w.Errorf("once more: %v", err)
 	}
@@ -166,7 +166,7 @@ func breaker(w *world) {
 	if len(opened) != 1 || !opened[0] {
 		w.Errorf("the observer was told %v", opened)
 	}
-	w.store.Mend()
+	w.store.Repair()
 	if _, err := l.GPT4.Acquire(w.Context(), alice, cost(1, 1), runtime.OnUnavailable(store.Allow)); err != nil {
 		w.Errorf("the policy decides: %v", err)
 	}

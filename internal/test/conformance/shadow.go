@@ -158,7 +158,7 @@ func shadowOutage(w *world) {
 			w.Errorf("settle: %v", err)
 		}
 	}
-	w.store.Mend()
+	w.store.Repair()
 	w.Limiter = w.process() // whose breaker is closed
 	w.peek(alice)
 }

@@ -1,4 +1,4 @@
-// Package redistest gives tests a Redis whose time they can let pass.
+// Package redistest gives tests a Redis with a clock that they can advance.
 //
 //	func TestMain(m *testing.M) { redistest.Main(m) }
 //
@@ -9,8 +9,8 @@
 //		r.Advance(time.Minute)
 //	}
 //
-// It is miniredis in the process, one per test, which needs nothing. With SLUICE_REDIS=server the same tests
-// run on a real redis-server (`make test-redis`), one per test binary, which that starts, or on the one at
-// SLUICE_REDIS_ADDR: there a machine that has none fails them, so that a missing server cannot pass for a
-// green run. Tests that need a server, or a cluster, of their own ask for it, and skip without that variable.
+// By default it is miniredis in the process, one per test. With SLUICE_REDIS=server the same tests run on a
+// real redis-server (`make test-redis`). Each test binary starts one, or uses the one at SLUICE_REDIS_ADDR. A
+// machine without a server fails them then, so a missing server cannot pass for a green run. Tests that need
+// a server, or a cluster, of their own ask for it, and skip without that variable.
 package redistest

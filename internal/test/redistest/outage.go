@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Break has Client find nobody who listens, until Mend.
+// Break makes Client find no listener, until Repair.
 func (r *Redis) Break() { r.outage.on.Store(true) }
 
-// Mend ends what Break began.
-func (r *Redis) Mend() { r.outage.on.Store(false) }
+// Repair ends what Break began.
+func (r *Redis) Repair() { r.outage.on.Store(false) }
 
 // outage is a hook that fails commands as a port fails them on which nobody listens.
 type outage struct{ on atomic.Bool }

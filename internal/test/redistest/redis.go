@@ -81,9 +81,8 @@ func dial(t testing.TB, addrs ...string) redis.UniversalClient {
 // Virtual reports that time passes by Advance alone.
 func (r *Redis) Virtual() bool { return r.memory != nil }
 
-// Now is what time it is where Advance lets time pass: in miniredis its time; on a server this machine's,
-// which is the server's too, and what Advance has let pass beside it. With After a Redis is a clock for
-// Limiters.
+// Now returns the time that Advance moves. In miniredis that is its own time. On a server it is this
+// machine's, which is the server's too, plus the sum of Advance. With After, a Redis is a clock for Limiters.
 func (r *Redis) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +159,7 @@ return 'OK'`)
 func (r *Redis) context() context.Context { return context.WithoutCancel(r.t.Context()) }
 
 func (r *Redis) deleteKeys() {
-	r.Mend()
+	r.Repair()
 	keys := r.Client.Scan(r.context(), 0, r.Prefix+"*", 1000).Iterator()
 	for keys.Next(r.context()) {
 		r.Client.Del(r.context(), keys.Val())

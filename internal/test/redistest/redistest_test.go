@@ -82,7 +82,7 @@ func TestBreak(t *testing.T) {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a pipeline: %v", err)
 	}
-	r.Mend()
+	r.Repair()
 	if err := r.Client.Get(t.Context(), r.Prefix).Err(); !errors.Is(err, redis.Nil) {
 		t.Errorf("mended: %v", err)
 	}

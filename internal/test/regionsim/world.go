@@ -1,10 +1,10 @@
-// Package regionsim plays regions that share limits out: syncs, their tables, a store of snapshots, traffic,
-// and faults, on a virtual clock. A World is what is given; Run plays it, watches what processes may use at
-// every event, and says what it saw.
+// Package regionsim simulates regions that divide limits: syncs, their tables, a store of snapshots, traffic,
+// and faults, on a virtual clock. A World is the input. Run plays it, checks at every event what processes
+// may use, and returns what it saw.
 //
-// What processes may use is judged by the worst of them: one that has read each item just before it was
-// written, keeps it for as long as is allowed, and whose clock is as slow as any. A limit that is changed
-// counts as what it was until all regions have had the time to follow.
+// The worst possible process determines what processes may use. It has read each item just before it was
+// written, keeps it for as long as is allowed, and its clock is as slow as any. A limit that is changed
+// counts as before until all regions have had the time to follow.
 package regionsim
 
 import (
