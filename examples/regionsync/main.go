@@ -1,10 +1,12 @@
-// Command regionsync is a Lambda function that shares limits out between regions: one in each, called by EventBridge once a window.
+// Command regionsync is a Lambda function that shares limits out between regions: one in each, called by
+// EventBridge once a window.
 //
 //	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -o bootstrap ./examples/regionsync
 //
-// It reads SLUICE_TABLE, the region's table, and SLUICE_SNAPSHOTS, the place in S3 that all regions share, s3://bucket/prefix. Which
-// region of limits.yaml it is, says SLUICE_REGION, or else AWS_REGION, which Lambda sets. Its role's policy is what
-// `sluice infra iam --role region-sync --snapshots s3://bucket/prefix` prints. It needs a reserved concurrency of 1, and no retries: the next minute is one.
+// It reads SLUICE_TABLE, the region's table, and SLUICE_SNAPSHOTS, the place in S3 that all regions share,
+// s3://bucket/prefix. Which region of limits.yaml it is, says SLUICE_REGION, or else AWS_REGION, which Lambda
+// sets. Its role's policy is what `sluice infra iam --role region-sync --snapshots s3://bucket/prefix`
+// prints. It needs a reserved concurrency of 1, and no retries: the next minute is one.
 package main
 
 import (

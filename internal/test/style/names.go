@@ -17,8 +17,8 @@ var dynamoNames = []string{
 }
 
 // privateWords are words of the left columns of the dictionary that no identifier may contain, with what is
-// used instead. Words that Go, its standard library or its tests use in their own sense are left out, such
-// as done, end, found, line, look, memory, place, retry, skip, sort and want.
+// used instead. Words that Go or its tests use in their own sense are left out, such as done, end, found,
+// line, look, memory, place, retry, skip, sort and want.
 var privateWords = map[string]string{
 	"aboard":    "included",
 	"awaited":   "hasWaiters",

@@ -12,11 +12,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
-// Image is one side of a stream record: an item before or after a write. Package usage makes it of Lambda's and of DynamoDB
-// Streams' own records.
+// Image is one side of a stream record: an item before or after a write. Package usage makes it of Lambda's
+// and of DynamoDB Streams' own records.
 type Image interface {
-	// Attr returns an attribute's type as DynamoDB names it, such as N or S, and what a number or a string holds; "" and ""
-	// where the item has no such attribute.
+	// Attr returns an attribute's type as DynamoDB names it, such as N or S, and what a number or a string
+	// holds; "" and "" where the item has no such attribute.
 	Attr(name string) (kind, text string)
 	// Len returns how many attributes the item has.
 	Len() int
@@ -45,8 +45,8 @@ type Counter struct {
 	Carried  string // m_<limit>: what of that was history when the bucket was made; most buckets have none
 }
 
-// Bucket returns the resource whose bucket rec is about, "" where it is about another item, or about one that was deleted: what
-// expires consumes nothing.
+// Bucket returns the resource whose bucket rec is about, "" where it is about another item, or about one that
+// was deleted: what expires consumes nothing.
 func (rec Record) Bucket() (resource string) {
 	if rec.New == nil {
 		return ""
@@ -59,10 +59,10 @@ func (rec Record) Bucket() (resource string) {
 	return resource
 }
 
-// Deltas returns what rec, about a bucket, says was consumed of counters' limits, in their order, and then of limits that they do
-// not name, by name: nobody's consumption is dropped because a reader is older. A new bucket counts from what it took over of
-// its history, or from nothing. A limit that the write has dropped consumed nothing. A malformed attribute is an error that
-// names item and attribute. Generated code calls it.
+// Deltas returns the consumption in rec, a bucket's record: of counters' limits in their order, then of other
+// limits, by name. It includes the latter so that an older reader drops no consumption. A new bucket counts
+// from what it took over of its history, or from nothing. A limit that the write has dropped consumed
+// nothing. A malformed attribute is an error that names item and attribute. Generated code calls it.
 func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 	kind, entity := rec.New.Attr("entity_id")
 	if kind != "S" {
@@ -88,7 +88,8 @@ func (rec Record) Deltas(counters ...Counter) ([]Delta, error) {
 	if rec.New.Len() <= known {
 		return out, nil
 	}
-	others, err := rec.others(entity, resource, slices.Clone(counters)) // a clone, so that counters need no allocation where there are no others
+	// a clone, so that counters need no allocation where there are no others
+	others, err := rec.others(entity, resource, slices.Clone(counters))
 	return append(out, others...), err
 }
 
@@ -100,7 +101,8 @@ func (rec Record) others(entity, resource string, counters []Counter) (out []Del
 			return true
 		}
 		var n int64
-		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name, Carried: item.CarriedAttribute(limit)}); n != 0 {
+		if n, _, err = rec.consumed(Counter{Limit: limit, Consumed: name,
+			Carried: item.CarriedAttribute(limit)}); n != 0 {
 			out = append(out, Delta{Entity: entity, Resource: resource, Limit: limit, Millitokens: n, At: rec.At})
 		}
 		return err == nil

@@ -36,7 +36,8 @@ func (s side) Each(visit func(string) bool) {
 	}
 }
 
-// bucketWith is a whole bucket of user-1 on gpt-4, with limits that have consumed so much, and with what set says; "" is nothing.
+// bucketWith is a whole bucket of user-1 on gpt-4, with limits that have consumed so much, and with what set
+// says; "" is nothing.
 func bucketWith(set side, consumed ...string) side {
 	whole := side{
 		"PK": "S:ENTITY#user-1", "SK": "S:#BUCKET#gpt-4", "GSI2PK": "S:RESOURCE#gpt-4", "GSI2SK": "S:BUCKET#user-1",
@@ -68,28 +69,39 @@ func TestDeltas(t *testing.T) {
 		err      string
 	}{
 		{"insert", none, bucketWith(nil, "rpm=7000", "tpm=5"), "rpm=7000 tpm=5", ""},
-		{"modify", bucketWith(nil, "rpm=7000", "tpm=5"), bucketWith(nil, "rpm=9000", "tpm=6"), "rpm=2000 tpm=1", ""},
+		{"modify", bucketWith(nil, "rpm=7000", "tpm=5"), bucketWith(nil, "rpm=9000", "tpm=6"),
+			"rpm=2000 tpm=1", ""},
 		{"one of two", bucketWith(nil, "rpm=7000", "tpm=5"), bucketWith(nil, "rpm=7000", "tpm=6"), "tpm=1", ""},
 		{"given back", bucketWith(nil, "rpm=9000"), bucketWith(nil, "rpm=8500"), "rpm=-500", ""},
 		{"nothing consumed", bucketWith(nil, "rpm=9000"), bucketWith(nil, "rpm=9000"), "", ""},
 		{"remove", bucketWith(nil, "rpm=9000"), none, "", ""},
 		{"a new limit", bucketWith(nil, "rpm=1"), bucketWith(nil, "rpm=1", "tpm=1000"), "tpm=1000", ""},
 		{"a dropped limit", bucketWith(nil, "rpm=1", "tpm=1000"), bucketWith(nil, "rpm=2"), "rpm=1", ""},
-		{"limits that nobody knows", bucketWith(nil, "rpm=1", "z=1", "a=1"), bucketWith(nil, "a=3", "tpm=1", "z=2", "rpm=2"), "rpm=1 tpm=1 a=2 z=1", ""},
+		{"limits that nobody knows", bucketWith(nil, "rpm=1", "z=1", "a=1"), bucketWith(nil, "a=3", "tpm=1", "z=2",
+			"rpm=2"), "rpm=1 tpm=1 a=2 z=1", ""},
 		{"a limit that nobody knows, alone", none, bucketWith(nil, "z=2"), "z=2", ""},
 		{"carried over", none, bucketWith(side{"m_rpm": "7000"}, "rpm=7000"), "", ""},
-		{"carried over and charged", none, bucketWith(side{"m_rpm": "6500"}, "rpm=7000", "tpm=1"), "rpm=500 tpm=1", ""},
-		{"carried over before", bucketWith(side{"m_rpm": "6500"}, "rpm=7000"), bucketWith(side{"m_rpm": "6500"}, "rpm=7100", "z=1"), "rpm=100 z=1", ""},
+		{"carried over and charged", none, bucketWith(side{"m_rpm": "6500"}, "rpm=7000", "tpm=1"),
+			"rpm=500 tpm=1", ""},
+		{"carried over before", bucketWith(side{"m_rpm": "6500"}, "rpm=7000"),
+			bucketWith(side{"m_rpm": "6500"}, "rpm=7100", "z=1"), "rpm=100 z=1", ""},
 		{"carried over, of a limit that nobody knows", none, bucketWith(side{"m_z": "2"}, "z=5"), "z=3", ""},
-		{"the difference saturates", bucketWith(nil, "rpm=-9223372036854775808"), bucketWith(nil, "rpm=5"), "rpm=9223372036854775807", ""},
+		{"the difference saturates", bucketWith(nil, "rpm=-9223372036854775808"), bucketWith(nil, "rpm=5"),
+			"rpm=9223372036854775807", ""},
 		{"a fraction", none, bucketWith(nil, "rpm=1.5"), "", of + `b_rpm_tc: "1.5", want an integer of 64 bits`},
-		{"a string", none, bucketWith(side{"b_rpm_tc": "S:1"}, "rpm=1"), "", of + "b_rpm_tc: of type S, want an integer of 64 bits"},
-		{"malformed before", bucketWith(nil, "rpm="), bucketWith(nil, "rpm=1"), "", of + `b_rpm_tc: "", want an integer of 64 bits`},
-		{"malformed history", none, bucketWith(side{"m_rpm": "x"}, "rpm=1"), "", of + `m_rpm: "x", want an integer of 64 bits`},
-		{"too large", none, bucketWith(nil, "z=9223372036854775808"), "", of + `b_z_tc: "9223372036854775808", want an integer of 64 bits`},
-		{"nobody's", none, bucketWith(side{"entity_id": ""}, "rpm=1"), "", of + "entity_id: missing, want a string"},
+		{"a string", none, bucketWith(side{"b_rpm_tc": "S:1"}, "rpm=1"), "",
+			of + "b_rpm_tc: of type S, want an integer of 64 bits"},
+		{"malformed before", bucketWith(nil, "rpm="), bucketWith(nil, "rpm=1"), "",
+			of + `b_rpm_tc: "", want an integer of 64 bits`},
+		{"malformed history", none, bucketWith(side{"m_rpm": "x"}, "rpm=1"), "",
+			of + `m_rpm: "x", want an integer of 64 bits`},
+		{"too large", none, bucketWith(nil, "z=9223372036854775808"), "",
+			of + `b_z_tc: "9223372036854775808", want an integer of 64 bits`},
+		{"nobody's", none, bucketWith(side{"entity_id": ""}, "rpm=1"), "",
+			of + "entity_id: missing, want a string"},
 		{"an entity", none, side{"PK": "S:ENTITY#user-1", "SK": "S:#META"}, "", ""},
-		{"a per-limit item", none, side{"PK": "S:ENTITY#user-1", "SK": "S:#BUCKET#gpt-4#rpm", "b_rpm_tc": "1"}, "", ""},
+		{"a per-limit item", none, side{"PK": "S:ENTITY#user-1", "SK": "S:#BUCKET#gpt-4#rpm", "b_rpm_tc": "1"},
+			"", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rec := codec.Record{Old: test.old, New: test.new, At: at}
@@ -113,7 +125,8 @@ func TestDeltas(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want = append(want, codec.Delta{Entity: "user-1", Resource: "gpt-4", Limit: limit, Millitokens: milli, At: at})
+				want = append(want, codec.Delta{Entity: "user-1", Resource: "gpt-4", Limit: limit, Millitokens: milli,
+					At: at})
 			}
 			if diff := cmp.Diff(want, got); diff != "" && test.err == "" {
 				t.Errorf("deltas (-want +got):\n%s", diff)
