@@ -16,17 +16,17 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// The pauses before a call is made again have full jitter: they are up to the first, and then up to twice as
-// long each time.
+// The pauses before another attempt have full jitter: the first is up to firstPause, and the maximum doubles
+// each time.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 30 * time.Second
 )
 
-// patiently does it until it was answered. It fails with what somebody has to mend, with what the streams
-// answer beside records, or with ctx's own error.
-func (r *run) patiently(ctx context.Context, what string, do func() error) error {
-	for try := 0; ; try++ {
+// retry calls do until it succeeds or fails for good. It returns a setup error, an error that is an answer of
+// the service, or ctx's own error.
+func (r *run) retry(ctx context.Context, what string, do func() error) error {
+	for attempt := 0; ; attempt++ {
 		err := do()
 		if err == nil || answered(err) {
 			return err
@@ -34,51 +34,51 @@ func (r *run) patiently(ctx context.Context, what string, do func() error) error
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := r.toMend(err); err != nil {
+		if err := r.setupError(err); err != nil {
 			return err
 		}
-		if !r.pause(ctx, try, what, err) {
+		if !r.pause(ctx, attempt, what, err) {
 			return ctx.Err()
 		}
 	}
 }
 
-// pause waits before the next try, and reports whether ctx lasted.
-func (r *run) pause(ctx context.Context, try int, what string, err error) bool {
+// pause waits before the next attempt. It reports whether ctx is still active.
+func (r *run) pause(ctx context.Context, attempt int, what string, err error) bool {
 	longest := longestPause
-	if try < 9 {
-		longest = min(longest, firstPause<<try)
+	if attempt < 9 {
+		longest = min(longest, firstPause<<attempt)
 	}
 	d := time.Duration(r.jitter() * float64(longest))
 	r.Logger.LogAttrs(ctx, slog.LevelWarn, "sluice: could not "+what+", trying again",
 		slog.String("table", r.name), slog.Duration("in", d), slog.Any("error", err))
-	r.tell(func(p *Progress) { p.Waits++ })
+	r.report(func(p *Progress) { p.Waits++ })
 	return r.wait(ctx, d)
 }
 
-// answered reports that an error is an answer: trying again would bring the same.
+// answered reports whether an error is an answer: another attempt would get the same one.
 func answered(err error) bool {
 	_, expired := errors.AsType[*types.ExpiredIteratorException](err)
 	_, trimmed := errors.AsType[*types.TrimmedDataAccessException](err)
-	_, gone := errors.AsType[*types.ResourceNotFoundException](err)
+	_, vanished := errors.AsType[*types.ResourceNotFoundException](err)
 	_, refused := errors.AsType[*dynamodbtypes.ConditionalCheckFailedException](err)
-	return expired || trimmed || gone || refused
+	return expired || trimmed || vanished || refused
 }
 
-// toMend returns what somebody has to mend, or nil where err may pass by itself. A sink that fails is nothing
-// of the table's: whoever mends it need not start the Poller again.
-func (r *run) toMend(err error) error {
+// setupError returns the error that an operator has to fix, or nil if err may pass by itself. A sink that
+// fails is not the table's fault: once it is fixed, the Poller goes on without a restart.
+func (p *Poller) setupError(err error) error {
 	if _, sink := errors.AsType[*usage.SinkError](err); sink {
 		return nil
 	}
 	if _, called := errors.AsType[*smithy.OperationError](err); called {
 		if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" {
 			return &store.SetupError{
-				What: fmt.Sprintf("DynamoDB denies access to table %s or its stream", r.name), Err: err,
-				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role aggregator --table %s` prints", r.Table),
+				What: fmt.Sprintf("DynamoDB denies access to table %s or its stream", p.name), Err: err,
+				Do: fmt.Sprintf("attach the policy that `sluice infra iam --role aggregator --table %s` prints", p.Table),
 			}
 		}
-		err = operator.CallError(r.Table, err)
+		err = operator.CallError(p.Table, err)
 	}
 	if setup, ok := errors.AsType[*store.SetupError](err); ok {
 		return setup
@@ -86,7 +86,7 @@ func (r *run) toMend(err error) error {
 	return nil
 }
 
-// wait waits for d and reports whether ctx lasted.
+// wait waits for d. It reports whether ctx is still active.
 func (p *Poller) wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-p.Clock.After(d):
