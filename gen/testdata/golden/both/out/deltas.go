@@ -6,9 +6,8 @@ package both
 import "github.com/sluice-go/sluice/runtime/dynamo/codec"
 
 // ExtractDeltas returns the consumption in rec, a record of the table's stream. Limits of this schema come first, in
-// its
-// order, then limits that only the bucket has, by name. Resources that are not in this schema are included. Items that
-// are no buckets, and items that expire, have none. An error names the item and the malformed attribute.
+// its order, then limits that only the bucket has, by name. Resources that are not in this schema are included. Items
+// that are no buckets, and items that expire, have none. An error names the item and the malformed attribute.
 func ExtractDeltas(rec codec.Record) ([]codec.Delta, error) {
 	switch rec.Bucket() {
 	case Words:
