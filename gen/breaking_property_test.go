@@ -96,9 +96,9 @@ func (d drawn) text(rnd *rand.Rand) string {
 	return b.String()
 }
 
-// TestBreakingProperty: a schema breaks nothing of itself, in whatever order it is written. Findings between two
-// schemas are sorted, each is there once, and each has a rule, a line of the new file and a valid place. An
-// exception at that place accepts that finding and no other.
+// TestBreakingProperty: a schema breaks nothing of itself, in whatever order it is written. Findings between
+// two schemas are sorted, each is there once, and each has a rule, a line of the new file and a valid place.
+// An exception at that place accepts that finding and no other.
 func TestBreakingProperty(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

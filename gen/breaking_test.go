@@ -304,7 +304,8 @@ func TestBreakingGoNames(t *testing.T) {
 	const head = "version: 1\nrevision: 1\ngo: {package: limits}\n"
 	const old = head + `entities: {user: {}, robot: {}}
 resources:
-  api: {limits: {rps: {capacity: 10, every: 1s}, rpm: {capacity: 20, every: 1m}}, ` + `entities: {user: {}, robot: {}}}
+  api: {limits: {rps: {capacity: 10, every: 1s}, rpm: {capacity: 20, every: 1m}}, ` +
+		`entities: {user: {}, robot: {}}}
   jobs: {limits: {rps: {capacity: 10, every: 1s}}, entities: {user: {}, robot: {}}}
 `
 	for _, tc := range []struct {

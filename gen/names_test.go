@@ -16,9 +16,10 @@ import (
 	"github.com/sluice-go/sluice/gen/internal/schema"
 )
 
-// TestDeclared compares the declarations and imports of generated packages with the list by which the schema's rules
-// find clashes. A name that is not on the list could be a resource's. A name that nothing declares is reserved for
-// nothing, unless it is for another store, or for a script with more keys than MaxKeys.
+// TestDeclared compares the declarations and imports of generated packages with the list by which the
+// schema's rules find clashes. A name that is not on the list could be a resource's. A name that nothing
+// declares is reserved for nothing, unless it is for another store, or for a script with more keys than
+// MaxKeys.
 func TestDeclared(t *testing.T) {
 	for name, dir := range cases(t, "golden") {
 		t.Run(name, func(t *testing.T) {

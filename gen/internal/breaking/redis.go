@@ -13,8 +13,8 @@ func (c *comparison) onRedisAlone() bool {
 		!slices.Contains(c.new.Stores, schema.StoreDynamoDB)
 }
 
-// retagged returns the end of a message about kinds whose buckets get other keys on a Redis cluster, or "". Keys
-// there contain the last entity that a call charges. name is a resource, or "" for all.
+// retagged returns the end of a message about kinds whose buckets get other keys on a Redis cluster, or "".
+// Keys there contain the last entity that a call charges. name is a resource, or "" for all.
 func (c *comparison) retagged(name string) string {
 	if !slices.Contains(c.old.Stores, schema.StoreRedis) || !slices.Contains(c.new.Stores, schema.StoreRedis) {
 		return ""

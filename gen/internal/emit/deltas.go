@@ -27,9 +27,9 @@ func deltas(f *file, p *model.Package) {
 		return jen.Case(jen.Id(r.Const)).Block(found(r))
 	}), jen.Case(jen.Lit("")).Block(jen.Return(jen.Nil(), jen.Nil())))
 	f.decl("ExtractDeltas returns the consumption in rec, a record of the table's stream. Limits of this "+
-		"schema come first, in its order, then limits that only the bucket has, by name. Resources that are not in "+
-		"this schema are included. Items that are no buckets, and items that expire, have none. An error names the "+
-		"item and the malformed attribute.",
+		"schema come first, in its order, then limits that only the bucket has, by name. Resources that are not "+
+		"in this schema are included. Items that are no buckets, and items that expire, have none. An error "+
+		"names the item and the malformed attribute.",
 		jen.Func().Id("ExtractDeltas").Params(jen.Id("rec").Qual(codecPath, "Record")).
 			Params(jen.Index().Qual(codecPath, "Delta"), jen.Error()).Block(
 			jen.Switch(jen.Id("rec").Dot("Bucket").Call()).Block(choices...),

@@ -2,8 +2,9 @@
 // out.
 //
 // A key of a script is one limit of one bucket of the chain. A script has locals for each key, named
-// <limit>_<what>, and followed by the bucket's number if there are several. <what> has no '_'. So no two keys have
-// the same local, and no local is a keyword of Lua or one of the locals without '_', whatever the names of limits.
+// <limit>_<what>, and followed by the bucket's number if there are several. <what> has no '_'. So no two keys
+// have the same local, and no local is a keyword of Lua or one of the locals without '_', whatever the names
+// of limits.
 package lua
 
 import (

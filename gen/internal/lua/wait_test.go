@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// early returns the fault of a script's wait for a bucket of that many tokens, which gets rate tokens a ms: "" if a
-// call after the wait is admitted, and a call 1 ms earlier is not.
+// early returns the fault of a script's wait for a bucket of that many tokens, which gets rate tokens a ms.
+// It is "" if a call after the wait is admitted, and a call 1 ms earlier is not.
 func (s *server) early(t testing.TB, rt *rapid.T, script string, burst, refill float64) string {
 	t.Helper()
 	buckets := []bucket{{key: "k", missing: true, burst: burst, refill: refill}}
@@ -46,8 +46,8 @@ func (s *server) early(t testing.TB, rt *rapid.T, script string, burst, refill f
 	return ""
 }
 
-// TestWait: a call after the wait that a script returns is admitted, and not a millisecond earlier, whatever floats
-// do to the rate.
+// TestWait: a call after the wait that a script returns is admitted, and not a millisecond earlier, whatever
+// floats do to the rate.
 func TestWait(t *testing.T) {
 	s := newServer(t)
 	script := scriptOf(1, "rpm")

@@ -65,8 +65,8 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// TestNamesEveryMistake compares the reference with the mistakes in the reader's own tests: each mistake of a key or
-// a name there must be below that key or name.
+// TestNamesEveryMistake compares the reference with the mistakes in the reader's own tests: each mistake of a
+// key or a name there must be below that key or name.
 func TestNamesEveryMistake(t *testing.T) {
 	all, err := sections(schema.JSONSchema())
 	if err != nil {

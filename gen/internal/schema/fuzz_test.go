@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzRead: for any text, Read returns sorted problems of known rules on one line each, or a Schema that is complete,
-// consistent, in bounds, and valid by the JSON Schema.
+// FuzzRead: for any text, Read returns sorted problems of known rules on one line each, or a Schema that is
+// complete, consistent, in bounds, and valid by the JSON Schema.
 func FuzzRead(f *testing.F) {
 	for _, src := range cases(f) {
 		f.Add(src)
@@ -23,8 +23,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadMutated is FuzzRead on texts that are nearly a limits.yaml: it changes a few values and lines of a valid
-// one. Such a text nearly always gets past YAML, and sometimes past every rule.
+// TestReadMutated is FuzzRead on texts that are nearly a limits.yaml: it changes a few values and lines of a
+// valid one. Such a text nearly always gets past YAML, and sometimes past every rule.
 func TestReadMutated(t *testing.T) {
 	js := compileSchema(t)
 	texts := cases(t)
