@@ -49,7 +49,7 @@ func TestDocsLoad(t *testing.T) {
 				t.Errorf("docs/load.md shows %q; the report has\n%s", line, out.String())
 			}
 		}
-		if slices.Contains(got, shape("DENIED BY NOBODY  12 ms")[0]) || !slices.Contains(got, shape("check: ok: each of 12 calls ended one way, and the observer was told of it")[0]) {
+		if slices.Contains(got, shape("DENIED BY NOBODY  12 ms")[0]) || !slices.Contains(got, shape("check: ok: each of 12 calls had one outcome, and the observer got it")[0]) {
 			t.Error("the comparison does not see what is not there, or not what is")
 		}
 		if len(want) < 20 {

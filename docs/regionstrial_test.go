@@ -57,7 +57,7 @@ func TestDocsRegionsTrial(t *testing.T) {
 			if at := regexp.MustCompile("http://[0-9.:]+").FindString(first); port != "" && at != "" {
 				block, places = strings.ReplaceAll(block, "http://127.0.0.1:"+port, at), places+1
 			}
-			if strings.HasPrefix(first, "cycle 1: 0 shares, 0 writes, epoch 1 begins: ") {
+			if strings.HasPrefix(first, "cycle 1: 0 quotas, 0 writes, epoch 1 begins: ") {
 				cycles++
 			}
 		default:

@@ -36,7 +36,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// inheritGo gives scripts, which start from an empty environment, this machine's go: its caches, proxy and flags.
+// inheritGo gives scripts, which start from an empty environment, this machine's go: its caches, proxy and
+// flags.
 func inheritGo(env *testscript.Env) error {
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN", "GOFLAGS"}
 	out, err := exec.Command("go", append([]string{"env"}, names...)...).Output()

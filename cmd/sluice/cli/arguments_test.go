@@ -46,8 +46,8 @@ func schemaFile(t *testing.T, text string) string {
 	return file
 }
 
-// TestBadArguments: what is wrong with a command line is said before anything is asked of the table, and so before
-// anything can be written.
+// TestBadArguments: what is wrong with a command line is said before anything is asked of the table, and so
+// before anything can be written.
 func TestBadArguments(t *testing.T) {
 	var sent atomic.Int64
 	table := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -59,9 +59,11 @@ func TestBadArguments(t *testing.T) {
 	file := schemaFile(t, tree)
 	for _, test := range []struct{ command, want string }{
 		{"entity put user", `entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"entity put usr-1", `entity "usr-1" is of kind usr, which limits.yaml does not have: it has org, project and user`},
+		{"entity put usr-1",
+			`entity "usr-1" is of kind usr, which limits.yaml does not have: it has org, project and user`},
 		{"entity put user-", `entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"entity put user-a#b", `id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"entity put user-a#b",
+			`id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"entity put user-" + strings.Repeat("x", 257), `id of user "` + strings.Repeat("x", 40) +
 			`..." has 257 bytes, more than 256: use a shorter id, or a hash of it`},
 		{"entity put user-1 --parent user-1", `parent "user-1" is the entity itself: name the one it belongs to`},
@@ -71,35 +73,48 @@ func TestBadArguments(t *testing.T) {
 			`parent "org-2" is of kind org: the parent of a user is of kind project, such as project-123`},
 		{"entity put org-1 --parent project-2",
 			`parent "project-2" cannot be stored: in limits.yaml, kind org has no parent: leave it out`},
-		{"entity put user-1 --parent 7", `parent "7" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"entity put user-1 --parent project-#", `id of project "#" contains '#', which separates the parts of a key: replace or encode it`},
-		{"entity put user-1 --parent=", `--parent is empty: want an entity as stored, as in project-7; without --parent the stored one is kept`},
+		{"entity put user-1 --parent 7",
+			`parent "7" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"entity put user-1 --parent project-#",
+			`id of project "#" contains '#', which separates the parts of a key: replace or encode it`},
+		{"entity put user-1 --parent=",
+			`--parent is empty: pass an entity such as project-7, or leave the flag out to keep the stored parent`},
 		{"entity show 1", `entity "1" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"entity children team-1", `entity "team-1" is of kind team, which limits.yaml does not have: it has org, project and user`},
+		{"entity children team-1",
+			`entity "team-1" is of kind team, which limits.yaml does not have: it has org, project and user`},
 		{"entity delete user-", `entity "user-" is not <kind>-<id>: write it as it is stored, such as user-123`},
 
 		{"override get user-1 gpt4", `FILE has no resource "gpt4": did you mean "gpt-4"?`},
 		{"override get user-1 images", `FILE has no resource "images": it can be "gpt-4" or "embeddings"`},
-		{"override get usr gpt-4", `FILE has no kind "usr", and an entity has a '-': did you mean "user"?`},
-		{"override get user-1 embeddings", `embeddings has no bucket for kind user: its entities in the schema are project`},
-		{"override get org gpt-4", `gpt-4 has no bucket for kind org: its entities in the schema are project, user`},
-		{"override get user-a#b gpt-4", `id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
+		{"override get usr gpt-4",
+			`FILE has no kind "usr", and "usr" is no entity, since it has no '-': did you mean "user"?`},
+		{"override get user-1 embeddings",
+			`embeddings has no bucket for kind user: pass an entity or a kind of project`},
+		{"override get org gpt-4",
+			`gpt-4 has no bucket for kind org: pass an entity or a kind of project, user`},
+		{"override get user-a#b gpt-4",
+			`id of user "a#b" contains '#', which separates the parts of a key: replace or encode it`},
 		{"override list gpt4", `FILE has no resource "gpt4": did you mean "gpt-4"?`},
-		{"override explain user gpt-4", `entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
-		{"override explain org-1 gpt-4", `gpt-4 has no bucket for kind org: its entities in the schema are project, user`},
+		{"override explain user gpt-4",
+			`entity "user" is not <kind>-<id>: write it as it is stored, such as user-123`},
+		{"override explain org-1 gpt-4",
+			`gpt-4 has no bucket for kind org: pass an entity or a kind of project, user`},
 		{"override delete user-1 gpt-4 rmp", `gpt-4 has no limit "rmp": it can be rpm or tpm`},
 
-		{"override delete user-1 gpt-4 --revision=", `--revision is empty: want what get prints, or none where nothing is overridden`},
-		{"override set user-1 gpt-4 rpm=100 --revision=", `--revision is empty: want what get prints, or none where nothing is overridden`},
+		{"override delete user-1 gpt-4 --revision=",
+			`--revision is empty: pass the revision that get prints, or none if nothing is overridden`},
+		{"override set user-1 gpt-4 rpm=100 --revision=",
+			`--revision is empty: pass the revision that get prints, or none if nothing is overridden`},
 		{"override set user-1 gpt-4", `expected "<limit> ..."`},
-		{"override set user-1 gpt-4 rpm", `"rpm": want LIMIT=CAPACITY, such as rpm=100`},
+		{"override set user-1 gpt-4 rpm", `"rpm" is not LIMIT=CAPACITY: write it like rpm=100`},
 		{"override set user-1 gpt-4 rps=1", `gpt-4 has no limit "rps": did you mean "rpm"?`},
 		{"override set user-1 gpt-4 rpm=", `"rpm=": capacity "" is no number: write digits`},
 		{"override set user-1 gpt-4 rpm=-5",
 			`"rpm=-5": capacity "-5" is not a whole number: write digits, and '_' between digits if you like`},
 		{"override set user-1 gpt-4 rpm=1.5",
 			`"rpm=1.5": capacity "1.5" is not a whole number: write digits, and '_' between digits if you like`},
-		{"override set user-1 gpt-4 rpm=1__0", `"rpm=1__0": capacity "1__0" has a '_' that is not between two digits`},
+		{"override set user-1 gpt-4 rpm=1__0",
+			`"rpm=1__0": capacity "1__0" has a '_' that is not between two digits`},
 		{"override set user-1 gpt-4 rpm=0",
 			`"rpm=0": capacity 0 is not above 0: a limit that admits nothing is none, raise it`},
 		{"override set user-1 gpt-4 rpm=2_000_000_000_000",
@@ -115,26 +130,34 @@ func TestBadArguments(t *testing.T) {
 		{"override set user-1 gpt-4 rpm=100/0", `"rpm=100/0": period "0" is too short: it must be at least 1ms`},
 		{"override set user-1 gpt-4 rpm=100/",
 			`"rpm=100/": period "" is no duration: write a number and ms, s, m, h or d, such as 1m`},
-		{"override set user-1 gpt-4 rpm=100/1500us", `"rpm=100/1500us": period "1500us" is too fine: it must be whole milliseconds`},
+		{"override set user-1 gpt-4 rpm=100/1500us",
+			`"rpm=100/1500us": period "1500us" is too fine: it must be whole milliseconds`},
 		{"override set user-1 gpt-4 rpm=100/0s", `"rpm=100/0s": period "0s" is too short: it must be at least 1ms`},
-		{"override set user-1 gpt-4 rpm=100/400d", `"rpm=100/400d": period "400d" is too long: it can be at most 366d`},
+		{"override set user-1 gpt-4 rpm=100/400d",
+			`"rpm=100/400d": period "400d" is too long: it can be at most 366d`},
 		{"override set user-1 gpt-4 rpm=100_000/1ms",
-			`"rpm=100_000/1ms": refill 100000 every 1ms is above 10000000 a second: lower the refill or raise the period`},
+			`"rpm=100_000/1ms": refill 100000 every 1ms is above 10000000 a second: lower the refill or raise the ` +
+				`period`},
 		{"override set user-1 gpt-4 rpm=100/366d,refill=1", `"rpm=100/366d,refill=1": ` +
-			`burst 100 takes more than 3650 days to be full from empty, at 1 every 8784h0m0s: raise the refill or lower the burst`},
+			`burst 100 takes more than 3650 days to be full from empty, at 1 every 8784h0m0s: raise the refill or ` +
+			`lower the burst`},
 		{"override set user-1 gpt-4 rpm=100,bursts=200",
-			`"rpm=100,bursts=200": after the capacity there is no "bursts": did you mean "burst"?`},
-		{"override set user-1 gpt-4 rpm=100,", `"rpm=100,": after the capacity there is no "": it can be burst or refill`},
+			`"rpm=100,bursts=200": "bursts" cannot follow the capacity: did you mean "burst"?`},
+		{"override set user-1 gpt-4 rpm=100,",
+			`"rpm=100,": "" cannot follow the capacity: it can be burst or refill`},
 		{"override set user-1 gpt-4 rpm=100,burst", `"rpm=100,burst": burst "" is no number: write digits`},
 		{"override set user-1 gpt-4 rpm=100,refill=x",
 			`"rpm=100,refill=x": refill "x" is not a whole number: write digits, and '_' between digits if you like`},
 		{"override set user-1 gpt-4 rpm=100,burst=200,burst=300",
-			`"rpm=100,burst=200,burst=300": burst is there twice: leave one out`},
-		{"override set user-1 gpt-4 rpm=100 rpm=200", `limit rpm is there twice: leave one out`},
+			`"rpm=100,burst=200,burst=300": burst is given twice: leave one out`},
+		{"override set user-1 gpt-4 rpm=100 rpm=200", `limit rpm is given twice: leave one out`},
 
-		{"reset user gpt-4", `entity "user": want kind and id as they are stored: user-123 is User{ID: "123"}`},
-		{"reset user-1 gpt-4 --limit=", `--limit is empty: want a limit's name, as in rpm; without --limit all are filled`},
-		{"reset user-1 GPT-4", `resource "GPT-4": want its name in limits.yaml, as in gpt-4`},
+		{"reset user gpt-4",
+			`entity "user" is not of the form kind-id: write it as it is stored, such as user-123`},
+		{"reset user-1 gpt-4 --limit=",
+			`--limit is empty: pass the name of a limit, such as rpm, or leave the flag out to fill all`},
+		{"reset user-1 GPT-4",
+			`resource "GPT-4" cannot be a name in limits.yaml: write it as there, such as gpt-4`},
 	} {
 		args := append(strings.Fields(test.command), "--endpoint", table.URL)
 		if args[0] != "reset" {
@@ -142,7 +165,8 @@ func TestBadArguments(t *testing.T) {
 		}
 		var out, errs strings.Builder
 		code := cli.Program{Stdout: &out, Stderr: &errs, Now: start.Local}.Run(t.Context(), args)
-		want := "sluice: " + strings.ReplaceAll(test.want, "FILE", file) + "; run `sluice " + fullPath(args) + " --help`\n"
+		want := "sluice: " + strings.ReplaceAll(test.want, "FILE", file) + "; run `sluice " + fullPath(args) +
+			" --help`\n"
 		if code != 2 || out.String() != "" || errs.String() != want {
 			t.Errorf("%s: exit code %d\n%s got %s\nwant %s", test.command, code, out.String(), errs.String(), want)
 		}
@@ -153,7 +177,8 @@ func TestBadArguments(t *testing.T) {
 
 	// The control: with nothing wrong, a request is sent.
 	program := cli.Program{Stdout: io.Discard, Stderr: io.Discard, Now: start.Local}
-	code := program.Run(t.Context(), []string{"override", "set", "user-1", "gpt-4", "rpm=100", "--endpoint", table.URL, "--file", file})
+	code := program.Run(t.Context(), []string{"override", "set", "user-1", "gpt-4", "rpm=100", "--endpoint",
+		table.URL, "--file", file})
 	if code != 1 || sent.Load() != 1 {
 		t.Errorf("exit code %d after %d requests, want 1 after 1", code, sent.Load())
 	}
@@ -171,10 +196,12 @@ func fullPath(args []string) string {
 func TestBadSchema(t *testing.T) {
 	file := schemaFile(t, strings.Replace(tree, "burst: 15_000", "burst: 1", 1))
 	code, out, errs := sluice(t, start, "override", "get", "user-1", "gpt-4", "--file", file)
-	expect(t, code, out, errs, 1, "", file+":12:38: BURST_BELOW_CAPACITY: burst 1 of limit \"tpm\" of resource \"gpt-4\" "+
+	expect(t, code, out, errs, 1, "", file+
+		":12:38: BURST_BELOW_CAPACITY: burst 1 of limit \"tpm\" of resource \"gpt-4\" "+
 		"is below its capacity 10_000: raise burst, or leave it out (it is capacity then)\n")
 
 	code, out, errs = sluice(t, start, "entity", "show", "user-1")
-	expect(t, code, out, errs, 1, "", "sluice: read schema: open limits.yaml: no such file or directory (sluice init writes one); "+
-		"pass --file, or run this where the schema is\n")
+	expect(t, code, out, errs, 1, "",
+		"sluice: read schema: open limits.yaml: no such file or directory (sluice init writes one); "+
+			"pass --file, or run the command in the schema's folder\n")
 }

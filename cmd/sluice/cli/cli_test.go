@@ -18,7 +18,8 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"--version"}, {"--help"}, {"breaking", "--rules"}} {
 		var errs strings.Builder
 		p := cli.Program{Stdout: full{}, Stderr: &errs, Now: time.Now}
-		if code := p.Run(t.Context(), args); code != 1 || errs.String() != "sluice: write the output: no space left\n" {
+		if code := p.Run(t.Context(), args); code != 1 ||
+			errs.String() != "sluice: write the output: no space left\n" {
 			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 )
 
-// dev runs `sluice dev` until the test ends, when it must exit with 0, and returns its endpoint. What it prints between
-// that and the variables is says.
+// dev runs `sluice dev` until the test ends, when it must exit with 0, and returns its endpoint. What it
+// prints between that and the variables is says.
 func dev(t *testing.T, says string, args ...string) (endpoint string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -61,7 +61,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 func TestDevServesTheTable(t *testing.T) {
-	endpoint := dev(t, "table my_limits is there\n", "--table", "my_limits")
+	endpoint := dev(t, "it has table my_limits\n", "--table", "my_limits")
 	code, out, errs := run(t, "table", "check", "--table", "my_limits", "--endpoint", endpoint)
 	expect(t, code, out, errs, 0, "table my_limits in "+endpoint+"\n"+parts("my_limits"), "")
 	if code, _, _ := run(t, "table", "check", "--table", "rate_limits", "--endpoint", endpoint); code != 1 {
@@ -73,11 +73,12 @@ func TestDevWithoutTable(t *testing.T) {
 	t.Setenv("SLUICE_TABLE", "rate_limits") // says what to look at, not what to make
 	endpoint := dev(t, "")
 	code, out, errs := run(t, "table", "create", "--endpoint", endpoint)
-	expect(t, code, out, errs, 0, "created table rate_limits\n"+parts("rate_limits"), "creating table rate_limits in "+endpoint+"\n")
+	expect(t, code, out, errs, 0, "created table rate_limits\n"+parts("rate_limits"),
+		"creating table rate_limits in "+endpoint+"\n")
 }
 
 func TestDevOnEveryAddress(t *testing.T) {
-	const says = "on all addresses: other machines and containers use this host's name in place of 127.0.0.1\n"
+	const says = "on every address: other machines and containers use this host's name instead of 127.0.0.1\n"
 	if endpoint := dev(t, says, "--host", "0.0.0.0"); !strings.HasPrefix(endpoint, "http://127.0.0.1:") {
 		t.Errorf("the endpoint is %s", endpoint)
 	}
@@ -92,5 +93,6 @@ func TestDevPortTaken(t *testing.T) {
 	t.Cleanup(func() { _ = listener.Close() })
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	code, out, errs := run(t, "dev", "--port", port)
-	expect(t, code, out, errs, 1, "", "sluice: port "+port+" is taken: choose another with --port, or let --port 0 pick one\n")
+	expect(t, code, out, errs, 1, "", "sluice: port "+port+
+		" is taken: choose another with --port, or let --port 0 pick one\n")
 }

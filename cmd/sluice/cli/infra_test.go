@@ -42,7 +42,8 @@ func TestInfra(t *testing.T) {
 	if len(roles) != 4 {
 		t.Errorf("%d roles", len(roles))
 	}
-	if _, out, _ = run(t, "infra", "iam", "--snapshots", "s3://quotas"); !strings.Contains(out, `  "region-sync": {`) {
+	if _, out, _ = run(t, "infra", "iam", "--snapshots", "s3://quotas"); !strings.Contains(out,
+		`  "region-sync": {`) {
 		t.Errorf("all roles of a table of several regions: %s", out)
 	}
 }
@@ -50,23 +51,32 @@ func TestInfra(t *testing.T) {
 // TestInfraMistakes: nothing is printed where an argument is wrong.
 func TestInfraMistakes(t *testing.T) {
 	const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/rate_limits"
-	const noARN = `: want a name of 3 to 255 letters, digits, '_', '.' and '-': the template makes the table, which has no ARN yet`
-	const units = "--read-units, --write-units: 0 read and 7 write units: want both above 0, or neither for a table on demand"
+	const noARN = ` is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', and no ARN, ` +
+		`since the template makes the table`
+	const units = "--read-units, --write-units: 0 read and 7 write units: want both above 0, or neither for " +
+		"a table on demand"
 	for _, test := range []struct{ line, want string }{
 		{"infra cloudformation --table " + arn, `table "` + arn + `"` + noARN},
 		{"infra terraform --table ab", `table "ab"` + noARN},
 		{"infra cloudformation --write-units 7", units},
 		{"infra terraform --write-units 7", units},
-		{"infra iam --role root", `role "root": want one of acquire, admin, aggregator, read-only, region-sync`},
-		{"infra iam --role region-sync", "role region-sync needs to know where regions publish: pass --snapshots s3://bucket/prefix"},
+		{"infra iam --role root",
+			`role "root" is unknown: pass one of acquire, admin, aggregator, read-only, region-sync`},
+		{"infra iam --role region-sync",
+			"role region-sync needs to know where regions publish: pass --snapshots s3://bucket/prefix"},
 		{"infra iam --snapshots=", "--snapshots: it is empty: pass s3://bucket/prefix, or leave the flag out"},
-		{"infra terraform --snapshots=", "--snapshots: it is empty: pass s3://bucket/prefix, or leave the flag out"},
-		{"infra cloudformation --snapshots quotas", `--snapshots: snapshots "quotas": want s3://bucket/prefix, of letters, digits and '-', '.', '_', '=' and '/'`},
-		{"infra iam --role=", `role "": want one of acquire, admin, aggregator, read-only, region-sync`},
-		{"infra iam --table a/b", `table "a/b": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
-		{"infra iam --region europe", `region "europe": want a region of AWS, such as eu-west-1`},
-		{"infra iam --account 42", `account "42": want the 12 digits of an account of AWS`},
-		{"infra iam --region eu-west-1 --table " + arn, `table "` + arn + `" is an ARN, which has a region and an account: leave the others out`},
+		{"infra terraform --snapshots=",
+			"--snapshots: it is empty: pass s3://bucket/prefix, or leave the flag out"},
+		{"infra cloudformation --snapshots quotas", `--snapshots: snapshots "quotas": want s3://bucket/prefix, ` +
+			`of letters, digits and '-', '.', '_', '=' and '/'`},
+		{"infra iam --role=", `role "" is unknown: pass one of acquire, admin, aggregator, read-only, region-sync`},
+		{"infra iam --table a/b",
+			`table "a/b" is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
+		{"infra iam --region europe",
+			`region "europe" is not the name of an AWS region: pass one, such as eu-west-1`},
+		{"infra iam --account 42", `account "42" is not an AWS account: pass its 12 digits`},
+		{"infra iam --region eu-west-1 --table " + arn, `table "` + arn +
+			`" is an ARN, which has a region and an account: leave the others out`},
 	} {
 		code, out, errs := run(t, strings.Fields(test.line)...)
 		command := strings.Join(strings.Fields(test.line)[:2], " ")

@@ -9,7 +9,8 @@ import (
 // TestMetrics: what is printed is what internal/tool/oncall holds against the definitions.
 func TestMetrics(t *testing.T) {
 	for line, file := range map[string]string{
-		"metrics list": "list.txt", "metrics grafana": "grafana.json", "metrics cloudformation": "alarms.yaml", "metrics terraform": "alarms.tf",
+		"metrics list": "list.txt", "metrics grafana": "grafana.json", "metrics cloudformation": "alarms.yaml",
+		"metrics terraform": "alarms.tf",
 		"metrics collector": "collector.yaml",
 	} {
 		want, err := os.ReadFile("../../../internal/tool/oncall/testdata/" + file)

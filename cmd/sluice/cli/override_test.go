@@ -50,14 +50,16 @@ func TestExplainShadow(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "limits.yaml")
-	shadow := strings.Replace(string(text), "    on_unavailable: local ", "    shadow: true\n    on_unavailable: local ", 1)
+	shadow := strings.Replace(string(text), "    on_unavailable: local ",
+		"    shadow: true\n    on_unavailable: local ", 1)
 	if err := os.WriteFile(path, []byte(shadow), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const said = "in shadow: calls are charged by these limits, and never refused\n"
+	const said = "in shadow: these limits are charged but never deny a call\n"
 	for schema, want := range map[string]bool{path: true, demo: false} {
 		s, _ := newSession(t, schema)
-		code, out, errs := sluice(t, start, append([]string{"override", "explain", "user-123", "gpt-4"}, s.flags...)...)
+		code, out, errs := sluice(t, start, append([]string{"override", "explain", "user-123", "gpt-4"},
+			s.flags...)...)
 		if code != 0 || strings.Contains(out, said) != want {
 			t.Errorf("exit code %d, want it said: %t\n%s%s", code, want, out, errs)
 		}
@@ -78,7 +80,7 @@ func TestOverride(t *testing.T) {
   tpm    user-123         -       -  -
          user             -       -  -
          schema      10,000  15,000  10,000 every 1m  in force
-no bucket is stored: the next acquire makes one, full, with the limits in force
+no bucket is stored: the next acquire makes a full one with the limits in force
 `+above, "")
 	if n := s.items(); n != 0 {
 		t.Errorf("%d items were written by commands that change nothing", n)
@@ -94,7 +96,8 @@ no bucket is stored: the next acquire makes one, full, with the limits in force
   rpm    was       100    100  100 every 1m  schema
          now       200    300  200 every 1m  user-123
 `+takenUp, "")
-	s.run("override set user-123 gpt-4 rpm=200,burst=300", 0, "user-123 on gpt-4: nothing to change, revision 1772366400000\n", "")
+	s.run("override set user-123 gpt-4 rpm=200,burst=300", 0,
+		"user-123 on gpt-4: nothing to change, revision 1772366400000\n", "")
 	s.run("override get user-123 gpt-4", 0, `user-123 on gpt-4: revision 1772366400000
   LIMIT  CAPACITY  BURST  REFILL
   rpm         200    300  200 every 1m
@@ -114,7 +117,7 @@ user-123  rpm         200     300  200 every 1m     1772366400000
          schema      10,000  15,000  10,000 every 1m
 `
 	s.run("override explain user-123 gpt-4", 0, levels+
-		"no bucket is stored: the next acquire makes one, full, with the limits in force\n"+above, "")
+		"no bucket is stored: the next acquire makes a full one with the limits in force\n"+above, "")
 	acquire(s, table, limits.GPT4Cost{RPM: 35, TPM: 14_000})
 	const first = `  LIMIT  AVAILABLE  CAPACITY   BURST  REFILL           FULL IN
   rpm          265       200     300  200 every 1m     10.5s
@@ -139,8 +142,9 @@ user-123  rpm         200     300  200 every 1m     1772366400000
          user        20,000  20,000  20,000 every 1m
          schema      10,000  15,000  10,000 every 1m
 `
-	s.run("override explain user-123 gpt-4", 0, lowered+"the bucket has other numbers for rpm, tpm: "+
-		"the next acquire that can be served, by a process whose cache (1m) has expired, gives it those in force\n"+first+above, "")
+	s.run("override explain user-123 gpt-4", 0, lowered+"the bucket has other limits for rpm, tpm: the next "+
+		"admitted acquire of a process whose cache (1m) has expired gives it those in force\n"+
+		first+above, "")
 	acquire(s, table, limits.GPT4Cost{RPM: 1})
 	s.run("override explain user-123 gpt-4", 0, lowered+`the bucket has the limits in force
   LIMIT  AVAILABLE  CAPACITY  BURST  REFILL          FULL IN
@@ -153,13 +157,15 @@ user-123  rpm         200     300  200 every 1m     1772366400000
   rpm    was         5      5  10 every 1m   user-123
          now       100    100  100 every 1m  schema
 `+takenUp, "")
-	s.run("override delete user-123 gpt-4 rpm", 0, "user-123 on gpt-4: nothing to change, revision 1772366400002\n", "")
+	s.run("override delete user-123 gpt-4 rpm", 0,
+		"user-123 on gpt-4: nothing to change, revision 1772366400002\n", "")
 	s.run("override delete user-123 gpt-4", 0, `user-123 on gpt-4: revision 1772366400003, was 1772366400002
   LIMIT       CAPACITY   BURST  REFILL           FROM
   tpm    was     1,000   1,000  1,000 every 1s   user-123
          now    20,000  20,000  20,000 every 1m  user
 `+takenUp, "")
-	s.run("override get user-123 gpt-4", 0, "user-123 on gpt-4: nothing is overridden, revision 1772366400003\n", "")
+	s.run("override get user-123 gpt-4", 0, "user-123 on gpt-4: nothing is overridden, revision 1772366400003\n",
+		"")
 	s.run("override list gpt-4", 0, `AT    LIMIT  CAPACITY   BURST  REFILL           REVISION
 user  tpm      20,000  20,000  20,000 every 1m  1772366400000
 `, "")
@@ -183,8 +189,10 @@ func TestOverrideByTwo(t *testing.T) {
   rpm    was       200    200  200 every 1m  user-123
          now       300    300  300 every 1m  user-123
 `+takenUp, "")
-	s.run("override set user-123 gpt-4 rpm=400 --revision 1772366400000", 1, "", lost("1772366400001", "1772366400000"))
-	s.run("override delete user-123 gpt-4 --revision 1772366400000", 1, "", lost("1772366400001", "1772366400000"))
+	s.run("override set user-123 gpt-4 rpm=400 --revision 1772366400000", 1, "",
+		lost("1772366400001", "1772366400000"))
+	s.run("override delete user-123 gpt-4 --revision 1772366400000", 1, "",
+		lost("1772366400001", "1772366400000"))
 	s.run("override get user-123 gpt-4", 0, `user-123 on gpt-4: revision 1772366400001
   LIMIT  CAPACITY  BURST  REFILL
   rpm         300    300  300 every 1m
@@ -212,9 +220,11 @@ func TestOverrideRace(t *testing.T) {
 	t.Cleanup(racing.Close)
 	var out, errs strings.Builder
 	code := cli.Program{Stdout: &out, Stderr: &errs, Now: start.Local}.Run(t.Context(),
-		[]string{"override", "set", "user-123", "gpt-4", "rpm=200", "--table", table, "--file", demo, "--endpoint", racing.URL})
-	expect(t, code, out.String(), errs.String(), 1, "", "sluice: the override of gpt-4 at user-123 has been changed meanwhile: "+
-		"nothing was written; run `sluice override get user-123 gpt-4`\n")
+		[]string{"override", "set", "user-123", "gpt-4", "rpm=200", "--table", table, "--file", demo, "--endpoint",
+			racing.URL})
+	expect(t, code, out.String(), errs.String(), 1, "",
+		"sluice: the override of gpt-4 at user-123 has been changed by another write: "+
+			"nothing was written; run `sluice override get user-123 gpt-4`\n")
 }
 
 // TestOverrideExplainKept: buckets that an acquire under this schema leaves as they are.
@@ -224,20 +234,25 @@ func TestOverrideExplainKept(t *testing.T) {
 		full := bucket.Per(7, time.Second)
 		of := bucket.Balance{Limit: full, Tokens: full.Burst}
 		b := limits.GPT4Bucket{Entity: "user-123", Refilled: start.UnixMilli(), Version: version, RPM: of, TPM: of}
-		if _, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: b.MarshalItem()}); err != nil {
+		if _, err := s.client.PutItem(t.Context(),
+			&dynamodb.PutItemInput{TableName: &table, Item: b.MarshalItem()}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	const revision = 100_000_000_000_000
 	for version, want := range map[int64]string{
-		2 * revision: "other numbers for rpm, tpm, of revision 2: it keeps them, as ../../../limits.yaml is revision 1\n",
-		revision + 1: "other numbers for rpm, tpm, of later overrides than are stored: it keeps them until an override is set or deleted\n",
-		revision: "other numbers for rpm, tpm, of revision 1 as ../../../limits.yaml is: it keeps them; " +
-			"the file is not what the service was generated from\n",
-		0: "other numbers for rpm, tpm, of revision 0: the first acquire that can be served, by a process of revision 1, gives it those in force\n",
+		2 * revision: "other limits for rpm, tpm, of revision 2: it keeps them, since ../../../limits.yaml is " +
+			"revision 1\n",
+		revision + 1: "other limits for rpm, tpm, from later overrides than the stored ones: it keeps them " +
+			"until an override is set or deleted\n",
+		revision: "other limits for rpm, tpm, of revision 1 like ../../../limits.yaml: it keeps them; the " +
+			"service was generated from another file\n",
+		0: "other limits for rpm, tpm, of revision 0: the first admitted acquire of a process of revision 1 " +
+			"gives it those in force\n",
 	} {
 		put(version)
-		code, out, errs := sluice(t, start, append([]string{"override", "explain", "user-123", "gpt-4"}, s.flags...)...)
+		code, out, errs := sluice(t, start, append([]string{"override", "explain", "user-123", "gpt-4"},
+			s.flags...)...)
 		if code != 0 || errs != "" || !strings.Contains(out, "\nthe bucket has "+want) {
 			t.Errorf("cv %d: exit code %d\n%s%swant %s", version, code, out, errs, want)
 		}

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -38,25 +39,29 @@ func TestOverrideManaged(t *testing.T) {
 	}
 	s, table := newSession(t, schema)
 	spec := &store.Spec{
-		Resource: "api", Limits: []string{"rpm", "tpm"}, Regions: &store.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: 10 * time.Second},
+		Resource: "api", Limits: []string{"rpm",
+			"tpm"}, Regions: &store.Regions{Names: []string{"eu-west-1",
+			"us-east-1"}, Floor: 5, Window: 10 * time.Second},
 	}
 	sync := operator.NewRegional(s.client, table, func() time.Time { return start })
 	share := func() {
 		t.Helper()
 		rpm, tpm := bucket.Per(1000, time.Minute).Share(300), bucket.Per(1, time.Minute).Share(0)
-		if _, err := sync.PutQuota(t.Context(), spec, store.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
+		if _, err := sync.PutQuota(t.Context(), spec,
+			store.Stored{At: "user-1", Epoch: 4, Limits: []*bucket.Limit{&rpm, &tpm}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// begins holds how the answer of a command begins.
 	begins := func(command, want string) {
 		t.Helper()
-		if code, out, errs := sluice(t, start, append(strings.Fields(command), s.flags...)...); code != 0 || errs != "" || !strings.HasPrefix(out, want) {
+		if code, out, errs := sluice(t, start, append(strings.Fields(command), s.flags...)...); code != 0 ||
+			errs != "" || !strings.HasPrefix(out, want) {
 			t.Errorf("%s: exit code %d\n%s%s", command, code, out, errs)
 		}
 	}
 	share()
-	s.run("override explain user-1 api", 0, `user-1 on api: its share is managed by regional sync, whose heartbeat is not alive, so that the share is not in force
+	s.run("override explain user-1 api", 0, `user-1 on api: its quota is managed by regional sync, but is not in force, since the heartbeat is not alive
   LIMIT  LEVEL   CAPACITY  BURST  REFILL
   rpm    user-1       300    300  300 every 1m
          floor         50     50  50 every 1m     in force
@@ -66,12 +71,13 @@ func TestOverrideManaged(t *testing.T) {
          floor          0      1  1 every 1m      in force
          user           -      -  -
          schema         1      1  1 every 1m
-no bucket is stored: the next acquire makes one, full, with the limits in force
+no bucket is stored: the next acquire makes a full one with the limits in force
 `, "")
-	if err := sync.PutHeartbeat(t.Context(), store.Heartbeat{Region: "eu-west-1", Epoch: 4, Expires: start.UnixMilli() + 30_000}); err != nil {
+	if err := sync.PutHeartbeat(t.Context(), store.Heartbeat{Region: "eu-west-1", Epoch: 4,
+		Expires: start.UnixMilli() + 30_000}); err != nil {
 		t.Fatal(err)
 	}
-	s.run("override explain user-1 api", 0, `user-1 on api: its share is managed by regional sync for eu-west-1, in epoch 4
+	s.run("override explain user-1 api", 0, `user-1 on api: its quota is managed by regional sync for eu-west-1, in epoch 4
   LIMIT  LEVEL   CAPACITY  BURST  REFILL
   rpm    user-1       300    300  300 every 1m    in force
          floor         50     50  50 every 1m
@@ -81,14 +87,15 @@ no bucket is stored: the next acquire makes one, full, with the limits in force
          floor          0      1  1 every 1m
          user           -      -  -
          schema         1      1  1 every 1m
-no bucket is stored: the next acquire makes one, full, with the limits in force
+no bucket is stored: the next acquire makes a full one with the limits in force
 `, "")
-	s.run("override get user-1 api", 0, `user-1 on api: revision 1772366400000, a share that regional sync manages, of epoch 4: set takes its place, delete changes nothing
+	s.run("override get user-1 api", 0, `user-1 on api: revision 1772366400000, a quota that regional sync manages, of epoch 4: set replaces it, delete changes nothing
   LIMIT  CAPACITY  BURST  REFILL
   rpm         300    300  300 every 1m
   tpm           0      1  1 every 1m
 `, "")
-	s.run("override delete user-1 api", 0, "user-1 on api: nothing to change, revision 1772366400000, a share that regional sync manages, of epoch 4: set takes its place, delete changes nothing\n", "")
+	s.run("override delete user-1 api", 0, "user-1 on api: nothing to change, revision 1772366400000, a "+
+		"quota that regional sync manages, of epoch 4: set replaces it, delete changes nothing\n", "")
 	// What is not named is not kept as it was: it was never an operator's.
 	s.run("override set user-1 api rpm=7", 0, `user-1 on api: revision 1772366400002, was 1772366400000
   LIMIT       CAPACITY  BURST  REFILL        FROM
@@ -96,23 +103,24 @@ no bucket is stored: the next acquire makes one, full, with the limits in force
          now         7      7  7 every 1m    user-1
   tpm    was         0      1  1 every 1m    user-1
          now         0      1  1 every 1m    floor
-running processes take it up within a window of regional sync, 10s
-it takes the place of the share that regional sync managed, and is for this region alone, on top of what regions share out: `+
-		"`sluice override delete user-1 api` gives it back to sync\n", "")
+running processes use it within a window of regional sync, 10s
+it replaces the quota that regional sync managed, for this region only, and comes on top of what regions divide: `+
+		"`sluice override delete user-1 api` returns it to sync\n", "")
 	s.run("override set user-1 api rpm=8", 0, `user-1 on api: revision 1772366400003, was 1772366400002
   LIMIT       CAPACITY  BURST  REFILL      FROM
   rpm    was         7      7  7 every 1m  user-1
          now         8      8  8 every 1m  user-1
-running processes take it up within a window of regional sync, 10s
-`+"it is for this region alone, on top of what regions share out; regional sync leaves it: `sluice override delete user-1 api` gives it back to sync\n", "")
-	begins("override explain user-1 api", "user-1 on api: what an operator has set is for this region alone, and regional sync for eu-west-1 leaves it; "+
-		"`sluice override delete user-1 api` gives it back to sync\n")
+running processes use it within a window of regional sync, 10s
+`+"it is for this region only, on top of what regions divide; regional sync does not change it: `sluice override delete user-1 api` returns it to sync\n", "")
+	begins("override explain user-1 api", "user-1 on api: an operator's override is for this region only, "+
+		"and regional sync for eu-west-1 does not change it; `sluice override delete user-1 api` returns it to "+
+		"sync\n")
 	s.run("override set user api rpm=2_000", 0, `user on api: revision 1772366400000, was none
   LIMIT       CAPACITY  BURST  REFILL          FROM
   rpm    was     1,000  1,000  1,000 every 1m  schema
          now     2,000  2,000  2,000 every 1m  user
-running processes take it up within a window of regional sync, 10s
-what a kind has is for all regions together: do the same in the table of each, eu-west-1, us-east-1
+running processes use it within a window of regional sync, 10s
+an override of a kind is for all regions together: set it in the table of each, eu-west-1, us-east-1
 `, "")
 	s.run("override list api", 0, `AT      LIMIT  CAPACITY  BURST  REFILL          REVISION       BY
 user    rpm       2,000  2,000  2,000 every 1m  1772366400000  operator
@@ -122,18 +130,19 @@ user-1  rpm           8      8  8 every 1m      1772366400003  operator
   LIMIT       CAPACITY  BURST  REFILL        FROM
   rpm    was         8      8  8 every 1m    user-1
          now       100    100  100 every 1m  floor
-running processes take it up within a window of regional sync, 10s
-regional sync manages its share again, in one of its next cycles; until then it is what every region keeps
+running processes use it within a window of regional sync, 10s
+regional sync manages its quota again from one of its next cycles; until then the region has what every region keeps
 `, "")
-	begins("override explain user-1 api", "user-1 on api: regional sync for eu-west-1, in epoch 4, has stored no share\n")
+	begins("override explain user-1 api",
+		"user-1 on api: regional sync for eu-west-1, in epoch 4, has stored no quota\n")
 	s.run("entity put user-1", 0, `stored user-1
   ENTITY  PARENT  CASCADE
   user-1  -       yes
-running processes take it up within their cache TTL, 1m unless set otherwise
+running processes use it once their caches expire, after 1m by default
 `, "")
 	s.run("entity delete user-1", 0, `deleted user-1
-running processes take it up within their cache TTL, 1m unless set otherwise
-its shares of api stay: regional sync manages them, and takes back what nobody uses
+running processes use it once their caches expire, after 1m by default
+its quotas of api stay: regional sync manages them and reclaims unused ones
 `, "")
 	share()
 	s.run("override list api", 0, `AT      LIMIT  CAPACITY  BURST  REFILL          REVISION       BY

@@ -14,14 +14,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/redisstore"
 )
 
-// documented returns the command by which docs/redis.md grants rights, and the right that a cluster takes besides.
+// documented returns the command by which docs/redis.md grants rights, and the right that a cluster takes
+// besides.
 func documented(t *testing.T) (rights []any, ofCluster any) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile("(?s)\n  (ACL SETUSER .*?)\n.*?on a cluster `(\\+.*?)`").FindStringSubmatch(string(text))
+	found := regexp.MustCompile("(?s)\n  (ACL SETUSER .*?)\n.*?on a cluster `(\\+.*?)`").FindStringSubmatch(
+		string(text))
 	if found == nil {
 		t.Fatal("docs/redis.md grants nothing")
 	}
@@ -42,7 +44,8 @@ func TestRedisRights(t *testing.T) {
 		rights []any
 	}{
 		{node.Addr(), []string{node.Addr()}, rights},
-		{cluster.Addrs()[0] + "?addr=" + cluster.Addrs()[1], cluster.Addrs(), append(slices.Clip(rights), ofCluster)},
+		{cluster.Addrs()[0] + "?addr=" + cluster.Addrs()[1], cluster.Addrs(),
+			append(slices.Clip(rights), ofCluster)},
 	} {
 		for _, addr := range at.nodes {
 			admin := redis.NewClient(&redis.Options{Addr: addr})
@@ -51,14 +54,16 @@ func TestRedisRights(t *testing.T) {
 			}
 			_ = admin.Close()
 		}
-		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: at.nodes, Username: "ann", Password: "sesame"})
+		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: at.nodes, Username: "ann",
+			Password: "sesame"})
 		t.Cleanup(func() { _ = client.Close() })
 		lim, err := limits.New(redisstore.New(client))
 		if err == nil {
 			err = lim.Check(t.Context())
 		}
 		if err == nil {
-			_, err = lim.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35})
+			_, err = lim.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "7"}},
+				limits.GPT4Cost{RPM: 35})
 		}
 		if err == nil {
 			_, err = lim.GPT4.Peek(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "7"}})
@@ -67,7 +72,8 @@ func TestRedisRights(t *testing.T) {
 			t.Fatal(at.addr, err)
 		}
 		for _, line := range onRedis {
-			code, out, errs := command(t.Context(), append(strings.Fields(line), "--file", demo, "--redis", "redis://ann:sesame@"+at.addr)...)
+			code, out, errs := command(t.Context(),
+				append(strings.Fields(line), "--file", demo, "--redis", "redis://ann:sesame@"+at.addr)...)
 			if code != 0 {
 				t.Errorf("%s: exit code %d\n%s%s", line, code, out, errs)
 			}
@@ -82,7 +88,8 @@ func TestRedisRights(t *testing.T) {
 		}
 		refused := 0
 		for _, line := range onRedis {
-			_, _, errs := command(t.Context(), append(strings.Fields(line), "--file", demo, "--redis", "redis://ann:sesame@"+node.Addr())...)
+			_, _, errs := command(t.Context(), append(strings.Fields(line), "--file", demo, "--redis",
+				"redis://ann:sesame@"+node.Addr())...)
 			if strings.Contains(errs, "NOPERM") || strings.Contains(errs, "The user executing the script can't run") {
 				refused++
 			}

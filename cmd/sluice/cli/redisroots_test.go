@@ -23,7 +23,8 @@ user-1  rpm    ##############------   70%         30    100  42s
 `, "")
 }
 
-// TestRedisRoots: which bucket of a cluster is meant, where an entity has been charged under two parents and alone.
+// TestRedisRoots: which bucket of a cluster is meant, where an entity has been charged under two parents and
+// alone.
 func TestRedisRoots(t *testing.T) {
 	r := newCluster(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35, TPM: 14_000})
@@ -38,14 +39,17 @@ func TestRedisRoots(t *testing.T) {
   rpm           99       100     100  100 every 1m     600ms
   tpm       15,000    10,000  15,000  10,000 every 1m  now
 `
-	r.run("peek user-1 gpt-4", 0, "user-1 on gpt-4 under project-7\n"+under7+"user-1 on gpt-4 under project-8\n"+under8, "")
+	r.run("peek user-1 gpt-4", 0, "user-1 on gpt-4 under project-7\n"+under7+"user-1 on gpt-4 under project-8\n"+
+		under8, "")
 	r.run("peek user-1 gpt-4 --root project-8", 0, "user-1 on gpt-4\n"+under8, "")
-	const nothing = "user-1 on gpt-4: nothing is stored under this name: never used, expired, misspelt, " +
-		"or the arguments are the wrong way round; an unused bucket is full\n"
+	const nothing = "user-1 on gpt-4: no bucket is stored: it was never used, it has expired, or a name is " +
+		"wrong; an unused bucket is full\n"
 	r.run("peek user-1 gpt-4 --root project-9", 0, nothing, "")
 	r.run("peek user-1 gpt-4 --root user-1", 0, nothing, "")
-	r.run("peek user-1 gpt-4 --root user-2", 2, "", "sluice: --root user-2: a chain of user-1 on gpt-4 ends with one of: user-1, project; "+
-		"run `sluice peek --help`\n")
+	r.run("peek user-1 gpt-4 --root user-2", 2, "",
+		"sluice: --root user-2 cannot be the last entity that a call of user-1 on gpt-4 charges: pass one of "+
+			"user-1, project; "+
+			"run `sluice peek --help`\n")
 	r.run("peek project-7 gpt-4", 0, `project-7 on gpt-4
   LIMIT  AVAILABLE  CAPACITY    BURST  REFILL            FULL IN
   rpm          965     1,000    1,000  1,000 every 1m    2.1s
@@ -68,17 +72,20 @@ under project-7, the bucket has the limits in force
 `+under7+"under project-8, the bucket has the limits in force\n"+under8+above, "")
 
 	// The stored parent says which, as long as there is a bucket.
-	r.run("entity put user-1 --parent project-8", 0, "stored user-1\n  ENTITY     PARENT     CASCADE\n  user-1     project-8  yes\n"+
-		"  project-8  -          -        not stored (not needed)\n"+takenUp, "")
+	r.run("entity put user-1 --parent project-8", 0,
+		"stored user-1\n  ENTITY     PARENT     CASCADE\n  user-1     project-8  yes\n"+
+			"  project-8  -          -        not stored (not needed)\n"+takenUp, "")
 	r.run("peek user-1 gpt-4", 0, "user-1 on gpt-4\n"+under8, "")
-	r.run("reset user-1 gpt-4", 0, "user-1 on gpt-4: filled\n  LIMIT  BEFORE   AFTER   BURST\n  rpm        99     100     100\n"+
-		"  tpm    15,000  15,000  15,000\n", "")
+	r.run("reset user-1 gpt-4", 0,
+		"user-1 on gpt-4: filled\n  LIMIT  BEFORE   AFTER   BURST\n  rpm        99     100     100\n"+
+			"  tpm    15,000  15,000  15,000\n", "")
 	r.run("peek user-1 gpt-4", 0, "user-1 on gpt-4\n"+under7, "") // searched for
 	r.run("reset user-1 gpt-4 --root project-8", 1, "", "sluice: "+nothing)
 
 	// A chain that ends with the entity.
-	r.run("entity put user-1 --no-cascade", 0, "stored user-1, instead of cascade yes; its parent project-8 is kept\n"+
-		"  ENTITY  PARENT     CASCADE\n  user-1  project-8  no\n"+takenUp, "")
+	r.run("entity put user-1 --no-cascade", 0,
+		"stored user-1, instead of cascade yes; its parent project-8 is kept\n"+
+			"  ENTITY  PARENT     CASCADE\n  user-1  project-8  no\n"+takenUp, "")
 	lim := r.limiter()
 	if _, err := lim.GPT4.Acquire(t.Context(), limits.UserByID("1"), limits.GPT4Cost{RPM: 2}); err != nil {
 		t.Fatal(err)
@@ -120,7 +127,8 @@ user-1 under project-8  tpm    ##################--   93%      1,000  15,000  1m
 `, "")
 }
 
-// TestRedisOverride: what a bucket may hold comes with each call, so that no bucket has other limits than those in force.
+// TestRedisOverride: what a bucket may hold comes with each call, so that no bucket has other limits than
+// those in force.
 func TestRedisOverride(t *testing.T) {
 	r := newRedis(t, demo)
 	r.acquire(limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 35})

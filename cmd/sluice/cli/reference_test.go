@@ -9,7 +9,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/cli"
 )
 
-// TestSchema: `sluice schema` prints what docs/schema.md is, and with --json what `generate` writes for editors.
+// TestSchema: `sluice schema` prints what docs/schema.md is, and with --json what `generate` writes for
+// editors.
 func TestSchema(t *testing.T) {
 	for file, args := range map[string][]string{
 		"../../../docs/schema.md":     {"schema"},

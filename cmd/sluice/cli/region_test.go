@@ -47,7 +47,8 @@ func newPlaces(t *testing.T) *places {
 func (w *places) sync(i int, flags ...string) (code int, out, errs string) {
 	w.t.Helper()
 	return sluice(w.t, w.now, append([]string{
-		"region", "sync", "--as", w.names[i], "--table", w.tables[i], "--file", shared, "--snapshots", "file://" + w.dir,
+		"region", "sync", "--as", w.names[i], "--table", w.tables[i], "--file", shared, "--snapshots", "file://" +
+			w.dir,
 	}, flags...)...)
 }
 
@@ -56,7 +57,8 @@ func (w *places) status(flags ...string) (code int, out, errs string) {
 	w.t.Helper()
 	var stdout, stderr strings.Builder
 	program := cli.Program{Stdout: &stdout, Stderr: &stderr, Now: func() time.Time { return w.now }}
-	code = program.Run(w.t.Context(), append([]string{"region", "status", "--file", shared, "--snapshots", "file://" + w.dir}, flags...))
+	code = program.Run(w.t.Context(), append([]string{"region", "status", "--file", shared, "--snapshots",
+		"file://" + w.dir}, flags...))
 	return code, stdout.String(), stderr.String()
 }
 
@@ -67,7 +69,8 @@ func (w *places) spend(i int, requests int64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := lim.GPT4.Acquire(w.t.Context(), limits.User{ID: "1"}, limits.GPT4Cost{RPM: requests}); err != nil {
+	if _, err := lim.GPT4.Acquire(w.t.Context(), limits.User{ID: "1"},
+		limits.GPT4Cost{RPM: requests}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -91,7 +94,7 @@ func (w *places) cycle(requests ...int64) {
 }
 
 // keeps is what is said of an epoch that begins.
-const keeps = "  until it has published, in the next cycles, each limit is what every region keeps\n"
+const keeps = "  until the region has published, in the next cycles, its quota is what every region keeps\n"
 
 // TestRegion shares a limit out by demand, 3 to 1, and shows on the way what each region holds.
 func TestRegion(t *testing.T) {
@@ -100,10 +103,11 @@ func TestRegion(t *testing.T) {
 	expect(t, code, out, errs, 0, `REGION        STATE   AGE  EPOCH  SEQUENCE  ENTITIES
 eu-central-1  unseen    -      -         -         -
 us-east-1     unseen    -      -         -         -
-no region holds anything yet
+no region has a quota yet
 `, "")
 	w.cycle(45, 15)
-	expect(t, 0, w.outs[0]+w.outs[1], "", 0, "eu-central-1: epoch 1 has begun: it has published nothing yet\n"+keeps+
+	expect(t, 0, w.outs[0]+w.outs[1], "", 0, "eu-central-1: epoch 1 has begun: it has published nothing yet\n"+
+		keeps+
 		"us-east-1: epoch 1 has begun: it has published nothing yet\n"+keeps, "")
 	for range 2 {
 		w.cycle(45, 15)
@@ -120,13 +124,13 @@ no region holds anything yet
 	w.spend(0, 45)
 	before := w.published()
 	plan := planned()
-	expect(t, 0, plan, "", 0, `eu-central-1: 2 shares
+	expect(t, 0, plan, "", 0, `eu-central-1: 2 quotas
   REGION     STATE  AGE
   us-east-1  live   50s
   ENTITY  RESOURCE  LIMIT  TRIGGER      FROM      TO       OF
   user-1  gpt-4     rpm    exhaustion     50     950    1,000
   user-1  gpt-4     tpm    beside      5,000  50,000  100,000
-1 share item to be written
+1 quota item to be written
 `, "")
 	if planned() != plan || w.published() != before {
 		t.Errorf("a plan changed something: %s", planned())
@@ -170,13 +174,13 @@ gpt-4 tpm        95,000      5,000           0  100,000  100,000
 `, "")
 	w.now = w.now.Add(4 * time.Minute)
 	code, out, errs = w.status("--entity", "user-2")
-	expect(t, code, out, errs, 0, "", "user-2: no region has published anything of it: it was not used, or not yet counted, or its name is misspelt; "+
-		"each region keeps 5 % of its limits\n")
+	expect(t, code, out, errs, 0, "", "user-2: no region has published anything about it: it was not used, "+
+		"is not counted yet, or the name is wrong; each region keeps 5 % of its limits\n")
 	code, out, errs = w.sync(1, "--once")
-	expect(t, code, out, errs, 0, `us-east-1: 2 shares published in snapshot 10, heartbeat renewed
+	expect(t, code, out, errs, 0, `us-east-1: 2 quotas published in snapshot 10, heartbeat renewed
   REGION        STATE     AGE
   eu-central-1  silent  4m10s
-0 share items written
+0 quota items written
 `, "")
 }
 
@@ -199,7 +203,8 @@ type worldSeen struct {
 func (w *places) seen() (seen worldSeen) {
 	w.t.Helper()
 	code, out, errs := w.status("--json")
-	if err := json.Unmarshal([]byte(out), &seen); err != nil || code != 0 || errs != "" || len(seen.Regions) != 2 {
+	if err := json.Unmarshal([]byte(out), &seen); err != nil || code != 0 || errs != "" ||
+		len(seen.Regions) != 2 {
 		w.t.Fatalf("exit code %d, %v\n%s%s", code, err, out, errs)
 	}
 	return seen
@@ -232,10 +237,11 @@ func TestRegionJSON(t *testing.T) {
 	w.now = w.now.Add(50 * time.Second)
 	w.spend(0, 45)
 	code, out, errs := w.sync(0, "--once", "--json")
-	expect(t, code, out, errs, 0, `{"region":"eu-central-1","at":"2026-03-01T12:03:50Z","epoch":1,"sequence":2,"shares":2,"heartbeat":true,"operated":0,`+
-		`"writes":[{"entity":"user-1","resource":"gpt-4","limits":[{"limit":"rpm","trigger":"exhaustion","from":50,"to":950,"of":1000},`+
-		`{"limit":"tpm","trigger":"beside","from":5000,"to":50000,"of":100000}],"done":true}],"failed":[],`+
-		`"peers":[{"region":"us-east-1","state":"live","age_seconds":50}]}
+	expect(t, code, out, errs, 0,
+		`{"region":"eu-central-1","at":"2026-03-01T12:03:50Z","epoch":1,"sequence":2,"shares":2,"heartbeat":true,"operated":0,`+
+			`"writes":[{"entity":"user-1","resource":"gpt-4","limits":[{"limit":"rpm","trigger":"exhaustion","from":50,"to":950,"of":1000},`+
+			`{"limit":"tpm","trigger":"beside","from":5000,"to":50000,"of":100000}],"done":true}],"failed":[],`+
+			`"peers":[{"region":"us-east-1","state":"live","age_seconds":50}]}
 `, "")
 }
 
@@ -249,15 +255,18 @@ func TestRegionFails(t *testing.T) {
 	if code, out, errs := w.sync(1, "--once"); code != 0 {
 		t.Fatalf("exit code %d\n%s%s", code, out, errs)
 	}
-	if _, err := dynamotest.Client(t).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &w.tables[0], Item: map[string]types.AttributeValue{
-		"PK": &types.AttributeValueMemberS{Value: "KIND#user"}, "SK": &types.AttributeValueMemberS{Value: "#CONFIG#gpt-4"},
-		"ver": &types.AttributeValueMemberS{Value: "yesterday's"},
-	}}); err != nil {
+	if _, err := dynamotest.Client(t).PutItem(t.Context(),
+		&dynamodb.PutItemInput{TableName: &w.tables[0], Item: map[string]types.AttributeValue{
+			"PK":  &types.AttributeValueMemberS{Value: "KIND#user"},
+			"SK":  &types.AttributeValueMemberS{Value: "#CONFIG#gpt-4"},
+			"ver": &types.AttributeValueMemberS{Value: "yesterday's"},
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := w.sync(0, "--once")
-	if code != 1 || !strings.HasPrefix(out, "eu-central-1: 0 shares published in snapshot 1, heartbeat renewed\n") ||
-		!strings.HasPrefix(errs, "sluice: limits of gpt-4: ") || !strings.Contains(errs, "malformed") {
+	if code != 1 ||
+		!strings.HasPrefix(out, "eu-central-1: 0 quotas published in snapshot 1, heartbeat renewed\n") ||
+		!hasFacts(errs, "sluice: limits of gpt-4: ") || !strings.Contains(errs, "malformed") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 
@@ -267,12 +276,16 @@ func TestRegionFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = w.status()
-	if code != 1 || !strings.Contains(out, "eu-central-1  unreadable ") || !strings.Contains(out, "us-east-1     live ") ||
-		!strings.HasPrefix(errs, "sluice: the snapshot of eu-central-1, eu-central-1/snapshot.json, cannot be read: ") {
+	if code != 1 || !strings.Contains(out, "eu-central-1  unreadable ") ||
+		!strings.Contains(out, "us-east-1     live ") ||
+		!hasFacts(errs,
+			"sluice: the snapshot of eu-central-1, eu-central-1/snapshot.json, cannot be read: ") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = w.sync(1, "--once")
-	if code != 0 || !strings.Contains(out, "  eu-central-1  silent ") || !strings.Contains(out, "the snapshot of eu-central-1, eu-central-1/snapshot.json, cannot be read: ") || errs != "" {
+	if code != 0 || !strings.Contains(out, "  eu-central-1  silent ") ||
+		!strings.Contains(out, "the snapshot of eu-central-1, eu-central-1/snapshot.json, cannot be read: ") ||
+		errs != "" {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 
@@ -287,7 +300,8 @@ func TestRegionFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = w.sync(1)
-	expect(t, code, out, errs, 1, "", "sluice: filestore.New: there is no directory "+w.dir+"; make it, or mount what the regions share\n")
+	expect(t, code, out, errs, 1, "", "sluice: filestore.New: there is no directory "+w.dir+
+		"; make it, or mount what the regions share\n")
 }
 
 // until calls ended at the first line that has a text.
@@ -315,18 +329,22 @@ func TestRegionLoop(t *testing.T) {
 		json    bool
 		written string
 	}{
-		{nil, "cycle 1: ", "1 cycle, 0 writes done, 0 failures\n", false, "cycle 1: 0 shares, 0 writes, epoch 1 begins: it has published nothing yet\n"},
+		{nil, "cycle 1: ", "1 cycle, 0 writes done, 0 failures\n", false,
+			"cycle 1: 0 quotas, 0 writes, epoch 1 begins: it has published nothing yet\n"},
 		{[]string{"--json"}, `"sequence":0`, "", true, ""},
 	} {
 		w := newPlaces(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		out, errs := &until{text: test.on, ended: cancel}, &until{text: test.on, ended: cancel}
-		code := cli.Program{Stdout: out, Stderr: errs, Now: func() time.Time { return w.now }}.Run(ctx, append([]string{
-			"region", "sync", "--as", w.names[0], "--table", w.tables[0], "--file", shared, "--snapshots", "file://" + w.dir,
-			"--endpoint", dynamotest.Endpoint(t),
-		}, test.flags...))
-		if got := out.all.String(); code != 0 || errs.all.String() != test.written || !test.json && got != test.out || test.json && !json.Valid([]byte(got)) {
+		code := cli.Program{Stdout: out, Stderr: errs, Now: func() time.Time { return w.now }}.Run(ctx,
+			append([]string{
+				"region", "sync", "--as", w.names[0], "--table", w.tables[0], "--file", shared, "--snapshots", "file://" +
+					w.dir,
+				"--endpoint", dynamotest.Endpoint(t),
+			}, test.flags...))
+		if got := out.all.String(); code != 0 || errs.all.String() != test.written || !test.json &&
+			got != test.out || test.json && !json.Valid([]byte(got)) {
 			t.Errorf("%v: exit code %d\n%s%s", test.flags, code, out.all.String(), errs.all.String())
 		}
 	}
@@ -343,24 +361,42 @@ func TestRegionMistakes(t *testing.T) {
 	for _, test := range []struct{ line, want string }{
 		{"region sync" + in, "missing flags: --snapshots=URL" + sync},
 		{"region status" + in, "missing flags: --snapshots=URL" + status},
-		{"region sync --snapshots s3://b --once --dry-run" + in, "--once and --dry-run can't be used together" + sync},
-		{"region sync --snapshots s3://b --redis redis://x" + in, "region is about DynamoDB alone, and takes no --redis: regions share out limits that tables of DynamoDB hold" + sync},
-		{"region status --snapshots s3://b --region=" + in, "--region is empty: pass REGION, or leave the flag out for what AWS's configuration says" + status},
-		{"region sync --region eu-west-1 --snapshots s3://b" + in, `the AWS region is "eu-west-1", which is not among the regions of ` + shared + ": pass --as with one of eu-central-1, us-east-1" + sync},
-		{"region sync --region eu-west-1 --as= --snapshots s3://b" + in, `--as is "", which is not among the regions of ` + shared + ": pass --as with one of eu-central-1, us-east-1" + sync},
-		{"region sync --region us-east-1 --evict 0s --snapshots s3://b" + in, "--evict 0s: want 5 windows or more, 5m0s" + sync},
-		{"region sync --region us-east-1 --evict 4m --snapshots s3://b" + in, "--evict 4m0s: want 5 windows or more, 5m0s" + sync},
-		{"region sync --region us-east-1 --evict soon --snapshots s3://b" + in, `--evict: expected duration but got "soon": time: invalid duration "soon"` + sync},
-		{"region sync --endpoint http://127.0.0.1:1 --snapshots s3://b" + in, "which region of " + shared + " this is, nothing says: pass --as with one of eu-central-1, us-east-1, or --region" + sync},
-		{"region sync --snapshots s3:///x" + in, `--snapshots "s3:///x": want s3://bucket/prefix or file:///directory` + sync},
-		{"region sync --region us-east-1 --snapshots file://b" + in, "--snapshots file://b: want three slashes and a directory, as in file:///var/limits" + sync},
-		{"region sync --region us-east-1 --snapshots /b" + in, `--snapshots "/b": want s3://bucket/prefix or file:///directory` + sync},
-		{"region status --region us-east-1 --snapshots= " + in, `--snapshots "": want s3://bucket/prefix or file:///directory` + status},
-		{"region status --snapshots file:///tmp --entity user" + in, `entity "user": want kind and id as they are stored: user-123 is User{ID: "123"}` + status},
+		{"region sync --snapshots s3://b --once --dry-run" + in, "--once and --dry-run can't be used together" +
+			sync},
+		{"region sync --snapshots s3://b --redis redis://x" + in, "region is about DynamoDB alone, and takes no " +
+			"--redis: regions share out limits that tables of DynamoDB hold" + sync},
+		{"region status --snapshots s3://b --region=" + in,
+			"--region is empty: pass REGION, or leave the flag out to use AWS's configuration" + status},
+		{"region sync --region eu-west-1 --snapshots s3://b" + in,
+			`the AWS region is "eu-west-1", which is not among the regions of ` + shared +
+				": pass --as with one of eu-central-1, us-east-1" + sync},
+		{"region sync --region eu-west-1 --as= --snapshots s3://b" + in,
+			`--as is "", which is not among the regions of ` + shared +
+				": pass --as with one of eu-central-1, us-east-1" + sync},
+		{"region sync --region us-east-1 --evict 0s --snapshots s3://b" + in,
+			"--evict 0s is too short: pass 5 windows or more, 5m0s" + sync},
+		{"region sync --region us-east-1 --evict 4m --snapshots s3://b" + in,
+			"--evict 4m0s is too short: pass 5 windows or more, 5m0s" + sync},
+		{"region sync --region us-east-1 --evict soon --snapshots s3://b" + in,
+			`--evict: expected duration but got "soon": time: invalid duration "soon"` + sync},
+		{"region sync --endpoint http://127.0.0.1:1 --snapshots s3://b" + in, "which region of " + shared +
+			" this is, nothing says: pass --as with one of eu-central-1, us-east-1, or --region" + sync},
+		{"region sync --snapshots s3:///x" + in,
+			`--snapshots "s3:///x" is no place: pass s3://bucket/prefix or file:///directory` + sync},
+		{"region sync --region us-east-1 --snapshots file://b" + in,
+			"--snapshots file://b is not a directory: pass three slashes and its path, such as file:///var/limits" +
+				sync},
+		{"region sync --region us-east-1 --snapshots /b" + in,
+			`--snapshots "/b" is no place: pass s3://bucket/prefix or file:///directory` + sync},
+		{"region status --region us-east-1 --snapshots= " + in,
+			`--snapshots "" is no place: pass s3://bucket/prefix or file:///directory` + status},
+		{"region status --snapshots file:///tmp --entity user" + in,
+			`entity "user" is not of the form kind-id: write it as it is stored, such as user-123` + status},
 	} {
 		code, out, errs := run(t, strings.Fields(test.line)...)
 		expect(t, code, out, errs, 2, "", "sluice: "+test.want)
 	}
 	code, out, errs := run(t, "region", "status", "--snapshots", "file:///tmp", "--file", demo)
-	expect(t, code, out, errs, 1, "", "sluice: "+demo+" has no resource that regions share out: list them under regions, and mark a resource `global: true`\n")
+	expect(t, code, out, errs, 1, "", "sluice: "+demo+
+		" has no resource that regions divide: list regions in it, and mark a resource `global: true`\n")
 }

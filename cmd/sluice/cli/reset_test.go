@@ -11,13 +11,15 @@ func TestReset(t *testing.T) {
 	s, table := newSession(t, demo)
 	schema := s.flags
 	s.flags = s.flags[:2] // it reads no schema
-	const nothing = "nothing is stored under this name: never used, expired, misspelt, " +
-		"or the arguments are the wrong way round; an unused bucket is full\n"
+	const nothing = "no bucket is stored: it was never used, it has expired, or a name is wrong; an unused " +
+		"bucket is full\n"
 	s.run("reset user-123 gpt-4", 1, "", "sluice: user-123 on gpt-4: "+nothing)
 	s.run("reset gpt-4 user-123", 1, "", "sluice: gpt-4 on user-123: "+nothing)
 	s.run("reset user-123 gpt-4 --limit rps", 1, "", "sluice: user-123 on gpt-4: "+nothing)
-	code, out, errs := sluice(t, start, append(strings.Fields("reset user-123 gpt-4 --limit rpm --limit rps"), schema...)...)
-	expect(t, code, out, errs, 2, "", "sluice: gpt-4 has no limit \"rps\": did you mean \"rpm\"?; run `sluice reset --help`\n")
+	code, out, errs := sluice(t, start, append(strings.Fields("reset user-123 gpt-4 --limit rpm --limit rps"),
+		schema...)...)
+	expect(t, code, out, errs, 2, "",
+		"sluice: gpt-4 has no limit \"rps\": did you mean \"rpm\"?; run `sluice reset --help`\n")
 	code, out, errs = sluice(t, start, append(strings.Fields("reset user-123 gpt-4 --limit rpm"), schema...)...)
 	expect(t, code, out, errs, 1, "", "sluice: user-123 on gpt-4: "+nothing)
 	s.run("peek user-123 gpt-4", 0, "user-123 on gpt-4: "+nothing, "")
@@ -26,7 +28,8 @@ func TestReset(t *testing.T) {
 	}
 
 	acquire(s, table, limits.GPT4Cost{RPM: 35, TPM: 14_000})
-	s.run("reset user-123 gpt-4 --limit rps", 1, "", "sluice: gpt-4: limit \"rps\" is not in the bucket of user-123, which has rpm, tpm\n")
+	s.run("reset user-123 gpt-4 --limit rps", 1, "",
+		"sluice: gpt-4: limit \"rps\" is not in the bucket of user-123: the bucket has rpm, tpm\n")
 	s.run("reset user-123 gpt-4 --limit rpm", 0, `user-123 on gpt-4: filled
   LIMIT  BEFORE  AFTER  BURST
   rpm        65    100    100
@@ -44,12 +47,13 @@ func TestReset(t *testing.T) {
 
 	// An override, of the entity or of its kind, that the bucket has not taken up.
 	for _, who := range []string{"user-123", "user"} {
-		code, _, errs := sluice(t, start, append([]string{"override", "set", who, "gpt-4", "rpm=200"}, schema...)...)
+		code, _, errs := sluice(t, start, append([]string{"override", "set", who, "gpt-4", "rpm=200"},
+			schema...)...)
 		expect(t, code, "", errs, 0, "", "")
 		s.run("reset user-123 gpt-4 --limit rpm", 0, `user-123 on gpt-4: filled
   LIMIT  BEFORE  AFTER  BURST
   rpm       100    100    100
-an override has been changed that the bucket has not taken up: run this again once `+
+the bucket does not have the latest overrides yet: run this again once `+
 			"`sluice override explain user-123 gpt-4` says that it has the limits in force\n", "")
 		code, _, errs = sluice(t, start, append([]string{"override", "delete", who, "gpt-4"}, schema...)...)
 		expect(t, code, "", errs, 0, "", "")

@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 )
 
-// TestTableCheckFindsWhatChanged: somebody works on a table that was right, and table check says all that is wrong with it since.
+// TestTableCheckFindsWhatChanged: somebody works on a table that was right, and table check says all that is
+// wrong with it since.
 func TestTableCheckFindsWhatChanged(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table)
@@ -26,7 +27,8 @@ func TestTableCheckFindsWhatChanged(t *testing.T) {
 	index := &types.CreateGlobalSecondaryIndexAction{
 		IndexName: aws.String("GSI1"),
 		KeySchema: []types.KeySchemaElement{
-			{AttributeName: aws.String("GSI1PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("GSI1SK"), KeyType: types.KeyTypeRange},
+			{AttributeName: aws.String("GSI1PK"), KeyType: types.KeyTypeHash}, {AttributeName: aws.String("GSI1SK"),
+				KeyType: types.KeyTypeRange},
 		},
 		Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
 	}
@@ -34,18 +36,22 @@ func TestTableCheckFindsWhatChanged(t *testing.T) {
 		change *dynamodb.UpdateTableInput
 		errs   string
 	}{
-		{&dynamodb.UpdateTableInput{StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(false)}}, noStream},
+		{&dynamodb.UpdateTableInput{StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(
+			false)}}, noStream},
 		{&dynamodb.UpdateTableInput{GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
 			{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("GSI1")}},
 		}}, noIndex + noStream},
 		{&dynamodb.UpdateTableInput{
 			AttributeDefinitions:        operator.Table(table).AttributeDefinitions[2:4],
 			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: index}},
-		}, name + "index GSI1 projects ALL, not KEYS_ONLY; delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice\n" + noStream},
+		}, name + "index GSI1 projects ALL, not KEYS_ONLY; delete the index and add it with KEYS_ONLY: as it " +
+			"is, every acquire costs twice\n" + noStream},
 		{&dynamodb.UpdateTableInput{StreamSpecification: &types.StreamSpecification{
 			StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewImage,
-		}}, name + "index GSI1 projects ALL, not KEYS_ONLY; delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice\n" +
-			name + "its stream has NEW_IMAGE, not NEW_AND_OLD_IMAGES; disable it, and " + enable + "what was consumed is the difference of two images\n"},
+		}}, name + "index GSI1 projects ALL, not KEYS_ONLY; delete the index and add it with KEYS_ONLY: as it " +
+			"is, every acquire costs twice\n" +
+			name + "its stream has NEW_IMAGE, not NEW_AND_OLD_IMAGES; disable it, and " + enable +
+			"what was consumed is the difference of two images\n"},
 	} {
 		if dynamotest.OnLocal(t) && step.change.GlobalSecondaryIndexUpdates != nil {
 			t.Skip("DynamoDB Local changes indexes in the background")
@@ -76,13 +82,17 @@ func TestTableCreateAsAsked(t *testing.T) {
 	table := dynamotest.Table(t, client, func(name string) *dynamodb.CreateTableInput {
 		return operator.Definition{Table: name, ReadUnits: 5, WriteUnits: 6}.Create()
 	})
-	there := "sluice: table " + table + ": it is there already, "
-	code, out, errs := sluice(t, start, "table", "create", "--table", table, "--read-units", "5", "--write-units", "7", "--protected")
-	expect(t, code, out, errs, 1, "", there+"and its billing is provisioned: 5 read and 6 write units, GSI1 5 and 6, GSI2 5 and 6, "+
+	there := "sluice: it has table " + table + ": it already, "
+	code, out, errs := sluice(t, start, "table", "create", "--table", table, "--read-units", "5",
+		"--write-units", "7", "--protected")
+	expect(t, code, out, errs, 1, "", there+
+		"and its billing is provisioned: 5 read and 6 write units, GSI1 5 and 6, GSI2 5 and 6, "+
 		"not 5 read and 7 write units; leave the units out, or change its billing by UpdateTable\n"+
-		there+"and not protected from deletion; run `aws dynamodb update-table --table-name "+table+" --deletion-protection-enabled`\n")
+		there+"and not protected from deletion; run `aws dynamodb update-table --table-name "+table+
+		" --deletion-protection-enabled`\n")
 	code, out, errs = sluice(t, start, "table", "create", "--table", table, "--recoverable")
-	expect(t, code, out, errs, 1, "", "switching on point-in-time recovery, for which DynamoDB may want some minutes after it made a table\n"+
-		"sluice: table "+table+": this DynamoDB has no point-in-time recovery; "+
-		"leave it out here: engines for tests have none\n")
+	expect(t, code, out, errs, 1, "",
+		"switching on point-in-time recovery: this can take minutes after a table was created\n"+
+			"sluice: table "+table+": this DynamoDB has no point-in-time recovery; "+
+			"leave it out here: engines for tests have none\n")
 }

@@ -213,17 +213,17 @@ func TestTopOfMany(t *testing.T) {
 // TestTopOfNothing says what there is instead.
 func TestTopOfNothing(t *testing.T) {
 	r := newRanking(t)
-	const none = " in table TABLE (ENDPOINT): never used, expired since, or another name, table or region is meant"
+	const none = " in table TABLE (ENDPOINT): none was used, all have expired, or the name, table or region is wrong"
 	r.run("top gpt-4", 1, "", "sluice: no bucket of gpt-4"+none+"\n")
 	r.store(codec.Item{
 		"PK": codec.S("ENTITY#user-1"), "SK": codec.S("#BUCKET#gpt-4#rpm"),
 		"GSI2PK": codec.S("RESOURCE#gpt-4"), "GSI2SK": codec.S("BUCKET#user-1#rpm"),
 	})
 	r.run("top gpt-4 --json", 1, "", "sluice: no bucket of gpt-4"+none+
-		"; apart from 1 per-limit item, of which `sluice migrate` or the next acquire makes buckets\n")
+		"; there are 1 per-limit item, which `sluice migrate` or the next acquire converts into buckets\n")
 	r.put("user-1", 0, 0)
 	r.run("top gpt-4 --kind project", 1, "", "sluice: no bucket of gpt-4 for kind project"+none+"\n")
-	r.run("top gpt-4 --limit rps", 1, "", "sluice: no bucket of gpt-4 has a limit rps: they have rpm, tpm\n")
+	r.run("top gpt-4 --limit rps", 1, "", "sluice: no bucket of gpt-4 has a limit rps: pass one of rpm, tpm\n")
 	r.run("top gpt-4 --most 1", 0, `ENTITY  LIMIT                        USED  AVAILABLE   BURST  FULL IN
 user-1  tpm    ###################-   98%      166.6  15,000  1m29s
 1 bucket read in 0s, for 1 read units
@@ -255,17 +255,17 @@ user-1  rpm    --------------------    0%       99.6    100  200ms
 func TestTopArguments(t *testing.T) {
 	const nowhere = " --endpoint http://127.0.0.1:1"
 	for command, want := range map[string]string{
-		"top GPT":                        `resource "GPT": want its name in limits.yaml, as in gpt-4`,
-		"top gpt-4 --limit=":             `--limit "": want a limit's name, as in rpm; without --limit all are listed`,
-		"top gpt-4 --kind=":              `--kind "": want a kind in limits.yaml, as in user; without --kind all are listed`,
-		"top gpt-4 --kind user-1":        `--kind "user-1": want a kind in limits.yaml, as in user; without --kind all are listed`,
-		"top gpt-4 --most 0":             `--most 0: want 1 to 1000`,
-		"top gpt-4 --most 1001":          `--most 1001: want 1 to 1000`,
-		"top gpt-4 --every 1s":           `--every is about --watch: pass both`,
+		"top GPT":                        `resource "GPT" cannot be a name in limits.yaml: write it as there, such as gpt-4`,
+		"top gpt-4 --limit=":             `--limit "" cannot be the name of a limit: pass one such as rpm, or leave the flag out to list all`,
+		"top gpt-4 --kind=":              `--kind "" cannot be a kind: pass one of limits.yaml, or leave the flag out to list all`,
+		"top gpt-4 --kind user-1":        `--kind "user-1" cannot be a kind: pass one of limits.yaml, or leave the flag out to list all`,
+		"top gpt-4 --most 0":             `--most 0 is out of range: pass 1 to 1000`,
+		"top gpt-4 --most 1001":          `--most 1001 is out of range: pass 1 to 1000`,
+		"top gpt-4 --every 1s":           `--every is for --watch: pass both`,
 		"top gpt-4 --watch --every 1":    `--every: expected duration but got "1": time: missing unit in duration "1"`,
-		"top gpt-4 --watch":              `--watch needs a terminal to draw on: leave it out where the output goes elsewhere`,
-		"top gpt-4 --watch --json":       `--watch draws for people, --json is for programs: pass one`,
-		"top gpt-4 --watch --every 99ms": `--every 99ms: want 100ms or more`,
+		"top gpt-4 --watch":              `--watch needs a terminal: leave it out if the output goes elsewhere`,
+		"top gpt-4 --watch --json":       `--watch and --json exclude each other: pass one of them`,
+		"top gpt-4 --watch --every 99ms": `--every 99ms is too short: pass 100ms or more`,
 		"top":                            `expected "<resource>"`,
 	} {
 		var out, errs strings.Builder
@@ -274,7 +274,7 @@ func TestTopArguments(t *testing.T) {
 		expect(t, code, out.String(), errs.String(), 2, "", "sluice: "+want+"; run `sluice top --help`\n")
 	}
 	code, out, errs := sluice(t, start, "top", "gpt-4", "--table", "cli-test-none")
-	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: table cli-test-none does not exist: ") {
+	if code != 1 || out != "" || !hasFacts(errs, "sluice: table cli-test-none does not exist: ") {
 		t.Errorf("top of a missing table: exit code %d\n%s%s", code, out, errs)
 	}
 }

@@ -23,7 +23,8 @@ func TestTopInterrupted(t *testing.T) {
 	for flags, want := range map[string]int{"--watch --every 100ms": 0, "": 1} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		var errs strings.Builder
-		program := cli.Program{Stdout: terminal, Stderr: &errs, Now: func() time.Time { interrupt(); return time.Time{} }}
+		program := cli.Program{Stdout: terminal, Stderr: &errs,
+			Now: func() time.Time { interrupt(); return time.Time{} }}
 		args := append(strings.Fields("top gpt-4 "+flags), "--table", table, "--endpoint", dynamotest.Endpoint(t))
 		if code := program.Run(ctx, args); code != want || (code == 0) != (errs.String() == "") {
 			t.Errorf("top %s: exit code %d, want %d\n%s", flags, code, want, errs.String())

@@ -39,7 +39,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s: run go test -update ./internal/cli -run Usage if this is as good:\n%s", file, got)
+		t.Errorf("%s: run go test -update ./cmd/sluice/cli -run Usage if this is as good:\n%s", file, got)
 	}
 }
 
@@ -189,8 +189,7 @@ func TestUsageOfNobody(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "none.svg")
 	for _, form := range []string{"", "--json", "--csv", "--plot", "--svg " + file} {
 		code, out, errs := b.usage("user-1 --resource gpt-4 " + form)
-		expect(t, code, out, errs, 0, "", "user-1 on gpt-4: no usage by day is stored since 2026-02-22 00:00 UTC: nothing was consumed, "+
-			"or it has not been counted: `sluice aggregate`, or a Lambda function on the table's stream, does that\n")
+		expect(t, code, out, errs, 0, "", "user-1 on gpt-4: no usage by day is stored since 2026-02-22 00:00 UTC: nothing was consumed, or neither `sluice aggregate` nor a Lambda function has counted it\n")
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a chart of nothing was written")
@@ -202,33 +201,34 @@ func TestUsageFails(t *testing.T) {
 	b.consume(start, "user-1", "gpt-4", map[string]int64{"rpm": 1_000})
 	const help = "; run `sluice usage --help`\n"
 	for line, want := range map[string]string{
-		"user":                         `entity "user": want kind and id as they are stored: user-123 is User{ID: "123"}` + help,
-		"user-1 --resource GPT":        `resource "GPT": want its name in limits.yaml, as in gpt-4` + help,
-		"user-1 --resource=":           `resource "": want its name in limits.yaml, as in gpt-4` + help,
-		"user-1 --since=":              `--since: period "" is no duration: write a number and ms, s, m, h or d, such as 1m; or a date, such as 2026-11-21` + help,
-		"user-1 --since 7":             `--since: period "7" has no unit: write ms, s, m, h or d after it, such as 7s; or a date, such as 2026-11-21` + help,
-		"user-1 --since 2026-03-02":    `--since 2026-03-02: that day has not begun in UTC` + help,
-		"user-1 --since 2026-02-30":    `--since 2026-02-30: want a day that there is, alone, as in 2026-11-21` + help,
-		"user-1 --since 2026-02-28T10": `--since 2026-02-28T10: want a day that there is, alone, as in 2026-11-21` + help,
-		"user-1 --file limits.yaml":    `--file is about --plot and --svg: pass one of them` + help,
-		"user-1 --plot --file=":        `--file is empty: pass the schema's, or leave the flag out for limits.yaml` + help,
+		"user":                         `entity "user" is not of the form kind-id: write it as it is stored, such as user-123` + help,
+		"user-1 --resource GPT":        `resource "GPT" cannot be a name in limits.yaml: write it as there, such as gpt-4` + help,
+		"user-1 --resource=":           `resource "" cannot be a name in limits.yaml: write it as there, such as gpt-4` + help,
+		"user-1 --since=":              `--since: period "" is no duration: write a number and ms, s, m, h or d, such as 1m; or pass a date, such as 2026-11-21` + help,
+		"user-1 --since 7":             `--since: period "7" has no unit: write ms, s, m, h or d after it, such as 7s; or pass a date, such as 2026-11-21` + help,
+		"user-1 --since 2026-03-02":    `--since 2026-03-02: that day has not begun in UTC: pass an earlier one` + help,
+		"user-1 --since 2026-02-30":    `--since 2026-02-30 is not a date: pass one such as 2026-11-21` + help,
+		"user-1 --since 2026-02-28T10": `--since 2026-02-28T10 is not a date: pass one such as 2026-11-21` + help,
+		"user-1 --file limits.yaml":    `--file is for --plot and --svg: pass one of them` + help,
+		"user-1 --plot --file=":        `--file is empty: pass the path of the schema, or leave the flag out for limits.yaml` + help,
 		"user-1 --by week":             `--by must be one of "hour","day" but got "week"` + help,
-		"user-1 --svg=":                `--svg is empty: pass a FILE` + help,
+		"user-1 --svg=":                `--svg is empty: pass the name of a file` + help,
 		"user-1 --json --csv":          `--json and --csv can't be used together` + help,
 	} {
 		code, out, errs := b.usage(line)
 		expect(t, code, out, errs, 2, "", "sluice: "+want)
 	}
 	code, out, errs := b.usage("user-1 --plot --file none.yaml")
-	if code != 1 || out != "" || !strings.HasSuffix(errs, "; pass --file, or run this where the schema is\n") {
+	if code != 1 || out != "" || !hasFacts(errs, "; pass --file, or run the command in the schema's folder\n") {
 		t.Errorf("a schema that is not there: exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = b.usage("user-1 --svg " + filepath.Join(t.TempDir(), "none", "x.svg"))
-	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: --svg ") || !strings.Contains(errs, ": there is no folder ") {
+	if code != 1 || out != "" || !hasFacts(errs, "sluice: --svg ") ||
+		!strings.Contains(errs, ": there is no folder ") {
 		t.Errorf("a folder that is not there: exit code %d\n%s%s", code, out, errs)
 	}
 	code, out, errs = sluice(t, start, "usage", "user-1", "--table", "cli-test-none")
-	if code != 1 || out != "" || !strings.HasPrefix(errs, "sluice: table cli-test-none does not exist: ") {
+	if code != 1 || out != "" || !hasFacts(errs, "sluice: table cli-test-none does not exist: ") {
 		t.Errorf("a missing table: exit code %d\n%s%s", code, out, errs)
 	}
 }
@@ -240,23 +240,28 @@ func TestUsageMalformed(t *testing.T) {
 		item codec.Item
 		want string
 	}{
-		"consumed": {"gpt-4#day#2026-03-01", codec.Item{"calls": codec.N(1), "u_rpm": codec.S("much")}, "attribute u_rpm: of type S, want an integer of 64 bits"},
-		"calls":    {"gpt-4#day#2026-03-01", codec.Item{"u_rpm": codec.N(1)}, "attribute calls: missing, want an integer of 64 bits"},
+		"consumed": {"gpt-4#day#2026-03-01", codec.Item{"calls": codec.N(1), "u_rpm": codec.S("much")},
+			"attribute u_rpm: of type S, want an integer of 64 bits"},
+		"calls": {"gpt-4#day#2026-03-01", codec.Item{"u_rpm": codec.N(1)},
+			"attribute calls: missing, want an integer of 64 bits"},
 		"start": {
 			"gpt-4#day#2026-02-30", codec.Item{"calls": codec.N(1)},
 			`attribute SK: "#USAGE#gpt-4#day#2026-02-30", want a start such as 2006-01-02`,
 		},
-		"key": {"gpt-4", codec.Item{"calls": codec.N(1)}, `attribute SK: "#USAGE#gpt-4", want #USAGE#<resource>#<span>#<start>`},
+		"key": {"gpt-4", codec.Item{"calls": codec.N(1)},
+			`attribute SK: "#USAGE#gpt-4", want #USAGE#<resource>#<span>#<start>`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBook(t)
 			b.consume(start.Add(-24*time.Hour), "user-1", "gpt-4", map[string]int64{"rpm": 1_000})
 			test.item["PK"], test.item["SK"] = codec.S("ENTITY#user-1"), codec.S("#USAGE#"+test.sort)
-			if _, err := b.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &b.table, Item: test.item}); err != nil {
+			if _, err := b.client.PutItem(t.Context(),
+				&dynamodb.PutItemInput{TableName: &b.table, Item: test.item}); err != nil {
 				t.Fatal(err)
 			}
 			code, out, errs := b.usage("user-1")
-			expect(t, code, out, errs, 1, "", fmt.Sprintf("sluice: the window ENTITY#user-1 / #USAGE#%s is malformed: %s; fix or delete the item\n", test.sort, test.want))
+			expect(t, code, out, errs, 1, "", fmt.Sprintf("sluice: the window ENTITY#user-1 / #USAGE#%s is "+
+				"malformed: %s; fix or delete the item\n", test.sort, test.want))
 		})
 	}
 }
@@ -268,7 +273,9 @@ type small struct {
 }
 
 // Query is the client's.
-func (s *small) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (s *small) Query(
+	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	s.pages++
 	in.Limit = aws.Int32(1)
 	return s.Client.Query(ctx, in, opts...)
@@ -281,7 +288,8 @@ func TestUsagePages(t *testing.T) {
 		b.consume(start.AddDate(0, 0, -day), "user-1", "gpt-4", map[string]int64{"rpm": 1_000})
 	}
 	client := &small{Client: b.client}
-	question := usage.Question{Entity: "user-1", Resource: "gpt-4", Span: usage.Day, Until: start.Truncate(24 * time.Hour)}
+	question := usage.Question{Entity: "user-1", Resource: "gpt-4", Span: usage.Day,
+		Until: start.Truncate(24 * time.Hour)}
 	var days []int
 	for u, err := range usage.Read(t.Context(), client, b.table, question) {
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package awsclient makes the clients of AWS that our programs have, from what AWS's own tools read too: environment variables,
-// profiles, roles.
+// Package awsclient makes the clients of AWS that our programs have, from what AWS's own tools read too:
+// environment variables, profiles, roles.
 package awsclient
 
 import (
@@ -21,10 +21,12 @@ import (
 )
 
 // ErrNoRegion says that neither a flag nor AWS's configuration has a region.
-var ErrNoRegion = errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has one; without AWS, run `sluice dev` and set what it prints")
+var ErrNoRegion = errors.New("no AWS region: pass --region, set AWS_REGION, or choose a profile that has " +
+	"one; without AWS, run `sluice dev` and set what it prints")
 
-// New returns a client. A non-empty endpoint or region beats the environment's. An endpoint on this machine is an emulator
-// that takes any region and credentials, so that where none are configured, made-up ones will do.
+// New returns a client. A non-empty endpoint or region beats the environment's. An endpoint on this machine
+// is an emulator that takes any region and credentials, so that where none are configured, made-up ones will
+// do.
 func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error) {
 	cfg, err := configure(ctx, endpoint, region)
 	if err != nil {
@@ -33,9 +35,11 @@ func New(ctx context.Context, endpoint, region string) (*dynamodb.Client, error)
 	return ofTables(cfg, endpoint), nil
 }
 
-// WithStreams is New with a client of the tables' streams. AWS has them at another endpoint; what else answers as DynamoDB has
-// them at its own.
-func WithStreams(ctx context.Context, endpoint, region string) (*dynamodb.Client, *dynamodbstreams.Client, error) {
+// WithStreams is New with a client of the tables' streams. AWS has them at another endpoint; what else
+// answers as DynamoDB has them at its own.
+func WithStreams(
+	ctx context.Context, endpoint, region string,
+) (*dynamodb.Client, *dynamodbstreams.Client, error) {
 	cfg, err := configure(ctx, endpoint, region)
 	if err != nil {
 		return nil, nil, err
@@ -43,14 +47,15 @@ func WithStreams(ctx context.Context, endpoint, region string) (*dynamodb.Client
 	tables := ofTables(cfg, endpoint)
 	return tables, dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
 		base := tables.Options().BaseEndpoint
-		if base != nil && !ofAWS(*base) && (endpoint != "" || o.BaseEndpoint == nil) { // the flag beats what the environment says of streams
+		// the flag beats what the environment says of streams
+		if base != nil && !ofAWS(*base) && (endpoint != "" || o.BaseEndpoint == nil) {
 			o.BaseEndpoint = base
 		}
 	}), nil
 }
 
-// S3 returns a client of S3. A non-empty region beats the environment's. What answers as S3 elsewhere than AWS, at AWS_ENDPOINT_URL_S3,
-// knows buckets by their path.
+// S3 returns a client of S3. A non-empty region beats the environment's. What answers as S3 elsewhere than
+// AWS, at AWS_ENDPOINT_URL_S3, knows buckets by their path.
 func S3(ctx context.Context, region string) (*s3.Client, error) {
 	cfg, err := configure(ctx, "", region)
 	if err != nil {
@@ -81,7 +86,8 @@ func ofTables(cfg aws.Config, endpoint string) *dynamodb.Client {
 // ofAWS reports that a URL is one of AWS's own, of a network of the caller's too.
 func ofAWS(endpoint string) bool {
 	u, err := url.Parse(endpoint)
-	return err == nil && (strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws"))
+	return err == nil &&
+		(strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws"))
 }
 
 // configure reads what AWS's tools read.
@@ -95,10 +101,12 @@ func configure(ctx context.Context, endpoint, region string) (cfg aws.Config, er
 	}
 	options := []func(*config.LoadOptions) error{
 		config.WithRegion(region),
-		config.WithLogger(logging.Nop{}), // all it says of DynamoDB Local is that checksums of empty bodies do not match
+		// all it says of DynamoDB Local is that checksums of empty bodies do not match
+		config.WithLogger(logging.Nop{}),
 	}
 	if local {
-		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled)) // it only costs time here
+		// it only costs time here
+		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	if cfg, err = config.LoadDefaultConfig(ctx, options...); err != nil {
 		return cfg, fmt.Errorf("read the AWS configuration: %w", err)
@@ -123,7 +131,7 @@ func CheckEndpoint(endpoint string) error {
 		return nil
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("endpoint %q: want a URL such as http://localhost:8000", endpoint)
+		return fmt.Errorf("endpoint %q is not a URL: pass one such as http://localhost:8000", endpoint)
 	}
 	return nil
 }

@@ -15,8 +15,10 @@ import (
 func bare(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
-		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
-		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_WEB_IDENTITY_TOKEN_FILE",
+		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+		"AWS_SESSION_TOKEN",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_WEB_IDENTITY_TOKEN_FILE",
 	} {
 		t.Setenv(name, "")
 	}
@@ -91,7 +93,8 @@ func TestStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := aws.ToString(streams.Options().BaseEndpoint); got != test.want || streams.Options().Region != "eu-west-1" {
+		if got := aws.ToString(streams.Options().BaseEndpoint); got != test.want ||
+			streams.Options().Region != "eu-west-1" {
 			t.Errorf("%+v: streams at %q", test, got)
 		}
 		if got, want := aws.ToString(tables.Options().BaseEndpoint), test.flag+test.tables; got != want {
@@ -122,11 +125,13 @@ func TestS3(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o := client.Options(); aws.ToString(o.BaseEndpoint) != test.variable || o.UsePathStyle != test.path || o.Region != test.region {
+		if o := client.Options(); aws.ToString(o.BaseEndpoint) != test.variable || o.UsePathStyle != test.path ||
+			o.Region != test.region {
 			t.Errorf("%+v: at %q in %s, by path %v", test, aws.ToString(o.BaseEndpoint), o.Region, o.UsePathStyle)
 		}
 	}
-	if _, err := awsclient.S3(t.Context(), ""); err == nil || !strings.HasPrefix(err.Error(), "no AWS region: ") {
+	if _, err := awsclient.S3(t.Context(), ""); err == nil ||
+		!strings.HasPrefix(err.Error(), "no AWS region: ") {
 		t.Errorf("without a region: %v", err)
 	}
 }
@@ -134,9 +139,10 @@ func TestS3(t *testing.T) {
 func TestErrors(t *testing.T) {
 	bare(t)
 	for _, test := range []struct{ endpoint, want string }{
-		{"", "no AWS region: pass --region, set AWS_REGION, or choose a profile that has one; without AWS, run `sluice dev` and set what it prints"},
-		{"localhost:8000", `endpoint "localhost:8000": want a URL such as http://localhost:8000`},
-		{"ftp://localhost", `endpoint "ftp://localhost": want a URL such as http://localhost:8000`},
+		{"", "no AWS region: pass --region, set AWS_REGION, or choose a profile that has one; without AWS, run " +
+			"`sluice dev` and set what it prints"},
+		{"localhost:8000", `endpoint "localhost:8000" is not a URL: pass one such as http://localhost:8000`},
+		{"ftp://localhost", `endpoint "ftp://localhost" is not a URL: pass one such as http://localhost:8000`},
 		{"https://dynamodb.example.com", "no AWS region"},
 	} {
 		_, err := awsclient.New(t.Context(), test.endpoint, "")

@@ -51,7 +51,8 @@ func (x axis) ticks() (ticks []time.Time) {
 			first = first.Add(step)
 		}
 	}
-	for t := first; t.Before(x.to) || t.Equal(x.to) && x.span < day; t = t.Add(step) { // hours have labels at both ends
+	// hours have labels at both ends
+	for t := first; t.Before(x.to) || t.Equal(x.to) && x.span < day; t = t.Add(step) {
 		ticks = append(ticks, t)
 	}
 	return ticks

@@ -1,4 +1,5 @@
-// Package chart draws what was consumed over time, or otherwise counted, as SVG for reports and as bars for terminals.
+// Package chart draws what was consumed over time, or otherwise counted, as SVG for reports and as bars for
+// terminals.
 //
 //	a Chart: one Panel per limit -> one Bar per window -> its parts, where it has any
 package chart

@@ -11,13 +11,15 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestSVGIsWellFormed: whatever names and numbers are, the picture is XML, and what was said in names stays text.
+// TestSVGIsWellFormed: whatever names and numbers are, the picture is XML, and what was said in names stays
+// text.
 func TestSVGIsWellFormed(t *testing.T) {
 	const name = "user-<script>&\"\x00"
 	for _, bars := range [][]float64{{0}, {-5}, {0.001}, {1e12, 3}, {-1, 1}} {
 		panel := Panel{Name: name, Allowance: 5}
 		for i, tokens := range bars {
-			panel.Bars = append(panel.Bars, Bar{Start: noon.Add(time.Duration(i) * time.Hour), Tokens: tokens, Text: name})
+			panel.Bars = append(panel.Bars, Bar{Start: noon.Add(time.Duration(i) * time.Hour), Tokens: tokens,
+				Text: name})
 		}
 		var s strings.Builder
 		if err := (Chart{Title: name, Span: time.Hour, Per: "hour", Panels: []Panel{panel}}).SVG(&s); err != nil {
@@ -27,7 +29,8 @@ func TestSVGIsWellFormed(t *testing.T) {
 			t.Errorf("%v: %s\n%s", bars, wrong, &s)
 		}
 	}
-	for _, bad := range []string{"<svg><script/></svg>", "<svg>", `<svg x="NaN"/>`, `<svg x="+Inf"/>`, `<svg>%!f(BADINDEX)</svg>`} {
+	for _, bad := range []string{"<svg><script/></svg>", "<svg>", `<svg x="NaN"/>`, `<svg x="+Inf"/>`,
+		`<svg>%!f(BADINDEX)</svg>`} {
 		if malformed(bad) == "" {
 			t.Errorf("nobody noticed what is wrong with %s", bad)
 		}
@@ -108,10 +111,12 @@ func TestLongNames(t *testing.T) {
 	}
 	long := "user-" + strings.Repeat("x", 251)
 	var s strings.Builder
-	if err := (Chart{Title: long, Span: time.Hour, Per: "hour", Panels: []Panel{{Name: long, Bars: []Bar{{Start: noon}}}}}).SVG(&s); err != nil {
+	if err := (Chart{Title: long, Span: time.Hour, Per: "hour",
+		Panels: []Panel{{Name: long, Bars: []Bar{{Start: noon}}}}}).SVG(&s); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(s.String(), "<title>"+long+"</title>") || strings.Count(s.String(), long) != 2 { // the other is aria-label
+	// the other is aria-label
+	if !strings.Contains(s.String(), "<title>"+long+"</title>") || strings.Count(s.String(), long) != 2 {
 		t.Errorf("the name is not where it should be\n%s", &s)
 	}
 }
@@ -119,12 +124,14 @@ func TestLongNames(t *testing.T) {
 // TestRunning: a window that may still grow is told apart, in the legend too, and only where there is one.
 func TestRunning(t *testing.T) {
 	for _, running := range []bool{false, true} {
-		c := Chart{Title: "t", Span: time.Hour, Per: "hour", Panels: []Panel{{Name: "rpm", Bars: []Bar{{Start: noon, Tokens: 1, Text: "1", Running: running}}}}}
+		c := Chart{Title: "t", Span: time.Hour, Per: "hour",
+			Panels: []Panel{{Name: "rpm", Bars: []Bar{{Start: noon, Tokens: 1, Text: "1", Running: running}}}}}
 		var drawn, plain strings.Builder
 		if err := errors.Join(c.SVG(&drawn), c.Text(&plain)); err != nil {
 			t.Fatal(err)
 		}
-		for _, said := range []string{`fill="url(#pale)"><title>2026-03-01 12:00: 1, still running</title>`, "hour that is still running"} {
+		for _, said := range []string{`fill="url(#pale)"><title>2026-03-01 12:00: 1, still running</title>`,
+			"hour that is still running"} {
 			if strings.Contains(drawn.String(), said) != running {
 				t.Errorf("running %v: %q\n%s", running, said, &drawn)
 			}
@@ -159,7 +166,8 @@ func TestBar(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for tokens, want := range map[float64]string{
-		0: "0", 999: "999", 0.25: "0.25", 1_000: "1k", 12_345: "12.35k", 1_500_000: "1.5M", -2_000: "-2k", 0.0075: "0.0075", 3e9: "3G", 2e12: "2T", 999_999: "1M",
+		0: "0", 999: "999", 0.25: "0.25", 1_000: "1k", 12_345: "12.35k", 1_500_000: "1.5M", -2_000: "-2k",
+		0.0075: "0.0075", 3e9: "3G", 2e12: "2T", 999_999: "1M",
 	} {
 		if got := short(tokens); got != want {
 			t.Errorf("short(%v) = %s, want %s", tokens, got, want)
@@ -179,7 +187,8 @@ func TestRound(t *testing.T) {
 func TestStack(t *testing.T) {
 	p := Panel{Name: "shares", Unit: "tokens", Parts: []string{"ap", "eu", "us"}, Allowance: 40, Line: "G"}
 	for _, parts := range [][]float64{{10, 0, 5}, {0.4, 0.4, 0.4}, {20, 10, 10}} {
-		p.Bars = append(p.Bars, Bar{Start: Zero().Add(time.Duration(len(p.Bars)) * 10 * time.Second), Parts: parts, Tokens: parts[0] + parts[1] + parts[2], Text: "all"})
+		p.Bars = append(p.Bars, Bar{Start: Zero().Add(time.Duration(len(p.Bars)) * 10 * time.Second), Parts: parts,
+			Tokens: parts[0] + parts[1] + parts[2], Text: "all"})
 	}
 	c := Chart{Title: "t", Span: 10 * time.Second, Per: "window", Elapsed: true, Panels: []Panel{p}}
 	var drawn, plain strings.Builder
@@ -198,7 +207,8 @@ func TestStack(t *testing.T) {
 		t.Errorf("%s\n%s", wrong, &drawn)
 	}
 	for _, said := range []string{
-		"0:30 of simulated time, by window", ">G: 40<", ">us<", `<title>0:20: 20 of all, ap</title>`, `y="171.5" width`, `height="75.0" fill="` + barColour,
+		"0:30 of simulated time, by window", ">G: 40<", ">us<", `<title>0:20: 20 of all, ap</title>`,
+		`y="171.5" width`, `height="75.0" fill="` + barColour,
 	} {
 		if !strings.Contains(drawn.String(), said) {
 			t.Errorf("the picture has no %q\n%s", said, &drawn)
@@ -208,7 +218,8 @@ func TestStack(t *testing.T) {
 
 func TestElapsed(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0:00", 90 * time.Second: "1:30", 59*time.Minute + 59*time.Second: "59:59", 90 * time.Minute: "1:30:00", 30 * time.Hour: "30:00:00",
+		0: "0:00", 90 * time.Second: "1:30", 59*time.Minute +
+			59*time.Second: "59:59", 90 * time.Minute: "1:30:00", 30 * time.Hour: "30:00:00",
 	} {
 		if got := elapsed(Zero().Add(d)); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)

@@ -42,11 +42,14 @@ func (c Chart) SVG(w io.Writer) error {
 	height := headHeight + len(c.Panels)*(panelTop+plotHeight+panelSpace)
 	var s svg
 	s.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" `+
-		`font-family="Helvetica, Arial, 'DejaVu Sans', sans-serif" font-size="12" fill="%[3]s" role="img" aria-label="%[4]s">`,
+		`font-family="Helvetica, Arial, 'DejaVu Sans', sans-serif" font-size="12" fill="%[3]s" role="img" `+
+		`aria-label="%[4]s">`,
 		width, height, ink, escape(c.Title))
 	s.add(`<title>%s</title>`, escape(c.Title))
-	s.add(`<defs><pattern id="pale" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
-		`<rect width="6" height="6" fill="#dbe6f4"/><rect width="2.5" height="6" fill="%s"/></pattern></defs>`, barColour)
+	s.add(`<defs><pattern id="pale" width="6" height="6" patternUnits="userSpaceOnUse" `+
+		`patternTransform="rotate(45)">`+
+		`<rect width="6" height="6" fill="#dbe6f4"/><rect width="2.5" height="6" fill="%s"/></pattern></defs>`,
+		barColour)
 	s.add(`<rect width="%d" height="%d" fill="#ffffff"/>`, width, height)
 	s.add(`<text x="24" y="36" font-size="19" font-weight="bold">%s</text>`, escape(fit(c.Title, longestTitle)))
 	from, to := c.extent()
@@ -76,7 +79,8 @@ func escape(text string) string {
 	return b.String()
 }
 
-// fit returns text with its middle left out, where it is longer than most letters; those of Asian scripts count twice.
+// fit returns text with its middle left out, where it is longer than most letters; those of Asian scripts
+// count twice.
 func fit(text string, most int) string {
 	letters := []rune(text)
 	for cut := range letters { // letters that are left out
@@ -105,13 +109,15 @@ func (s *svg) panel(c Chart, p Panel, x axis, y int) {
 	low, high := math.Floor(p.lowest()/step)*step, math.Ceil(p.top()/step)*step
 	at := func(tokens float64) float64 { return bottom - (tokens-low)/(high-low)*(bottom-top) }
 
-	s.add(`<text x="24" y="%d" font-size="14" font-weight="bold">%s<tspan dx="10" font-size="12" font-weight="normal" fill="%s">%s</tspan></text>`,
+	s.add(`<text x="24" y="%d" font-size="14" font-weight="bold">%s<tspan dx="10" font-size="12" `+
+		`font-weight="normal" fill="%s">%s</tspan></text>`,
 		y+18, escape(fit(p.Name, longestName)), faint, escape(c.unit(p)))
 	s.legend(c, p, y+40)
 	for i := 0; i <= int(math.Round((high-low)/step)); i++ {
 		tokens := low + float64(i)*step
 		s.add(`<line x1="%d" x2="%d" y1="%.1f" y2="%.1[3]f" stroke="%s"/>`, left, right, at(tokens), grid)
-		s.add(`<text x="%d" y="%.1f" text-anchor="end" fill="%s">%s</text>`, left-8, at(tokens)+4, faint, short(tokens))
+		s.add(`<text x="%d" y="%.1f" text-anchor="end" fill="%s">%s</text>`, left-8, at(tokens)+4, faint,
+			short(tokens))
 	}
 	for _, b := range p.Bars {
 		from, to := x.at(b.Start), x.at(b.Start.Add(c.Span))
@@ -142,12 +148,14 @@ func (s *svg) stack(c Chart, p Panel, b Bar, x, wide float64, at func(tokens flo
 	sum := 0.0
 	for i, tokens := range b.Parts {
 		s.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %s of %s, %s</title></rect>`,
-			x, at(sum+tokens), wide, at(sum)-at(sum+tokens), partColour(i), c.start(b.Start), short(tokens), escape(b.Text), escape(p.Parts[i]))
+			x, at(sum+tokens), wide, at(sum)-at(sum+
+				tokens), partColour(i), c.start(b.Start), short(tokens), escape(b.Text), escape(p.Parts[i]))
 		sum += tokens
 	}
 }
 
-// partColour is that of the i-th part: told apart in grey too, as far as that goes, and none of them is the line's.
+// partColour is that of the i-th part: told apart in grey too, as far as that goes, and none of them is the
+// line's.
 func partColour(i int) string {
 	colours := []string{barColour, "#e3b94f", "#2f8f83", "#a3589b", "#8fbce8", "#6b4c2f", "#9aa5b1", "#4b3a8c"}
 	return colours[i%len(colours)]
@@ -174,7 +182,8 @@ func (s *svg) legend(c Chart, p Panel, y int) {
 	}
 	switch refills := c.line(p) + ": " + short(p.Allowance); {
 	case p.shown():
-		s.add(`<line x1="%d" x2="%d" y1="%d" y2="%[3]d" stroke="%[4]s" stroke-width="2" stroke-dasharray="7 4"/>`, second, second+29, y-4, lineColour)
+		s.add(`<line x1="%d" x2="%d" y1="%d" y2="%[3]d" stroke="%[4]s" stroke-width="2" stroke-dasharray="7 4"/>`,
+			second, second+29, y-4, lineColour)
 		s.add(`<text x="%d" y="%d">%s</text>`, second+37, y, escape(refills))
 	case p.Allowance > 0:
 		s.add(`<text x="%d" y="%d" fill="%s">%s, far above this panel</text>`, second, y, faint, escape(refills))
@@ -205,7 +214,9 @@ func (s *svg) times(x axis, bottom float64) {
 				text = t.Format("2 Jan, 15:04")
 			}
 		}
-		s.add(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`, x.tick(t), bottom+19, colour, text)
+		s.add(`<text x="%.1f" y="%.1f" text-anchor="middle" fill="%s">%s</text>`, x.tick(t), bottom+19, colour,
+			text)
 	}
-	s.add(`<text x="%d" y="%.1f" text-anchor="end" font-size="11" fill="%s">%s</text>`, right, bottom+35, faint, x.title())
+	s.add(`<text x="%d" y="%.1f" text-anchor="end" font-size="11" fill="%s">%s</text>`, right, bottom+35, faint,
+		x.title())
 }

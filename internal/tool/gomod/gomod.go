@@ -12,8 +12,8 @@ import (
 // File is the name of the file that makes a folder the root of a module.
 const File = "go.mod"
 
-// Root returns the folder itself or the nearest one above it that has a go.mod. The error matches fs.ErrNotExist if there is
-// none; any other says what could not be read.
+// Root returns the folder itself or the nearest one above it that has a go.mod. The error matches
+// fs.ErrNotExist if there is none; any other says what could not be read.
 func Root(folder string) (string, error) {
 	dir, err := filepath.Abs(folder)
 	for ; err == nil; dir = filepath.Dir(dir) {

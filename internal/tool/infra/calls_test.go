@@ -75,7 +75,8 @@ func serve(t *testing.T) *service {
 // client returns a client of the engine.
 func (s *service) client() *dynamodb.Client {
 	return dynamodb.New(memdynamo.New().Client().Options(), func(o *dynamodb.Options) {
-		o.BaseEndpoint, o.HTTPClient = aws.String(s.url), &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		o.BaseEndpoint, o.HTTPClient = aws.String(s.url),
+			&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	})
 }
 
@@ -130,8 +131,8 @@ func keys(items ...map[string]map[string]any) []string {
 	return all
 }
 
-// asksOf returns what AWS looks at before it serves a request. A transaction has no right of its own: each item in it needs
-// that of its action.
+// asksOf returns what AWS looks at before it serves a request. A transaction has no right of its own: each
+// item in it needs that of its action.
 func asksOf(operation string, body []byte) ([]ask, error) {
 	var in struct {
 		action
@@ -146,7 +147,8 @@ func asksOf(operation string, body []byte) ([]ask, error) {
 	case "TransactWriteItems":
 		for _, item := range in.TransactItems {
 			for verb, a := range item {
-				name := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}[verb]
+				name := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
+					"ConditionCheck": "ConditionCheckItem"}[verb]
 				asks = append(asks, ask{name, arn(a.TableName, ""), keys(a.Key, a.Item)})
 			}
 		}
@@ -207,7 +209,8 @@ func parsePolicy(t *testing.T, text []byte) policy {
 // policyOf returns a role's policy for the tests' table.
 func policyOf(t *testing.T, role infra.Role) policy {
 	t.Helper()
-	text, err := infra.Policy(role, infra.Place{Table: testTable, Region: "us-east-1", Account: "000000000000", Snapshots: snapshots})
+	text, err := infra.Policy(role, infra.Place{Table: testTable, Region: "us-east-1", Account: "000000000000",
+		Snapshots: snapshots})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +219,8 @@ func policyOf(t *testing.T, role infra.Role) policy {
 
 // like reports that text is what pattern, with '*' for anything, says.
 func like(pattern, text string) bool {
-	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$").MatchString(text)
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") +
+		"$").MatchString(text)
 }
 
 // named returns an action as policies name it: one without a service is DynamoDB's.

@@ -73,7 +73,8 @@ func readCloudFormation(t *testing.T, text string) layout {
 func alarmOf(t *testing.T, properties map[string]any) string {
 	t.Helper()
 	dimensions := decode[[]struct{ Name, Value string }](t, properties["Dimensions"])
-	if properties["Namespace"] != "AWS/DynamoDB" || dimensions[0].Name != "TableName" || dimensions[0].Value != testTable {
+	if properties["Namespace"] != "AWS/DynamoDB" || dimensions[0].Name != "TableName" ||
+		dimensions[0].Value != testTable {
 		t.Errorf("an alarm on something else: %v", properties)
 	}
 	text, _ := properties["MetricName"].(string)

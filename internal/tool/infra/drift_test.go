@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/infra"
 )
 
-// layout is a table with all that belongs to it, as the requests of the definition say it, or as a template that was read does.
+// layout is a table with all that belongs to it, as the requests of the definition say it, or as a template
+// that was read does.
 type layout struct {
 	Table    *dynamodb.CreateTableInput
 	TTL      *types.TimeToLiveSpecification
@@ -36,7 +37,8 @@ func (l layout) text(t *testing.T) string {
 func defined(t *testing.T, d infra.Stack) layout {
 	t.Helper()
 	l := layout{
-		Table: d.Create(), TTL: d.TimeToLive().TimeToLiveSpecification, Recovery: d.Recovery().PointInTimeRecoverySpecification,
+		Table: d.Create(), TTL: d.TimeToLive().TimeToLiveSpecification,
+		Recovery: d.Recovery().PointInTimeRecoverySpecification,
 		Policies: map[infra.Role]policy{},
 	}
 	for _, role := range infra.Roles() {
@@ -49,7 +51,9 @@ func defined(t *testing.T, d infra.Stack) layout {
 	for _, index := range l.Table.GlobalSecondaryIndexes {
 		both("ReadThrottleEvents", "WriteThrottleEvents", " GlobalSecondaryIndexName "+*index.IndexName)
 	}
-	for _, operation := range []string{"BatchGetItem", "GetItem", "PutItem", "TransactWriteItems", "UpdateItem"} { // TestOperations
+	// TestOperations
+	for _, operation := range []string{"BatchGetItem", "GetItem", "PutItem", "TransactWriteItems",
+		"UpdateItem"} {
 		both("ThrottledRequests", "SystemErrors", " Operation "+operation)
 	}
 	slices.Sort(l.Alarms)
@@ -65,10 +69,12 @@ func readers() map[string]struct {
 		write func(infra.Stack) ([]byte, error)
 		read  func(*testing.T, string) layout
 	}
-	return map[string]pair{"cloudformation": {infra.CloudFormation, readCloudFormation}, "terraform": {infra.Terraform, readTerraform}}
+	return map[string]pair{"cloudformation": {infra.CloudFormation, readCloudFormation},
+		"terraform": {infra.Terraform, readTerraform}}
 }
 
-// TestDrift reads each template and compares what it makes with the definition and the roles, attribute by attribute.
+// TestDrift reads each template and compares what it makes with the definition and the roles, attribute by
+// attribute.
 func TestDrift(t *testing.T) {
 	for name, of := range readers() {
 		for billing, d := range definitions() {
@@ -82,14 +88,17 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestDriftIsNoticed is the control of TestDrift: a template that says anything else is told from the definition.
+// TestDriftIsNoticed is the control of TestDrift: a template that says anything else is told from the
+// definition.
 func TestDriftIsNoticed(t *testing.T) {
 	changes := map[string][][2]string{
 		"cloudformation": {
 			{"ProjectionType: KEYS_ONLY", "ProjectionType: ALL"},
 			{`IndexName: "GSI2"`, `IndexName: "GSI3"`},
-			{`AttributeName: "GSI1SK"` + "\n              KeyType: RANGE", `AttributeName: "GSI1PK"` + "\n              KeyType: RANGE"},
-			{`AttributeName: "GSI2PK"` + "\n          AttributeType: S", `AttributeName: "GSI2PK"` + "\n          AttributeType: N"},
+			{`AttributeName: "GSI1SK"` + "\n              KeyType: RANGE", `AttributeName: "GSI1PK"` +
+				"\n              KeyType: RANGE"},
+			{`AttributeName: "GSI2PK"` + "\n          AttributeType: S", `AttributeName: "GSI2PK"` +
+				"\n          AttributeType: N"},
 			{"NEW_AND_OLD_IMAGES", "KEYS_ONLY"},
 			{`AttributeName: "ttl"`, `AttributeName: "TTL"`},
 			{"BillingMode: PROVISIONED", "BillingMode: PAY_PER_REQUEST"},
@@ -148,7 +157,8 @@ func TestDriftIsNoticed(t *testing.T) {
 	}
 }
 
-// decode makes v, as JSON, a T. What T does not have fails the test, so that nothing in a template is left out.
+// decode makes v, as JSON, a T. What T does not have fails the test, so that nothing in a template is left
+// out.
 func decode[T any](t *testing.T, v any) T {
 	t.Helper()
 	text, err := json.Marshal(v)

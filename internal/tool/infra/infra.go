@@ -1,6 +1,6 @@
-// Package infra describes the table and what belongs to it to those who set up AWS: as a CloudFormation template, as a Terraform
-// configuration, and as IAM policies. All of it comes from the one definition of the table in runtime/dynamo, and from the roles
-// here, which the tests hold against the calls that sluice makes.
+// Package infra describes the table and what belongs to it to those who set up AWS: as a CloudFormation
+// template, as a Terraform configuration, and as IAM policies. All of it comes from the one definition of the
+// table in runtime/dynamo, and from the roles here, which the tests hold against the calls that sluice makes.
 package infra
 
 import (
@@ -39,7 +39,8 @@ func (s Stack) Check() error {
 // CloudFormation returns a template, in YAML, with the table, its alarms and a managed policy per role.
 func CloudFormation(s Stack) ([]byte, error) { return render("cloudformation.yaml.tmpl", s) }
 
-// Terraform returns a configuration, in HCL as `terraform fmt` leaves it, with the table, its alarms and a policy per role.
+// Terraform returns a configuration, in HCL as `terraform fmt` leaves it, with the table, its alarms and a
+// policy per role.
 func Terraform(s Stack) ([]byte, error) { return render("terraform.tf.tmpl", s) }
 
 // contents are what a template is filled with.
@@ -55,7 +56,8 @@ type contents struct {
 }
 
 func contentsOf(s Stack) (c contents, err error) {
-	c = contents{Table: s.Create(), TTL: s.TimeToLive().TimeToLiveSpecification, Alarms: alarms(s.Create()), Roles: roles()}
+	c = contents{Table: s.Create(), TTL: s.TimeToLive().TimeToLiveSpecification, Alarms: alarms(s.Create()),
+		Roles: roles()}
 	c.Units = c.Table.ProvisionedThroughput
 	if recovery := s.Recovery(); recovery != nil {
 		c.Recovery = aws.ToBool(recovery.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled)
@@ -130,8 +132,8 @@ func title(r Role) string {
 	return name.String()
 }
 
-// resource returns what a statement is about: alone is the expression for the table's ARN, and prefix what stands before a text
-// in which base is replaced by it, and partition by that of AWS.
+// resource returns what a statement is about: alone is the expression for the table's ARN, and prefix what
+// stands before a text in which base is replaced by it, and partition by that of AWS.
 func (c contents) resource(on where, alone, prefix, base, partition string) string {
 	switch on {
 	case table:

@@ -26,7 +26,8 @@ func definitions() map[string]infra.Stack {
 	provisioned := onDemand
 	provisioned.ReadUnits, provisioned.WriteUnits = 10, 200
 	return map[string]infra.Stack{
-		"on-demand": {Definition: onDemand}, "provisioned": {Definition: provisioned}, "regional": {Definition: onDemand, Snapshots: snapshots},
+		"on-demand": {Definition: onDemand}, "provisioned": {Definition: provisioned},
+		"regional": {Definition: onDemand, Snapshots: snapshots},
 	}
 }
 
@@ -51,7 +52,8 @@ func TestGolden(t *testing.T) {
 		all["terraform-"+billing+".tf"] = rendered(t, infra.Terraform, d)
 	}
 	for _, role := range infra.Roles() {
-		text, err := infra.Policy(role, infra.Place{Table: "rate_limits", Region: "eu-west-1", Account: "123456789012", Snapshots: snapshots})
+		text, err := infra.Policy(role, infra.Place{Table: "rate_limits", Region: "eu-west-1",
+			Account: "123456789012", Snapshots: snapshots})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +71,8 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s, - wanted, + printed (run `go test ./internal/tool/infra -update` if it is meant):\n%s", name, diff)
+			t.Errorf("%s, - wanted, + printed (run `go test ./internal/tool/infra -update` if it is meant):\n%s", name,
+				diff)
 		}
 	}
 	files, err := filepath.Glob("testdata/*")
@@ -78,7 +81,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestPublished: where regions publish is a bucket, in the table's part of AWS, and nothing that means more than it says.
+// TestPublished: where regions publish is a bucket, in the table's part of AWS, and nothing that means more
+// than it says.
 func TestPublished(t *testing.T) {
 	for _, test := range []struct {
 		url, region     string
@@ -88,7 +92,8 @@ func TestPublished(t *testing.T) {
 		{"s3://quotas", "cn-north-1", "arn:aws-cn:s3:::quotas/*", "arn:aws-cn:s3:::quotas"},
 		{"s3://my.quotas-1/a/b=c", "eu-west-1", "arn:aws:s3:::my.quotas-1/a/b=c/*", "arn:aws:s3:::my.quotas-1"},
 	} {
-		text, err := infra.Policy(infra.RegionSync, infra.Place{Table: "limits", Region: test.region, Snapshots: test.url})
+		text, err := infra.Policy(infra.RegionSync,
+			infra.Place{Table: "limits", Region: test.region, Snapshots: test.url})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +107,8 @@ func TestPublished(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.url, got, want)
 		}
 	}
-	for _, url := range []string{"quotas", "s3://", "s3://Quotas", "s3://q", "s3://quotas/*", "s3://quotas/${aws:username}", "s3://quotas/a?b", "s3://quotas/\"", "file:///quotas"} {
+	for _, url := range []string{"quotas", "s3://", "s3://Quotas", "s3://q", "s3://quotas/*",
+		"s3://quotas/${aws:username}", "s3://quotas/a?b", "s3://quotas/\"", "file:///quotas"} {
 		const want = ": want s3://bucket/prefix, of letters, digits and '-', '.', '_', '=' and '/'"
 		_, err := infra.Policy(infra.RegionSync, infra.Place{Table: "limits", Snapshots: url})
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
@@ -131,20 +137,33 @@ func TestPlace(t *testing.T) {
 		err  string
 	}{
 		{infra.Acquire, infra.Place{Table: "limits"}, "arn:aws:dynamodb:*:*:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "eu-west-1", Account: "123456789012"}, "arn:aws:dynamodb:eu-west-1:123456789012:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "cn-north-1"}, "arn:aws-cn:dynamodb:cn-north-1:*:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "us-gov-west-1"}, "arn:aws-us-gov:dynamodb:us-gov-west-1:*:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "eusc-de-east-1"}, "arn:aws-eusc:dynamodb:eusc-de-east-1:*:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "us-iso-east-1"}, "arn:aws-iso:dynamodb:us-iso-east-1:*:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "us-isob-east-1"}, "arn:aws-iso-b:dynamodb:us-isob-east-1:*:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "eu-isoe-west-1"}, "arn:aws-iso-e:dynamodb:eu-isoe-west-1:*:table/limits", ""},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "us-isof-south-1"}, "arn:aws-iso-f:dynamodb:us-isof-south-1:*:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "eu-west-1", Account: "123456789012"},
+			"arn:aws:dynamodb:eu-west-1:123456789012:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "cn-north-1"},
+			"arn:aws-cn:dynamodb:cn-north-1:*:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "us-gov-west-1"},
+			"arn:aws-us-gov:dynamodb:us-gov-west-1:*:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "eusc-de-east-1"},
+			"arn:aws-eusc:dynamodb:eusc-de-east-1:*:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "us-iso-east-1"},
+			"arn:aws-iso:dynamodb:us-iso-east-1:*:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "us-isob-east-1"},
+			"arn:aws-iso-b:dynamodb:us-isob-east-1:*:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "eu-isoe-west-1"},
+			"arn:aws-iso-e:dynamodb:eu-isoe-west-1:*:table/limits", ""},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "us-isof-south-1"},
+			"arn:aws-iso-f:dynamodb:us-isof-south-1:*:table/limits", ""},
 		{infra.Acquire, infra.Place{Table: arn}, arn, ""},
-		{infra.Acquire, infra.Place{Table: arn, Region: "eu-west-1"}, "", `table "` + arn + `" is an ARN, which has a region and an account: leave the others out`},
-		{infra.Acquire, infra.Place{Table: "a b"}, "", `table "a b": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
-		{infra.Acquire, infra.Place{Table: "limits", Region: "europe"}, "", `region "europe": want a region of AWS, such as eu-west-1`},
-		{infra.Acquire, infra.Place{Table: "limits", Account: "me"}, "", `account "me": want the 12 digits of an account of AWS`},
-		{"root", infra.Place{Table: "limits"}, "", `role "root": want one of acquire, admin, aggregator, read-only, region-sync`},
+		{infra.Acquire, infra.Place{Table: arn, Region: "eu-west-1"}, "", `table "` + arn +
+			`" is an ARN, which has a region and an account: leave the others out`},
+		{infra.Acquire, infra.Place{Table: "a b"}, "",
+			`table "a b" is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', or an ARN`},
+		{infra.Acquire, infra.Place{Table: "limits", Region: "europe"}, "",
+			`region "europe" is not the name of an AWS region: pass one, such as eu-west-1`},
+		{infra.Acquire, infra.Place{Table: "limits", Account: "me"}, "",
+			`account "me" is not an AWS account: pass its 12 digits`},
+		{"root", infra.Place{Table: "limits"}, "",
+			`role "root" is unknown: pass one of acquire, admin, aggregator, read-only, region-sync`},
 	} {
 		text, err := infra.Policy(test.role, test.at)
 		switch {

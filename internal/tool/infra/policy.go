@@ -30,13 +30,15 @@ func (p Place) arn() (string, error) {
 	name, ok := operator.TableName(p.Table)
 	switch {
 	case !ok:
-		return "", fmt.Errorf("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", p.Table)
+		return "", fmt.Errorf("table %q is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', "+
+			"or an ARN", p.Table)
 	case p.Region != "" && !regionForm.MatchString(p.Region):
-		return "", fmt.Errorf("region %q: want a region of AWS, such as eu-west-1", p.Region)
+		return "", fmt.Errorf("region %q is not the name of an AWS region: pass one, such as eu-west-1", p.Region)
 	case p.Account != "" && !accountForm.MatchString(p.Account):
-		return "", fmt.Errorf("account %q: want the 12 digits of an account of AWS", p.Account)
+		return "", fmt.Errorf("account %q is not an AWS account: pass its 12 digits", p.Account)
 	case name != p.Table && (p.Region != "" || p.Account != ""):
-		return "", fmt.Errorf("table %q is an ARN, which has a region and an account: leave the others out", p.Table)
+		return "", fmt.Errorf("table %q is an ARN, which has a region and an account: leave the others out",
+			p.Table)
 	case name != p.Table:
 		return p.Table, nil
 	}
@@ -50,8 +52,8 @@ func (p Place) arn() (string, error) {
 	return fmt.Sprintf("arn:%s:dynamodb:%s:%s:table/%s", partition(p.Region), region, account, name), nil
 }
 
-// partition returns the part of AWS that a region is in. The isolated ones have the letter that tells them apart at the end of
-// the name's second word.
+// partition returns the part of AWS that a region is in. The isolated ones have the letter that tells them
+// apart at the end of the name's second word.
 func partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
@@ -86,8 +88,8 @@ type documentStatement struct {
 	Condition map[string]map[string][]string `json:",omitempty"`
 }
 
-// Policy returns what a role may do with the table at a place, as a policy document. The error says what is wrong with the
-// place or the role.
+// Policy returns what a role may do with the table at a place, as a policy document. The error says what is
+// wrong with the place or the role.
 func Policy(r Role, at Place) ([]byte, error) {
 	doc, err := documentOf(r, at)
 	if err != nil {
@@ -96,8 +98,8 @@ func Policy(r Role, at Place) ([]byte, error) {
 	return indented(doc)
 }
 
-// Policies returns the documents of all roles, as one object whose keys are the roles. Without Snapshots, RegionSync is not among
-// them.
+// Policies returns the documents of all roles, as one object whose keys are the roles. Without Snapshots,
+// RegionSync is not among them.
 func Policies(at Place) ([]byte, error) {
 	all := map[Role]document{} // written in the order of their names
 	for _, r := range Roles() {
@@ -122,7 +124,8 @@ func documentOf(name Role, at Place) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	resources := map[where]string{table: arn, indexes: arn + "/index/*", streams: arn + "/stream/*", everything: "*"}
+	resources := map[where]string{table: arn, indexes: arn + "/index/*", streams: arn + "/stream/*",
+		everything: "*"}
 	if r.published() {
 		at, err := placeOf(at.Snapshots)
 		if err != nil {

@@ -23,11 +23,13 @@ func (p published) Somewhere() bool { return p.name != "" }
 // placeOf reads s3://bucket/prefix.
 func placeOf(url string) (published, error) {
 	if url == "" {
-		return published{}, errors.New("role region-sync needs to know where regions publish: pass --snapshots s3://bucket/prefix")
+		return published{}, errors.New("role region-sync needs to know where regions publish: pass --snapshots " +
+			"s3://bucket/prefix")
 	}
 	name, prefix, err := s3store.Parse(url)
 	if err != nil || !bucketForm.MatchString(name) || !prefixForm.MatchString(prefix) {
-		return published{}, fmt.Errorf("snapshots %q: want s3://bucket/prefix, of letters, digits and '-', '.', '_', '=' and '/'", url)
+		return published{}, fmt.Errorf("snapshots %q: want s3://bucket/prefix, of letters, digits and '-', '.', "+
+			"'_', '=' and '/'", url)
 	}
 	return published{name, prefix}, nil
 }

@@ -51,16 +51,16 @@ type statement struct {
 	Leading []string
 }
 
-// role is a Role with what it may do. Each action is there because something calls it: roles_test.go records the calls. A
-// transaction needs no action of its own but its items'.
+// role is a Role with what it may do. Each action is there because something calls it: roles_test.go records
+// the calls. A transaction needs no action of its own but its items'.
 type role struct {
 	Role       Role
 	What       string
 	Statements []statement
 }
 
-// The hash keys of what acquires and usage write. Not among them is KIND#*, below which are the overrides that change the limits
-// of everybody at once.
+// The hash keys of what acquires and usage write. Not among them is KIND#*, below which are the overrides
+// that change the limits of everybody at once.
 const (
 	entities = "ENTITY#*"
 	system   = "SYSTEM#"
@@ -80,11 +80,13 @@ func roles() []role {
 				Actions: []string{"DescribeTable", "DescribeTimeToLive"}, On: table,
 			},
 			{
-				Sid: "Read", Why: "Buckets, overrides and entities; Query finds the per-limit items of a table that is being migrated.",
+				Sid: "Read", Why: "Buckets, overrides and entities; Query finds the per-limit items of a table that " +
+					"is being migrated.",
 				Actions: []string{"GetItem", "BatchGetItem", "Query"}, On: table,
 			},
 			{
-				Sid: "Charge", Why: "Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) are out of reach.",
+				Sid: "Charge", Why: "Buckets, in transactions too, and the revision seen. Overrides of kinds (KIND#) " +
+					"are out of reach.",
 				Actions: []string{"PutItem", "UpdateItem"}, On: table, Leading: []string{entities, system},
 			},
 		}},
@@ -92,7 +94,8 @@ func roles() []role {
 			{
 				Sid: "Table", Why: "sluice table create, sluice table check.",
 				Actions: []string{
-					"CreateTable", "DescribeTable", "UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups", "DescribeContinuousBackups",
+					"CreateTable", "DescribeTable", "UpdateTimeToLive", "DescribeTimeToLive", "UpdateContinuousBackups",
+					"DescribeContinuousBackups",
 				},
 				On: table,
 			},
@@ -112,7 +115,8 @@ func roles() []role {
 				Actions: []string{"DescribeStream", "GetShardIterator", "GetRecords"}, On: streams,
 			},
 			{
-				Sid: "ListStreams", Why: "The table's streams; a Lambda function on one needs it too. It shows names alone, and can be allowed for all streams only.",
+				Sid: "ListStreams", Why: "The table's streams; a Lambda function on one needs it too. It shows names " +
+					"alone, and can be allowed for all streams only.",
 				Actions: []string{"ListStreams"}, On: everything,
 			},
 			{
@@ -130,7 +134,8 @@ func roles() []role {
 				Actions: []string{"DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"}, On: table,
 			},
 			{
-				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query and Scan find per-limit items, for sluice migrate --dry-run too.",
+				Sid: "Read", Why: "sluice peek, entity show, override get and explain, usage; Query and Scan find " +
+					"per-limit items, for sluice migrate --dry-run too.",
 				Actions: []string{"GetItem", "BatchGetItem", "Query", "Scan"}, On: table,
 			},
 			{
@@ -138,32 +143,35 @@ func roles() []role {
 				Actions: []string{"Query"}, On: indexes,
 			},
 		}},
-		{RegionSync, "shares limits out between regions: publishes what this one holds, and stores its shares", []statement{
-			{
-				Sid: "Buckets", Why: "Which entities there are.",
-				Actions: []string{"Query"}, On: indexes,
-			},
-			{
-				Sid: "Read", Why: "Their buckets and shares, and the heartbeat.",
-				Actions: []string{"GetItem", "BatchGetItem"}, On: table,
-			},
-			{
-				Sid: "Share", Why: "Shares, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.",
-				Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
-			},
-			{
-				Sid: "Beat", Why: "The heartbeat.",
-				Actions: []string{"PutItem"}, On: table, Leading: []string{system},
-			},
-			{
-				Sid: "Publish", Why: "What this region holds, and what the others say.",
-				Actions: []string{"GetObject", "PutObject"}, On: objects,
-			},
-			{
-				Sid: "Bucket", Why: "Without it S3 denies what is not there yet, as if it were forbidden. It shows names.",
-				Actions: []string{"ListBucket"}, On: bucket,
-			},
-		}},
+		{RegionSync, "shares limits out between regions: publishes what this one holds, and stores its shares",
+			[]statement{
+				{
+					Sid: "Buckets", Why: "Which entities there are.",
+					Actions: []string{"Query"}, On: indexes,
+				},
+				{
+					Sid: "Read", Why: "Their buckets and shares, and the heartbeat.",
+					Actions: []string{"GetItem", "BatchGetItem"}, On: table,
+				},
+				{
+					Sid:     "Share",
+					Why:     "Shares, which are overrides of entities. Overrides of kinds (KIND#) are out of reach.",
+					Actions: []string{"UpdateItem"}, On: table, Leading: []string{entities},
+				},
+				{
+					Sid: "Beat", Why: "The heartbeat.",
+					Actions: []string{"PutItem"}, On: table, Leading: []string{system},
+				},
+				{
+					Sid: "Publish", Why: "What this region holds, and what the others say.",
+					Actions: []string{"GetObject", "PutObject"}, On: objects,
+				},
+				{
+					Sid:     "Bucket",
+					Why:     "Without it S3 denies what is not there yet, as if it were forbidden. It shows names.",
+					Actions: []string{"ListBucket"}, On: bucket,
+				},
+			}},
 	}
 }
 
@@ -176,5 +184,5 @@ func lookup(name Role) (role, error) {
 		}
 		names = append(names, string(r.Role))
 	}
-	return role{}, fmt.Errorf("role %q: want one of %s", name, strings.Join(names, ", "))
+	return role{}, fmt.Errorf("role %q is unknown: pass one of %s", name, strings.Join(names, ", "))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
-// findings returns where a policy and the requests that were sent under it part: what was asked and is not allowed, and what
-// is allowed and was not asked.
+// findings returns where a policy and the requests that were sent under it part: what was asked and is not
+// allowed, and what is allowed and was not asked.
 func findings(p policy, sent []request) []string {
 	var all []string
 	used := map[string]bool{}
@@ -38,8 +38,8 @@ func findings(p policy, sent []request) []string {
 	return slices.Compact(all)
 }
 
-// TestRoles sends all that each role sends, and holds its policy against it. The controls: less any action it is too little, and
-// with one more too much.
+// TestRoles sends all that each role sends, and holds its policy against it. The controls: less any action it
+// is too little, and with one more too much.
 func TestRoles(t *testing.T) {
 	s := serve(t)
 	command := commander(t, s)
@@ -77,7 +77,8 @@ func TestRoles(t *testing.T) {
 		}
 		more := p.without("")
 		more.Statement[0].Action = append(slices.Clone(more.Statement[0].Action), "dynamodb:DeleteTable")
-		if got := findings(more, sent[role]); !slices.Contains(got, "allowed, but not called: "+more.Statement[0].Sid+" DeleteTable") {
+		if got := findings(more, sent[role]); !slices.Contains(got, "allowed, but not called: "+
+			more.Statement[0].Sid+" DeleteTable") {
 			t.Errorf("%s: nobody noticed a right too many: %q", role, got)
 		}
 	}
@@ -122,10 +123,12 @@ func commander(t *testing.T, s *service) func(exit int, line string) {
 		case "entity", "override", "migrate":
 			args = append(args, "--file", "../../../limits.yaml")
 		case "region":
-			args = append(args, "--file", "../../../examples/regionsync/limits.yaml", "--snapshots", snapshots, "--as", "eu-central-1")
+			args = append(args, "--file", "../../../examples/regionsync/limits.yaml", "--snapshots", snapshots, "--as",
+				"eu-central-1")
 		}
 		var out strings.Builder
-		if code := (cli.Program{Stdout: &out, Stderr: &out, Now: func() time.Time { return time.Now().Add(s.ahead) }}).Run(t.Context(), args); code != exit {
+		if code := (cli.Program{Stdout: &out, Stderr: &out,
+			Now: func() time.Time { return time.Now().Add(s.ahead) }}).Run(t.Context(), args); code != exit {
 			t.Fatalf("sluice %s: exit code %d\n%s", line, code, &out)
 		}
 	}
@@ -138,8 +141,10 @@ func administer(t *testing.T, s *service, sluice func(exit int, line string)) {
 	made := s.take()
 	table := testTable
 	if _, err := s.client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: codec.Item{
-		"PK": codec.S("ENTITY#user-9"), "SK": codec.S("#BUCKET#gpt-4#rpm"), perlimit.Refilled: codec.N(1), perlimit.Tokens: codec.N(1),
-		perlimit.Capacity: codec.N(1), perlimit.Burst: codec.N(1), perlimit.Refill: codec.N(1), perlimit.Period: codec.N(1),
+		"PK": codec.S("ENTITY#user-9"), "SK": codec.S("#BUCKET#gpt-4#rpm"), perlimit.Refilled: codec.N(1),
+		perlimit.Tokens:   codec.N(1),
+		perlimit.Capacity: codec.N(1), perlimit.Burst: codec.N(1), perlimit.Refill: codec.N(1),
+		perlimit.Period: codec.N(1),
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -173,14 +178,15 @@ func look(sluice func(exit int, line string)) {
 	sluice(0, "migrate --verify")
 }
 
-// aggregate runs the poller, from nothing and from where it was; a Lambda function on the stream calls no more, by itself and by
-// who reads the stream for it.
+// aggregate runs the poller, from nothing and from where it was; a Lambda function on the stream calls no
+// more, by itself and by who reads the stream for it.
 func aggregate(sluice func(exit int, line string)) {
 	sluice(0, "aggregate --once")
 	sluice(0, "aggregate --once")
 }
 
-// share has a region begin an epoch, begin its books, and take more than what every region keeps for who has called meanwhile.
+// share has a region begin an epoch, begin its books, and take more than what every region keeps for who has
+// called meanwhile.
 func share(t *testing.T, s *service, sluice func(exit int, line string)) []request {
 	t.Helper()
 	s.publish(t)
@@ -196,7 +202,8 @@ func share(t *testing.T, s *service, sluice func(exit int, line string)) []reque
 	return append(sent, s.take()...)
 }
 
-// work does what a service does: on new buckets and old ones, alone and in chains, and on one whose numbers have changed.
+// work does what a service does: on new buckets and old ones, alone and in chains, and on one whose numbers
+// have changed.
 func work(t *testing.T, s *service, sluice func(exit int, line string), opts ...dynamo.Option) {
 	t.Helper()
 	ctx := t.Context()
@@ -239,7 +246,8 @@ func work(t *testing.T, s *service, sluice func(exit int, line string), opts ...
 	s.put(before)
 }
 
-// TestOperations holds the operations that alarms watch against those that a service calls: no more, and none is forgotten.
+// TestOperations holds the operations that alarms watch against those that a service calls: no more, and none
+// is forgotten.
 func TestOperations(t *testing.T) {
 	s := serve(t)
 	command := commander(t, s)
@@ -253,7 +261,8 @@ func TestOperations(t *testing.T) {
 		}
 	}
 	watched := map[string]int{}
-	for _, alarm := range readCloudFormation(t, string(rendered(t, infra.CloudFormation, definitions()["on-demand"]))).Alarms {
+	for _, alarm := range readCloudFormation(t,
+		string(rendered(t, infra.CloudFormation, definitions()["on-demand"]))).Alarms {
 		if _, operation, ok := strings.Cut(alarm, " Operation "); ok {
 			watched[operation]++
 		}

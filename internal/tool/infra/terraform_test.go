@@ -56,7 +56,8 @@ func readTerraform(t *testing.T, text string) layout {
 	enabled, _ := in.attributes["stream_enabled"].(bool)
 	protected, _ := in.attributes["deletion_protection_enabled"].(bool)
 	table := &dynamodb.CreateTableInput{
-		TableName: name(in.attributes["name"]), BillingMode: types.BillingMode(*name(in.attributes["billing_mode"])),
+		TableName:             name(in.attributes["name"]),
+		BillingMode:           types.BillingMode(*name(in.attributes["billing_mode"])),
 		ProvisionedThroughput: units(in), KeySchema: keySchema(in), DeletionProtectionEnabled: &protected,
 		StreamSpecification: &types.StreamSpecification{
 			StreamEnabled: &enabled, StreamViewType: types.StreamViewType(*name(in.attributes["stream_view_type"])),
@@ -64,19 +65,22 @@ func readTerraform(t *testing.T, text string) layout {
 	}
 	for _, a := range in.all("attribute") {
 		table.AttributeDefinitions = append(table.AttributeDefinitions, types.AttributeDefinition{
-			AttributeName: name(a.attributes["name"]), AttributeType: types.ScalarAttributeType(*name(a.attributes["type"])),
+			AttributeName: name(a.attributes["name"]),
+			AttributeType: types.ScalarAttributeType(*name(a.attributes["type"])),
 		})
 	}
 	for _, i := range in.all("global_secondary_index") {
 		table.GlobalSecondaryIndexes = append(table.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
 			IndexName: name(i.attributes["name"]), KeySchema: keySchema(i), ProvisionedThroughput: units(i),
-			Projection: &types.Projection{ProjectionType: types.ProjectionType(*name(i.attributes["projection_type"]))},
+			Projection: &types.Projection{ProjectionType: types.ProjectionType(*name(
+				i.attributes["projection_type"]))},
 		})
 	}
 	ttl, recovery := in.all("ttl")[0], in.all("point_in_time_recovery")[0]
 	l := layout{Table: table, Policies: map[infra.Role]policy{}}
 	on, _ := ttl.attributes["enabled"].(bool)
-	l.TTL = &types.TimeToLiveSpecification{AttributeName: name(ttl.attributes["attribute_name"]), Enabled: aws.Bool(on)}
+	l.TTL = &types.TimeToLiveSpecification{AttributeName: name(ttl.attributes["attribute_name"]),
+		Enabled: aws.Bool(on)}
 	on, _ = recovery.attributes["enabled"].(bool)
 	l.Recovery = &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(on)}
 
@@ -107,7 +111,8 @@ func resolved(v any) any {
 	case expression:
 		return strings.ReplaceAll(string(v), attribute, testARN)
 	case string:
-		return strings.NewReplacer("${"+attribute+"}", testARN, "${data.aws_partition.current.partition}", "aws").Replace(v)
+		return strings.NewReplacer("${"+attribute+"}", testARN, "${data.aws_partition.current.partition}",
+			"aws").Replace(v)
 	case []any:
 		for i := range v {
 			v[i] = resolved(v[i])

@@ -29,7 +29,8 @@ func TestCloudFormation(t *testing.T) {
 	}
 	text := string(rendered(t, infra.CloudFormation, definitions()["on-demand"]))
 	for rule, broken := range map[string]string{
-		"E3039": replaced(t, text, `AttributeName: "GSI1SK"`+"\n          AttributeType: S", `AttributeName: "GSI9SK"`+"\n          AttributeType: S"),
+		"E3039": replaced(t, text, `AttributeName: "GSI1SK"`+"\n          AttributeType: S",
+			`AttributeName: "GSI9SK"`+"\n          AttributeType: S"),
 		"W3037": replaced(t, text, "dynamodb:GetRecords", "dynamodb:GetRecord"),
 	} {
 		if out, ok := lint(broken); ok || !strings.Contains(out, rule) {
@@ -47,7 +48,8 @@ func TestTerraform(t *testing.T) {
 		}
 	}
 	text := string(rendered(t, infra.Terraform, definitions()["provisioned"]))
-	for _, broken := range []string{replaced(t, text, "hash_key     =", "hash_key ="), replaced(t, text, "locals {", "locals ")} {
+	for _, broken := range []string{replaced(t, text, "hash_key     =", "hash_key ="),
+		replaced(t, text, "locals {", "locals ")} {
 		if _, ok := formatted(broken); ok {
 			t.Error("terraform fmt likes a broken configuration")
 		}

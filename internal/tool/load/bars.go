@@ -25,12 +25,14 @@ func bars(h *hdrhistogram.Histogram) (all []Bar) {
 	return all
 }
 
-// scaled returns the bars by one scale. What lies between the first and the last is there, though nothing is in it.
+// scaled returns the bars by one scale. What lies between the first and the last is there, though nothing is
+// in it.
 func scaled(counted []hdrhistogram.Bar, scale []float64) (all []Bar) {
 	decade, at := 100.0, 0 // ns
 	bound := func() float64 { return decade * scale[at] }
 	for _, b := range counted {
-		for bound() < float64(b.To)*0.9995 { // a bucket of the histogram is a thousandth wide, and may end just above a bound
+		// a bucket of the histogram is a thousandth wide, and may end just above a bound
+		for bound() < float64(b.To)*0.9995 {
 			if len(all) > 0 {
 				all = append(all, Bar{})
 			}

@@ -11,7 +11,8 @@ import (
 // TestBars: every call is in the bar that its time is in, and there are no more bars than a terminal shows.
 func TestBars(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		took := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 38), func(bit int) time.Duration { return 1 << bit }), 1, 50).Draw(t, "took")
+		took := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 38), func(bit int) time.Duration { return 1 << bit }), 1,
+			50).Draw(t, "took")
 		h := histogram()
 		for _, d := range took {
 			record(h, d)

@@ -188,8 +188,9 @@ func (b *book) observer() *store.Observer {
 		}
 	}
 	return &store.Observer{
-		Acquired: tell(Admitted), Denied: tell(Denied), Degraded: tell(Degraded), Shadowed: tell(Shadowed), Failed: tell(Failed),
-		Store: b.stored,
+		Acquired: tell(Admitted), Denied: tell(Denied), Degraded: tell(Degraded), Shadowed: tell(Shadowed),
+		Failed: tell(Failed),
+		Store:  b.stored,
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Definition is a resource as its generated code describes it to stores, without that code: the statements are the same, word for
-// word, and what generated code has written out is looped over here.
+// Definition is a resource as its generated code describes it to stores, without that code: the statements
+// are the same, word for word, and what generated code has written out is looped over here.
 type Definition struct {
 	spec       *store.Spec
 	statements gen.Statements
@@ -51,7 +51,8 @@ func (d *Definition) Decode(dst *bucket.Image, item codec.Item) error {
 	r := codec.Decoder{Item: item}
 	*dst = bucket.Image{
 		Refilled: r.Int("rf"), Version: r.Int("cv"), TTL: r.Int("ttl"), Op: r.Text("op"),
-		Balances: codec.Sized(dst.Balances, len(d.attributes)), Missing: codec.Sized(dst.Missing, len(d.attributes)),
+		Balances: codec.Sized(dst.Balances, len(d.attributes)), Missing: codec.Sized(dst.Missing,
+			len(d.attributes)),
 	}
 	for i, a := range d.attributes {
 		r.Balance(&dst.Balances[i], &dst.Missing[i], a.tk, a.cp, a.bx, a.ra, a.rp, a.tc)

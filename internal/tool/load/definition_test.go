@@ -47,7 +47,8 @@ func pairs(t testing.TB) (all []pair) {
 
 // same holds what w and v send against each other.
 func same(w, v codec.Write) string {
-	return cmp.Diff(w, v, cmpopts.IgnoreUnexported(codec.Write{}, types.AttributeValueMemberS{}, types.AttributeValueMemberN{}))
+	return cmp.Diff(w, v, cmpopts.IgnoreUnexported(codec.Write{}, types.AttributeValueMemberS{},
+		types.AttributeValueMemberN{}))
 }
 
 // drawn is some write of a resource of n limits.
@@ -55,7 +56,8 @@ func drawn(t *rapid.T, n int) codec.Write {
 	number := rapid.Int64()
 	vector := func(name string) []int64 { return rapid.SliceOfN(number, n, n).Draw(t, name) }
 	w := codec.Write{
-		Entity: rapid.StringMatching(`user-[a-z]{1,5}`).Draw(t, "entity"), Op: rapid.StringN(1, 9, -1).Draw(t, "op"),
+		Entity: rapid.StringMatching(`user-[a-z]{1,5}`).Draw(t, "entity"), Op: rapid.StringN(1, 9, -1).Draw(t,
+			"op"),
 		Image: &bucket.Image{Refilled: number.Draw(t, "seen"), Version: number.Draw(t, "version")},
 		Cost:  vector("cost"), Fill: vector("fill"), Lo: vector("lo"), Hi: vector("hi"),
 		RF: number.Draw(t, "rf"), CV: number.Draw(t, "cv"), TTL: number.Draw(t, "ttl"),
@@ -63,13 +65,15 @@ func drawn(t *rapid.T, n int) codec.Write {
 	for range n {
 		positive := rapid.Int64Range(1, 1e15)
 		w.Limits = append(w.Limits, bucket.Limit{
-			Capacity: positive.Draw(t, "cp"), Burst: positive.Draw(t, "bx"), Refill: positive.Draw(t, "ra"), Period: positive.Draw(t, "rp"),
+			Capacity: positive.Draw(t, "cp"), Burst: positive.Draw(t, "bx"), Refill: positive.Draw(t,
+				"ra"), Period: positive.Draw(t, "rp"),
 		})
 	}
 	return w
 }
 
-// TestDefinitionIsTheGeneratedCode: what a load sends is what the generated package of the same limits.yaml would.
+// TestDefinitionIsTheGeneratedCode: what a load sends is what the generated package of the same limits.yaml
+// would.
 func TestDefinitionIsTheGeneratedCode(t *testing.T) {
 	paths := map[string]func(codec.Resource, *codec.Write){
 		"Create": codec.Resource.Create, "Normal": codec.Resource.Normal, "Retry": codec.Resource.Retry,
@@ -92,7 +96,8 @@ func TestDefinitionIsTheGeneratedCode(t *testing.T) {
 					if diff := same(w, v); diff != "" {
 						t.Fatalf("- generated, + ours:\n%s", diff)
 					}
-					if diff := cmp.Diff(p.generated.Key(w.Entity), p.ours.Key(w.Entity), cmpopts.IgnoreUnexported(types.AttributeValueMemberS{})); diff != "" {
+					if diff := cmp.Diff(p.generated.Key(w.Entity), p.ours.Key(w.Entity),
+						cmpopts.IgnoreUnexported(types.AttributeValueMemberS{})); diff != "" {
 						t.Fatal(diff)
 					}
 				})
@@ -101,14 +106,16 @@ func TestDefinitionIsTheGeneratedCode(t *testing.T) {
 	}
 }
 
-// TestDefinitionReadsAsTheGeneratedCode: an item is the same image to both, levels too, and so is a malformed one's error.
+// TestDefinitionReadsAsTheGeneratedCode: an item is the same image to both, levels too, and so is a malformed
+// one's error.
 func TestDefinitionReadsAsTheGeneratedCode(t *testing.T) {
 	for _, p := range pairs(t) {
 		rapid.Check(t, func(t *rapid.T) {
 			w := drawn(t, len(p.generated.Spec().Limits))
 			p.generated.Create(&w)
 			item := w.Item
-			if drop := rapid.SampledFrom([]string{"", "rf", "cv", "b_rpm_tk", "b_rpm_cp", "b_rps_tc"}).Draw(t, "drop"); drop != "" {
+			if drop := rapid.SampledFrom([]string{"", "rf", "cv", "b_rpm_tk", "b_rpm_cp", "b_rps_tc"}).Draw(t,
+				"drop"); drop != "" {
 				delete(item, drop)
 			}
 			if rapid.Bool().Draw(t, "another limit") {

@@ -60,7 +60,8 @@ type Entity struct{ links []store.Link }
 // Chain implements store.Entity.
 func (e *Entity) Chain(dst []store.Link) []store.Link { return append(dst, e.links...) }
 
-// entity returns the i-th entity of a kind. Its parent is one of as many as it takes for each to have so many children.
+// entity returns the i-th entity of a kind. Its parent is one of as many as it takes for each to have so many
+// children.
 func (p *Plan) entity(kinds []store.Kind, kind, i int) *Entity {
 	e := &Entity{}
 	for n := p.Entities; kind != store.NoParent; kind = kinds[kind].Parent {

@@ -34,8 +34,8 @@ func family(keys Keys) *Plan {
 	}
 }
 
-// TestCharged: an entity's chain is always the same, each parent has as many children as it should, and who is not charged is left
-// out.
+// TestCharged: an entity's chain is always the same, each parent has as many children as it should, and who
+// is not charged is left out.
 func TestCharged(t *testing.T) {
 	p := family(Keys{})
 	users := map[string]int{}
@@ -53,12 +53,14 @@ func TestCharged(t *testing.T) {
 		t.Errorf("without a cascade %s are charged", got)
 	}
 	links := p.entity(p.Specs[0].Kinds, 2, 17).Chain(nil)
-	if want := []store.Link{{Kind: 2, ID: "load-17"}, {Kind: 1, ID: "load-7"}, {Kind: 0, ID: "load-0"}}; !slices.Equal(links, want) {
+	if want := []store.Link{{Kind: 2, ID: "load-17"}, {Kind: 1, ID: "load-7"},
+		{Kind: 0, ID: "load-0"}}; !slices.Equal(links, want) {
 		t.Errorf("the chain is %v, want %v", links, want)
 	}
 }
 
-// TestDraw: the nth call is the same for whoever draws it, costs lie where they should, and shares are as they are weighted.
+// TestDraw: the nth call is the same for whoever draws it, costs lie where they should, and shares are as
+// they are weighted.
 func TestDraw(t *testing.T) {
 	p := family(Keys{})
 	one, other := p.NewDrawer(), p.NewDrawer()
@@ -73,7 +75,8 @@ func TestDraw(t *testing.T) {
 			}
 		}
 		shares[c.Share]++
-		if c.Share == 1 && (c.Cost[0] != 7 || c.Settle[0] != 7 || c.Resource != 1) || c.Share == 0 && (c.Settle[0] < 0 || c.Settle[0] > 1) {
+		if c.Share == 1 && (c.Cost[0] != 7 || c.Settle[0] != 7 || c.Resource != 1) || c.Share == 0 &&
+			(c.Settle[0] < 0 || c.Settle[0] > 1) {
 			t.Fatalf("%+v", c)
 		}
 		if c.Share == 0 {

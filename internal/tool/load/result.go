@@ -18,12 +18,13 @@ func (u Units) sum() float64 { return u.Read + u.Write }
 
 // Result is what a load came to.
 type Result struct {
-	Seconds   float64   `json:"seconds"`
-	Ended     string    `json:"ended"`
-	Due       int64     `json:"due"`   // calls that should have begun
-	Made      int64     `json:"made"`  // and those that did
-	Lost      int64     `json:"lost"`  // of them, those of which no end is known: 0, or the count is wrong
-	Waited    Latency   `json:"began"` // how long after they were due calls began; of no calls where no rate was to be kept
+	Seconds float64 `json:"seconds"`
+	Ended   string  `json:"ended"`
+	Due     int64   `json:"due"`  // calls that should have begun
+	Made    int64   `json:"made"` // and those that did
+	Lost    int64   `json:"lost"` // of them, those of which no end is known: 0, or the count is wrong
+	// how long after they were due calls began; of no calls where no rate was to be kept
+	Waited    Latency   `json:"began"`
 	All       Latency   `json:"acquires"`
 	Outcomes  []Latency `json:"outcomes"`
 	Settles   Latency   `json:"settles"`
@@ -34,12 +35,13 @@ type Result struct {
 	Failures  []Failure `json:"failures"`
 	Paths     []Path    `json:"store"`
 	Units     Units     `json:"units"`
-	Starved   float64   `json:"cpu_wait_p99_ms"` // what 99% of the waits of this process's goroutines for a CPU are not above
-	Carried   int64     `json:"carried"`         // acquires and settles that writes have served
-	Carrying  int64     `json:"carrying"`        // the writes that were applied and served them
-	Unclosed  error     `json:"-"`               // what kept the limiters from writing all in the end
-	Setup     error     `json:"-"`               // why calls cannot succeed
-	Touched   [][]int   `json:"-"`               // by share of the mix, the entities that called
+	// what 99% of the waits of this process's goroutines for a CPU are not above
+	Starved  float64 `json:"cpu_wait_p99_ms"`
+	Carried  int64   `json:"carried"`  // acquires and settles that writes have served
+	Carrying int64   `json:"carrying"` // the writes that were applied and served them
+	Unclosed error   `json:"-"`        // what kept the limiters from writing all in the end
+	Setup    error   `json:"-"`        // why calls cannot succeed
+	Touched  [][]int `json:"-"`        // by share of the mix, the entities that called
 }
 
 // Latency is how long calls took.
@@ -114,7 +116,8 @@ func (r *Run) progress() Progress {
 	b := r.book
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := Progress{Elapsed: r.Clock.Now().Sub(r.began), Began: r.begun.Load(), P99: percentile(b.all, 99), Units: b.units}
+	p := Progress{Elapsed: r.Clock.Now().Sub(r.began), Began: r.begun.Load(), P99: percentile(b.all, 99),
+		Units: b.units}
 	for o, h := range b.latency {
 		p.Ended[o] = h.TotalCount()
 	}
@@ -128,7 +131,8 @@ func (r *Run) result(took time.Duration) *Result {
 	defer b.mu.Unlock()
 	s := &Result{
 		Seconds: took.Seconds(), Ended: *r.ended.Load(), Units: b.units, Unsettled: b.unsettle, Setup: b.setup,
-		All: latency("acquires", b.all, took), Settles: latency("settles", b.settle, took), Waited: latency("began", b.waited, took),
+		All: latency("acquires", b.all, took), Settles: latency("settles", b.settle, took), Waited: latency("began",
+			b.waited, took),
 		Outcomes: []Latency{}, Denials: []Denial{}, Failures: []Failure{}, Paths: []Path{},
 	}
 	var told int64
@@ -154,10 +158,12 @@ func (r *Run) result(took time.Duration) *Result {
 		s.Touched = append(s.Touched, touched)
 	}
 	for d, n := range b.denials {
-		s.Denials = append(s.Denials, Denial{Resource: r.Plan.Specs[d.resource].Resource, Kind: d.kind, Limit: d.limit, Calls: n})
+		s.Denials = append(s.Denials, Denial{Resource: r.Plan.Specs[d.resource].Resource, Kind: d.kind,
+			Limit: d.limit, Calls: n})
 	}
 	slices.SortFunc(s.Denials, func(a, b Denial) int {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
 	})
 	for _, f := range b.failures {
 		s.Failures = append(s.Failures, *f)
@@ -174,7 +180,8 @@ func (r *Run) result(took time.Duration) *Result {
 	return s
 }
 
-// dueWithin returns how many calls came due while calls were made, 0 where no rate was to be kept. After an early end, none is due.
+// dueWithin returns how many calls came due while calls were made, 0 where no rate was to be kept. After an
+// early end, none is due.
 func (r *Run) dueWithin(took time.Duration, ended string) int64 {
 	if r.Rate == 0 {
 		return 0

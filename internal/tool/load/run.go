@@ -1,5 +1,5 @@
-// Package load drives the limits of a schema: many callers acquire, through the limiters that users have, while what comes of it
-// is counted.
+// Package load drives the limits of a schema: many callers acquire, through the limiters that users have,
+// while what comes of it is counted.
 //
 //	Plan: which calls -> Run: callers make them, at a rate or as fast as they are answered -> Result
 package load
@@ -91,8 +91,8 @@ func New(c Config) (*Run, error) {
 // Check asks the store whether it can serve, as programs do before they serve.
 func (r *Run) Check(ctx context.Context) error { return r.limiters[0].Check(ctx) }
 
-// Do makes the calls, until that many are made, the time is over or ctx is: what is under way then ends by itself. It returns once
-// all that was to be written has been.
+// Do makes the calls, until that many are made, the time is over or ctx is: what is under way then ends by
+// itself. It returns once all that was to be written has been.
 func (r *Run) Do(ctx context.Context) *Result {
 	waits, stop := context.WithCancel(ctx)
 	defer stop()
@@ -142,7 +142,8 @@ func (r *Run) close(ctx context.Context) (err error) {
 	return err
 }
 
-// call makes one call after the other. Those that have begun are not broken off: what they came to would be unknown.
+// call makes one call after the other. Those that have begun are not broken off: what they came to would be
+// unknown.
 func (r *Run) call(ctx context.Context, l *limiter) {
 	drawer, calls := r.Plan.NewDrawer(), context.WithoutCancel(ctx)
 	for {
@@ -191,8 +192,9 @@ func (r *Run) take(ctx context.Context) (n int64, due time.Time, ok bool) {
 	return n, due, true
 }
 
-// tick is how late a timer may be. A caller that was free when its call came due is late by no more because of its timer, which no
-// service waits for: such a call is due when it begins. What is later has waited for a caller, or for a CPU, and its latency has that.
+// tick is how late a timer may be. A caller that was free when its call came due is late by no more because
+// of its timer, which no service waits for: such a call is due when it begins. What is later has waited for a
+// caller, or for a CPU, and its latency has that.
 const tick = 2 * time.Millisecond
 
 // over reports that no call begins any more, and notes why. Who waits for a call to come due waits no longer.
@@ -225,8 +227,8 @@ func (r *Run) end(why string) (int64, time.Time, bool) {
 	return 0, time.Time{}, false
 }
 
-// acquire makes a call. Its latency counts from when it was due: a call that had to wait because others took long would have waited at
-// a user's, too.
+// acquire makes a call. Its latency counts from when it was due: a call that had to wait because others took
+// long would have waited at a user's, too.
 func (r *Run) acquire(ctx context.Context, l *limiter, call Call, due time.Time) {
 	r.begun.Add(1)
 	on := l.resources[call.Resource]

@@ -41,11 +41,13 @@ func newWorld(t *testing.T, capacity int64) *world {
 	}
 	kinds := []store.Kind{
 		{Name: "org", Prefix: "org-", Parent: store.NoParent},
-		{Name: "user", Prefix: "user-", Parent: 0, Limits: []bucket.Limit{bucket.Per(capacity, time.Minute)}, PerCall: []int64{1}},
+		{Name: "user", Prefix: "user-", Parent: 0, Limits: []bucket.Limit{bucket.Per(capacity, time.Minute)},
+			PerCall: []int64{1}},
 	}
 	w.config = load.Config{
 		Plan: &load.Plan{
-			Specs:    []*store.Spec{{Resource: "api", Revision: 1, Limits: []string{"rpm"}, Kinds: kinds, OnUnavailable: store.Deny}},
+			Specs: []*store.Spec{{Resource: "api", Revision: 1, Limits: []string{"rpm"}, Kinds: kinds,
+				OnUnavailable: store.Deny}},
 			Mix:      []load.Share{{Kind: 1, Weight: 1, Cost: []load.Range{{Least: 1, Most: 1}}}},
 			Entities: 10, Children: 10, Seed: 1,
 		},
@@ -65,7 +67,8 @@ func (w *world) do(ctx context.Context) *load.Result {
 	before := w.engine.Consumed().Table(table).Total()
 	s := r.Do(ctx)
 	after := w.engine.Consumed().Table(table).Total()
-	if read, write := after.Read-before.Read, after.Write-before.Write; math.Abs(read-s.Units.Read) > 1e-6 || math.Abs(write-s.Units.Write) > 1e-6 {
+	if read, write := after.Read-before.Read, after.Write-before.Write; math.Abs(read-s.Units.Read) > 1e-6 ||
+		math.Abs(write-s.Units.Write) > 1e-6 {
 		w.Errorf("the engine billed %v read and %v write units, the load counted %+v", read, write, s.Units)
 	}
 	if s.Lost != 0 || s.Unclosed != nil || s.Setup != nil {
@@ -110,21 +113,24 @@ func TestClosedLoop(t *testing.T) {
 		if admitted.P50 < 4 || admitted.Max < admitted.P99 || admitted.P99 < admitted.P50 {
 			t.Errorf("%+v of round trips of 4 ms", admitted)
 		}
-		if len(s.Denials) != 1 || s.Denials[0] != (load.Denial{Resource: "api", Kind: "user", Limit: "rpm", Calls: denied.Calls}) {
+		if len(s.Denials) != 1 ||
+			s.Denials[0] != (load.Denial{Resource: "api", Kind: "user", Limit: "rpm", Calls: denied.Calls}) {
 			t.Errorf("%+v, of %d denials", s.Denials, denied.Calls)
 		}
 	})
 }
 
-// TestOpenLoop: calls come due at a rate, whatever others take, and latency counts from then: nothing answers for a second, and
-// the calls due meanwhile show it, which callers who wait for their answers would have hidden.
+// TestOpenLoop: calls come due at a rate, whatever others take, and latency counts from then: nothing answers
+// for a second, and the calls due meanwhile show it, which callers who wait for their answers would have
+// hidden.
 func TestOpenLoop(t *testing.T) {
 	stall := func(t *testing.T, rate float64) *load.Result {
 		t.Helper()
 		w := newWorld(t, 1_000_000)
 		w.config.Rate, w.config.Plan.Entities = rate, 1
 		w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
-		time.AfterFunc(5*time.Second, func() { w.engine.Faults().Latency(memdynamo.Constant(150 * time.Millisecond)) })
+		time.AfterFunc(5*time.Second,
+			func() { w.engine.Faults().Latency(memdynamo.Constant(150 * time.Millisecond)) })
 		time.AfterFunc(6*time.Second, func() { w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond)) })
 		return w.do(t.Context())
 	}
@@ -153,7 +159,8 @@ type lateClock struct {
 
 func (c lateClock) After(d time.Duration) <-chan time.Time { return c.Clock.After(d + c.by) }
 
-// TestTimers: latency lacks what timers are late by, a millisecond or so, and has what a process without a CPU is late by; both are told.
+// TestTimers: latency lacks what timers are late by, a millisecond or so, and has what a process without a
+// CPU is late by; both are told.
 func TestTimers(t *testing.T) {
 	for late, want := range map[time.Duration]float64{time.Millisecond: 2, 50 * time.Millisecond: 52} {
 		synctest.Test(t, func(t *testing.T) {
@@ -190,27 +197,30 @@ func TestEnds(t *testing.T) {
 		w := newWorld(t, 1_000_000)
 		w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
 		w.config.Units = 50
-		if s := w.do(t.Context()); s.Ended != load.EndedUnits || s.Units.Write+s.Units.Read < 50 || s.Units.Write+s.Units.Read > 50+4*4 {
+		if s := w.do(t.Context()); s.Ended != load.EndedUnits || s.Units.Write+s.Units.Read < 50 || s.Units.Write+
+			s.Units.Read > 50+4*4 {
 			t.Errorf("ended by %s at %+v", s.Ended, s.Units)
 		}
 		w.config.Units = 0
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if s := w.do(ctx); s.Ended != load.EndedEarly || s.Seconds < 1 || s.Seconds > 1.1 || s.Outcomes[load.Failed].Calls != 0 {
+		if s := w.do(ctx); s.Ended != load.EndedEarly || s.Seconds < 1 || s.Seconds > 1.1 ||
+			s.Outcomes[load.Failed].Calls != 0 {
 			t.Errorf("ended by %s after %vs, %+v", s.Ended, s.Seconds, s.Outcomes[load.Failed])
 		}
 	})
 }
 
-// TestEndsWhileCallersWait: a bound of units holds though more callers than that has calls wait for theirs to come due, and does not
-// wait for them.
+// TestEndsWhileCallersWait: a bound of units holds though more callers than that has calls wait for theirs to
+// come due, and does not wait for them.
 func TestEndsWhileCallersWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1_000_000)
 		w.engine.Faults().Latency(memdynamo.Constant(time.Millisecond))
 		w.config.Units, w.config.Rate, w.config.Callers, w.config.Duration = 50, 10, 500, time.Hour
 		s := w.do(t.Context())
-		if used := s.Units.Write + s.Units.Read; s.Ended != load.EndedUnits || used < 50 || used > 50+4 || s.Due != s.Made || s.Seconds > 10 {
+		if used := s.Units.Write + s.Units.Read; s.Ended != load.EndedUnits || used < 50 || used > 50+4 ||
+			s.Due != s.Made || s.Seconds > 10 {
 			t.Errorf("ended by %s at %+v, %d of %d calls made in %vs", s.Ended, s.Units, s.Made, s.Due, s.Seconds)
 		}
 	})
@@ -233,7 +243,8 @@ func TestSettles(t *testing.T) {
 	}
 }
 
-// TestFailures: a store that is down fails calls under policy deny, which are counted and told apart from denials.
+// TestFailures: a store that is down fails calls under policy deny, which are counted and told apart from
+// denials.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1_000_000)
@@ -242,7 +253,8 @@ func TestFailures(t *testing.T) {
 		w.config.Rate = 20
 		s := w.do(t.Context())
 		failed := s.Outcomes[load.Failed].Calls
-		if s.Made != 200 || failed < 90 || failed > 110 || len(s.Failures) != 1 || s.Failures[0].What != "acquire: the store did not answer" || s.Failures[0].Calls != failed {
+		if s.Made != 200 || failed < 90 || failed > 110 || len(s.Failures) != 1 ||
+			s.Failures[0].What != "acquire: the store did not answer" || s.Failures[0].Calls != failed {
 			t.Errorf("%d calls, %d failed: %+v", s.Made, failed, s.Failures)
 		}
 	})
@@ -261,7 +273,8 @@ func TestBillIsHeldAgainst(t *testing.T) {
 		s := r.Do(t.Context())
 		name := table
 		item := codec.Item{"PK": codec.S("a"), "SK": codec.S("b")}
-		if _, err := w.engine.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: item}); err != nil {
+		if _, err := w.engine.Client().PutItem(t.Context(),
+			&dynamodb.PutItemInput{TableName: &name, Item: item}); err != nil {
 			t.Fatal(err)
 		}
 		if bill := w.engine.Consumed().Table(table).Total().Write - before; bill != s.Units.Write+1 {

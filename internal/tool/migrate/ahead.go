@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Ahead is an item that was last refilled at an instant far ahead: in another unit than ms, or by a clock that was ahead. What
-// refills until then is taken off its bucket.
+// Ahead is an item that was last refilled at an instant far ahead: in another unit than ms, or by a clock
+// that was ahead. What refills until then is taken off its bucket.
 type Ahead struct {
 	Bucket
 

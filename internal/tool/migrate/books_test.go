@@ -95,8 +95,9 @@ func (b *books) write(t *table, entity string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, err := t.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName:                 &t.name,
-		Key:                       codec.Item{"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#gpt-4#rpm")},
+		TableName: &t.name,
+		Key: codec.Item{"PK": codec.S("ENTITY#" + entity),
+			"SK": codec.S("#BUCKET#gpt-4#rpm")},
 		UpdateExpression:          aws.String("ADD tokens_milli :minus, total_consumed_milli :plus"),
 		ConditionExpression:       aws.String("attribute_not_exists(migrated)"),
 		ExpressionAttributeValues: codec.Item{":minus": codec.N(-1500), ":plus": codec.N(1500)},

@@ -14,7 +14,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// position is how far a segment has been read. It is kept in an item of its own, so that segments do not wait for each other:
+// position is how far a segment has been read. It is kept in an item of its own, so that segments do not wait
+// for each other:
 //
 //	PK       SK                          scope, segment, segments, scanned, missed; after_pk and after_sk, or done
 //	SYSTEM#  #CHECKPOINT#migrate#0 of 4
@@ -32,8 +33,8 @@ const (
 	checkpointPrefix = "#CHECKPOINT#"
 )
 
-// positions returns where the segments are: where a run that did the same was ended, however many it had, or at their
-// beginnings.
+// positions returns where the segments are: where a run that did the same was ended, however many it had, or
+// at their beginnings.
 func (r *run) positions(ctx context.Context, name string) ([]*position, error) {
 	kept, err := r.kept(ctx, name)
 	if err != nil {
@@ -54,8 +55,8 @@ func (r *run) positions(ctx context.Context, name string) ([]*position, error) {
 	return all, nil
 }
 
-// kept reads the positions of a run that did the same. Those of one that did something else, of another schema or resource,
-// say nothing of what it passed over, and are deleted.
+// kept reads the positions of a run that did the same. Those of one that did something else, of another
+// schema or resource, say nothing of what it passed over, and are deleted.
 func (r *run) kept(ctx context.Context, name string) ([]*position, error) {
 	if name == "" {
 		return nil, nil
@@ -78,7 +79,8 @@ func (r *run) kept(ctx context.Context, name string) ([]*position, error) {
 		p, scope, err := decode(name, item)
 		if err != nil {
 			return nil, &store.SetupError{
-				What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, text(item["SK"]), r.Table), Err: err,
+				What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, text(item["SK"]),
+					r.Table), Err: err,
 				Do: "delete it: what is done is marked, and not done again",
 			}
 		}
@@ -105,7 +107,8 @@ func (r *run) scope() string {
 			}
 		}
 		limits := slices.Sorted(slices.Values(slices.Concat(spec.Limits, spec.Removed)))
-		scope = append(scope, fmt.Sprintf("%s: %s of %s", spec.Resource, strings.Join(limits, ", "), strings.Join(kinds, ", ")))
+		scope = append(scope, fmt.Sprintf("%s: %s of %s", spec.Resource, strings.Join(limits, ", "),
+			strings.Join(kinds, ", ")))
 	}
 	if r.Resource == "" {
 		scope = append(scope, "all")
@@ -120,7 +123,8 @@ func (r *run) scope() string {
 func decode(name string, item codec.Item) (p *position, scope string, err error) {
 	d := codec.Decoder{Item: item}
 	p = &position{
-		name: name, of: int(d.Int("segments")), segment: int(d.Int("segment")), scanned: d.Int("scanned"), missed: d.Int("missed"),
+		name: name, of: int(d.Int("segments")), segment: int(d.Int("segment")), scanned: d.Int("scanned"),
+		missed: d.Int("missed"),
 	}
 	scope = d.Text("scope")
 	if item["done"] != nil {
@@ -136,7 +140,8 @@ func decode(name string, item codec.Item) (p *position, scope string, err error)
 
 func (p *position) key() codec.Item {
 	return codec.Item{
-		"PK": codec.S(systemKey), "SK": codec.S(fmt.Sprintf("%s%s#%d of %d", checkpointPrefix, p.name, p.segment, p.of)),
+		"PK": codec.S(systemKey), "SK": codec.S(fmt.Sprintf("%s%s#%d of %d", checkpointPrefix, p.name, p.segment,
+			p.of)),
 	}
 }
 
@@ -174,7 +179,8 @@ func (r *run) forget(ctx context.Context, positions []*position) error {
 	for chunk := range slices.Chunk(positions, MostSegments) {
 		in := &dynamodb.TransactWriteItemsInput{ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal}
 		for _, p := range chunk {
-			in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Delete: &types.Delete{TableName: &r.Table, Key: p.key()}})
+			in.TransactItems = append(in.TransactItems,
+				types.TransactWriteItem{Delete: &types.Delete{TableName: &r.Table, Key: p.key()}})
 		}
 		out, err := r.Client.TransactWriteItems(ctx, in, patiently)
 		if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
-// cleanup deletes items whose bucket has taken them over. Once there are none, programs need not look for them any more.
+// cleanup deletes items whose bucket has taken them over. Once there are none, programs need not look for
+// them any more.
 func (r *run) cleanup(ctx context.Context) error {
 	err := r.scan(ctx, scan{keys: true, consistent: true, checkpoint: "migrate-cleanup", page: r.cleanPage})
 	if err != nil {
@@ -53,7 +54,9 @@ func (r *run) cleanPage(ctx context.Context, groups []*group) (came tally, err e
 }
 
 // clean deletes item, if its bucket has taken it over and is there.
-func (r *run) clean(ctx context.Context, g *group, limit string, item codec.Item, there bool) (deleted bool, err error) {
+func (r *run) clean(
+	ctx context.Context, g *group, limit string, item codec.Item, there bool,
+) (deleted bool, err error) {
 	switch {
 	case item[perlimit.Migrated] == nil:
 		left, stays := leftOf(r.spec(g.resource), g, limit)
@@ -102,12 +105,13 @@ func (r *run) none(ctx context.Context) (bool, error) {
 	all.Resource = ""
 	all.progress = &progress{w: io.Discard, now: r.Now, began: r.began, job: r.Job}
 	all.report = newCollector(r.Config) // a last look is not what the run is about
-	err := all.scan(ctx, scan{keys: true, consistent: true, page: func(_ context.Context, groups []*group) (tally, error) {
-		if len(groups) > 0 {
-			return tally{}, errFound
-		}
-		return tally{}, nil
-	}})
+	err := all.scan(ctx, scan{keys: true, consistent: true,
+		page: func(_ context.Context, groups []*group) (tally, error) {
+			if len(groups) > 0 {
+				return tally{}, errFound
+			}
+			return tally{}, nil
+		}})
 	if errors.Is(err, errFound) {
 		return false, nil
 	}

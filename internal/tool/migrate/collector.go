@@ -36,7 +36,8 @@ func newCollector(c Config) *collector {
 		r.Cleaned = &Cleaned{}
 	}
 	return &collector{
-		report: r, lefts: map[Left]int64{}, beside: map[Bucket]bool{}, differing: map[Bucket]*Difference{}, sums: map[[2]string]*Sum{},
+		report: r, lefts: map[Left]int64{}, beside: map[Bucket]bool{}, differing: map[Bucket]*Difference{},
+		sums: map[[2]string]*Sum{},
 	}
 }
 
@@ -51,11 +52,18 @@ func (c *collector) close(complete bool, took time.Duration) *Report {
 		r.Left = append(r.Left, left)
 	}
 	slices.SortFunc(r.Left, func(a, b Left) int {
-		return cmp.Or(cmp.Compare(a.Why, b.Why), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Limit, b.Limit))
+		return cmp.Or(cmp.Compare(a.Why, b.Why), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Limit, b.Limit))
 	})
 	r.Beside = slices.SortedFunc(maps.Keys(c.beside), byName)
-	slices.SortFunc(r.Ahead, func(a, b Ahead) int { return cmp.Or(byName(a.Bucket, b.Bucket), cmp.Compare(a.Limit, b.Limit)) })
-	slices.SortFunc(r.Wrong, func(a, b Wrong) int { return cmp.Or(byName(a.Bucket, b.Bucket), cmp.Compare(a.What, b.What)) })
+	slices.SortFunc(r.Ahead, func(a, b Ahead) int {
+		return cmp.Or(byName(a.Bucket, b.Bucket),
+			cmp.Compare(a.Limit, b.Limit))
+	})
+	slices.SortFunc(r.Wrong, func(a, b Wrong) int {
+		return cmp.Or(byName(a.Bucket, b.Bucket),
+			cmp.Compare(a.What, b.What))
+	})
 	for _, b := range slices.SortedFunc(maps.Keys(c.differing), byName) {
 		r.Differing = append(r.Differing, *c.differing[b])
 	}

@@ -25,7 +25,8 @@ func (r *run) carry(ctx context.Context) error {
 	s := scan{only: "attribute_not_exists(" + perlimit.Migrated + ")", keys: true}
 	w := work{begin: func(context.Context) error { return nil }, each: carrier.Look}
 	if r.Job == Carry {
-		// A table that never had an item to carry over has to stay as it is, or Check would fail in all its programs for nothing.
+		// A table that never had an item to carry over has to stay as it is, or Check would fail in all its
+		// programs for nothing.
 		w.begin = first(carrier.Begin)
 		w.each = carrier.Carry
 		s.checkpoint = "migrate"
@@ -95,13 +96,15 @@ func (r *run) bucket(ctx context.Context, g *group, w *work, came *tally) error 
 	}
 	r.progress.add(n, found.State == dynamo.Carried || found.State == dynamo.Carryable)
 	came.told += int64(n)
-	if more := int(found.Write) - carryUnits(n); r.Job == Carry && more > 0 { // the next page has items of it too
+	// the next page has items of it too
+	if more := int(found.Write) - carryUnits(n); r.Job == Carry && more > 0 {
 		return r.pace.pay(ctx, more)
 	}
 	return nil
 }
 
-// carryUnits is what a transaction costs that puts a bucket, which is listed in an index, and marks n items, each below 1 KB.
+// carryUnits is what a transaction costs that puts a bucket, which is listed in an index, and marks n items,
+// each below 1 KB.
 func carryUnits(n int) int { return 2 * (2 + n) }
 
 // stops reports that err is not about a single bucket.
@@ -116,7 +119,10 @@ func stops(err error) bool {
 
 // kindOf returns the index of the kind of entity that has a bucket of spec, -1 for none.
 func kindOf(spec *store.Spec, entity string) int {
-	return slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) })
+	return slices.IndexFunc(spec.Kinds, func(k store.Kind) bool {
+		return k.Limits != nil &&
+			strings.HasPrefix(entity, k.Prefix)
+	})
 }
 
 // counting returns those of found's items that are carried over with it.

@@ -10,13 +10,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Difference is a bucket whose items had other numbers than it has: a customer with a raised limit, whose limit nobody has
-// told to sluice.
+// Difference is a bucket whose items had other numbers than it has: a customer with a raised limit, whose
+// limit nobody has told to sluice.
 type Difference struct {
 	Bucket
 
-	Limits   []Numbers `json:"limits"`
-	Override string    `json:"override,omitempty"` // the command that has it keep the items' numbers, which the command line knows
+	Limits []Numbers `json:"limits"`
+	// the command that has it keep the items' numbers, which the command line knows
+	Override string `json:"override,omitempty"`
 }
 
 // Numbers is a limit as an item has it, and as its bucket has it.
@@ -43,11 +44,13 @@ func (c *collector) differs(spec *store.Spec, g *group, found *dynamo.Carry) {
 	}
 }
 
-// differsStored notes that item and its bucket, as stored, do not have the same numbers. One that lacks the limit has none.
+// differsStored notes that item and its bucket, as stored, do not have the same numbers. One that lacks the
+// limit has none.
 func (c *collector) differsStored(g *group, item *perlimit.Item, stored codec.Item) {
 	d := codec.Decoder{Item: stored}
 	p := "b_" + item.Name + "_"
-	has := bucket.Limit{Capacity: d.Positive(p + "cp"), Burst: d.Positive(p + "bx"), Refill: d.Positive(p + "ra"), Period: d.Positive(p + "rp")}
+	has := bucket.Limit{Capacity: d.Positive(p + "cp"), Burst: d.Positive(p + "bx"),
+		Refill: d.Positive(p + "ra"), Period: d.Positive(p + "rp")}
 	if d.Err() == nil {
 		c.compare(g, item, has)
 	}

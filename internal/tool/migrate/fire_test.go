@@ -23,9 +23,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
-// fire is a migration of users and projects on gpt-4, under acquires, and killed again and again. A tenth of its
-// transactions have somebody come between what they are made of and themselves: who writes per-limit items still, or who
-// acquires.
+// fire is a migration of users and projects on gpt-4, under acquires, and killed again and again. A tenth of
+// its transactions have somebody come between what they are made of and themselves: who writes per-limit
+// items still, or who acquires.
 type fire struct {
 	users, projects int
 	calls           int // acquires beside it
@@ -34,8 +34,8 @@ type fire struct {
 	broken          func(any) // a broken migration: changes its requests before they are sent
 }
 
-// seed draws the per-limit items: most with the schema's numbers, of others some are raised and some lowered. Some are in
-// debt, and some were last written by a clock that was ahead.
+// seed draws the per-limit items: most with the schema's numbers, of others some are raised and some lowered.
+// Some are in debt, and some were last written by a clock that was ahead.
 func (f *fire) seedItems(rng *rand.Rand) (*books, []codec.Item) {
 	b := &books{accounts: map[string]*[2]account{}, met: map[string]bool{}}
 	var items []codec.Item
@@ -49,7 +49,8 @@ func (f *fire) seedItems(rng *rand.Rand) (*books, []codec.Item) {
 				own.Burst = own.Capacity / 2
 			}
 			a := &b.accounts[entity][i]
-			a.item = bucket.Balance{Limit: own, Tokens: own.Burst - rng.Int64N(own.Burst*6/5), Consumed: rng.Int64N(1e12)}
+			a.item = bucket.Balance{Limit: own, Tokens: own.Burst - rng.Int64N(own.Burst*6/5),
+				Consumed: rng.Int64N(1e12)}
 			a.ahead = time.Duration(rng.IntN(12_000)-2_000) * time.Millisecond
 			items = append(items, old(entity, "gpt-4", names[i], a.item, a.ahead))
 		}
@@ -119,7 +120,8 @@ func (f *fire) entity(rng *rand.Rand) limits.GPT4Entity {
 	return limits.User{ID: fmt.Sprint(n), Project: limits.Project{ID: fmt.Sprint(n % f.projects)}}
 }
 
-// between has somebody come before a transaction now and then, once for each bucket, and breaks it if it is to be.
+// between has somebody come before a transaction now and then, once for each bucket, and breaks it if it is
+// to be.
 func (f *fire) between(t *table, to *tap, b *books, lim *limits.Limiter) *tap {
 	return &tap{API: to, around: func(_ context.Context, in any, do func() error) error {
 		transaction, ok := in.(*dynamodb.TransactWriteItemsInput)
@@ -171,8 +173,8 @@ func size(t *testing.T, n int) int {
 	return longform.Count(t, "buckets", n, n/10)
 }
 
-// TestUnderFire: whatever kills the migration, and whoever comes between, what a bucket has in the end is what its items
-// allowed, less what was granted: nothing is forged, and nothing lost.
+// TestUnderFire: whatever kills the migration, and whoever comes between, what a bucket has in the end is
+// what its items allowed, less what was granted: nothing is forged, and nothing lost.
 func TestUnderFire(t *testing.T) {
 	users, projects := size(t, 9_500), size(t, 500)
 	f := &fire{users: users, projects: projects, calls: users / 6, kills: users / 2, seed: 1}
@@ -181,7 +183,8 @@ func TestUnderFire(t *testing.T) {
 		t.Fatalf("%d are wrong: %s", len(wrong), strings.Join(wrong[:min(10, len(wrong))], "\n"))
 	}
 	report := tbl.run(tbl.config(Verify, nil))
-	if n := int64(users + projects); report.Checked.Buckets != n || report.Checked.Items != 2*n || report.Checked.Expired != 0 ||
+	if n := int64(users + projects); report.Checked.Buckets != n || report.Checked.Items != 2*n ||
+		report.Checked.Expired != 0 ||
 		len(report.Left)+len(report.Beside)+len(report.Wrong) != 0 {
 		t.Errorf("verify: %+v, %+v", report, report.Checked)
 	}
@@ -206,7 +209,8 @@ func TestUnderFire(t *testing.T) {
 			left = append(left, at)
 		}
 	}
-	if len(left) != 2 || !strings.HasPrefix(left[0], "ENTITY#user-7 ") || !strings.HasPrefix(left[1], "ENTITY#user-7 ") {
+	if len(left) != 2 || !strings.HasPrefix(left[0], "ENTITY#user-7 ") ||
+		!strings.HasPrefix(left[1], "ENTITY#user-7 ") {
 		t.Errorf("%d items are left: %v", len(left), left[:min(10, len(left))])
 	}
 	if got := tbl.layout(); got != 2 {
@@ -254,7 +258,8 @@ func TestControls(t *testing.T) {
 			}
 			return items
 		}), "b_tpm_tk"},
-		"does not mark": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem { return items[:1] }), "is not marked"},
+		"does not mark": {carry(
+			func(items []types.TransactWriteItem) []types.TransactWriteItem { return items[:1] }), "is not marked"},
 		"does not carry tc": {carry(func(items []types.TransactWriteItem) []types.TransactWriteItem {
 			items[0].Put.Item["b_rpm_tc"] = codec.N(0)
 			return items

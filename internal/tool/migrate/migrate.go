@@ -1,8 +1,9 @@
-// Package migrate carries the per-limit items of a table over to buckets, beside live acquires, and tidies up after that.
+// Package migrate carries the per-limit items of a table over to buckets, beside live acquires, and tidies up
+// after that.
 //
-// Each job reads the table in parallel segments, page by page. Whatever it is in the middle of, it may be killed: a bucket
-// is carried over in one transaction or not at all, what is marked is not read again, and the segments' positions are in
-// the table, so that the next run goes on where this one was.
+// Each job reads the table in parallel segments, page by page. Whatever it is in the middle of, it may be
+// killed: a bucket is carried over in one transaction or not at all, what is marked is not read again, and
+// the segments' positions are in the table, so that the next run goes on where this one was.
 package migrate
 
 import (
@@ -56,15 +57,15 @@ type Config struct {
 	page int32 // items read at once; 0 is pageSize
 }
 
-// Run does the job and reports what it did, as far as it came, with an error where it did not come to its end: ctx's, a
-// *store.SetupError or a *store.UnavailableError among others. Single buckets that cannot be carried over are in the
-// report.
+// Run does the job and reports what it did, as far as it came, with an error where it did not come to its
+// end: ctx's, a *store.SetupError or a *store.UnavailableError among others. Single buckets that cannot
+// be carried over are in the report.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	if c.Segments < 1 || c.Segments > MostSegments {
-		return nil, fmt.Errorf("%d segments: want 1 to %d", c.Segments, MostSegments)
+		return nil, fmt.Errorf("%d segments are out of range: use 1 to %d", c.Segments, MostSegments)
 	}
 	if c.Units < 0 {
-		return nil, fmt.Errorf("%d write units a second: want at least 1, or 0 for any number", c.Units)
+		return nil, fmt.Errorf("%d write units a second are negative: use 1 or more, or 0 for no bound", c.Units)
 	}
 	r := newRun(c)
 	err := r.job(ctx)

@@ -23,15 +23,16 @@ import (
 
 func TestConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"0 segments: want 1 to 100":                                     func(c *Config) { c.Segments = 0 },
-		"101 segments: want 1 to 100":                                   func(c *Config) { c.Segments = 101 },
-		"-1 write units a second: want at least 1, or 0 for any number": func(c *Config) { c.Units = -1 },
+		"0 segments are out of range: use 1 to 100":                                     func(c *Config) { c.Segments = 0 },
+		"101 segments are out of range: use 1 to 100":                                   func(c *Config) { c.Segments = 101 },
+		"-1 write units a second are negative: use 1 or more, or 0 for no bound": func(c *Config) { c.Units = -1 },
 		`no job "convert"`:                                              func(c *Config) { c.Job = "convert" },
 	} {
-		c := Config{Job: Carry, Segments: 1, Now: still{}.Now, Client: &tap{around: func(_ context.Context, in any, _ func() error) error {
-			t.Errorf("%s: %T was sent", want, in)
-			return errors.New("not today")
-		}}}
+		c := Config{Job: Carry, Segments: 1, Now: still{}.Now,
+			Client: &tap{around: func(_ context.Context, in any, _ func() error) error {
+				t.Errorf("%s: %T was sent", want, in)
+				return errors.New("not today")
+			}}}
 		change(&c)
 		if _, err := Run(t.Context(), c); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -59,7 +60,8 @@ func TestStops(t *testing.T) {
 	}})
 	c.Segments = 1
 	_, err := Run(t.Context(), c)
-	if setup, ok := errors.AsType[*store.SetupError](err); !ok || setup.What != "table "+tbl.name+" does not exist" {
+	if setup, ok := errors.AsType[*store.SetupError](err); !ok || setup.What != "table "+tbl.name+
+		" does not exist" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -69,7 +71,8 @@ func refuseWrites(t testing.TB, to API) *tap {
 	t.Helper()
 	return &tap{API: to, around: func(_ context.Context, in any, do func() error) error {
 		switch in.(type) {
-		case *dynamodb.PutItemInput, *dynamodb.UpdateItemInput, *dynamodb.DeleteItemInput, *dynamodb.TransactWriteItemsInput:
+		case *dynamodb.PutItemInput, *dynamodb.UpdateItemInput, *dynamodb.DeleteItemInput,
+			*dynamodb.TransactWriteItemsInput:
 			t.Errorf("%T", in)
 			return errors.New("no writes")
 		}
@@ -127,8 +130,9 @@ var wantMixed = struct {
 		{Resource: "gpt-4", Kind: "team", Why: NoBucket, Items: 1},
 	},
 	[]Bucket{{"user-20", "gpt-4"}},
-	[]Wrong{{Bucket{"user-30", "gpt-4"}, "sluice: the per-limit item ENTITY#user-30 / #BUCKET#gpt-4#rpm is malformed: " +
-		"attribute last_refill_ms: missing, want an integer of 64 bits; mend or delete it"}},
+	[]Wrong{{Bucket{"user-30", "gpt-4"},
+		"sluice: the per-limit item ENTITY#user-30 / #BUCKET#gpt-4#rpm is malformed: " +
+			"attribute last_refill_ms: missing, want an integer of 64 bits; mend or delete it"}},
 }
 
 // TestDryRun: it says what the run will do, and writes nothing.
@@ -138,7 +142,10 @@ func TestDryRun(t *testing.T) {
 	c := tbl.config(DryRun, refuseWrites(t, tbl.client))
 	c.Units = 8
 	dry := tbl.run(c)
-	if diff := cmp.Diff(before, tbl.all(), cmp.Comparer(func(a, b codec.Item) bool { return len(a) == len(b) })); diff != "" {
+	if diff := cmp.Diff(before, tbl.all(), cmp.Comparer(func(a,
+		b codec.Item) bool {
+		return len(a) == len(b)
+	})); diff != "" {
 		t.Error(diff)
 	}
 	done := tbl.run(tbl.config(Carry, nil))
@@ -170,7 +177,8 @@ func TestDryRun(t *testing.T) {
 	}
 	// Beside what carries, each segment's position was written once, and all were deleted together.
 	// DynamoDB Local bills transactions otherwise than AWS.
-	if units := float64(dry.Carried.Units) + 4 + 4*2; done.WriteUnits != units && !dynamotest.OnLocal(t) || dry.WriteUnits != 0 {
+	if units := float64(dry.Carried.Units) + 4 + 4*2; done.WriteUnits != units && !dynamotest.OnLocal(t) ||
+		dry.WriteUnits != 0 {
 		t.Errorf("%v write units, and %v in the dry run; want %v", done.WriteUnits, dry.WriteUnits, units)
 	}
 	if own["ENTITY#user-20 #BUCKET#gpt-4#rpm"][perlimit.Migrated] != nil {
@@ -178,7 +186,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestAhead: items of an instant far ahead, whose buckets would be in debt until then, are named before they are carried over.
+// TestAhead: items of an instant far ahead, whose buckets would be in debt until then, are named before they
+// are carried over.
 func TestAhead(t *testing.T) {
 	tbl := newTable(t)
 	b := bucket.Balance{Limit: specs()[0].Kinds[2].Limits[0], Tokens: 1000}
@@ -188,8 +197,10 @@ func TestAhead(t *testing.T) {
 	forever[perlimit.Refilled] = codec.N(math.MaxInt64)
 	marked, stray := old("user-6", "gpt-4", "rpm", b, -time.Hour), old("user-7", "gpt-4", "rpd", b, -time.Hour)
 	marked[perlimit.Migrated] = codec.N(1)
-	tbl.put(old("user-1", "gpt-4", "rpm", b, -time.Minute), old("user-2", "gpt-4", "rpm", b, -time.Minute-time.Millisecond),
-		old("user-2", "gpt-4", "tpm", b, time.Hour), micros, old("user-4", "gpt-4", "rpm", b, 0), forever, marked, stray)
+	tbl.put(old("user-1", "gpt-4", "rpm", b, -time.Minute),
+		old("user-2", "gpt-4", "rpm", b, -time.Minute-time.Millisecond),
+		old("user-2", "gpt-4", "tpm", b, time.Hour), micros, old("user-4", "gpt-4", "rpm", b,
+			0), forever, marked, stray)
 	want := []Ahead{
 		{Bucket{"user-2", "gpt-4"}, "rpm", 60_001},
 		{Bucket{"user-3", "gpt-4"}, "tpm", t0.UnixMilli() * (micro - 1)},
@@ -207,7 +218,8 @@ func TestAhead(t *testing.T) {
 func TestResource(t *testing.T) {
 	tbl := newTable(t)
 	own := specs()[1].Kinds[1].Limits[0]
-	tbl.put(append(users(3), old("project-1", "embeddings", "rps", bucket.Balance{Limit: own}, 0), old("project-1", "gpt-3", "rps", bucket.Balance{Limit: own}, 0))...)
+	tbl.put(append(users(3), old("project-1", "embeddings", "rps", bucket.Balance{Limit: own}, 0),
+		old("project-1", "gpt-3", "rps", bucket.Balance{Limit: own}, 0))...)
 	c := tbl.config(Carry, nil)
 	c.Resource = "embeddings"
 	if r := tbl.run(c); r.Carried.Buckets != 1 || len(r.Left) != 0 {
@@ -226,16 +238,17 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestBegin: a run notes that buckets are being carried over before it carries the first over, and not at all where there is
-// none: Check would fail in every program for nothing.
+// TestBegin: a run notes that buckets are being carried over before it carries the first over, and not at all
+// where there is none: Check would fail in every program for nothing.
 func TestBegin(t *testing.T) {
 	b := bucket.Balance{Limit: specs()[0].Kinds[2].Limits[0]}
 	marked := old("user-1", "gpt-4", "rpm", b, 0)
 	marked[perlimit.Migrated] = codec.N(1)
 	for name, items := range map[string][]codec.Item{
-		"nothing":               nil,
-		"buckets":               {bucketItem("user-1", "gpt-4")},
-		"strays":                {old("user-1", "gpt-4", "rpd", b, 0), old("user-1", "gpt-3", "rpm", b, 0), old("org-1", "gpt-4", "rpm", b, 0)},
+		"nothing": nil,
+		"buckets": {bucketItem("user-1", "gpt-4")},
+		"strays": {old("user-1", "gpt-4", "rpd", b, 0), old("user-1", "gpt-3", "rpm", b, 0),
+			old("org-1", "gpt-4", "rpm", b, 0)},
 		"what was carried over": {marked},
 	} {
 		tbl := newTable(t)
@@ -275,8 +288,9 @@ func TestTooMany(t *testing.T) {
 	}
 	tbl.put(items...)
 	r := tbl.run(c)
-	want := []Wrong{{Bucket{"user-0", "gpt-4"}, "sluice: user-0 has 101 per-limit items on gpt-4, and one transaction takes 99; " +
-		"delete those of limits that limits.yaml does not have"}}
+	want := []Wrong{{Bucket{"user-0", "gpt-4"},
+		"sluice: user-0 has 101 per-limit items on gpt-4, and one transaction takes 99; " +
+			"delete those of limits that limits.yaml does not have"}}
 	if diff := cmp.Diff(want, r.Wrong); diff != "" || r.Carried.Buckets != 1 {
 		t.Error(diff, r.Carried)
 	}
@@ -287,7 +301,8 @@ func TestTooMany(t *testing.T) {
 		t.Errorf("%+v, %+v", r.Carried, r.Wrong)
 	}
 	if r := tbl.run(Config{
-		Job: Verify, Client: tbl.client, Table: tbl.name, Specs: c.Specs, Segments: 1, Now: c.Now, Progress: io.Discard,
+		Job: Verify, Client: tbl.client, Table: tbl.name, Specs: c.Specs, Segments: 1, Now: c.Now,
+		Progress: io.Discard,
 	}); len(r.Wrong)+len(r.Left) != 0 || r.Checked.Items != 100 {
 		t.Errorf("%+v, %+v", r.Checked, r.Wrong)
 	}
@@ -298,12 +313,15 @@ func TestPagesSplit(t *testing.T) {
 	own := specs()[0].Kinds[2].Limits[0]
 	for page := range int32(4) {
 		tbl := newTable(t)
-		tbl.put(append(users(5), old("user-3", "gpt-4", "aaa", bucket.Balance{Limit: own}, 0), old("user-4", "gpt-4", "rqm", bucket.Balance{Limit: own}, 0))...)
-		stray := []Left{{Resource: "gpt-4", Limit: "aaa", Why: NoLimit, Items: 1}, {Resource: "gpt-4", Limit: "rqm", Why: NoLimit, Items: 1}}
+		tbl.put(append(users(5), old("user-3", "gpt-4", "aaa", bucket.Balance{Limit: own}, 0),
+			old("user-4", "gpt-4", "rqm", bucket.Balance{Limit: own}, 0))...)
+		stray := []Left{{Resource: "gpt-4", Limit: "aaa", Why: NoLimit, Items: 1},
+			{Resource: "gpt-4", Limit: "rqm", Why: NoLimit, Items: 1}}
 		for _, job := range []Job{DryRun, Carry} {
 			c := tbl.config(job, nil)
 			c.page = page + 1
-			if r := tbl.run(c); r.Carried.Buckets != 5 || r.Carried.Items != 10 || r.Carried.There != 0 || !slices.Equal(r.Left, stray) {
+			if r := tbl.run(c); r.Carried.Buckets != 5 || r.Carried.Items != 10 || r.Carried.There != 0 ||
+				!slices.Equal(r.Left, stray) {
 				t.Errorf("pages of %d: %s: %+v, %+v", c.page, job, r.Carried, r.Left)
 			}
 		}

@@ -14,8 +14,9 @@ type pace struct {
 	sleep   func(context.Context, time.Duration) error
 }
 
-// newPace returns a pace of units a second, nil for 0. It starts with nothing saved up, so that no second, the first one
-// included, has more than its share; what a slow table leaves unused is caught up on for one second's worth.
+// newPace returns a pace of units a second, nil for 0. It starts with nothing saved up, so that no second,
+// the first one included, has more than its share; what a slow table leaves unused is caught up on for one
+// second's worth.
 func newPace(units int, now func() time.Time, sleep func(context.Context, time.Duration) error) *pace {
 	if units == 0 {
 		return nil
@@ -25,7 +26,8 @@ func newPace(units int, now func() time.Time, sleep func(context.Context, time.D
 	return p
 }
 
-// pay waits until n units may be written. They are paid for ahead: a run that is killed meanwhile has written less.
+// pay waits until n units may be written. They are paid for ahead: a run that is killed meanwhile has written
+// less.
 func (p *pace) pay(ctx context.Context, n int) error {
 	if p == nil {
 		return ctx.Err()

@@ -38,7 +38,8 @@ func (b *bill) to(api API) *tap {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.units += units
-		if elapsed := time.Since(b.began) + time.Microsecond; units > 0 && time.Duration(b.units)*time.Second > time.Duration(b.rate)*elapsed {
+		if elapsed := time.Since(b.began) + time.Microsecond; units > 0 &&
+			time.Duration(b.units)*time.Second > time.Duration(b.rate)*elapsed {
 			b.fast = append(b.fast, fmt.Sprintf("%d units after %v", b.units, elapsed))
 		}
 		return do()
@@ -56,8 +57,8 @@ func bubble(t *testing.T) *table {
 	return tbl
 }
 
-// TestPace: no more is written than the rate allows, from the first write on, whatever segments there are; and no less,
-// but for the second that may be saved up.
+// TestPace: no more is written than the rate allows, from the first write on, whatever segments there are;
+// and no less, but for the second that may be saved up.
 func TestPace(t *testing.T) {
 	for _, test := range []struct{ segments, rate int }{{1, 50}, {4, 50}, {4, 3}, {16, 1}} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
@@ -112,7 +113,8 @@ func TestPaceInterrupted(t *testing.T) {
 		c := tbl.config(Carry, nil)
 		c.Units, c.Now = 1, time.Now
 		r, err := Run(ctx, c)
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second || r.Complete || r.Carried.Buckets != 0 {
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second || r.Complete ||
+			r.Carried.Buckets != 0 {
 			t.Errorf("after %v: %v, %+v", time.Since(began), err, r)
 		}
 	})

@@ -17,7 +17,8 @@ const (
 	inLines    = 5 * time.Second
 )
 
-// progress shows how far a run has come, when somebody has something to tell it: it has no clock of its own, and needs none.
+// progress shows how far a run has come, when somebody has something to tell it: it has no clock of its own,
+// and needs none.
 type progress struct {
 	w        io.Writer
 	terminal bool
@@ -98,7 +99,8 @@ func (p *progress) show(last bool) {
 
 // doing is what each job counts.
 var doing = map[Job]string{
-	DryRun: "buckets to carry over", Carry: "buckets carried over", Verify: "items verified", Cleanup: "items deleted",
+	DryRun: "buckets to carry over", Carry: "buckets carried over", Verify: "items verified",
+	Cleanup: "items deleted",
 }
 
 const barWidth = 20
@@ -110,7 +112,8 @@ func (p *progress) text(elapsed time.Duration) string {
 		return fmt.Sprintf("%s items read, %s, %v", texttable.Count(p.read), count, elapsed.Round(time.Second))
 	}
 	bar := int(barWidth * p.read / p.total)
-	line := fmt.Sprintf("[%s%s] %3d%%  %s of %s items read, %s", strings.Repeat("#", bar), strings.Repeat("-", barWidth-bar),
+	line := fmt.Sprintf("[%s%s] %3d%%  %s of %s items read, %s", strings.Repeat("#", bar),
+		strings.Repeat("-", barWidth-bar),
 		100*p.read/p.total, texttable.Count(p.read), texttable.Count(p.total), count)
 	if own := p.read - p.before; own > 0 && p.read < p.total {
 		left := elapsed.Seconds() * float64(p.total-p.read) / float64(own)

@@ -9,14 +9,15 @@ import (
 
 // Report is what a run found and did. Lists are sorted.
 type Report struct {
-	Job        Job     `json:"job"`
-	Table      string  `json:"table"`
-	Resource   string  `json:"resource,omitempty"` // the one that it was for; empty for all
-	Complete   bool    `json:"complete"`           // it came to its end
-	Resumed    bool    `json:"resumed"`            // it went on where another was ended
-	Missed     int64   `json:"missed"`             // buckets that were wrong, or beside their items, in the runs before
-	Scanned    int64   `json:"items_read"`         // of whatever kind
-	ReadUnits  float64 `json:"read_units"`         // of scans, and of buckets read beside them
+	Job      Job    `json:"job"`
+	Table    string `json:"table"`
+	Resource string `json:"resource,omitempty"` // the one that it was for; empty for all
+	Complete bool   `json:"complete"`           // it came to its end
+	Resumed  bool   `json:"resumed"`            // it went on where another was ended
+	// buckets that were wrong, or beside their items, in the runs before
+	Missed     int64   `json:"missed"`
+	Scanned    int64   `json:"items_read"` // of whatever kind
+	ReadUnits  float64 `json:"read_units"` // of scans, and of buckets read beside them
 	WriteUnits float64 `json:"write_units"`
 	Seconds    float64 `json:"seconds"`
 
@@ -25,10 +26,13 @@ type Report struct {
 	Cleaned *Cleaned `json:"cleaned,omitempty"` // of Cleanup
 
 	Differing []Difference `json:"differing,omitempty"` // of all but Cleanup: those looked at
-	Ahead     []Ahead      `json:"ahead,omitempty"`     // of DryRun: items whose bucket would be in debt for long
-	Left      []Left       `json:"left,omitempty"`      // items that count and are not carried over, by why
-	Beside    []Bucket     `json:"beside,omitempty"`    // buckets that were made beside their items without taking them over
-	Wrong     []Wrong      `json:"wrong,omitempty"`     // buckets that could not be carried over, or that do not have what their items had
+	// of DryRun: items whose bucket would be in debt for long
+	Ahead []Ahead `json:"ahead,omitempty"`
+	Left  []Left  `json:"left,omitempty"` // items that count and are not carried over, by why
+	// buckets that were made beside their items without taking them over
+	Beside []Bucket `json:"beside,omitempty"`
+	// buckets that could not be carried over, or that do not have what their items had
+	Wrong []Wrong `json:"wrong,omitempty"`
 }
 
 // Carried is what was carried over, or would be.
@@ -98,7 +102,8 @@ type Wrong struct {
 	What string `json:"what"`
 }
 
-// leftOf returns why the item of a limit in g stays as it is, if it does: spec is nil for a resource that the schema lacks.
+// leftOf returns why the item of a limit in g stays as it is, if it does: spec is nil for a resource that the
+// schema lacks.
 func leftOf(spec *store.Spec, g *group, limit string) (left Left, stays bool) {
 	left = Left{Resource: g.resource}
 	switch {

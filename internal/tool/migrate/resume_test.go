@@ -56,9 +56,11 @@ func TestResume(t *testing.T) {
 	second := tbl.run(c)
 	// The version item and the checkpoint are among what is read, once, wherever they are.
 	if first.Scanned != 150 || second.Scanned < 250 || second.Scanned > 252 || !second.Resumed || first.Resumed {
-		t.Errorf("%d items were read, and then %d; resumed %v, %v", first.Scanned, second.Scanned, first.Resumed, second.Resumed)
+		t.Errorf("%d items were read, and then %d; resumed %v, %v", first.Scanned, second.Scanned, first.Resumed,
+			second.Resumed)
 	}
-	if n := first.Carried.Buckets + second.Carried.Buckets; n != 200 || first.Carried.Items+second.Carried.Items != 400 {
+	if n := first.Carried.Buckets + second.Carried.Buckets; n != 200 || first.Carried.Items+
+		second.Carried.Items != 400 {
 		t.Errorf("%d buckets were carried over: %+v, %+v", n, first.Carried, second.Carried)
 	}
 	// A finished run leaves nothing to go on with.
@@ -96,7 +98,8 @@ func TestResumeOther(t *testing.T) {
 	own := specs()[1].Kinds[1].Limits[0]
 	embeddings := func(n int) (items []codec.Item) {
 		for i := range n {
-			items = append(items, old("project-"+string(rune('a'+i)), "embeddings", "rps", bucket.Balance{Limit: own, Tokens: own.Burst / 2}, 0))
+			items = append(items, old("project-"+string(rune('a'+i)), "embeddings", "rps",
+				bucket.Balance{Limit: own, Tokens: own.Burst / 2}, 0))
 		}
 		return items
 	}
@@ -123,7 +126,8 @@ func TestResumeOther(t *testing.T) {
 	}
 }
 
-// TestMissed: what an earlier run has passed over is in the last one's report, and the next run looks at it again.
+// TestMissed: what an earlier run has passed over is in the last one's report, and the next run looks at it
+// again.
 func TestMissed(t *testing.T) {
 	tbl := newTable(t)
 	items := users(20)
@@ -144,8 +148,9 @@ func TestMissed(t *testing.T) {
 	if last := tbl.run(c); last.Missed != 1 || len(last.Wrong) != 0 {
 		t.Errorf("the last run: %+v", last)
 	}
-	want := []Wrong{{Bucket{"user-0", "gpt-4"}, "sluice: the per-limit item ENTITY#user-0 / #BUCKET#gpt-4#rpm is malformed: " +
-		"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it"}}
+	want := []Wrong{{Bucket{"user-0", "gpt-4"},
+		"sluice: the per-limit item ENTITY#user-0 / #BUCKET#gpt-4#rpm is malformed: " +
+			"attribute tokens_milli: of type S, want an integer of 64 bits; mend or delete it"}}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Error(diff)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
-// pageSize is how many items of the table are read at once, of whatever kind. A run that was killed reads up to one page
-// per segment again, and each page costs one write for its checkpoint.
+// pageSize is how many items of the table are read at once, of whatever kind. A run that was killed reads up
+// to one page per segment again, and each page costs one write for its checkpoint.
 const pageSize = 500
 
 // scan is how a job reads the table.
@@ -127,8 +127,8 @@ func (r *run) segment(ctx context.Context, s *scan, p *position) error {
 	}
 }
 
-// groups returns the per-limit items of a page by bucket, as they follow each other: they have one partition, and keys in a
-// row. Those of resources that are not asked for are left out.
+// groups returns the per-limit items of a page by bucket, as they follow each other: they have one partition,
+// and keys in a row. Those of resources that are not asked for are left out.
 func (r *run) groups(items []codec.Item, last *group) []*group {
 	var all []*group
 	var g *group
@@ -193,10 +193,11 @@ func text(v types.AttributeValue) string {
 	return ""
 }
 
-// patiently has the client try longer than it does for calls that somebody waits for: nobody does, and a run that gives up
-// has to be started again. What meets a transaction is tried again too, which the client would not do: none of these calls
-// is a transaction with conditions.
+// patiently has the client try longer than it does for calls that somebody waits for: nobody does, and a run
+// that gives up has to be started again. What meets a transaction is tried again too, which the client would
+// not do: none of these calls is a transaction with conditions.
 func patiently(o *dynamodb.Options) {
 	o.RetryMaxAttempts = 10
-	o.Retryer = retry.AddWithErrorCodes(o.Retryer, "TransactionConflictException", "TransactionCanceledException")
+	o.Retryer = retry.AddWithErrorCodes(o.Retryer, "TransactionConflictException",
+		"TransactionCanceledException")
 }

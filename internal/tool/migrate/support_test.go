@@ -47,7 +47,8 @@ func specs() []*store.Spec {
 		{Resource: "gpt-4", Revision: limits.Revision, Limits: []string{"rpm", "tpm"}, Kinds: kinds(
 			[]bucket.Limit{bucket.Per(1_000, time.Minute), bucket.Per(100_000, time.Minute).WithBurst(150_000)},
 			[]bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(10_000, time.Minute).WithBurst(15_000)})},
-		{Resource: "embeddings", Revision: limits.Revision, Limits: []string{"rps"}, Kinds: kinds([]bucket.Limit{bucket.Per(20, time.Second)}, nil)},
+		{Resource: "embeddings", Revision: limits.Revision, Limits: []string{"rps"},
+			Kinds: kinds([]bucket.Limit{bucket.Per(20, time.Second)}, nil)},
 	}
 }
 
@@ -114,7 +115,8 @@ func (t *table) put(items ...codec.Item) {
 func (t *table) all() map[string]codec.Item {
 	t.Helper()
 	all := map[string]codec.Item{}
-	pages := dynamodb.NewScanPaginator(t.client, &dynamodb.ScanInput{TableName: &t.name, ConsistentRead: aws.Bool(true)})
+	pages := dynamodb.NewScanPaginator(t.client,
+		&dynamodb.ScanInput{TableName: &t.name, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
 		if err != nil {
@@ -130,7 +132,8 @@ func (t *table) all() map[string]codec.Item {
 // remove deletes an item, as TTL does.
 func (t *table) remove(key codec.Item) {
 	t.Helper()
-	if _, err := t.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &t.name, Key: key}); err != nil {
+	if _, err := t.client.DeleteItem(t.Context(),
+		&dynamodb.DeleteItemInput{TableName: &t.name, Key: key}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -164,7 +167,8 @@ func number(item codec.Item, attr string) (int64, error) {
 func (t *table) limiter() *limits.Limiter {
 	t.Helper()
 	lim, err := limits.New(dynamo.New(t.client, t.name, dynamo.PerLimitItems()), runtime.WithClock(still{}),
-		runtime.SettleTimeout(time.Minute), runtime.CallDefaults(runtime.OnUnavailable(store.Deny), runtime.Budget(time.Minute)))
+		runtime.SettleTimeout(time.Minute), runtime.CallDefaults(runtime.OnUnavailable(store.Deny),
+			runtime.Budget(time.Minute)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +188,8 @@ func users(n int) []codec.Item {
 	return items
 }
 
-// killed runs f with a context that ends, and an API that fails, at its kill-th call: before it is made, or after it was
-// applied, its reply lost. It returns false once f got through.
+// killed runs f with a context that ends, and an API that fails, at its kill-th call: before it is made, or
+// after it was applied, its reply lost. It returns false once f got through.
 func (t *table) killed(kill int, late bool, f func(context.Context, *tap) error) (again bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

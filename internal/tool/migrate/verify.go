@@ -14,26 +14,28 @@ import (
 // verify holds all per-limit items against the buckets that took them over.
 func (r *run) verify(ctx context.Context) error {
 	carrier := dynamo.NewCarrier(r.Client, r.Table, r.Now)
-	return r.scan(ctx, scan{consistent: true, page: func(ctx context.Context, groups []*group) (came tally, err error) {
-		buckets, err := r.buckets(ctx, groups, "")
-		if err != nil {
-			return came, err
-		}
-		for _, g := range groups {
-			if err := r.check(ctx, carrier, g, buckets[g.key()]); err != nil {
+	return r.scan(ctx, scan{consistent: true,
+		page: func(ctx context.Context, groups []*group) (came tally, err error) {
+			buckets, err := r.buckets(ctx, groups, "")
+			if err != nil {
 				return came, err
 			}
-			for range g.items {
-				r.progress.add(1, true)
+			for _, g := range groups {
+				if err := r.check(ctx, carrier, g, buckets[g.key()]); err != nil {
+					return came, err
+				}
+				for range g.items {
+					r.progress.add(1, true)
+				}
+				came.told += int64(len(g.items))
 			}
-			came.told += int64(len(g.items))
-		}
-		return came, nil
-	}})
+			return came, nil
+		}})
 }
 
-// check holds the items of g against their bucket, nil where there is none. The bucket was read after them: one that was carried
-// over in between seems to stand beside them. So where an item counts still, all is read again, in the order that tells.
+// check holds the items of g against their bucket, nil where there is none. The bucket was read after them:
+// one that was carried over in between seems to stand beside them. So where an item counts still, all is read
+// again, in the order that tells.
 func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stored codec.Item) error {
 	spec := r.spec(g.resource)
 	items := r.report.decode(g)
@@ -57,7 +59,8 @@ func (r *run) check(ctx context.Context, carrier *dynamo.Carrier, g *group, stor
 			stored = buckets[g.key()]
 		}
 		if err == nil { // other pages have the bucket's other items
-			items = slices.DeleteFunc(found.Items, func(i perlimit.Item) bool { return !slices.Contains(g.names, i.Name) })
+			items = slices.DeleteFunc(found.Items,
+				func(i perlimit.Item) bool { return !slices.Contains(g.names, i.Name) })
 		}
 	}
 	r.report.verify(spec, g, items, stored)
@@ -122,7 +125,8 @@ func (c *collector) unmarked(spec *store.Spec, g *group, item *perlimit.Item, st
 	}
 }
 
-// carriedOver reports that a bucket was made of per-limit items, and not anew since that one has expired: full.
+// carriedOver reports that a bucket was made of per-limit items, and not anew since that one has expired:
+// full.
 func carriedOver(stored codec.Item) bool {
 	for attr := range stored {
 		if len(attr) > 2 && attr[:2] == "m_" {

@@ -16,7 +16,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 )
 
-// TestExpired: a bucket that has expired is made anew by the next acquire, full; its marked items have no part in it.
+// TestExpired: a bucket that has expired is made anew by the next acquire, full; its marked items have no
+// part in it.
 func TestExpired(t *testing.T) {
 	tbl := newTable(t)
 	tbl.put(users(2)...)
@@ -36,13 +37,15 @@ func TestExpired(t *testing.T) {
 		{Resource: "gpt-4", Limit: "tpm", Items: 3000, Carried: 1000, Expired: 2000},
 	}
 	check(sums)
-	if r := tbl.run(tbl.config(Cleanup, refuseDeletes(t, tbl.client, "user-1"))); r.Cleaned.Deleted != 2 || r.Cleaned.Expired != 2 || r.Cleaned.Done {
+	if r := tbl.run(tbl.config(Cleanup, refuseDeletes(t, tbl.client, "user-1"))); r.Cleaned.Deleted != 2 ||
+		r.Cleaned.Expired != 2 || r.Cleaned.Done {
 		t.Errorf("%+v", r.Cleaned)
 	}
 	tbl.put(marked["ENTITY#user-0 #BUCKET#gpt-4#rpm"], marked["ENTITY#user-0 #BUCKET#gpt-4#tpm"])
 
 	lim := tbl.limiter()
-	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "7"}}, limits.GPT4Cost{RPM: 100, TPM: 15_000}); err != nil {
+	if _, err := lim.GPT4.Acquire(t.Context(), limits.User{ID: "1", Project: limits.Project{ID: "7"}},
+		limits.GPT4Cost{RPM: 100, TPM: 15_000}); err != nil {
 		t.Fatal(err)
 	}
 	if err := lim.Close(t.Context()); err != nil {
@@ -56,7 +59,8 @@ func TestExpired(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if r := tbl.run(tbl.config(Cleanup, nil)); r.Cleaned.Deleted != 4 || r.Cleaned.Expired != 0 || !r.Cleaned.Done || tbl.layout() != 1 {
+	if r := tbl.run(tbl.config(Cleanup, nil)); r.Cleaned.Deleted != 4 || r.Cleaned.Expired != 0 ||
+		!r.Cleaned.Done || tbl.layout() != 1 {
 		t.Errorf("%+v", r.Cleaned)
 	}
 }
@@ -106,7 +110,8 @@ func TestVerify(t *testing.T) {
 	tbl.put(users(10)[2*9]) // it was not there when all were carried over, and has no bucket
 	r := tbl.run(tbl.config(Verify, refuseWrites(t, tbl.client)))
 	want := []Wrong{
-		{Bucket{"user-30", "gpt-4"}, "the item of limit rpm is malformed: attribute last_refill_ms: missing, want an integer of 64 bits; mend or delete it"},
+		{Bucket{"user-30", "gpt-4"}, "the item of limit rpm is malformed: attribute last_refill_ms: missing, " +
+			"want an integer of 64 bits; mend or delete it"},
 		{Bucket{"user-4", "gpt-4"}, "m_rpm is 3999, and the item has total_consumed_milli 4000"},
 		{Bucket{"user-5", "gpt-4"}, "b_tpm_tc is 5999, below the 6000 that was carried over"},
 		{Bucket{"user-6", "gpt-4"}, "attribute m_tpm: missing, want an integer of 64 bits"},
@@ -134,8 +139,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestCleanupLooks: an item that somebody has put in the place of a marked one is not deleted. Without its condition it
-// would be.
+// TestCleanupLooks: an item that somebody has put in the place of a marked one is not deleted. Without its
+// condition it would be.
 func TestCleanupLooks(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		tbl := newTable(t)
@@ -143,18 +148,19 @@ func TestCleanupLooks(t *testing.T) {
 		tbl.put(items...)
 		tbl.run(tbl.config(Carry, nil))
 		put := false
-		c := tbl.config(Cleanup, &tap{API: tbl.client, around: func(_ context.Context, in any, do func() error) error {
-			if del, ok := in.(*dynamodb.DeleteItemInput); ok {
-				if !put {
-					put = true
-					tbl.put(items[0])
+		c := tbl.config(Cleanup, &tap{API: tbl.client,
+			around: func(_ context.Context, in any, do func() error) error {
+				if del, ok := in.(*dynamodb.DeleteItemInput); ok {
+					if !put {
+						put = true
+						tbl.put(items[0])
+					}
+					if broken {
+						del.ConditionExpression = nil
+					}
 				}
-				if broken {
-					del.ConditionExpression = nil
-				}
-			}
-			return do()
-		}})
+				return do()
+			}})
 		c.Segments, c.Specs = 1, specs()
 		r := tbl.run(c)
 		kept := tbl.all()["ENTITY#user-0 #BUCKET#gpt-4#rpm"] != nil
@@ -164,8 +170,8 @@ func TestCleanupLooks(t *testing.T) {
 	}
 }
 
-// TestVerifyBeside: what is carried over between the read of an item and that of its bucket is nobody's mistake; what was made
-// beside its items is.
+// TestVerifyBeside: what is carried over between the read of an item and that of its bucket is nobody's
+// mistake; what was made beside its items is.
 func TestVerifyBeside(t *testing.T) {
 	for _, page := range []int32{3, 100} { // buckets' items in two pages, and in one
 		tbl := newTable(t)
@@ -174,19 +180,21 @@ func TestVerifyBeside(t *testing.T) {
 		c := tbl.config(Verify, nil)
 		c.Segments, c.page = 1, page
 		carried := false
-		c.Client = &tap{API: refuseWrites(t, tbl.client), around: func(_ context.Context, in any, do func() error) error {
-			if _, ok := in.(*dynamodb.BatchGetItemInput); ok && !carried {
-				carried = true
-				tbl.run(tbl.config(Carry, nil))
-			}
-			return do()
-		}}
+		c.Client = &tap{API: refuseWrites(t, tbl.client),
+			around: func(_ context.Context, in any, do func() error) error {
+				if _, ok := in.(*dynamodb.BatchGetItemInput); ok && !carried {
+					carried = true
+					tbl.run(tbl.config(Carry, nil))
+				}
+				return do()
+			}}
 		r := tbl.run(c)
 		if want := []Bucket{{"user-8", "gpt-4"}}; !slices.Equal(r.Beside, want) || len(r.Wrong)+len(r.Left) > 0 {
 			t.Errorf("beside %v, wrong %v, left %v", r.Beside, r.Wrong, r.Left)
 		}
 		want := &Checked{Buckets: 8, Items: 16, Sums: []Sum{
-			{Resource: "gpt-4", Limit: "rpm", Items: 28_000, Carried: 28_000}, {Resource: "gpt-4", Limit: "tpm", Items: 36_000, Carried: 36_000},
+			{Resource: "gpt-4", Limit: "rpm", Items: 28_000, Carried: 28_000}, {Resource: "gpt-4", Limit: "tpm",
+				Items: 36_000, Carried: 36_000},
 		}}
 		if diff := cmp.Diff(want, r.Checked); diff != "" {
 			t.Error(diff)
@@ -194,7 +202,8 @@ func TestVerifyBeside(t *testing.T) {
 	}
 }
 
-// TestVerifyDiffering: whose numbers its items had differently is found at any time, whoever has carried it over.
+// TestVerifyDiffering: whose numbers its items had differently is found at any time, whoever has carried it
+// over.
 func TestVerifyDiffering(t *testing.T) {
 	tbl := newTable(t)
 	own := specs()[0].Kinds[2].Limits
@@ -218,7 +227,8 @@ func TestVerifyDiffering(t *testing.T) {
 		}
 	}
 	overridden := tbl.all()["ENTITY#user-3 #BUCKET#gpt-4"]
-	for attr, n := range map[string]int64{"cp": raised[0].Capacity, "bx": raised[0].Burst, "ra": raised[0].Refill} {
+	for attr, n := range map[string]int64{"cp": raised[0].Capacity, "bx": raised[0].Burst,
+		"ra": raised[0].Refill} {
 		overridden["b_rpm_"+attr] = codec.N(n)
 	}
 	tbl.put(overridden)

@@ -42,14 +42,20 @@ const (
 )
 
 var parameters = []parameter{
-	{Name: "AlarmTopicArn", Description: "ARN of the SNS topic that alarms go to. Without one they show in the console alone."},
-	{Name: namespaceParameter, Default: "sluice", Description: "CloudWatch namespace that the collector sends sluice's own metrics to."},
+	{Name: "AlarmTopicArn",
+		Description: "ARN of the SNS topic that alarms go to. Without one they show in the console alone."},
+	{Name: namespaceParameter, Default: "sluice",
+		Description: "CloudWatch namespace that the collector sends sluice's own metrics to."},
 	{Name: tableParameter, Default: "rate_limits", Description: "Name of the table that WriteBudget is about."},
-	{Name: budgetParameter, Default: "0", Number: true, Optional: true, Description: "Write units that the table may use in a minute. 0 for no alarm."},
-	{Name: deniedParameter, Default: "0", Number: true, Optional: true, Description: "Percentage of acquires that may be denied. 0 for no alarm."},
-	{Name: aggregatorParameter, Optional: true, Description: "Name of the Lambda function that aggregates usage. Without one, nobody watches the stream."},
-	{Name: throttledParameter, Optional: true, Description: "Name of a table to watch for throttling and failures. " +
-		"Leave it out for one that sluice infra made: it has these alarms."},
+	{Name: budgetParameter, Default: "0", Number: true, Optional: true,
+		Description: "Write units that the table may use in a minute. 0 for no alarm."},
+	{Name: deniedParameter, Default: "0", Number: true, Optional: true,
+		Description: "Percentage of acquires that may be denied. 0 for no alarm."},
+	{Name: aggregatorParameter, Optional: true, Description: "Name of the Lambda function that aggregates " +
+		"usage. Without one, nobody watches the stream."},
+	{Name: throttledParameter, Optional: true,
+		Description: "Name of a table to watch for throttling and failures. " +
+			"Leave it out for one that sluice infra made: it has these alarms."},
 }
 
 // alarms are all, our own first.
@@ -60,35 +66,45 @@ func alarms() []alarm {
 	}
 	all := []alarm{
 		{
-			Name: "setup-failures", Own: metrics.Decisions, Dimensions: failed("setup"), Statistic: "Sum", Threshold: "1",
-			Why: "Calls fail because the installation is at fault: a table, a right or a script is missing. The log says which.",
+			Name: "setup-failures", Own: metrics.Decisions, Dimensions: failed("setup"), Statistic: "Sum",
+			Threshold: "1",
+			Why: "Calls fail because the installation is at fault: a table, a right or a script is missing. The " +
+				"log says which.",
 		},
 		{
-			Name: "unavailable", Own: metrics.Decisions, Dimensions: failed("unavailable"), Statistic: "Sum", Threshold: "1",
-			Why: "Calls are refused because the store does not answer, and the failure policy is deny.",
+			Name: "unavailable", Own: metrics.Decisions, Dimensions: failed("unavailable"), Statistic: "Sum",
+			Threshold: "1",
+			Why:       "Calls are refused because the store does not answer, and the failure policy is deny.",
 		},
 		{
-			Name: "throttled", Own: metrics.Decisions, Dimensions: failed("throttled"), Statistic: "Sum", Threshold: "1",
-			Why: "Calls are refused because the store throttles, and the failure policy is deny: a bucket is hot, or the table short of units.",
+			Name: "throttled", Own: metrics.Decisions, Dimensions: failed("throttled"), Statistic: "Sum",
+			Threshold: "1",
+			Why: "Calls are refused because the store throttles, and the failure policy is deny: a bucket is hot, " +
+				"or the table short of units.",
 		},
 		{
-			Name: "degraded", Own: metrics.Decisions, Dimensions: []dimension{outcome("degraded")}, Statistic: "Sum", Threshold: "1",
-			Why: "The store does not answer, or throttles: calls are admitted that it has no record of.",
+			Name: "degraded", Own: metrics.Decisions, Dimensions: []dimension{outcome("degraded")}, Statistic: "Sum",
+			Threshold: "1",
+			Why:       "The store does not answer, or throttles: calls are admitted that it has no record of.",
 		},
 		{
-			Name: "contended", Own: metrics.Decisions, Dimensions: failed("contended"), Statistic: "Sum", Threshold: "1",
-			Why: "Calls fail because too many write to the same bucket at once.",
+			Name: "contended", Own: metrics.Decisions, Dimensions: failed("contended"), Statistic: "Sum",
+			Threshold: "1",
+			Why:       "Calls fail because too many write to the same bucket at once.",
 		},
 		{
-			Name: "denied", Own: metrics.Decisions, Dimensions: []dimension{outcome("denied")}, Statistic: "Sum", Parameter: deniedParameter, ShareOf: true,
+			Name: "denied", Own: metrics.Decisions, Dimensions: []dimension{outcome("denied")}, Statistic: "Sum",
+			Parameter: deniedParameter, ShareOf: true,
 			Why: "More calls are denied than should be: demand has grown, or a limit is wrong.",
 		},
 		{
-			Name: "settlements-lost", Own: metrics.Settlements, Dimensions: []dimension{outcome("failed")}, Statistic: "Sum", Threshold: "1",
+			Name: "settlements-lost", Own: metrics.Settlements, Dimensions: []dimension{outcome("failed")},
+			Statistic: "Sum", Threshold: "1",
 			Why: "Leases could not be settled or released: what was charged stands.",
 		},
 		{
-			Name: "replies-lost", Own: metrics.StoreCalls, Dimensions: []dimension{outcome("unknown")}, Statistic: "Sum", Threshold: "1",
+			Name: "replies-lost", Own: metrics.StoreCalls, Dimensions: []dimension{outcome("unknown")},
+			Statistic: "Sum", Threshold: "1",
 			Why: "Calls to the store end without a reply: time-outs, or failures of the store.",
 		},
 		{
@@ -97,15 +113,18 @@ func alarms() []alarm {
 		},
 		{
 			Name: "clock-skew", Own: metrics.ClockSkew, Statistic: "Sum", Threshold: "1",
-			Why: "The clock of a host is off by more than a second, which costs refill. Look at its time synchronisation.",
+			Why: "The clock of a host is off by more than a second, which costs refill. Look at its time " +
+				"synchronisation.",
 		},
 		{
-			Name: "over-budget", Namespace: "AWS/DynamoDB", AWS: "ConsumedWriteCapacityUnits", Statistic: "Sum", Parameter: budgetParameter,
+			Name: "over-budget", Namespace: "AWS/DynamoDB", AWS: "ConsumedWriteCapacityUnits", Statistic: "Sum",
+			Parameter:  budgetParameter,
 			Dimensions: []dimension{{Name: "TableName", Parameter: tableParameter}},
 			Why:        "The table costs more than it should: it takes more write units than its budget.",
 		},
 		{
-			Name: "stream-behind", Namespace: "AWS/Lambda", AWS: "IteratorAge", Statistic: "Maximum", Threshold: "900000",
+			Name: "stream-behind", Namespace: "AWS/Lambda", AWS: "IteratorAge", Statistic: "Maximum",
+			Threshold:  "900000",
 			Dimensions: []dimension{{Name: "FunctionName", Parameter: aggregatorParameter}},
 			Why:        "Usage is a quarter of an hour behind. The stream keeps what was not read for 24 hours.",
 		},
@@ -114,12 +133,16 @@ func alarms() []alarm {
 		of := []dimension{{Name: "TableName", Parameter: throttledParameter}, {Name: "Operation", Value: operation}}
 		all = append(all,
 			alarm{
-				Name: operation + "-throttled", Namespace: "AWS/DynamoDB", AWS: "ThrottledRequests", Dimensions: of, Statistic: "Sum", Threshold: "1",
-				Why: "Whole requests are throttled: a bucket is hot, or the table short of units.",
+				Name: operation +
+					"-throttled", Namespace: "AWS/DynamoDB", AWS: "ThrottledRequests", Dimensions: of, Statistic: "Sum",
+				Threshold: "1",
+				Why:       "Whole requests are throttled: a bucket is hot, or the table short of units.",
 			},
 			alarm{
-				Name: operation + "-failures", Namespace: "AWS/DynamoDB", AWS: "SystemErrors", Dimensions: of, Statistic: "Sum", Threshold: "1",
-				Why: "DynamoDB fails: outcomes are unknown, and the failure policy decides.",
+				Name: operation +
+					"-failures", Namespace: "AWS/DynamoDB", AWS: "SystemErrors", Dimensions: of, Statistic: "Sum",
+				Threshold: "1",
+				Why:       "DynamoDB fails: outcomes are unknown, and the failure policy decides.",
 			})
 	}
 	return all
@@ -128,7 +151,9 @@ func alarms() []alarm {
 // Needs returns the parameter without which there is no such alarm, nil for none.
 func (a alarm) Needs() *parameter {
 	for i, p := range parameters {
-		if p.Optional && (p.Name == a.Parameter || slices.ContainsFunc(a.Dimensions, func(d dimension) bool { return d.Parameter == p.Name })) {
+		if p.Optional &&
+			(p.Name == a.Parameter ||
+				slices.ContainsFunc(a.Dimensions, func(d dimension) bool { return d.Parameter == p.Name })) {
 			return &parameters[i]
 		}
 	}

@@ -35,45 +35,60 @@ func rows() []row {
 	}
 	return []row{
 		{"Decisions", []panel{
-			{"Decisions", "Acquires and waits that ended, by how. Degraded: the store did not answer, and the failure policy admitted.", "reqps",
+			{"Decisions", "Acquires and waits that ended, by how. Degraded: the store did not answer, and the " +
+				"failure policy admitted.", "reqps",
 				one(rate(metrics.Decisions, "", metrics.Outcome), legend(metrics.Outcome))},
 			{"Share denied", "Of a resource's acquires and waits.", "percentunit",
 				one(share(metrics.Decisions, is(metrics.Outcome, "denied"), metrics.Resource), legend(metrics.Resource))},
-			{"Refusals by limit", "Which limit denies, and the kind of whose bucket. Shadowed: it would have.", "reqps",
-				one(rate(metrics.Decisions, among(metrics.Outcome, "denied|shadowed"), metrics.Resource, metrics.LimitKind, metrics.LimitName, metrics.Outcome),
-					legend(metrics.Resource)+" "+legend(metrics.LimitKind)+" "+legend(metrics.LimitName)+" "+legend(metrics.Outcome))},
-			{"Failed and degraded", "Why. Setup is for you to mend, invalid for callers; contended are too many at one bucket.", "reqps",
-				one(rate(metrics.Decisions, among(metrics.Outcome, "failed|degraded"), metrics.Outcome, metrics.ErrorType),
+			{"Refusals by limit", "Which limit denies, and the kind of whose bucket. Shadowed: it would have.",
+				"reqps",
+				one(rate(metrics.Decisions, among(metrics.Outcome, "denied|shadowed"), metrics.Resource,
+					metrics.LimitKind, metrics.LimitName, metrics.Outcome),
+					legend(metrics.Resource)+" "+legend(metrics.LimitKind)+" "+legend(metrics.LimitName)+" "+
+						legend(metrics.Outcome))},
+			{"Failed and degraded",
+				"Why. Setup is for you to mend, invalid for callers; contended are too many at one bucket.", "reqps",
+				one(rate(metrics.Decisions, among(metrics.Outcome, "failed|degraded"), metrics.Outcome,
+					metrics.ErrorType),
 					legend(metrics.Outcome)+" "+legend(metrics.ErrorType))},
 			{"Time of acquires", "What a caller waits for a decision.", "s", took("acquire")},
 			{"Time of waits", "The time until there are tokens included.", "s", took("wait")},
 		}},
 		{"Leases", []panel{
-			{"Settled and released", "", "reqps", one(rate(metrics.Settlements, "", metrics.Outcome), legend(metrics.Outcome))},
+			{"Settled and released", "", "reqps",
+				one(rate(metrics.Settlements, "", metrics.Outcome), legend(metrics.Outcome))},
 			{"Settlements lost", "What was charged stands.", "reqps",
-				one(rate(metrics.Settlements, is(metrics.Outcome, "failed"), metrics.Resource, metrics.Operation, metrics.ErrorType),
+				one(rate(metrics.Settlements, is(metrics.Outcome, "failed"), metrics.Resource, metrics.Operation,
+					metrics.ErrorType),
 					legend(metrics.Resource)+" "+legend(metrics.Operation)+" "+legend(metrics.ErrorType))},
 		}},
 		{"Store", []panel{
 			{"Calls", "By what they are for: in the steady state retry, normal or transact.", "reqps",
 				one(rate(metrics.StoreCalls, "", metrics.Path), legend(metrics.Path))},
-			{"Calls without success", "Refused and conflict are races lost; throttled, unapplied and unknown are the store's.", "reqps",
-				one(rate(metrics.StoreCalls, among(metrics.Outcome, "refused|conflict|throttled|unapplied|unknown|failed"), metrics.Call, metrics.Outcome),
+			{"Calls without success",
+				"Refused and conflict are races lost; throttled, unapplied and unknown are the store's.", "reqps",
+				one(rate(metrics.StoreCalls, among(metrics.Outcome,
+					"refused|conflict|throttled|unapplied|unknown|failed"), metrics.Call, metrics.Outcome),
 					legend(metrics.Call)+" "+legend(metrics.Outcome))},
 			{"Time of calls, p99", "", "s",
-				one(quantile(0.99, metrics.StoreCallDuration, "", metrics.System, metrics.Call), legend(metrics.System)+" "+legend(metrics.Call))},
+				one(quantile(0.99, metrics.StoreCallDuration, "", metrics.System, metrics.Call), legend(metrics.System)+
+					" "+legend(metrics.Call))},
 			{"Capacity units", "What DynamoDB bills, each second.", "short",
-				one(rate(metrics.StoreCapacity, "", metrics.Capacity, metrics.Resource), legend(metrics.Capacity)+" "+legend(metrics.Resource))},
-			{"Write units per acquire", "1 for one bucket and 4 for two in a transaction; less where writes serve several, and more by settles, releases and refusals.", "short",
+				one(rate(metrics.StoreCapacity, "", metrics.Capacity, metrics.Resource), legend(metrics.Capacity)+" "+
+					legend(metrics.Resource))},
+			{"Write units per acquire", "1 for one bucket and 4 for two in a transaction; less where writes serve " +
+				"several, and more by settles, releases and refusals.", "short",
 				one(rate(metrics.StoreCapacity, is(metrics.Capacity, "write"), metrics.Resource)+"\n/ "+
 					rate(metrics.Decisions, is(metrics.Outcome, "acquired"), metrics.Resource), legend(metrics.Resource))},
 			{"Requests per write", "How many acquires and settles a write serves together.", "short",
 				one(mean(metrics.StoreCoalesced, metrics.Resource), legend(metrics.Resource))},
 		}},
 		{"Health", []panel{
-			{"Circuit breakers open", "While one is, the store is asked once a second, and the failure policy decides.", "short",
+			{"Circuit breakers open",
+				"While one is, the store is asked once a second, and the failure policy decides.", "short",
 				one("sum ("+selector(metrics.BreakersOpen, "", "")+")", "open")},
-			{"Clock skew", "How far hosts' clocks are off together, of those that are by more than a second: it costs refill.", "s",
+			{"Clock skew", "How far hosts' clocks are off together, of those that are by more than a second: it " +
+				"costs refill.", "s",
 				one("60 * "+rate(metrics.ClockSkew, "", metrics.Clock), legend(metrics.Clock))},
 		}},
 	}
@@ -89,21 +104,26 @@ func Grafana() ([]byte, error) {
 	place := func(x, w, h int) object { return object{"x": x, "y": y, "w": w, "h": h} }
 	for _, r := range rows() {
 		id++
-		panels = append(panels, object{"id": id, "type": "row", "title": r.title, "collapsed": false, "panels": []object{}, "gridPos": place(0, 2*width, 1)})
+		panels = append(panels, object{"id": id, "type": "row", "title": r.title, "collapsed": false,
+			"panels": []object{}, "gridPos": place(0, 2*width, 1)})
 		y++
 		for i, p := range r.panels {
 			id++
 			targets := []object{}
 			for j, q := range p.queries {
 				targets = append(targets, object{
-					"refId": string(rune('A' + j)), "datasource": source, "expr": q.text, "legendFormat": q.legend, "editorMode": "code", "range": true,
+					"refId": string(rune('A' +
+						j)), "datasource": source, "expr": q.text, "legendFormat": q.legend, "editorMode": "code",
+					"range": true,
 				})
 			}
 			panels = append(panels, object{
-				"id": id, "type": "timeseries", "title": p.title, "description": p.says, "datasource": source, "targets": targets,
+				"id": id, "type": "timeseries", "title": p.title, "description": p.says, "datasource": source,
+				"targets":     targets,
 				"gridPos":     place(i%2*width, width, height),
 				"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
-				"options":     object{"legend": object{"displayMode": "list", "placement": "bottom"}, "tooltip": object{"mode": "multi", "sort": "desc"}},
+				"options": object{"legend": object{"displayMode": "list", "placement": "bottom"},
+					"tooltip": object{"mode": "multi", "sort": "desc"}},
 			})
 			if i%2 == 1 || i == len(r.panels)-1 {
 				y += height
@@ -112,8 +132,10 @@ func Grafana() ([]byte, error) {
 	}
 	choice := func(name, label, query string) object {
 		return object{
-			"name": name, "label": label, "type": "query", "datasource": source, "definition": query, "query": object{"query": query, "refId": name},
-			"refresh": 2, "sort": 1, "multi": true, "includeAll": true, "allValue": ".*", "current": object{"text": "All", "value": "$__all"},
+			"name": name, "label": label, "type": "query", "datasource": source, "definition": query,
+			"query":   object{"query": query, "refId": name},
+			"refresh": 2, "sort": 1, "multi": true, "includeAll": true, "allValue": ".*",
+			"current": object{"text": "All", "value": "$__all"},
 		}
 	}
 	var out bytes.Buffer
@@ -121,13 +143,15 @@ func Grafana() ([]byte, error) {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	err := e.Encode(object{
-		"title": "sluice", "uid": "sluice", "tags": []string{"sluice"}, "schemaVersion": 39, "version": 1, "editable": true,
+		"title": "sluice", "uid": "sluice", "tags": []string{"sluice"}, "schemaVersion": 39, "version": 1,
+		"editable":    true,
 		"description": "Written by `sluice metrics grafana`: run it again after an upgrade.",
 		"time":        object{"from": "now-1h", "to": "now"}, "refresh": "30s", "timezone": "browser",
 		"templating": object{"list": []object{
 			{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1},
 			choice("job", "Job", "label_values("+metrics.Decisions.Prometheus()+", job)"),
-			choice("resource", "Resource", "label_values("+metrics.Decisions.Prometheus()+", "+metrics.PrometheusLabel(metrics.Resource)+")"),
+			choice("resource", "Resource", "label_values("+metrics.Decisions.Prometheus()+", "+
+				metrics.PrometheusLabel(metrics.Resource)+")"),
 		}},
 		"panels": panels,
 	})

@@ -1,6 +1,6 @@
-// Package oncall makes what people on call look at of what runtime/metrics defines: a dashboard for Grafana, alarms for CloudWatch as
-// CloudFormation and Terraform have them, and the settings of OpenTelemetry's collector that the alarms need. Its tests hold each
-// name in them against the definitions.
+// Package oncall makes what people on call look at of what runtime/metrics defines: a dashboard for Grafana,
+// alarms for CloudWatch as CloudFormation and Terraform have them, and the settings of OpenTelemetry's
+// collector that the alarms need. Its tests hold each name in them against the definitions.
 package oncall
 
 import (
@@ -25,7 +25,8 @@ func CloudFormation() ([]byte, error) { return render("alarms.yaml.tmpl") }
 // Terraform returns a configuration, in HCL as `terraform fmt` leaves it, with the alarms.
 func Terraform() ([]byte, error) { return render("alarms.tf.tmpl") }
 
-// Collector returns an exporter of OpenTelemetry's collector, in YAML, that sends CloudWatch what the alarms look at.
+// Collector returns an exporter of OpenTelemetry's collector, in YAML, that sends CloudWatch what the alarms
+// look at.
 func Collector() ([]byte, error) { return render("collector.yaml.tmpl") }
 
 // render fills a template in.

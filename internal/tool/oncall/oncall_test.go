@@ -25,7 +25,8 @@ func outputs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for name, f := range map[string]func() ([]byte, error){
-		"list.txt": oncall.List, "grafana.json": oncall.Grafana, "alarms.yaml": oncall.CloudFormation, "alarms.tf": oncall.Terraform,
+		"list.txt": oncall.List, "grafana.json": oncall.Grafana, "alarms.yaml": oncall.CloudFormation,
+		"alarms.tf":      oncall.Terraform,
 		"collector.yaml": oncall.Collector,
 	} {
 		text, err := f()
@@ -52,7 +53,8 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s, - wanted, + printed (run `go test ./internal/tool/oncall -update` if it is meant):\n%s", name, diff)
+			t.Errorf("%s, - wanted, + printed (run `go test ./internal/tool/oncall -update` if it is meant):\n%s",
+				name, diff)
 		}
 	}
 	files, err := filepath.Glob("testdata/*")
@@ -84,10 +86,12 @@ var (
 	legends   = regexp.MustCompile(`\{\{(\w+)\}\}`)
 )
 
-// strangers returns what a query of the dashboard names that is not defined, and notes the metrics that it is about.
+// strangers returns what a query of the dashboard names that is not defined, and notes the metrics that it is
+// about.
 func strangers(expr, legend string, used map[*metrics.Metric]bool) (unknown []string) {
 	known := func(m *metrics.Metric, label string) bool {
-		return label == "job" || m != nil && slices.ContainsFunc(m.Labels, func(l string) bool { return metrics.PrometheusLabel(l) == label })
+		return label == "job" || m != nil &&
+			slices.ContainsFunc(m.Labels, func(l string) bool { return metrics.PrometheusLabel(l) == label })
 	}
 	for _, s := range selectors.FindAllStringSubmatch(expr, -1) {
 		m := inPrometheus(s[1])
@@ -122,7 +126,8 @@ func strangers(expr, legend string, used map[*metrics.Metric]bool) (unknown []st
 	return unknown
 }
 
-// TestDashboard: each query is about metrics and labels that are defined, each metric is on it, and no panel lies over another.
+// TestDashboard: each query is about metrics and labels that are defined, each metric is on it, and no panel
+// lies over another.
 func TestDashboard(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
@@ -167,7 +172,8 @@ func TestDashboard(t *testing.T) {
 	variables := map[string]bool{"__rate_interval": true}
 	for _, v := range dashboard.Templating.List {
 		variables[v.Name] = true
-		if name, _, ok := strings.Cut(strings.TrimPrefix(v.Definition, "label_values("), ","); ok && inPrometheus(name) == nil {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(v.Definition, "label_values("), ","); ok &&
+			inPrometheus(name) == nil {
 			t.Errorf("$%s is of %s, which nobody defines", v.Name, name)
 		}
 	}
@@ -180,15 +186,19 @@ func TestDashboard(t *testing.T) {
 
 // TestStrangersAreSeen: the check above sees a name that nobody defines, wherever it is.
 func TestStrangersAreSeen(t *testing.T) {
-	const good, legend = `sum by (sluice_outcome) (rate(sluice_decisions_total{job=~"$job", sluice_outcome="denied"}[1m]))`, "{{sluice_outcome}}"
+	const good, legend = `sum by (sluice_outcome) (rate(sluice_decisions_total{job=~"$job", ` +
+		`sluice_outcome="denied"}[1m]))`, "{{sluice_outcome}}"
 	if unknown := strangers(good, legend, map[*metrics.Metric]bool{}); unknown != nil {
 		t.Fatal(unknown)
 	}
 	for _, broken := range []struct{ old, by string }{
-		{"sluice_decisions_total", "sluice_decisions"}, {"by (sluice_outcome)", "by (sluice_entity)"}, {`sluice_outcome="`, `sluice_clock="`},
-		{"by (sluice_outcome)", "by (sluice_resource)"}, {"sluice_decisions_total", "sluice_decision_duration_seconds"}, {")))", "))"}, {"]))", "])"},
+		{"sluice_decisions_total", "sluice_decisions"}, {"by (sluice_outcome)",
+			"by (sluice_entity)"}, {`sluice_outcome="`, `sluice_clock="`},
+		{"by (sluice_outcome)", "by (sluice_resource)"}, {"sluice_decisions_total",
+			"sluice_decision_duration_seconds"}, {")))", "))"}, {"]))", "])"},
 	} {
-		if expr := strings.Replace(good, broken.old, broken.by, 1); expr != good && strangers(expr, legend, map[*metrics.Metric]bool{}) == nil {
+		if expr := strings.Replace(good, broken.old, broken.by, 1); expr != good &&
+			strangers(expr, legend, map[*metrics.Metric]bool{}) == nil {
 			t.Errorf("%s passes", expr)
 		}
 	}
@@ -196,7 +206,8 @@ func TestStrangersAreSeen(t *testing.T) {
 
 // offAlarms are the metrics that no alarm is on, and why.
 var offAlarms = map[*metrics.Metric]string{
-	metrics.DecisionDuration:  "the collector's exporter to CloudWatch adds up histograms and keeps no percentiles: it is on the dashboard",
+	metrics.DecisionDuration: "the collector's exporter to CloudWatch adds up histograms and keeps no " +
+		"percentiles: it is on the dashboard",
 	metrics.StoreCallDuration: "the same; calls that take too long are replies lost",
 	metrics.StoreCapacity:     "DynamoDB publishes what it bills: the budget is on that",
 	metrics.StoreCoalesced:    "it says how well a service does, not that something is wrong",
@@ -252,8 +263,8 @@ func looks(t *testing.T, text string) (all []looked) {
 	return all
 }
 
-// TestAlarms: each is on a metric and on labels that are defined, which the collector sends as it wants them; each metric has one, or a
-// reason for none.
+// TestAlarms: each is on a metric and on labels that are defined, which the collector sends as it wants them;
+// each metric has one, or a reason for none.
 func TestAlarms(t *testing.T) {
 	all := outputs(t)
 	var collector struct {
@@ -332,7 +343,8 @@ func TestAlarms(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(aws))); diff != "" {
 		t.Error(diff)
 	}
-	if !strings.Contains(all["alarms.yaml"], "Namespace:\n    Type: String\n    Default: \""+exporter.Namespace+"\"\n") {
+	if !strings.Contains(all["alarms.yaml"], "Namespace:\n    Type: String\n    Default: \""+exporter.Namespace+
+		"\"\n") {
 		t.Errorf("the collector sends to %s, and the alarms look elsewhere", exporter.Namespace)
 	}
 }
@@ -365,8 +377,10 @@ func TestTerraformHasTheSame(t *testing.T) {
 	if diff := cmp.Diff(reasons, written); diff != "" {
 		t.Error(diff)
 	}
-	for _, m := range []*metrics.Metric{metrics.Decisions, metrics.Settlements, metrics.StoreCalls, metrics.BreakersOpen, metrics.ClockSkew} {
-		if n := strings.Count(all["alarms.tf"], `"`+m.Name+`"`); n != strings.Count(all["alarms.yaml"], "MetricName: "+m.Name+"\n") {
+	for _, m := range []*metrics.Metric{metrics.Decisions, metrics.Settlements, metrics.StoreCalls,
+		metrics.BreakersOpen, metrics.ClockSkew} {
+		if n := strings.Count(all["alarms.tf"], `"`+m.Name+`"`); n != strings.Count(all["alarms.yaml"],
+			"MetricName: "+m.Name+"\n") {
 			t.Errorf("%s: %d times", m.Name, n)
 		}
 	}

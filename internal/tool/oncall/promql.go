@@ -12,7 +12,8 @@ import (
 func is(label, value string) string    { return metrics.PrometheusLabel(label) + `="` + value + `"` }
 func among(label, value string) string { return metrics.PrometheusLabel(label) + `=~"` + value + `"` }
 
-// selector returns the series of m, of the chosen jobs and resources: suffix is that of a histogram's, and where matches more.
+// selector returns the series of m, of the chosen jobs and resources: suffix is that of a histogram's, and
+// where matches more.
 func selector(m *metrics.Metric, suffix, where string) string {
 	matchers := []string{`job=~"$job"`}
 	if slices.Contains(m.Labels, metrics.Resource) {
@@ -48,7 +49,8 @@ func share(m *metrics.Metric, where string, labels ...string) string {
 
 // quantile returns that of a histogram.
 func quantile(q float64, m *metrics.Metric, where string, labels ...string) string {
-	return fmt.Sprintf("histogram_quantile(%v, %s(%s))", q, by(append([]string{"le"}, labels...)...), each(selector(m, "_bucket", where)))
+	return fmt.Sprintf("histogram_quantile(%v, %s(%s))", q, by(append([]string{"le"}, labels...)...),
+		each(selector(m, "_bucket", where)))
 }
 
 // mean returns that of a histogram.

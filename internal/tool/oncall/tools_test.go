@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
-// TestCloudFormation has CloudFormation's linter look at the alarms. That it finds what is broken is held in package infra, as for terraform.
+// TestCloudFormation has CloudFormation's linter look at the alarms. That it finds what is broken is held in
+// package infra, as for terraform.
 func TestCloudFormation(t *testing.T) {
 	longform.Only(t, "cfn-lint takes 2 s")
 	lint, text := linted.CloudFormation(t), outputs(t)["alarms.yaml"]
@@ -16,7 +17,8 @@ func TestCloudFormation(t *testing.T) {
 	}
 }
 
-// TestTerraform has terraform hold the alarms against its grammar and its format, and against the provider's resources.
+// TestTerraform has terraform hold the alarms against its grammar and its format, and against the provider's
+// resources.
 func TestTerraform(t *testing.T) {
 	text := outputs(t)["alarms.tf"]
 	if out, ok := linted.TerraformFormat(t)(text); !ok {

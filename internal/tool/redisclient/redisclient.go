@@ -1,5 +1,6 @@
-// Package redisclient makes the Redis client of our programs from a URL, as go-redis reads URLs: of a node, of what a Sentinel
-// watches, or of a cluster. A password in the URL is in no error and in no name that it returns.
+// Package redisclient makes the Redis client of our programs from a URL, as go-redis reads URLs: of a node,
+// of what a Sentinel watches, or of a cluster. A password in the URL is in no error and in no name that it
+// returns.
 package redisclient
 
 import (
@@ -14,14 +15,17 @@ import (
 
 // forms says how URLs are written.
 const forms = "redis://[[user]:password@]host:port[/db], rediss:// for TLS, unix:///path/to/socket, " +
-	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster; in a password / ? # % are %2F %3F %23 %25"
+	"?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster; in a password / ? # % " +
+	"are %2F %3F %23 %25"
 
-// New returns a client of the Redis at text. It asks a node whether it is one of a cluster, to read all of that: a node alone
-// would leave out what the others have. Where it does not say, as where the user may not ask, it is taken for one alone. When ctx
-// is over, the client is closed: it does not look at a context while it waits for a reply.
+// New returns a client of the Redis at text. It asks a node whether it is one of a cluster, to read all of
+// that: a node alone would leave out what the others have. Where it does not say, as where the user may not
+// ask, it is taken for one alone. When ctx is over, the client is closed: it does not look at a context while
+// it waits for a reply.
 func New(ctx context.Context, text string) (redis.UniversalClient, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Fragment != "" { // what is wrong may be the password
+	// what is wrong may be the password
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Fragment != "" {
 		return nil, &URLError{"that is no URL of a Redis"}
 	}
 	switch options := u.Query(); {
@@ -87,8 +91,8 @@ func refused(err error) error {
 	return &URLError{mistaken.ReplaceAllString(strings.TrimPrefix(err.Error(), "redis: "), "***@")}
 }
 
-// Name returns what a URL may be called where others read it: without its user, password and options, and with the host that
-// go-redis takes where it has none.
+// Name returns what a URL may be called where others read it: without its user, password and options, and
+// with the host that go-redis takes where it has none.
 func Name(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -100,7 +104,8 @@ func Name(text string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// credentials are what stands in a URL before its host. Up to the last '@' of a line: a password may have one too.
+// credentials are what stands in a URL before its host. Up to the last '@' of a line: a password may have one
+// too.
 var credentials = regexp.MustCompile(`((?:rediss?|unix):/*).*@`)
 
 // Redact takes the users and passwords out of URLs of Redis in a text.

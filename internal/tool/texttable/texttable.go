@@ -12,8 +12,8 @@ import (
 // gap separates two columns.
 const gap = "  "
 
-// Write prints rows to w, each on a line after indent. align has a letter per column: l for left, r for right; a row may
-// be shorter than that, and an empty one is an empty line. Lines have no space at their end.
+// Write prints rows to w, each on a line after indent. align has a letter per column: l for left, r for
+// right; a row may be shorter than that, and an empty one is an empty line. Lines have no space at their end.
 func Write(w io.Writer, indent, align string, rows [][]string) error {
 	widths := make([]int, len(align))
 	for _, row := range rows {

@@ -1,3 +1,4 @@
+// Package aggregate is `sluice aggregate`: it adds up consumption from a table's stream.
 package aggregate
 
 import (
@@ -7,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+
+	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
@@ -18,36 +22,39 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/usage"
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
+// Command is `sluice aggregate`.
 type Command struct {
 	connect.TableOnly
 
-	Once      bool          `help:"Count what the stream has by now, and end."`
-	Poisoned  *string       `placeholder:"FILE" help:"Append records that cannot be read to this file, each as JSON on a line. The default is stderr."`
-	KeepHours string        `default:"35d" help:"How long windows of an hour are kept after they end, 24h or more."`
-	KeepDays  string        `default:"400d" help:"How long windows of a day are kept after they end, 24h or more."`
-	Idle      time.Duration `default:"1s" help:"How long to wait before a shard that had few records or none is asked again, 1ms or more: what comes meanwhile is counted together, which costs less. AWS answers 5 times a second."`
-	JSON      bool          `name:"json" help:"Print what it came to as JSON."`
+	Once      bool          `help:"Count what the stream contains now, and end."`
+	Poisoned  *string       `placeholder:"FILE" help:"${poisoned}"`
+	KeepHours string        `default:"35d" help:"Keep windows of an hour this long, 24h or more."`
+	KeepDays  string        `default:"400d" help:"Keep windows of a day this long, 24h or more."`
+	Idle      time.Duration `default:"1s" help:"${idle}"`
+	JSON      bool          `name:"json" help:"Print the summary as JSON."`
 }
 
-// Help says how it is run.
+// Help describes the command.
 func (Command) Help() string {
-	return `What the table's stream says was consumed is added up in windows of the same table, by entity, resource and limit, for each hour and each day. sluice usage shows them.
-
-It runs until Ctrl-C or SIGTERM, may be killed at any time, and goes on where it was; every record counts once. Run one for a table: a second one beside it does no harm, and costs the same again. Not beside a Lambda function that adds up the same stream: each would count everything.
-
-A stream keeps records for 24 hours. What it may have lost while nothing read it is said.
-
-The exit code is 1 if a record could not be read, or records may be lost.
-
-Example: sluice aggregate --table rate_limits --poisoned poisoned.jsonl`
+	return "It reads the table's stream and adds up consumption in windows of an hour and of a day, by " +
+		"entity, resource and limit. The windows are items of the same table; sluice usage shows " +
+		"them.\n\n" +
+		"It runs until Ctrl-C or SIGTERM. It may be killed at any time and resumes at the same " +
+		"place; each record counts once. Run one for each table. A second one does no harm, but " +
+		"costs as much as the first. Do not run it beside a Lambda function that aggregates the same " +
+		"stream: each of them would count everything.\n\n" +
+		"A stream keeps records for 24 hours. Records that may have been lost in the meantime are " +
+		"reported.\n\n" +
+		"The exit code is 1 if a record could not be read or may be lost.\n\n" +
+		"Example: sluice aggregate --table rate_limits --poisoned poisoned.jsonl"
 }
 
-// Run counts until ctx ends, or all that there is, and says what it came to. It needs no schema: images have the limits' names.
+// Run counts until ctx ends, or with --once until the end of the stream, and prints a summary. It needs no
+// schema: the stream's images name the limits.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	keep, err := c.check()
 	if err != nil {
@@ -73,7 +80,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 			if rec.Bucket() == "" {
 				return nil, nil
 			}
-			return rec.Deltas() // of all limits that the bucket has
+			return rec.Deltas() // for all limits of the bucket
 		},
 	})
 	if err != nil {
@@ -93,11 +100,12 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	failed := follow(ctx)
 	failed = errors.Join(c.stopped(ctx, client, failed), aside.close())
 	now := progress.end()
-	if failed != nil && now.Records == 0 { // it was over before it began
+	if failed != nil && now.Records == 0 { // nothing to summarize
 		return failed
 	}
 	came := summary{
-		Table: c.Table, Records: now.Records, Counted: now.Counted, Windows: windows.n.Load(), Poisoned: aside.n.Load(), Lost: now.Lost,
+		Table: c.Table, Records: now.Records, Counted: now.Counted, Windows: windows.n.Load(),
+		Poisoned: aside.n.Load(), Lost: now.Lost,
 		Behind: now.Behind.Seconds(), Seconds: p.Now().Sub(began).Seconds(),
 	}
 	if err := came.show(p, c.JSON); err != nil {
@@ -106,7 +114,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	return errors.Join(failed, came.wrong(aside.where))
 }
 
-// check holds the flags against what there can be.
+// check returns how long windows are kept. Impossible flags are usage errors.
 func (c Command) check() (map[usage.Span]time.Duration, error) {
 	keep := map[usage.Span]time.Duration{}
 	for _, k := range []struct {
@@ -124,16 +132,18 @@ func (c Command) check() (map[usage.Span]time.Duration, error) {
 	}
 	switch {
 	case c.Poisoned != nil && *c.Poisoned == "":
-		return nil, program.Usagef("--poisoned is empty: pass a FILE")
+		return nil, program.Usagef("--poisoned is empty: pass the name of a file")
 	case c.Idle < time.Millisecond:
-		return nil, program.Usagef("--idle %v: want 1ms or more", c.Idle)
+		return nil, program.Usagef("--idle %v is too short: pass 1ms or more", c.Idle)
 	}
 	return keep, nil
 }
 
-// answers finds out whether anybody is there. Later on a service that does not answer is waited for; one that never did is a
-// mistake in the command line. What an answer means is for the poller to say, and so is what Ctrl-C does.
-func (c Command) answers(ctx context.Context, client *dynamodb.Client, streams *dynamodbstreams.Client) error {
+// answers returns an error if the streams' endpoint does not answer at all, which is a mistake in the
+// command line. Later failures are retried by the poller, so they are not checked here.
+func (c Command) answers(
+	ctx context.Context, client *dynamodb.Client, streams *dynamodbstreams.Client,
+) error {
 	name, _ := operator.TableName(c.Table)
 	_, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: &name, Limit: aws.Int32(1)})
 	if _, answer := errors.AsType[smithy.APIError](err); err != nil && !answer && ctx.Err() == nil {
@@ -142,13 +152,13 @@ func (c Command) answers(ctx context.Context, client *dynamodb.Client, streams *
 	return nil
 }
 
-// stopped is what a run's end means: Ctrl-C is how one ends that counts until then, and cuts the other short.
+// stopped returns the error of a run that has ended. Ctrl-C is how a run without --once ends.
 func (c Command) stopped(ctx context.Context, client *dynamodb.Client, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return errors.New("interrupted; run the same command again: it goes on where this run was")
+		return errors.New("interrupted; run the same command again: it resumes at the same place")
 	}
 	return connect.Explain(client, err)
 }
@@ -160,11 +170,26 @@ type windowCounter struct {
 	n atomic.Int64
 }
 
-// UpdateItem is the client's.
-func (w *windowCounter) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+// UpdateItem implements usage.API.
+func (w *windowCounter) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	out, err := w.API.UpdateItem(ctx, in, opts...)
 	if err == nil {
 		w.n.Add(1)
 	}
 	return out, err
 }
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"poisoned": "Append records that cannot be read to this file, each as a line of JSON. The default is " +
+			"stderr.",
+		"idle": "Wait this long before polling an idle shard again, 1ms or more. Records that arrive during " +
+			"the wait are counted together, which costs less. AWS allows 5 reads a second.",
+	}
+}
+
+// NoRedisReason implements an interface of package connect.
+func (Command) NoRedisReason() string { return "Redis has no stream of consumption" }

@@ -14,19 +14,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// deadLetters are records that could not be read: each one a line of JSON that has all there is to know.
+// deadLetters writes records that cannot be read, each as a line of JSON.
 type deadLetters struct {
 	w     io.Writer
-	file  *os.File // nil where w is none
-	keeps bool     // the file can be told to make lines stay, as a pipe cannot
+	file  *os.File // nil if w is no file
+	keeps bool     // the file can be synced; a pipe cannot
 	where string
 	n     atomic.Int64
 
 	mu   sync.Mutex
-	torn bool // the last line has no end: the disk was full, or who wrote it was killed
+	torn bool // the last line is incomplete: the disk was full, or the writer was killed
 }
 
-// openDeadLetters appends to a file, or, without one, writes to otherwise.
+// openDeadLetters appends to the file, or writes to otherwise if name is nil.
 func openDeadLetters(name *string, otherwise io.Writer) (*deadLetters, error) {
 	if name == nil {
 		return &deadLetters{w: otherwise, where: "the lines above"}, nil
@@ -47,7 +47,7 @@ func openDeadLetters(name *string, otherwise io.Writer) (*deadLetters, error) {
 	return d, nil
 }
 
-// endsWithin reports that a file of some size ends within a line.
+// endsWithin reports whether a file of this size ends within a line.
 func endsWithin(name string, size int64) (bool, error) {
 	if size == 0 {
 		return false, nil
@@ -61,7 +61,7 @@ func endsWithin(name string, size int64) (bool, error) {
 	return last[0] != '\n', errors.Join(err, file.Close())
 }
 
-// put writes a record, in one write, and has it stay: the stream's position moves past it.
+// put writes a record in one write and syncs it, since the stream's position then moves past it.
 func (d *deadLetters) put(_ context.Context, p usage.Poison) error {
 	line, err := json.Marshal(p)
 	if err != nil {

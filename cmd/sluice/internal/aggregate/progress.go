@@ -15,7 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
-// aggregateProgress shows how far a poller is. It is what its log goes to, too: the line is wiped off before another.
+// progress shows how far a poller is. The poller's log goes through it, so that the status line is erased
+// before a line of the log.
 type progress struct {
 	mu     sync.Mutex
 	status term.StatusLine
@@ -24,27 +25,30 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, terminal bool, now func() time.Time) *progress {
-	return &progress{status: term.StatusLine{W: w, Terminal: terminal, Every: time.Minute, Next: now().Add(time.Second)}, now: now}
+	return &progress{status: term.StatusLine{W: w, Terminal: terminal, Every: time.Minute,
+		Next: now().Add(time.Second)}, now: now}
 }
 
-// report is told how far the poller is.
+// report shows the progress of the poller.
 func (a *progress) report(p poll.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	arrived := a.status.Terminal && a.status.Line != "" && p.Behind == 0 && a.last.Behind != 0 // what stands there may stay for long
+	// the next report may be long after the end of the stream is reached
+	arrived := a.status.Terminal && a.status.Shown() && p.Behind == 0 && a.last.Behind != 0
 	a.last = p
 	if arrived || a.status.Due(now) {
 		a.status.Show(now, progressOf(p))
 	}
 }
 
-// progressOf is the line.
+// progressOf returns the status line.
 func progressOf(p poll.Progress) string {
-	return fmt.Sprintf("%s, %s counted, %s", format.Quantity(p.Records, "record"), texttable.Count(p.Counted), behind(p.Behind))
+	return fmt.Sprintf("%s, %s counted, %s", format.Quantity(p.Records, "record"), texttable.Count(p.Counted),
+		behind(p.Behind))
 }
 
-// behind says how old the oldest is that was read last.
+// behind writes the age of the oldest record of the last read.
 func behind(d time.Duration) string {
 	if d == 0 {
 		return "up to date"
@@ -52,7 +56,7 @@ func behind(d time.Duration) string {
 	return format.Span(max(d.Round(time.Second), time.Second)) + " behind"
 }
 
-// Write writes what the log says.
+// Write writes a line of the log.
 func (a *progress) Write(text []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +64,7 @@ func (a *progress) Write(text []byte) (int, error) {
 	return a.status.W.Write(text)
 }
 
-// end wipes the line off, and returns how far it came.
+// end erases the status line and returns the last progress.
 func (a *progress) end() poll.Progress {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,11 +72,11 @@ func (a *progress) end() poll.Progress {
 	return a.last
 }
 
-// aggregated is what a run came to.
+// summary is the result of a run.
 type summary struct {
 	Table    string  `json:"table"`
-	Records  int64   `json:"records"` // read, of whatever kind
-	Counted  int64   `json:"counted"` // of them, those that say that something was consumed
+	Records  int64   `json:"records"` // read, of any kind
+	Counted  int64   `json:"counted"` // of these, records of consumption
 	Windows  int64   `json:"windows"` // writes of windows
 	Poisoned int64   `json:"poisoned"`
 	Lost     int     `json:"lost_shards"`
@@ -80,17 +84,19 @@ type summary struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// show prints it.
+// show prints the summary.
 func (a summary) show(p program.Env, asJSON bool) error {
 	if asJSON {
-		return p.Json(a)
+		return p.JSON(a)
 	}
-	p.Say("table %s: %s read, %s of them counted in %s of windows; %s\n", a.Table, format.Quantity(a.Records, "record"), texttable.Count(a.Counted),
+	p.Say("table %s: %s read, %s of them counted in %s of windows; %s\n", a.Table,
+		format.Quantity(a.Records, "record"), texttable.Count(a.Counted),
 		format.Quantity(a.Windows, "write"), behind(time.Duration(a.Behind*float64(time.Second))))
 	return nil
 }
 
-// wrong is the error for what somebody has to do something about.
+// wrong returns the error for records that could not be read or were lost. aside is the place of the
+// unreadable ones.
 func (a summary) wrong(aside string) error {
 	var errs []error
 	if a.Poisoned > 0 {
@@ -98,10 +104,12 @@ func (a summary) wrong(aside string) error {
 		if a.Poisoned == 1 {
 			are = "is"
 		}
-		errs = append(errs, fmt.Errorf("sluice: %s could not be read, and %s in no window: see %s", format.Quantity(a.Poisoned, "record"), are, aside))
+		errs = append(errs, fmt.Errorf("sluice: %s could not be read and %s not counted: see %s",
+			format.Quantity(a.Poisoned, "record"), are, aside))
 	}
 	if a.Lost > 0 {
-		errs = append(errs, fmt.Errorf("sluice: records of %s may be lost: the stream keeps them for 24 hours, and they were older when they were to be read; "+
+		errs = append(errs, fmt.Errorf("sluice: records of %s may be lost: the stream keeps them for 24 hours, "+
+			"and they were older when they were to be read; "+
 			"windows of that time may lack them", format.Quantity(a.Lost, "shard")))
 	}
 	return errors.Join(errs...)

@@ -9,24 +9,26 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage/poll"
 )
 
-// TestAggregateProgress: on a terminal a line that is written over, at once where all is read, and makes room for what the log
-// says; elsewhere a line a minute.
+// TestAggregateProgress: on a terminal a line that is written over, at once where all is read, and makes room
+// for what the log says; elsewhere a line a minute.
 func TestAggregateProgress(t *testing.T) {
 	for terminal, want := range map[bool]string{
 		true: "<1,200 records, 800 counted, 2m behind<1,300 records, 900 counted, up to date" +
-			"<                                      <level=WARN msg=hm\n<2,000 records, 1,100 counted, 1s behind<                                       <",
+			"<                                      <level=WARN msg=hm\n<2,000 records, 1,100 counted, 1s behind<  " +
+			"                                     <",
 		false: "1,200 records, 800 counted, 2m behind\nlevel=WARN msg=hm\n2,000 records, 1,100 counted, 1s behind\n",
 	} {
 		var out strings.Builder
 		began := time.Unix(0, 0)
 		now := began
 		a := newProgress(&out, terminal, func() time.Time { return now })
-		log := slog.New(slog.NewTextHandler(a, &slog.HandlerOptions{ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
-			if at.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return at
-		}}))
+		log := slog.New(slog.NewTextHandler(a,
+			&slog.HandlerOptions{ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
+				if at.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return at
+			}}))
 		for _, at := range []struct {
 			ms int
 			poll.Progress
@@ -60,9 +62,10 @@ func TestAggregateWrong(t *testing.T) {
 		want string
 	}{
 		{summary{Records: 5, Behind: 4}, ""},
-		{summary{Poisoned: 1200}, "sluice: 1,200 records could not be read, and are in no window: see FILE"},
-		{summary{Poisoned: 1, Lost: 2}, "sluice: 1 record could not be read, and is in no window: see FILE\n" +
-			"sluice: records of 2 shards may be lost: the stream keeps them for 24 hours, and they were older when they were to be read; windows of that time may lack them"},
+		{summary{Poisoned: 1200}, "sluice: 1,200 records could not be read and are not counted: see FILE"},
+		{summary{Poisoned: 1, Lost: 2}, "sluice: 1 record could not be read and is not counted: see FILE\n" +
+			"sluice: records of 2 shards may be lost: the stream keeps them for 24 hours, and they were older when " +
+			"they were to be read; windows of that time may lack them"},
 	} {
 		got := ""
 		if err := test.came.wrong("FILE"); err != nil {

@@ -1,3 +1,4 @@
+// Package breaking is `sluice breaking`: it lists what a change of limits.yaml breaks.
 package breaking
 
 import (
@@ -6,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
@@ -13,40 +15,41 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
+// Command is `sluice breaking`.
 type Command struct {
 	schemafile.Flag
 
-	Against string `placeholder:"OLD.yaml|git:REF" help:"What to compare with: a file, or the schema's own as it was at a commit, branch or tag."`
-	Format  string `enum:"text,json,github-actions" default:"text" help:"How to print: text, json or github-actions."`
+	Against string `placeholder:"OLD.yaml|git:REF" help:"${against}"`
+	Format  string `enum:"text,json,github-actions" default:"text" help:"Form: text, json or github-actions."`
 	Rules   bool   `help:"List the rules instead."`
 
-	Workspace string `hidden:"" env:"GITHUB_WORKSPACE" help:"The folder that github-actions names files from."`
+	Workspace string `hidden:"" env:"GITHUB_WORKSPACE" help:"The folder that file names in annotations start from."`
 }
 
-// Help says what is printed, and how to live with a change that is meant.
+// Help describes the output and how to ignore a finding.
 func (Command) Help() string {
-	return `Exits 1 if anything breaks, and prints each on a line, sorted by place:
-  text            limits.yaml:12:7: LIMIT_REMOVED: what it was, what that does, and the cure
+	return `Prints each breaking change on a line, sorted by place, and exits with 1 if there is any:
+  text            limits.yaml:12:7: LIMIT_REMOVED: the old value, the effect, and what to do
   json            an object per line: file, line, column, rule, category, place, message, ignored
-  github-actions  ::error commands, which stand beside the lines of a pull request
-A change that is meant is ignored, by rule or at one place, with the reason, in the schema:
+  github-actions  ::error commands, which GitHub shows beside the lines of a pull request
+The schema can ignore an intended change, by rule or at one place, with a reason:
   breaking:
     except:
       - {rule: ON_UNAVAILABLE_CHANGED, reason: callers handle both}
     ignore_only:
       - {rule: LIMIT_REMOVED, at: gpt-4/rpm, reason: no bucket had it}
-Json alone shows what is ignored. A name that was in removed is refused by sluice generate too, until it is ignored.
+Only json contains ignored changes. sluice generate also refuses a name from removed until it is ignored.
 
 Example: sluice breaking --against git:origin/main`
 }
 
-// Run compares, prints, and fails if anything breaks that is not ignored.
+// Run compares the schemas and prints the findings. It fails if there is one that is not ignored.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	if c.Rules {
 		return c.rules(p)
 	}
 	if c.Against == "" {
-		return program.Usagef("nothing to compare with: pass --against OLD.yaml, or --against git:REF, such as git:origin/main")
+		return program.Usagef("--against is missing: pass OLD.yaml, or git:REF, such as git:origin/main")
 	}
 	if _, err := c.Read(); err != nil {
 		return err
@@ -56,7 +59,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	if !found {
-		p.Note("%s is not in %s: all of it is new, and breaks nothing\n", c.File, c.Against)
+		p.Note("%s is not in %s: it is new and breaks nothing\n", c.File, c.Against)
 		return nil
 	}
 	changes, err := gen.Breaking(c.File, old)
@@ -78,24 +81,29 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	}
 	switch n := len(changes) - ignored; n {
 	case 0:
-		p.Note("%s breaks nothing of %s%s\n", c.File, old.Name, also)
+		p.Note("%s has no breaking change since %s%s\n", c.File, old.Name, also)
 		return nil
 	case 1:
-		return fmt.Errorf("%s breaks what %s has: 1 finding%s; mend it, or ignore it with a reason, as sluice breaking --help shows", c.File, old.Name, also)
+		return fmt.Errorf("1 breaking change of %s since %s%s: undo it, or ignore it with a reason, "+
+			"as sluice breaking --help shows", c.File, old.Name, also)
 	default:
-		return fmt.Errorf("%s breaks what %s has: %d findings%s; mend them, or ignore them with a reason, as sluice breaking --help shows",
+		return fmt.Errorf("%[3]d breaking changes of %[1]s since %[2]s%[4]s: undo them, or ignore them with a "+
+			"reason, "+
+			"as sluice breaking --help shows",
 			c.File, old.Name, n, also)
 	}
 }
 
-// old returns what to compare with; not found is a schema that was not there yet.
+// old returns the schema to compare with. found is false if there was no schema then.
 func (c Command) old(ctx context.Context) (old gen.OldSchema, found bool, err error) {
 	if ref, ok := strings.CutPrefix(c.Against, "git:"); ok {
 		return atRef(ctx, c.File, ref)
 	}
 	text, err := os.ReadFile(c.Against)
 	if err != nil {
-		return old, false, fmt.Errorf("read what to compare with: %w; pass a file, or a commit, branch or tag as git:REF", err)
+		return old, false, fmt.Errorf("read the schema to compare with: %w; pass a file, or a commit, branch or "+
+			"tag "+
+			"as git:REF", err)
 	}
 	return gen.OldSchema{Name: c.Against, Text: text}, true, nil
 }
@@ -111,4 +119,11 @@ func (Command) rules(p program.Env) error {
 		rows = append(rows, []string{r.ID, r.Category, strings.Join(forms, ", "), r.Purpose})
 	}
 	return texttable.Write(p.Stdout, "", "llll", rows)
+}
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"against": "The old schema: a file, or the schema itself at a commit, branch or tag.",
+	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
-// movedFrom returns the schema that ref, whose tree is given, has and the work tree around file no longer has: that is what
-// file was, or else what went as it came. Without it a change that also moves the file would break nothing. Not found says
-// that no schema is gone.
+// movedFrom returns the schema that was moved to file. It is a schema that is in the tree of ref, but no
+// longer in the work tree. Without this, a change that also moves the file would break nothing. found is
+// false if there is none.
 func movedFrom(ctx context.Context, file, ref, tree string) (old gen.OldSchema, found bool, err error) {
 	failed := func(err error) (gen.OldSchema, bool, error) {
 		return old, false, fmt.Errorf("look for what %s was in git:%s: %w", file, ref, err)
@@ -22,7 +22,8 @@ func movedFrom(ctx context.Context, file, ref, tree string) (old gen.OldSchema, 
 	if err != nil {
 		return failed(err)
 	}
-	gone, err := runGit(ctx, dir, "diff", "--name-only", "-z", "--no-relative", "--no-renames", "--diff-filter=D", tree)
+	gone, err := runGit(ctx, dir, "diff", "--name-only", "-z", "--no-relative", "--no-renames",
+		"--diff-filter=D", tree)
 	if err != nil {
 		return failed(err)
 	}
@@ -51,6 +52,7 @@ func movedFrom(ctx context.Context, file, ref, tree string) (old gen.OldSchema, 
 	case 1:
 		return schemas[0], true, nil
 	}
-	return old, false, fmt.Errorf("%s is not in git:%s, and of what is, %s are gone: write the one that it was to a file (git show %s:%s > old.yaml), "+
+	return old, false, fmt.Errorf("%s is not in git:%s, and of what is, %s are gone: write the one that it "+
+		"was to a file (git show %s:%s > old.yaml), "+
 		"and pass --against old.yaml", file, ref, strings.Join(names, " and "), ref, names[0])
 }

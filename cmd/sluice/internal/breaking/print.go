@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
-// printChanges prints changes, each on a line. What is ignored stands in json alone, which says so; github-actions names files
-// as they are seen from workspace.
+// printChanges prints each change on a line. Only json contains ignored changes. Form github-actions names
+// files relative to workspace.
 func printChanges(w io.Writer, format, workspace string, changes []gen.BreakingChange) error {
 	for _, c := range changes {
 		line := c.String()
@@ -34,7 +34,7 @@ func printChanges(w io.Writer, format, workspace string, changes []gen.BreakingC
 	return nil
 }
 
-// seenFrom returns the path of file that starts in folder, or file itself if it is not there.
+// seenFrom returns the path of file relative to folder, or file itself if it is outside of it.
 func seenFrom(folder, file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || folder == "" {
@@ -46,7 +46,7 @@ func seenFrom(folder, file string) string {
 	return filepath.ToSlash(path)
 }
 
-// asJSON returns c as an object. All keys are there, whatever they hold.
+// asJSON returns c as an object that always has all keys.
 func asJSON(c gen.BreakingChange) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -66,7 +66,7 @@ func asJSON(c gen.BreakingChange) (string, error) {
 
 // asCommand returns c as a workflow command of GitHub Actions.
 func asCommand(c gen.BreakingChange) string {
-	// '%' stands for what would end the command, and ':' and ',' would end a property.
+	// An end of a line ends the command, and ':' and ',' end a property. '%' escapes them.
 	text := []string{"%", "%25", "\r", "%0D", "\n", "%0A"}
 	data := strings.NewReplacer(text...)
 	property := strings.NewReplacer(append(text, ":", "%3A", ",", "%2C")...)

@@ -1,3 +1,5 @@
+// Package bucketstore reads and changes buckets, overrides and entities wherever they are: in a DynamoDB
+// table, or in a Redis.
 package bucketstore
 
 import (
@@ -17,25 +19,36 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
-// where is where buckets, overrides and entities are: in a table, or in a Redis.
+// FlagHelp has the help texts that are too long for a tag.
+var FlagHelp = kong.Vars{
+	"redis": "URL of a Redis to use instead of a table: redis://:password@host:6379/0, rediss://..., " +
+		"unix://... ?master_name=NAME is for a Sentinel, ?addr=host:port adds nodes of a cluster.",
+	"redis_prefix": "With --redis: the prefix of all keys.",
+	"root": "On a Redis cluster: the last entity that calls on this one charge, such as project-7. " +
+		"It is part of the bucket's key.",
+}
+
+// TableOrRedis are the flags that name a table or a Redis.
 type TableOrRedis struct {
 	connect.Connection
 
-	Redis  *string `env:"SLUICE_REDIS_URL" placeholder:"URL" help:"Redis's URL, as go-redis reads it, instead of a table: redis://:password@host:6379/0, rediss://..., unix://...; ?master_name=NAME for a Sentinel, ?addr=host:port for more nodes of a cluster."`
-	Prefix *string `env:"SLUICE_REDIS_PREFIX" placeholder:"sluice:" help:"With --redis: what the store's keys start with."`
+	Redis  *string `env:"SLUICE_REDIS_URL" placeholder:"URL" help:"${redis}"`
+	Prefix *string `env:"SLUICE_REDIS_PREFIX" placeholder:"sluice:" help:"${redis_prefix}"`
 }
 
-// AfterApply refuses to choose between a table and a Redis. What is on the command line beats the environment.
+// AfterApply decides between the table and the Redis, or returns an error if both are named. A flag has
+// precedence over an environment variable.
 func (w *TableOrRedis) AfterApply(command *kong.Context) error {
 	if err := w.Connection.AfterApply(command); err != nil {
 		return err
 	}
-	table, redis, prefix := connect.Given(command, "endpoint", "region", "table"), connect.Given(command, "redis"), connect.Given(command, "prefix")
+	table, redis, prefix := connect.Given(command, "endpoint", "region", "table"), connect.Given(command,
+		"redis"), connect.Given(command, "prefix")
 	switch {
 	case redis != nil && *w.Redis == "":
-		return errors.New("--redis is empty: pass a URL, or leave the flag out for a table of DynamoDB")
+		return errors.New("--redis is empty: pass a URL, or leave the flag out for a DynamoDB table")
 	case redis != nil && table != nil:
-		return fmt.Errorf("--redis is a Redis, --%s is about a table of DynamoDB: pass one", table.Name)
+		return fmt.Errorf("--redis names a Redis and --%s a DynamoDB table: pass one of them", table.Name)
 	case redis == nil && (table != nil || w.Redis == nil || *w.Redis == ""):
 		w.Redis = nil
 	case redis == nil && os.Getenv("SLUICE_TABLE") != "":
@@ -43,22 +56,22 @@ func (w *TableOrRedis) AfterApply(command *kong.Context) error {
 	}
 	switch {
 	case prefix != nil && w.Redis == nil:
-		return errors.New("--prefix is about keys in Redis: pass --redis too")
+		return errors.New("--prefix is for keys in Redis: pass --redis too")
 	case prefix != nil && *w.Prefix == "":
-		return errors.New("--prefix is empty: pass what keys start with, or leave the flag out")
+		return errors.New("--prefix is empty: pass the prefix of the keys, or leave the flag out")
 	}
 	return nil
 }
 
-// open returns the store that the flags say, unless the schema says that its limiters have another. file is the schema, which a
-// Redis does not have the numbers without.
+// Open connects to the store that the flags name. It returns an error if the schema in file does not list
+// that store. A Redis needs the schema, since it stores no limits.
 func (w *TableOrRedis) Open(ctx context.Context, now func() time.Time, file schemafile.Flag) (Store, error) {
 	s, err := file.Read()
 	if w.Redis == nil {
 		return w.openTable(ctx, now, s)
 	}
 	if err == nil {
-		err = s.Lists(gen.StoreRedis, "pass --table for a table of DynamoDB, or --file for another schema")
+		err = s.Lists(gen.StoreRedis, "pass --table for a DynamoDB table, or --file for another schema")
 	}
 	if err != nil {
 		return nil, err
@@ -70,8 +83,10 @@ func (w *TableOrRedis) Open(ctx context.Context, now func() time.Time, file sche
 	return ConnectRedis(ctx, *w.Redis, prefix, s)
 }
 
-// openTable is open for a table. s is the schema, nil where there is none to go by: a table has the numbers, too.
-func (w *TableOrRedis) openTable(ctx context.Context, now func() time.Time, s *schemafile.Schema) (Store, error) {
+// openTable connects to the table. s is the schema, or nil if there is none: the table has the limits, too.
+func (w *TableOrRedis) openTable(
+	ctx context.Context, now func() time.Time, s *schemafile.Schema,
+) (Store, error) {
 	orRedis := os.Getenv("SLUICE_REDIS_URL") != ""
 	if s != nil {
 		if err := s.Lists(gen.StoreDynamoDB, "pass --redis for a Redis, or --file for another schema"); err != nil {
@@ -82,27 +97,29 @@ func (w *TableOrRedis) openTable(ctx context.Context, now func() time.Time, s *s
 	return ConnectTable(ctx, w.Connection, now, orRedis)
 }
 
-// rooted are the flags of commands about the bucket of one entity.
+// OneBucket are the flags of commands that show or change one entity's bucket.
 type OneBucket struct {
 	TableOrRedis
 	schemafile.Flag
 
-	Root *string `placeholder:"ENTITY" help:"On a Redis cluster: the last of those that its calls charge, as in project-7, which is part of its bucket's key."`
+	Root *string `placeholder:"ENTITY" help:"${root}"`
 }
 
-// rootHelp says how a command finds a bucket in Redis.
-const RootHelp = "With --redis, the numbers are those of limits.yaml and of overrides. On a cluster, a bucket's key has the root of its chain: the last " +
-	"entity that a call on it charges. That is --root; else the entity itself, where no kind above it is charged; else where the stored parents " +
-	"lead, if there is a bucket; else all of the cluster is searched, by SCAN, and each bucket found is meant: an entity whose parent " +
-	"has changed may have several.\n\n"
+// RootHelp is the part of the commands' help about finding a bucket in Redis.
+const RootHelp = "With --redis, the limits are those of limits.yaml and of overrides. " +
+	"On a cluster, the key of a bucket contains its root: the last entity that a call on it charges. " +
+	"The root is --root. Without that, it is the entity itself if no kind above it is charged; " +
+	"else the stored parents lead to it. " +
+	"If no bucket is there, the command searches the whole cluster by SCAN and takes each bucket that " +
+	"it finds. An entity whose parent has changed may have several.\n\n"
 
-// root returns the root that was given, or nothing.
+// CheckRoot returns the value of --root, or an empty string without it.
 func (c OneBucket) CheckRoot() (string, error) {
 	switch {
 	case c.Root == nil:
 		return "", nil
 	case c.Redis == nil:
-		return "", program.Usagef("--root is about keys on a Redis cluster: pass --redis too")
+		return "", program.Usagef("--root is for keys on a Redis cluster: pass --redis too")
 	}
 	return *c.Root, schemafile.CheckEntity(*c.Root)
 }

@@ -2,9 +2,10 @@ package bucketstore
 
 import "github.com/sluice-go/sluice/runtime/dynamo/perlimit"
 
-// ofItems returns what those per-limit items hold at now (ms) that no bucket has taken over, nil where there are none.
+// ofItems returns the state in per-limit items at now, in ms. It returns nil if a bucket has replaced all
+// of them, or there are none.
 func ofItems(entity, resource string, items []perlimit.Item, now int64) *Bucket {
-	b := &Bucket{Entity: entity, resource: resource, Pending: true}
+	b := &Bucket{Entity: entity, Resource: resource, Pending: true}
 	for _, i := range items {
 		if i.Counts() {
 			i.Tokens = i.At(now)

@@ -18,17 +18,18 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// redisStore is the store in a Redis. That has tokens and no numbers: those are the schema's, and overrides'.
+// Redis is the Store in a Redis. Redis stores balances; the limits are those of the schema and of
+// overrides.
 type Redis struct {
 	Client  redis.UniversalClient
-	rooted  bool // keys of buckets have the root of their chain: on a cluster
+	rooted  bool // keys of buckets contain their root: on a cluster
 	Buckets *redisstore.Store
-	name    string // of the Redis, without its password
+	name    string // the URL without its password
 	prefix  string
 	schema  *schemafile.Schema
 }
 
-// newRedisStore connects to the Redis at url. An empty prefix is the default.
+// ConnectRedis connects to the Redis at url. An empty prefix is the default one.
 func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Schema) (*Redis, error) {
 	if prefix == "" {
 		prefix = redisstore.DefaultPrefix
@@ -39,10 +40,12 @@ func ConnectRedis(ctx context.Context, url, prefix string, limits *schemafile.Sc
 	case errors.Is(err, context.Canceled):
 		return nil, err
 	case err != nil:
-		if told := s.Explain(err); told != err { //nolint:errorlint // that explain has nothing to say, whatever err is
-			return nil, told
+		if explained := s.Explain(err); explained != err { //nolint:errorlint // the same value: not explained
+			return nil, explained
 		}
-		return nil, fmt.Errorf("%s does not answer as Redis does: %w: is that its port, and is rediss:// for TLS, redis:// for none? (--redis, SLUICE_REDIS_URL)", s.name, err)
+		return nil, fmt.Errorf("%s does not answer as Redis does: %w: check the port, and the scheme: rediss:// "+
+			"is for "+
+			"TLS, redis:// for none (--redis, SLUICE_REDIS_URL)", s.name, err)
 	}
 	_, s.rooted = client.(*redis.ClusterClient)
 	s.Client, s.Buckets = client, redisstore.New(client, redisstore.Prefix(prefix))
@@ -57,12 +60,12 @@ func (s *Redis) Place() (at, alternatives string) {
 	return s.name + ", prefix " + s.prefix, "prefix or Redis"
 }
 
-func (s *Redis) Source() source { return source{Redis: s.name, Prefix: s.prefix} }
+func (s *Redis) Source() Source { return Source{Redis: s.name, Prefix: s.prefix} }
 
-// close closes the connections. What was asked for has been answered.
+// Close closes the connections. Its error is of no use: all calls have been answered.
 func (s *Redis) Close() { _ = s.Client.Close() }
 
-// explain says what to do about a Redis that does not answer, or does not let us in.
+// Explain says what to do about a Redis that cannot be reached or refuses access.
 func (s *Redis) Explain(err error) error {
 	url, wrong := errors.AsType[*redisclient.URLError](err)
 	dial, dialed := errors.AsType[*net.OpError](err)
@@ -75,16 +78,20 @@ func (s *Redis) Explain(err error) error {
 	case wrong:
 		return program.Usagef("%v (--redis, SLUICE_REDIS_URL)", url)
 	case dialed && dial.Op == "dial":
-		return fmt.Errorf("nothing answers at %s%s: is Redis running there? (--redis, SLUICE_REDIS_URL)", s.name, connect.Reason(dial))
+		return fmt.Errorf("%s does not answer%s: start Redis there, or correct the URL (--redis, SLUICE_REDIS_URL)",
+			s.name,
+			connect.Reason(dial))
 	case redis.IsAuthError(err):
 		return fmt.Errorf("%s does not accept the user or the password: pass them in the URL, %s", s.name,
 			"as in redis://user:password@host:6379 (--redis, SLUICE_REDIS_URL)")
 	case untrusted:
-		return fmt.Errorf("%s shows a certificate that this machine does not trust: %w: set SSL_CERT_FILE to a file with its CA's, or name the host that it is for", s.name, certificate)
+		return fmt.Errorf("%s has a certificate that this machine does not trust: %w: set SSL_CERT_FILE to a "+
+			"file with its CA's certificate, or use the host name in the certificate", s.name, certificate)
 	case redis.HasErrorPrefix(err, "READONLY"):
-		return fmt.Errorf("%s is a replica, which takes no writes: pass the URL of its master (--redis, SLUICE_REDIS_URL)", s.name)
+		return fmt.Errorf("%s is a replica, which accepts no writes: pass the URL of its master (--redis, "+
+			"SLUICE_REDIS_URL)", s.name)
 	case redis.HasErrorPrefix(err, "OOM"):
-		return fmt.Errorf("%s has no memory left to write to: raise its maxmemory", s.name)
+		return fmt.Errorf("%s has no memory left for writes: raise its maxmemory", s.name)
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// inspect implements store.
+// Inspect implements Store.
 func (s *Redis) Inspect(ctx context.Context, entity, resource, root string) ([]Bucket, error) {
 	l, err := s.schema.Scope(entity, resource)
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *Redis) Inspect(ctx context.Context, entity, resource, root string) ([]B
 	return next.Buckets, s.Explain(err)
 }
 
-// list implements store.
+// List implements Store.
 func (s *Redis) List(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
 		for next, err := range s.pages(ctx, resource, kind) {
@@ -41,7 +41,7 @@ func (s *Redis) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 	}
 }
 
-// pages is list, whose errors are the store's.
+// pages lists buckets as List does. Its errors are those of the Redis client.
 func (s *Redis) pages(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
 		spec, err := s.schema.Resource(resource)
@@ -64,8 +64,10 @@ func (s *Redis) pages(ctx context.Context, resource, kind string) iter.Seq2[Page
 	}
 }
 
-// read works out what stored buckets have now, by Redis's clock and by the numbers in force for them.
-func (s *Redis) read(ctx context.Context, spec *store.Spec, stored redisstore.BucketPage) (next Page, err error) {
+// read computes the balances of stored buckets, by Redis's clock and the limits in force.
+func (s *Redis) read(
+	ctx context.Context, spec *store.Spec, stored redisstore.BucketPage,
+) (next Page, err error) {
 	next.Malformed = stored.Malformed
 	if len(stored.Buckets) == 0 {
 		return next, nil
@@ -98,8 +100,9 @@ func (s *Redis) read(ctx context.Context, spec *store.Spec, stored redisstore.Bu
 		}
 		levels := []store.Stored{level(b.Entity), level(kind)}
 		next.Buckets = append(next.Buckets, Bucket{
-			Entity: b.Entity, resource: spec.Resource, Root: b.Root, Revision: spec.Revision, Overrides: Versions(levels),
-			Limits: limitsOf(spec, b, store.Resolve(spec.Kinds[own].Limits, levels...), now.UnixMilli()),
+			Entity: b.Entity, Resource: spec.Resource, Root: b.Root, Revision: spec.Revision,
+			Overrides: Versions(levels),
+			Limits:    limitsOf(spec, b, store.Resolve(spec.Kinds[own].Limits, levels...), now.UnixMilli()),
 		})
 		for _, l := range b.Limits {
 			if !slices.Contains(spec.Limits, l.Name) {
@@ -110,12 +113,14 @@ func (s *Redis) read(ctx context.Context, spec *store.Spec, stored redisstore.Bu
 	return next, nil
 }
 
-// limitsOf returns what b has at now (ms) of the limits in force for it. One that is not stored is full.
+// limitsOf returns the limits of b in force and their balances at now, in ms. A limit that is not stored is
+// full.
 func limitsOf(spec *store.Spec, b redisstore.StoredBucket, inForce []bucket.Limit, now int64) []Limit {
 	all := make([]Limit, len(inForce))
 	for i, limit := range inForce {
 		stored := redisstore.StoredLimit{Tokens: limit.Burst, Refilled: now}
-		if at := slices.IndexFunc(b.Limits, func(l redisstore.StoredLimit) bool { return l.Name == spec.Limits[i] }); at >= 0 {
+		if at := slices.IndexFunc(b.Limits,
+			func(l redisstore.StoredLimit) bool { return l.Name == spec.Limits[i] }); at >= 0 {
 			stored = b.Limits[at]
 		}
 		all[i] = nowOf(spec.Limits[i], bucket.Balance{Limit: limit, Tokens: stored.Tokens}, stored.Refilled, now)
@@ -123,7 +128,7 @@ func limitsOf(spec *store.Spec, b redisstore.StoredBucket, inForce []bucket.Limi
 	return all
 }
 
-// fill implements store.
+// Fill implements Store.
 func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, []string, error) {
 	all := make([]string, len(b.Limits))
 	for i, l := range b.Limits {
@@ -137,17 +142,17 @@ func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 	if len(limits) == 0 {
 		limits = all
 	}
-	if err := s.Buckets.Fill(ctx, b.resource, b.Root, b.Entity, limits...); err != nil {
+	if err := s.Buckets.Fill(ctx, b.Resource, b.Root, b.Entity, limits...); err != nil {
 		return nil, nil, s.Explain(err)
 	}
-	after, err := s.Inspect(ctx, b.Entity, b.resource, b.Root)
+	after, err := s.Inspect(ctx, b.Entity, b.Resource, b.Root)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(after) > 0 {
 		return &after[0], limits, nil
 	}
-	full := b // all of it
+	full := b // Redis stores no full bucket
 	full.Limits = slices.Clone(b.Limits)
 	for i, l := range full.Limits {
 		full.Limits[i].Available, full.Limits[i].FullIn = l.Burst, 0
@@ -155,10 +160,10 @@ func (s *Redis) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, [
 	return &full, limits, nil
 }
 
-// notIn is the error for a limit that b has not.
+// notIn returns the error for a limit that b does not have.
 func notIn(b Bucket, name string, has []string) error {
 	return &store.InvalidError{
-		Resource: b.resource, Field: "limit", Value: name,
+		Resource: b.Resource, Field: "limit", Value: name,
 		Reason: fmt.Sprintf("is not in the bucket of %s, which has %s", b.Entity, strings.Join(has, ", ")),
 	}
 }

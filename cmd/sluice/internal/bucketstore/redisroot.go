@@ -13,12 +13,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// stored returns the buckets of l's entity that are meant, as rootHelp says.
-func (s *Redis) stored(ctx context.Context, l schemafile.Scope, root string) (all []redisstore.StoredBucket, err error) {
+// stored returns the buckets of the scope's entity, found as RootHelp says. A given root selects one bucket.
+func (s *Redis) stored(
+	ctx context.Context, l schemafile.Scope, root string,
+) (all []redisstore.StoredBucket, err error) {
 	certain := true
 	switch {
 	case root != "" && root != l.At && !s.rooted:
-		err = program.Usagef("--root is about keys on a cluster, which this Redis is not: leave it out")
+		err = program.Usagef("--root is for keys on a cluster, and this Redis is none: leave it out")
 	case root != "":
 		err = ends(s.schema, l, root)
 	case !s.rooted || len(l.Charges()) == 0:
@@ -50,7 +52,8 @@ func (s *Redis) stored(ctx context.Context, l schemafile.Scope, root string) (al
 	return all, nil
 }
 
-// rootOf returns where the stored parents of l's entity lead: nothing where they do not lead all the way.
+// rootOf follows the stored parents of the scope's entity to the root. It returns an empty string if a parent
+// is missing.
 func (s *Redis) rootOf(ctx context.Context, l schemafile.Scope) (string, error) {
 	root, at := l.At, l.At
 	for kind := l.Kind; chargedAbove(l.Spec, kind); kind = s.schema.KindOf(at) {
@@ -60,7 +63,7 @@ func (s *Redis) rootOf(ctx context.Context, l schemafile.Scope) (string, error) 
 			return "", err
 		case found && !m.Cascade:
 			return root, nil
-		case !found || !leads(s.schema, m): // look-ups fail, so that calls bring their chain along
+		case !found || !leads(s.schema, m): // a look-up would fail, so calls name their chain
 			return "", nil
 		}
 		at = m.Parent
@@ -71,17 +74,18 @@ func (s *Redis) rootOf(ctx context.Context, l schemafile.Scope) (string, error) 
 	return root, nil
 }
 
-// leads reports that m has a parent that can be one.
+// leads reports whether m has a parent of the right kind.
 func leads(s *schemafile.Schema, m store.Member) bool {
 	return m.Parent != "" && m.Check(s.Kinds) == nil
 }
 
 // chargedAbove reports whether calls on an entity of kind charge a kind above it.
 func chargedAbove(spec *store.Spec, kind int) bool {
-	return slices.ContainsFunc(schemafile.Ancestors(spec.Kinds, kind), func(k int) bool { return spec.Kinds[k].Limits != nil })
+	return slices.ContainsFunc(schemafile.Ancestors(spec.Kinds, kind),
+		func(k int) bool { return spec.Kinds[k].Limits != nil })
 }
 
-// ends refuses a root that no chain of l's entity ends with.
+// ends returns a usage error if no call on the scope's entity can have this root.
 func ends(s *schemafile.Schema, l schemafile.Scope, root string) error {
 	kind, err := s.Entity(root)
 	if err != nil {
@@ -89,7 +93,9 @@ func ends(s *schemafile.Schema, l schemafile.Scope, root string) error {
 	}
 	if root != l.At && !slices.Contains(l.Charges(), s.Kinds[kind].Name) {
 		may := append([]string{l.At}, l.Charges()...)
-		return program.Usagef("--root %s: a chain of %s on %s ends with one of: %s", root, l.At, l.Spec.Resource, strings.Join(may, ", "))
+		return program.Usagef("--root %s cannot be the last entity that a call of %s on %s charges: pass one of %s",
+			root, l.At, l.Spec.Resource,
+			strings.Join(may, ", "))
 	}
 	return nil
 }

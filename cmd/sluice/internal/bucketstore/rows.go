@@ -8,16 +8,16 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// becomesBucket says what makes a bucket of per-limit items.
-const BecomesBucket = "in per-limit items, which become a bucket by its next acquire or by `sluice migrate`"
+// BecomesBucket describes an entity whose per-limit items no bucket has replaced.
+const BecomesBucket = "in per-limit items, which its next acquire or `sluice migrate` converts into a bucket"
 
-// notStored says what it means that there is no bucket.
+// NotStored says what it means that there is no bucket.
 func NotStored(entity, resource string) string {
-	return fmt.Sprintf("%s on %s: nothing is stored under this name: never used, expired, misspelt, "+
-		"or the arguments are the wrong way round; an unused bucket is full", entity, resource)
+	return fmt.Sprintf("%s on %s: no bucket is stored: it was never used, it has expired, or a name is wrong; "+
+		"an unused bucket is full", entity, resource)
 }
 
-// balances returns the rows of b's limits.
+// Balances returns the rows of a table of b's limits.
 func Balances(b Bucket) [][]string {
 	rows := [][]string{{"LIMIT", "AVAILABLE", "CAPACITY", "BURST", "REFILL", "FULL IN"}}
 	for _, l := range b.Limits {
@@ -27,7 +27,8 @@ func Balances(b Bucket) [][]string {
 	return rows
 }
 
-// takenUp says when a change reaches those who remember what was there.
+// TakenUp says when running processes use a changed override or parent: they cache both.
 func TakenUp() string {
-	return fmt.Sprintf("running processes take it up within their cache TTL, %s unless set otherwise", format.Span(store.DefaultCacheTTL))
+	return fmt.Sprintf("running processes use it once their caches expire, after %s by default",
+		format.Span(store.DefaultCacheTTL))
 }

@@ -9,42 +9,43 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// store is what commands ask of the place that they are pointed at. Its errors are for people.
+// Store is where buckets, overrides and entities are: a table or a Redis. Its errors are for people.
 type Store interface {
-	// inspect returns the buckets of entity on resource: none where nothing is stored, several where it was charged under
-	// several roots. root is that of the one that is meant, or empty.
+	// Inspect returns the buckets of entity on resource. There are none if nothing is stored. There are
+	// several if calls charged it under several roots; root selects one, unless it is empty.
 	Inspect(ctx context.Context, entity, resource, root string) ([]Bucket, error)
-	// list lists all buckets of resource, or those of a kind.
+	// List lists all buckets of resource, or those of a kind if kind is not empty.
 	List(ctx context.Context, resource, kind string) iter.Seq2[Page, error]
-	// fill fills the named limits of b, or all. It returns the bucket as it is then, nil where it is gone, and which it filled.
+	// Fill fills the named limits of b, or all. It returns the bucket after that, nil if it no longer exists,
+	// and the names of the filled limits.
 	Fill(ctx context.Context, b Bucket, limits []string) (after *Bucket, filled []string, err error)
 	Overrides() store.OverrideStore
 	Members() store.MemberStore
-	// explain says in an error of overrides or members what to do, if the error does not.
+	// Explain adds to an error of Overrides or Members what to do about it.
 	Explain(err error) error
-	// place says where that is, and alternatives where else something could be that is not there.
+	// Place names the store in a sentence, and the flags that would lead to another one.
 	Place() (at, alternatives string)
-	// source names the store for programs.
-	Source() source
+	// Source names the store for programs.
+	Source() Source
 	Close()
 }
 
-// source is where buckets are from: a table, or keys of a Redis that start with a prefix.
-type source struct {
+// Source names a store: a table, or a Redis and the prefix of its keys.
+type Source struct {
 	Table, Redis, Prefix string
 }
 
-// found is a bucket as it is now.
+// Bucket is a bucket and its balances at the time of the read.
 type Bucket struct {
-	Entity, resource string
-	Root             string // where its chain ends: several buckets of an entity differ in it; empty in a table
+	Entity, Resource string
+	Root             string // the last entity of its chain; empty in a table
 	Limits           []Limit
-	Pending          bool  // still in per-limit items
-	Revision         int64 // of the numbers that it has
-	Overrides        int64 // the sum of the versions of the overrides that it has
+	Pending          bool  // its state is still in per-limit items
+	Revision         int64 // of the schema that it has numbers of
+	Overrides        int64 // the sum of the versions of the overrides that it contains
 }
 
-// limitNow is a limit of a bucket as it is now.
+// Limit is a limit of a bucket and its balance at the time of the read.
 type Limit struct {
 	Name string
 	bucket.Limit
@@ -52,30 +53,30 @@ type Limit struct {
 	FullIn    time.Duration
 }
 
-// nowOf returns the limit of a balance that was refilled until refilled, at now: both in ms.
+// nowOf returns the limit of a balance at now. refilled is the time of the last refill; both are in ms.
 func nowOf(name string, b bucket.Balance, refilled, now int64) Limit {
 	return Limit{name, b.Limit, bucket.Available(b, refilled, now), bucket.RetryAfter(b, refilled, now, b.Burst)}
 }
 
-// page is what a store has listed since the page before.
+// Page is what a store lists between two calls.
 type Page struct {
 	Buckets   []Bucket
 	Malformed []error
-	Others    int      // per-limit items, which were not read
-	Strange   []string // what is stored that the schema does not have, as `limit rpm`
-	Units     float64
+	Others    int      // the number of per-limit items, which are not read
+	Strange   []string // stored, but not in the schema, such as `limit rpm`
+	Units     float64  // read units
 }
 
-// title names b, one of all.
+// Title names b, which is one of all buckets of an entity.
 func (b Bucket) Title(all []Bucket) string {
-	text := b.Entity + " on " + b.resource
+	text := b.Entity + " on " + b.Resource
 	if len(all) > 1 {
 		text += " under " + b.Root
 	}
 	return text
 }
 
-// at returns the limit of that name, if b has it.
+// At returns the limit of that name, or nil.
 func (b Bucket) At(name string) *Limit {
 	for i := range b.Limits {
 		if b.Limits[i].Name == name {

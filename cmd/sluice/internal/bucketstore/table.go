@@ -6,48 +6,52 @@ import (
 	"iter"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo"
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// tableStore is the store in a table of DynamoDB. It needs no schema: the items have the numbers.
+// Table is the Store in a DynamoDB table. It needs no schema: the items contain the limits.
 type Table struct {
 	Client  *dynamodb.Client
 	Table   string
 	clock   func() time.Time
-	orRedis bool // it may be a Redis that is meant
+	orRedis bool // an error about a missing table mentions --redis
 }
 
-// newTableStore returns the store in table. orRedis says that a Redis may be meant.
+// NewTable returns the Store in table. With orRedis, an error about a missing table mentions --redis.
 func NewTable(client *dynamodb.Client, table string, now func() time.Time, orRedis bool) *Table {
 	return &Table{client, table, now, orRedis}
 }
 
-// connectTable connects to the table of c.
-func ConnectTable(ctx context.Context, c connect.Connection, now func() time.Time, orRedis bool) (*Table, error) {
+// ConnectTable returns the Store in the table of c.
+func ConnectTable(
+	ctx context.Context, c connect.Connection, now func() time.Time, orRedis bool,
+) (*Table, error) {
 	client, err := c.Client(ctx)
 	s := NewTable(client, c.Table, now, orRedis)
 	return s, s.redisToo(err)
 }
 
-// inspect implements store, consistently. What no bucket was made of yet counts: to say that an entity in per-limit items is
-// unused, and so full, would mislead.
-func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Bucket, error) {
-	b, err := s.stored(ctx, entity, resource)
+// Inspect implements Store by consistent reads. It also reads the state of an entity that is still in
+// per-limit items, since no bucket would read as a full one.
+func (s *Table) Inspect(ctx context.Context, entity, Resource, _ string) ([]Bucket, error) {
+	b, err := s.stored(ctx, entity, Resource)
 	if err != nil {
 		return nil, err
 	}
 	if b == nil {
-		items, err := dynamo.NewCarrier(s.Client, s.Table, s.clock).Items(ctx, entity, resource)
+		items, err := dynamo.NewCarrier(s.Client, s.Table, s.clock).Items(ctx, entity, Resource)
 		if err != nil {
 			return nil, s.Explain(err)
 		}
-		b = ofItems(entity, resource, items, s.now())
+		b = ofItems(entity, Resource, items, s.now())
 	}
 	if b == nil {
 		return nil, nil
@@ -55,19 +59,19 @@ func (s *Table) Inspect(ctx context.Context, entity, resource, _ string) ([]Buck
 	return []Bucket{*b}, nil
 }
 
-// stored returns the bucket, nil where there is none.
-func (s *Table) stored(ctx context.Context, entity, resource string) (*Bucket, error) {
-	img, err := operator.Inspect(ctx, s.Client, s.Table, entity, resource)
+// stored returns the bucket, or nil.
+func (s *Table) stored(ctx context.Context, entity, Resource string) (*Bucket, error) {
+	img, err := operator.Inspect(ctx, s.Client, s.Table, entity, Resource)
 	if err != nil || img == nil {
 		return nil, s.Explain(err)
 	}
-	b := ofImage(entity, resource, img, s.now())
+	b := ofImage(entity, Resource, img, s.now())
 	return &b, nil
 }
 
-// ofImage returns the bucket that img is at now (ms).
-func ofImage(entity, resource string, img *bucket.Image, now int64) Bucket {
-	b := Bucket{Entity: entity, resource: resource}
+// ofImage returns the bucket of an item at now, in ms.
+func ofImage(entity, Resource string, img *bucket.Image, now int64) Bucket {
+	b := Bucket{Entity: entity, Resource: Resource}
 	b.Revision, b.Overrides = operator.SplitVersion(img.Version)
 	for _, l := range img.Extra {
 		b.Limits = append(b.Limits, nowOf(l.Name, l.Balance, img.Refilled, now))
@@ -75,13 +79,13 @@ func ofImage(entity, resource string, img *bucket.Image, now int64) Bucket {
 	return b
 }
 
-// now is the time in ms, by which buckets refill.
+// now returns the time in ms.
 func (s *Table) now() int64 { return s.clock().UnixMilli() }
 
-// list implements store.
-func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page, error] {
+// List implements Store.
+func (s *Table) List(ctx context.Context, Resource, kind string) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
-		for read, err := range operator.Buckets(ctx, s.Client, s.Table, resource, kind) {
+		for read, err := range operator.Buckets(ctx, s.Client, s.Table, Resource, kind) {
 			if err != nil {
 				yield(Page{}, s.Explain(err))
 				return
@@ -89,7 +93,7 @@ func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 			next := Page{Malformed: read.Malformed, Others: read.Others, Units: read.ReadUnits}
 			now := s.now()
 			for _, b := range read.Buckets {
-				next.Buckets = append(next.Buckets, ofImage(b.Entity, resource, b.Image, now))
+				next.Buckets = append(next.Buckets, ofImage(b.Entity, Resource, b.Image, now))
 			}
 			if !yield(next, nil) {
 				return
@@ -98,13 +102,13 @@ func (s *Table) List(ctx context.Context, resource, kind string) iter.Seq2[Page,
 	}
 }
 
-// fill implements store.
+// Fill implements Store.
 func (s *Table) Fill(ctx context.Context, b Bucket, limits []string) (*Bucket, []string, error) {
-	filled, err := operator.Reset(ctx, s.Client, s.Table, b.Entity, b.resource, limits...)
+	filled, err := operator.Reset(ctx, s.Client, s.Table, b.Entity, b.Resource, limits...)
 	if err != nil {
 		return nil, nil, s.Explain(err)
 	}
-	after, err := s.stored(ctx, b.Entity, b.resource)
+	after, err := s.stored(ctx, b.Entity, b.Resource)
 	return after, filled, err
 }
 
@@ -116,10 +120,10 @@ func (s *Table) Members() store.MemberStore { return operator.NewMembers(s.Clien
 
 func (s *Table) Explain(err error) error { return s.redisToo(connect.Explain(s.Client, err)) }
 
-// redisToo adds to the error for a place that is not there how to say that a Redis is meant.
+// redisToo adds to the error about a missing table how to name a Redis.
 func (s *Table) redisToo(err error) error {
 	if s.orRedis && connect.Nowhere(err) {
-		return fmt.Errorf("%w; if buckets in a Redis are meant, pass --redis", err)
+		return fmt.Errorf("%w; for buckets in a Redis, pass --redis", err)
 	}
 	return err
 }
@@ -128,6 +132,6 @@ func (s *Table) Place() (at, alternatives string) {
 	return "table " + s.Table + " (" + connect.Place(s.Client) + ")", "table or region"
 }
 
-func (s *Table) Source() source { return source{Table: s.Table} }
+func (s *Table) Source() Source { return Source{Table: s.Table} }
 
 func (*Table) Close() {}

@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// versions adds up the versions of levels, as a bucket's Version has them where no regions share its limits.
+// Versions returns the sum of the overrides' versions. A bucket's Version contains this sum, unless regions
+// divide its limits.
 func Versions(levels []store.Stored) (sum int64) {
 	for _, l := range levels {
 		sum = bucket.Add(sum, Version(l))
@@ -15,6 +16,7 @@ func Versions(levels []store.Stored) (sum int64) {
 	return sum
 }
 
+// Version returns the version of an override, 0 for none.
 func Version(l store.Stored) int64 {
 	ver, _ := strconv.ParseInt(string(l.Revision), 10, 64) // 0 for none
 	return ver

@@ -1,3 +1,5 @@
+// Package connect has the flags that name a DynamoDB table, makes clients for it, and explains why a
+// connection fails.
 package connect
 
 import (
@@ -10,8 +12,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,31 +24,33 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/awsclient"
 )
 
-// connection is where the table is. AWS's own variables and profiles apply to what is not given.
+// Connection are the flags that name a table. Without them, AWS's own variables and profiles decide.
 type Connection struct {
-	Endpoint string `placeholder:"URL" help:"DynamoDB's endpoint, such as http://127.0.0.1:8000 for sluice dev."`
-	Region   string `placeholder:"REGION" help:"AWS region."`
+	Endpoint string `placeholder:"URL" help:"Endpoint of DynamoDB, such as http://127.0.0.1:8000."`
+	Region   string `placeholder:"REGION" help:"AWS region of the table."`
 	Table    string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 }
 
-// AfterApply refuses what can be no place, and one that is given and empty: a variable that is not set must not lead a command to
-// another table.
+// AfterApply returns an error for an impossible endpoint or region, and for a flag with an empty value. An
+// unset shell variable must not lead a command to another table.
 func (c Connection) AfterApply(command *kong.Context) error {
 	for _, name := range []string{"endpoint", "region"} {
 		if flag := Given(command, name); flag != nil && flag.Target.String() == "" {
-			return fmt.Errorf("--%s is empty: pass %s, or leave the flag out for what AWS's configuration says", name, flag.PlaceHolder)
+			return fmt.Errorf("--%s is empty: pass %s, or leave the flag out to use AWS's configuration", name,
+				flag.PlaceHolder)
 		}
 	}
 	if c.Region != "" && !regionName.MatchString(c.Region) {
-		return fmt.Errorf("--region %q: want a region of AWS, such as eu-west-1", c.Region)
+		return fmt.Errorf("--region %q is not the name of an AWS region: pass one, such as eu-west-1", c.Region)
 	}
 	return awsclient.CheckEndpoint(c.Endpoint)
 }
 
-// regionName is what a region can be called, as a part of a host's name. Emulators take any.
+// regionName matches what can be a region: a label of a host name. Emulators accept any.
 var regionName = regexp.MustCompile(`^[A-Za-z0-9-]{1,63}$`)
 
-// given returns the first flag of the command line that is called so, nil for none. What a variable sets is not given.
+// Given returns the first of these flags on the command line, or nil. A flag set by an environment variable
+// is not given.
 func Given(command *kong.Context, names ...string) *kong.Flag {
 	for _, at := range command.Path {
 		if at.Flag != nil && slices.Contains(names, at.Flag.Name) {
@@ -55,7 +60,7 @@ func Given(command *kong.Context, names ...string) *kong.Flag {
 	return nil
 }
 
-// client makes a client. What is wrong with the flags or AWS's configuration is an error.
+// Client returns a client of DynamoDB.
 func (c Connection) Client(ctx context.Context) (*dynamodb.Client, error) {
 	if err := c.checkTable(); err != nil {
 		return nil, err
@@ -63,7 +68,7 @@ func (c Connection) Client(ctx context.Context) (*dynamodb.Client, error) {
 	return awsclient.New(ctx, c.Endpoint, c.Region)
 }
 
-// withStreams is client with a client of the tables' streams.
+// WithStreams returns clients of DynamoDB and of its streams.
 func (c Connection) WithStreams(ctx context.Context) (*dynamodb.Client, *dynamodbstreams.Client, error) {
 	if err := c.checkTable(); err != nil {
 		return nil, nil, err
@@ -71,26 +76,28 @@ func (c Connection) WithStreams(ctx context.Context) (*dynamodb.Client, *dynamod
 	return awsclient.WithStreams(ctx, c.Endpoint, c.Region)
 }
 
-// checkTable refuses what cannot be a table's name.
+// checkTable returns a usage error if Table is neither a name nor an ARN.
 func (c Connection) checkTable() error {
 	if _, ok := operator.TableName(c.Table); !ok {
-		return program.Usagef("table %q: want 3 to 255 letters, digits, '_', '.' and '-', or an ARN", c.Table)
+		return program.Usagef("table %q is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', "+
+			"or an ARN", c.Table)
 	}
 	return nil
 }
 
-// nowhere reports that err is for want of a region, or of the table in it.
+// Nowhere reports whether err is a missing region or a missing table.
 func Nowhere(err error) bool {
 	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
 	return missing || errors.Is(err, awsclient.ErrNoRegion)
 }
 
-// explain replaces an error that says at length that no connection came about by one that says what to do.
+// Explain replaces the long error of a failed connection by one that says what to do. It returns other
+// errors unchanged.
 func Explain(client *dynamodb.Client, err error) error {
 	return explainAt(client.Options().BaseEndpoint, Place(client), "AWS_ENDPOINT_URL_DYNAMODB", err)
 }
 
-// explainStreams is explain for a call of the streams' client, which may have an endpoint of its own.
+// ExplainStreams is Explain for a call of the streams' client, which may have an endpoint of its own.
 func ExplainStreams(client *dynamodb.Client, streams *dynamodbstreams.Client, err error) error {
 	base := streams.Options().BaseEndpoint
 	if base == nil || *base == Place(client) {
@@ -99,24 +106,27 @@ func ExplainStreams(client *dynamodb.Client, streams *dynamodbstreams.Client, er
 	return explainAt(base, *base, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS", err)
 }
 
-// explainAt is explain for a place that is called so; base is nil for AWS's own, variable has another endpoint.
+// explainAt is Explain for one endpoint. base is nil for AWS's own; variable is the environment variable
+// that sets another.
 func explainAt(base *string, place, variable string, err error) error {
 	dial, ok := errors.AsType[*net.OpError](err)
 	switch {
 	case !ok || dial.Op != "dial" || errors.Is(err, context.Canceled):
 		return err
-	case strings.Contains(err.Error(), "get credentials: "): // nobody answered elsewhere
+	case strings.Contains(err.Error(), "get credentials: "):
+		// it is the credentials' endpoint that does not answer
 		return err
 	}
 	why := Reason(dial)
 	if base == nil {
-		return fmt.Errorf("nothing answers at DynamoDB in %s%s: check the network and the region; "+
+		return fmt.Errorf("DynamoDB does not answer in %s%s: check the network and the region; "+
 			"to try sluice without AWS, run `sluice dev` and pass --endpoint", place, why)
 	}
-	return fmt.Errorf("nothing answers at %s%s: is `sluice dev` running? (--endpoint, %s)", place, why, variable)
+	return fmt.Errorf("%s does not answer%s: start `sluice dev`, or correct the endpoint (--endpoint, %s)",
+		place, why, variable)
 }
 
-// reason says why nobody was reached, where that is not that nobody listens.
+// Reason says why a host could not be reached, unless it refused the connection.
 func Reason(dial *net.OpError) string {
 	if errors.Is(dial, syscall.ECONNREFUSED) {
 		return ""
@@ -124,11 +134,16 @@ func Reason(dial *net.OpError) string {
 	return fmt.Sprintf(" (%v)", dial.Err)
 }
 
-// place says where client's tables are.
+// Place returns the endpoint or the region of a client.
 func Place(client *dynamodb.Client) string {
 	o := client.Options()
 	if o.BaseEndpoint != nil {
 		return *o.BaseEndpoint
 	}
 	return o.Region
+}
+
+// FlagHelp has the help texts that are too long for a tag.
+var FlagHelp = kong.Vars{
+	"read_units": "Provision N read units for the table and for each of its indexes. The default is on demand.",
 }

@@ -22,10 +22,15 @@ func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, 
 // TestExplain: where the network is at fault the message says so, and other errors stay.
 func TestExplain(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	unknown := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "dynamo", Err: "no such host", IsNotFound: true}}
+	unknown := &net.OpError{Op: "dial", Net: "tcp",
+		Err: &net.DNSError{Name: "dynamo", Err: "no such host", IsNotFound: true}}
 	keys := credentials.NewStaticCredentialsProvider("id", "secret", "")
-	noKeys := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, refused })
-	const cure = ": check the network and the region; to try sluice without AWS, run `sluice dev` and pass --endpoint"
+	noKeys := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials,
+		error) {
+		return aws.Credentials{}, refused
+	})
+	const cure = ": check the network and the region; to try sluice without AWS, run `sluice dev` and pass " +
+		"--endpoint"
 	for _, tc := range []struct {
 		name     string
 		endpoint *string
@@ -33,10 +38,12 @@ func TestExplain(t *testing.T) {
 		network  error
 		want     string // "" for the error as it was
 	}{
-		{"AWS refuses", nil, keys, refused, "nothing answers at DynamoDB in eu-west-1" + cure},
-		{"no AWS", nil, keys, unknown, "nothing answers at DynamoDB in eu-west-1 (lookup dynamo: no such host)" + cure},
-		{"unknown host", aws.String("http://dynamo:8000"), keys, unknown, "nothing answers at http://dynamo:8000 " +
-			"(lookup dynamo: no such host): is `sluice dev` running? (--endpoint, AWS_ENDPOINT_URL_DYNAMODB)"},
+		{"AWS refuses", nil, keys, refused, "DynamoDB does not answer in eu-west-1" + cure},
+		{"no AWS", nil, keys, unknown, "DynamoDB does not answer in eu-west-1 (lookup dynamo: no such host)" +
+			cure},
+		{"unknown host", aws.String("http://dynamo:8000"), keys, unknown, "http://dynamo:8000 does not answer " +
+			"(lookup dynamo: no such host): start `sluice dev`, or correct the endpoint (--endpoint, " +
+			"AWS_ENDPOINT_URL_DYNAMODB)"},
 		{"nobody has credentials", aws.String("http://dynamo:8000"), noKeys, refused, ""},
 		{"a proxy", nil, keys, &net.OpError{Op: "proxyconnect", Net: "tcp", Err: refused}, ""},
 		{"Ctrl-C", nil, keys, &net.OpError{Op: "dial", Net: "tcp", Err: context.Canceled}, ""},

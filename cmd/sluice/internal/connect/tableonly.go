@@ -2,18 +2,19 @@ package connect
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-// onTable is the connection of a command that is about DynamoDB alone.
+// TableOnly are the flags of a command that works on a DynamoDB table and not on Redis.
 type TableOnly struct {
 	Connection
 	NoRedis
 }
 
-// AfterApply checks both.
+// AfterApply checks the flags.
 func (c TableOnly) AfterApply(command *kong.Context) error {
 	if err := c.NoRedis.AfterApply(command); err != nil {
 		return err
@@ -21,31 +22,32 @@ func (c TableOnly) AfterApply(command *kong.Context) error {
 	return c.Connection.AfterApply(command)
 }
 
-// notRedis is for commands that have nothing to do with Redis, to say so.
+// NoRedis refuses --redis for commands that do not work on Redis, and says why.
 type NoRedis struct {
 	Redis *string `hidden:"" placeholder:"URL"`
 }
 
-// AfterApply refuses the flag.
+// AfterApply returns an error if --redis is given.
 func (c NoRedis) AfterApply(command *kong.Context) error {
 	if c.Redis == nil {
 		return nil
 	}
-	name, why := NotOnRedis(command)
-	return fmt.Errorf("%s is about DynamoDB alone, and takes no --redis: %s", name, why)
+	return fmt.Errorf("%s takes no --redis: %s", Name(command), NoRedisReason(command))
 }
 
-// onDynamoDB returns the command's name, and why there is no such thing on Redis.
-func NotOnRedis(command *kong.Context) (name, why string) {
-	name, _, _ = strings.Cut(strings.TrimPrefix(command.Selected().FullPath(), "sluice "), " ")
-	why = map[string]string{
-		"table":     "Redis needs no table, keys come with the calls that need them",
-		"infra":     "Redis needs no table, keys come with the calls that need them",
-		"aggregate": "Redis has no stream of what was consumed",
-		"usage":     "Redis has no stream of what was consumed",
-		"region":    "regions share out limits that tables of DynamoDB hold",
-		"migrate":   "Redis has no per-limit items",
-		"dev":       "for Redis, run redis-server",
-	}[name]
-	return name, why
+// Name returns the name of the command, without those of its subcommands.
+func Name(command *kong.Context) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(command.Selected().FullPath(), "sluice "), " ")
+	return name
+}
+
+// NoRedisReason returns why the command works on DynamoDB alone. The command says so by a method of the same
+// name.
+func NoRedisReason(command *kong.Context) string {
+	for node := command.Selected(); node != nil; node = node.Parent {
+		if c, ok := reflect.Indirect(node.Target).Addr().Interface().(interface{ NoRedisReason() string }); ok {
+			return c.NoRedisReason()
+		}
+	}
+	return "it works on DynamoDB alone"
 }

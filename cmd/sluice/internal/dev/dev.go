@@ -1,3 +1,4 @@
+// Package dev is `sluice dev`: it serves a DynamoDB in memory.
 package dev
 
 import (
@@ -11,37 +12,39 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 )
 
+// Command is `sluice dev`.
 type Command struct {
 	connect.NoRedis
 
 	Port  port    `default:"8000" help:"TCP port to listen on; 0 picks a free one."`
-	Host  string  `default:"127.0.0.1" help:"Address to listen on; 0.0.0.0 is all that this machine has."`
-	Table *string `placeholder:"NAME" help:"Create sluice's table under this name at start, as rate_limits. Without it there is none: SLUICE_TABLE is not read."`
+	Host  string  `default:"127.0.0.1" help:"Address to listen on; 0.0.0.0 is every address."`
+	Table *string `placeholder:"NAME" help:"${dev_table}"`
 }
 
 // port is a TCP port.
 type port uint16
 
-// Decode takes the next word for the port, whatever it looks like: -1 is a wrong port and no flag.
+// Decode reads the next argument as a port, even if it looks like a flag, as -1 does.
 func (p *port) Decode(ctx *kong.DecodeContext) error {
 	n, err := strconv.ParseUint(ctx.Scan.Pop().String(), 10, 16)
 	if err != nil {
-		return errors.New("want 0 to 65535")
+		return errors.New("a port is 0 to 65535")
 	}
 	*p = port(n)
 	return nil
 }
 
-// Run serves until ctx ends, which is no failure.
+// Run serves until ctx ends.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err := c.check(); err != nil {
 		return err
@@ -59,27 +62,29 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	c.announce(p, listener.Addr())
 
 	server := http.Server{Handler: engine, ReadHeaderTimeout: 10 * time.Second}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // nothing outlives it that would be worth a wait
+	// closed at once: the data ends with the process anyway
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
 }
 
-// check refuses what would be taken for something else: no table, every address, a name of AWS's.
+// check refuses an empty host or table, and a table name that DynamoDB would not accept.
 func (c Command) check() error {
 	switch {
 	case c.Host == "":
-		return program.Usagef("--host is empty")
+		return program.Usagef("--host is empty: pass an address, or leave the flag out")
 	case c.Table == nil:
 		return nil
 	case *c.Table == "":
-		return program.Usagef("--table is empty")
+		return program.Usagef("--table is empty: pass a name such as rate_limits, or leave the flag out")
 	case strings.HasPrefix(*c.Table, "arn:"):
-		return program.Usagef("table %q: dev takes a name such as rate_limits, not an ARN", *c.Table)
+		return program.Usagef("table %q is an ARN: pass a name such as rate_limits", *c.Table)
 	}
 	if _, ok := operator.TableName(*c.Table); !ok {
-		return program.Usagef("table %q: want 3 to 255 letters, digits, '_', '.' and '-'", *c.Table)
+		return program.Usagef("table %q is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-'",
+			*c.Table)
 	}
 	return nil
 }
@@ -91,22 +96,25 @@ func (c Command) listen(ctx context.Context) (net.Listener, error) {
 	_, malformed := errors.AsType[*net.AddrError](err)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("port %d is taken: choose another with --port, or let --port 0 pick one", c.Port)
+		return nil, fmt.Errorf("port %d is in use: choose another with --port, or let --port 0 pick a free one",
+			c.Port)
 	case unknown, malformed, errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("--host %s is no address of this machine: leave it out, or take 0.0.0.0 for all addresses", c.Host)
+		return nil, fmt.Errorf("--host %s is not an address of this machine: leave it out, or pass 0.0.0.0 for "+
+			"every "+
+			"address", c.Host)
 	}
 	return listener, err
 }
 
-// announce prints where the engine is, and what makes SDKs and tools use it.
+// announce prints the engine's URL and the environment variables that make SDKs and tools use it.
 func (c Command) announce(p program.Env, addr net.Addr) {
 	url, everywhere := endpoint(addr)
 	p.Say("DynamoDB in memory at %s until Ctrl-C; its tables end with it\n", url)
 	if everywhere {
-		p.Say("on all addresses: other machines and containers use this host's name in place of 127.0.0.1\n")
+		p.Say("on every address: other machines and containers use this host's name instead of 127.0.0.1\n")
 	}
 	if c.Table != nil {
-		p.Say("table %s is there\n", *c.Table)
+		p.Say("it has table %s\n", *c.Table)
 	}
 	p.Say(`for SDKs, the AWS command line and sluice:
   export AWS_ENDPOINT_URL_DYNAMODB=%[1]s AWS_ENDPOINT_URL_DYNAMODB_STREAMS=%[1]s
@@ -114,10 +122,21 @@ func (c Command) announce(p program.Env, addr net.Addr) {
 `, url)
 }
 
-// endpoint is the URL by which this machine reaches addr, which may be everywhere: all of this machine's addresses.
+// endpoint returns the URL of addr on this machine. everywhere is true if addr is every address of it.
 func endpoint(addr net.Addr) (url string, everywhere bool) {
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port)), true
 	}
 	return "http://" + addr.String(), false
 }
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"dev_table": "Create sluice's table under this name, such as rate_limits. Without the flag there is no " +
+			"table: SLUICE_TABLE is not read.",
+	}
+}
+
+// NoRedisReason implements an interface of package connect.
+func (Command) NoRedisReason() string { return "for Redis, run redis-server" }

@@ -1,3 +1,4 @@
+// Package entity is `sluice entity`: it stores and shows the parents of entities.
 package entity
 
 import (
@@ -6,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
@@ -14,22 +16,23 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
+// Command is `sluice entity`.
 type Command struct {
-	Put      putCommand      `cmd:"" help:"Store who an entity's parent is, for calls that know the entity's id alone."`
-	Show     showCommand     `cmd:"" help:"Show what is stored of an entity and of its ancestors."`
-	Children childrenCommand `cmd:"" help:"List the entities whose stored parent this is, one per line."`
-	Delete   deleteCommand   `cmd:"" help:"Remove what is stored of an entity; its buckets and overrides stay."`
+	Put      putCommand      `cmd:"" help:"Store the parent of an entity, for calls that name only the entity."`
+	Show     showCommand     `cmd:"" help:"Show the stored parents of an entity and of its ancestors."`
+	Children childrenCommand `cmd:"" help:"List the stored children of an entity, one per line."`
+	Delete   deleteCommand   `cmd:"" help:"Delete a stored entity; its buckets and overrides stay."`
 }
 
-// entityArg names one entity of a table.
+// argument are the flags and the argument that name an entity of a store.
 type argument struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	Entity string `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
+	Entity string `arg:"" help:"Entity as it is stored, such as user-123."`
 }
 
-// entities is where entities are stored, and the schema that they are of.
+// entities is the store of entities and the schema that describes them.
 type entities struct {
 	*schemafile.Schema
 	store.MemberStore
@@ -37,7 +40,7 @@ type entities struct {
 	store bucketstore.Store
 }
 
-// entities reads the schema, checks m against it, and opens the store, for the caller to close.
+// entities reads the schema, checks m against it, and opens the store. The caller closes the store.
 func (c argument) entities(ctx context.Context, p program.Env, m store.Member) (entities, error) {
 	s, err := c.Read()
 	if err != nil {
@@ -56,20 +59,21 @@ func (c argument) entities(ctx context.Context, p program.Env, m store.Member) (
 type putCommand struct {
 	argument
 
-	Parent    *string `placeholder:"ENTITY" help:"Its parent as stored, as in project-7. The default is the parent that it is stored with."`
-	NoCascade bool    `help:"Calls that look it up charge its own bucket alone, whatever the resource's cascade."`
+	Parent    *string `placeholder:"ENTITY" help:"${parent}"`
+	NoCascade bool    `help:"${no_cascade}"`
 }
 
 // Help is an example.
 func (putCommand) Help() string { return "Example: sluice entity put user-123 --parent project-7" }
 
-// Run stores the entity in place of what was stored of it, and prints the chain that it is at the end of. A parent that is
-// not given is not taken away: look-ups would fail, or stop charging it.
+// Run stores the entity and prints its chain. Without --parent it keeps the stored parent: without a
+// parent, look-ups would fail or stop charging it.
 func (c putCommand) Run(ctx context.Context, p program.Env) error {
 	m := store.Member{Entity: c.Entity, Cascade: !c.NoCascade}
 	if c.Parent != nil {
-		if m.Parent = *c.Parent; m.Parent == "" { // a variable that is not set must not take the parent away
-			return program.Usagef("--parent is empty: want an entity as stored, as in project-7; without --parent the stored one is kept")
+		if m.Parent = *c.Parent; m.Parent == "" { // an unset variable must not remove the parent
+			return program.Usagef("--parent is empty: pass an entity such as project-7, or leave the flag out to " +
+				"keep the stored parent")
 		}
 	}
 	e, err := c.entities(ctx, p, m)
@@ -84,11 +88,11 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 	if m.Parent == "" {
 		m.Parent = before.Parent
 		if err := m.Check(e.Kinds); err != nil {
-			return fmt.Errorf("%w; it is what is stored of %s: pass --parent", err, m.Entity)
+			return fmt.Errorf("%w; it is the stored parent of %s: pass --parent", err, m.Entity)
 		}
 	}
 	if needing := e.Needing(e.KindOf(m.Entity)); m.Parent == "" && m.Cascade && len(needing) > 0 {
-		return program.Usagef("--parent is missing, which look-ups for %s need: run `%s`, or pass --no-cascade",
+		return program.Usagef("--parent is missing, and look-ups for %s need it: run `%s`, or pass --no-cascade",
 			strings.Join(needing, ", "), putLine(e.Schema, m.Entity))
 	}
 	if err := e.Put(ctx, m); err != nil {
@@ -98,7 +102,7 @@ func (c putCommand) Run(ctx context.Context, p program.Env) error {
 	case !found:
 		p.Say("stored %s\n", m.Entity)
 	case before == m:
-		p.Say("stored %s, as it was\n", m.Entity)
+		p.Say("stored %s, unchanged\n", m.Entity)
 	case c.Parent == nil && m.Parent != "":
 		p.Say("stored %s, instead of cascade %s; its parent %s is kept\n", m.Entity, yes(before.Cascade), m.Parent)
 	default:
@@ -135,7 +139,7 @@ type childrenCommand struct{ argument }
 // Help is an example.
 func (childrenCommand) Help() string { return "Example: sluice entity children project-7 | wc -l" }
 
-// Run prints the children as they come.
+// Run prints each child as soon as it is read.
 func (c childrenCommand) Run(ctx context.Context, p program.Env) error {
 	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
 	if err != nil {
@@ -159,16 +163,16 @@ func (c childrenCommand) Run(ctx context.Context, p program.Env) error {
 type deleteCommand struct {
 	argument
 
-	Force bool `help:"Delete it though it has children; look-ups that pass it fail then."`
+	Force bool `help:"Delete it even if it has children, whose look-ups then fail."`
 }
 
 // Help is an example.
 func (deleteCommand) Help() string { return "Example: sluice entity delete user-123" }
 
-// named is how many children a refusal names.
+// named is the number of children that a refusal names.
 const named = 3
 
-// Run deletes the entity, unless others are stored as its children.
+// Run deletes the entity unless it has stored children.
 func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 	e, err := c.entities(ctx, p, store.Member{Entity: c.Entity})
 	if err != nil {
@@ -192,14 +196,15 @@ func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 		return e.store.Explain(err)
 	}
 	p.Say("deleted %s\n%s\n", c.Entity, bucketstore.TakenUp())
-	if shared := e.sharing(c.Entity); len(shared) > 0 {
-		p.Say("its shares of %s stay: regional sync manages them, and takes back what nobody uses\n", strings.Join(shared, ", "))
+	if divided := e.dividing(c.Entity); len(divided) > 0 {
+		p.Say("its quotas of %s stay: regional sync manages them and reclaims unused ones\n",
+			strings.Join(divided, ", "))
 	}
 	return nil
 }
 
-// sharing returns the resources of which regions share out what an entity has.
-func (e entities) sharing(entity string) (names []string) {
+// dividing returns the resources whose limits for this entity are divided among regions.
+func (e entities) dividing(entity string) (names []string) {
 	for _, spec := range e.Specs {
 		if spec.Regions != nil && spec.Kinds[e.KindOf(entity)].Limits != nil {
 			names = append(names, spec.Resource)
@@ -208,7 +213,7 @@ func (e entities) sharing(entity string) (names []string) {
 	return names
 }
 
-// childless fails if entity has children.
+// childless returns an error if entity has children.
 func (e entities) childless(ctx context.Context, entity string) error {
 	var children []string
 	for child, err := range e.Children(ctx, entity) {
@@ -224,12 +229,12 @@ func (e entities) childless(ctx context.Context, entity string) error {
 	if len(children) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is the parent of %s, whose look-ups would fail: nothing was deleted; "+
-		"give them another parent first, or pass --force", entity, strings.Join(children, ", "))
+	return fmt.Errorf("%s is the parent of %s, whose look-ups would fail: nothing was deleted; store another "+
+		"parent for them first, or pass --force", entity, strings.Join(children, ", "))
 }
 
-// show prints what is stored of entity and its ancestors, as far as look-ups go. found is false where nothing is stored of
-// entity itself, and nothing printed.
+// show prints entity and its ancestors as far as look-ups go. It prints nothing and returns false if entity
+// is not stored.
 func (e entities) show(ctx context.Context, p program.Env, entity string) (found bool, err error) {
 	rows := [][]string{{"ENTITY", "PARENT", "CASCADE"}}
 	for entity != "" {
@@ -242,7 +247,8 @@ func (e entities) show(ctx context.Context, p program.Env, entity string) (found
 		case len(rows) == 1:
 			return false, nil
 		default:
-			rows = append(rows, []string{entity, "-", "-", cmp.Or(e.lacking(entity, "not stored"), "not stored (not needed)")})
+			rows = append(rows, []string{entity, "-", "-",
+				cmp.Or(e.lacking(entity, "not stored"), "not stored (not needed)")})
 		}
 		entity = m.Parent
 		if !m.Cascade || m.Check(e.Kinds) != nil {
@@ -252,7 +258,7 @@ func (e entities) show(ctx context.Context, p program.Env, entity string) (found
 	return true, texttable.Write(p.Stdout, "  ", "llll", rows)
 }
 
-// broken says why look-ups fail at m, if they do.
+// broken says why look-ups fail at m, or returns an empty string.
 func (e entities) broken(m store.Member) string {
 	switch err := m.Check(e.Kinds); {
 	case err != nil:
@@ -263,15 +269,17 @@ func (e entities) broken(m store.Member) string {
 	return ""
 }
 
-// lacking says what it means that look-ups do not find the parent of entity, and why that is; nothing where none needs it.
+// missing says that look-ups miss the parent of entity, and why. It returns an empty string if no resource
+// needs the parent.
 func (e entities) lacking(entity, why string) string {
 	if needing := e.Needing(e.KindOf(entity)); len(needing) > 0 {
-		return fmt.Sprintf("%s: look-ups for %s fail, run `%s`", why, strings.Join(needing, ", "), putLine(e.Schema, entity))
+		return fmt.Sprintf("%s: look-ups for %s fail, run `%s`", why, strings.Join(needing, ", "),
+			putLine(e.Schema, entity))
 	}
 	return ""
 }
 
-// putCommand returns the command that stores entity.
+// putLine returns the command line that stores entity.
 func putLine(s *schemafile.Schema, entity string) string {
 	command := "sluice entity put " + entity
 	if parent := s.Kinds[s.KindOf(entity)].Parent; parent != store.NoParent {
@@ -292,4 +300,12 @@ func yes(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"parent":     "Its parent as it is stored, such as project-7. The default is the stored parent.",
+		"no_cascade": "Calls that look it up charge only its own bucket, even if the resource cascades.",
+	}
 }

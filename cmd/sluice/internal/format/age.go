@@ -9,9 +9,10 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
+// mostDays bounds ages to a century.
 const mostDays = 36_500
 
-// parseAge reads how long ago something is, or how long it is kept: as limits.yaml has periods, but of any number of days. A
+// ParseAge reads an age, such as 12h or 400d. It accepts the periods of limits.yaml, and more days. A
 // non-empty text says what is wrong.
 func ParseAge(text string) (time.Duration, string) {
 	digits, days := strings.CutSuffix(text, "d")

@@ -7,7 +7,8 @@ import (
 
 func TestParseAge(t *testing.T) {
 	const day = 24 * time.Hour
-	for text, want := range map[string]time.Duration{"400d": 400 * day, "7d": 7 * day, "36500d": 36_500 * day, "90m": 90 * time.Minute} {
+	for text, want := range map[string]time.Duration{"400d": 400 * day, "7d": 7 * day, "36500d": 36_500 * day,
+		"90m": 90 * time.Minute} {
 		if got, why := ParseAge(text); got != want || why != "" {
 			t.Errorf("%s: %v, %s", text, got, why)
 		}

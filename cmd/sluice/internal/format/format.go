@@ -1,3 +1,4 @@
+// Package format writes numbers as commands print them, and reads durations as users write them.
 package format
 
 import (
@@ -9,18 +10,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// first is how many entries of a long list commands print.
+// First is the number of entries of a long list that commands print.
 const First = 10
 
-// numbers writes l as all tables of limits do: capacity, burst, refill.
+// Limit returns the columns of a limit in a table: capacity, burst, refill.
 func Limit(l bucket.Limit) []string {
 	return []string{
-		Tokens(l.Capacity), Tokens(l.Burst), Tokens(l.Refill) + " every " + Span(time.Duration(l.Period)*time.Millisecond),
+		Tokens(l.Capacity), Tokens(l.Burst), Tokens(l.Refill) + " every " +
+			Span(time.Duration(l.Period)*time.Millisecond),
 	}
 }
 
-// tokens writes millitokens as whole tokens, thousands apart, with a tenth where there is one, rounded down: what is shown
-// is there.
+// Tokens writes millitokens as tokens, with thousands separators and at most one decimal. It rounds down,
+// so that no token is shown that is not there.
 func Tokens(milli int64) string {
 	const tenth = bucket.Milli / 10
 	n := milli / tenth
@@ -37,7 +39,7 @@ func Tokens(milli int64) string {
 	return fmt.Sprintf("%s%s.%d", sign, texttable.Count(n/10), n%10)
 }
 
-// span writes a period as limits.yaml does: 1m and not 1m0s, 1d and not 24h.
+// Span writes a period as limits.yaml does: 1m and not 1m0s, 1d and not 24h.
 func Span(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {
@@ -53,7 +55,7 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// fullIn writes how long until a limit is full, rounded up to a tenth of a second.
+// FullIn writes the time until a limit is full, rounded up to a tenth of a second.
 func FullIn(d time.Duration) string {
 	const tenth = 100 * time.Millisecond
 	switch rest := d % tenth; {
@@ -65,7 +67,7 @@ func FullIn(d time.Duration) string {
 	return Span(max(d, 0))
 }
 
-// of counts things.
+// Quantity writes a number of things, such as 1 bucket or 2 buckets.
 func Quantity[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -73,10 +75,10 @@ func Quantity[N int | int64](n N, thing string) string {
 	return texttable.Count(int64(n)) + " " + thing + "s"
 }
 
-// count writes n, thousands apart.
+// Count writes n with thousands separators.
 func Count(n int) string { return texttable.Count(int64(n)) }
 
-// every writes a period, in ms, as gen.ParsePeriod reads it: no fractions.
+// Period writes a period in ms as gen.ParsePeriod reads it, without fractions.
 func Period(ms int64) string {
 	if ms%1000 != 0 {
 		return fmt.Sprintf("%dms", ms)

@@ -1,3 +1,4 @@
+// Package generate is `sluice generate`: it writes the Go package that limits.yaml describes.
 package generate
 
 import (
@@ -9,12 +10,13 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
+// Command is `sluice generate`.
 type Command struct {
 	Check bool   `help:"Write nothing; exit 1 and show a diff if anything would change."`
 	File  string `default:"limits.yaml" placeholder:"limits.yaml" help:"The schema. Paths in it are relative to its folder."`
 }
 
-// Run generates. Mistakes in the schema are printed as they are, one per line, and then nothing is written.
+// Run generates. If the schema has mistakes, it prints each on a line and writes nothing.
 func (c Command) Run(p program.Env) error {
 	result, err := gen.Run(gen.Config{Schema: c.File})
 	if problems, ok := errors.AsType[gen.Problems](err); ok {
@@ -36,18 +38,19 @@ func (c Command) Run(p program.Env) error {
 	return nil
 }
 
-// compare prints what generating would change, and fails if that is anything.
+// compare prints what generating would change, and fails if there is anything.
 func (c Command) compare(p program.Env, result *gen.Result) error {
 	diff := result.Diff()
 	if diff == "" {
 		return nil
 	}
 	p.Say("%s", diff)
-	return fmt.Errorf("the generated files are not what %s gives (diff above): run `%s` and commit", c.File, c.mend())
+	return fmt.Errorf("the generated files are not what %s gives (diff above): run `%s` and commit", c.File,
+		c.command())
 }
 
-// mend is the command that makes the files current.
-func (c Command) mend() string {
+// command returns the command line that makes the files current.
+func (c Command) command() string {
 	if c.File == "limits.yaml" {
 		return "sluice generate"
 	}

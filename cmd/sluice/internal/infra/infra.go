@@ -1,8 +1,11 @@
+// Package infra is `sluice infra`: it prints the table and IAM policies for other tools. It never calls
+// AWS.
 package infra
 
 import (
 	"errors"
 
+	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
@@ -10,27 +13,29 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/infra"
 )
 
-// infraCommand prints what others set up AWS with. None of its commands calls AWS.
+// Command is `sluice infra`.
 type Command struct {
 	Cloudformation cloudFormation `cmd:"" help:"Print a CloudFormation template."`
 	Terraform      terraform      `cmd:"" help:"Print a Terraform configuration."`
-	Iam            iam            `cmd:"" name:"iam" help:"Print IAM policies: what each role may do with the table, and no more."`
+	Iam            iam            `cmd:"" name:"iam" help:"Print IAM policies with the least rights of each role."`
 }
 
-// infraTable is the table that a template makes.
+// tableFlags are the flags of templates, which make the table.
 type tableFlags struct {
 	connect.NoRedis
 
-	Table string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table; the template has it as a default."`
+	Table string `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table: a default in the template."`
 	connect.Billing
-	Snapshots *string `placeholder:"URL" help:"Where regions publish, s3://bucket/prefix: role region-sync has a policy then, too. The bucket is not made."`
+	Snapshots *string `placeholder:"URL" help:"${infra_snapshots}"`
 }
 
-// definition returns the table as production wants it: what it has beyond others costs next to nothing, and is missed once.
+// definition returns the table for production: with point-in-time recovery and protection from deletion,
+// which cost next to nothing.
 func (t tableFlags) definition() (s infra.Stack, err error) {
 	if name, ok := operator.TableName(t.Table); !ok || name != t.Table {
 		return s, program.Usagef(
-			"table %q: want a name of 3 to 255 letters, digits, '_', '.' and '-': the template makes the table, which has no ARN yet", t.Table)
+			"table %q is not a table's name: pass 3 to 255 letters, digits, '_', '.' and '-', and no ARN, "+
+				"since the template makes the table", t.Table)
 	}
 	if s.Definition, err = t.Definition(t.Table); err != nil {
 		return s, err
@@ -45,7 +50,8 @@ func (t tableFlags) definition() (s infra.Stack, err error) {
 	return s, nil
 }
 
-// published returns where regions publish, nothing where the flag is left out: one that is empty is a variable that is not set.
+// published returns the value of --snapshots, or an empty string without the flag. An empty value is an
+// error: it is probably an unset variable.
 func published(flag *string) (string, error) {
 	switch {
 	case flag == nil:
@@ -56,14 +62,16 @@ func published(flag *string) (string, error) {
 	return *flag, nil
 }
 
-// inTemplates says what both templates have.
-const inTemplates = "It has the table that `sluice table create` makes, with point-in-time recovery and protection from deletion; " +
-	"alarms on throttling and on failures of DynamoDB's, which go to an SNS topic that you name; and a policy for each role of " +
-	"`sluice infra iam`, to attach to the roles of your services. Once it is applied, `sluice table check` finds nothing wrong.\n\n"
+// inTemplates is the part of the help that both templates have.
+const inTemplates = "It has the table of `sluice table create`, with point-in-time recovery and " +
+	"protection from " +
+	"deletion. Alarms on throttling and on failures of DynamoDB go to an SNS topic that you " +
+	"name. A policy for each role of `sluice infra iam` is there to attach to your services' " +
+	"roles. `sluice table check` accepts the table.\n\n"
 
 type cloudFormation struct{ tableFlags }
 
-// Help says what the template has, and how to use it.
+// Help describes the template.
 func (cloudFormation) Help() string {
 	return inTemplates + "Example: sluice infra cloudformation --table rate_limits > sluice.yaml && " +
 		"aws cloudformation deploy --template-file sluice.yaml --stack-name sluice --capabilities CAPABILITY_IAM " +
@@ -81,10 +89,12 @@ func (c cloudFormation) Run(p program.Env) error {
 
 type terraform struct{ tableFlags }
 
-// Help says what the configuration has, and how to use it.
+// Help describes the configuration.
 func (terraform) Help() string {
-	return inTemplates + "It names no provider's region and no backend: use it as a module, or beside your own files.\n\n" +
-		"Example: sluice infra terraform --table rate_limits > sluice.tf && terraform apply -var alarm_topic_arn=arn:aws:sns:eu-west-1:123456789012:oncall"
+	return inTemplates +
+		"It has no provider's region and no backend: use it as a module or beside your own files.\n\n" +
+		"Example: sluice infra terraform --table rate_limits > sluice.tf && terraform apply -var " +
+		"alarm_topic_arn=arn:aws:sns:eu-west-1:123456789012:oncall"
 }
 
 // Run prints the configuration.
@@ -99,20 +109,23 @@ func (c terraform) Run(p program.Env) error {
 type iam struct {
 	connect.NoRedis
 
-	Role    *string `placeholder:"ROLE" help:"acquire, admin, aggregator, read-only or region-sync. Without it all come, as one object whose keys are the roles; region-sync with --snapshots alone."`
+	Role    *string `placeholder:"ROLE" help:"${infra_role}"`
 	Table   string  `env:"SLUICE_TABLE" default:"rate_limits" help:"Name of the table, or its ARN."`
 	Region  string  `placeholder:"REGION" help:"AWS region of the table. The default is any."`
 	Account string  `placeholder:"ACCOUNT" help:"AWS account of the table: 12 digits. The default is any."`
 
-	Snapshots *string `placeholder:"URL" help:"For region-sync: where regions publish, s3://bucket/prefix."`
+	Snapshots *string `placeholder:"URL" help:"For region-sync: s3://bucket/prefix, to which regions publish."`
 }
 
-// Help says who the roles are.
+// Help describes the roles.
 func (iam) Help() string {
-	return "acquire is for services: it charges buckets, and cannot change the limits of a kind. admin is for operators: all commands " +
-		"of sluice, and what lim.Entities() and lim.Config write. aggregator reads the table's stream and writes usage. read-only " +
-		"is for commands that change nothing. region-sync is for sluice region, or a Lambda function in its place. A transaction needs no right of its own but its items'.\n\n" +
-		"Example: sluice infra iam --role acquire --table rate_limits --region eu-west-1 --account 123456789012 > acquire.json"
+	return "acquire is for services: it charges buckets and cannot change the limits of a kind. admin " +
+		"is for operators: all commands of sluice, and the writes of lim.Entities() and lim.Config. " +
+		"aggregator reads the table's stream and writes usage. read-only is for commands that change " +
+		"nothing. region-sync is for sluice region, or a Lambda function in its place. A transaction " +
+		"needs no right besides those of its items.\n\n" +
+		"Example: sluice infra iam --role acquire --table rate_limits --region eu-west-1 --account " +
+		"123456789012 > acquire.json"
 }
 
 // Run prints the policies.
@@ -123,12 +136,25 @@ func (c iam) Run(p program.Env) error {
 		return program.Usagef("--snapshots: %v", err)
 	}
 	text, err := infra.Policies(at)
-	if c.Role != nil && err == nil { // a variable that is not set must not give all roles
+	if c.Role != nil && err == nil { // an unset variable must not print all roles
 		text, err = infra.Policy(infra.Role(*c.Role), at)
 	}
 	if err != nil {
-		return program.Usagef("%v", err) // there is nothing but arguments that can be wrong
+		return program.Usagef("%v", err) // only arguments can be wrong
 	}
 	p.Say("%s", text)
 	return nil
 }
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"infra_snapshots": "The place to which regions publish, s3://bucket/prefix: it adds a policy for role " +
+			"region-sync. The bucket is not created.",
+		"infra_role": "acquire, admin, aggregator, read-only or region-sync. Without a role, the output is an " +
+			"object with a key for each role. It contains region-sync only with --snapshots.",
+	}
+}
+
+// NoRedisReason implements an interface of package connect.
+func (Command) NoRedisReason() string { return "Redis needs no table" }

@@ -1,3 +1,4 @@
+// Package initialize is `sluice init`: it writes a starter limits.yaml.
 package initialize
 
 import (
@@ -14,21 +15,23 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/gomod"
 )
 
+// Command is `sluice init`.
 type Command struct {
-	Folder string `arg:"" optional:"" default:"." help:"Where to write; the current folder if not given. It is created, its parents are not."`
+	Folder string `arg:"" optional:"" default:"." help:"Folder to write to. It is created, its parents are not."`
 }
 
-// Run writes a starter limits.yaml and the file with the go:generate line, and says how to go on.
+// Run writes a starter limits.yaml and the file with the go:generate line, and prints the next steps.
 func (c Command) Run(p program.Env) error {
-	// Parents that are not there are rather a slip than meant.
+	// Missing parents are not created: they are probably a typing error.
 	switch err := os.Mkdir(c.Folder, 0o777); {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("init %s: there is no folder %s: create it, or mend the path", c.Folder, filepath.Dir(filepath.Clean(c.Folder)))
+		return fmt.Errorf("init %s: there is no folder %s: create it, or correct the path", c.Folder,
+			filepath.Dir(filepath.Clean(c.Folder)))
 	case err != nil && !errors.Is(err, fs.ErrExist):
 		return err
 	}
 	if info, err := os.Stat(c.Folder); err == nil && !info.IsDir() {
-		return fmt.Errorf("init %s: that is a file: name the folder to write to", c.Folder)
+		return fmt.Errorf("init %s: it is a file: name the folder to write to", c.Folder)
 	}
 	paths, err := gen.Init(c.Folder)
 	if err != nil {
@@ -71,5 +74,5 @@ func knowsTool(folder string) (bool, error) {
 	return toolLine.Match(mod), nil
 }
 
-// toolLine is that line, of its own or in a block, where it stands alone.
+// toolLine matches that line, alone or in a block.
 var toolLine = regexp.MustCompile(`(?m)^\s*(tool\s+)?"?` + regexp.QuoteMeta(tool) + `"?\s*(//.*)?$`)

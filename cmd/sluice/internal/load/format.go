@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
-// latencyOf writes milliseconds with three digits, or nothing behind the point where there are more.
+// latencyOf writes milliseconds with three digits, and without a fraction from 100 ms on.
 func latencyOf(ms float64) string {
 	switch {
 	case ms < 1:
@@ -21,7 +21,7 @@ func latencyOf(ms float64) string {
 	return texttable.Count(int64(ms+0.5)) + " ms"
 }
 
-// boundOf writes the bound of a bar, which is a round number.
+// boundOf writes the upper bound of a bar.
 func boundOf(ms float64) string {
 	switch {
 	case ms < 1:
@@ -32,13 +32,13 @@ func boundOf(ms float64) string {
 	return number(ms/1000) + " s"
 }
 
-// number writes x as it is, to six digits.
+// number writes x with at most six digits.
 func number(x float64) string {
 	x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// percentOf writes n as a share of all, never rounded up to all of it.
+// percentOf writes n as a percentage of all. It is 100 % only if n is all.
 func percentOf(n, all int64) string {
 	percent := 100 * float64(n) / float64(all)
 	if n < all {
@@ -52,10 +52,11 @@ func unitsOf(units float64) string {
 	if units == float64(int64(units)) {
 		return texttable.Count(int64(units))
 	}
-	return texttable.Count(int64(units)) + strings.TrimPrefix(strconv.FormatFloat(units-float64(int64(units)), 'f', 1, 64), "0")
+	return texttable.Count(int64(units)) +
+		strings.TrimPrefix(strconv.FormatFloat(units-float64(int64(units)), 'f', 1, 64), "0")
 }
 
-// dollars writes an amount, to the cent where it has one.
+// dollars writes an amount, in cents if it has any.
 func dollars(x float64) string {
 	if x > 0 && x < 0.01 {
 		return "$" + strconv.FormatFloat(x, 'f', 6, 64)

@@ -10,8 +10,10 @@ import (
 // TestForTests: a word counts where it stands alone.
 func TestForTests(t *testing.T) {
 	for name, want := range map[string]bool{
-		"load_limits": true, "rate-limits-test": true, "Dev.limits": true, "sluice:bench:": true, "TEST": true, "limits_load_2": true,
-		"rate_limits": false, "latest_limits": false, "payload": false, "sluice:": false, "devices": false, "localised": false, "": false,
+		"load_limits": true, "rate-limits-test": true, "Dev.limits": true, "sluice:bench:": true, "TEST": true,
+		"limits_load_2": true,
+		"rate_limits":   false, "latest_limits": false, "payload": false, "sluice:": false, "devices": false,
+		"localised": false, "": false,
 	} {
 		if got := forTests(name); got != want {
 			t.Errorf("forTests(%q) is %v", name, got)
@@ -22,8 +24,10 @@ func TestForTests(t *testing.T) {
 // TestOnThisMachine: what cannot be anybody else's.
 func TestOnThisMachine(t *testing.T) {
 	for url, want := range map[string]bool{
-		"http://127.0.0.1:8000": true, "http://localhost:8000": true, "redis://:secret@[::1]:6379/0": true, "unix:///run/redis.sock": true,
-		"https://dynamodb.eu-west-1.amazonaws.com": false, "redis://10.0.0.7:6379": false, "http://localhost.example": false, "%": false, "": false,
+		"http://127.0.0.1:8000": true, "http://localhost:8000": true, "redis://:secret@[::1]:6379/0": true,
+		"unix:///run/redis.sock":                   true,
+		"https://dynamodb.eu-west-1.amazonaws.com": false, "redis://10.0.0.7:6379": false,
+		"http://localhost.example": false, "%": false, "": false,
 	} {
 		if got := onThisMachine(url); got != want {
 			t.Errorf("onThisMachine(%q) is %v", url, got)
@@ -34,7 +38,8 @@ func TestOnThisMachine(t *testing.T) {
 // TestLoadThatLost: a count that does not come out is no report to go by.
 func TestLoadThatLost(t *testing.T) {
 	r := summary{Result: &load.Result{Made: 3, Lost: 1}}
-	if err := r.wrong(); err == nil || err.Error() != "1 call is missing in the counts: the report is wrong" {
+	if err := r.wrong(); err == nil ||
+		err.Error() != "1 call is missing in the counts: do not trust this report" {
 		t.Error(err)
 	}
 	var s strings.Builder
@@ -44,8 +49,10 @@ func TestLoadThatLost(t *testing.T) {
 	if err := (summary{Result: &load.Result{Made: 3}}).wrong(); err != nil {
 		t.Error(err)
 	}
-	r = summary{Result: &load.Result{Units: load.Units{Read: 1, Write: 2}}, Billed: &load.Units{Read: 1, Write: 3}}
-	if err := r.wrong(); err == nil || !strings.HasPrefix(err.Error(), "the engine billed 1 read units and 3 write units, ") {
+	r = summary{Result: &load.Result{Units: load.Units{Read: 1, Write: 2}},
+		Billed: &load.Units{Read: 1, Write: 3}}
+	if err := r.wrong(); err == nil ||
+		!strings.HasPrefix(err.Error(), "the engine billed 1 read units and 3 write units, ") {
 		t.Error(err)
 	}
 	r.Paths = []load.Path{{Outcomes: map[string]int64{"unknown": 1}}} // which may be what was billed

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
@@ -27,29 +29,29 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/redisclient"
 	"github.com/sluice-go/sluice/runtime/dynamo"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 	"github.com/sluice-go/sluice/runtime/memdynamo"
 	"github.com/sluice-go/sluice/runtime/redisstore"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// loadPlace is what a load is put on.
+// place is the store that a load runs on.
 type place struct {
 	name    string
 	store   func() store.Store
 	explain func(error) error
 	delete  func(ctx context.Context, buckets []chargedBucket) error
-	bill    func() load.Units // what the engine in this process has billed; nil elsewhere
+	bill    func() load.Units // total of the engine in this process; nil for other stores
 	close   func()
 }
 
-// loadedBucket is a bucket that a load has charged.
+// chargedBucket is a bucket that a load has charged.
 type chargedBucket struct {
 	spec         *store.Spec
-	entity, root string // as stored; root is where the chain of a call that charged it ends
+	entity, root string // as stored; root is the last entity that the call charged
 }
 
-// place opens what the flags say, if the schema has limiters there, and if it is for tests, or --yes says that it may be written to.
+// place connects to the store of the flags. It refuses a store that is not known to be for tests, unless
+// --yes is given.
 func (c *Command) place(ctx context.Context, s *schemafile.Schema) (*place, error) {
 	if c.InProcess {
 		return c.inProcess(ctx, s)
@@ -57,7 +59,8 @@ func (c *Command) place(ctx context.Context, s *schemafile.Schema) (*place, erro
 	if c.Redis == nil {
 		return c.onTable(ctx, s)
 	}
-	if err := s.Lists(gen.StoreRedis, "pass --table for a table of DynamoDB, or --file for another schema"); err != nil {
+	if err := s.Lists(gen.StoreRedis,
+		"pass --table for a DynamoDB table, or --file for another schema"); err != nil {
 		return nil, err
 	}
 	prefix := ""
@@ -69,10 +72,10 @@ func (c *Command) place(ctx context.Context, s *schemafile.Schema) (*place, erro
 	}
 	name := redisclient.Name(*c.Redis) + ", prefix " + prefix
 	if !c.Yes && !forTests(prefix) && !onThisMachine(*c.Redis) {
-		return nil, program.Usagef("%s is not known to be for tests: it is on another machine, and its prefix has none of %s in it: "+
-			"pass a --prefix that has, or --yes to write there all the same", name, testWords())
+		return nil, program.Usagef("%s is not known to be for tests: it is on another machine, and its prefix "+
+			"contains none of %s: pass a --prefix that does, or --yes to write there", name, testWords())
 	}
-	// Ctrl-C closes the client while it connects, and not later: calls under way are finished, and --cleanup comes after them.
+	// Ctrl-C closes the client only while it connects. Later, pending calls finish and --cleanup follows.
 	connected, closeEarly := context.WithCancel(context.WithoutCancel(ctx))
 	keep := context.AfterFunc(ctx, closeEarly)
 	r, err := bucketstore.ConnectRedis(connected, pooled(*c.Redis, c.Concurrency), prefix, s)
@@ -89,7 +92,8 @@ func (c *Command) place(ctx context.Context, s *schemafile.Schema) (*place, erro
 		store: func() store.Store { return redisstore.New(r.Client, redisstore.Prefix(prefix)) },
 		delete: func(ctx context.Context, buckets []chargedBucket) error {
 			for _, b := range buckets {
-				if err := r.Buckets.Fill(ctx, b.spec.Resource, b.root, b.entity, b.spec.Limits...); err != nil { // a full bucket is a missing one
+				// Redis deletes a full bucket
+				if err := r.Buckets.Fill(ctx, b.spec.Resource, b.root, b.entity, b.spec.Limits...); err != nil {
 					return err
 				}
 			}
@@ -98,12 +102,12 @@ func (c *Command) place(ctx context.Context, s *schemafile.Schema) (*place, erro
 	}, nil
 }
 
-// pooled returns a URL of a Redis for a client that has a connection for each call that can be under way, unless the URL says how
-// many it has: go-redis has ten for each CPU, and callers would wait for them.
+// pooled adds a connection for each caller to a URL without pool_size. By default, go-redis has ten per
+// CPU, and callers would wait for them.
 func pooled(text string, callers int) string {
 	u, err := url.Parse(text)
 	if err != nil {
-		return text // whoever connects says what is wrong
+		return text // connecting fails with the reason
 	}
 	options := u.Query()
 	if options.Has("pool_size") {
@@ -114,7 +118,7 @@ func pooled(text string, callers int) string {
 	return u.String()
 }
 
-// onTable is place for a table of DynamoDB.
+// onTable is place for a DynamoDB table.
 func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, error) {
 	if err := s.Lists(gen.StoreDynamoDB, "pass --redis for a Redis, or --file for another schema"); err != nil {
 		return nil, err
@@ -123,8 +127,9 @@ func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, er
 	if err != nil {
 		return nil, err
 	}
-	client := dynamodb.New(t.Client.Options(), func(o *dynamodb.Options) { // one connection for each call that can be under way
-		usual, ok := o.HTTPClient.(*awshttp.BuildableClient) // with AWS_CA_BUNDLE, where that is set
+	// one connection for each caller
+	client := dynamodb.New(t.Client.Options(), func(o *dynamodb.Options) {
+		usual, ok := o.HTTPClient.(*awshttp.BuildableClient) // it respects AWS_CA_BUNDLE
 		if !ok {
 			usual = awshttp.NewBuildableClient()
 		}
@@ -132,19 +137,23 @@ func (c *Command) onTable(ctx context.Context, s *schemafile.Schema) (*place, er
 			tr.MaxIdleConns, tr.MaxIdleConnsPerHost = c.Concurrency, c.Concurrency
 		})
 	})
-	at := &place{name: fmt.Sprintf("table %s (%s)", t.Table, connect.Place(client)), explain: t.Explain, close: func() {}}
+	at := &place{name: fmt.Sprintf("table %s (%s)", t.Table, connect.Place(client)), explain: t.Explain,
+		close: func() {}}
 	name, _ := operator.TableName(t.Table)
-	if base := client.Options().BaseEndpoint; !c.Yes && !forTests(name) && (base == nil || !onThisMachine(*base)) {
-		return nil, program.Usagef("%s is not known to be for tests: it is on another machine, and its name has none of %s in it: "+
-			"pass a --table that has, as `sluice table create --table load_limits` makes, or --yes to write there all the same", at.name, testWords())
+	if base := client.Options().BaseEndpoint; !c.Yes && !forTests(name) &&
+		(base == nil || !onThisMachine(*base)) {
+		return nil, program.Usagef("%s is not known to be for tests: it is on another machine, and its name "+
+			"contains none of %s: pass a --table that does, such as that of `sluice table create --table "+
+			"load_limits`, or --yes to write there", at.name, testWords())
 	}
 	at.on(client, t.Table)
 	return at, nil
 }
 
-// inProcess is place for an engine of our own.
+// inProcess is place for an engine in this process.
 func (c *Command) inProcess(ctx context.Context, s *schemafile.Schema) (*place, error) {
-	if err := s.Lists(gen.StoreDynamoDB, "leave --in-process out, or pass --file for another schema"); err != nil {
+	if err := s.Lists(gen.StoreDynamoDB,
+		"leave --in-process out, or pass --file for another schema"); err != nil {
 		return nil, err
 	}
 	const table = "load"
@@ -152,10 +161,10 @@ func (c *Command) inProcess(ctx context.Context, s *schemafile.Schema) (*place, 
 	if _, err := operator.CreateTable(ctx, engine.Client(), table); err != nil {
 		return nil, err
 	}
-	name := "the engine in this process, no time away"
+	name := "the engine in this process, without delay"
 	if c.Trip != nil && *c.Trip > 0 {
 		engine.Faults().Latency(memdynamo.Constant(*c.Trip / 2))
-		name = fmt.Sprintf("the engine in this process, a round trip of %v away", *c.Trip)
+		name = fmt.Sprintf("the engine in this process, with a round trip of %v", *c.Trip)
 	}
 	at := &place{name: name, explain: func(err error) error { return err }, close: func() {}}
 	at.bill = func() load.Units {
@@ -166,7 +175,7 @@ func (c *Command) inProcess(ctx context.Context, s *schemafile.Schema) (*place, 
 	return at, nil
 }
 
-// billed returns what was billed since before, nil where nobody says that.
+// billed returns what was billed since before, or nil if the store does not say.
 func (at *place) billed(before load.Units) *load.Units {
 	if at.bill == nil {
 		return nil
@@ -175,11 +184,11 @@ func (at *place) billed(before load.Units) *load.Units {
 	return &load.Units{Read: now.Read - before.Read, Write: now.Write - before.Write}
 }
 
-// on puts the load on a table.
+// on sets the calls for a table.
 func (at *place) on(client *dynamodb.Client, table string) {
 	at.store = func() store.Store { return dynamo.New(client, table) }
 	at.delete = func(ctx context.Context, buckets []chargedBucket) error {
-		const most = 25 // that a batch takes
+		const most = 25 // items of a BatchWriteItem
 		for some := range slices.Chunk(buckets, most) {
 			var writes []types.WriteRequest
 			for _, b := range some {
@@ -188,9 +197,9 @@ func (at *place) on(client *dynamodb.Client, table string) {
 				}}})
 			}
 			left := map[string][]types.WriteRequest{table: writes}
-			for tries := 0; len(left) > 0; tries++ {
-				if tries > 0 {
-					if err := pause(ctx, time.Duration(tries)*100*time.Millisecond); err != nil {
+			for attempt := 0; len(left) > 0; attempt++ {
+				if attempt > 0 {
+					if err := pause(ctx, time.Duration(attempt)*100*time.Millisecond); err != nil {
 						return err
 					}
 				}
@@ -205,7 +214,7 @@ func (at *place) on(client *dynamodb.Client, table string) {
 	}
 }
 
-// pause waits.
+// pause waits for d or for the end of ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -215,8 +224,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cleanUp deletes the buckets that a load has charged, after Ctrl-C too, and returns how many there can have been.
-func (c *Command) cleanUp(ctx context.Context, p program.Env, at *place, plan *load.Plan, result *load.Result) (int, error) {
+// cleanUp deletes the buckets that a load has charged, even after Ctrl-C. It returns the largest number
+// that there can have been.
+func (c *Command) cleanUp(
+	ctx context.Context, p program.Env, at *place, plan *load.Plan, result *load.Result,
+) (int, error) {
 	charged := map[string]chargedBucket{}
 	for share, touched := range result.Touched {
 		spec := specOf(plan, share)
@@ -237,22 +249,24 @@ func (c *Command) cleanUp(ctx context.Context, p program.Env, at *place, plan *l
 	return len(buckets), at.delete(bounded, buckets)
 }
 
-// words by which a place is known to be for tests.
-var forTestWords = []string{"test", "tests", "load", "bench", "benchmark", "dev", "sandbox", "scratch", "demo", "local"}
+// forTestWords are words in names of places for tests.
+var forTestWords = []string{"test", "tests", "load", "bench", "benchmark", "dev", "sandbox", "scratch",
+	"demo", "local"}
 
-// testWords lists them.
+// testWords lists forTestWords.
 func testWords() string {
 	last := len(forTestWords) - 1
 	return strings.Join(forTestWords[:last], ", ") + " and " + forTestWords[last]
 }
 
-// forTests reports that a name has one of the words: whole, so that latest_limits is none.
+// forTests reports whether a name contains one of the words. latest_limits contains none.
 func forTests(name string) bool {
-	words := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	words := strings.FieldsFunc(strings.ToLower(name),
+		func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(forTestWords, word) })
 }
 
-// onThisMachine reports that what a URL names cannot be reached from elsewhere.
+// onThisMachine reports whether a URL names a place that no other machine can reach.
 func onThisMachine(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {

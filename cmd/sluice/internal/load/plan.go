@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// plan returns which calls the flags say, of a schema.
+// plan returns the plan of the flags.
 func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 	plan := &load.Plan{Specs: s.Specs, Entities: c.Entities, Children: c.Children, Seed: c.Seed}
 	var err error
@@ -33,13 +33,14 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 		for _, perCall := range s.Specs[share.Resource].Kinds[share.Kind].PerCall {
 			n := int64(1)
 			if perCall > 0 {
-				n = 0 // as callers leave it out
+				n = 0 // callers leave it out
 			}
 			share.Cost = append(share.Cost, load.Range{Least: n, Most: n})
 		}
 	}
 	for _, text := range c.Cost {
-		if err := c.costs(s, plan, "cost", text, func(share *load.Share) []load.Range { return share.Cost }); err != nil {
+		if err := c.costs(s, plan, "cost", text,
+			func(share *load.Share) []load.Range { return share.Cost }); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +60,7 @@ func (c *Command) plan(s *schemafile.Schema) (*load.Plan, error) {
 	return plan, nil
 }
 
-// payable refuses a cost that no call could pay, since a bucket that it charges never holds that much.
+// payable returns a usage error for a cost above the burst of a charged bucket: no call could be admitted.
 func payable(plan *load.Plan) error {
 	for i, share := range plan.Mix {
 		spec := specOf(plan, i)
@@ -67,8 +68,10 @@ func payable(plan *load.Plan) error {
 			k := spec.Kinds[kind]
 			for j, limit := range k.Limits {
 				if burst := limit.Burst / bucket.Milli; share.Cost[j].Least > burst {
-					return program.Usagef("--cost %s:%s=%s: a bucket of a %s never holds more than %s, and no call of a %s would be admitted: pass less",
-						spec.Resource, spec.Limits[j], share.Cost[j], k.Name, texttable.Count(burst), spec.Kinds[share.Kind].Name)
+					return program.Usagef("--cost %s:%s=%s: a bucket of a %s never has more than %s, so no call of a %s "+
+						"would be admitted: pass less",
+						spec.Resource, spec.Limits[j], share.Cost[j], k.Name, texttable.Count(burst),
+						spec.Kinds[share.Kind].Name)
 				}
 			}
 			if spec.Cascade == store.CascadeNone {
@@ -95,31 +98,38 @@ func (c *Command) mix(s *schemafile.Schema) (all []load.Share, err error) {
 		what, weight, weighed := strings.Cut(text, "=")
 		kind, name, ok := strings.Cut(what, ":")
 		if !ok || kind == "" || name == "" {
-			return nil, program.Usagef("--mix %q: want KIND:RESOURCE or KIND:RESOURCE=WEIGHT, such as user:gpt-4=3", text)
+			return nil, program.Usagef("--mix %q is not KIND:RESOURCE[=WEIGHT]: write it like user:gpt-4=3",
+				text)
 		}
 		share := load.Share{Weight: 1}
 		if weighed {
-			if share.Weight, err = strconv.ParseFloat(weight, 64); err != nil || !(share.Weight > 0 && share.Weight <= 1e9) {
-				return nil, program.Usagef("--mix %q: the weight is %q: want a number above 0", text, weight)
+			if share.Weight, err = strconv.ParseFloat(weight, 64); err != nil ||
+				!(share.Weight > 0 && share.Weight <= 1e9) {
+				return nil, program.Usagef("--mix %q: the weight %q is no number above 0: correct it", text, weight)
 			}
 		}
 		if strings.Contains(kind, "-") {
-			return nil, program.Usagef("--mix %q: %s is an entity: want a kind, of which as many call as --entities says", text, kind)
+			return nil,
+				program.Usagef("--mix %q: %s is an entity: pass a kind, whose number of entities is --entities", text,
+					kind)
 		}
 		l, err := s.Scope(kind, name)
 		if err != nil {
 			return nil, ofFlag("mix", text, err)
 		}
 		share.Resource, share.Kind = slices.Index(s.Specs, l.Spec), l.Kind
-		if slices.ContainsFunc(all, func(o load.Share) bool { return o.Resource == share.Resource && o.Kind == share.Kind }) {
-			return nil, program.Usagef("--mix %q: %s on %s is there twice: leave one out", text, kind, name)
+		if slices.ContainsFunc(all, func(o load.Share) bool {
+			return o.Resource == share.Resource &&
+				o.Kind == share.Kind
+		}) {
+			return nil, program.Usagef("--mix %q: %s on %s is given twice: leave one out", text, kind, name)
 		}
 		all = append(all, share)
 	}
 	return all, nil
 }
 
-// ofFlag is what the schema says of a flag's text, with the flag.
+// ofFlag adds the flag to a usage error about its text.
 func ofFlag(flag, text string, err error) error {
 	if said, ok := errors.AsType[program.UsageError](err); ok {
 		return program.Usagef("--%s %q: %s", flag, text, said.Error())
@@ -127,14 +137,18 @@ func ofFlag(flag, text string, err error) error {
 	return err
 }
 
-// costs reads [RESOURCE:]LIMIT=N[..M] of a flag into what of returns of the shares that have the limit.
-func (c *Command) costs(s *schemafile.Schema, plan *load.Plan, flag, text string, of func(*load.Share) []load.Range) error {
+// costs reads [RESOURCE:]LIMIT=N[..M] of a flag. It sets the range in the slices that of returns, for each
+// portion of the mix that has the limit.
+func (c *Command) costs(
+	s *schemafile.Schema, plan *load.Plan, flag, text string, of func(*load.Share) []load.Range,
+) error {
 	wrong := func(format string, args ...any) error {
 		return program.Usagef("--%s %q: %s", flag, text, fmt.Sprintf(format, args...))
 	}
 	what, amount, ok := strings.Cut(text, "=")
 	if !ok {
-		return wrong("want LIMIT=N or LIMIT=N..M, such as %s=1..10", s.Specs[plan.Mix[0].Resource].Limits[0])
+		return wrong("it is not LIMIT=N or LIMIT=N..M: write it like %s=1..10",
+			s.Specs[plan.Mix[0].Resource].Limits[0])
 	}
 	resource, limit := "", what
 	if before, after, both := strings.Cut(what, ":"); both {
@@ -154,12 +168,12 @@ func (c *Command) costs(s *schemafile.Schema, plan *load.Plan, flag, text string
 	}{{least, &r.Least}, {most, &r.Most}} {
 		v, err := strconv.ParseInt(n.text, 10, 64)
 		if err != nil || v < 0 || v > 1e12 {
-			return wrong("%q: want whole tokens, 0 to 1000000000000", n.text)
+			return wrong("%q is out of range: pass whole tokens, 0 to 1000000000000", n.text)
 		}
 		*n.to = v
 	}
 	if r.Most < r.Least {
-		return wrong("ends before it begins: want N..M with M not below N")
+		return wrong("M is below N in N..M: swap them")
 	}
 	var names []string
 	found := false
@@ -179,7 +193,7 @@ func (c *Command) costs(s *schemafile.Schema, plan *load.Plan, flag, text string
 	case found:
 		return nil
 	case names == nil:
-		return wrong("no calls on %s are in the mix", resource)
+		return wrong("the mix has no calls on %s: add them, or leave this out", resource)
 	}
 	slices.Sort(names)
 	return wrong("no resource in the mix has a limit %q: %s", limit, gen.Cure(limit, slices.Compact(names)))
@@ -195,12 +209,13 @@ func (c *Command) keys() (load.Keys, error) {
 	n, errN := strconv.Atoi(count)
 	x, errX := strconv.ParseFloat(percent, 64)
 	if !ok || !isPercent || errN != nil || errX != nil || n < 1 || n > c.Entities || !(x > 0 && x <= 100) {
-		return load.Keys{}, program.Usagef("--hot %q: want K=SHARE, such as 10=80%%, K from 1 to %d (--entities), the share up to 100%%", *c.Hot, c.Entities)
+		return load.Keys{}, program.Usagef("--hot %q is not K=PERCENT: write it like 10=80%%, with K up to %d "+
+			"(--entities) and up to 100%%", *c.Hot, c.Entities)
 	}
 	return load.Keys{Hot: n, HotShare: x / 100}, nil
 }
 
-// announcement says what will be written where, and what ends it.
+// announcement describes the load before it starts: where it writes, what, and when it ends.
 func (c *Command) announcement(at *place, plan *load.Plan) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "loading %s, %s\n", at.name, c.manner())
@@ -211,7 +226,8 @@ func (c *Command) announcement(at *place, plan *load.Plan) string {
 	for i, share := range plan.Mix {
 		spec := plan.Specs[share.Resource]
 		charged := plan.Charged(i, 0)
-		fmt.Fprintf(&s, "  %.0f%% %s on %s, %s", 100*share.Weight/all, strings.Join(charged, " with "), spec.Resource, c.among(spec.Kinds[share.Kind].Prefix))
+		fmt.Fprintf(&s, "  %.0f%% %s on %s, %s", 100*share.Weight/all, strings.Join(charged, " with "),
+			spec.Resource, c.among(spec.Kinds[share.Kind].Prefix))
 		for j, limit := range spec.Limits {
 			fmt.Fprintf(&s, ", %s %s", limit, costOf(spec.Kinds[share.Kind].PerCall[j], share.Cost[j]))
 			if share.Settle != nil && share.Settle[j] != load.AsAcquired {
@@ -231,14 +247,15 @@ func (c *Command) announcement(at *place, plan *load.Plan) string {
 		}
 		fmt.Fprintf(&s, ", or once %s %s consumed", format.Quantity(bound, "capacity unit"), consumed)
 		if c.priced() {
-			fmt.Fprintf(&s, ", of %s at most, beside what is under way then", dollars(float64(bound)/1e6*max(value(c.PriceRead), value(c.PriceWrite))))
+			fmt.Fprintf(&s, ", of %s at most, besides pending calls",
+				dollars(float64(bound)/1e6*max(value(c.PriceRead), value(c.PriceWrite))))
 		}
 	}
 	s.WriteString("; Ctrl-C ends it early\n")
 	return s.String()
 }
 
-// among says whose turn it is how often.
+// among describes the distribution of calls among entities.
 func (c *Command) among(prefix string) string {
 	if c.Entities == 1 {
 		return "alone"
@@ -254,7 +271,7 @@ func (c *Command) among(prefix string) string {
 	return text
 }
 
-// manner says how callers call.
+// manner describes the callers.
 func (c *Command) manner() string {
 	text := format.Quantity(c.Concurrency, "caller")
 	if c.Limiters > 1 {
@@ -266,7 +283,7 @@ func (c *Command) manner() string {
 	return text + ", as fast as they are answered"
 }
 
-// costOf writes a range of costs. 0 is perCall, where the limit has one.
+// costOf writes a range of costs. 0 stands for perCall if that is not 0.
 func costOf(perCall int64, r load.Range) string {
 	if r == (load.Range{}) && perCall > 0 {
 		return texttable.Count(perCall)
@@ -274,7 +291,7 @@ func costOf(perCall int64, r load.Range) string {
 	return r.String()
 }
 
-// specOfShare returns the resource of a share of the mix.
+// specOf returns the resource of a portion of the mix.
 func specOf(plan *load.Plan, share int) *store.Spec {
 	return plan.Specs[plan.Mix[share].Resource]
 }

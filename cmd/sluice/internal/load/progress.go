@@ -13,23 +13,24 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
-// loadProgress shows how far a load is.
+// progress shows the progress of a load.
 type progress struct {
 	term.StatusLine
 
 	p        program.Env
 	duration time.Duration
-	units    bool // are consumed
+	units    bool // the store consumes capacity units
 }
 
 func newProgress(p program.Env, c *Command) *progress {
 	return &progress{
-		term.StatusLine{W: p.Stderr, Terminal: term.IsTerminal(p.Stderr), Every: 5 * time.Second, Next: p.Now().Add(time.Second)},
+		term.StatusLine{W: p.Stderr, Terminal: term.IsTerminal(p.Stderr), Every: 5 * time.Second,
+			Next: p.Now().Add(time.Second)},
 		p, c.Duration, c.Redis == nil,
 	}
 }
 
-// show writes a line, if it is time for one.
+// show writes a line if one is due.
 func (l *progress) show(s load.Progress) {
 	now := l.p.Now()
 	if !l.Due(now) {

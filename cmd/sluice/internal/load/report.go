@@ -16,13 +16,13 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
-// loadReport is what a load came to, and how it was.
+// summary is the report of a load.
 type summary struct {
 	Place    string  `json:"place"`
 	Schema   string  `json:"schema"`
 	Callers  int     `json:"concurrency"`
 	Limiters int     `json:"limiters"`
-	Rate     float64 `json:"rate"` // calls a second; 0 is as fast as they were answered
+	Rate     float64 `json:"rate"` // calls a second; 0 is unlimited
 	Seed     uint64  `json:"seed"`
 	*load.Result
 	Settings settings    `json:"settings"`
@@ -35,43 +35,46 @@ type summary struct {
 	redis     bool
 }
 
-// loadSettings are what else was asked for: with the seed and the schema, enough to do it again.
+// settings are the rest of the flags. With the seed and the schema, they suffice to repeat the load.
 type settings struct {
-	Duration float64        `json:"duration_s"`
-	Calls    int64          `json:"calls"` // 0 is no bound
-	Units    int64          `json:"units"` // 0 is no bound
-	Trip     float64        `json:"trip_ms"`
-	Entities int            `json:"entities"`
-	Children int            `json:"children"`
-	Hot      string         `json:"hot"`  // as --hot has it
-	Zipf     float64        `json:"zipf"` // 0 is none
-	Mix      []shareOfCalls `json:"mix"`  // in the order of the report's mix
+	Duration float64   `json:"duration_s"`
+	Calls    int64     `json:"calls"` // 0 is no bound
+	Units    int64     `json:"units"` // 0 is no bound
+	Trip     float64   `json:"trip_ms"`
+	Entities int       `json:"entities"`
+	Children int       `json:"children"`
+	Hot      string    `json:"hot"`  // the text of --hot
+	Zipf     float64   `json:"zipf"` // 0 is none
+	Mix      []portion `json:"mix"`  // in the order of Result.Mix
 }
 
-// loadShare is a share of the mix. Costs are as --cost and --settle have them.
-type shareOfCalls struct {
+// portion is a portion of the mix. Costs are written as in --cost and --settle.
+type portion struct {
 	Weight float64           `json:"weight"`
-	Cost   map[string]string `json:"cost"`   // by limit
-	Settle map[string]string `json:"settle"` // by limit, of those that are not settled as acquired; null where calls are not settled
+	Cost   map[string]string `json:"cost"` // by limit
+	// by limit, without those settled as acquired; null if calls are not settled
+	Settle map[string]string `json:"settle"`
 }
 
-// loadCost is what units cost, in dollars.
+// costs are the costs of units, in dollars.
 type costs struct {
 	PriceRead  float64 `json:"price_read"` // per million units
 	PriceWrite float64 `json:"price_write"`
 	Dollars    float64 `json:"dollars"`
 	PerMillion float64 `json:"per_million_acquires"`
-	PerServed  float64 `json:"per_million_admitted"` // in whatever way: whom all others are paid for, too; 0 where none was
+	// per million admitted calls, which also pay for the others; 0 if none was admitted
+	PerServed float64 `json:"per_million_admitted"`
 }
 
-// show prints it.
+// show prints the report.
 func (r summary) show(p program.Env, asJSON bool) error {
 	if asJSON {
-		return p.Json(r)
+		return p.JSON(r)
 	}
 	var s strings.Builder
 	r.head(&s)
-	for _, part := range []func(*strings.Builder) error{r.latencies, r.picture, r.mix, r.denials, r.failures, r.store} {
+	for _, part := range []func(*strings.Builder) error{r.latencies, r.picture, r.mix, r.denials, r.failures,
+		r.store} {
 		if err := part(&s); err != nil {
 			return err
 		}
@@ -81,13 +84,14 @@ func (r summary) show(p program.Env, asJSON bool) error {
 	return nil
 }
 
-// head says what was done, and why it ended.
+// head writes what was done and why it ended.
 func (r summary) head(s *strings.Builder) {
 	pace := "as fast as they were answered"
 	if r.Rate > 0 {
 		pace = number(r.Rate) + " a second"
 	}
-	fmt.Fprintf(s, "%s in %.1fs, %s, by %s", format.Quantity(r.Made, "call"), r.Seconds, pace, format.Quantity(r.Callers, "caller"))
+	fmt.Fprintf(s, "%s in %.1fs, %s, by %s", format.Quantity(r.Made, "call"), r.Seconds, pace,
+		format.Quantity(r.Callers, "caller"))
 	if r.Limiters > 1 {
 		fmt.Fprintf(s, " with %s", format.Quantity(r.Limiters, "limiter"))
 	}
@@ -101,11 +105,12 @@ func (r summary) head(s *strings.Builder) {
 		s.WriteString("ended since no call can succeed\n")
 	}
 	if missed := r.Due - r.Made; missed > 0 {
-		fmt.Fprintf(s, "%s of %s that came due found no caller, and latencies lack them: raise --concurrency, or lower --rate\n",
+		fmt.Fprintf(s, "%s of %s due calls found no caller and are missing in the latencies: raise "+
+			"--concurrency, or lower --rate\n",
 			texttable.Count(missed), texttable.Count(r.Due))
 	}
 	if r.inProcess {
-		s.WriteString("no network: what sluice and the engine take on this machine, together")
+		s.WriteString("no network: latencies are those of sluice and of the engine on this machine")
 		if r.trip > 0 {
 			fmt.Fprintf(s, ", and %v for each round trip", r.trip)
 		}
@@ -113,9 +118,9 @@ func (r summary) head(s *strings.Builder) {
 	}
 }
 
-// latencies writes how long calls took, by how they ended.
+// latencies writes the latencies by outcome.
 func (r summary) latencies(s *strings.Builder) error {
-	rows := [][]string{{"", "CALLS", "SHARE", "PER SECOND", "P50", "P90", "P99", "P99.9", "MAX"}}
+	rows := [][]string{{"", "CALLS", "PORTION", "PER SECOND", "P50", "P90", "P99", "P99.9", "MAX"}}
 	add := func(name string, l load.Latency, share string) {
 		row := []string{name, texttable.Count(l.Calls), share, texttable.Count(int64(l.PerSecond + 0.5))}
 		for _, ms := range []float64{l.P50, l.P90, l.P99, l.P999, l.Max} {
@@ -144,24 +149,26 @@ func (r summary) latencies(s *strings.Builder) error {
 	return texttable.Write(s, "", "lrrrrrrrr", rows)
 }
 
-// picture draws how long acquires took, a panel for each outcome.
+// picture draws the latencies of acquires, a panel for each outcome.
 func (r summary) picture(s *strings.Builder) error {
-	since := "since they began"
+	since := "since their begin"
 	if r.Rate > 0 {
 		since = "since they were due"
 	}
-	drawn := chart.Chart{Title: "How long acquires took, " + since}
+	drawn := chart.Chart{Title: "Latency of acquires, " + since}
 	for _, l := range r.Outcomes {
-		panel := chart.Panel{Name: l.What, Unit: "calls that took up to so long, and the share of all that took no longer"}
+		panel := chart.Panel{Name: l.What,
+			Unit: "calls up to this latency, and the portion of all calls up to it"}
 		var sum int64
 		for i, b := range l.Bars {
 			sum += b.Calls
-			if amidNothing(l.Bars, i) {
+			if isEmptyRun(l.Bars, i) {
 				continue
 			}
 			panel.Bars = append(panel.Bars, chart.Bar{
 				Name: boundOf(b.UpTo), Tokens: float64(b.Calls),
-				Text: fmt.Sprintf("%*s  %6s", len(texttable.Count(l.Calls)), texttable.Count(b.Calls), percentOf(sum, l.Calls)),
+				Text: fmt.Sprintf("%*s  %6s", len(texttable.Count(l.Calls)), texttable.Count(b.Calls),
+					percentOf(sum, l.Calls)),
 			})
 		}
 		if l.Calls > 0 {
@@ -175,12 +182,13 @@ func (r summary) picture(s *strings.Builder) error {
 	return drawn.Text(s)
 }
 
-// amidNothing reports that nothing is in the i-th bar, nor in those beside it: the next that is drawn begins where it does.
-func amidNothing(bars []load.Bar, i int) bool {
-	return slices.IndexFunc(bars[max(0, i-1):min(len(bars), i+2)], func(b load.Bar) bool { return b.Calls > 0 }) < 0
+// isEmptyRun reports that nothing is in the i-th bar, nor in those beside it: the next that is drawn begins
+func isEmptyRun(bars []load.Bar, i int) bool {
+	return slices.IndexFunc(bars[max(0, i-1):min(len(bars), i+2)],
+		func(b load.Bar) bool { return b.Calls > 0 }) < 0
 }
 
-// mix writes what became of each share of the calls. Of what hardly ever happens there is a column where it did.
+// mix writes the outcomes of each portion of the mix. Rare outcomes have a column only if they occurred.
 func (r summary) mix(s *strings.Builder) error {
 	rows, align := [][]string{{"CALLS OF", "ON"}}, "ll"
 	for _, d := range r.Mix {
@@ -211,7 +219,7 @@ func (r summary) mix(s *strings.Builder) error {
 	return texttable.Write(s, "", align, rows)
 }
 
-// denials writes which limits refused.
+// denials writes the limits that denied calls.
 func (r summary) denials(s *strings.Builder) error {
 	if len(r.Denials) == 0 {
 		return nil
@@ -220,15 +228,16 @@ func (r summary) denials(s *strings.Builder) error {
 	if r.Outcomes[load.Shadowed].Calls > 0 {
 		by = "DENIED, OR WOULD BE, BY"
 	}
-	rows := [][]string{{by, "OF", "ON", "CALLS", "SHARE"}}
+	rows := [][]string{{by, "OF", "ON", "CALLS", "PORTION"}}
 	for _, d := range r.Denials {
-		rows = append(rows, []string{d.Limit, d.Kind, d.Resource, texttable.Count(d.Calls), percentOf(d.Calls, r.All.Calls)})
+		rows = append(rows, []string{d.Limit, d.Kind, d.Resource, texttable.Count(d.Calls),
+			percentOf(d.Calls, r.All.Calls)})
 	}
 	s.WriteByte('\n')
 	return texttable.Write(s, "", "lllrr", rows)
 }
 
-// failures writes what calls failed with.
+// failures writes the errors of calls.
 func (r summary) failures(s *strings.Builder) error {
 	if len(r.Failures) == 0 {
 		return nil
@@ -241,7 +250,7 @@ func (r summary) failures(s *strings.Builder) error {
 	return texttable.Write(s, "", "lrl", rows)
 }
 
-// store writes what the store was asked for.
+// store writes the calls to the store.
 func (r summary) store(s *strings.Builder) error {
 	heading, align := []string{"CALLS TO THE STORE", "CALLS", "REFUSED", "CONFLICT", "NO ANSWER"}, "lrrrr"
 	if !r.redis {
@@ -262,7 +271,7 @@ func (r summary) store(s *strings.Builder) error {
 	return texttable.Write(s, "", align, rows)
 }
 
-// unanswered returns how many calls to the store came to nothing that it decided.
+// unanswered returns the number of calls to the store without a decision.
 func unanswered(p load.Path) (n int64) {
 	for _, outcome := range []string{"throttled", "unapplied", "unknown", "failed"} {
 		n += p.Outcomes[outcome]
@@ -270,18 +279,20 @@ func unanswered(p load.Path) (n int64) {
 	return n
 }
 
-// sums writes what an acquire comes to, and whether all of them were counted.
+// sums writes the cost of an acquire, and whether all calls were counted.
 func (r summary) sums(s *strings.Builder) {
 	s.WriteByte('\n')
 	if r.Carrying > 0 {
-		fmt.Fprintf(s, "%s, of acquires and of settles, went out with %s: %.2f each\n", format.Quantity(r.Carried, "charge"), format.Quantity(r.Carrying, "write"),
+		fmt.Fprintf(s, "%s, of acquires and of settles, were sent in %s: %.2f each\n",
+			format.Quantity(r.Carried, "charge"), format.Quantity(r.Carrying, "write"),
 			float64(r.Carried)/float64(r.Carrying))
 	}
 	if !r.redis && r.All.Calls > 0 {
 		n := float64(r.All.Calls)
-		fmt.Fprintf(s, "%.3f capacity units per acquire: %.3f read, %.3f written\n", (r.Units.Read+r.Units.Write)/n, r.Units.Read/n, r.Units.Write/n)
-		if n := r.untold(); n > 0 {
-			fmt.Fprintf(s, "%s may have been billed besides: no answer came\n", format.Quantity(n, "call"))
+		fmt.Fprintf(s, "%.3f capacity units per acquire: %.3f read, %.3f written\n", (r.Units.Read+r.Units.Write)/n,
+			r.Units.Read/n, r.Units.Write/n)
+		if n := r.unknownBills(); n > 0 {
+			fmt.Fprintf(s, "%s without an answer may have been billed, too\n", format.Quantity(n, "call"))
 		}
 		if c := r.Cost; c != nil {
 			fmt.Fprintf(s, "%s per million acquires, ", dollars(c.PerMillion))
@@ -295,28 +306,30 @@ func (r summary) sums(s *strings.Builder) {
 		}
 	}
 	if r.Unsettled+r.Late > 0 {
-		fmt.Fprintf(s, "%s failed, %s of them after Settle had returned\n", format.Quantity(r.Unsettled+r.Late, "settle"), texttable.Count(r.Late))
+		fmt.Fprintf(s, "%s failed, %s of them after Settle had returned\n",
+			format.Quantity(r.Unsettled+r.Late, "settle"), texttable.Count(r.Late))
 	}
 	if r.Cleanup != nil {
 		fmt.Fprintf(s, "%s deleted\n", format.Quantity(*r.Cleanup, "bucket"))
 	}
 	if r.Lost == 0 {
-		fmt.Fprintf(s, "check: ok: each of %s ended one way, and the observer was told of it\n", format.Quantity(r.Made, "call"))
+		fmt.Fprintf(s, "check: ok: each of %s had one outcome, and the observer got it\n",
+			format.Quantity(r.Made, "call"))
 	}
 	if r.Billed != nil && r.misbilled() == 0 {
-		s.WriteString("check: ok: the engine billed as many units as were counted\n")
+		s.WriteString("check: ok: the engine billed the counted units\n")
 	}
 }
 
-// untold returns how many calls to the store may have been billed, and nobody told how much.
-func (r summary) untold() (n int64) {
+// unknownBills returns how many calls to the store may have been billed, and nobody told how much.
+func (r summary) unknownBills() (n int64) {
 	for _, p := range r.Paths {
 		n += p.Outcomes["unknown"] + p.Outcomes["failed"]
 	}
 	return n
 }
 
-// misbilled returns how many units more or less the engine billed than were counted.
+// misbilled returns by how many units the bill of the engine differs from the count.
 func (r summary) misbilled() float64 {
 	const rounding = 1e-6
 	off := math.Abs(r.Billed.Read-r.Units.Read) + math.Abs(r.Billed.Write-r.Units.Write)
@@ -326,7 +339,7 @@ func (r summary) misbilled() float64 {
 	return off
 }
 
-// wrong is the error for what somebody has to do something about.
+// wrong returns the error for a report that cannot be trusted.
 func (r summary) wrong() error {
 	var lost error
 	if r.Lost != 0 {
@@ -334,15 +347,17 @@ func (r summary) wrong() error {
 		if r.Lost == 1 {
 			is = "is"
 		}
-		lost = fmt.Errorf("%s %s missing in the counts: the report is wrong", format.Quantity(r.Lost, "call"), is)
+		lost = fmt.Errorf("%s %s missing in the counts: do not trust this report", format.Quantity(r.Lost, "call"),
+			is)
 	}
 	var unclosed error
 	if r.Unclosed != nil {
-		unclosed = fmt.Errorf("not all was written in the end: %w", r.Unclosed)
+		unclosed = fmt.Errorf("not everything was written in the end: %w", r.Unclosed)
 	}
 	var misbilled error
-	if r.Billed != nil && r.misbilled() > 0 && r.untold() == 0 {
-		misbilled = fmt.Errorf("the engine billed %v read units and %v write units, which are not those of the report: it is wrong", r.Billed.Read, r.Billed.Write)
+	if r.Billed != nil && r.misbilled() > 0 && r.unknownBills() == 0 {
+		misbilled = fmt.Errorf("the engine billed %v read units and %v write units, other than in the report: "+
+			"do not trust it", r.Billed.Read, r.Billed.Write)
 	}
 	return errors.Join(r.Setup, lost, unclosed, misbilled)
 }

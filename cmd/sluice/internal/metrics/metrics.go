@@ -1,3 +1,4 @@
+// Package metrics is `sluice metrics`: it prints the metrics, a dashboard and alarms. It calls nothing.
 package metrics
 
 import (
@@ -5,21 +6,22 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/oncall"
 )
 
-// metricsCommand prints what people on call look at. None of its commands calls anything.
+// Command is `sluice metrics`.
 type Command struct {
-	List           list           `cmd:"" help:"List the metrics: their kind, unit and labels, and their names in Prometheus."`
+	List           list           `cmd:"" help:"List the metrics: kind, unit, labels, and names in Prometheus."`
 	Grafana        grafana        `cmd:"" help:"Print a dashboard for Grafana, on Prometheus."`
 	Cloudformation cloudFormation `cmd:"" help:"Print a CloudFormation template with alarms."`
 	Terraform      terraform      `cmd:"" help:"Print a Terraform configuration with alarms."`
-	Collector      collector      `cmd:"" help:"Print what OpenTelemetry's collector needs for the alarms."`
+	Collector      collector      `cmd:"" help:"Print the exporter of OpenTelemetry's collector for the alarms."`
 }
 
 type list struct{}
 
-// Help says what records them.
+// Help says what records the metrics.
 func (list) Help() string {
-	return "The package runtime/otellimit records them with OpenTelemetry, and runtime/metrics keeps them in a process without it. " +
-		"No metric has an entity for a label. A histogram's names in Prometheus go on with _bucket, _sum and _count."
+	return "The package runtime/otellimit records them with OpenTelemetry; runtime/metrics keeps them " +
+		"in a process without it. No metric is labelled by entity. In Prometheus, the names of a " +
+		"histogram end with _bucket, _sum and _count."
 }
 
 // Run prints the list.
@@ -27,26 +29,29 @@ func (list) Run(p program.Env) error { return p.Print(oncall.List()) }
 
 type grafana struct{}
 
-// Help says how to use it.
+// Help says how to use the dashboard.
 func (grafana) Help() string {
-	return "It is of the metrics that runtime/otellimit records, by their names in OpenTelemetry's Prometheus exporter.\n\n" +
+	return "It shows the metrics that runtime/otellimit records, under their names in OpenTelemetry's " +
+		"Prometheus exporter.\n\n" +
 		"Example: sluice metrics grafana > sluice.json, then import it in Grafana."
 }
 
 // Run prints the dashboard.
 func (grafana) Run(p program.Env) error { return p.Print(oncall.Grafana()) }
 
-// inAlarms says what both have.
-const inAlarms = "The alarms are on sluice's own metrics, which the exporter of `sluice metrics collector` sends to CloudWatch; on " +
-	"what the table consumes, if you name a budget; on the stream, if you name the function that aggregates usage; and on throttling and " +
-	"failures of a table that `sluice infra` did not make. They go to an SNS topic that you name.\n\n"
+// inAlarms is the part of the help that both forms of the alarms have.
+const inAlarms = "The alarms watch sluice's own metrics, which the exporter of `sluice metrics collector` " +
+	"sends to CloudWatch. If you name a budget, they watch the table's consumption; if you name " +
+	"the aggregating function, they watch the stream. For a table that `sluice infra` did not " +
+	"make, they also watch throttling and failures. They go to an SNS topic that you name.\n\n"
 
 type cloudFormation struct{}
 
-// Help says what the template has, and how to use it.
+// Help describes the template.
 func (cloudFormation) Help() string {
 	return inAlarms + "Example: sluice metrics cloudformation > alarms.yaml && " +
-		"aws cloudformation deploy --template-file alarms.yaml --stack-name sluice-alarms --parameter-overrides WriteBudget=60000"
+		"aws cloudformation deploy --template-file alarms.yaml --stack-name sluice-alarms --parameter-overrides " +
+		"WriteBudget=60000"
 }
 
 // Run prints the template.
@@ -54,7 +59,7 @@ func (cloudFormation) Run(p program.Env) error { return p.Print(oncall.CloudForm
 
 type terraform struct{}
 
-// Help says what the configuration has, and how to use it.
+// Help describes the configuration.
 func (terraform) Help() string {
 	return inAlarms + "Example: sluice metrics terraform > alarms.tf && terraform apply -var write_budget=60000"
 }
@@ -64,11 +69,12 @@ func (terraform) Run(p program.Env) error { return p.Print(oncall.Terraform()) }
 
 type collector struct{}
 
-// Help says where it belongs.
+// Help says where the settings belong.
 func (collector) Help() string {
-	return "It is an exporter for the collector's configuration, which sends CloudWatch the metrics that the alarms look at, by the " +
-		"labels that they look at, and no others.\n\nExample: sluice metrics collector > sluice-collector.yaml && " +
-		"otelcol --config collector.yaml --config sluice-collector.yaml"
+	return "It is an exporter for the collector's configuration. It sends CloudWatch the metrics and " +
+		"labels that the alarms use, and no others.\n\n" +
+		"Example: sluice metrics collector > sluice-collector.yaml && otelcol --config " +
+		"collector.yaml --config sluice-collector.yaml"
 }
 
 // Run prints the settings.

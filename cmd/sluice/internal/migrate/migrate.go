@@ -1,3 +1,4 @@
+// Package migrate is `sluice migrate`: it converts per-limit items into buckets.
 package migrate
 
 import (
@@ -6,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
@@ -18,41 +20,44 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/migrate"
 )
 
+// Command is `sluice migrate`.
 type Command struct {
 	connect.TableOnly
 	schemafile.Flag
 
-	DryRun  bool `help:"Say what would be done and what it would cost; write nothing."`
-	Verify  bool `help:"Hold the marked items against the buckets; write nothing."`
-	Cleanup bool `help:"Delete the items that buckets have taken over."`
+	DryRun  bool `help:"Print the work and its cost; write nothing."`
+	Verify  bool `help:"Compare the marked items with the buckets; write nothing."`
+	Cleanup bool `help:"Delete the items that buckets have replaced."`
 
-	Expired    bool    `help:"With --cleanup: delete the items whose bucket has expired since, too."`
-	Resource   *string `placeholder:"RESOURCE" help:"Work on this resource alone."`
-	Segments   int     `default:"4" help:"How many segments of the table are worked on at once, 1 to 100; a run that goes on keeps its own."`
-	WriteUnits int     `default:"100" help:"Write units to use a second; 0 for as many as there are."`
-	JSON       bool    `name:"json" help:"Print the report as JSON, its lists in full."`
+	Expired    bool    `help:"With --cleanup: also delete items whose bucket has expired."`
+	Resource   *string `placeholder:"RESOURCE" help:"Convert this resource only."`
+	Segments   int     `default:"4" help:"${segments}"`
+	WriteUnits int     `default:"100" help:"Write units per second to use; 0 is no bound."`
+	JSON       bool    `name:"json" help:"Print the report as JSON, with complete lists."`
 }
 
-// Help says what to do, in order.
+// Help lists the steps of a migration.
 func (Command) Help() string {
-	return `Per-limit items, #BUCKET#<resource>#<limit>, become buckets, #BUCKET#<resource>: refilled until now, with what was consumed. Each bucket is put, and its items are marked, in one transaction, beside acquires of programs that do the same for what they need. In order:
-
-1. sluice migrate --dry-run: what there is, what it costs, whose numbers differ from limits.yaml's, and whose last refill is far ahead. Override and mend those before 2.
-
-2. Stop whoever writes per-limit items, and deploy programs with dynamo.PerLimitItems(). They carry over what they need.
-
-3. sluice migrate: it may be ended and run again at any time, and goes on where it was.
-
-4. sluice migrate --verify: items against buckets, and whose numbers differ.
-
-5. sluice migrate --cleanup: deletes the items that were taken over.
-
-6. Once it says that none is left: remove dynamo.PerLimitItems(). Until then Check fails in programs without it.
-
-The exit code is 1 if anything is wrong with a bucket or an item; of --verify and --cleanup, also if an item is left that nothing has taken over.`
+	return "It converts per-limit items, #BUCKET#<resource>#<limit>, into buckets, #BUCKET#<resource>, " +
+		"with their consumption and refilled until now. One transaction puts a bucket and marks its " +
+		"items. It runs beside acquires of programs with dynamo.PerLimitItems(), which convert the " +
+		"items that they need. In order:\n\n" +
+		"1. sluice migrate --dry-run prints the work and its cost, items with other limits than " +
+		"limits.yaml, and items whose last refill is far ahead. Override the former and correct the " +
+		"latter before step 2.\n\n" +
+		"2. Stop all programs that write per-limit items, and deploy programs with " +
+		"dynamo.PerLimitItems().\n\n" +
+		"3. sluice migrate converts. It may be stopped and run again at any time, and resumes at the " +
+		"same place.\n\n" +
+		"4. sluice migrate --verify compares items with buckets.\n\n" +
+		"5. sluice migrate --cleanup deletes the converted items.\n\n" +
+		"6. Once it says that none is left, remove dynamo.PerLimitItems(). Until then, Check fails " +
+		"in programs without it.\n\n" +
+		"The exit code is 1 if a bucket or an item is wrong. With --verify and --cleanup, it is also " +
+		"1 if an item is left that is not converted."
 }
 
-// Run does the job and prints its report, as far as it came.
+// Run does the job and prints its report, even if the job is incomplete.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	s, job, err := c.check()
 	if err != nil {
@@ -66,8 +71,9 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return connect.Explain(client, err)
 	}
 	config := migrate.Config{
-		Job: job, Client: client, Table: c.Table, Specs: s.Specs, Segments: c.Segments, Units: c.WriteUnits, Expired: c.Expired,
-		Now: p.Now, Progress: p.Stderr, Terminal: term.IsTerminal(p.Stderr),
+		Job: job, Client: client, Table: c.Table, Specs: s.Specs, Segments: c.Segments, Units: c.WriteUnits,
+		Expired: c.Expired,
+		Now:     p.Now, Progress: p.Stderr, Terminal: term.IsTerminal(p.Stderr),
 	}
 	if c.Resource != nil {
 		config.Resource = *c.Resource
@@ -86,7 +92,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	return wrongIn(report)
 }
 
-// check reads the schema and holds the flags against it and each other.
+// check reads the schema and returns the job. Flags that are wrong or exclude each other are usage errors.
 func (c Command) check() (*schemafile.Schema, migrate.Job, error) {
 	var jobs []string
 	job := migrate.Carry
@@ -101,15 +107,19 @@ func (c Command) check() (*schemafile.Schema, migrate.Job, error) {
 	}
 	switch {
 	case len(jobs) > 1:
-		return nil, "", program.Usagef("%s are steps of their own: run one after the other", strings.Join(jobs, " and "))
+		return nil, "", program.Usagef("%s exclude each other: run one after the other",
+			strings.Join(jobs, " and "))
 	case c.Expired && !c.Cleanup:
-		return nil, "", program.Usagef("--expired is about what --cleanup deletes: pass both")
+		return nil, "", program.Usagef("--expired is for --cleanup: pass both")
 	case c.Segments < 1 || c.Segments > migrate.MostSegments:
-		return nil, "", program.Usagef("--segments %d: want 1 to %d", c.Segments, migrate.MostSegments)
+		return nil, "", program.Usagef("--segments %d is out of range: pass 1 to %d", c.Segments,
+			migrate.MostSegments)
 	case c.WriteUnits < 0:
-		return nil, "", program.Usagef("--write-units %d: want at least 1, or 0 for as many as there are", c.WriteUnits)
-	case c.Resource != nil && *c.Resource == "": // a variable that is not set must not mean all
-		return nil, "", program.Usagef("--resource is empty: want its name in limits.yaml, as in gpt-4; without --resource all are worked on")
+		return nil, "", program.Usagef("--write-units %d is negative: pass 1 or more, or 0 for no bound",
+			c.WriteUnits)
+	case c.Resource != nil && *c.Resource == "": // an unset variable must not mean all
+		return nil, "", program.Usagef("--resource is empty: pass its name in limits.yaml, or leave the flag " +
+			"out for all")
 	}
 	s, err := c.Read()
 	if err == nil && c.Resource != nil {
@@ -118,11 +128,11 @@ func (c Command) check() (*schemafile.Schema, migrate.Job, error) {
 	return s, job, err
 }
 
-// stopped says how to go on after err.
+// stopped adds to err how to resume.
 func (c Command) stopped(ctx context.Context, client *dynamodb.Client, job migrate.Job, err error) error {
-	next := "it goes on where this run was"
+	next := "it resumes at the same place"
 	if job == migrate.DryRun || job == migrate.Verify {
-		next = "it begins anew"
+		next = "it starts again"
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted; run the same command again: %s", next)
@@ -130,7 +140,7 @@ func (c Command) stopped(ctx context.Context, client *dynamodb.Client, job migra
 	return fmt.Errorf("%w; then run the same command again: %s", connect.Explain(client, err), next)
 }
 
-// wrongIn is the error for a report that somebody has to do something about.
+// wrongIn returns the error for a report with problems that somebody has to solve.
 func wrongIn(r *migrate.Report) error {
 	var wrong []string
 	add := func(n int, thing, how string) {
@@ -140,13 +150,13 @@ func wrongIn(r *migrate.Report) error {
 	}
 	add(len(r.Wrong), "bucket", "wrong")
 	add(len(r.Beside), "bucket", "beside items")
-	add(int(r.Missed), "bucket", "passed over by the runs before: run `sluice migrate` again")
+	add(int(r.Missed), "bucket", "missed by the runs before: run `sluice migrate` again")
 	if r.Job == migrate.Verify || r.Job == migrate.Cleanup {
 		n := 0
 		for _, l := range r.Left {
 			n += int(l.Items)
 		}
-		add(n, "item", "left that nothing has taken over")
+		add(n, "item", "left that is not converted")
 	}
 	if len(wrong) == 0 {
 		return nil
@@ -159,5 +169,15 @@ func (c Command) show(p program.Env, r *migrate.Report) error {
 	if !c.JSON {
 		return describe(p, r)
 	}
-	return p.Json(r)
+	return p.JSON(r)
 }
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"segments": "Segments of the table to convert at once, 1 to 100. A resumed run keeps its own.",
+	}
+}
+
+// NoRedisReason implements an interface of package connect.
+func (Command) NoRedisReason() string { return "Redis has no per-limit items" }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// fillIn adds to the report the commands that only the command line knows.
+// fillIn adds to the report the command lines that only this command knows.
 func (c Command) fillIn(s *schemafile.Schema, r *migrate.Report) {
 	for i := range r.Differing {
 		d := &r.Differing[i]
@@ -19,7 +19,7 @@ func (c Command) fillIn(s *schemafile.Schema, r *migrate.Report) {
 	}
 }
 
-// override returns the command that has a bucket keep its items' numbers, or why there is none.
+// override returns the command line that gives a bucket the limits of its items, or why there is none.
 func (c Command) override(s *schemafile.Schema, d *migrate.Difference) string {
 	l, err := s.Scope(d.Entity, d.Resource)
 	if err != nil {
@@ -40,10 +40,11 @@ func (c Command) override(s *schemafile.Schema, d *migrate.Difference) string {
 	return quoted(append(words, c.given()...))
 }
 
-// given returns the flags that have other commands find the same table and schema.
+// given returns the flags that lead other commands to the same table and schema.
 func (c Command) given() (flags []string) {
 	for _, f := range []struct{ name, value, usual string }{
-		{"endpoint", c.Endpoint, ""}, {"region", c.Region, ""}, {"table", c.Table, "rate_limits"}, {"file", c.File, "limits.yaml"},
+		{"endpoint", c.Endpoint, ""}, {"region", c.Region, ""}, {"table", c.Table, "rate_limits"}, {"file", c.File,
+			"limits.yaml"},
 	} {
 		if f.value != f.usual {
 			flags = append(flags, "--"+f.name, f.value)
@@ -52,10 +53,10 @@ func (c Command) given() (flags []string) {
 	return flags
 }
 
-// plain is what a shell leaves as it is.
+// plain matches arguments that a shell does not change.
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// quoted returns words as a POSIX shell has to be given them.
+// quoted returns a command line for a POSIX shell.
 func quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, word := range words {

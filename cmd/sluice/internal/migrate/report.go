@@ -14,10 +14,11 @@ import (
 
 // done is what a job has done, or would do.
 var done = map[migrate.Job]string{
-	migrate.DryRun: "looked at", migrate.Carry: "migrated", migrate.Verify: "verified", migrate.Cleanup: "cleaned up",
+	migrate.DryRun: "examined", migrate.Carry: "migrated", migrate.Verify: "verified",
+	migrate.Cleanup: "cleaned up",
 }
 
-// describe prints what a run did and what is left to do.
+// describe prints the results of a run and what is left to do.
 func describe(p program.Env, r *migrate.Report) error {
 	what := "table " + r.Table
 	if r.Resource != "" {
@@ -25,10 +26,10 @@ func describe(p program.Env, r *migrate.Report) error {
 	}
 	how := ""
 	if r.Resumed {
-		how = ", going on where another run was"
+		how = ", resumed"
 	}
 	if !r.Complete {
-		how += ", as far as it came"
+		how += ", incomplete"
 	}
 	p.Say("%s: %s%s\n", what, done[r.Job], how)
 	if err := texttable.Write(p.Stdout, "  ", "lrl", figures(r)); err != nil {
@@ -48,40 +49,44 @@ func describe(p program.Env, r *migrate.Report) error {
 	return nil
 }
 
-// figures returns the rows of what a run came to.
+// figures returns the rows of the results.
 func figures(r *migrate.Report) (rows [][]string) {
-	add := func(what string, n int64, why string) { rows = append(rows, []string{what, texttable.Count(n), why}) }
+	add := func(what string, n int64, why string) {
+		rows = append(rows,
+			[]string{what, texttable.Count(n), why})
+	}
 	some := func(what string, n int64, why string) {
 		if n > 0 {
 			add(what, n, why)
 		}
 	}
 	if c := r.Carried; c != nil && r.Job == migrate.DryRun {
-		add("buckets to carry over", c.Buckets, "")
+		add("buckets to be created", c.Buckets, "")
 		add("items to mark", c.Items, "")
 		add("write units it takes", c.Units, within(c.Seconds))
 	} else if c != nil {
-		add("buckets carried over", c.Buckets, "")
+		add("converted to buckets", c.Buckets, "")
 		add("items marked", c.Items, "")
-		some("carried over by others", c.There, "programs that needed them meanwhile")
+		some("converted by programs", c.There, "by acquires during the run")
 	}
 	if c := r.Checked; c != nil {
-		add("buckets that hold", c.Buckets, "")
+		add("buckets confirmed", c.Buckets, "")
 		add("items marked", c.Items, "")
-		some("of them in no bucket", c.Expired, "it was full and has expired, or their limits are in `removed:`: they count no more")
+		some("of them in no bucket", c.Expired,
+			"it was full and has expired, or their limits are in `removed:`: they no longer count")
 	}
 	if c := r.Cleaned; c != nil {
 		add("items deleted", c.Deleted, "")
 		some("items kept", c.Expired, "their bucket has expired")
 	}
-	add("items read", r.Scanned, "of whatever kind")
+	add("items read", r.Scanned, "of any kind")
 	if r.Job == migrate.Carry || r.Job == migrate.Cleanup {
 		add("write units", int64(r.WriteUnits), "")
 	}
 	return append(rows, []string{"took", seconds(r.Seconds), ""})
 }
 
-// within says how long something takes at the given rate, if there is one.
+// within writes the time that something takes at the given rate, if there is one.
 func within(s float64) string {
 	if s == 0 {
 		return ""
@@ -95,49 +100,50 @@ func seconds(s float64) string {
 
 // sums returns the rows of what was consumed.
 func sums(all []migrate.Sum) [][]string {
-	rows := [][]string{{"RESOURCE", "LIMIT", "CONSUMED", "CARRIED OVER", "EXPIRED", "SINCE"}}
+	rows := [][]string{{"RESOURCE", "LIMIT", "CONSUMED", "INTO BUCKETS", "EXPIRED", "SINCE"}}
 	for _, s := range all {
-		rows = append(rows, []string{s.Resource, s.Limit, format.Tokens(s.Items), format.Tokens(s.Carried), format.Tokens(s.Expired), format.Tokens(s.Since)})
+		rows = append(rows, []string{s.Resource, s.Limit, format.Tokens(s.Items), format.Tokens(s.Carried),
+			format.Tokens(s.Expired), format.Tokens(s.Since)})
 	}
 	return rows
 }
 
-// printDiffering prints the commands that have buckets keep their items' numbers.
+// printDiffering prints the command lines that give buckets the limits of their items.
 func printDiffering(p program.Env, r *migrate.Report) {
 	all := r.Differing
 	switch n := format.Quantity(len(all), "bucket"); {
 	case len(all) == 0:
 		return
 	case r.Job == migrate.DryRun:
-		p.Say("%s would get other numbers than their items have. To keep the items', run, before programs with "+
-			"dynamo.PerLimitItems() or `sluice migrate` take them over:\n", n)
+		p.Say("%s would get other limits than their items have. To keep those of the items, run this before "+
+			"programs with dynamo.PerLimitItems() or `sluice migrate` convert them:\n", n)
 	case r.Job == migrate.Verify:
-		p.Say("%s with other numbers than the marked items, those overridden since included until their next call. To give them the "+
-			"items', run:\n", n)
+		p.Say("%s with other limits than the marked items, including those overridden since, until their next "+
+			"call. To give them the limits of the items, run:\n", n)
 	default:
-		p.Say("%s got other numbers than their items had. To give them the items', run:\n", n)
+		p.Say("%s got other limits than their items had. To give them those of the items, run:\n", n)
 	}
 	for _, d := range all[:min(format.First, len(all))] {
 		p.Say("  %s\n", d.Override)
 	}
-	printMore(p, len(all), "; if many are alike, override the kind instead, or change limits.yaml")
+	printMore(p, len(all), "; if many are the same, override the kind instead, or change limits.yaml")
 }
 
-// printAhead prints whose buckets would be in debt.
+// printAhead prints items whose buckets would be in debt.
 func printAhead(p program.Env, r *migrate.Report) {
 	if len(r.Ahead) == 0 {
 		return
 	}
-	p.Say("%s last refilled more than a minute ahead of this machine's clock, in another unit than ms or by a clock that was ahead. "+
-		"Mend last_refill_ms, before programs with dynamo.PerLimitItems() or `sluice migrate` take them over, or their buckets will be in "+
-		"debt until then:\n", format.Quantity(len(r.Ahead), "item"))
+	p.Say("%s last refilled more than a minute ahead of this machine's clock: the unit is not ms, or a clock "+
+		"was ahead. Correct last_refill_ms before programs with dynamo.PerLimitItems() or `sluice migrate` "+
+		"convert them, or their buckets will be in debt until then:\n", format.Quantity(len(r.Ahead), "item"))
 	for _, a := range r.Ahead[:min(format.First, len(r.Ahead))] {
 		p.Say("  %s on %s, limit %s: %s ahead\n", a.Entity, a.Resource, a.Limit, far(a.Ms))
 	}
 	printMore(p, len(r.Ahead), "")
 }
 
-// far writes how far ms ahead is, which may be more than a time.Duration holds.
+// far writes how far ahead ms is, which may be more than a time.Duration can hold.
 func far(ms int64) string {
 	const day = int64(24 * time.Hour / time.Millisecond)
 	if ms >= 2*day {
@@ -146,7 +152,7 @@ func far(ms int64) string {
 	return seconds(float64(ms) / 1000)
 }
 
-// printLeft prints what stays as it is.
+// printLeft prints the items that stay.
 func printLeft(p program.Env, r *migrate.Report) {
 	for _, l := range r.Left {
 		n := format.Quantity(int(l.Items), "item")
@@ -154,29 +160,34 @@ func printLeft(p program.Env, r *migrate.Report) {
 		case migrate.NoResource:
 			p.Say("%s of resource %s, which the schema does not have: add it, or delete them\n", n, l.Resource)
 		case migrate.NoBucket:
-			p.Say("%s of %s on %s, which gives kind %s no bucket: add it to the resource's entities, or delete them\n", n, l.Kind, l.Resource, l.Kind)
+			p.Say("%s of %s on %s, which gives kind %s no bucket: add it to the resource's entities, or delete them\n",
+				n, l.Kind, l.Resource, l.Kind)
 		case migrate.NoLimit:
-			p.Say("%s of limit %s on %s, which the schema does not have: add it, or put it in `removed:`\n", n, l.Limit, l.Resource)
+			p.Say("%s of limit %s on %s, which the schema does not have: add it, or put it in `removed:`\n", n,
+				l.Limit, l.Resource)
 		case migrate.NotYet:
-			p.Say("%s of limit %s on %s not carried over: run `sluice migrate`, which does it or says what is wrong\n", n, l.Limit, l.Resource)
+			p.Say("%s of limit %s on %s not converted: run `sluice migrate`, which converts them or says what is "+
+				"wrong\n",
+				n, l.Limit, l.Resource)
 		}
 	}
 }
 
-// printBeside prints buckets that were made without a look at their items.
+// printBeside prints buckets that were made without reading their items.
 func printBeside(p program.Env, r *migrate.Report) {
 	if len(r.Beside) == 0 {
 		return
 	}
-	p.Say("%s made beside items without taking them over, full, by a program without dynamo.PerLimitItems() or before the limit "+
-		"was in the schema. Deploy it with that, and delete either the items, or the bucket to have it made of them:\n", format.Quantity(len(r.Beside), "bucket"))
+	p.Say("%s made full beside items that were not converted: by a program without dynamo.PerLimitItems(), "+
+		"or before the limit was in the schema. Deploy programs with dynamo.PerLimitItems(). Then delete either "+
+		"the items, or the bucket, which is then made from them:\n", format.Quantity(len(r.Beside), "bucket"))
 	for _, b := range r.Beside[:min(format.First, len(r.Beside))] {
 		p.Say("  %s on %s\n", b.Entity, b.Resource)
 	}
 	printMore(p, len(r.Beside), "")
 }
 
-// printWrong prints what is wrong with single buckets.
+// printWrong prints the errors of single buckets.
 func printWrong(p program.Env, r *migrate.Report) {
 	if len(r.Wrong) == 0 {
 		return
@@ -188,14 +199,14 @@ func printWrong(p program.Env, r *migrate.Report) {
 	printMore(p, len(r.Wrong), "")
 }
 
-// printMore says what is not printed of n.
+// printMore prints how many of n entries are not printed.
 func printMore(p program.Env, n int, then string) {
 	if n > format.First {
 		p.Say("  and %s more: --json has all%s\n", format.Count(n-format.First), then)
 	}
 }
 
-// printNext says what to do once all is well.
+// printNext prints the next step if nothing is wrong.
 func printNext(p program.Env, r *migrate.Report) {
 	if !r.Complete || wrongIn(r) != nil {
 		return
@@ -205,23 +216,25 @@ func printNext(p program.Env, r *migrate.Report) {
 		if r.Carried.Items > 0 {
 			p.Say("next: deploy programs with dynamo.PerLimitItems(), then `sluice migrate`\n")
 		}
-	case r.Job == migrate.Carry && !r.Resumed && r.Carried.Buckets+r.Carried.There == 0: // it has left no note in the table
-		p.Say("there was nothing to carry over; where buckets were carried over before, next: `sluice migrate --verify`\n")
+	case r.Job == migrate.Carry && !r.Resumed && r.Carried.Buckets+r.Carried.There == 0:
+		// this run has left no mark in the table
+		p.Say("there was nothing to convert; after an earlier run, next: `sluice migrate --verify`\n")
 	case r.Job == migrate.Carry:
-		p.Say("next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is left, Check fails in programs " +
+		p.Say("next: `sluice migrate --verify`; until `sluice migrate --cleanup` says that no item is left, " +
+			"Check fails in programs " +
 			"without dynamo.PerLimitItems()\n")
 	case r.Job == migrate.Verify:
 		p.Say("nothing is wrong; next: `sluice migrate --cleanup`\n")
 	case r.Job != migrate.Cleanup:
 	case r.Cleaned.Done:
-		p.Say("no per-limit item is left: programs need dynamo.PerLimitItems() no more\n")
+		p.Say("no per-limit item is left: programs no longer need dynamo.PerLimitItems()\n")
 	case r.Cleaned.Expired > 0:
-		p.Say("items whose bucket has expired are the last that says what was consumed; they count no more. " +
-			"Programs need dynamo.PerLimitItems() until they are gone: run `sluice migrate --cleanup --expired`, " +
-			"or this again once the buckets are in use\n")
+		p.Say("items whose bucket has expired are the last record of consumption; they no longer count. " +
+			"Programs need dynamo.PerLimitItems() until they are deleted: run `sluice migrate --cleanup " +
+			"--expired`, or this again once the buckets are in use\n")
 	case r.Resource != "":
-		p.Say("there are items of other resources: programs need dynamo.PerLimitItems() until they are gone\n")
+		p.Say("there are items of other resources: programs need dynamo.PerLimitItems() until they are deleted\n")
 	default:
-		p.Say("there are items that the runs before kept: run `sluice migrate --cleanup` again\n")
+		p.Say("there are items that earlier runs kept: run `sluice migrate --cleanup` again\n")
 	}
 }

@@ -19,17 +19,17 @@ import (
 type explainCommand struct {
 	bucketstore.OneBucket
 
-	Entity   string `arg:"" help:"Entity as stored, as in user-123."`
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+	Entity   string `arg:"" help:"Entity as it is stored, such as user-123."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 }
 
-// Help says what it reads, and gives an example.
+// Help describes the command.
 func (explainCommand) Help() string {
 	return bucketstore.RootHelp + "Example: sluice override explain user-123 gpt-4"
 }
 
-// Run prints what each level says of the entity's limits, which decides, and the entity's own bucket. Those of its
-// ancestors are explained by commands of their own: their chain may be known to callers alone.
+// Run prints the overrides that apply to the entity, the limits in force, and the entity's own bucket.
+// Ancestors have commands of their own, since only callers may know the chain.
 func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 	s, err := c.Read()
 	if err != nil {
@@ -65,10 +65,10 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	if l.Spec.Shadow {
-		p.Say("in shadow: calls are charged by these limits, and never refused\n")
+		p.Say("in shadow: these limits are charged but never deny a call\n")
 	}
 	if len(all) == 0 {
-		p.Say("no bucket is stored: the next acquire makes one, full, with the limits in force\n")
+		p.Say("no bucket is stored: the next acquire makes a full one with the limits in force\n")
 	}
 	for _, b := range all {
 		state := bucketstore.BecomesBucket + ", with the limits in force"
@@ -94,7 +94,7 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 	return nil
 }
 
-// levels returns the rows of what each level says of each limit.
+// levels returns the rows of the overrides that apply and of the limits in force.
 func (o overrides) levels(stored []store.Stored) [][]string {
 	rows := [][]string{{"LIMIT", "LEVEL", "CAPACITY", "BURST", "REFILL"}}
 	deciding := o.deciding(stored)
@@ -122,32 +122,36 @@ func (o overrides) levels(stored []store.Stored) [][]string {
 	return rows
 }
 
-// state says whether b has the limits that are in force, and else what will become of them.
+// state says whether b has the limits in force, and else when it gets them.
 func (o overrides) state(b bucketstore.Bucket, stored []store.Stored, file string) string {
 	l, now := o.Scope, o.versions(stored)
 	differing := differing(l, b, store.Resolve(l.Own().Limits, o.deciding(stored)...))
-	other := "the bucket has other numbers for " + strings.Join(differing, ", ")
+	other := "the bucket has other limits for " + strings.Join(differing, ", ")
 	revision, known := b.Revision, b.Overrides
 	switch {
 	case len(differing) == 0:
 		return "the bucket has the limits in force"
 	case revision > l.Spec.Revision:
-		return fmt.Sprintf("%s, of revision %d: it keeps them, as %s is revision %d", other, revision, file, l.Spec.Revision)
+		return fmt.Sprintf("%s, of revision %d: it keeps them, since %s is revision %d", other, revision, file,
+			l.Spec.Revision)
 	case known > now:
-		return other + ", of later overrides than are stored: it keeps them until an override is set or deleted"
+		return other +
+			", from later overrides than the stored ones: it keeps them until an override is set or deleted"
 	case revision < l.Spec.Revision:
-		return fmt.Sprintf("%s, of revision %d: the first acquire that can be served, by a process of revision %d, "+
-			"gives it those in force", other, revision, l.Spec.Revision)
+		return fmt.Sprintf(
+			"%s, of revision %d: the first admitted acquire of a process of revision %d gives it those in force",
+			other, revision, l.Spec.Revision)
 	case known == now:
-		return fmt.Sprintf("%s, of revision %d as %s is: it keeps them; the file is not what the service was generated from",
+		return fmt.Sprintf("%s, of revision %d like %s: it keeps them; the service was generated from another file",
 			other, revision, file)
 	}
-	return fmt.Sprintf("%s: the next acquire that can be served, by a process whose cache (%s) has expired, gives it those in force",
+	return fmt.Sprintf("%s: the next admitted acquire of a process whose cache (%s) has expired gives it "+
+		"those in force",
 		other, format.Span(store.DefaultCacheTTL))
 }
 
-// versions adds up the versions of levels, as a bucket's Version has them: that of a share is not below the last change of the
-// heartbeat.
+// versions returns the sum of the overrides' versions, as in a bucket's Version. The version of a quota is
+// at least that of the last change of the heartbeat.
 func (o overrides) versions(levels []store.Stored) int64 {
 	sum := bucketstore.Versions(levels)
 	if own := levels[0]; own.Epoch > 0 && own.Overrides() {
@@ -156,7 +160,7 @@ func (o overrides) versions(levels []store.Stored) int64 {
 	return sum
 }
 
-// differing returns the names of the limits that b has not or not as in inForce.
+// differing returns the names of the limits of b that are missing or not as in inForce.
 func differing(l schemafile.Scope, b bucketstore.Bucket, inForce []bucket.Limit) []string {
 	var names []string
 	for i, name := range l.Spec.Limits {

@@ -1,3 +1,4 @@
+// Package override is `sluice override`: it changes limits of entities and kinds at run time.
 package override
 
 import (
@@ -16,30 +17,31 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
+// Command is `sluice override`.
 type Command struct {
-	Set     setCommand     `cmd:"" help:"Override limits of one entity, or of all entities of a kind."`
-	Get     getCommand     `cmd:"" help:"Show what is overridden for an entity or a kind."`
+	Set     setCommand     `cmd:"" help:"Override limits of an entity or of all entities of a kind."`
+	Get     getCommand     `cmd:"" help:"Show the overrides of an entity or a kind."`
 	List    listCommand    `cmd:"" help:"List all overrides of a resource."`
-	Delete  deleteCommand  `cmd:"" help:"End overrides: what is less specific is in force again."`
-	Explain explainCommand `cmd:"" help:"Show what decides an entity's limits, and what its bucket has left."`
+	Delete  deleteCommand  `cmd:"" help:"End overrides of an entity or a kind."`
+	Explain explainCommand `cmd:"" help:"Show where an entity's limits come from, and its bucket."`
 }
 
-// overrideAt is where an override stands.
+// target are the flags and arguments that name a scope: an entity or a kind on a resource.
 type target struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	Who      string `arg:"" help:"Entity as stored, as in user-123, or a kind, as in user."`
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+	At       string `arg:"" name:"scope" help:"Entity, such as user-123, or a kind, such as user."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 }
 
-// level reads the schema and finds the level in it.
+// scope reads the schema and finds the scope in it.
 func (c target) scope() (schemafile.Scope, error) {
 	s, err := c.Read()
 	if err != nil {
 		return schemafile.Scope{}, err
 	}
-	return s.Scope(c.Who, c.Resource)
+	return s.Scope(c.At, c.Resource)
 }
 
 type getCommand struct{ target }
@@ -47,7 +49,7 @@ type getCommand struct{ target }
 // Help is an example.
 func (getCommand) Help() string { return "Example: sluice override get user-123 gpt-4" }
 
-// Run prints the limits that are overridden here and the revision, which --revision of set and delete takes.
+// Run prints the overridden limits and the revision, which --revision of set and delete takes.
 func (c getCommand) Run(ctx context.Context, p program.Env) error {
 	l, err := c.scope()
 	if err != nil {
@@ -77,11 +79,11 @@ func (c getCommand) Run(ctx context.Context, p program.Env) error {
 	return texttable.Write(p.Stdout, "  ", "lrrl", rows)
 }
 
-// overrideWrite is what set and delete have alike.
+// change are the flags of set and delete.
 type change struct {
 	target
 
-	Revision *string `placeholder:"REVISION" help:"Fail unless this is still the revision, as get printed it (none for nothing)."`
+	Revision *string `placeholder:"REVISION" help:"Fail unless get still prints this revision."`
 }
 
 type setCommand struct {
@@ -90,14 +92,14 @@ type setCommand struct {
 	Limits []string `arg:"" name:"limit" help:"LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N], in whole tokens."`
 }
 
-// Help is an example.
+// Help describes the arguments.
 func (setCommand) Help() string {
-	return "As in limits.yaml, burst and refill are the capacity unless they are given. EVERY is that of limits.yaml unless given. " +
-		"Limits that are not named stay as they are.\n\n" +
+	return "As in limits.yaml, burst and refill are the capacity unless given. EVERY is that of " +
+		"limits.yaml unless given. Limits that are not named do not change.\n\n" +
 		"Example: sluice override set user-123 gpt-4 rpm=200,burst=300 tpm=20_000/1m"
 }
 
-// Run overrides the named limits and prints what was in force and what is now.
+// Run overrides the named limits and prints the limits before and after.
 func (c setCommand) Run(ctx context.Context, p program.Env) error {
 	l, err := c.scope()
 	if err != nil {
@@ -111,7 +113,7 @@ func (c setCommand) Run(ctx context.Context, p program.Env) error {
 			return err
 		}
 		if limits[i] != nil {
-			return program.Usagef("limit %s is there twice: leave one out", l.Spec.Limits[i])
+			return program.Usagef("limit %s is given twice: leave one out", l.Spec.Limits[i])
 		}
 		limits[i] = &limit
 		named = append(named, i)
@@ -123,16 +125,17 @@ type listCommand struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 }
 
 // Help is an example.
 func (listCommand) Help() string { return "Example: sluice override list gpt-4" }
 
-// listed is how many rows are aligned, and printed, together.
+// listed is the number of rows that are aligned and printed together.
 const listed = 100
 
-// Run prints all overrides of the resource, those of entities and kinds that the schema no longer has included.
+// Run prints all overrides of the resource, also those of entities and kinds that are no longer in the
+// schema.
 func (c listCommand) Run(ctx context.Context, p program.Env) error {
 	s, err := c.Read()
 	if err != nil {
@@ -188,13 +191,13 @@ func (c listCommand) Run(ctx context.Context, p program.Env) error {
 type deleteCommand struct {
 	change
 
-	Limits []string `arg:"" optional:"" name:"limit" help:"Limits whose override ends: all, if none is named."`
+	Limits []string `arg:"" optional:"" name:"limit" help:"Limits whose override ends. The default is all."`
 }
 
 // Help is an example.
 func (deleteCommand) Help() string { return "Example: sluice override delete user-123 gpt-4 rpm" }
 
-// Run ends overrides of the named limits, or of all, and prints what was in force and what is now.
+// Run ends the overrides of the named limits, or of all, and prints the limits before and after.
 func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 	l, err := c.scope()
 	if err != nil {
@@ -216,19 +219,19 @@ func (c deleteCommand) Run(ctx context.Context, p program.Env) error {
 	return c.write(ctx, p, l, named, make([]*bucket.Limit, len(l.Spec.Limits)))
 }
 
-// overrides is one level of one resource, and where it is stored.
+// overrides is a scope and the store of its overrides.
 type overrides struct {
 	schemafile.Scope
 
 	store bucketstore.Store
-	beat  store.Heartbeat // of regional sync, where it has to do with the resource, as of read
-	now   int64           // then, ms
+	beat  store.Heartbeat // of regional sync, if regions divide the limits; set by read
+	now   int64           // the time of read, ms
 }
 
-// String names the level as commands do.
+// String names the scope.
 func (o overrides) String() string { return o.At + " on " + o.Spec.Resource }
 
-// read returns what o and the stored levels above it say, in order of precedence.
+// read returns the overrides that apply to the scope, in order of precedence.
 func (o *overrides) read(ctx context.Context, p program.Env) ([]store.Stored, error) {
 	stored, err := o.store.Overrides().Get(ctx, o.Spec, o.Up()...)
 	if err == nil && o.Spec.Regions != nil {
@@ -238,20 +241,24 @@ func (o *overrides) read(ctx context.Context, p program.Env) ([]store.Stored, er
 	return stored, o.store.Explain(err)
 }
 
-// deciding returns the levels that decide o's limits, in order of precedence: levels, but where regions share limits out, a share that
-// is not in force says nothing, and what the region keeps comes before what all of them have.
+// deciding returns the overrides in force, in order of precedence. If regions divide the limits, a quota
+// that is not in force is left out, and what the region keeps precedes the override of the kind.
 func (o overrides) deciding(levels []store.Stored) []store.Stored {
-	if o.Spec.Regions == nil || len(levels) < 2 { // a kind's are for all regions
+	if o.Spec.Regions == nil || len(levels) < 2 { // an override of a kind is for all regions
 		return levels
 	}
 	return append(store.InRegion(o.Spec, o.Kind, levels, o.beat, o.now), levels[1:]...)
 }
 
-// write makes the named limits of l as they are in limits, nil for none, if c.Revision, or else the one that it reads, is
-// still what is stored.
-func (c change) write(ctx context.Context, p program.Env, l schemafile.Scope, named []int, limits []*bucket.Limit) error {
-	if c.Revision != nil && *c.Revision == "" { // a variable that is not set must not make the write unconditional
-		return program.Usagef("--revision is empty: want what get prints, or none where nothing is overridden")
+// write stores limits for the named ones, nil for none. It fails if the stored revision is neither the one
+// that it read nor that of --revision.
+func (c change) write(
+	ctx context.Context, p program.Env, l schemafile.Scope, named []int, limits []*bucket.Limit,
+) error {
+	// an unset variable must not make the write unconditional
+	if c.Revision != nil && *c.Revision == "" {
+		return program.Usagef("--revision is empty: pass the revision that get prints, or none if nothing is " +
+			"overridden")
 	}
 	at, err := c.Open(ctx, p.Now, c.Flag)
 	if err != nil {
@@ -268,7 +275,7 @@ func (c change) write(ctx context.Context, p program.Env, l schemafile.Scope, na
 	}
 	after := slices.Clone(before)
 	was := before[0].Limits
-	if before[0].Epoch > 0 { // a share: sync's, not the operator's
+	if before[0].Epoch > 0 { // a quota, which sync has stored and not an operator
 		was = make([]*bucket.Limit, len(was))
 	}
 	after[0].Limits, after[0].Epoch = slices.Clone(was), 0
@@ -281,7 +288,7 @@ func (c change) write(ctx context.Context, p program.Env, l schemafile.Scope, na
 	}
 	after[0].Revision, err = o.store.Overrides().Set(ctx, o.Spec, after[0])
 	if _, conflict := errors.AsType[*store.ConflictError](err); conflict {
-		return o.lost("has been changed meanwhile")
+		return o.lost("has been changed by another write")
 	}
 	if err != nil {
 		return o.store.Explain(err)
@@ -302,22 +309,22 @@ func (c change) write(ctx context.Context, p program.Env, l schemafile.Scope, na
 	return nil
 }
 
-// lost is the error of a write that somebody else came before, and what to do.
+// lost returns the error of a write that another write came before.
 func (o overrides) lost(how string) error {
 	return fmt.Errorf("the override of %s at %s %s: nothing was written; run `sluice override get %[2]s %[1]s`",
 		o.Spec.Resource, o.At, how)
 }
 
-// inForce returns the numbers of limit i that levels give, and the level that they are from.
+// inForce returns the columns of limit i that overrides lead to, and their origin.
 func (o overrides) inForce(levels []store.Stored, i int) []string {
 	levels = o.deciding(levels)
 	return append(format.Limit(store.Resolve(o.Own().Limits, levels...)[i]), decides(levels, i))
 }
 
-// schemaLevel is what the level below all others is called.
+// schemaLevel names the origin of limits that are not overridden.
 const schemaLevel = "schema"
 
-// decides returns the level that decides limit i.
+// decides returns the origin of limit i.
 func decides(levels []store.Stored, i int) string {
 	if at := store.Decides(levels, i); at < len(levels) {
 		return levels[at].At
@@ -329,7 +336,7 @@ func sameLimit(a, b *bucket.Limit) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// shown writes a revision. None has a name, so that --revision can say that nothing may be there.
+// shown writes a revision. The absence of one is written as none, which --revision accepts.
 func shown(r store.Revision) string {
 	if r == "" {
 		return "none"

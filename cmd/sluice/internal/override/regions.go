@@ -10,32 +10,37 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// toRegions says what a write means where regions share the limits out, and else nothing.
+// toRegions says what a write means if regions divide the limits, and else returns an empty string.
 func (o overrides) toRegions(before, after store.Stored) string {
 	switch {
 	case o.Spec.Regions == nil:
 		return ""
 	case !strings.Contains(o.At, "-"):
-		return fmt.Sprintf("what a kind has is for all regions together: do the same in the table of each, %s\n", strings.Join(o.Spec.Regions.Names, ", "))
+		return fmt.Sprintf("an override of a kind is for all regions together: set it in the table of each, %s\n",
+			strings.Join(o.Spec.Regions.Names, ", "))
 	case !after.Overrides():
-		return "regional sync manages its share again, in one of its next cycles; until then it is what every region keeps\n"
+		return "regional sync manages its quota again from one of its next cycles; until then the region has " +
+			"what every region keeps\n"
 	case before.Epoch > 0:
-		return fmt.Sprintf("it takes the place of the share that regional sync managed, and is for this region alone, on top of what regions share out: "+
-			"`sluice override delete %s %s` gives it back to sync\n", o.At, o.Spec.Resource)
+		return fmt.Sprintf("it replaces the quota that regional sync managed, for this region only, and comes "+
+			"on top of what regions divide: `sluice override delete %s %s` returns it to sync\n", o.At,
+			o.Spec.Resource)
 	}
-	return fmt.Sprintf("it is for this region alone, on top of what regions share out; regional sync leaves it: `sluice override delete %s %s` gives it back to sync\n",
+	return fmt.Sprintf("it is for this region only, on top of what regions divide; regional sync does not "+
+		"change it: `sluice override delete %s %s` returns it to sync\n",
 		o.At, o.Spec.Resource)
 }
 
-// takenUp is takenUp of o: where regions share the limits out, nobody remembers them for longer than a window.
+// takenUp says when processes use a change. If regions divide the limits, caches last for a window at most.
 func (o overrides) takenUp() string {
 	if o.Spec.Regions == nil || o.Spec.Regions.Window >= store.DefaultCacheTTL {
 		return bucketstore.TakenUp()
 	}
-	return fmt.Sprintf("running processes take it up within a window of regional sync, %s", format.Span(o.Spec.Regions.Window))
+	return fmt.Sprintf("running processes use it within a window of regional sync, %s",
+		format.Span(o.Spec.Regions.Window))
 }
 
-// by says who has stored s, of a resource that regions share.
+// by returns the writer of an override of a resource whose limits regions divide.
 func by(s store.Stored) string {
 	if s.Epoch > 0 {
 		return fmt.Sprintf("sync, epoch %d", s.Epoch)
@@ -43,15 +48,16 @@ func by(s store.Stored) string {
 	return "operator"
 }
 
-// managed is the end of a line that says what is stored: nothing for an operator's.
+// managed describes a stored quota. It returns an empty string for an operator's override.
 func managed(s store.Stored) string {
 	if s.Epoch == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", a share that regional sync manages, of epoch %d: set takes its place, delete changes nothing", s.Epoch)
+	return fmt.Sprintf(", a quota that regional sync manages, of epoch %d: set replaces it, delete changes "+
+		"nothing", s.Epoch)
 }
 
-// sync says how regional sync stands, where it has to do with o.
+// sync describes the state of regional sync for the scope.
 func (o overrides) sync(stored []store.Stored) string {
 	if o.Spec.Regions == nil {
 		return ""
@@ -63,15 +69,18 @@ func (o overrides) sync(stored []store.Stored) string {
 	own := stored[0]
 	switch {
 	case own.Overrides() && own.Epoch == 0:
-		return fmt.Sprintf(": what an operator has set is for this region alone, and %s leaves it; `sluice override delete %s %s` gives it back to sync", sync, o.At, o.Spec.Resource)
+		return fmt.Sprintf(": an operator's override is for this region only, and %s does not change it; "+
+			"`sluice override delete %s %s` returns it to sync", sync, o.At, o.Spec.Resource)
 	case own.Overrides() && !o.beat.Alive(o.now):
-		return fmt.Sprintf(": its share is managed by %s, whose heartbeat is not alive, so that the share is not in force", sync)
+		return fmt.Sprintf(": its quota is managed by %s, but is not in force, since the heartbeat is not alive",
+			sync)
 	case !o.beat.Alive(o.now):
-		return fmt.Sprintf(": no heartbeat of %s is alive, so no share is in force", sync)
+		return fmt.Sprintf(": no heartbeat of %s is alive, so no quota is in force", sync)
 	case !own.Overrides():
-		return fmt.Sprintf(": %s, in epoch %d, has stored no share", sync, o.beat.Epoch)
+		return fmt.Sprintf(": %s, in epoch %d, has stored no quota", sync, o.beat.Epoch)
 	case !o.beat.Holds(own, o.now):
-		return fmt.Sprintf(": its share is managed by %s, of epoch %d, and not in force under epoch %d", sync, own.Epoch, o.beat.Epoch)
+		return fmt.Sprintf(": its quota is managed by %s, of epoch %d, and not in force in epoch %d", sync,
+			own.Epoch, o.beat.Epoch)
 	}
-	return fmt.Sprintf(": its share is managed by %s, in epoch %d", sync, o.beat.Epoch)
+	return fmt.Sprintf(": its quota is managed by %s, in epoch %d", sync, o.beat.Epoch)
 }

@@ -1,3 +1,4 @@
+// Package peek is `sluice peek`: it shows a bucket.
 package peek
 
 import (
@@ -10,17 +11,18 @@ import (
 	"github.com/sluice-go/sluice/internal/tool/texttable"
 )
 
+// Command is `sluice peek`.
 type Command struct {
 	bucketstore.OneBucket
 
-	Entity   string `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+	Entity   string `arg:"" help:"Entity as it is stored, such as user-123."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 }
 
-// Help says what it reads, and gives an example.
+// Help describes the command.
 func (Command) Help() string { return bucketstore.RootHelp + "Example: sluice peek user-123 gpt-4" }
 
-// Run reads the bucket consistently and prints its limits as they are now.
+// Run reads the bucket consistently and prints its balances.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err := schemafile.CheckArguments(c.Entity, c.Resource); err != nil {
 		return err

@@ -2,19 +2,19 @@ package program
 
 import "fmt"
 
-// usageError is a mistake in the command line: the exit code is 2.
+// UsageError is a mistake in the command line. The exit code is 2.
 type UsageError struct{ text string }
 
-// Error says what is wrong.
+// Error returns the text.
 func (e UsageError) Error() string { return e.text }
 
-// usagef returns a usageError.
+// Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Sprintf(format, args...)} }
 
-// formatted is an error whose text is printed as it is, such as the mistakes of a schema, each with its place in the file.
+// Formatted is an error whose text is printed as it is, such as the mistakes of a schema with their places.
 type Formatted struct{ error }
 
-// asIs returns err as an error whose text is printed as it is.
+// AsIs returns err as a Formatted.
 func AsIs(err error) error { return Formatted{err} }
 
 // Unwrap returns the error.

@@ -14,7 +14,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
-// regionProgress shows what cycles come to. It is what regional sync's log goes to, too: the line is wiped off before another.
+// progress shows the cycles of regional sync. The log of sync goes through it, so that the status line is
+// erased before a line of the log.
 type progress struct {
 	mu     sync.Mutex
 	p      program.Env
@@ -28,11 +29,12 @@ type progress struct {
 func newProgress(p program.Env, asJSON bool) *progress {
 	return &progress{
 		p: p, json: asJSON, peers: map[string]region.State{},
-		status: term.StatusLine{W: p.Stderr, Terminal: term.IsTerminal(p.Stderr), Every: time.Minute, Next: p.Now()},
+		status: term.StatusLine{W: p.Stderr, Terminal: term.IsTerminal(p.Stderr), Every: time.Minute,
+			Next: p.Now()},
 	}
 }
 
-// report is told of a cycle.
+// report shows a cycle.
 func (r *progress) report(report *region.Report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,15 +48,16 @@ func (r *progress) report(report *region.Report) {
 		_, _ = fmt.Fprintf(r.status.W, "cycle %d: %v\n", r.cycles, err)
 	}
 	if r.json {
-		_ = reportJSON(r.p, report) // the env notices
+		_ = reportJSON(r.p, report) // Output keeps the error
 		return
 	}
 	if now := r.p.Now(); r.status.Due(now) {
-		r.status.Show(now, fmt.Sprintf("cycle %s: %s, %s, %s", texttable.Count(int64(r.cycles)), format.Quantity(report.Quotas, "share"), format.Quantity(done, "write"), awayOf(report)))
+		r.status.Show(now, fmt.Sprintf("cycle %s: %s, %s, %s", texttable.Count(int64(r.cycles)),
+			format.Quantity(report.Quotas, "quota"), format.Quantity(done, "write"), awayOf(report)))
 	}
 }
 
-// turns says which regions are no longer what they were: what happens then is for somebody to look at.
+// turns writes the regions whose state has changed, which needs attention.
 func (r *progress) turns(report *region.Report) {
 	for _, peer := range report.Peers {
 		if was, known := r.peers[peer.Region]; (known || peer.State != region.Live) && was != peer.State {
@@ -63,21 +66,22 @@ func (r *progress) turns(report *region.Report) {
 			if peer.Err != nil {
 				why = fmt.Sprintf(" (%v)", peer.Err)
 			}
-			_, _ = fmt.Fprintf(r.status.W, "cycle %d: %s is %s: %s%s\n", r.cycles, peer.Region, peer.State, meaning[peer.State], why)
+			_, _ = fmt.Fprintf(r.status.W, "cycle %d: %s is %s: %s%s\n", r.cycles, peer.Region, peer.State,
+				meaning[peer.State], why)
 		}
 		r.peers[peer.Region] = peer.State
 	}
 }
 
-// meaning says what a region's state does to its shares.
+// meaning is the effect of a region's state on its quotas.
 var meaning = map[region.State]string{
-	region.Live:   "it takes part",
-	region.Silent: "what it holds is reserved for it",
-	region.Evicted:   "what it held is shared out, and it starts again from what every region keeps",
+	region.Live:      "it takes part",
+	region.Silent:    "its quota is reserved for it",
+	region.Evicted:   "the others divide its quota, and it starts again from what every region keeps",
 	region.NeverSeen: "it has never published, and what every region keeps is reserved for it",
 }
 
-// doneOf returns how many writes of a cycle were done.
+// doneOf returns the number of writes that a cycle has done.
 func doneOf(report *region.Report) (done int) {
 	for _, w := range report.Writes {
 		if w.Done {
@@ -87,7 +91,7 @@ func doneOf(report *region.Report) (done int) {
 	return done
 }
 
-// awayOf says which regions do not take part, or why this one does not yet.
+// awayOf names the regions that do not take part, or says why this one does not yet.
 func awayOf(report *region.Report) string {
 	var away []string
 	for _, peer := range report.Peers {
@@ -99,7 +103,8 @@ func awayOf(report *region.Report) string {
 	case report.Begins != "":
 		return fmt.Sprintf("epoch %s begins: %s", texttable.Count(report.Epoch), report.Begins)
 	case !report.Waits.IsZero():
-		return fmt.Sprintf("epoch %s waits until %s", texttable.Count(report.Epoch), report.Waits.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("epoch %s waits until %s", texttable.Count(report.Epoch),
+			report.Waits.UTC().Format(time.RFC3339))
 	case report.Peers == nil:
 		return "nothing was published"
 	case away == nil:
@@ -108,7 +113,7 @@ func awayOf(report *region.Report) string {
 	return strings.Join(away, ", ")
 }
 
-// Write writes what the log says.
+// Write writes a line of the log.
 func (r *progress) Write(text []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,12 +121,13 @@ func (r *progress) Write(text []byte) (int, error) {
 	return r.status.W.Write(text)
 }
 
-// end says what all cycles came to.
+// end prints the totals of all cycles.
 func (r *progress) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.Wipe()
 	if !r.json {
-		r.p.Say("%s, %s done, %s\n", format.Quantity(r.cycles, "cycle"), format.Quantity(r.writes, "write"), format.Quantity(r.failed, "failure"))
+		r.p.Say("%s, %s done, %s\n", format.Quantity(r.cycles, "cycle"), format.Quantity(r.writes, "write"),
+			format.Quantity(r.failed, "failure"))
 	}
 }

@@ -1,3 +1,4 @@
+// Package region is `sluice region`: it divides limits among regions that have a table each.
 package region
 
 import (
@@ -7,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/schemafile"
 
@@ -17,52 +19,56 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// regionCommand is about limits that several regions share out, each with a table of its own.
+// Command is `sluice region`.
 type Command struct {
-	Sync   syncCommand   `cmd:"" help:"Share limits out between regions: publish what this one holds, and store its shares."`
-	Status statusCommand `cmd:"" help:"Show which regions take part, and what each holds. Changes nothing, and reads no table."`
+	Sync   syncCommand   `cmd:"" help:"Publish this region's use of limits, and store its quotas."`
+	Status statusCommand `cmd:"" help:"Show the regions and their quotas. Reads no table."`
 }
 
-// publishing is where regions publish, and the schema that names them.
+// publishing are the flags that name the schema and the place to which regions publish.
 type publishing struct {
 	schemafile.Flag
 
-	Snapshots string `required:"" env:"SLUICE_SNAPSHOTS" placeholder:"URL" help:"Where all regions publish: s3://bucket/prefix; or file:///directory, to try it on one machine."`
+	Snapshots string `required:"" env:"SLUICE_SNAPSHOTS" placeholder:"URL" help:"${snapshots}"`
 }
 
-// shared reads the schema, and returns it with who shares its limits out.
-func (p publishing) shared() (*schemafile.Schema, *store.Regions, error) {
+// divided reads the schema and returns it with its regions.
+func (p publishing) divided() (*schemafile.Schema, *store.Regions, error) {
 	s, err := p.Read()
 	if err != nil {
 		return nil, nil, err
 	}
 	i := slices.IndexFunc(s.Specs, func(spec *store.Spec) bool { return spec.Regions != nil })
 	if i < 0 {
-		return nil, nil, fmt.Errorf("%s has no resource that regions share out: list them under regions, and mark a resource `global: true`", s.File)
+		return nil, nil, fmt.Errorf("%s has no resource that regions divide: list regions in it, and mark a "+
+			"resource `global: true`", s.File)
 	}
 	return s, s.Specs[i].Regions, nil
 }
 
-// snapshotsPlace is what --snapshots names: a directory, or what lies below a prefix of a bucket.
+// snapshotsPlace is a directory, or a prefix in a bucket.
 type snapshotsPlace struct{ dir, bucket, prefix string }
 
-// place reads the URL, which is all that can be wrong before anything is asked.
+// place parses the URL. A wrong URL is a usage error.
 func (p publishing) place() (snapshotsPlace, error) {
 	if strings.HasPrefix(p.Snapshots, "file:") {
 		u, err := url.Parse(p.Snapshots)
 		if err != nil || u.Host != "" || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
-			return snapshotsPlace{}, program.Usagef("--snapshots %s: want three slashes and a directory, as in file:///var/limits", p.Snapshots)
+			return snapshotsPlace{}, program.Usagef("--snapshots %s is not a directory: pass three slashes and its "+
+				"path, such as file:///var/limits", p.Snapshots)
 		}
 		return snapshotsPlace{dir: u.Path}, nil
 	}
 	bucket, prefix, err := s3store.Parse(p.Snapshots)
 	if err != nil {
-		return snapshotsPlace{}, program.Usagef("--snapshots %q: want s3://bucket/prefix or file:///directory", p.Snapshots)
+		return snapshotsPlace{}, program.Usagef("--snapshots %q is no place: pass s3://bucket/prefix or "+
+			"file:///directory",
+			p.Snapshots)
 	}
 	return snapshotsPlace{bucket: bucket, prefix: prefix}, nil
 }
 
-// open returns the place. An empty AWS region is the environment's.
+// open returns the store of snapshots. An empty AWS region is that of the environment.
 func (p snapshotsPlace) open(ctx context.Context, awsRegion string) (region.Snapshots, error) {
 	if p.dir != "" {
 		return filestore.New(p.dir)
@@ -73,3 +79,17 @@ func (p snapshotsPlace) open(ctx context.Context, awsRegion string) (region.Snap
 	}
 	return s3store.New(client, p.bucket, p.prefix)
 }
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"snapshots": "The place to which all regions publish: s3://bucket/prefix, or file:///directory to try it " +
+			"on one machine.",
+		"region_as": "Name of this region in limits.yaml. The default is the AWS region, if limits.yaml lists it.",
+		"evict": "After this silence of a region the others divide its quota: 5 windows or more. The default " +
+			"is 10 windows.",
+	}
+}
+
+// NoRedisReason implements an interface of package connect.
+func (Command) NoRedisReason() string { return "regions divide limits of DynamoDB tables" }

@@ -46,7 +46,8 @@ func reportJSON(p program.Env, r *region.Report) error {
 		Failed    []string  `json:"failed"`
 		Peers     []peer    `json:"peers"`
 	}{
-		Region: r.Region, At: r.At.UTC(), Epoch: r.Epoch, Begins: r.Begins, Waits: r.Waits.UTC(), Sequence: r.Sequence, Shares: r.Quotas, Heartbeat: r.Beating, Operated: r.Operated,
+		Region: r.Region, At: r.At.UTC(), Epoch: r.Epoch, Begins: r.Begins, Waits: r.Waits.UTC(),
+		Sequence: r.Sequence, Shares: r.Quotas, Heartbeat: r.Beating, Operated: r.Operated,
 		Writes: []write{}, Failed: []string{}, Peers: []peer{},
 	}
 	for _, w := range r.Writes {
@@ -74,7 +75,8 @@ func reportJSON(p program.Env, r *region.Report) error {
 	return nil
 }
 
-// describeCycle prints what a cycle has done, or would do: the other regions, and each write with its trigger.
+// describeCycle prints what a cycle has done, or would do: the other regions, and each write with its
+// trigger.
 func describeCycle(p program.Env, r *region.Report, planned bool) error {
 	verb := "written"
 	switch {
@@ -83,20 +85,23 @@ func describeCycle(p program.Env, r *region.Report, planned bool) error {
 		if planned {
 			begins = "would begin"
 		}
-		p.Say("%s: epoch %s %s: %s\n  until it has published, in the next cycles, each limit is what every region keeps\n",
+		p.Say("%s: epoch %s %s: %s\n  until the region has published, in the next cycles, its quota is what "+
+			"every region keeps\n",
 			r.Region, texttable.Count(r.Epoch), begins, r.Begins)
 	case !r.Waits.IsZero():
-		p.Say("%s: epoch %s has begun, and nothing is published or written before %s, when no process uses an older share\n",
+		p.Say("%s: epoch %s has begun; nothing is published or written before %s, when no process uses an older "+
+			"quota\n",
 			r.Region, texttable.Count(r.Epoch), r.Waits.UTC().Format(time.RFC3339))
 	case planned:
 		verb = "to be written"
-		p.Say("%s: %s\n", r.Region, format.Quantity(r.Quotas, "share"))
+		p.Say("%s: %s\n", r.Region, format.Quantity(r.Quotas, "quota"))
 	default:
 		beat := "renewed"
 		if !r.Beating {
 			beat = "not renewed"
 		}
-		p.Say("%s: %s published in snapshot %s, heartbeat %s\n", r.Region, format.Quantity(r.Quotas, "share"), texttable.Count(r.Sequence), beat)
+		p.Say("%s: %s published in snapshot %s, heartbeat %s\n", r.Region, format.Quantity(r.Quotas, "quota"),
+			texttable.Count(r.Sequence), beat)
 	}
 	rows := [][]string{{"REGION", "STATE", "AGE"}}
 	for _, peer := range r.Peers {
@@ -120,7 +125,8 @@ func describeCycle(p program.Env, r *region.Report, planned bool) error {
 	rows = [][]string{{"ENTITY", "RESOURCE", "LIMIT", "TRIGGER", "FROM", "TO", "OF"}}
 	for _, w := range r.Writes {
 		for _, m := range w.Limits {
-			row := []string{w.Entity, w.Resource, m.Limit, string(m.Trigger), texttable.Count(m.From), texttable.Count(m.To), texttable.Count(m.Whole)}
+			row := []string{w.Entity, w.Resource, m.Limit, string(m.Trigger), texttable.Count(m.From),
+				texttable.Count(m.To), texttable.Count(m.Whole)}
 			if !w.Done && !planned {
 				row = append(row, "not written")
 			}
@@ -136,13 +142,13 @@ func describeCycle(p program.Env, r *region.Report, planned bool) error {
 	if planned {
 		n = len(r.Writes)
 	}
-	p.Say("%s %s", format.Quantity(n, "share item"), verb)
+	p.Say("%s %s", format.Quantity(n, "quota item"), verb)
 	if r.Operated > 0 {
-		p.Say(", %s left as operators set them", texttable.Count(int64(r.Operated)))
+		p.Say(", %s overrides of operators unchanged", texttable.Count(int64(r.Operated)))
 	}
 	p.Say("\n")
 	return nil
 }
 
-// age writes how old something is, to the second.
+// age writes an age, rounded to seconds.
 func age(d time.Duration) string { return format.Span(d.Round(time.Second)) }

@@ -22,28 +22,30 @@ type statusCommand struct {
 	connect.NoRedis
 	publishing
 
-	Region string  `placeholder:"REGION" help:"AWS region that S3 is asked in; the bucket may be in another."`
-	Entity *string `placeholder:"ENTITY" help:"What each region holds of this one's limits, as bars: an entity as stored, as in user-123."`
-	JSON   bool    `name:"json" help:"Print it as JSON."`
+	Region string  `placeholder:"REGION" help:"AWS region of the S3 client; the bucket may be in another."`
+	Entity *string `placeholder:"ENTITY" help:"Show the quotas of this entity as bars."`
+	JSON   bool    `name:"json" help:"Print JSON."`
 }
 
-// Help says what is counted.
+// Help describes the quotas.
 func (statusCommand) Help() string {
-	return `All of it is from what regions have published: what they hold of each limit, and what some have handed over that others have not taken yet. That is below 0 where who took it published later than who gave it; in all it is never more than the limit, but for a while after a limit was lowered. A region that is silent keeps what it holds; of one that has published nothing, or whose epoch has ended, what every region keeps is counted.
-
-The exit code is 1 if a region's snapshot cannot be read.
-
-Example: sluice region status --snapshots s3://quotas/limits --entity user-123`
+	return "It shows what regions have published: their quotas of each limit, and tokens on the way " +
+		"from one region to another. Tokens on the way are negative if the receiver has published " +
+		"after the sender. The total never exceeds the limit, except for a while after a limit was " +
+		"lowered. A silent region keeps its quota. A region that has published nothing, or whose " +
+		"epoch has ended, counts with what every region keeps.\n\n" +
+		"The exit code is 1 if a region's snapshot cannot be read.\n\n" +
+		"Example: sluice region status --snapshots s3://quotas/limits --entity user-123"
 }
 
-// AfterApply checks the flags that other commands have too.
+// AfterApply checks the flags that other commands have, too.
 func (c statusCommand) AfterApply(command *kong.Context) error {
 	return errors.Join(c.NoRedis.AfterApply(command), connect.Connection{}.AfterApply(command))
 }
 
-// Run reads all snapshots, and prints what they say.
+// Run reads all snapshots and prints them.
 func (c statusCommand) Run(ctx context.Context, p program.Env) error {
-	_, regions, err := c.shared()
+	_, regions, err := c.divided()
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,7 @@ func (c statusCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	now := p.Now()
-	world, failed := look(ctx, from, regions, now)
+	world, failed := readSnapshots(ctx, from, regions, now)
 	summaries := world.summaries()
 	if c.Entity != nil {
 		summaries = slices.DeleteFunc(summaries, func(s region.Summary) bool { return s.Entity != *c.Entity })
@@ -77,22 +79,25 @@ func (c statusCommand) Run(ctx context.Context, p program.Env) error {
 	return errors.Join(err, failed)
 }
 
-// worldSeen is all regions, as they have published.
+// worldSeen is the state of all regions, as published.
 type worldSeen struct {
 	regions *store.Regions
 	now     time.Time
-	sites   []siteSeen // in the order of the regions' names
+	sites   []siteSeen // in the order of regions.Names
 }
 
-// siteSeen is one region.
+// siteSeen is the state of one region.
 type siteSeen struct {
 	name  string
-	state region.State     // empty where the snapshot cannot be read
-	snap  *region.Snapshot // nil where there is none
+	state region.State     // empty if the snapshot cannot be read
+	snap  *region.Snapshot // nil if there is none
 }
 
-// look reads the regions' snapshots. The error is of those that cannot be read.
-func look(ctx context.Context, from region.Snapshots, regions *store.Regions, now time.Time) (w worldSeen, err error) {
+// readSnapshots reads the regions' snapshots. The error joins those of unreadable ones; the rest is still
+// valid.
+func readSnapshots(
+	ctx context.Context, from region.Snapshots, regions *store.Regions, now time.Time,
+) (w worldSeen, err error) {
 	w.regions, w.now = regions, now
 	var failed []error
 	for _, name := range regions.Names {
@@ -126,7 +131,7 @@ func look(ctx context.Context, from region.Snapshots, regions *store.Regions, no
 	return w, errors.Join(failed...)
 }
 
-// summaries are how each limit is shared out.
+// summaries returns how each limit is divided.
 func (w worldSeen) summaries() []region.Summary {
 	snaps := make([]*region.Snapshot, len(w.sites))
 	for i, site := range w.sites {
@@ -137,12 +142,12 @@ func (w worldSeen) summaries() []region.Summary {
 	return region.Summarize(w.regions, snaps)
 }
 
-// age is how old a region's snapshot is.
+// age returns the age of a region's snapshot.
 func (w worldSeen) age(site siteSeen) time.Duration {
 	return w.now.Sub(time.UnixMilli(site.snap.GeneratedAt))
 }
 
-// shownState writes a region's state.
+// shownState writes the state of a region.
 func (s siteSeen) shownState() string {
 	if s.state == "" {
 		return "unreadable"
@@ -150,7 +155,8 @@ func (s siteSeen) shownState() string {
 	return string(s.state)
 }
 
-// none says that nobody has books of an entity.
+// none says that no region has published anything about an entity.
 func (w worldSeen) none(entity string) string {
-	return fmt.Sprintf("%s: no region has published anything of it: it was not used, or not yet counted, or its name is misspelt; each region keeps %d %% of its limits", entity, w.regions.Floor)
+	return fmt.Sprintf("%s: no region has published anything about it: it was not used, is not counted yet, "+
+		"or the name is wrong; each region keeps %d %% of its limits", entity, w.regions.Floor)
 }

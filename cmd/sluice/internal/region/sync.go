@@ -23,27 +23,31 @@ type syncCommand struct {
 	connect.TableOnly
 	publishing
 
-	As     *string        `placeholder:"NAME" help:"Which of the regions in limits.yaml this is. The default is the AWS region, where limits.yaml lists that."`
-	Once   bool           `xor:"how" help:"Have one cycle, print what it wrote, and end."`
-	DryRun bool           `xor:"how" help:"Print what a cycle would write by now, with the trigger of each write, and change nothing."`
-	Evict  *time.Duration `placeholder:"DURATION" help:"After how long a silence of a region the others share out what it holds: 5 windows or more. The default is 10 windows."`
+	As     *string        `placeholder:"NAME" help:"${region_as}"`
+	Once   bool           `xor:"how" help:"Have one cycle, print its writes, and end."`
+	DryRun bool           `xor:"how" help:"Print the writes of a cycle without doing them."`
+	Evict  *time.Duration `placeholder:"DURATION" help:"${evict}"`
 	JSON   bool           `name:"json" help:"Print each cycle as a JSON object on a line."`
 }
 
-// Help says how it is run.
+// Help describes regional sync.
 func (syncCommand) Help() string {
-	return `Each region has a table of its own, which knows nothing of the others'. Of each limit of a resource that is global in limits.yaml, this publishes what the region consumes and holds, reads what the others publish, and stores the region's share in its table. The shares in force never add up to more than the limit.
-
-It runs until Ctrl-C or SIGTERM, a cycle each window, may be killed at any time, and goes on where it was. Run one in each region, no more: of two beside each other, each finds that the other's snapshot is not its own, and starts again from what every region keeps. A table is refused while its heartbeat is that of another region.
-
-With --once or --dry-run, the exit code is 1 if something failed.
-
-Example: sluice region sync --region eu-central-1 --table rate_limits --snapshots s3://quotas/limits`
+	return "Each region has a table of its own and does not read those of other regions. For each limit " +
+		"of a resource that is global in limits.yaml, the command publishes the region's consumption " +
+		"and quota, reads those of the others, and stores the region's new quota in its table. The " +
+		"quotas in force never add up to more than the limit.\n\n" +
+		"It runs until Ctrl-C or SIGTERM, with a cycle per window. It may be killed at any time and " +
+		"resumes at the same place. Run one in each region. If two run in one region, each finds a " +
+		"snapshot that is not its own and starts again from what every region keeps. The command " +
+		"refuses a table whose heartbeat is that of another region.\n\n" +
+		"With --once or --dry-run, the exit code is 1 if something failed.\n\n" +
+		"Example: sluice region sync --region eu-central-1 --table rate_limits --snapshots " +
+		"s3://quotas/limits"
 }
 
-// Run has a cycle a window until ctx ends, or one.
+// Run has a cycle per window until ctx ends, or one cycle.
 func (c syncCommand) Run(ctx context.Context, p program.Env) error {
-	s, regions, err := c.shared()
+	s, regions, err := c.divided()
 	if err != nil {
 		return err
 	}
@@ -56,8 +60,8 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	if c.Evict != nil {
-		if config.Evict = *c.Evict; config.Evict < 5*regions.Window { // 0 would be the default
-			return program.Usagef("--evict %v: want 5 windows or more, %v", *c.Evict, 5*regions.Window)
+		if config.Evict = *c.Evict; config.Evict < 5*regions.Window { // 0 would mean the default
+			return program.Usagef("--evict %v is too short: pass 5 windows or more, %v", *c.Evict, 5*regions.Window)
 		}
 	}
 	client, err := c.Client(ctx)
@@ -72,7 +76,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	config.Logger = slog.New(slog.NewTextHandler(progress, nil))
 	if !c.Once && !c.DryRun {
 		config.OnReport = func(r *region.Report) {
-			if ctx.Err() == nil { // what Ctrl-C broke off has not failed
+			if ctx.Err() == nil { // a call that Ctrl-C ended has not failed
 				progress.report(r)
 			}
 		}
@@ -87,7 +91,8 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	case c.Once:
 		return c.one(ctx, p, client, sync.Cycle)
 	}
-	if err := sync.Check(ctx); err != nil { // later on who does not answer is waited for; one that never did is a mistake in the command line
+	// later on who does not answer is waited for; one that never did is a mistake in the command line
+	if err := sync.Check(ctx); err != nil {
 		return connect.Explain(client, err)
 	}
 	if err = sync.Run(ctx); ctx.Err() != nil { // how it ends
@@ -97,7 +102,7 @@ func (c syncCommand) Run(ctx context.Context, p program.Env) error {
 	return connect.Explain(client, err)
 }
 
-// as returns the name of the region. One that was made up for an endpoint on this machine is nobody's.
+// as returns the name of the region in the schema. An AWS region is no answer if an emulator made it up.
 func (c syncCommand) as(ctx context.Context, file string, regions *store.Regions) (string, error) {
 	name, from := c.Region, "the AWS region is "
 	switch {
@@ -111,16 +116,21 @@ func (c syncCommand) as(ctx context.Context, file string, regions *store.Regions
 	}
 	all := strings.Join(regions.Names, ", ")
 	if name == "" && c.As == nil {
-		return "", program.Usagef("which region of %s this is, nothing says: pass --as with one of %s, or --region", file, all)
+		return "", program.Usagef("the name of this region in %s is unknown: pass --as with one of %s, or --region",
+			file, all)
 	}
 	if !slices.Contains(regions.Names, name) {
-		return "", program.Usagef("%s%q, which is not among the regions of %s: pass --as with one of %s", from, name, file, all)
+		return "", program.Usagef("%s%q, which is not a region of %s: pass --as with one of %s", from,
+			name, file, all)
 	}
 	return name, nil
 }
 
 // one has one cycle, or plans one, and prints it.
-func (c syncCommand) one(ctx context.Context, p program.Env, client *dynamodb.Client, cycle func(context.Context) (*region.Report, error)) error {
+func (c syncCommand) one(
+	ctx context.Context, p program.Env, client *dynamodb.Client, cycle func(context.Context) (*region.Report,
+		error),
+) error {
 	report, err := cycle(ctx)
 	if err != nil {
 		return connect.Explain(client, err)

@@ -11,14 +11,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
-// describeWorld prints all regions, and what they hold of each limit, of all entities together.
+// describeWorld prints all regions, and their quotas of each limit, summed over entities.
 func describeWorld(p program.Env, w worldSeen, summaries []region.Summary) error {
 	rows := [][]string{{"REGION", "STATE", "AGE", "EPOCH", "SEQUENCE", "ENTITIES"}}
 	for _, site := range w.sites {
 		row := []string{site.name, site.shownState(), "-", "-", "-", "-"}
 		if s := site.snap; s != nil {
 			row = []string{
-				site.name, site.shownState(), age(w.age(site)), texttable.Count(s.Epoch), texttable.Count(s.Sequence), texttable.Count(int64(len(s.Entries))),
+				site.name, site.shownState(), age(w.age(site)), texttable.Count(s.Epoch), texttable.Count(s.Sequence),
+				texttable.Count(int64(len(s.Entries))),
 			}
 		}
 		rows = append(rows, row)
@@ -27,7 +28,7 @@ func describeWorld(p program.Env, w worldSeen, summaries []region.Summary) error
 		return err
 	}
 	if len(summaries) == 0 {
-		p.Say("no region holds anything yet\n")
+		p.Say("no region has a quota yet\n")
 		return nil
 	}
 	head, align := []string{"LIMIT"}, "l"
@@ -40,12 +41,13 @@ func describeWorld(p program.Env, w worldSeen, summaries []region.Summary) error
 		for _, held := range sum.Held {
 			row = append(row, texttable.Count(held))
 		}
-		rows = append(rows, append(row, texttable.Count(sum.InTransit), texttable.Count(sum.Sum()), texttable.Count(sum.Whole)))
+		rows = append(rows, append(row, texttable.Count(sum.InTransit), texttable.Count(sum.Sum()),
+			texttable.Count(sum.Whole)))
 	}
 	return texttable.Write(p.Stdout, "", align+"rrr", rows)
 }
 
-// sumsOf adds standings up, by resource and limit, in the order in which they first come.
+// sumsOf adds summaries up by resource and limit, in the order of their first occurrence.
 func sumsOf(summaries []region.Summary) (sums []region.Summary) {
 	at := map[string]int{}
 	for _, s := range summaries {
@@ -54,7 +56,8 @@ func sumsOf(summaries []region.Summary) (sums []region.Summary) {
 		if !ok {
 			i = len(sums)
 			at[name] = i
-			sums = append(sums, region.Summary{Resource: s.Resource, Limit: s.Limit, Held: make([]int64, len(s.Held))})
+			sums = append(sums, region.Summary{Resource: s.Resource, Limit: s.Limit,
+				Held: make([]int64, len(s.Held))})
 		}
 		sum := &sums[i]
 		for j, held := range s.Held {
@@ -66,7 +69,7 @@ func sumsOf(summaries []region.Summary) (sums []region.Summary) {
 	return sums
 }
 
-// describeEntity prints what each region holds of one entity's limits, as bars.
+// describeEntity prints the regions' quotas of one entity's limits, as bars.
 func describeEntity(p program.Env, w worldSeen, entity string, summaries []region.Summary) error {
 	if len(summaries) == 0 {
 		p.Note("%s\n", w.none(entity))
@@ -79,7 +82,8 @@ func describeEntity(p program.Env, w worldSeen, entity string, summaries []regio
 		}
 		rows := [][]string{{s.Limit, "", "HELD", "IN USE", "RATE", "LEFT"}}
 		for j, site := range w.sites {
-			row := []string{site.name, bar.Of(parts(s.Held[j], s.Whole, bar.Width)), texttable.Count(s.Held[j]), "-", "-", "-"}
+			row := []string{site.name, bar.Of(parts(s.Held[j], s.Whole, bar.Width)), texttable.Count(s.Held[j]), "-",
+				"-", "-"}
 			if h := s.Known[j]; h != nil {
 				row = append(row[:3], texttable.Count(h.Quota), format.Tokens(h.Rate)+"/s", format.Tokens(h.TK))
 			}
@@ -98,7 +102,7 @@ func describeEntity(p program.Env, w worldSeen, entity string, summaries []regio
 	return nil
 }
 
-// parts returns how many parts of a bar of so many are n of whole: at least one where there is anything.
+// parts returns how many parts of a bar n of whole are: at least one if n is above 0.
 func parts(n, whole int64, width int) uint64 {
 	if n <= 0 || whole <= 0 {
 		return 0
@@ -106,7 +110,7 @@ func parts(n, whole int64, width int) uint64 {
 	return uint64(max(1, int64(float64(n)/float64(whole)*float64(width)+0.5)))
 }
 
-// worldJSON prints all of it as one object.
+// worldJSON prints everything as one object.
 func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
 	type site struct {
 		Region   string  `json:"region"`
@@ -117,13 +121,13 @@ func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
 		Entities int     `json:"entities"`
 	}
 	type limit struct {
-		Entity   string           `json:"entity"`
-		Resource string           `json:"resource"`
-		Limit    string           `json:"limit"`
-		Held     map[string]int64 `json:"held"`
-		InTransit    int64            `json:"on_the_way"`
-		Sum      int64            `json:"in_all"`
-		Whole    int64            `json:"of"`
+		Entity    string           `json:"entity"`
+		Resource  string           `json:"resource"`
+		Limit     string           `json:"limit"`
+		Held      map[string]int64 `json:"held"`
+		InTransit int64            `json:"on_the_way"`
+		Sum       int64            `json:"in_all"`
+		Whole     int64            `json:"of"`
 	}
 	out := struct {
 		Regions []site  `json:"regions"`
@@ -137,11 +141,12 @@ func worldJSON(p program.Env, w worldSeen, summaries []region.Summary) error {
 		out.Regions = append(out.Regions, one)
 	}
 	for _, s := range summaries {
-		one := limit{Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Held: map[string]int64{}, InTransit: s.InTransit, Sum: s.Sum(), Whole: s.Whole}
+		one := limit{Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Held: map[string]int64{},
+			InTransit: s.InTransit, Sum: s.Sum(), Whole: s.Whole}
 		for i, held := range s.Held {
 			one.Held[w.sites[i].name] = held
 		}
 		out.Limits = append(out.Limits, one)
 	}
-	return p.Json(out)
+	return p.JSON(out)
 }

@@ -1,3 +1,4 @@
+// Package reset is `sluice reset`: it fills a bucket up.
 package reset
 
 import (
@@ -16,29 +17,31 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
+// Command is `sluice reset`.
 type Command struct {
 	bucketstore.OneBucket
 
-	Entity   string   `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
-	Resource string   `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
-	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit alone; may be repeated. The default is all."`
+	Entity   string   `arg:"" help:"Entity as it is stored, such as user-123."`
+	Resource string   `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
+	Limit    []string `placeholder:"LIMIT" sep:"none" help:"Fill this limit only; repeatable. The default is all."`
 }
 
-// Help is an example.
+// Help describes the command.
 func (Command) Help() string {
-	return "The bucket is as full afterwards as one that was never used: debt is forgiven. It is filled up to the burst that it has: " +
-		"if an override has just been raised, wait until override explain says that the bucket has the limits in force. " +
-		"Without a bucket, the exit code is 1.\n\n" + bucketstore.RootHelp +
+	return "The bucket is then as full as one that was never used: debt is forgiven. It is filled up to " +
+		"the burst that it has now. After raising an override, wait until override explain says that " +
+		"the bucket has the limits in force. The exit code is 1 if there is no bucket.\n\n" + bucketstore.RootHelp +
 		"Example: sluice reset user-123 gpt-4 --limit rpm"
 }
 
-// Run fills the bucket up to its burst and prints its limits before and after.
+// Run fills the bucket up to its burst and prints the balances before and after.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	if err := schemafile.CheckArguments(c.Entity, c.Resource); err != nil {
 		return err
 	}
-	if slices.Contains(c.Limit, "") { // a variable that is not set must not fill all limits
-		return program.Usagef("--limit is empty: want a limit's name, as in rpm; without --limit all are filled")
+	if slices.Contains(c.Limit, "") { // an unset variable must not fill all limits
+		return program.Usagef("--limit is empty: pass the name of a limit, such as rpm, or leave the flag out " +
+			"to fill all")
 	}
 	root, err := c.CheckRoot()
 	if err != nil {
@@ -53,10 +56,10 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	switch {
 	case err != nil:
 		return err
-	case len(all) == 0: // somebody expects that it did something
+	case len(all) == 0: // not filling anything is a failure
 		return c.nothing()
 	case all[0].Pending:
-		return fmt.Errorf("%s: %s: run this again then", all[0].Title(all), bucketstore.BecomesBucket)
+		return fmt.Errorf("%s: %s: run this again after that", all[0].Title(all), bucketstore.BecomesBucket)
 	}
 	for _, b := range all {
 		if err := c.fill(ctx, p, at, b, all); err != nil {
@@ -66,9 +69,10 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	return nil
 }
 
-// nothing is the error where there is no bucket. A limit that the schema does not have either is the likelier mistake.
+// nothing returns the error for a missing bucket. A limit that is not in the schema is the more probable
+// mistake, so it comes first.
 func (c Command) nothing() error {
-	if s, err := c.Read(); err == nil { // a table needs none
+	if s, err := c.Read(); err == nil { // with a table, the schema is optional
 		if l, err := s.Scope(c.Entity, c.Resource); err == nil {
 			for _, name := range c.Limit {
 				if _, err := l.Limit(name); err != nil {
@@ -81,12 +85,14 @@ func (c Command) nothing() error {
 }
 
 // fill fills b, one of all.
-func (c Command) fill(ctx context.Context, p program.Env, at bucketstore.Store, b bucketstore.Bucket, all []bucketstore.Bucket) error {
+func (c Command) fill(
+	ctx context.Context, p program.Env, at bucketstore.Store, b bucketstore.Bucket, all []bucketstore.Bucket,
+) error {
 	after, filled, err := at.Fill(ctx, b, c.Limit)
 	if err != nil {
 		return err
 	}
-	if after == nil || len(filled) == 0 { // it has gone meanwhile
+	if after == nil || len(filled) == 0 { // it has expired since the read
 		return errors.New(bucketstore.NotStored(c.Entity, c.Resource))
 	}
 	p.Say("%s: filled\n", b.Title(all))
@@ -99,18 +105,18 @@ func (c Command) fill(ctx context.Context, p program.Env, at bucketstore.Store, 
 		return at.Explain(err)
 	}
 	if bucketstore.Versions(stored) > after.Overrides {
-		p.Say("an override has been changed that the bucket has not taken up: run this again once "+
+		p.Say("the bucket does not have the latest overrides yet: run this again once "+
 			"`sluice override explain %s %s` says that it has the limits in force\n", c.Entity, c.Resource)
 	}
 	return nil
 }
 
-// filledRows returns the rows of the filled limits. After a reset others may have taken from them again.
+// filledRows returns the rows of the filled limits. Calls may have consumed some again after the reset.
 func filledRows(before, after bucketstore.Bucket, filled []string) [][]string {
 	rows := [][]string{{"LIMIT", "BEFORE", "AFTER", "BURST"}}
 	available := func(b bucketstore.Bucket, limit string) (left, burst string) {
 		l := b.At(limit)
-		if l == nil { // added or removed by a reshape meanwhile
+		if l == nil { // a reshape has added or removed it since the read
 			return "-", "-"
 		}
 		return format.Tokens(l.Available), format.Tokens(l.Burst)

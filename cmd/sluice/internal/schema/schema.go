@@ -1,3 +1,4 @@
+// Package schema is `sluice schema`: it prints the reference of limits.yaml.
 package schema
 
 import (
@@ -5,17 +6,18 @@ import (
 	"github.com/sluice-go/sluice/gen"
 )
 
-// schemaCommand is `sluice schema`.
+// Command is `sluice schema`.
 type Command struct {
-	JSON bool `name:"json" help:"Print the JSON Schema that editors check limits.yaml by instead."`
+	JSON bool `name:"json" help:"Print the JSON Schema instead, by which editors check limits.yaml."`
 }
 
-// Help is what --help prints besides the flags.
+// Help describes the output.
 func (Command) Help() string {
-	return "Prints every key of limits.yaml with its type, its default, an example and what is said of mistakes, as Markdown."
+	return "Prints every key of limits.yaml with its type, its default, an example and what is said of " +
+		"mistakes, as Markdown."
 }
 
-// Run prints it.
+// Run prints the reference.
 func (c Command) Run(p program.Env) error {
 	if c.JSON {
 		p.Say("%s", gen.JSONSchema())

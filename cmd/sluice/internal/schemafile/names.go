@@ -6,12 +6,14 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
 )
 
+// The forms of names, as far as they can be checked without a schema.
 var (
 	entityForm   = regexp.MustCompile(`^[a-z][a-z0-9_]*-[^#]+$`)
 	ResourceForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,63}$`)
 )
 
-// checkArguments refuses what no bucket can be called: a peek at it would say "full" and mislead.
+// CheckArguments returns a usage error if a bucket cannot have these names. A look-up would find nothing,
+// which reads as a full bucket.
 func CheckArguments(entity, resource string) error {
 	if err := CheckEntity(entity); err != nil {
 		return err
@@ -19,16 +21,20 @@ func CheckArguments(entity, resource string) error {
 	return CheckResource(resource)
 }
 
+// CheckEntity returns a usage error if entity is not of the form kind-id.
 func CheckEntity(entity string) error {
 	if !entityForm.MatchString(entity) {
-		return program.Usagef("entity %q: want kind and id as they are stored: user-123 is User{ID: \"123\"}", entity)
+		return program.Usagef("entity %q is not of the form kind-id: write it as it is stored, such as user-123",
+			entity)
 	}
 	return nil
 }
 
+// CheckResource returns a usage error if resource cannot be the name of a resource.
 func CheckResource(resource string) error {
 	if !ResourceForm.MatchString(resource) {
-		return program.Usagef("resource %q: want its name in limits.yaml, as in gpt-4", resource)
+		return program.Usagef("resource %q cannot be a name in limits.yaml: write it as there, such as gpt-4",
+			resource)
 	}
 	return nil
 }

@@ -12,12 +12,14 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// parse reads LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N], as limits.yaml restates a limit: burst and refill follow the
-// capacity, and the period is the limit's own. It returns the limit's index.
+// Parse reads LIMIT=CAPACITY[/EVERY][,burst=N][,refill=N] and returns the index of the limit. As in
+// limits.yaml, burst and refill are the capacity unless given; the period is that of the schema unless
+// given.
 func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	name, value, ok := strings.Cut(text, "=")
 	if !ok {
-		return 0, bucket.Limit{}, program.Usagef("%q: want LIMIT=CAPACITY, such as %s=100", text, l.Spec.Limits[0])
+		return 0, bucket.Limit{}, program.Usagef("%q is not LIMIT=CAPACITY: write it like %s=100", text,
+			l.Spec.Limits[0])
 	}
 	i, err := l.Limit(name)
 	if err != nil {
@@ -33,7 +35,8 @@ func (l Scope) Parse(text string) (int, bucket.Limit, error) {
 	return i, limit, nil
 }
 
-// restate returns own with the numbers of value, CAPACITY[/EVERY][,burst=N][,refill=N], or what is wrong with their form.
+// restate returns own with the numbers of value, CAPACITY[/EVERY][,burst=N][,refill=N]. A non-empty text
+// says what is wrong with value.
 func restate(own bucket.Limit, value string) (l bucket.Limit, wrong string) {
 	count := func(what, text string) (milli int64) {
 		n, why := gen.ParseCount(text)
@@ -59,9 +62,10 @@ func restate(own bucket.Limit, value string) (l bucket.Limit, wrong string) {
 		switch {
 		case wrong != "":
 		case key != "burst" && key != "refill":
-			wrong = fmt.Sprintf("after the capacity there is no %q: %s", key, gen.Cure(key, []string{"burst", "refill"}))
+			wrong = fmt.Sprintf("%q cannot follow the capacity: %s", key,
+				gen.Cure(key, []string{"burst", "refill"}))
 		case seen[key]:
-			wrong = key + " is there twice: leave one out"
+			wrong = key + " is given twice: leave one out"
 		case key == "burst":
 			l.Burst = count(key, text)
 		default:
@@ -72,11 +76,13 @@ func restate(own bucket.Limit, value string) (l bucket.Limit, wrong string) {
 	return l, wrong
 }
 
-// restated returns what parse reads limit as of l's i-th one, or why no override can say it.
+// Restate returns the text that Parse reads as limit, for the limit with index i. If there is none, wrong
+// says why.
 func (l Scope) Restate(i int, limit bucket.Limit) (text, wrong string) {
 	for _, milli := range []int64{limit.Capacity, limit.Burst, limit.Refill} {
 		if milli%bucket.Milli != 0 {
-			return "", strconv.FormatFloat(float64(milli)/bucket.Milli, 'f', -1, 64) + " is not a whole number of tokens"
+			return "", strconv.FormatFloat(float64(milli)/bucket.Milli, 'f', -1, 64) +
+				" is not a whole number of tokens"
 		}
 	}
 	own := l.Own()

@@ -31,7 +31,8 @@ func TestRestated(t *testing.T) {
 		if rapid.Bool().Draw(t, "with refill") {
 			limit.Refill = number(t, "refill") * 1000
 		}
-		limit.Period = rapid.SampledFrom([]int64{1, 1500, 60_000, 90_000, 3_600_000, 86_400_000, 90_061_001}).Draw(t, "period")
+		limit.Period = rapid.SampledFrom([]int64{1, 1500, 60_000, 90_000, 3_600_000, 86_400_000,
+			90_061_001}).Draw(t, "period")
 		text, wrong := l.Restate(0, limit)
 		whole := limit.Burst%1000 == 0
 		if wrong != "" {

@@ -1,3 +1,4 @@
+// Package schemafile reads limits.yaml for commands and checks names and limits against it.
 package schemafile
 
 import (
@@ -13,27 +14,27 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// schemaFile is the limits.yaml that a command holds its arguments against: what it does not know must not reach the table.
+// Flag is the flag that names the schema.
 type Flag struct {
-	File string `default:"limits.yaml" placeholder:"limits.yaml" help:"The schema."`
+	File string `default:"limits.yaml" placeholder:"limits.yaml" help:"Path of the schema."`
 }
 
-// schema is a limits.yaml as stores see it.
+// Schema is a limits.yaml as stores see it.
 type Schema struct {
 	File   string
-	Stores []string      // as gen.Schema has them
-	Kinds  []store.Kind  // without limits
-	Specs  []*store.Spec // by resource
+	Stores []string      // the stores that it lists, named as in gen
+	Kinds  []store.Kind  // without their limits
+	Specs  []*store.Spec // one for each resource
 }
 
-// read reads the schema. Its mistakes are printed as they are, as generate does.
+// Read reads the schema. Its mistakes are printed as they are, as `sluice generate` does.
 func (f Flag) Read() (*Schema, error) {
 	from, err := gen.Load(f.File)
 	if problems, ok := errors.AsType[gen.Problems](err); ok {
 		return nil, program.AsIs(problems)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; pass --file, or run this where the schema is", err)
+		return nil, fmt.Errorf("%w; pass --file, or run the command in the schema's folder", err)
 	}
 	s := &Schema{File: f.File, Stores: from.Stores}
 	for _, k := range from.Kinds {
@@ -45,16 +46,18 @@ func (f Flag) Read() (*Schema, error) {
 	return s, nil
 }
 
-// lists refuses a store that is not among the schema's. instead is what to do where that store is not meant.
+// Lists returns a usage error if the schema does not list store. instead says what to do if another store
+// is meant.
 func (s *Schema) Lists(store, instead string) error {
 	if slices.Contains(s.Stores, store) {
 		return nil
 	}
-	return program.Usagef("%s does not list %s in its stores, so that no limiter generated from it looks there: "+
-		"add %[2]s to stores and run `sluice generate`, or %s", s.File, store, instead)
+	return program.Usagef(
+		"%s does not list %s in its stores, so no limiter generated from it uses that store: "+
+			"add %[2]s to stores and run `sluice generate`, or %s", s.File, store, instead)
 }
 
-// specOf describes r as generated code does.
+// specOf returns what generated code has for r.
 func specOf(r gen.Resource, revision int64, kinds []store.Kind) *store.Spec {
 	spec := &store.Spec{
 		Resource: r.Name, Revision: revision, Limits: r.Limits, Removed: r.Removed, Kinds: slices.Clone(kinds),
@@ -106,7 +109,8 @@ func (s *Schema) kindNames() []string {
 	return names
 }
 
-// entity returns the kind of an entity as stored, such as user-123.
+// Entity returns the kind of an entity, such as user-123. A malformed entity or an unknown kind is a usage
+// error.
 func (s *Schema) Entity(text string) (int, error) {
 	if err := (store.Member{Entity: text}).Check(s.Kinds); err != nil {
 		return 0, program.Usagef("%v", err)
@@ -114,7 +118,7 @@ func (s *Schema) Entity(text string) (int, error) {
 	return s.KindOf(text), nil
 }
 
-// kindOf returns the kind of an entity that has been checked.
+// KindOf returns the kind of an entity that Entity has accepted.
 func (s *Schema) KindOf(entity string) int {
 	name, _, _ := strings.Cut(entity, "-")
 	return slices.Index(s.kindNames(), name)
@@ -125,12 +129,14 @@ func (s *Schema) kind(name string) (int, error) {
 	names := s.kindNames()
 	i := slices.Index(names, name)
 	if i < 0 {
-		return 0, program.Usagef("%s has no kind %q, and an entity has a '-': %s", s.File, name, gen.Cure(name, names))
+		return 0, program.Usagef("%s has no kind %q, and %[2]q is no entity, since it has no '-': %[3]s", s.File,
+			name,
+			gen.Cure(name, names))
 	}
 	return i, nil
 }
 
-// ancestors returns the kinds above kind, nearest first.
+// Ancestors returns the kinds above kind, nearest first.
 func Ancestors(kinds []store.Kind, kind int) []int {
 	var above []int
 	for k := kinds[kind].Parent; k != store.NoParent; k = kinds[k].Parent {
@@ -139,8 +145,8 @@ func Ancestors(kinds []store.Kind, kind int) []int {
 	return above
 }
 
-// needing returns the resources whose calls need the parent of entities of a kind: they charge a kind above it and one that
-// it is, or that is below it.
+// Needing returns the resources whose calls need the parent of entities of this kind. They charge a kind
+// above it, and this kind or one below it.
 func (s *Schema) Needing(kind int) []string {
 	var names []string
 	for _, spec := range s.Specs {
@@ -158,7 +164,7 @@ func (s *Schema) Needing(kind int) []string {
 	return names
 }
 
-// resource returns what the schema has of a resource.
+// Resource returns the spec of a resource.
 func (s *Schema) Resource(name string) (*store.Spec, error) {
 	names := make([]string, len(s.Specs))
 	for i, spec := range s.Specs {
@@ -171,23 +177,24 @@ func (s *Schema) Resource(name string) (*store.Spec, error) {
 	return s.Specs[i], nil
 }
 
-// level is one that can override limits of a resource.
+// Scope is an entity or a kind on a resource: what an override is for.
 type Scope struct {
 	Spec *store.Spec
 	Kind int
-	At   string // an entity as stored, or a kind
+	// At is an entity, such as user-123, or the name of a kind.
+	At string
 }
 
-// level returns the level that who names on a resource.
-func (s *Schema) Scope(who, resource string) (l Scope, err error) {
+// Scope returns the scope of an entity or a kind on a resource. Unknown names are usage errors.
+func (s *Schema) Scope(at, resource string) (l Scope, err error) {
 	if l.Spec, err = s.Resource(resource); err != nil {
 		return l, err
 	}
-	l.At = who
-	if strings.Contains(who, "-") {
-		l.Kind, err = s.Entity(who)
+	l.At = at
+	if strings.Contains(at, "-") {
+		l.Kind, err = s.Entity(at)
 	} else {
-		l.Kind, err = s.kind(who)
+		l.Kind, err = s.kind(at)
 	}
 	if err != nil {
 		return l, err
@@ -195,7 +202,7 @@ func (s *Schema) Scope(who, resource string) (l Scope, err error) {
 	return l, l.charged()
 }
 
-// charged refuses a kind that has no bucket: nothing would ever read its override.
+// charged returns a usage error for a kind without a bucket: no call would ever read its override.
 func (l Scope) charged() error {
 	if l.Own().Limits != nil {
 		return nil
@@ -206,14 +213,14 @@ func (l Scope) charged() error {
 			others = append(others, k.Name)
 		}
 	}
-	return program.Usagef("%s has no bucket for kind %s: its entities in the schema are %s",
+	return program.Usagef("%s has no bucket for kind %s: pass an entity or a kind of %s",
 		l.Spec.Resource, l.Own().Name, strings.Join(others, ", "))
 }
 
-// own returns l's kind.
+// Own returns the kind.
 func (l Scope) Own() *store.Kind { return &l.Spec.Kinds[l.Kind] }
 
-// up returns l and the stored levels above it, in order of precedence.
+// Up returns the scopes of overrides that apply, in order of precedence: an entity, then its kind.
 func (l Scope) Up() []string {
 	if name := l.Own().Name; l.At != name {
 		return []string{l.At, name}
@@ -221,7 +228,7 @@ func (l Scope) Up() []string {
 	return []string{l.At}
 }
 
-// limit returns the index of the limit of that name.
+// Limit returns the index of a limit.
 func (l Scope) Limit(name string) (int, error) {
 	i := slices.Index(l.Spec.Limits, name)
 	if i < 0 {
@@ -230,7 +237,8 @@ func (l Scope) Limit(name string) (int, error) {
 	return i, nil
 }
 
-// charges returns the kinds of the other buckets that a call on an entity of l's kind charges, nearest first.
+// Charges returns the kinds of the other buckets that a call on an entity of this kind charges, nearest
+// first.
 func (l Scope) Charges() []string {
 	if l.Spec.Cascade == store.CascadeNone {
 		return nil

@@ -1,38 +1,42 @@
+// Package table is `sluice table`: it creates and checks the DynamoDB table.
 package table
 
 import (
 	"context"
 	"time"
 
+	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+
 	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
-	"github.com/sluice-go/sluice/runtime/dynamo/operator"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// Command is `sluice table`.
 type Command struct {
-	Create createCommand `cmd:"" help:"Create the table, or complete one whose creation was interrupted."`
+	Create createCommand `cmd:"" help:"Create the table, or complete an existing one."`
 	Check  checkCommand  `cmd:"" help:"Compare the table with what sluice needs."`
 }
 
 type createCommand struct {
 	connect.TableOnly
 	connect.Billing
-	Protected   bool `help:"Protect the table from deletion, until that is switched off."`
-	Recoverable bool `help:"Switch point-in-time recovery on: what a mistake deleted can be had back for 35 days."`
+	Protected   bool `help:"Protect the table from deletion."`
+	Recoverable bool `help:"Switch on point-in-time recovery, for 35 days."`
 }
 
-// Help says what becomes of a table that is there.
+// Help says what becomes of an existing table.
 func (createCommand) Help() string {
-	return "A table that is there is completed: its TTL, its version item and, if asked for, its point-in-time recovery. " +
-		"Its keys, indexes and billing are left as they are, and are an error where they are not as they should be.\n\n" +
-		"`sluice infra cloudformation` and `sluice infra terraform` describe the same table, with alarms and policies."
+	return "An existing table is completed: its TTL, its version item and, with --recoverable, its " +
+		"point-in-time recovery. Wrong keys, indexes or billing are reported, not changed.\n\n" +
+		"`sluice infra cloudformation` and `sluice infra terraform` describe the same table, with " +
+		"alarms and policies."
 }
 
-// Run creates the table and checks that it is what is needed: one of the same name may have been there.
+// Run creates the table and checks it, since a table of this name may have existed before.
 func (c createCommand) Run(ctx context.Context, p program.Env) error {
 	definition, err := c.Definition(c.Table)
 	if err != nil {
@@ -54,20 +58,20 @@ func (c createCommand) Run(ctx context.Context, p program.Env) error {
 	if created {
 		p.Say("created table %s\n", c.Table)
 	} else {
-		p.Say("table %s was there already\n", c.Table)
+		p.Say("table %s exists already\n", c.Table)
 	}
 	describe(p, c.Table, notes)
 	return nil
 }
 
-// announcing says what is done and what is waited for: how CreateTable finds that out is its own affair.
+// announcing reports on stderr what CreateTable does and waits for. It learns this from the calls.
 type announcing struct {
 	*dynamodb.Client
 	program program.Env
 	began   time.Time
 }
 
-// CreateTable is the client's.
+// CreateTable calls the client's method.
 func (a announcing) CreateTable(
 	ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options),
 ) (*dynamodb.CreateTableOutput, error) {
@@ -75,7 +79,7 @@ func (a announcing) CreateTable(
 	return a.Client.CreateTable(ctx, in, opts...)
 }
 
-// DescribeTable is the client's. It is asked again and again while a table is being created.
+// DescribeTable calls the client's method. CreateTable repeats the call while the table is being created.
 func (a announcing) DescribeTable(
 	ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options),
 ) (*dynamodb.DescribeTableOutput, error) {
@@ -87,11 +91,11 @@ func (a announcing) DescribeTable(
 	return out, err
 }
 
-// UpdateContinuousBackups is the client's.
+// UpdateContinuousBackups calls the client's method.
 func (a announcing) UpdateContinuousBackups(
 	ctx context.Context, in *dynamodb.UpdateContinuousBackupsInput, opts ...func(*dynamodb.Options),
 ) (*dynamodb.UpdateContinuousBackupsOutput, error) {
-	a.program.Note("switching on point-in-time recovery, for which DynamoDB may want some minutes after it made a table\n")
+	a.program.Note("switching on point-in-time recovery, which can take minutes after a table was created\n")
 	return a.Client.UpdateContinuousBackups(ctx, in, opts...)
 }
 
@@ -99,13 +103,16 @@ type checkCommand struct{ connect.TableOnly }
 
 // Help says what is compared.
 func (checkCommand) Help() string {
-	return "What is wrong is an error, all of it at once, each with its cure: other keys, an index that is missing, incomplete or " +
-		"projects more than KEYS_ONLY (every acquire costs twice then), no stream of both images, no TTL on ttl, a layout newer " +
-		"than this program. A service's own Check leaves out what acquires do not need: the stream, and whether indexes are " +
-		"complete. What is worth knowing is a note: billing, extra indexes, replicas, and what would save the table from a mistake."
+	return `Reports everything that is wrong at once, with what to do:
+  - keys other than PK and SK
+  - an index that is missing, incomplete, or projects more than KEYS_ONLY: every acquire then costs twice
+  - no stream of both images, or no TTL on ttl
+  - a layout newer than this program
+Check of a service leaves out what acquires do not need: the stream, and whether indexes are complete.
+Notes are about billing, other indexes, replicas, and protection from mistakes.`
 }
 
-// Run prints what is right with the table and what is worth knowing, or returns all that is wrong.
+// Run prints the table's parts and notes about it, or returns everything that is wrong.
 func (c checkCommand) Run(ctx context.Context, p program.Env) error {
 	client, err := c.Client(ctx)
 	if err != nil {
@@ -120,14 +127,16 @@ func (c checkCommand) Run(ctx context.Context, p program.Env) error {
 	return nil
 }
 
-// describeTable prints what a table that passed CheckTable has, and what CheckTable noted of it.
+// describe prints the parts of a table that passed CheckTable, and the notes about it.
 func describe(p program.Env, table string, notes []operator.Note) {
 	definition := operator.Definition{Table: table}
 	layout := definition.Create()
-	p.Say("  ok  key %s, %s\n", aws.ToString(layout.KeySchema[0].AttributeName), aws.ToString(layout.KeySchema[1].AttributeName))
+	p.Say("  ok  key %s, %s\n", aws.ToString(layout.KeySchema[0].AttributeName),
+		aws.ToString(layout.KeySchema[1].AttributeName))
 	for _, index := range layout.GlobalSecondaryIndexes {
 		p.Say("  ok  index %s on %s, %s projects %s\n", aws.ToString(index.IndexName),
-			aws.ToString(index.KeySchema[0].AttributeName), aws.ToString(index.KeySchema[1].AttributeName), index.Projection.ProjectionType)
+			aws.ToString(index.KeySchema[0].AttributeName), aws.ToString(index.KeySchema[1].AttributeName),
+			index.Projection.ProjectionType)
 	}
 	p.Say("  ok  stream of %s\n", layout.StreamSpecification.StreamViewType)
 	p.Say("  ok  TTL on %s\n", aws.ToString(definition.TimeToLive().TimeToLiveSpecification.AttributeName))
@@ -139,3 +148,6 @@ func describe(p program.Env, table string, notes []operator.Note) {
 		p.Say("note  %s\n", text)
 	}
 }
+
+// NoRedisReason implements an interface of package connect.
+func (Command) NoRedisReason() string { return "Redis needs no table" }

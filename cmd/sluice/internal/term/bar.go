@@ -2,21 +2,22 @@ package term
 
 import "strings"
 
-// How wide bars are. Where long names make a row wider than a terminal, bars give way: a name that is cut off can be used no more.
+// Widths in columns. A row that is wider than a screen gets a narrower bar: names are not cut, since a cut
+// name is of no use in another command.
 const (
 	BarWidth     = 20
 	NarrowestBar = 8
-	ScreenWidth  = 80 // of a terminal, at the least
+	ScreenWidth  = 80 // of the smallest usual terminal
 )
 
-// bar is what bars are made of.
+// Bar draws bars of blocks on a terminal and of ASCII elsewhere.
 type Bar struct {
-	Screen     bool
-	Used, Left string
-	Width      int
+	Screen     bool   // for a terminal
+	Used, Left string // a used part and an unused one
+	Width      int    // in parts
 }
 
-// barOf returns what can be written: on a terminal blocks, elsewhere plain text.
+// NewBar returns a bar of BarWidth parts.
 func NewBar(screen bool) Bar {
 	if screen {
 		return Bar{true, "█", "░", BarWidth}
@@ -24,7 +25,7 @@ func NewBar(screen bool) Bar {
 	return Bar{false, "#", "-", BarWidth}
 }
 
-// of returns a bar of which so many parts are used.
+// Of returns a bar with this number of used parts.
 func (b Bar) Of(parts uint64) string {
 	n := int(min(parts, uint64(b.Width)))
 	return strings.Repeat(b.Used, n) + strings.Repeat(b.Left, b.Width-n)

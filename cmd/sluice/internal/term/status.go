@@ -1,3 +1,4 @@
+// Package term writes to terminals: a status line that is overwritten, and bars.
 package term
 
 import (
@@ -8,41 +9,43 @@ import (
 	"time"
 )
 
-// statusLine says how far something is. On a terminal it is one line, written over and in the end wiped off; a log keeps a line
-// every so often.
+// StatusLine shows progress. A terminal has one line, which is overwritten and finally erased. A log gets a
+// line at an interval.
+//
+// It is not safe for concurrent use.
 type StatusLine struct {
 	W        io.Writer
 	Terminal bool
 	Every    time.Duration // between lines of a log
-	Next     time.Time     // when it is time for another
-	Line     string
+	Next     time.Time     // when the next line is due
+	line     string
 }
 
-// due reports that it is time for a line.
+// Due reports whether the next line is due.
 func (s *StatusLine) Due(now time.Time) bool { return !now.Before(s.Next) }
 
-// show writes a line.
+// Show writes a line.
 func (s *StatusLine) Show(now time.Time, line string) {
-	if s.Terminal { // over the last one, with spaces where that was longer
+	if s.Terminal { // spaces overwrite the rest of a longer line
 		s.Next = now.Add(200 * time.Millisecond)
-		line = fmt.Sprintf("%-*s", len(s.Line), line)
+		line = fmt.Sprintf("%-*s", len(s.line), line)
 		_, _ = io.WriteString(s.W, "\r"+line)
 	} else {
 		s.Next = now.Add(s.Every)
 		_, _ = io.WriteString(s.W, line+"\n")
 	}
-	s.Line = line
+	s.line = line
 }
 
-// wipe takes the line off a terminal.
+// Wipe erases the line from a terminal.
 func (s *StatusLine) Wipe() {
-	if s.Terminal && s.Line != "" {
-		_, _ = io.WriteString(s.W, "\r"+strings.Repeat(" ", len(s.Line))+"\r")
+	if s.Terminal && s.line != "" {
+		_, _ = io.WriteString(s.W, "\r"+strings.Repeat(" ", len(s.line))+"\r")
 	}
-	s.Line = ""
+	s.line = ""
 }
 
-// isTerminal reports whether w is a terminal, on which a line can be overwritten.
+// IsTerminal reports whether w is a terminal, on which a line can be overwritten.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -51,3 +54,6 @@ func IsTerminal(w io.Writer) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
+
+// Shown reports whether a line is on the screen.
+func (s *StatusLine) Shown() bool { return s.line != "" }

@@ -22,38 +22,38 @@ import (
 	"github.com/sluice-go/sluice/runtime/bucket"
 )
 
-// board is what sluice top has found: of all buckets that it was told of, it keeps the rows that are to be printed.
+// board is the result of sluice top. It keeps only the rows to print of all buckets that it has added.
 type board struct {
 	Table     string   `json:"table,omitempty"`
 	Redis     string   `json:"redis,omitempty"`
 	Prefix    string   `json:"prefix,omitempty"` // of keys in Redis
 	Resource  string   `json:"resource"`
-	Buckets   int      `json:"buckets"`              // looked at
+	Buckets   int      `json:"buckets"`              // that were read
 	ReadUnits *float64 `json:"read_units,omitempty"` // of a table
 	Seconds   float64  `json:"seconds"`
-	Rows      []row    `json:"rows"` // nearest to their limits first
+	Rows      []row    `json:"rows"` // most used first
 
 	most      int
-	only      string // a limit; empty for all
-	others    int    // entries of the index that are no bucket
+	only      string // a limit, or empty for all
+	others    int    // index entries that are no buckets
 	malformed int
-	errs      []error         // of the first malformed ones
+	errs      []error         // about the first malformed buckets
 	seen      map[string]bool // names of limits
-	strange   map[string]bool // what is stored that the schema does not have
+	strange   map[string]bool // stored, but not in the schema
 }
 
-// topRow is a limit of a bucket as it was when it was read.
+// row is a limit of a bucket at the time of the read.
 type row struct {
 	Entity    string  `json:"entity"`
-	Root      string  `json:"root,omitempty"` // where its chain ends on a Redis cluster, if not with the entity
+	Root      string  `json:"root,omitempty"` // the last entity of its chain on a Redis cluster, if another one
 	Limit     string  `json:"limit"`
-	Used      float64 `json:"used"` // share of the burst: above 1 in debt
+	Used      float64 `json:"used"` // portion of the burst: above 1 in debt
 	Available int64   `json:"available_milli"`
 	Burst     int64   `json:"burst_milli"`
 	FullIn    int64   `json:"full_in_ms"`
 }
 
-// add puts the buckets of page in their places.
+// add adds the buckets of a page.
 func (b *board) add(page bucketstore.Page) {
 	b.Buckets += len(page.Buckets)
 	if b.ReadUnits != nil {
@@ -69,7 +69,7 @@ func (b *board) add(page bucketstore.Page) {
 		for _, l := range found.Limits {
 			b.seen[l.Name] = true
 			if b.only == "" || b.only == l.Name {
-				b.place(rowOf(found, l))
+				b.insert(rowOf(found, l))
 			}
 		}
 	}
@@ -77,46 +77,49 @@ func (b *board) add(page bucketstore.Page) {
 
 // rowOf returns the row of a limit of a bucket.
 func rowOf(b bucketstore.Bucket, l bucketstore.Limit) row {
-	r := row{Entity: b.Entity, Limit: l.Name, Available: l.Available, Burst: l.Burst, FullIn: l.FullIn.Milliseconds()}
+	r := row{Entity: b.Entity, Limit: l.Name, Available: l.Available, Burst: l.Burst,
+		FullIn: l.FullIn.Milliseconds()}
 	if b.Root != b.Entity {
 		r.Root = b.Root
 	}
-	used, burst := r.share()
+	used, burst := r.used()
 	r.Used = float64(used) / float64(burst)
 	return r
 }
 
-// place keeps r, if it is among the first, and drops who is not any more. Most rows are compared with the last one alone.
-func (b *board) place(r row) {
-	if len(b.Rows) == b.most && nearer(r, b.Rows[b.most-1]) > 0 {
+// insert keeps r if it is among the first, and drops the row after the last. Most rows are compared with
+// the last row only.
+func (b *board) insert(r row) {
+	if len(b.Rows) == b.most && compareRows(r, b.Rows[b.most-1]) > 0 {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(b.Rows, r, nearer)
+	at, _ := slices.BinarySearchFunc(b.Rows, r, compareRows)
 	b.Rows = slices.Insert(b.Rows, at, r)
 	b.Rows = b.Rows[:min(len(b.Rows), b.most)]
 }
 
-// share returns how much is used of how large a burst: all, of one of 0.
-func (r row) share() (used, burst uint64) {
+// used returns the used tokens and the burst. A burst of 0 counts as used up.
+func (r row) used() (used, burst uint64) {
 	if r.Burst <= 0 {
 		return 1, 1
 	}
 	return uint64(bucket.Sub(r.Burst, r.Available)), uint64(r.Burst)
 }
 
-// nearer compares rows by the share that is used, exactly, the greater one first; then by name.
-func nearer(x, y row) int {
-	xUsed, xBurst := x.share()
-	yUsed, yBurst := y.share()
+// compareRows orders rows by the exact used portion, the largest first, and then by name.
+func compareRows(x, y row) int {
+	xUsed, xBurst := x.used()
+	yUsed, yBurst := y.used()
 	xHigh, xLow := bits.Mul64(xUsed, yBurst)
 	yHigh, yLow := bits.Mul64(yUsed, xBurst)
-	return cmp.Or(cmp.Compare(yHigh, xHigh), cmp.Compare(yLow, xLow), strings.Compare(x.Entity, y.Entity), strings.Compare(x.Limit, y.Limit), strings.Compare(x.Root, y.Root))
+	return cmp.Or(cmp.Compare(yHigh, xHigh), cmp.Compare(yLow, xLow), strings.Compare(x.Entity, y.Entity),
+		strings.Compare(x.Limit, y.Limit), strings.Compare(x.Root, y.Root))
 }
 
-// names returns the names of limits that buckets have.
+// names returns the sorted names of the limits that buckets have.
 func (b *board) names() []string { return slices.Sorted(maps.Keys(b.seen)) }
 
-// wrong is the error for malformed buckets: each of the first, and how many there are.
+// wrong returns the error for malformed buckets: the first ones and the number of others.
 func (b *board) wrong() error {
 	errs := slices.Clone(b.errs)
 	if more := b.malformed - len(errs); more > 0 {
@@ -125,7 +128,7 @@ func (b *board) wrong() error {
 	return errors.Join(errs...)
 }
 
-// write prints the rows and what it took to find them.
+// write prints the rows, the number of buckets and the cost of the read.
 func (b *board) write(w io.Writer, bar term.Bar) error {
 	var table strings.Builder
 	if err := b.table(&table, bar); err != nil {
@@ -146,11 +149,12 @@ func (b *board) write(w io.Writer, bar term.Bar) error {
 	if b.ReadUnits != nil {
 		cost = ", for " + units(*b.ReadUnits) + " read units"
 	}
-	_, err := fmt.Fprintf(w, "%s%s read in %s%s\n", &table, format.Quantity(b.Buckets, "bucket"), format.Span(took), cost)
+	_, err := fmt.Fprintf(w, "%s%s read in %s%s\n", &table, format.Quantity(b.Buckets, "bucket"),
+		format.Span(took), cost)
 	return err
 }
 
-// widest returns how long the longest line of text is.
+// widest returns the length of the longest line of text.
 func widest(text string) (most int) {
 	for line := range strings.Lines(text) {
 		most = max(most, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
@@ -165,27 +169,32 @@ func (b *board) table(w io.Writer, bar term.Bar) error {
 	for i, r := range b.Rows {
 		rows = append(rows, []string{
 			names[i], r.Limit, bar.Of(r.parts(uint64(bar.Width))), strconv.FormatUint(r.parts(100), 10) + "%",
-			format.Tokens(r.Available), format.Tokens(r.Burst), format.FullIn(time.Duration(r.FullIn) * time.Millisecond),
+			format.Tokens(r.Available), format.Tokens(r.Burst),
+			format.FullIn(time.Duration(r.FullIn) * time.Millisecond),
 		})
 	}
 	return texttable.Write(w, "", "lllrrrl", rows)
 }
 
-// titles names the entities of the rows, with the root where another row has the same entity under another.
+// titles names the entities of the rows. It adds the root if rows have the same entity under several roots.
 func (b *board) titles() []string {
 	names := make([]string, len(b.Rows))
 	for i, r := range b.Rows {
 		names[i] = r.Entity
-		if slices.ContainsFunc(b.Rows, func(other row) bool { return other.Entity == r.Entity && other.Root != r.Root }) {
+		if slices.ContainsFunc(b.Rows, func(other row) bool {
+			return other.Entity == r.Entity &&
+				other.Root != r.Root
+		}) {
 			names[i] += " under " + cmp.Or(r.Root, r.Entity)
 		}
 	}
 	return names
 }
 
-// parts returns how many of n parts of the burst are used, rounded down: all of them are only where nothing is left.
+// parts returns how many of n parts of the burst are used, rounded down. It returns n or more only if
+// nothing is left.
 func (r row) parts(n uint64) uint64 {
-	used, burst := r.share()
+	used, burst := r.used()
 	high, low := bits.Mul64(used, n)
 	if high >= burst {
 		return math.MaxUint64
@@ -194,7 +203,7 @@ func (r row) parts(n uint64) uint64 {
 	return parts
 }
 
-// units writes read units, of which there are halves.
+// units writes read units, which may be halves.
 func units(n float64) string {
 	text := texttable.Count(int64(n))
 	if n != math.Trunc(n) {

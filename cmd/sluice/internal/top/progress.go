@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 )
 
-// topProgress shows how many buckets have been read, where that takes more than a second.
+// progress shows how many buckets have been read, if the read takes more than a second.
 type progress struct {
 	term.StatusLine
 
@@ -17,12 +17,14 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, terminal bool, began time.Time) *progress {
-	return &progress{term.StatusLine{W: w, Terminal: terminal, Every: 5 * time.Second, Next: began.Add(time.Second)}, began}
+	return &progress{term.StatusLine{W: w, Terminal: terminal, Every: 5 * time.Second,
+		Next: began.Add(time.Second)}, began}
 }
 
-// show writes a line, if it is time for one.
+// show writes a line if one is due.
 func (t *progress) show(now time.Time, buckets int) {
 	if t.Due(now) {
-		t.StatusLine.Show(now, fmt.Sprintf("%s read, %v", format.Quantity(buckets, "bucket"), now.Sub(t.began).Round(time.Second)))
+		t.StatusLine.Show(now, fmt.Sprintf("%s read, %v", format.Quantity(buckets, "bucket"),
+			now.Sub(t.began).Round(time.Second)))
 	}
 }

@@ -13,12 +13,14 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// TestTopWatchRedis draws what there is in a Redis, as it changes, by Redis's clock, and ends where Redis does.
+// TestTopWatchRedis draws what there is in a Redis, as it changes, by Redis's clock, and ends where Redis
+// does.
 func TestTopWatchRedis(t *testing.T) {
 	server := miniredis.RunT(t)
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	server.SetTime(now)
-	top := Command{Resource: "embeddings", Most: 2, Watch: true, Flag: schemafile.Flag{File: "../../../../limits.yaml"}}
+	top := Command{Resource: "embeddings", Most: 2, Watch: true,
+		Flag: schemafile.Flag{File: "../../../../limits.yaml"}}
 	limits, err := top.Flag.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -46,23 +48,24 @@ func TestTopWatchRedis(t *testing.T) {
 		return over
 	})
 	want := `<clear>
-no bucket of embeddings in redis://ADDR, prefix sluice:: never used, expired since, or another name, prefix or Redis is meant
-again every 2s, until Ctrl-C
+no bucket of embeddings in redis://ADDR, prefix sluice:: none was used, all have expired, or the name, prefix or Redis is wrong
+again every 2s until Ctrl-C
 <clear>
 ENTITY     LIMIT                        USED  AVAILABLE  BURST  FULL IN
 project-1  rps    ██████████████░░░░░░   72%        5.5     20  800ms
 1 bucket read in 0s
-again every 2s, until Ctrl-C
+again every 2s until Ctrl-C
 <clear>
 ENTITY     LIMIT                        USED  AVAILABLE  BURST  FULL IN
 project-1  rps    ████████████░░░░░░░░   62%        7.5     20  700ms
 1 bucket read in 0s
-again every 2s, until Ctrl-C
+again every 2s until Ctrl-C
 `
 	if got := strings.ReplaceAll(out.String(), clearScreen, "<clear>\n"); got != named.Replace(want) {
 		t.Errorf("%s\nwant\n%s", got, named.Replace(want))
 	}
-	if err == nil || err.Error() != named.Replace("nothing answers at redis://ADDR: is Redis running there? (--redis, SLUICE_REDIS_URL)") {
+	if err == nil || err.Error() != named.Replace("redis://ADDR does not answer: start Redis there, or "+
+		"correct the URL (--redis, SLUICE_REDIS_URL)") {
 		t.Errorf("%v, want where it was", err)
 	}
 }

@@ -1,3 +1,4 @@
+// Package top is `sluice top`: it lists the most used buckets of a resource.
 package top
 
 import (
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/format"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/program"
@@ -18,32 +20,35 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/term"
 )
 
+// Command is `sluice top`.
 type Command struct {
 	bucketstore.TableOrRedis
 	schemafile.Flag
 
-	Resource string `arg:"" help:"Name of the resource in limits.yaml, as in gpt-4."`
+	Resource string `arg:"" help:"Name of the resource in limits.yaml, such as gpt-4."`
 
-	Limit *string        `placeholder:"LIMIT" help:"List this limit alone."`
-	Kind  *string        `placeholder:"KIND" help:"List entities of this kind alone, as in user; others are not read."`
-	Most  int            `default:"20" help:"How many rows to print, 1 to 1000. 20 fit a terminal of 24 lines."`
+	Limit *string        `placeholder:"LIMIT" help:"List this limit only."`
+	Kind  *string        `placeholder:"KIND" help:"List and read entities of this kind only."`
+	Most  int            `default:"20" help:"Number of rows, 1 to 1000."`
 	JSON  bool           `name:"json" help:"Print the list as JSON, in millitokens."`
-	Watch bool           `help:"Draw the list again and again, on a terminal, until Ctrl-C."`
-	Every *time.Duration `placeholder:"2s" help:"With --watch: how long to wait before it is read again, 100ms or more. The default is 2s."`
+	Watch bool           `help:"Redraw the list on a terminal until Ctrl-C."`
+	Every *time.Duration `placeholder:"2s" help:"${every}"`
 }
 
-// Help says what it reads.
+// Help describes the list.
 func (Command) Help() string {
-	return "Each row is a limit of a bucket, by the share of its burst that is used: debt, above 100%, comes first. " +
-		"Buckets that nobody has used for long have expired, are full, and are not listed.\n\n" +
-		"All buckets of the resource are read, or of --kind, one call after the other: about half a read unit each, every time that " +
-		"--watch draws. Nothing is consumed of a limit. The list may be a moment behind.\n\n" +
-		"With --redis, SCAN goes through all keys of that Redis, a thousand at a time, on each master of a cluster; the numbers are those " +
-		"of limits.yaml and of overrides.\n\n" +
+	return "Each row is a limit of a bucket. The rows are sorted by the used portion of the burst: " +
+		"debt, above 100%, comes first. Buckets that have been unused for long are full, have " +
+		"expired, and are not listed.\n\n" +
+		"The command reads all buckets of the resource or of --kind, one call after the other. This " +
+		"costs about half a read unit per bucket, at each redraw of --watch too. It consumes nothing " +
+		"of a limit. The list may be a moment behind.\n\n" +
+		"With --redis, SCAN visits all keys of that Redis, a thousand at a time, on each master of a " +
+		"cluster. The limits are those of limits.yaml and of overrides.\n\n" +
 		"Example: sluice top gpt-4 --limit tpm --kind user"
 }
 
-// Run reads the buckets and prints those that are nearest to their limits.
+// Run reads the buckets and prints the most used ones.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	screen := p.Screen()
 	if err := c.check(screen); err != nil {
@@ -62,13 +67,14 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		return err
 	}
 	if len(b.strange) > 0 {
-		p.Note("not listed, since %s does not have them on %s: %s\n", c.File, c.Resource, strings.Join(slices.Sorted(maps.Keys(b.strange)), ", "))
+		p.Note("not listed, since %s does not have them for %s: %s\n", c.File, c.Resource,
+			strings.Join(slices.Sorted(maps.Keys(b.strange)), ", "))
 	}
-	if err := c.lacking(b, at); err != nil {
+	if err := c.missing(b, at); err != nil {
 		return err
 	}
 	if c.JSON {
-		if err := p.Json(b); err != nil {
+		if err := p.JSON(b); err != nil {
 			return err
 		}
 	} else if err := b.write(p.Stdout, term.NewBar(screen)); err != nil {
@@ -79,26 +85,30 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// check holds the arguments against what there can be, and each other. screen says that results go to a terminal.
+// check returns a usage error for arguments that are wrong or exclude each other. screen tells whether
+// results go to a terminal.
 func (c Command) check(screen bool) error {
 	text := ""
 	switch {
 	case !schemafile.ResourceForm.MatchString(c.Resource):
-		text = fmt.Sprintf("resource %q: want its name in limits.yaml, as in gpt-4", c.Resource)
+		text = fmt.Sprintf("resource %q cannot be a name in limits.yaml: write it as there, such as gpt-4",
+			c.Resource)
 	case c.Limit != nil && !nameForm.MatchString(*c.Limit):
-		text = fmt.Sprintf("--limit %q: want a limit's name, as in rpm; without --limit all are listed", *c.Limit)
+		text = fmt.Sprintf("--limit %q cannot be the name of a limit: pass one such as rpm, or leave the flag "+
+			"out to list all", *c.Limit)
 	case c.Kind != nil && !nameForm.MatchString(*c.Kind):
-		text = fmt.Sprintf("--kind %q: want a kind in limits.yaml, as in user; without --kind all are listed", *c.Kind)
+		text = fmt.Sprintf("--kind %q cannot be a kind: pass one of limits.yaml, or leave the flag out to list all",
+			*c.Kind)
 	case c.Most < 1 || c.Most > 1000:
-		text = fmt.Sprintf("--most %d: want 1 to 1000", c.Most)
+		text = fmt.Sprintf("--most %d is out of range: pass 1 to 1000", c.Most)
 	case c.Every != nil && !c.Watch:
-		text = "--every is about --watch: pass both"
+		text = "--every is for --watch: pass both"
 	case c.Every != nil && *c.Every < 100*time.Millisecond:
-		text = fmt.Sprintf("--every %v: want 100ms or more", *c.Every)
+		text = fmt.Sprintf("--every %v is too short: pass 100ms or more", *c.Every)
 	case c.Watch && c.JSON:
-		text = "--watch draws for people, --json is for programs: pass one"
+		text = "--watch and --json exclude each other: pass one of them"
 	case c.Watch && !screen:
-		text = "--watch needs a terminal to draw on: leave it out where the output goes elsewhere"
+		text = "--watch needs a terminal: leave it out if the output goes elsewhere"
 	}
 	if text == "" {
 		return nil
@@ -106,9 +116,10 @@ func (c Command) check(screen bool) error {
 	return program.Usagef("%s", text)
 }
 
-// read reads all buckets and keeps the rows that are to be printed. A bucket counts as it is when it is read.
+// read reads all buckets and keeps the rows to print. A bucket counts as it is at its read.
 func (c Command) read(ctx context.Context, p program.Env, at bucketstore.Store) (*board, error) {
-	b := &board{Resource: c.Resource, Rows: []row{}, most: c.Most, seen: map[string]bool{}, strange: map[string]bool{}}
+	b := &board{Resource: c.Resource, Rows: []row{}, most: c.Most, seen: map[string]bool{},
+		strange: map[string]bool{}}
 	from := at.Source()
 	b.Table, b.Redis, b.Prefix = from.Table, from.Redis, from.Prefix
 	if b.Table != "" {
@@ -135,28 +146,34 @@ func (c Command) read(ctx context.Context, p program.Env, at bucketstore.Store) 
 	return b, nil
 }
 
-// lacking is the error for a list that has nothing to print.
-func (c Command) lacking(b *board, at bucketstore.Store) error {
+// missing returns the error for a list without rows.
+func (c Command) missing(b *board, at bucketstore.Store) error {
 	switch {
 	case len(b.Rows) > 0 || b.malformed > 0:
 		return nil
 	case b.Buckets > 0:
-		return fmt.Errorf("no bucket of %s has a limit %s: they have %s", c.Resource, b.only, strings.Join(b.names(), ", "))
+		return fmt.Errorf("no bucket of %s has a limit %s: pass one of %s", c.Resource, b.only,
+			strings.Join(b.names(), ", "))
 	}
 	which := c.Resource
 	if c.Kind != nil {
 		which += " for kind " + *c.Kind
 	}
 	place, alternatives := at.Place()
-	text := fmt.Sprintf("no bucket of %s in %s: never used, expired since, or another name, %s is meant", which, place, alternatives)
+	text := fmt.Sprintf("no bucket of %s in %s: none was used, all have expired, or the name, %s is wrong",
+		which,
+		place, alternatives)
 	if b.others > 0 {
-		text += "; apart from " + format.Quantity(b.others, "per-limit item") + ", of which `sluice migrate` or the next acquire makes buckets"
+		text += "; there are " + format.Quantity(b.others, "per-limit item") +
+			", which `sluice migrate` or the next acquire converts into buckets"
 	}
 	return errors.New(text)
 }
 
-// watch draws the list until ctx is over, which is how it ends.
-func (c Command) watch(ctx context.Context, p program.Env, at bucketstore.Store, after func(time.Duration) <-chan time.Time) error {
+// watch draws the list again and again until ctx ends.
+func (c Command) watch(
+	ctx context.Context, p program.Env, at bucketstore.Store, after func(time.Duration) <-chan time.Time,
+) error {
 	every := 2 * time.Second
 	if c.Every != nil {
 		every = *c.Every
@@ -180,23 +197,31 @@ func (c Command) watch(ctx context.Context, p program.Env, at bucketstore.Store,
 	}
 }
 
-// clearScreen takes a terminal back to its first line and empties it.
+// clearScreen moves the cursor to the first line of a terminal and erases everything.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// draw puts b in place of what is on the terminal, by one write, or it would flicker. A list that has nothing to print now may have
-// some the next time.
+// draw replaces the screen by b in one write, so that it does not flicker. A list without rows is no
+// failure: the next one may have some.
 func (c Command) draw(w io.Writer, b *board, at bucketstore.Store, every time.Duration) error {
 	var text strings.Builder
 	text.WriteString(clearScreen)
-	if err := c.lacking(b, at); err != nil {
+	if err := c.missing(b, at); err != nil {
 		text.WriteString(err.Error() + "\n")
 	} else if err := b.write(&text, term.NewBar(true)); err != nil {
 		return err
 	}
 	if b.malformed > 0 {
-		text.WriteString(format.Quantity(b.malformed, "bucket") + " malformed: without --watch they are named\n")
+		text.WriteString(format.Quantity(b.malformed, "bucket") +
+			" malformed: run the command without --watch to see which\n")
 	}
-	fmt.Fprintf(&text, "again every %s, until Ctrl-C\n", format.Span(every))
+	fmt.Fprintf(&text, "again every %s until Ctrl-C\n", format.Span(every))
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"every": "With --watch: the pause before the next read, 100ms or more. The default is 2s.",
+	}
 }

@@ -46,7 +46,8 @@ func (w *watched) put(entity string, left int64) {
 	w.Helper()
 	b := limits.EmbeddingsBucket{Entity: entity, Refilled: w.now.UnixMilli(), Op: "op",
 		RPS: bucket.Balance{Limit: bucket.Per(20, time.Minute), Tokens: left * bucket.Milli}}
-	if _, err := w.client.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: &w.top.Table, Item: b.MarshalItem()}); err != nil {
+	if _, err := w.client.PutItem(w.Context(),
+		&dynamodb.PutItemInput{TableName: &w.top.Table, Item: b.MarshalItem()}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -56,13 +57,15 @@ func (w *watched) store() bucketstore.Store {
 	return bucketstore.NewTable(w.client, w.top.Table, func() time.Time { return w.now }, false)
 }
 
-// watch runs the command on a terminal. After each draw it takes the next of steps; the last is followed by Ctrl-C.
+// watch runs the command on a terminal. After each draw it takes the next of steps; the last is followed by
+// Ctrl-C.
 func (w *watched) watch(steps ...func()) (screen string, err error) {
 	w.Helper()
 	ctx, interrupt := context.WithCancel(w.Context())
 	defer interrupt()
 	var out strings.Builder
-	err = w.top.watch(ctx, program.Env{Stdout: &out, Stderr: &out, Now: func() time.Time { return w.now }}, w.store(),
+	err = w.top.watch(ctx, program.Env{Stdout: &out, Stderr: &out, Now: func() time.Time { return w.now }},
+		w.store(),
 		func(d time.Duration) <-chan time.Time {
 			if want := 2 * time.Second; d != want {
 				w.Errorf("a pause of %v, want %v", d, want)
@@ -84,33 +87,36 @@ func (w *watched) watch(steps ...func()) (screen string, err error) {
 func TestTopWatch(t *testing.T) {
 	w := newWatched(t)
 	none := "no bucket of embeddings in table " + w.top.Table + " (" + connect.Place(w.client) +
-		"): never used, expired since, or another name, table or region is meant\n"
+		"): none was used, all have expired, or the name, table or region is wrong\n"
 	screen, err := w.watch(
 		func() { w.put("project-1", 5) },
 		func() { w.put("project-2", -2); w.put("project-3", 20) },
 	)
-	want := "<clear>\n" + none + `again every 2s, until Ctrl-C
+	want := "<clear>\n" + none + `again every 2s until Ctrl-C
 <clear>
 ENTITY     LIMIT                        USED  AVAILABLE  BURST  FULL IN
 project-1  rps    ██████████████░░░░░░   71%        5.6     20  43s
 1 bucket read in 0s, for 1 read units
-again every 2s, until Ctrl-C
+again every 2s until Ctrl-C
 <clear>
 ENTITY     LIMIT                        USED  AVAILABLE  BURST  FULL IN
 project-2  rps    ████████████████████  106%       -1.4     20  1m4s
 project-1  rps    █████████████░░░░░░░   68%        6.3     20  41s
 3 buckets read in 0s, for 2 read units
-again every 2s, until Ctrl-C
+again every 2s until Ctrl-C
 `
 	if err != nil || screen != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, screen, want)
 	}
 }
 
-// TestTopNarrow: where names are long, bars give way, as far as they can, on a terminal; elsewhere lines may be of any length.
+// TestTopNarrow: where names are long, bars give way, as far as they can, on a terminal; elsewhere lines may
+// be of any length.
 func TestTopNarrow(t *testing.T) {
-	for extra, want := range map[int]struct{ bar, line int }{0: {20, 75}, 5: {20, 80}, 6: {19, 80}, 17: {8, 80}, 18: {8, 81}} {
-		r := row{Entity: "user-" + strings.Repeat("x", 8+extra), Limit: "rpm", Available: 50_000, Burst: 100_000, FullIn: 79_600}
+	for extra, want := range map[int]struct{ bar, line int }{0: {20, 75}, 5: {20, 80}, 6: {19, 80}, 17: {8, 80},
+		18: {8, 81}} {
+		r := row{Entity: "user-" + strings.Repeat("x", 8+extra), Limit: "rpm", Available: 50_000, Burst: 100_000,
+			FullIn: 79_600}
 		for screen, wide := range map[bool]int{true: want.bar, false: term.BarWidth} {
 			var out strings.Builder
 			if err := (&board{Rows: []row{r}}).write(&out, term.NewBar(screen)); err != nil {
@@ -120,8 +126,10 @@ func TestTopNarrow(t *testing.T) {
 			text, _, _ = strings.Cut(text, "\n")
 			parts := term.NewBar(screen)
 			got := strings.Count(text, parts.Used) + strings.Count(strings.ReplaceAll(text, r.Entity, ""), parts.Left)
-			if long := utf8.RuneCountInString(text); got != wide || screen && long != want.line || !strings.HasPrefix(text, r.Entity+" ") {
-				t.Errorf("terminal %v, an id of %d letters: a bar of %d in a line of %d, want %d in %d\n%s", screen, len(r.Entity), got, long, wide, want.line, text)
+			if long := utf8.RuneCountInString(text); got != wide || screen && long != want.line ||
+				!strings.HasPrefix(text, r.Entity+" ") {
+				t.Errorf("terminal %v, an id of %d letters: a bar of %d in a line of %d, want %d in %d\n%s", screen,
+					len(r.Entity), got, long, wide, want.line, text)
 			}
 		}
 	}
@@ -132,19 +140,23 @@ func TestTopWatchFails(t *testing.T) {
 	w := newWatched(t)
 	w.put("project-1", 5)
 	screen, err := w.watch(func() {
-		if _, err := w.client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &w.top.Table}); err != nil {
+		if _, err := w.client.DeleteTable(t.Context(),
+			&dynamodb.DeleteTableInput{TableName: &w.top.Table}); err != nil {
 			t.Error(err)
 		}
 	})
-	if err == nil || !strings.HasPrefix(err.Error(), "sluice: table "+w.top.Table+" does not exist: ") || strings.Count(screen, "<clear>") != 1 {
+	if err == nil || !strings.HasPrefix(err.Error(), "sluice: table "+w.top.Table+" does not exist: ") ||
+		strings.Count(screen, "<clear>") != 1 {
 		t.Errorf("%v\n%s", err, screen)
 	}
 }
 
-// TestTopProgress: nothing in the first second; then a line that is written over and wiped off on a terminal, and lines in a log.
+// TestTopProgress: nothing in the first second; then a line that is written over and wiped off on a terminal,
+// and lines in a log.
 func TestTopProgress(t *testing.T) {
 	for terminal, want := range map[bool]string{
-		true:  "<200 buckets read, 1s<300 buckets read, 1s<1,100 buckets read, 1m59s<1,200 buckets read, 2m0s <                         <",
+		true: "<200 buckets read, 1s<300 buckets read, 1s<1,100 buckets read, 1m59s<1,200 buckets read, 2m0s < " +
+			"                        <",
 		false: "200 buckets read, 1s\n1,100 buckets read, 1m59s\n",
 	} {
 		var out strings.Builder
@@ -188,7 +200,7 @@ func TestTopRowsOfAnyNumbers(t *testing.T) {
 		if got := min(r.parts(20), 20); got != want[i] {
 			t.Errorf("%+v: %d of 20 parts, want %d", r, got, want[i])
 		}
-		if i > 0 && nearer(rows[i-1], r) >= 0 {
+		if i > 0 && compareRows(rows[i-1], r) >= 0 {
 			t.Errorf("%+v is not ahead of %+v", rows[i-1], r)
 		}
 	}

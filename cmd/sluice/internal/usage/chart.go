@@ -13,17 +13,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// chart returns what is drawn at now of all: a panel for each limit of each resource, by name. s is nil where no schema is there.
+// chart returns a panel for each limit of each resource, by name. s is nil if there is no schema.
 func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) chart.Chart {
-	drawn := chart.Chart{Title: "What " + c.Entity + " consumed", Per: c.By, Span: usage.Span(c.By).Length()}
+	drawn := chart.Chart{Title: "Consumption of " + c.Entity, Per: c.By, Span: usage.Span(c.By).Length()}
 	for _, sum := range totals(all) {
 		of := slices.DeleteFunc(slices.Clone(all), func(u usage.Usage) bool { return u.Resource != sum.Resource })
 		for _, name := range limitNames(of) {
-			panel := chart.Panel{Name: sum.Resource + " " + name, Allowance: refills(s, c.Entity, sum.Resource, name, drawn.Span)}
+			panel := chart.Panel{Name: sum.Resource + " " + name,
+				Allowance: refills(s, c.Entity, sum.Resource, name, drawn.Span)}
 			for _, u := range of {
 				if milli, ok := spent(u, name); ok {
 					panel.Bars = append(panel.Bars, chart.Bar{
-						Start: u.Start, Tokens: float64(milli) / bucket.Milli, Text: format.Tokens(milli), Running: running(u, now),
+						Start: u.Start, Tokens: float64(milli) / bucket.Milli, Text: format.Tokens(milli), Running: running(u,
+							now),
 					})
 				}
 			}
@@ -33,13 +35,14 @@ func (c Command) chart(s *schemafile.Schema, all []usage.Usage, now time.Time) c
 	return drawn
 }
 
-// refills returns how many tokens of a limit refill while d passes, by the schema; 0 where that, which may be nil, does not know
-// the limit: what was consumed stays on the books when the schema changes.
+// refills returns how many tokens of a limit refill during d, by the schema. It returns 0 if the schema,
+// which may be nil, does not have the limit: usage outlives changes of the schema.
 func refills(s *schemafile.Schema, entity, resource, limit string, d time.Duration) float64 {
 	if s == nil {
 		return 0
 	}
-	at, kind := slices.IndexFunc(s.Specs, func(spec *store.Spec) bool { return spec.Resource == resource }), s.KindOf(entity)
+	at, kind := slices.IndexFunc(s.Specs,
+		func(spec *store.Spec) bool { return spec.Resource == resource }), s.KindOf(entity)
 	if at < 0 || kind < 0 {
 		return 0
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
-// limitNames returns the names of all limits that consumed something, sorted.
+// limitNames returns the sorted names of all limits with consumption.
 func limitNames(all []usage.Usage) (names []string) {
 	for _, u := range all {
 		for _, l := range u.Limits {
@@ -28,7 +28,7 @@ func limitNames(all []usage.Usage) (names []string) {
 	return slices.Compact(names)
 }
 
-// spent returns what a limit consumed in a window; ok is false where the window knows no such limit.
+// spent returns the consumption of a limit in a window. ok is false if the window does not have the limit.
 func spent(u usage.Usage, limit string) (milli int64, ok bool) {
 	i := slices.IndexFunc(u.Limits, func(l usage.Spent) bool { return l.Limit == limit })
 	if i < 0 {
@@ -37,10 +37,11 @@ func spent(u usage.Usage, limit string) (milli int64, ok bool) {
 	return u.Limits[i].Millitokens, true
 }
 
-// running reports that u's window is not over at now: it may still grow, and is not to be taken for a fall.
+// running reports whether u's window has not ended at now. Its consumption may still grow.
 func running(u usage.Usage, now time.Time) bool { return now.Before(u.Start.Add(u.Span.Length())) }
 
-// usageTable prints all as a table. There is a total for each resource: tokens of two resources are not the same thing.
+// printTable prints all windows as a table. There is a total for each resource, since tokens of two
+// resources do not add up.
 func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	layout := time.DateOnly
@@ -71,10 +72,11 @@ func printTable(w io.Writer, all []usage.Usage, now time.Time) error {
 	return texttable.Write(w, "", "ll"+strings.Repeat("r", len(names)+1)+"l", rows)
 }
 
-// totals adds all up, by resource, sorted.
+// totals returns the sums by resource, sorted.
 func totals(all []usage.Usage) (sums []usage.Usage) {
 	for _, u := range all {
-		i, found := slices.BinarySearchFunc(sums, u.Resource, func(s usage.Usage, resource string) int { return strings.Compare(s.Resource, resource) })
+		i, found := slices.BinarySearchFunc(sums, u.Resource,
+			func(s usage.Usage, resource string) int { return strings.Compare(s.Resource, resource) })
 		if !found {
 			sums = slices.Insert(sums, i, usage.Usage{Window: usage.Window{Resource: u.Resource}})
 		}
@@ -92,11 +94,11 @@ func totals(all []usage.Usage) (sums []usage.Usage) {
 	return sums
 }
 
-// usageJSON prints an object per window.
+// printJSON prints an object per window.
 func printJSON(w io.Writer, all []usage.Usage, now time.Time) error {
 	out := json.NewEncoder(w)
 	for _, u := range all {
-		limits := make(map[string]int64, len(u.Limits)) // which is printed sorted
+		limits := make(map[string]int64, len(u.Limits)) // encoding/json sorts the keys
 		for _, l := range u.Limits {
 			limits[l.Limit] = l.Millitokens
 		}
@@ -115,11 +117,13 @@ func printJSON(w io.Writer, all []usage.Usage, now time.Time) error {
 	return nil
 }
 
-// usageCSV prints a line per window, in tokens, exactly; a cell is empty where the window knows no such limit.
+// printCSV prints a line per window, in exact tokens. A cell is empty if the window does not have the
+// limit.
 func printCSV(w io.Writer, all []usage.Usage, now time.Time) error {
 	names := limitNames(all)
 	out := csv.NewWriter(w)
-	_ = out.Write(append(append([]string{"start", "resource"}, names...), "calls", "running")) // Error has what goes wrong
+	// Error returns a failure
+	_ = out.Write(append(append([]string{"start", "resource"}, names...), "calls", "running"))
 	for _, u := range all {
 		row := []string{u.Start.Format(time.RFC3339), u.Resource}
 		for _, name := range names {

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// replaceFile puts what write writes in place of what is in a file, once that is whole: until then, and where it fails, the file
-// stays as it was. What is no file, as /dev/stdout, is written to.
+// replaceFile replaces a file by what write writes, once that is complete. If write fails, the file is
+// unchanged. A target that is no regular file, such as /dev/stdout, is written to.
 func replaceFile(name string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0o644)
 	switch info, err := os.Stat(name); {
@@ -22,7 +22,7 @@ func replaceFile(name string, write func(io.Writer) error) error {
 		return errors.Join(write(file), file.Close())
 	case err == nil:
 		mode = info.Mode().Perm()
-		if name, err = filepath.EvalSymlinks(name); err != nil { // a link stays one
+		if name, err = filepath.EvalSymlinks(name); err != nil { // a link is kept
 			return err
 		}
 	}
@@ -30,7 +30,7 @@ func replaceFile(name string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(folder, ".sluice-*.tmp")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no folder %s: create it, or mend the path", folder)
+		return fmt.Errorf("there is no folder %s: create it, or correct the path", folder)
 	case err != nil:
 		return err
 	}

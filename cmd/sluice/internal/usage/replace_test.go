@@ -36,7 +36,11 @@ func TestReplaceFile(t *testing.T) {
 			t.Errorf("after %q: %q, %v", at.text, got, err)
 		}
 	}
-	if err := replaceFile(os.DevNull, func(w io.Writer) error { _, err := io.WriteString(w, "gone"); return err }); err != nil {
+	if err := replaceFile(os.DevNull, func(w io.Writer) error {
+		_,
+			err := io.WriteString(w, "gone")
+		return err
+	}); err != nil {
 		t.Error(err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {

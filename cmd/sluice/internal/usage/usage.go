@@ -1,3 +1,4 @@
+// Package usage is `sluice usage`: it shows what an entity consumed.
 package usage
 
 import (
@@ -23,41 +24,45 @@ import (
 	"github.com/sluice-go/sluice/runtime/usage"
 )
 
+// Command is `sluice usage`.
 type Command struct {
 	connect.TableOnly
 
-	Entity   string  `arg:"" help:"Entity as stored: its kind, '-', its id, as in user-123."`
-	Resource *string `placeholder:"RESOURCE" help:"Only this resource, by its name in limits.yaml. The default is all."`
-	By       string  `enum:"hour,day" default:"day" help:"How long a window is: hour or day, in UTC."`
-	Since    string  `default:"7d" placeholder:"7d" help:"From when on: how long ago, such as 7d or 12h, or a date, such as 2026-11-21."`
-	JSON     bool    `xor:"form" name:"json" help:"Print an object per window, in millitokens, each on a line."`
+	Entity   string  `arg:"" help:"Entity as it is stored, such as user-123."`
+	Resource *string `placeholder:"RESOURCE" help:"Show this resource only. The default is all."`
+	By       string  `enum:"hour,day" default:"day" help:"Length of a window: hour or day, in UTC."`
+	Since    string  `default:"7d" placeholder:"7d" help:"${since}"`
+	JSON     bool    `xor:"form" name:"json" help:"Print a JSON object per window on a line, in millitokens."`
 	CSV      bool    `xor:"form" name:"csv" help:"Print comma-separated values."`
 	Plot     bool    `xor:"form" help:"Print bars."`
-	SVG      *string `xor:"form" name:"svg" placeholder:"FILE" help:"Write a chart to this file, in place of what is there."`
-	File     *string `placeholder:"limits.yaml" help:"The schema, for what --plot and --svg say refills. The default is limits.yaml, where that is."`
+	SVG      *string `xor:"form" name:"svg" placeholder:"FILE" help:"Write a chart to this file, or replace it."`
+	File     *string `placeholder:"limits.yaml" help:"${usage_file}"`
 }
 
-// AfterApply refuses the default table, too, where the environment has a Redis: others of its commands are about that.
+// AfterApply also refuses the default table if the environment names a Redis, which other commands would
+// use.
 func (c Command) AfterApply(command *kong.Context) error {
 	if err := c.TableOnly.AfterApply(command); err != nil {
 		return err
 	}
-	if os.Getenv("SLUICE_REDIS_URL") == "" || os.Getenv("SLUICE_TABLE") != "" || connect.Given(command, "endpoint", "region", "table") != nil {
+	if os.Getenv("SLUICE_REDIS_URL") == "" || os.Getenv("SLUICE_TABLE") != "" ||
+		connect.Given(command, "endpoint", "region", "table") != nil {
 		return nil
 	}
-	name, why := connect.NotOnRedis(command)
-	return fmt.Errorf("SLUICE_REDIS_URL is set, and %s is about DynamoDB alone: %s; for a table pass --table", name, why)
+	return fmt.Errorf("SLUICE_REDIS_URL is set, and %s works on a table only: %s; pass --table",
+		connect.Name(command), connect.NoRedisReason(command))
 }
 
-// Help says where the windows come from.
+// Help describes windows.
 func (Command) Help() string {
-	return "Windows are added up from the table's stream, by an aggregator. What is given back later than it was taken counts in the " +
-		"window in which it is given back, which can so be negative. A window " +
-		"that is not over yet is marked as running, and may still grow. What refills is what the schema says, not an override.\n\n" +
+	return "`sluice aggregate` adds windows up from the table's stream. Tokens that are given back " +
+		"count in the window in which they are given back, so a window can be negative. A window " +
+		"that has not ended is marked as running and may still grow. Refills are those of the " +
+		"schema, without overrides.\n\n" +
 		"Example: sluice usage user-123 --by hour --since 12h --svg usage.svg"
 }
 
-// Run reads the windows and prints them in the form that is asked for.
+// Run reads the windows and prints them in the chosen form.
 func (c Command) Run(ctx context.Context, p program.Env) error {
 	now := p.Now()
 	question, err := c.question(now)
@@ -81,7 +86,7 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 		}
 		all = append(all, u)
 	}
-	if len(all) == 0 { // a file of an older chart stays as it is
+	if len(all) == 0 { // the file of an older chart is not changed
 		p.Note("%s\n", c.none(question))
 		return nil
 	}
@@ -101,10 +106,10 @@ func (c Command) Run(ctx context.Context, p program.Env) error {
 	return printTable(p.Stdout, all, now)
 }
 
-// dateForm is how dates begin: what does is no period.
+// dateForm matches the beginning of a date. No period begins like this.
 var dateForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}`)
 
-// question checks the arguments, and says what they ask for at now.
+// question returns the query of the arguments at now. Wrong arguments are usage errors.
 func (c Command) question(now time.Time) (q usage.Question, err error) {
 	q = usage.Question{Entity: c.Entity, Span: usage.Span(c.By)}
 	if err := schemafile.CheckEntity(c.Entity); err != nil {
@@ -117,37 +122,38 @@ func (c Command) question(now time.Time) (q usage.Question, err error) {
 	}
 	switch drawn := c.Plot || c.SVG != nil; {
 	case c.SVG != nil && *c.SVG == "":
-		return q, program.Usagef("--svg is empty: pass a FILE")
+		return q, program.Usagef("--svg is empty: pass the name of a file")
 	case c.File != nil && *c.File == "":
-		return q, program.Usagef("--file is empty: pass the schema's, or leave the flag out for limits.yaml")
+		return q, program.Usagef("--file is empty: pass the path of the schema, or leave the flag out for " +
+			"limits.yaml")
 	case c.File != nil && !drawn:
-		return q, program.Usagef("--file is about --plot and --svg: pass one of them")
+		return q, program.Usagef("--file is for --plot and --svg: pass one of them")
 	}
 	if day, err := time.Parse(time.DateOnly, c.Since); err == nil {
 		if q.Since = day; day.After(now) {
-			return q, program.Usagef("--since %s: that day has not begun in UTC", c.Since)
+			return q, program.Usagef("--since %s: that day has not begun in UTC: pass an earlier one", c.Since)
 		}
 		return q, nil
 	}
 	if dateForm.MatchString(c.Since) {
-		return q, program.Usagef("--since %s: want a day that there is, alone, as in 2026-11-21", c.Since)
+		return q, program.Usagef("--since %s is not a date: pass one such as 2026-11-21", c.Since)
 	}
 	ago, why := format.ParseAge(c.Since)
 	if why != "" {
-		return q, program.Usagef("--since: period %q %s; or a date, such as 2026-11-21", c.Since, why)
+		return q, program.Usagef("--since: period %q %s; or pass a date, such as 2026-11-21", c.Since, why)
 	}
 	q.Since = now.Add(-ago)
 	return q, nil
 }
 
-// schema reads the schema; nil where none is named and none is there.
+// schema reads the schema. It returns nil if none is named and limits.yaml does not exist.
 func (c Command) schema() (*schemafile.Schema, error) {
 	if c.File != nil {
 		return schemafile.Flag{File: *c.File}.Read()
 	}
 	const usual = "limits.yaml"
 	if _, err := os.Stat(usual); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // a chart without a schema lacks lines, and that is all
+		return nil, nil //nolint:nilnil // without a schema, a chart has no lines for refills
 	}
 	return schemafile.Flag{File: usual}.Read()
 }
@@ -158,16 +164,28 @@ func (c Command) none(q usage.Question) string {
 	if q.Resource != "" {
 		what += " on " + q.Resource
 	}
-	from := q.Since.UTC().Truncate(q.Span.Length()) // the window that holds the instant is looked for, too
-	return fmt.Sprintf("%s: no usage by %s is stored since %s: nothing was consumed, or it has not been counted: `sluice aggregate`, or a "+
-		"Lambda function on the table's stream, does that", what, q.Span, from.Format("2006-01-02 15:04 UTC"))
+	from := q.Since.UTC().Truncate(q.Span.Length()) // the read includes the window that contains this instant
+	return fmt.Sprintf("%s: no usage by %s is stored since %s: nothing was consumed, or neither `sluice "+
+		"aggregate` nor a Lambda function has counted it", what, q.Span, from.Format("2006-01-02 15:04 UTC"))
 }
 
-// write writes the chart's file.
+// write writes the chart to its file.
 func (c Command) write(p program.Env, drawn chart.Chart) error {
 	if err := replaceFile(*c.SVG, drawn.SVG); err != nil {
 		return fmt.Errorf("--svg %s: %w", *c.SVG, err)
 	}
-	p.Note("wrote %s\n", *c.SVG) // not beside the picture, where the file is /dev/stdout
+	p.Note("wrote %s\n", *c.SVG) // to stderr, since the file may be /dev/stdout
 	return nil
 }
+
+// FlagHelp returns the help texts that are too long for a tag.
+func (Command) FlagHelp() kong.Vars {
+	return kong.Vars{
+		"since": "Begin of the first window: an age, such as 7d or 12h, or a date, such as 2026-11-21.",
+		"usage_file": "The schema, from which --plot and --svg take refills. The default is limits.yaml, if it " +
+			"exists.",
+	}
+}
+
+// NoRedisReason implements an interface of package connect.
+func (Command) NoRedisReason() string { return "Redis has no stream of consumption" }

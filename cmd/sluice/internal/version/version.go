@@ -1,3 +1,4 @@
+// Package version is `sluice version`.
 package version
 
 import (
@@ -10,11 +11,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// generation is that of the code which this sluice generates. It does not compile if the runtime no longer serves it.
+// generation is the generation of the code that this sluice generates. The build fails if the runtime does
+// not serve it.
 const generation = 2
 
 const _ = store.Generation2
 
+// Command is `sluice version`.
 type Command struct{}
 
 // Run prints the module's version, as the go command recorded it, and the generation of generated code.
@@ -30,10 +33,10 @@ func (Command) Run(p program.Env) error {
 	return nil
 }
 
-// versionFlag is --version, for those who try that first.
+// Flag is --version, the usual flag of other commands.
 type Flag bool
 
-// BeforeReset runs the command of the same name in place of whatever else the command line asks for.
+// BeforeReset prints the version and ignores the rest of the command line.
 func (Flag) BeforeReset(app *kong.Kong, p program.Env) error {
 	err := Command{}.Run(p)
 	app.Exit(0)

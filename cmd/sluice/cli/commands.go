@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/aggregate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/breaking"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/bucketstore"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/connect"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/dev"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/entity"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/generate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/infra"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/initialize"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/load"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/metrics"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/migrate"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/override"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/peek"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/region"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/reset"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/schema"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/table"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/top"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/usage"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/version"
+)
+
+// commands is the grammar that kong parses: a field for each command. A new command needs a field here, a
+// folder of its own, and a mention in README or docs, which a test asks for.
+type commands struct {
+	Generate  generate.Command   `cmd:"" help:"Write the Go package that limits.yaml describes."`
+	Breaking  breaking.Command   `cmd:"" help:"List the breaking changes of limits.yaml."`
+	Schema    schema.Command     `cmd:"" help:"Print the reference of limits.yaml: its keys and its errors."`
+	Init      initialize.Command `cmd:"" help:"Write a starter limits.yaml and a go:generate line for it."`
+	Table     table.Command      `cmd:"" help:"Create or check the DynamoDB table."`
+	Peek      peek.Command       `cmd:"" help:"Show what a bucket has left. Changes nothing."`
+	Top       top.Command        `cmd:"" help:"List the most used buckets of a resource. Changes nothing."`
+	Entity    entity.Command     `cmd:"" help:"Store and show the parents of entities."`
+	Override  override.Command   `cmd:"" help:"Change the limits of an entity or a kind without a deployment."`
+	Reset     reset.Command      `cmd:"" help:"Fill a bucket up."`
+	Aggregate aggregate.Command  `cmd:"" help:"Add up consumption from the table's stream, for usage to show."`
+	Usage     usage.Command      `cmd:"" help:"Show what an entity consumed, by hour or day. Changes nothing."`
+	Region    region.Command     `cmd:"" help:"Divide limits among regions that have a table each."`
+	Infra     infra.Command      `cmd:"" help:"Print the table for CloudFormation or Terraform, and IAM policies."`
+	Metrics   metrics.Command    `cmd:"" help:"Print the metrics, a dashboard for them, and alarms."`
+	Migrate   migrate.Command    `cmd:"" help:"Convert per-limit items into buckets, beside live acquires."`
+	Load      load.Command       `cmd:"" help:"Measure limits under load: latencies, denials, capacity units."`
+	Dev       dev.Command        `cmd:"" help:"Serve a DynamoDB in memory, for development, until Ctrl-C."`
+	Version   version.Command    `cmd:"" help:"Print the version."`
+
+	PrintVersion version.Flag `name:"version" help:"Print the version."`
+}
+
+// flagHelper is a command with help texts that are too long for the tags of its flags. A tag names one as
+// help:"${name}".
+type flagHelper interface{ FlagHelp() kong.Vars }
+
+// flagHelp returns the help texts that tags name: those of shared flags and of the commands.
+func (c *commands) flagHelp() kong.Vars {
+	all := kong.Vars{}
+	maps.Copy(all, connect.FlagHelp)
+	maps.Copy(all, bucketstore.FlagHelp)
+	for _, command := range reflect.ValueOf(c).Elem().Fields() {
+		if helper, ok := command.Addr().Interface().(flagHelper); ok {
+			maps.Copy(all, helper.FlagHelp())
+		}
+	}
+	return all
+}
