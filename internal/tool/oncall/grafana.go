@@ -109,17 +109,9 @@ func Grafana() ([]byte, error) {
 		y++
 		for i, p := range r.panels {
 			id++
-			targets := []object{}
-			for j, q := range p.queries {
-				targets = append(targets, object{
-					"refId": string(rune('A' +
-						j)), "datasource": source, "expr": q.text, "legendFormat": q.legend, "editorMode": "code",
-					"range": true,
-				})
-			}
 			panels = append(panels, object{
 				"id": id, "type": "timeseries", "title": p.title, "description": p.says, "datasource": source,
-				"targets":     targets,
+				"targets":     targets(p.queries, source),
 				"gridPos":     place(i%2*width, width, height),
 				"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
 				"options": object{"legend": object{"displayMode": "list", "placement": "bottom"},
@@ -156,4 +148,16 @@ func Grafana() ([]byte, error) {
 		"panels": panels,
 	})
 	return out.Bytes(), err
+}
+
+// targets are a panel's queries, as Grafana has them.
+func targets(queries []query, source map[string]any) []map[string]any {
+	all := []map[string]any{}
+	for i, q := range queries {
+		all = append(all, map[string]any{
+			"refId": string(rune('A' + i)), "datasource": source, "expr": q.text, "legendFormat": q.legend,
+			"editorMode": "code", "range": true,
+		})
+	}
+	return all
 }
