@@ -1,7 +1,9 @@
-// Package bucket is the arithmetic of a token bucket that refills lazily: exact, in integers, without clock or I/O.
+// Package bucket is the arithmetic of a token bucket that refills lazily: exact, in integers, without clock
+// or I/O.
 //
-// Tokens are counted in millitokens and time in milliseconds since the Unix epoch. Every function is pure and total:
-// sums and differences saturate at the bounds of int64 instead of wrapping, so that no input panics or overflows.
+// Tokens are counted in millitokens and time in milliseconds since the Unix epoch. Every function is pure and
+// total: sums and differences saturate at the bounds of int64 instead of wrapping, so that no input panics or
+// overflows.
 package bucket
 
 import (
@@ -13,13 +15,13 @@ import (
 // Milli is the number of millitokens in one token.
 const Milli = 1000
 
-// Limit holds one limit's parameters: Capacity, Burst and Refill in millitokens, Period in milliseconds. Refill tokens
-// arrive every Period, evenly, up to Burst; Capacity is what the schema calls the limit and takes no part in the
-// arithmetic.
+// Limit holds one limit's parameters: Capacity, Burst and Refill in millitokens, Period in milliseconds.
+// Refill tokens arrive every Period, evenly, up to Burst; Capacity is what the schema calls the limit and
+// takes no part in the arithmetic.
 type Limit struct{ Capacity, Burst, Refill, Period int64 }
 
-// Per returns a limit of capacity whole tokens every period, refilled by capacity and without extra burst. It saturates;
-// parts of a millisecond are dropped.
+// Per returns a limit of capacity whole tokens every period, refilled by capacity and without extra burst. It
+// saturates; parts of a millisecond are dropped.
 func Per(capacity int64, period time.Duration) Limit {
 	tokens := Mul(capacity, Milli)
 	return Limit{Capacity: tokens, Burst: tokens, Refill: tokens, Period: period.Milliseconds()}
@@ -31,8 +33,8 @@ func (l Limit) WithBurst(tokens int64) Limit {
 	return l
 }
 
-// String writes l in whole tokens: 5 per 1m0s, burst 8, refill 2, where burst and refill stand only if they are not the
-// capacity.
+// String writes l in whole tokens: 5 per 1m0s, burst 8, refill 2, where burst and refill stand only if they
+// are not the capacity.
 func (l Limit) String() string {
 	s := fmt.Sprintf("%s per %v", tokens(l.Capacity), milliseconds(l.Period))
 	if l.Burst != l.Capacity {
@@ -44,8 +46,9 @@ func (l Limit) String() string {
 	return s
 }
 
-// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc}). Tokens is its level at the bucket's
-// Refilled instant, negative in debt; Consumed is all that was ever charged, net of what was given back.
+// Balance is one limit's stored state in a bucket (b_<limit>_{tk,cp,bx,ra,rp,tc}). Tokens is its level at the
+// bucket's Refilled instant, negative in debt; Consumed is all that was ever charged, net of what was given
+// back.
 type Balance struct {
 	Limit
 
@@ -77,15 +80,16 @@ type Named struct {
 // String writes n as its Balance, after its name.
 func (n Named) String() string { return n.Name + ": " + n.Balance.String() }
 
-// Refill returns what l yields between rf and now: floor(now*Refill/Period) - floor(rf*Refill/Period) millitokens, and 0
-// when now <= rf. Because the sum over any sequence of instants telescopes, limits of different pace can share one rf and
-// lose nothing.
+// Refill returns what l yields between rf and now: floor(now*Refill/Period) - floor(rf*Refill/Period)
+// millitokens, and 0 when now <= rf. Because the sum over any sequence of instants telescopes, limits of
+// different pace can share one rf and lose nothing.
 func Refill(l Limit, rf, now int64) int64 {
 	if now <= rf || l.Refill <= 0 || l.Period <= 0 {
 		return 0
 	}
 	elapsed := uint64(now) - uint64(rf) // exact for any rf < now
-	return int64(min(quotient(muladd(elapsed, uint64(l.Refill), remainder(l, rf)), uint64(l.Period)), math.MaxInt64))
+	return int64(min(quotient(muladd(elapsed, uint64(l.Refill), remainder(l, rf)), uint64(l.Period)),
+		math.MaxInt64))
 }
 
 // Available returns what b is worth at now, min(Tokens + refill, Burst), in millitokens.
@@ -93,8 +97,9 @@ func Available(b Balance, rf, now int64) int64 {
 	return min(Add(b.Tokens, Refill(b.Limit, rf, now)), b.Burst)
 }
 
-// RetryAfter returns the time from now until b can serve cost (millitokens): in whole milliseconds, rounded up, never
-// early, and 0 if it can now. It saturates, and is math.MaxInt64 if b never can, its burst being below cost.
+// RetryAfter returns the time from now until b can serve cost (millitokens): in whole milliseconds, rounded
+// up, never early, and 0 if it can now. It saturates, and is math.MaxInt64 if b never can, its burst being
+// below cost.
 func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 	switch {
 	case cost > b.Burst:
@@ -105,8 +110,8 @@ func RetryAfter(b Balance, rf, now, cost int64) time.Duration {
 	return milliseconds(Sub(ReadyAt(b, rf, cost), now))
 }
 
-// ReadyAt returns the first instant, in milliseconds, at which b's level reaches tokens (millitokens) if burst does not
-// cap it: rf if it does already, math.MaxInt64 if it never will.
+// ReadyAt returns the first instant, in milliseconds, at which b's level reaches tokens (millitokens) if
+// burst does not cap it: rf if it does already, math.MaxInt64 if it never will.
 func ReadyAt(b Balance, rf, tokens int64) int64 {
 	if tokens <= b.Tokens {
 		return rf
@@ -123,8 +128,9 @@ func ReadyAt(b Balance, rf, tokens int64) int64 {
 // LastExpiry is the latest ttl there is, in seconds: the end of year 9999.
 const LastExpiry = 253402300799
 
-// Expiry returns the ttl, in seconds, of a bucket that holds b: rf plus twice the time to be full from empty, or from
-// b's own balance where that is deeper. What is deleted at its ttl was full. It saturates at LastExpiry.
+// Expiry returns the ttl, in seconds, of a bucket that holds b: rf plus twice the time to be full from empty,
+// or from b's own balance where that is deeper. What is deleted at its ttl was full. It saturates at
+// LastExpiry.
 func Expiry(b Balance, rf int64) int64 {
 	b.Tokens = min(b.Tokens, 0)
 	full := ReadyAt(b, rf, b.Burst)

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// uint128 holds the products of two 63-bit numbers, which the refill needs in between (10^7 tokens/s over ten years).
+// uint128 holds the products of two 63-bit numbers, which the refill needs in between (10^7 tokens/s over ten
+// years).
 type uint128 struct{ hi, lo uint64 }
 
 func mul(x, y uint64) uint128 {
@@ -52,8 +53,8 @@ func after(rf int64, d uint64) int64 {
 	return int64(uint64(rf) + d)
 }
 
-// remainder returns rf*Refill mod Period, the part of a millitoken that rf's own floor left over. Floored for a negative
-// rf as well, so that the telescoping holds there too.
+// remainder returns rf*Refill mod Period, the part of a millitoken that rf's own floor left over. Floored for
+// a negative rf as well, so that the telescoping holds there too.
 func remainder(l Limit, rf int64) uint64 {
 	period := uint64(l.Period)
 	if rf >= 0 {

@@ -70,7 +70,8 @@ func TestRetryAfter(t *testing.T) {
 		{"above the burst", second, 0, 0, 60_001, math.MaxInt64},
 		{"above the burst but not above the balance", owing(second, -70_000), 5000, 9000, 65_000, math.MaxInt64},
 		{"no refill", bucket.Balance{Limit: bucket.Limit{Burst: 10}}, 0, year2026, 10, math.MaxInt64},
-		{"1 a year, for thousands of years", bucket.Balance{Limit: bucket.Limit{Burst: largest, Refill: 1, Period: longest}},
+		{"1 a year, for thousands of years", bucket.Balance{Limit: bucket.Limit{Burst: largest, Refill: 1,
+			Period: longest}},
 			year2026, year2026, 1000, math.MaxInt64},
 	} {
 		t.Run(test.name, func(t *testing.T) {

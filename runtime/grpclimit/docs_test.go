@@ -67,7 +67,8 @@ func TestDocsErrors(t *testing.T) {
 			for _, d := range status.Convert(err).Details() {
 				details = append(details, strings.TrimPrefix(fmt.Sprintf("%T", d), "*errdetails."))
 			}
-			if code := strings.ReplaceAll(row[1], "_", ""); !strings.EqualFold(code, strings.Replace(status.Code(err).String(), "Canceled", "Cancelled", 1)) {
+			if code := strings.ReplaceAll(row[1], "_", ""); !strings.EqualFold(code,
+				strings.Replace(status.Code(err).String(), "Canceled", "Cancelled", 1)) {
 				t.Errorf("%s: %s, want %v", name, row[1], status.Code(err))
 			}
 			for _, d := range []string{"QuotaFailure", "RetryInfo"} {
@@ -76,7 +77,8 @@ func TestDocsErrors(t *testing.T) {
 				}
 			}
 			pushed := strings.Join(sent.trailer["grpc-retry-pushback-ms"], "|")
-			if first, _, _ := strings.Cut(row[3], ", "); first != pushed && (first != "as RetryInfo" || pushed != "4001") {
+			if first, _, _ := strings.Cut(row[3], ", "); first != pushed &&
+				(first != "as RetryInfo" || pushed != "4001") {
 				t.Errorf("%s: %s, want %s", name, row[3], pushed)
 			}
 		}

@@ -16,12 +16,13 @@ import (
 // Status returns the status of a call with context ctx for the error of an acquire, a wait or a settle. ok is
 // false if err is not such an error.
 //
-//   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure. That has a violation
-//     for each limit that denied: subject is the resource, quota_id the limit.
-//   - A *runtime.CostExceedsBurstError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst. It is not
-//     OUT_OF_RANGE, which tells callers that page through results that they have reached the end.
+//   - A *runtime.DeniedError: RESOURCE_EXHAUSTED with RetryInfo, never early, and QuotaFailure. That has a
+//     violation for each limit that denied: subject is the resource, quota_id the limit.
+//   - A *runtime.CostExceedsBurstError: INVALID_ARGUMENT with QuotaFailure, whose quota_value is the burst.
+//     It is not OUT_OF_RANGE, which tells callers that page through results that they have reached the end.
 //   - A *runtime.InvalidError: INVALID_ARGUMENT.
-//   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: UNAVAILABLE with RetryInfo.
+//   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: UNAVAILABLE with
+//     RetryInfo.
 //   - A *runtime.SetupError: INTERNAL.
 //   - The end of ctx itself: CANCELLED or DEADLINE_EXCEEDED.
 //

@@ -10,7 +10,8 @@ import (
 // was such an error: if not, it writes nothing. Nothing but headers may have been written before.
 //
 //   - A *runtime.DeniedError: 429 with Retry-After, in whole seconds and never early.
-//   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400 without Retry-After, since repeating does not help.
+//   - A *runtime.CostExceedsBurstError or *runtime.InvalidError: 400 without Retry-After, since repeating
+//     does not help.
 //   - A *runtime.UnavailableError or *runtime.ContendedError, or runtime.ErrMaxWait: 503 with Retry-After.
 //   - A *runtime.SetupError: 500.
 //   - The end of r's own context: 503 with Retry-After if its deadline has passed, and 503 without a body if

@@ -33,7 +33,8 @@ var denied = &runtime.DeniedError{
 }
 
 const (
-	deniedBody = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
+	deniedBody = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many ` +
+		`Requests","status":429,` +
 		`"detail":"tpm has 20 of the 700 that the request needs: retry after 5 s.","resource":"gpt-4","limits":[` +
 		`{"limit":"rpm","requested":1,"available":0,"retry_after":1},{"limit":"tpm","requested":700,"available":20,"retry_after":5},` +
 		`{"resource":"other","limit":"tpm","requested":5,"available":4,"retry_after":2}],` +
@@ -69,19 +70,22 @@ func TestWriteError(t *testing.T) {
 			strings.Replace(failedBody, `"resource":"gpt-4",`, "", 1)},
 		{"denied for ever", nil, &runtime.DeniedError{Resource: "r", Limit: "l", RetryAfter: math.MaxInt64}, 429,
 			"9223372037",
-			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many Requests","status":429,` +
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Too Many ` +
+				`Requests","status":429,` +
 				`"detail":"l has 0 of the 0 that the request needs: retry after 9223372037 s.","resource":"r",` +
 				`"retry_after":9223372037}` + "\n"},
 		{"over burst", nil,
 			&runtime.CostExceedsBurstError{Resource: "gpt-4", Entity: "user-secret", Limit: "tpm", Requested: 20_000,
 				Burst: 15_000},
 			400, "",
-			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request needs 20000 tpm, and there are never more ` +
+			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request needs 20000 tpm, and ` +
+				`there are never more ` +
 				`than 15000 at once: make it smaller.","resource":"gpt-4",` +
 				`"limits":[{"limit":"tpm","requested":20000,"burst":15000}]}` + "\n"},
 		{"invalid", nil, &runtime.InvalidError{Resource: "gpt-4", Field: "id of user", Value: "a#secret",
 			Reason: "has a #"}, 400, "",
-			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request's id of user is not valid.",` +
+			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request's id of user is not ` +
+				`valid.",` +
 				`"resource":"gpt-4"}` + "\n"},
 		{"unavailable", nil, &runtime.UnavailableError{Resource: "gpt-4", Attempts: 3, Err: errors.New("secret")},
 			503, "1", failedBody},

@@ -16,7 +16,8 @@ import (
 // BenchmarkObserver is what an acquire and its call to the store cost to record, without spans.
 func BenchmarkObserver(b *testing.B) {
 	o,
-		err := otellimit.New(otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))),
+		err := otellimit.New(
+		otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))),
 		otellimit.WithTracerProvider(noop.NewTracerProvider()))
 	if err != nil {
 		b.Fatal(err)

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Tasks are goroutines that somebody waits for. Unlike a sync.WaitGroup's, they may start while somebody waits: a service
-// that shuts down closes its Limiter while its last calls still end. The zero Tasks are none.
+// Tasks are goroutines that somebody waits for. Unlike a sync.WaitGroup's, they may start while somebody
+// waits: a service that shuts down closes its Limiter while its last calls still end. The zero Tasks are
+// none.
 type Tasks struct {
 	Within *Tasks // nil, or those that these are counted among too
 

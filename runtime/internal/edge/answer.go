@@ -1,8 +1,8 @@
-// Package edge says what callers are told of their limits, whatever the protocol: runtime/httplimit and runtime/grpclimit put it
-// into theirs.
+// Package edge says what callers are told of their limits, whatever the protocol: runtime/httplimit and
+// runtime/grpclimit put it into theirs.
 //
-// No entity is named, for that may be one of the caller's ancestors, and who the caller is, it knows; and of failures no cause:
-// those are for the log, by runtime.WithObserver.
+// No entity is named, for that may be one of the caller's ancestors, and who the caller is, it knows; and of
+// failures no cause: those are for the log, by runtime.WithObserver.
 package edge
 
 import (
@@ -49,8 +49,8 @@ type Limit struct {
 // pause is when to come back after a failure: while the store does not answer, it is asked once a second.
 const pause = time.Second
 
-// Of returns what to tell the caller, whose context is ctx, of what an acquire, a wait or a settle failed with; ok is false if err is
-// not of these.
+// Of returns what to tell the caller, whose context is ctx, of what an acquire, a wait or a settle failed
+// with; ok is false if err is not of these.
 func Of(ctx context.Context, err error) (a Answer, ok bool) {
 	a, ok = of(err)
 	ended := ctx.Err()
@@ -118,7 +118,8 @@ func refusal(denied *store.DeniedError) Answer {
 	}
 	for _, r := range longest(denied.Refusals) {
 		a.Limits = append(a.Limits, Limit{
-			Resource: r.Resource, Limit: r.Limit, Requested: r.Requested, Available: r.Available, RetryAfter: r.RetryAfter,
+			Resource: r.Resource, Limit: r.Limit, Requested: r.Requested, Available: r.Available,
+			RetryAfter: r.RetryAfter,
 		})
 	}
 	return a

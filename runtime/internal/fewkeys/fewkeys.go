@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Map is a map that only grows. Who looks up what is there takes no lock and allocates nothing; a new key copies the map. The zero
-// Map is empty, and safe for concurrent use; it must not be copied.
+// Map is a map that only grows. Who looks up what is there takes no lock and allocates nothing; a new key
+// copies the map. The zero Map is empty, and safe for concurrent use; it must not be copied.
 type Map[K comparable, V any] struct {
 	mu    sync.Mutex // held by who adds a key
 	known atomic.Pointer[map[K]V]

@@ -1,5 +1,5 @@
-// Package item spells the table's layout once: keys, prefixes, indexes, and the attributes of each kind of item.
-// It does no I/O. docs/design.md, "Table", has the same as a table.
+// Package item spells the table's layout once: keys, prefixes, indexes, and the attributes of each kind of
+// item. It does no I/O. docs/design.md, "Table", has the same as a table.
 package item
 
 import (
@@ -21,7 +21,8 @@ const (
 // EntityPrefix begins the partition key of everything that belongs to one entity.
 const EntityPrefix = "ENTITY#"
 
-// BucketPrefix begins the sort key of a bucket. The resource follows. A predecessor's per-limit item has "#<limit>" after it.
+// BucketPrefix begins the sort key of a bucket. The resource follows. A predecessor's per-limit item has
+// "#<limit>" after it.
 const BucketPrefix = "#BUCKET#"
 
 // ChildPrefix begins the sort key of an entity in the index of its parent's children.
@@ -38,8 +39,8 @@ var BucketAttributes = [...]string{
 	PK, SK, "GSI2PK", "GSI2SK", "entity_id", "resource", "rf", "cv", "op", TTL,
 }
 
-// LimitFields are the attributes of one limit in a bucket: tokens, capacity, burst, refill amount, refill period and total
-// consumed. LimitAttribute makes their names.
+// LimitFields are the attributes of one limit in a bucket: tokens, capacity, burst, refill amount, refill
+// period and total consumed. LimitAttribute makes their names.
 var LimitFields = [...]string{"tk", "cp", "bx", "ra", "rp", "tc"}
 
 // LimitAttribute returns the name of a limit's attribute in a bucket. field is one of LimitFields.
@@ -52,17 +53,19 @@ func CountedLimit(attribute string) (limit string, ok bool) {
 	return limit, ofLimit && isTotal
 }
 
-// CarriedAttribute returns the name of the attribute that holds what a limit had consumed before its bucket was made.
+// CarriedAttribute returns the name of the attribute that holds what a limit had consumed before its bucket
+// was made.
 func CarriedAttribute(limit string) string { return "m_" + limit }
 
-// OverrideAttributes returns the attributes of one limit in a config item: capacity, burst, refill amount and refill period.
+// OverrideAttributes returns the attributes of one limit in a config item: capacity, burst, refill amount and
+// refill period.
 func OverrideAttributes(limit string) [4]string {
 	p := "l_" + limit + "_"
 	return [4]string{p + "cp", p + "bx", p + "ra", p + "rp"}
 }
 
-// Index is a global secondary index. Its projection is KEYS_ONLY, and no acquire writes its keys: otherwise every acquire
-// would cost twice.
+// Index is a global secondary index. Its projection is KEYS_ONLY, and no acquire writes its keys: otherwise
+// every acquire would cost twice.
 type Index struct{ Name, Hash, Sort string }
 
 // Indexes returns the table's two: from parents to children, and from resources to buckets and overrides.
@@ -93,7 +96,8 @@ func OverrideKey(resource, target string) Item {
 	return key(kindPrefix+target, configPrefix+resource)
 }
 
-// IsEntity reports whether the target of an override is an entity. No kind contains a '-', and in an entity one ends its kind.
+// IsEntity reports whether the target of an override is an entity. No kind contains a '-', and in an entity
+// one ends its kind.
 func IsEntity(target string) bool { return strings.Contains(target, "-") }
 
 // VersionKey returns the key of the item that records the table's layout and the highest revision seen.
