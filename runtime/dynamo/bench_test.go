@@ -21,7 +21,11 @@ type canned struct {
 	out dynamodb.UpdateItemOutput
 }
 
-func (c *canned) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *canned) UpdateItem(
+	context.Context,
+	*dynamodb.UpdateItemInput,
+	...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	return &c.out, nil
 }
 
@@ -29,7 +33,15 @@ func BenchmarkAcquire(b *testing.B) {
 	_, embeddings := generated(b)
 	def := withNumbers(embeddings, 1, perSecond(1_000_000))
 	api := &canned{}
-	w := &codec.Write{Entity: "user-1", Limits: []bucket.Limit{perSecond(1_000_000)}, Cost: []int64{0}, RF: time.Now().UnixMilli(), CV: plan.RevisionUnit, TTL: 1 << 40, Op: "x"}
+	w := &codec.Write{
+		Entity: "user-1",
+		Limits: []bucket.Limit{perSecond(1_000_000)},
+		Cost:   []int64{0},
+		RF:     time.Now().UnixMilli(),
+		CV:     plan.RevisionUnit,
+		TTL:    1 << 40,
+		Op:     "x",
+	}
 	def.Create(w)
 	api.out.Attributes = w.Item
 	p := newProcess(b, api, 1, 0, nil, def)
@@ -37,10 +49,19 @@ func BenchmarkAcquire(b *testing.B) {
 	if err := def.Decode(img, w.Item); err != nil {
 		b.Fatal(err)
 	}
-	m := p.session.recall(p.session.resource(def), 0, "user-1")
-	m.learn(img, time.Now().UnixMilli())
-	m.take(&override.Resolved{Shape: plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: plan.RevisionUnit}, ReadAt: time.Now().UnixMilli()})
-	call := &store.Call{Called: p.clock.Now(), Deadline: time.Now().Add(time.Hour), Parts: []store.Part{{Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}}}
+	m := p.session.scheduler.cache.lookup(p.session.resource(def), 0, "user-1")
+	m.update(img, time.Now().UnixMilli())
+	m.setShape(
+		&override.Resolved{
+			Shape:  plan.Shape{Limits: []bucket.Limit{img.Balances[0].Limit}, Version: plan.RevisionUnit},
+			ReadAt: time.Now().UnixMilli(),
+		},
+	)
+	call := &store.Call{
+		Called:   p.clock.Now(),
+		Deadline: time.Now().Add(time.Hour),
+		Parts:    []store.Part{{Def: def, Buckets: []store.Bucket{{Entity: "user-1"}}, Cost: []int64{1000}}},
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := p.session.Acquire(b.Context(), call); err != nil {
@@ -54,9 +75,22 @@ func BenchmarkRefused(b *testing.B) {
 	def := withNumbers(embeddings, 1, perSecond(10))
 	p := newProcess(b, &canned{}, 1, 0, nil, def)
 	now := time.Now().UnixMilli()
-	m := p.session.recall(p.session.resource(def), 0, "user-1")
-	m.learn(&bucket.Image{Refilled: now, Version: plan.RevisionUnit, Balances: []bucket.Balance{{Limit: perSecond(10)}}, Missing: []bool{false}}, now)
-	m.take(&override.Resolved{Shape: plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: plan.RevisionUnit}, ReadAt: now})
+	m := p.session.scheduler.cache.lookup(p.session.resource(def), 0, "user-1")
+	m.update(
+		&bucket.Image{
+			Refilled: now,
+			Version:  plan.RevisionUnit,
+			Balances: []bucket.Balance{{Limit: perSecond(10)}},
+			Missing:  []bool{false},
+		},
+		now,
+	)
+	m.setShape(
+		&override.Resolved{
+			Shape:  plan.Shape{Limits: []bucket.Limit{perSecond(10)}, Version: plan.RevisionUnit},
+			ReadAt: now,
+		},
+	)
 	chain, cost := []store.Link{{ID: "1"}}, []int64{1000}
 	b.ReportAllocs()
 	for b.Loop() {

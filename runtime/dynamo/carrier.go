@@ -21,8 +21,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Carrier carries buckets over from per-limit items (package perlimit) beside the acquires of processes that have
-// PerLimitItems, which do the same to each bucket that they need. It is safe for concurrent use.
+// Carrier carries buckets over from per-limit items (package perlimit) beside the acquires of processes that
+// have PerLimitItems, which do the same to each bucket that they need. It is safe for concurrent use.
 type Carrier struct {
 	api      wire.API
 	table    string
@@ -57,16 +57,17 @@ type Carry struct {
 	Write  float64         // capacity units, of what DynamoDB applied
 }
 
-// Look reads what there is of the bucket of entity, as stored, on spec's resource. It changes nothing. It fails with a
-// *store.InvalidError where spec gives entity's kind no bucket, with a *store.SetupError where an item is malformed or
-// there are more than one transaction takes, and with a *store.UnavailableError when DynamoDB does not answer.
+// Look reads what there is of the bucket of entity, as stored, on spec's resource. It changes nothing. It
+// fails with a *store.InvalidError where spec gives entity's kind no bucket, with a *store.SetupError where
+// an item is malformed or there are more than one transaction takes, and with a *store.UnavailableError when
+// DynamoDB does not answer.
 func (c *Carrier) Look(ctx context.Context, spec *store.Spec, entity string) (Carry, error) {
 	found, _, err := c.look(ctx, spec, entity)
 	return found, err
 }
 
-// Carry carries the bucket over where it is Carryable: all or nothing, and once, whoever else does the same. It fails as Look
-// does, and with a *store.ContendedError where somebody writes to the items all the time.
+// Carry carries the bucket over where it is Carryable: all or nothing, and once, whoever else does the same.
+// It fails as Look does, and with a *store.ContendedError where somebody writes to the items all the time.
 func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (Carry, error) {
 	for try := 1; ; try++ {
 		found, b, err := c.look(ctx, spec, entity)
@@ -96,8 +97,8 @@ func (c *Carrier) Carry(ctx context.Context, spec *store.Spec, entity string) (C
 	}
 }
 
-// Items returns the per-limit items of entity, as stored, on resource, by limit: those that count and those that are marked. It
-// fails as Look does.
+// Items returns the per-limit items of entity, as stored, on resource, by limit: those that count and those
+// that are marked. It fails as Look does.
 func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []perlimit.Item, err error) {
 	err = c.patience.Do(ctx, func() error {
 		items, err = perLimitItems(ctx, c.api, c.table, entity, resource, func(*dynamodb.QueryOutput, error) {})
@@ -106,7 +107,8 @@ func (c *Carrier) Items(ctx context.Context, entity, resource string) (items []p
 	return items, err
 }
 
-// asSingle returns an error of a transaction of n items as one that classify sorts as classifyTransaction does.
+// asSingle returns an error of a transaction of n items as one that classify sorts as classifyTransaction
+// does.
 func asSingle(err error, n int) error {
 	o, err := wire.ClassifyTransaction(err, n)
 	switch o {
@@ -121,8 +123,15 @@ func asSingle(err error, n int) error {
 }
 
 // look reads bucket, overrides and items, and makes of them what a Carry would put.
-func (c *Carrier) look(ctx context.Context, spec *store.Spec, entity string) (found Carry, b *perlimit.Bucket, err error) {
-	kind := slices.IndexFunc(spec.Kinds, func(k store.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) })
+func (c *Carrier) look(
+	ctx context.Context,
+	spec *store.Spec,
+	entity string,
+) (found Carry, b *perlimit.Bucket, err error) {
+	kind := slices.IndexFunc(
+		spec.Kinds,
+		func(k store.Kind) bool { return k.Limits != nil && strings.HasPrefix(entity, k.Prefix) },
+	)
 	if kind < 0 {
 		return found, nil, &store.InvalidError{
 			Resource: spec.Resource, Field: "entity", Value: entity, Reason: "is of no kind that has a bucket of it: check limits.yaml",
@@ -136,7 +145,8 @@ func (c *Carrier) look(ctx context.Context, spec *store.Spec, entity string) (fo
 	}
 	counting, strays := ofSchema(spec, found.Items)
 	found.Strays = strays
-	if found.Image == nil && len(counting) == 0 && len(found.Items) > len(strays) { // carried over since, it may be
+	if found.Image == nil && len(counting) == 0 &&
+		len(found.Items) > len(strays) { // carried over since, it may be
 		if found.Image, err = c.bucket(ctx, entity, spec.Resource); err != nil {
 			return found, nil, err
 		}
@@ -175,7 +185,12 @@ func (c *Carrier) bucket(ctx context.Context, entity, resource string) (img *buc
 }
 
 // shape reads the overrides of entity and its kind, together and consistently.
-func (c *Carrier) shape(ctx context.Context, spec *store.Spec, kind int, entity string) (*override.Resolved, error) {
+func (c *Carrier) shape(
+	ctx context.Context,
+	spec *store.Spec,
+	kind int,
+	entity string,
+) (*override.Resolved, error) {
 	at := []string{entity, spec.Kinds[kind].Name}
 	keys := []codec.Item{item.OverrideKey(spec.Resource, at[0]), item.OverrideKey(spec.Resource, at[1])}
 	if spec.Regions != nil {
@@ -201,13 +216,20 @@ func (c *Carrier) shape(ctx context.Context, spec *store.Spec, kind int, entity 
 	return override.Resolve(spec, kind, both[0], both[1], beat, now), nil
 }
 
-// Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs without
-// PerLimitItems, and in those that are too old to know of such tables.
+// Begin notes in the table that per-limit items are being carried over: from now on Check fails in programs
+// without PerLimitItems, and in those that are too old to know of such tables.
 func (c *Carrier) Begin(ctx context.Context) error {
-	return c.patience.Do(ctx, func() error { return layout.Record(ctx, c.api, c.table, layout.Buckets, layout.Carrying) })
+	return c.patience.Do(
+		ctx,
+		func() error { return layout.Record(ctx, c.api, c.table, layout.Buckets, layout.Carrying) },
+	)
 }
 
-// End notes that the table holds no per-limit items any more: programs need no PerLimitItems then. The caller has looked.
+// End notes that the table holds no per-limit items any more: programs need no PerLimitItems then. The caller
+// has looked.
 func (c *Carrier) End(ctx context.Context) error {
-	return c.patience.Do(ctx, func() error { return layout.Record(ctx, c.api, c.table, layout.Carrying, layout.Buckets) })
+	return c.patience.Do(
+		ctx,
+		func() error { return layout.Record(ctx, c.api, c.table, layout.Carrying, layout.Buckets) },
+	)
 }

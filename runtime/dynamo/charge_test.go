@@ -15,8 +15,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestRefusedWriteDenies: a refused write has returned the truth. If that denies, the caller is told so at once, on the
-// last attempt too, and not after a pause that nobody needs.
+// TestRefusedWriteDenies: a refused write has returned the truth. If that denies, the caller is told so at
+// once, on the last attempt too, and not after a pause that nobody needs.
 func TestRefusedWriteDenies(t *testing.T) {
 	_, embeddings := generated(t)
 	for name, attempts := range map[string]int{"with attempts left": DefaultAttempts, "on the last attempt": 1} {
@@ -25,7 +25,9 @@ func TestRefusedWriteDenies(t *testing.T) {
 				table := newSimTable(1, embeddings.Decode)
 				table.minDelay, table.maxDelay = time.Millisecond, time.Millisecond+1
 				def := withNumbers(embeddings, 1, bucket.Per(10, time.Minute))
-				slow := func(o *options) { o.attempts, o.jitter = attempts, func() float64 { return 0.99 } }
+				slow := func(store *Store) {
+					store.options.attempts, store.seams.jitter = attempts, func() float64 { return 0.99 }
+				}
 				a, b := newProcess(t, table, 1, 0, slow, def), newProcess(t, table, 2, 0, nil, def)
 				if _, err := a.acquire(t.Context(), def, []int64{1000}); err != nil {
 					t.Fatal(err)
@@ -53,7 +55,14 @@ func TestGoneBucketIsCreatedAtOnce(t *testing.T) {
 		table := newSimTable(1, embeddings.Decode)
 		table.minDelay, table.maxDelay = time.Millisecond, time.Millisecond+1
 		def := withNumbers(embeddings, 1, bucket.Per(10, time.Minute))
-		p := newProcess(t, table, 1, 0, func(o *options) { o.jitter = func() float64 { return 0.99 } }, def)
+		p := newProcess(
+			t,
+			table,
+			1,
+			0,
+			func(store *Store) { store.seams.jitter = func() float64 { return 0.99 } },
+			def,
+		)
 		if _, err := p.acquire(t.Context(), def, []int64{1000}); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +83,11 @@ type throttledReads struct {
 	left int
 }
 
-func (r *throttledReads) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (r *throttledReads) GetItem(
+	ctx context.Context,
+	in *dynamodb.GetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
 	if r.left > 0 {
 		r.left--
 		return nil, &types.ProvisionedThroughputExceededException{}
@@ -82,7 +95,11 @@ func (r *throttledReads) GetItem(ctx context.Context, in *dynamodb.GetItemInput,
 	return r.API.GetItem(ctx, in, opts...)
 }
 
-func (r *throttledReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (r *throttledReads) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	if r.left > 0 {
 		r.left--
 		return nil, &types.ProvisionedThroughputExceededException{}
@@ -102,12 +119,12 @@ func TestThrottledReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.session.images.Purge() // so that the settle has to read
-		api.left = 12            // more than an acquire's attempts
+		p.session.scheduler.cache.buckets.Purge() // so that the settle has to read
+		api.left = 12                             // more than an acquire's attempts
 		if err := p.settle(t.Context(), call, []int64{5000}); err != nil {
 			t.Errorf("a settle has its time-out: %v", err)
 		}
-		p.session.images.Purge()
+		p.session.scheduler.cache.buckets.Purge()
 		api.left = DefaultAttempts
 		_, err = p.acquire(t.Context(), def, []int64{1000})
 		if u, ok := errors.AsType[*store.UnavailableError](err); !ok || u.Attempts != DefaultAttempts {

@@ -83,8 +83,8 @@ func (e *conformant) After(time.Duration) <-chan time.Time {
 	return over
 }
 
-// advance lets d pass. The engine in the process deletes what is past its ttl; what DynamoDB Local would delete much later is
-// deleted here.
+// advance lets d pass. The engine in the process deletes what is past its ttl; what DynamoDB Local would
+// delete much later is deleted here.
 func (e *conformant) advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	now := e.now.Add(d.Milliseconds())
@@ -93,8 +93,10 @@ func (e *conformant) advance(t testing.TB, d time.Duration) {
 	}
 	pages := dynamodb.NewScanPaginator(e.client, &dynamodb.ScanInput{
 		TableName: &e.table, FilterExpression: aws.String("#ttl < :now"), ProjectionExpression: aws.String("PK, SK"),
-		ExpressionAttributeNames:  map[string]string{"#ttl": "ttl"},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now/1000, 10)}},
+		ExpressionAttributeNames: map[string]string{"#ttl": "ttl"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(now/1000, 10)},
+		},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(context.WithoutCancel(t.Context()))

@@ -22,13 +22,17 @@ type puts struct {
 }
 
 // PutItem implements API.
-func (p *puts) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (p *puts) PutItem(
+	ctx context.Context,
+	in *dynamodb.PutItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
 	p.n++
 	return p.API.PutItem(ctx, in, opts...)
 }
 
-// TestBeatOfRegion: a heartbeat says whose it is, and takes no other region's place while that is alive; one that does not say is taken
-// over. Each takes one write.
+// TestBeatOfRegion: a heartbeat says whose it is, and takes no other region's place while that is alive; one
+// that does not say is taken over. Each takes one write.
 func TestBeatOfRegion(t *testing.T) {
 	of := func(region string, epoch, expires int64) store.Heartbeat {
 		return store.Heartbeat{Region: region, Epoch: epoch, Expires: t0 + expires}
@@ -73,7 +77,15 @@ func TestBeatOfRegion(t *testing.T) {
 		})
 	}
 	item := item.HeartbeatKey()
-	item["epoch"], item["since"], item["exp"], item[override.RegionAttribute] = codec.N(1), codec.N(1), codec.N(2), codec.N(3)
+	item["epoch"], item["since"], item["exp"], item[override.RegionAttribute] = codec.N(
+		1,
+	), codec.N(
+		1,
+	), codec.N(
+		2,
+	), codec.N(
+		3,
+	)
 	if _, err := override.DecodeHeartbeat(item, 1); !isA[*store.SetupError](err) {
 		t.Errorf("a number for a region: %v", err)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// gate is an API that, while it is shut, holds what is sent about one entity: until the test lets it through, or until whoever
-// sent it waits no longer, and then it never gets there.
+// gate is an API that, while it is shut, holds what is sent about one entity: until the test lets it through,
+// or until whoever sent it waits no longer, and then it never gets there.
 type gate struct {
 	wire.API
 	entity string
@@ -65,14 +65,22 @@ func (g *gate) wait(ctx context.Context, keys ...codec.Item) error {
 	}
 }
 
-func (g *gate) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (g *gate) GetItem(
+	ctx context.Context,
+	in *dynamodb.GetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
 	if err := g.wait(ctx, in.Key); err != nil {
 		return nil, err
 	}
 	return g.API.GetItem(ctx, in, opts...)
 }
 
-func (g *gate) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (g *gate) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	for _, wanted := range in.RequestItems {
 		if err := g.wait(ctx, wanted.Keys...); err != nil {
 			return nil, err
@@ -81,21 +89,33 @@ func (g *gate) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput,
 	return g.API.BatchGetItem(ctx, in, opts...)
 }
 
-func (g *gate) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (g *gate) PutItem(
+	ctx context.Context,
+	in *dynamodb.PutItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
 	if err := g.wait(ctx, in.Item); err != nil {
 		return nil, err
 	}
 	return g.API.PutItem(ctx, in, opts...)
 }
 
-func (g *gate) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (g *gate) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	if err := g.wait(ctx, in.Key); err != nil {
 		return nil, err
 	}
 	return g.API.UpdateItem(ctx, in, opts...)
 }
 
-func (g *gate) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (g *gate) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	for _, w := range in.TransactItems {
 		key := codec.Item{}
 		switch {
@@ -111,8 +131,8 @@ func (g *gate) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 	return g.API.TransactWriteItems(ctx, in, opts...)
 }
 
-// spending is what a row of the budget works with: two processes, whose calls are metered together. Projects have 1000 an hour
-// and users 100, so that a second brings less than a token.
+// spending is what a row of the budget works with: two processes, whose calls are metered together. Projects
+// have 1000 an hour and users 100, so that a second brings less than a token.
 type spending struct {
 	*testing.T
 	*engine
@@ -158,13 +178,13 @@ func (s *spending) settle(n int64) {
 }
 
 // later is when what is remembered may no longer refuse.
-func (s *spending) later() { s.clock.since.Add(trusted + 1) }
+func (s *spending) later() { s.clock.since.Add(trustedFor + 1) }
 
 // next is when each write has refill to claim that would be clamped.
 func (s *spending) next() { s.clock.since.Add(time.Hour.Milliseconds()) }
 
-// atOnce starts all, and lets the first of what they send to project-1 through when the rest waits for it. It runs in a bubble
-// of testing/synctest.
+// atOnce starts all, and lets the first of what they send to project-1 through when the rest waits for it. It
+// runs in a bubble of testing/synctest.
 func (s *spending) atOnce(all ...func()) {
 	s.gate.shut()
 	var wg sync.WaitGroup
@@ -184,8 +204,8 @@ func sixteen(do func(i int)) (all []func()) {
 	return all
 }
 
-// TestCapacityBudget fixes what every outcome costs, so that no change raises it unseen: calls, and the units that AWS bills,
-// a write whose condition failed included.
+// TestCapacityBudget fixes what every outcome costs, so that no change raises it unseen: calls, and the units
+// that AWS bills, a write whose condition failed included.
 func TestCapacityBudget(t *testing.T) {
 	const (
 		none        = store.CascadeNone
@@ -209,8 +229,8 @@ func TestCapacityBudget(t *testing.T) {
 		do      func(*spending)
 		want    usage
 	}{
-		// One bucket. Cold, it is read together with what overrides its limits, for itself and for its kind: a unit each, since it
-		// is consistent. GSI2 gets a new bucket's key, this once.
+		// One bucket. Cold, it is read together with what overrides its limits, for itself and for its kind: a unit
+		// each, since it is consistent. GSI2 gets a new bucket's key, this once.
 		{"admitted, cold, no bucket", none, nil, warm, usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1}},
 		{
 			"admitted, cold", none, func(s *spending) { s.other.acquire(s, solo, 1) }, warm,
@@ -281,7 +301,8 @@ func TestCapacityBudget(t *testing.T) {
 		{"reshaped and denied", none, func(s *spending) { s.take(solo, 1000) }, func(s *spending) { s.newer(solo, 1) },
 			usage{Calls: 3, Reads: 1, Writes: 2, Units: 3 + 2}},
 
-		// Two buckets in a transaction, whose writes cost twice as much. It returns no images: what it leaves cannot deny.
+		// Two buckets in a transaction, whose writes cost twice as much. It returns no images: what it leaves
+		// cannot deny.
 		{"atomic: admitted, cold, no buckets", atomic, nil, family, usage{Calls: 2, Reads: 1, Writes: 1, Units: 6 + 4, Indexes: 4}},
 		{"atomic: admitted, cold", atomic, func(s *spending) { s.other.acquire(s, alice, 1) }, family,
 			usage{Calls: 2, Reads: 1, Writes: 1, Units: 6 + 4}},
@@ -337,7 +358,8 @@ func TestCapacityBudget(t *testing.T) {
 		{"none: admitted", none, family, family, one},
 		{"none: released", none, family, func(s *spending) { s.lease.Release(s.Context()) }, one},
 
-		// Many of one process, at once: what the first one sends goes alone, the next serves all who came meanwhile.
+		// Many of one process, at once: what the first one sends goes alone, the next serves all who came
+		// meanwhile.
 		{"16 at once", none, warm, func(s *spending) { s.atOnce(sixteen(func(int) { s.h.acquire(s, solo, 1) })...) }, two},
 		{"16 at once, cold, no bucket", none, nil, func(s *spending) { s.atOnce(sixteen(func(int) { s.h.acquire(s, solo, 1) })...) },
 			usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1}},

@@ -36,7 +36,8 @@ func newMeter(tb testing.TB, api wire.API) *meter {
 	return &meter{API: api, local: dynamotest.OnLocal(tb)}
 }
 
-// billed returns what AWS bills for a write of so many units whose condition failed, which no engine tells with the error.
+// billed returns what AWS bills for a write of so many units whose condition failed, which no engine tells
+// with the error.
 func billed(err error, units float64) *types.ConsumedCapacity {
 	if o, _ := wire.Classify(err); o != wire.Refused && !isA[*types.TransactionCanceledException](err) {
 		units = 0
@@ -68,7 +69,11 @@ func (m *meter) take() usage {
 	return m.sum
 }
 
-func (m *meter) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (m *meter) GetItem(
+	ctx context.Context,
+	in *dynamodb.GetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
 	out, err := m.API.GetItem(ctx, in, opts...)
 	if err != nil {
@@ -78,7 +83,11 @@ func (m *meter) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...
 	return out, nil
 }
 
-func (m *meter) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (m *meter) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
 	out, err := m.API.BatchGetItem(ctx, in, opts...)
 	if err != nil {
@@ -98,7 +107,11 @@ func (m *meter) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput
 	return out, nil
 }
 
-func (m *meter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (m *meter) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
 	out, err := m.API.TransactWriteItems(ctx, in, opts...)
 	if err != nil {
@@ -113,7 +126,11 @@ func (m *meter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWri
 	return out, nil
 }
 
-func (m *meter) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (m *meter) PutItem(
+	ctx context.Context,
+	in *dynamodb.PutItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
 	out, err := m.API.PutItem(ctx, in, opts...)
 	if err != nil {
@@ -124,7 +141,11 @@ func (m *meter) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...
 	return out, nil
 }
 
-func (m *meter) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (m *meter) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
 	out, err := m.API.UpdateItem(ctx, in, opts...)
 	if err != nil {
@@ -155,12 +176,12 @@ func TestCapacity(t *testing.T) {
 	}
 
 	acquire(1, 0)
-	// One read, of the bucket and of what overrides its limits for the user and for all users: whatever is read together
-	// is read consistently. GSI2 gets the new bucket's key, this once.
+	// One read, of the bucket and of what overrides its limits for the user and for all users: whatever is read
+	// together is read consistently. GSI2 gets the new bucket's key, this once.
 	costs("the first acquire", usage{Calls: 2, Reads: 1, Writes: 1, Units: 3 + 1, Indexes: 1})
 
-	// The steady state, on every path: 0 reads, 1 write unit, 1 round trip; and once a minute half a unit for each level of
-	// overrides, here of the user and of all users.
+	// The steady state, on every path: 0 reads, 1 write unit, 1 round trip; and once a minute half a unit for
+	// each level of overrides, here of the user and of all users.
 	const steady = 60
 	for n := range int64(steady) {
 		e.clock.set(1000 * n)

@@ -34,23 +34,39 @@ import (
 func oldItem(entity, limit string, b bucket.Balance, refilled int64) codec.Item {
 	return codec.Item{
 		"PK": codec.S("ENTITY#" + entity), "SK": codec.S("#BUCKET#gpt-4#" + limit),
-		perlimit.Tokens: codec.N(b.Tokens), perlimit.Consumed: codec.N(b.Consumed), perlimit.Refilled: codec.N(t0 + refilled),
+		perlimit.Tokens: codec.N(
+			b.Tokens,
+		), perlimit.Consumed: codec.N(b.Consumed), perlimit.Refilled: codec.N(t0 + refilled),
 		perlimit.Capacity: codec.N(b.Capacity), perlimit.Burst: codec.N(b.Burst),
 		perlimit.Refill: codec.N(b.Refill), perlimit.Period: codec.N(b.Period),
 	}
 }
 
-// putOld stores user-1's per-limit items on gpt-4: rpm had 40 tokens 3 s ago, which refill by 5, and tpm is full.
+// putOld stores user-1's per-limit items on gpt-4: rpm had 40 tokens 3 s ago, which refill by 5, and tpm is
+// full.
 func (e *engine) putOld(t testing.TB) {
 	t.Helper()
-	e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 40_000, Consumed: 7_000_000}, -3000))
-	e.put(t, oldItem("user-1", "tpm", bucket.Balance{Limit: userTPM, Tokens: 15_000_000, Consumed: 9_000_000}, -3000))
+	e.put(
+		t,
+		oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 40_000, Consumed: 7_000_000}, -3000),
+	)
+	e.put(
+		t,
+		oldItem("user-1", "tpm", bucket.Balance{Limit: userTPM, Tokens: 15_000_000, Consumed: 9_000_000}, -3000),
+	)
 }
 
 // marked holds the per-limit items of user-1 that are marked, and when, ms since t0: "rpm 0".
 func (e *engine) marked(t testing.TB, want ...string) {
 	t.Helper()
-	items, err := perLimitItems(t.Context(), e.client, e.table, "user-1", "gpt-4", func(*dynamodb.QueryOutput, error) {})
+	items, err := perLimitItems(
+		t.Context(),
+		e.client,
+		e.table,
+		"user-1",
+		"gpt-4",
+		func(*dynamodb.QueryOutput, error) {},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +102,7 @@ func (e *engine) storedCarried(t testing.TB, want row) {
 func rateDesk(t testing.TB, e *engine, api wire.API) *desk {
 	t.Helper()
 	gpt4, _ := generated(t)
-	return e.desk(t, api, withNumbers(gpt4, 1, userRPM, userTPM), PerLimitItems())
+	return e.desk(t, api, withNumbers(gpt4, 1, userRPM, userTPM), option(PerLimitItems()))
 }
 
 // carrying is a table that a test's case prepares.
@@ -113,7 +129,8 @@ func (s carrying) expired() {
 	s.remove(s.T, item.BucketKey("user-1", "gpt-4"))
 }
 
-// TestCarryOver: the first acquire makes the bucket of the per-limit items, refilled until now, and charges it.
+// TestCarryOver: the first acquire makes the bucket of the per-limit items, refilled until now, and charges
+// it.
 func TestCarryOver(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
@@ -146,7 +163,8 @@ func TestCarryOver(t *testing.T) {
 	}
 }
 
-// TestCarryOverOnce: a bucket that was carried over and has expired is created full: its marked items do not bring it back.
+// TestCarryOverOnce: a bucket that was carried over and has expired is created full: its marked items do not
+// bring it back.
 func TestCarryOverOnce(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
@@ -165,8 +183,8 @@ func TestCarryOverOnce(t *testing.T) {
 	e.marked(t, "rpm 0", "tpm 0")
 }
 
-// TestCarryOverNothing: where there are no such items, a bucket is created as ever; and without the option they are not
-// looked for.
+// TestCarryOverNothing: where there are no such items, a bucket is created as ever; and without the option
+// they are not looked for.
 func TestCarryOverNothing(t *testing.T) {
 	e := newEngine(t)
 	d := rateDesk(t, e, e.client)
@@ -189,7 +207,8 @@ func TestCarryOverDenied(t *testing.T) {
 	e.putOld(t)
 	d := rateDesk(t, e, e.client)
 	_, err := d.Acquire(t.Context(), "1", tokens{46, 0})
-	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond || denied.Limit != "rpm" {
+	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != 600*time.Millisecond ||
+		denied.Limit != "rpm" {
 		t.Errorf("got %v, want a denial by rpm for 600 ms", err)
 	}
 	d.calls(t, "read missing", "perlimit found", "carry applied")
@@ -226,7 +245,11 @@ type meddler struct {
 	times  atomic.Int64
 }
 
-func (m *meddler) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (m *meddler) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	if m.times.Add(1) > 1 {
 		return m.API.TransactWriteItems(ctx, in, opts...)
 	}
@@ -240,7 +263,8 @@ func (m *meddler) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 	return out, err
 }
 
-// TestCarryOverRaces: whoever writes between the read of the items and the transaction, nothing is doubled and nothing lost.
+// TestCarryOverRaces: whoever writes between the read of the items and the transaction, nothing is doubled
+// and nothing lost.
 func TestCarryOverRaces(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -301,7 +325,7 @@ func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade store.Cascade
 	t.Helper()
 	_, embeddings := generated(t)
 	h := &house{events: &events{}}
-	b := runtime.NewBuilder(New(api, e.table, PerLimitItems()), e.options(h.events)...)
+	b := runtime.NewBuilder(newStore(api, e.table, option(PerLimitItems())), e.options(h.events)...)
 	h.at = append(h.at, runtime.Bind[member](b, family(embeddings, cascade, minute(1000), minute(100)),
 		func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v }))
 	var err error
@@ -311,12 +335,18 @@ func (e *engine) carryingHouse(t testing.TB, api wire.API, cascade store.Cascade
 	return h
 }
 
-// TestCarryOverChain: each bucket of a chain is carried over by itself, before the transaction charges them all.
+// TestCarryOverChain: each bucket of a chain is carried over by itself, before the transaction charges them
+// all.
 func TestCarryOverChain(t *testing.T) {
 	for _, cascade := range []store.Cascade{store.CascadeAtomic, store.CascadeCompensated} {
 		e := newEngine(t)
 		for _, who := range []string{"user-1", "project-1"} {
-			stored := oldItem(who, "rps", bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: 40_000, Consumed: 60_000}, 0)
+			stored := oldItem(
+				who,
+				"rps",
+				bucket.Balance{Limit: bucket.Per(100, time.Minute), Tokens: 40_000, Consumed: 60_000},
+				0,
+			)
 			stored["SK"] = codec.S("#BUCKET#embeddings#rps")
 			e.put(t, stored)
 		}
@@ -329,7 +359,8 @@ func TestCarryOverChain(t *testing.T) {
 	}
 }
 
-// TestCarryOverChainDenied: a denial by one bucket tells when the others will have enough, those too that are per-limit items yet.
+// TestCarryOverChainDenied: a denial by one bucket tells when the others will have enough, those too that are
+// per-limit items yet.
 func TestCarryOverChainDenied(t *testing.T) {
 	for _, cascade := range []store.Cascade{store.CascadeAtomic, store.CascadeCompensated} {
 		e := newEngine(t)
@@ -341,13 +372,17 @@ func TestCarryOverChainDenied(t *testing.T) {
 		_, err := e.carryingHouse(t, e.client, cascade).at[0].Acquire(t.Context(), alicesHome, tokens{30})
 		denied, ok := errors.AsType[*store.DeniedError](err)
 		if !ok || len(denied.Refusals) != 2 || denied.RetryAfter != 13_800*time.Millisecond {
-			t.Errorf("%v: got %v, want a denial by both, for the 13.8 s that the project, at 1000 a minute, lacks 230 tokens", cascade, err)
+			t.Errorf(
+				"%v: got %v, want a denial by both, for the 13.8 s that the project, at 1000 a minute, lacks 230 tokens",
+				cascade,
+				err,
+			)
 		}
 	}
 }
 
-// TestCarryOverDeltas: history that was carried over is not what was consumed today: the table's stream tells of what acquires
-// and settles took since, and of nothing else.
+// TestCarryOverDeltas: history that was carried over is not what was consumed today: the table's stream tells
+// of what acquires and settles took since, and of nothing else.
 func TestCarryOverDeltas(t *testing.T) {
 	e, memory := newFaulty(t)
 	e.ttl = time.Hour
@@ -383,11 +418,19 @@ func TestCarryOverDeltas(t *testing.T) {
 	}
 }
 
-// TestCarryOverShape: the bucket has the numbers in force now, overrides included; limits that were removed are marked and
-// dropped, those that nobody knows are left alone, and those that are new are full.
+// TestCarryOverShape: the bucket has the numbers in force now, overrides included; limits that were removed
+// are marked and dropped, those that nobody knows are left alone, and those that are new are full.
 func TestCarryOverShape(t *testing.T) {
 	e := newEngine(t)
-	e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: bucket.Per(500, time.Minute), Tokens: 300_000, Consumed: 1_000}, 0))
+	e.put(
+		t,
+		oldItem(
+			"user-1",
+			"rpm",
+			bucket.Balance{Limit: bucket.Per(500, time.Minute), Tokens: 300_000, Consumed: 1_000},
+			0,
+		),
+	)
 	e.put(t, oldItem("user-1", "rpd", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
 	e.put(t, oldItem("user-1", "rph", bucket.Balance{Limit: userRPM, Tokens: 1_000, Consumed: 2_000}, 0))
 	if _, err := e.operator(e.client, 0).Set(t.Context(), rates(), stored("user-1", "", 200)); err != nil {
@@ -396,7 +439,7 @@ func TestCarryOverShape(t *testing.T) {
 	gpt4, _ := generated(t)
 	def := withNumbers(gpt4, 1, userRPM, userTPM)
 	def.spec.Removed = []string{"rpd"}
-	d := e.desk(t, e.client, def, PerLimitItems())
+	d := e.desk(t, e.client, def, option(PerLimitItems()))
 	if _, err := d.Acquire(t.Context(), "1", tokens{5, 100}); err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +506,7 @@ func TestCarryOverMalformed(t *testing.T) {
 			for i := range 100 {
 				def.spec.Removed = append(def.spec.Removed, fmt.Sprint("l", i))
 			}
-			d := e.desk(t, e.client, def, PerLimitItems())
+			d := e.desk(t, e.client, def, option(PerLimitItems()))
 			if _, err := d.Acquire(t.Context(), "1", tokens{1, 1}); err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
@@ -473,7 +516,8 @@ func TestCarryOverMalformed(t *testing.T) {
 			if _, err := d.Peek(t.Context(), "1"); err == nil || err.Error() != test.want {
 				t.Errorf("a peek got  %v\nwant %s", err, test.want)
 			}
-			if _, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), def.spec, "user-1"); err == nil || err.Error() != test.want {
+			if _, err := NewCarrier(e.client, e.table, e.clock.Now).Carry(t.Context(), def.spec, "user-1"); err == nil ||
+				err.Error() != test.want {
 				t.Errorf("a Carrier got  %v\nwant %s", err, test.want)
 			}
 		})
@@ -486,7 +530,11 @@ type lateQuery struct {
 	before func()
 }
 
-func (q *lateQuery) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (q *lateQuery) Query(
+	ctx context.Context,
+	in *dynamodb.QueryInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	if before := q.before; before != nil {
 		q.before = nil
 		before()
@@ -494,8 +542,8 @@ func (q *lateQuery) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...
 	return q.API.Query(ctx, in, opts...)
 }
 
-// TestCarryOverBetweenReads: a bucket that is carried over after it was read as missing, and before its items are, is neither
-// full to a peek nor expired to a Carrier.
+// TestCarryOverBetweenReads: a bucket that is carried over after it was read as missing, and before its items
+// are, is neither full to a peek nor expired to a Carrier.
 func TestCarryOverBetweenReads(t *testing.T) {
 	gpt4, _ := generated(t)
 	def := withNumbers(gpt4, 1, userRPM, userTPM)
@@ -519,7 +567,9 @@ func TestCarryOverBetweenReads(t *testing.T) {
 	})
 	t.Run("look", func(t *testing.T) {
 		e, q := prepared(t)
-		if saw, err := NewCarrier(q, e.table, e.clock.Now).Look(t.Context(), def.spec, "user-1"); err != nil || saw.State != CarriedOver || saw.Image == nil {
+		if saw, err := NewCarrier(q, e.table, e.clock.Now).Look(t.Context(), def.spec, "user-1"); err != nil ||
+			saw.State != CarriedOver ||
+			saw.Image == nil {
 			t.Errorf("saw %+v, %v", saw, err)
 		}
 	})
@@ -576,7 +626,8 @@ func TestCarrier(t *testing.T) {
 				t.Errorf("did %+v, %v", did, err)
 			}
 			if did.State == Carried {
-				if did.Write != 8 && !dynamotest.OnLocal(t) { // three items and an index entry, twice each; Local doubles twice
+				if did.Write != 8 &&
+					!dynamotest.OnLocal(t) { // three items and an index entry, twice each; Local doubles twice
 					t.Errorf("%v write units, want 8", did.Write)
 				}
 				e.storedCarried(t, carriedRow(0, 0))
@@ -596,10 +647,17 @@ func TestCarrierRaces(t *testing.T) {
 	e := newEngine(t)
 	e.putOld(t)
 	m := &meddler{API: e.client, before: func() {
-		e.put(t, oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000))
+		e.put(
+			t,
+			oldItem("user-1", "rpm", bucket.Balance{Limit: userRPM, Tokens: 30_000, Consumed: 7_010_000}, -3000),
+		)
 	}}
 	gpt4, _ := generated(t)
-	did, err := NewCarrier(m, e.table, e.clock.Now).Carry(t.Context(), withNumbers(gpt4, 1, userRPM, userTPM).spec, "user-1")
+	did, err := NewCarrier(
+		m,
+		e.table,
+		e.clock.Now,
+	).Carry(t.Context(), withNumbers(gpt4, 1, userRPM, userTPM).spec, "user-1")
 	if err != nil || did.State != Carried || did.Image.Balances[0].Tokens != 35_000 {
 		t.Errorf("got %+v, %v", did, err)
 	}

@@ -21,14 +21,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What was in each per-limit item of a crossing, in tokens: as many are left or consumed at every moment, whoever writes.
+// What was in each per-limit item of a crossing, in tokens: as many are left or consumed at every moment,
+// whoever writes.
 const (
 	crossedLeft     = 40
 	crossedConsumed = 7000
 )
 
-// crossing is a chain's buckets being carried over by three processes, while somebody still writes per-limit items and DynamoDB
-// has a bad day. The clock stands still.
+// crossing is a chain's buckets being carried over by three processes, while somebody still writes per-limit
+// items and DynamoDB has a bad day. The clock stands still.
 type crossing struct {
 	*engine
 
@@ -42,7 +43,12 @@ type crossing struct {
 func (c *crossing) who() []string { return []string{"user-1", "project-1"} }
 
 // cross plays it. edit changes what carries over.
-func cross(t *testing.T, cascade store.Cascade, expires bool, edit func([]types.TransactWriteItem)) (wrong string) {
+func cross(
+	t *testing.T,
+	cascade store.Cascade,
+	expires bool,
+	edit func([]types.TransactWriteItem),
+) (wrong string) {
 	t.Helper()
 	e, memory := newFaulty(t)
 	e.ttl = time.Hour
@@ -110,8 +116,8 @@ func (c *crossing) use(ctx context.Context, h *house) {
 	}
 }
 
-// write is a program of before, which takes token by token. That it stops at the mark is this test's: its writes would
-// count nowhere.
+// write is a program of before, which takes token by token. That it stops at the mark is this test's: its
+// writes would count nowhere.
 func (c *crossing) write(ctx context.Context, who string) {
 	stored := c.old(who)
 	for range 12 {
@@ -167,7 +173,8 @@ func (c *crossing) wrong(t *testing.T, who string) string {
 	case !c.expires && tc-number(from) < c.admitted*1000:
 		return fmt.Sprintf("%d admitted, %d charged", c.admitted*1000, tc-number(from))
 	}
-	// What was taken of a bucket that expired before it was full, and is given back to the next, is clamped there.
+	// What was taken of a bucket that expired before it was full, and is given back to the next, is clamped
+	// there.
 	if tk+tc > all || tk+tc < all && !expires {
 		return fmt.Sprintf("%d left and %d consumed make %d, not %d", tk, tc, tk+tc, all)
 	}
@@ -180,7 +187,11 @@ type carriesOtherwise struct {
 	edit func([]types.TransactWriteItem)
 }
 
-func (c carriesOtherwise) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (c carriesOtherwise) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	last := in.TransactItems[len(in.TransactItems)-1].Update
 	if c.edit != nil && last != nil && strings.Contains(*last.UpdateExpression, perlimit.Migrated) {
 		c.edit(in.TransactItems)
@@ -188,7 +199,8 @@ func (c carriesOtherwise) TransactWriteItems(ctx context.Context, in *dynamodb.T
 	return c.API.TransactWriteItems(ctx, in, opts...)
 }
 
-// TestCarryOverByChance: whoever is slow, throttled or without an answer, each item is carried over once, as it is then.
+// TestCarryOverByChance: whoever is slow, throttled or without an answer, each item is carried over once, as
+// it is then.
 func TestCarryOverByChance(t *testing.T) {
 	t.Parallel()
 	for i := range 16 {
@@ -199,7 +211,8 @@ func TestCarryOverByChance(t *testing.T) {
 	}
 }
 
-// TestCarryOverByChanceSees shows that TestCarryOverByChance sees what each condition of the transaction is there for.
+// TestCarryOverByChanceSees shows that TestCarryOverByChance sees what each condition of the transaction is
+// there for.
 func TestCarryOverByChanceSees(t *testing.T) {
 	t.Parallel()
 	marks := func(edit func(*types.Update)) func([]types.TransactWriteItem) {

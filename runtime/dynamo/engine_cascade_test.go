@@ -57,7 +57,12 @@ func (e *engine) house(t testing.TB, api wire.API, defs ...store.Definition) *ho
 }
 
 // houseWith is a house with other options than all have.
-func (e *engine) houseWith(t testing.TB, api wire.API, opts []runtime.Option, defs ...store.Definition) *house {
+func (e *engine) houseWith(
+	t testing.TB,
+	api wire.API,
+	opts []runtime.Option,
+	defs ...store.Definition,
+) *house {
 	t.Helper()
 	h := &house{events: &events{}}
 	b := runtime.NewBuilder(New(api, e.table), append(e.options(h.events), opts...)...)
@@ -120,9 +125,19 @@ func TestCascadePaths(t *testing.T) {
 	e.clock.set(30_000)
 	h.acquire(t, alicesHome, 70) // normal, and retry
 	e.holding(t, "user-1 20 130", "project-1 370 630")
-	user, project := e.get(t, item.BucketKey("user-1", "embeddings")), e.get(t, item.BucketKey("project-1", "embeddings"))
+	user, project := e.get(
+		t,
+		item.BucketKey("user-1", "embeddings"),
+	), e.get(
+		t,
+		item.BucketKey("project-1", "embeddings"),
+	)
 	if number(user["rf"]) != t0+30_000 || number(project["rf"]) != t0 {
-		t.Errorf("rf of user %d, of project %d: want one by normal and one by retry", number(user["rf"]), number(project["rf"]))
+		t.Errorf(
+			"rf of user %d, of project %d: want one by normal and one by retry",
+			number(user["rf"]),
+			number(project["rf"]),
+		)
 	}
 	h.calls(t, "read missing", "create applied", "read missing", "transact applied", "transact applied")
 }
@@ -162,7 +177,13 @@ func TestCascadeDenied(t *testing.T) {
 					t.Error(diff)
 				}
 				if longest := test.want[0]; denied.Entity != longest.Entity || denied.RetryAfter != longest.RetryAfter {
-					t.Errorf("%s after %v, want %s after %v", denied.Entity, denied.RetryAfter, longest.Entity, longest.RetryAfter)
+					t.Errorf(
+						"%s after %v, want %s after %v",
+						denied.Entity,
+						denied.RetryAfter,
+						longest.Entity,
+						longest.RetryAfter,
+					)
 				}
 			}
 			e.holding(t, "user-1 10 50", "user-2 20 40", "project-1 10 90")
@@ -178,7 +199,8 @@ func TestCascadeDenied(t *testing.T) {
 	}
 }
 
-// TestCascadeDeniedOutdated: a bucket that is to be reshaped, and cannot admit then, is among those who refuse.
+// TestCascadeDeniedOutdated: a bucket that is to be reshaped, and cannot admit then, is among those who
+// refuse.
 func TestCascadeDeniedOutdated(t *testing.T) {
 	_, embeddings := generated(t)
 	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
@@ -196,7 +218,14 @@ func TestCascadeDeniedOutdated(t *testing.T) {
 			}
 			want := []store.Refusal{
 				{Resource: "embeddings", Entity: "user-1", Limit: "rps", Requested: 20, RetryAfter: 12 * time.Second},
-				{Resource: "embeddings", Entity: "project-1", Limit: "rps", Requested: 20, Available: 5, RetryAfter: 15 * time.Second},
+				{
+					Resource:   "embeddings",
+					Entity:     "project-1",
+					Limit:      "rps",
+					Requested:  20,
+					Available:  5,
+					RetryAfter: 15 * time.Second,
+				},
 			}
 			if diff := cmp.Diff(want, denied.Refusals); diff != "" || denied.RetryAfter != 15*time.Second {
 				t.Errorf("retry after %v; %s", denied.RetryAfter, diff)
@@ -205,28 +234,34 @@ func TestCascadeDeniedOutdated(t *testing.T) {
 	}
 }
 
-// TestCascadeDeniedWithoutTheRest: a bucket that refuses decides, though the others cannot be read. No policy may admit then.
+// TestCascadeDeniedWithoutTheRest: a bucket that refuses decides, though the others cannot be read. No policy
+// may admit then.
 func TestCascadeDeniedWithoutTheRest(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
 	down, parent := false, item.BucketKey("project-1", "embeddings")
-	api := &batches{API: e.client, answer: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-		if !down {
-			return nil, nil
-		}
-		keys := in.RequestItems[e.table].Keys
-		i := slices.IndexFunc(keys, func(key codec.Item) bool { return item.KeyOf(key) == item.KeyOf(parent) })
-		if i < 0 || len(keys) == 1 {
-			return nil, errWire
-		}
-		out, err := e.client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{
-			RequestItems: map[string]types.KeysAndAttributes{e.table: {Keys: slices.Delete(slices.Clone(keys), i, i+1)}},
-		})
-		if err == nil {
-			out.UnprocessedKeys = map[string]types.KeysAndAttributes{e.table: {Keys: []codec.Item{parent}}}
-		}
-		return out, err
-	}}
+	api := &batches{
+		API: e.client,
+		answer: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+			if !down {
+				return nil, nil
+			}
+			keys := in.RequestItems[e.table].Keys
+			i := slices.IndexFunc(keys, func(key codec.Item) bool { return item.KeyOf(key) == item.KeyOf(parent) })
+			if i < 0 || len(keys) == 1 {
+				return nil, errWire
+			}
+			out, err := e.client.BatchGetItem(t.Context(), &dynamodb.BatchGetItemInput{
+				RequestItems: map[string]types.KeysAndAttributes{
+					e.table: {Keys: slices.Delete(slices.Clone(keys), i, i+1)},
+				},
+			})
+			if err == nil {
+				out.UnprocessedKeys = map[string]types.KeysAndAttributes{e.table: {Keys: []codec.Item{parent}}}
+			}
+			return out, err
+		},
+	}
 	h := e.house(t, api, family(embeddings, store.CascadeAtomic, minute(1000), minute(100)))
 	h.acquire(t, alicesHome, 100)
 	down = true
@@ -256,7 +291,8 @@ func TestCascadeStale(t *testing.T) {
 	h.calls(t, "retry applied") // and saw the 5 that are left
 	other.acquire(t, member{"3", "1"}, 4)
 	_, err := h.at[0].Acquire(t.Context(), alicesHome, tokens{3})
-	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.Entity != "project-1" || len(denied.Refusals) != 1 {
+	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.Entity != "project-1" ||
+		len(denied.Refusals) != 1 {
 		t.Errorf("%v, want a denial by the project alone", err)
 	}
 	h.calls(t, "transact refused") // whose image denies: no read
@@ -289,8 +325,8 @@ func TestCascadeSettles(t *testing.T) {
 	}
 }
 
-// TestSharedParent: 64 children of one parent, by several processes at once: as much is charged to the parent as to the
-// children, it is what was admitted, and none too many.
+// TestSharedParent: 64 children of one parent, by several processes at once: as much is charged to the parent
+// as to the children, it is what was admitted, and none too many.
 func TestSharedParent(t *testing.T) {
 	const children, processes, rounds = 64, 4, 5
 	_, embeddings := generated(t)
@@ -342,7 +378,12 @@ func TestSharedParent(t *testing.T) {
 				t.Errorf("the parent was charged %d, its children %d, and %d was admitted", parent, sum, admitted)
 			}
 			if refused == 0 || parent > burst {
-				t.Errorf("%d denials, %d of %d charged: the test wants some of the first and no more than the last", refused, parent, burst)
+				t.Errorf(
+					"%d denials, %d of %d charged: the test wants some of the first and no more than the last",
+					refused,
+					parent,
+					burst,
+				)
 			}
 		})
 	}
@@ -389,8 +430,8 @@ func TestTransactionOnce(t *testing.T) {
 	}
 }
 
-// TestTransactionGivenBack: a caller who gives up while the outcome of its transaction is unknown has every bucket given
-// back to which nobody has written since.
+// TestTransactionGivenBack: a caller who gives up while the outcome of its transaction is unknown has every
+// bucket given back to which nobody has written since.
 func TestTransactionGivenBack(t *testing.T) {
 	_, embeddings := generated(t)
 	for name, test := range map[string]struct {
@@ -459,7 +500,8 @@ func TestTransactionGivenBackAfterAFailure(t *testing.T) {
 	}
 }
 
-// TestConflicts: a transaction that keeps meeting others is reported as contended, with how often, and never as a denial.
+// TestConflicts: a transaction that keeps meeting others is reported as contended, with how often, and never
+// as a denial.
 func TestConflicts(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
@@ -472,8 +514,12 @@ func TestConflicts(t *testing.T) {
 	if !ok || contended.Conflicts != DefaultAttempts || contended.Attempts != DefaultAttempts {
 		t.Fatalf("%#v", err)
 	}
-	wantText(t, err, "sluice: embeddings for user-1: contended: lost 8 attempts against other writers, 8 of them to transactions, "+
-		"nothing was charged: try again")
+	wantText(
+		t,
+		err,
+		"sluice: embeddings for user-1: contended: lost 8 attempts against other writers, 8 of them to transactions, "+
+			"nothing was charged: try again",
+	)
 	w.writes(t, DefaultAttempts)
 	w.expect(slices.Repeat([]mishap{cancel("None", "TransactionConflict")}, DefaultAttempts)...)
 	_, err = h.at[0].Acquire(t.Context(), alicesHome, tokens{1})
@@ -492,9 +538,27 @@ func TestClaims(t *testing.T) {
 	gpt4, embeddings := generated(t)
 	e := newEngine(t)
 	two := []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}
-	h := e.house(t, e.client,
-		family(embeddings, store.CascadeAtomic, minute(1000), minute(100)), family(gpt4, store.CascadeCompensated, two, two))
-	own, others, chat := h.at[0].Claim(alicesHome, tokens{10}), h.at[0].Claim(member{"2", "1"}, tokens{20}), h.at[1].Claim(alicesHome, tokens{1, 200})
+	h := e.house(
+		t,
+		e.client,
+		family(
+			embeddings,
+			store.CascadeAtomic,
+			minute(1000),
+			minute(100),
+		),
+		family(gpt4, store.CascadeCompensated, two, two),
+	)
+	own, others, chat := h.at[0].Claim(
+		alicesHome,
+		tokens{10},
+	), h.at[0].Claim(
+		member{"2", "1"},
+		tokens{20},
+	), h.at[1].Claim(
+		alicesHome,
+		tokens{1, 200},
+	)
 	if err := h.AcquireAll(t.Context(), own, others, chat); err != nil {
 		t.Fatal(err)
 	}
@@ -528,11 +592,15 @@ func TestClaims(t *testing.T) {
 		t.Error(err)
 	}
 	err = h.AcquireAll(t.Context(), projects(101)...)
-	wantText(t, err, `sluice: embeddings: claims "101" are too many buckets: one transaction takes 100, so split the call`)
+	wantText(
+		t,
+		err,
+		`sluice: embeddings: claims "101" are too many buckets: one transaction takes 100, so split the call`,
+	)
 }
 
-// TestTransactionKeepsDebt: a transaction from a stale image must not shorten the ttl of a bucket that is deep in debt:
-// deleted, it would come back full.
+// TestTransactionKeepsDebt: a transaction from a stale image must not shorten the ttl of a bucket that is
+// deep in debt: deleted, it would come back full.
 func TestTransactionKeepsDebt(t *testing.T) {
 	gpt4, _ := generated(t)
 	two := []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}

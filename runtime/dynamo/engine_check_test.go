@@ -36,17 +36,25 @@ func tableWith(t *testing.T, client *dynamodb.Client, change func(*dynamodb.Crea
 	})
 }
 
-// checked calls Check on a table, with a clock that is so much ahead, and returns its error's text and what was logged.
+// checked calls Check on a table, with a clock that is so much ahead, and returns its error's text and what
+// was logged.
 func checked(t *testing.T, client *dynamodb.Client, table string, ahead time.Duration) (text, logged string) {
 	t.Helper()
 	var log bytes.Buffer
-	handler := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})
-	l, err := limits.New(New(client, table), runtime.WithClock(offsetClock(ahead)), runtime.WithLogger(slog.New(handler)))
+	handler := slog.NewTextHandler(
+		&log,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}},
+	)
+	l, err := limits.New(
+		New(client, table),
+		runtime.WithClock(offsetClock(ahead)),
+		runtime.WithLogger(slog.New(handler)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,8 +217,8 @@ func TestCheckMissingTable(t *testing.T) {
 	}
 }
 
-// TestCheckClock compares this host's clock, which the engine has as well, with the engine's Date. That has whole
-// seconds, so that the difference is known to within one and the time that the call took.
+// TestCheckClock compares this host's clock, which the engine has as well, with the engine's Date. That has
+// whole seconds, so that the difference is known to within one and the time that the call took.
 func TestCheckClock(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := ttlOn(t, client, func(*dynamodb.CreateTableInput) {})
@@ -292,22 +300,30 @@ type interrupted struct {
 
 var errInterrupted = fmt.Errorf("interrupted")
 
-func (c *interrupted) UpdateTimeToLive(ctx context.Context, in *dynamodb.UpdateTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error) {
+func (c *interrupted) UpdateTimeToLive(
+	ctx context.Context,
+	in *dynamodb.UpdateTimeToLiveInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateTimeToLiveOutput, error) {
 	if c.ttl {
 		return nil, errInterrupted
 	}
 	return c.Client.UpdateTimeToLive(ctx, in, opts...)
 }
 
-func (c *interrupted) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (c *interrupted) PutItem(
+	ctx context.Context,
+	in *dynamodb.PutItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
 	if c.put {
 		return nil, errInterrupted
 	}
 	return c.Client.PutItem(ctx, in, opts...)
 }
 
-// TestCreateTable interrupts CreateTable after each step and calls it again: it completes the table, and then changes
-// nothing.
+// TestCreateTable interrupts CreateTable after each step and calls it again: it completes the table, and then
+// changes nothing.
 func TestCreateTable(t *testing.T) {
 	client := dynamotest.Client(t)
 	table := dynamotest.Table(t, client, operator.Table) // for the name, and to have it deleted
@@ -345,7 +361,8 @@ func TestCreateTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := described.Table.StreamSpecification; s == nil || s.StreamViewType != types.StreamViewTypeNewAndOldImages {
+	if s := described.Table.StreamSpecification; s == nil ||
+		s.StreamViewType != types.StreamViewTypeNewAndOldImages {
 		t.Errorf("stream %+v, want NEW_AND_OLD_IMAGES", s)
 	}
 	if b := described.Table.BillingModeSummary; b == nil || b.BillingMode != types.BillingModePayPerRequest {
@@ -395,7 +412,8 @@ func TestCreateTableWithout(t *testing.T) {
 	memory.Faults().Clear()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := operator.CreateTable(over, dynamodb.New(o), e.table); !errors.Is(err, context.Canceled) || isA[*store.UnavailableError](err) {
+	if _, err := operator.CreateTable(over, dynamodb.New(o), e.table); !errors.Is(err, context.Canceled) ||
+		isA[*store.UnavailableError](err) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }

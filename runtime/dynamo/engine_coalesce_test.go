@@ -21,8 +21,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// crowd is a process, in a bubble of testing/synctest, whose callers all want the bucket of user-1: 100 an hour. What it
-// remembers of it may not refuse, so that everybody gets in line.
+// crowd is a process, in a bubble of testing/synctest, whose callers all want the bucket of user-1: 100 an
+// hour. What it remembers of it may not refuse, so that everybody gets in line.
 type crowd struct {
 	*testing.T
 	*engine
@@ -40,7 +40,13 @@ type customer struct {
 }
 
 // crowded runs f with a bucket of so many tokens. Each lease is one that holds so many of them already.
-func crowded(t *testing.T, level int64, leases []int64, f func(*testing.T, *crowd, []*runtime.Lease[tokens]), opts ...Option) {
+func crowded(
+	t *testing.T,
+	level int64,
+	leases []int64,
+	f func(*testing.T, *crowd, []*runtime.Lease[tokens]),
+	opts ...storeChange,
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		_, embeddings := generated(t)
@@ -49,7 +55,11 @@ func crowded(t *testing.T, level int64, leases []int64, f func(*testing.T, *crow
 			level += n
 		}
 		c.put(c, row{Resource: "embeddings", CV: 1, Op: "before", Limits: map[string]bucket.Balance{
-			"rps": {Limit: bucket.Per(100, time.Hour), Tokens: level * bucket.Milli, Consumed: (100 - level) * bucket.Milli},
+			"rps": {
+				Limit:    bucket.Per(100, time.Hour),
+				Tokens:   level * bucket.Milli,
+				Consumed: (100 - level) * bucket.Milli,
+			},
 		}}.item(t))
 		if _, err := c.Peek(t.Context(), "1"); err != nil {
 			t.Fatal(err)
@@ -63,7 +73,7 @@ func crowded(t *testing.T, level int64, leases []int64, f func(*testing.T, *crow
 			held = append(held, lease)
 		}
 		c.store = nil
-		c.clock.set(trusted + 1)
+		c.clock.set(trustedFor + 1)
 		c.wire.expect()
 		c.gate.shut()
 		f(t, c, held)
@@ -74,7 +84,7 @@ func crowded(t *testing.T, level int64, leases []int64, f func(*testing.T, *crow
 	})
 }
 
-func newCrowd(t *testing.T, def store.Definition, opts ...Option) *crowd {
+func newCrowd(t *testing.T, def store.Definition, opts ...storeChange) *crowd {
 	t.Helper()
 	e, _ := newFaulty(t)
 	e.ttl = 10 * time.Minute
@@ -131,7 +141,11 @@ func (c *crowd) end() {
 func (c *crowd) left(n int64) {
 	c.Helper()
 	tk, tc := c.balance(c, "embeddings", "rps")
-	fill := bucket.Refill(bucket.Per(100, time.Hour), t0, number(c.get(c, item.BucketKey("user-1", "embeddings"))["rf"]))
+	fill := bucket.Refill(
+		bucket.Per(100, time.Hour),
+		t0,
+		number(c.get(c, item.BucketKey("user-1", "embeddings"))["rf"]),
+	)
 	if tk != n*bucket.Milli+fill || tc != (100-n)*bucket.Milli {
 		c.Errorf("%d left and %d consumed, want %d and %d", tk, tc, n*bucket.Milli+fill, (100-n)*bucket.Milli)
 	}
@@ -157,8 +171,8 @@ func (c *crowd) denied(all ...*customer) {
 	}
 }
 
-// TestOneWriteForAll serves those who come while a write is in flight by the next one: first come, first served, and who does
-// not fit any more when it is its turn is decided on by what is left then.
+// TestOneWriteForAll serves those who come while a write is in flight by the next one: first come, first
+// served, and who does not fit any more when it is its turn is decided on by what is left then.
 func TestOneWriteForAll(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -186,8 +200,8 @@ func TestOneWriteForAll(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsTwice: who does not fit behind others is told so by the write that served these, and does not wait for what
-// may come back meanwhile; who comes later is decided on by the next.
+// TestNobodyWaitsTwice: who does not fit behind others is told so by the write that served these, and does
+// not wait for what may come back meanwhile; who comes later is decided on by the next.
 func TestNobodyWaitsTwice(t *testing.T) {
 	crowded(t, 50, []int64{30}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -199,7 +213,8 @@ func TestNobodyWaitsTwice(t *testing.T) {
 		c.pass() // a, b and small; then there are 5
 		<-large.ended
 		denied, _ := errors.AsType[*store.DeniedError](large.err)
-		if denied == nil || denied.Refusals[0].Available != 5 || denied.RetryAfter != 25*36*time.Second-1001*time.Millisecond {
+		if denied == nil || denied.Refusals[0].Available != 5 ||
+			denied.RetryAfter != 25*36*time.Second-1001*time.Millisecond {
 			t.Errorf("%v, want a denial with 5 left", large.err)
 		}
 		c.end() // x, and by the release y, whom 35 less x's 2 do not suffice
@@ -219,7 +234,16 @@ func TestEachCallerItsOwn(t *testing.T) {
 		defer over()
 		began := time.Now()
 		first, admitted := c.ask(10), c.ask(5)
-		cancelled, hasty, timed := c.askWithin(ctx, 6), c.ask(6, runtime.Budget(10*time.Millisecond)), c.askWithin(soon, 6)
+		cancelled, hasty, timed := c.askWithin(
+			ctx,
+			6,
+		), c.ask(
+			6,
+			runtime.Budget(10*time.Millisecond),
+		), c.askWithin(
+			soon,
+			6,
+		)
 		never, denied, last := c.ask(101), c.ask(41), c.ask(7)
 
 		// Who leaves does so at once, though nothing has come back yet.
@@ -238,7 +262,11 @@ func TestEachCallerItsOwn(t *testing.T) {
 				t.Errorf("left after %v, want %v: %v", took, due.after, due.err)
 			}
 		}
-		wantText(t, hasty.err, "sluice: embeddings: store unavailable: time was up behind an earlier write to the bucket: context deadline exceeded")
+		wantText(
+			t,
+			hasty.err,
+			"sluice: embeddings: store unavailable: time was up behind an earlier write to the bucket: context deadline exceeded",
+		)
 		c.end()
 		c.admitted(first, admitted, last)
 		c.denied(denied)
@@ -250,7 +278,8 @@ func TestEachCallerItsOwn(t *testing.T) {
 	})
 }
 
-// TestLeavesInFlight: who leaves while its write is in flight is given back what that has charged; the others stay served.
+// TestLeavesInFlight: who leaves while its write is in flight is given back what that has charged; the others
+// stay served.
 func TestLeavesInFlight(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -270,7 +299,8 @@ func TestLeavesInFlight(t *testing.T) {
 	})
 }
 
-// TestFirstLeavesInFlight: who works for itself when others come may leave as well, and they do not suffer for it.
+// TestFirstLeavesInFlight: who works for itself when others come may leave as well, and they do not suffer
+// for it.
 func TestFirstLeavesInFlight(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -293,8 +323,8 @@ func TestFirstLeavesInFlight(t *testing.T) {
 	})
 }
 
-// TestDeadlineInFlight: whose time is up while the outcome of its write is unknown is told so, and given back its part once
-// that is known; the rest of the write goes on.
+// TestDeadlineInFlight: whose time is up while the outcome of its write is unknown is told so, and given back
+// its part once that is known; the rest of the write goes on.
 func TestDeadlineInFlight(t *testing.T) {
 	for name, mishap := range map[string]mishap{"lost reply": loseReply, "lost request": loseRequest} {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +375,8 @@ func TestDeadlineAfterALostRace(t *testing.T) {
 	})
 }
 
-// TestAllLeaveInFlight: where nobody is left who would care for the outcome of a write, it is given back as a whole.
+// TestAllLeaveInFlight: where nobody is left who would care for the outcome of a write, it is given back as a
+// whole.
 func TestAllLeaveInFlight(t *testing.T) {
 	for name, test := range map[string]struct {
 		mishap mishap
@@ -373,7 +404,8 @@ func TestAllLeaveInFlight(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForTheLine: Close returns when the last write that somebody waited for is done with, and what became of it.
+// TestCloseWaitsForTheLine: Close returns when the last write that somebody waited for is done with, and what
+// became of it.
 func TestCloseWaitsForTheLine(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -418,8 +450,8 @@ func TestSettlesTogether(t *testing.T) {
 	})
 }
 
-// TestGivenToTheNext: what is released is there for who acquires in the same write, whoever came first; what settles take goes
-// into debt, and keeps nobody out who came with them.
+// TestGivenToTheNext: what is released is there for who acquires in the same write, whoever came first; what
+// settles take goes into debt, and keeps nobody out who came with them.
 func TestGivenToTheNext(t *testing.T) {
 	t.Run("released before", func(t *testing.T) {
 		crowded(t, 10, []int64{30}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
@@ -471,10 +503,11 @@ func TestGivenToTheNext(t *testing.T) {
 	})
 }
 
-// TestTogetherOnce lets each way in which a reply is lost befall a write for several: all are admitted, and charged once.
+// TestTogetherOnce lets each way in which a reply is lost befall a write for several: all are admitted, and
+// charged once.
 func TestTogetherOnce(t *testing.T) {
 	for path, at := range map[string]struct{ now, last int64 }{
-		"retry":  {trusted + 1, 1},
+		"retry":  {trustedFor + 1, 1},
 		"normal": {360_000, 16}, // 10 more by then
 	} {
 		for name, test := range map[string]struct {
@@ -509,7 +542,8 @@ func TestTogetherOnce(t *testing.T) {
 	}
 }
 
-// TestReleaseTogetherOnce: a release in a write of unknown outcome is not sent again, and says so; who came with it is served.
+// TestReleaseTogetherOnce: a release in a write of unknown outcome is not sent again, and says so; who came
+// with it is served.
 func TestReleaseTogetherOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		mishap mishap
@@ -546,7 +580,8 @@ func TestReleaseTogetherOnce(t *testing.T) {
 	}
 }
 
-// TestTogetherTooLate: others have taken what a write for several was to take. They are chosen anew by what is left.
+// TestTogetherTooLate: others have taken what a write for several was to take. They are chosen anew by what
+// is left.
 func TestTogetherTooLate(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -565,8 +600,8 @@ func TestTogetherTooLate(t *testing.T) {
 	})
 }
 
-// TestLateCopyOfTheWhole: a request that was for more callers than its repetition arrives after all, and ahead of that: it
-// is for all of them.
+// TestLateCopyOfTheWhole: a request that was for more callers than its repetition arrives after all, and
+// ahead of that: it is for all of them.
 func TestLateCopyOfTheWhole(t *testing.T) {
 	crowded(t, 45, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -596,8 +631,8 @@ func TestLateCopyOfTheWhole(t *testing.T) {
 	})
 }
 
-// TestTogetherGone: a bucket that has been deleted meanwhile is created for all who wait. What settles give back counts against
-// what they take, and no more: the rest is there already.
+// TestTogetherGone: a bucket that has been deleted meanwhile is created for all who wait. What settles give
+// back counts against what they take, and no more: the rest is there already.
 func TestTogetherGone(t *testing.T) {
 	crowded(t, 50, []int64{10, 10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -622,7 +657,8 @@ func TestTogetherGone(t *testing.T) {
 	})
 }
 
-// TestTogetherReshaped: a bucket that is to have other limits is given them with all who acquire; who settles follows.
+// TestTogetherReshaped: a bucket that is to have other limits is given them with all who acquire; who settles
+// follows.
 func TestTogetherReshaped(t *testing.T) {
 	crowded(t, 40, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -635,13 +671,15 @@ func TestTogetherReshaped(t *testing.T) {
 		c.end()
 		c.admitted(first, a, b)
 		c.calls(t, "levels found", "levels found", "reshape applied", "adjust applied")
-		if tk, tc := c.balance(t, "embeddings", "rps"); tk != 40_000+16_666-15_000+10_000 || tc != 60_000+15_000-10_000 {
+		if tk, tc := c.balance(t, "embeddings", "rps"); tk != 40_000+16_666-15_000+10_000 ||
+			tc != 60_000+15_000-10_000 {
 			t.Errorf("%d left and %d consumed, want 51666 and 65000", tk, tc)
 		}
 	})
 }
 
-// TestTogetherExhausted: where the store does not answer, each is told after how many attempts; who comes then is served.
+// TestTogetherExhausted: where the store does not answer, each is told after how many attempts; who comes
+// then is served.
 func TestTogetherExhausted(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -659,7 +697,7 @@ func TestTogetherExhausted(t *testing.T) {
 			}
 		}
 		c.left(50 - 10 - 3)
-	}, Attempts(2))
+	}, option(Attempts(2)))
 }
 
 // TestTogetherRefused: what somebody has to mend is told to all whom the write was for.
@@ -683,14 +721,23 @@ func TestTogetherRefused(t *testing.T) {
 	})
 }
 
-// TestTogetherDropped: in a bucket that lacks a limit, none of those who are served together is charged for it, and none gives
-// it back.
+// TestTogetherDropped: in a bucket that lacks a limit, none of those who are served together is charged for
+// it, and none gives it back.
 func TestTogetherDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gpt4, _ := generated(t)
 		c := newCrowd(t, withNumbers(gpt4, 2, userRPM, userTPM))
 		c.ttl = 24 * time.Hour
-		c.put(t, row{CV: 3, Op: "before", Limits: map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000}}}.item(t))
+		c.put(
+			t,
+			row{
+				CV:     3,
+				Op:     "before",
+				Limits: map[string]bucket.Balance{"rpm": {Limit: userRPM, Tokens: 50_000, Consumed: 50_000}},
+			}.item(
+				t,
+			),
+		)
 		c.gate.shut()
 		var all []*customer
 		for range 4 {
@@ -733,8 +780,8 @@ func TestDifferentBucketsDoNotWait(t *testing.T) {
 	})
 }
 
-// TestSameChainTogether: acquires of the same whole chain are one transaction; of another chain, though it has the same parent,
-// they have one of their own.
+// TestSameChainTogether: acquires of the same whole chain are one transaction; of another chain, though it
+// has the same parent, they have one of their own.
 func TestSameChainTogether(t *testing.T) {
 	for name, test := range map[string]struct {
 		mishap mishap
@@ -768,8 +815,10 @@ func TestSameChainTogether(t *testing.T) {
 				if !isA[*store.CostExceedsBurstError](never.err) {
 					t.Errorf("%v, want that it can never be", never.err)
 				}
-				if got := c.store; !slices.Equal(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s == "read found" }),
-					append([]string{"transact applied"}, test.calls...)) {
+				if got := c.store; !slices.Equal(
+					slices.DeleteFunc(slices.Clone(got), func(s string) bool { return s == "read found" }),
+					append([]string{"transact applied"}, test.calls...),
+				) {
 					t.Errorf("calls %q", got)
 				}
 				c.holding(t, "user-1 91 9", "user-2 79 21", "project-1 970 30")
@@ -778,8 +827,8 @@ func TestSameChainTogether(t *testing.T) {
 	}
 }
 
-// TestChainLeftInFlight: who leaves while the transaction is in flight is given back in every bucket what it turns out to have
-// been charged.
+// TestChainLeftInFlight: who leaves while the transaction is in flight is given back in every bucket what it
+// turns out to have been charged.
 func TestChainLeftInFlight(t *testing.T) {
 	for name, mishap := range map[string]mishap{"applied": pass, "lost reply": loseReply, "lost request": loseRequest} {
 		t.Run(name, func(t *testing.T) {
@@ -787,7 +836,19 @@ func TestChainLeftInFlight(t *testing.T) {
 				t.Helper()
 				ctx, cancel := context.WithCancel(t.Context())
 				c.wire.expect(pass, mishap)
-				first, a, gone := c.ask(t.Context(), alicesHome, 1), c.ask(t.Context(), alicesHome, 3), c.ask(ctx, alicesHome, 4)
+				first, a, gone := c.ask(
+					t.Context(),
+					alicesHome,
+					1,
+				), c.ask(
+					t.Context(),
+					alicesHome,
+					3,
+				), c.ask(
+					ctx,
+					alicesHome,
+					4,
+				)
 				c.gate.pass()
 				synctest.Wait()
 				cancel()
@@ -808,11 +869,28 @@ func TestChainLeftInFlight(t *testing.T) {
 	}
 }
 
-// TestChainTogetherTooLate: others have drained the parent. Those of the line are chosen anew by what it has left.
+// TestChainTogetherTooLate: others have drained the parent. Those of the line are chosen anew by what it has
+// left.
 func TestChainTogetherTooLate(t *testing.T) {
 	chained(t, func(t *testing.T, c *chain) {
 		t.Helper()
-		first, a, b, last := c.ask(t.Context(), alicesHome, 1), c.ask(t.Context(), alicesHome, 30), c.ask(t.Context(), alicesHome, 40), c.ask(t.Context(), alicesHome, 10)
+		first, a, b, last := c.ask(
+			t.Context(),
+			alicesHome,
+			1,
+		), c.ask(
+			t.Context(),
+			alicesHome,
+			30,
+		), c.ask(
+			t.Context(),
+			alicesHome,
+			40,
+		), c.ask(
+			t.Context(),
+			alicesHome,
+			10,
+		)
 		c.gate.pass()
 		synctest.Wait()
 		c.other.acquire(t, member{project: "1"}, 955) // of 997
@@ -830,8 +908,8 @@ func TestChainTogetherTooLate(t *testing.T) {
 	})
 }
 
-// TestChainBehind: a transaction returns no image, so that what it leaves is predicted. That refuses nobody: others may have
-// given something back.
+// TestChainBehind: a transaction returns no image, so that what it leaves is predicted. That refuses nobody:
+// others may have given something back.
 func TestChainBehind(t *testing.T) {
 	chained(t, func(t *testing.T, c *chain) {
 		t.Helper()
@@ -841,7 +919,19 @@ func TestChainBehind(t *testing.T) {
 		back := c.get(t, item.BucketKey("user-1", "embeddings")) // 59 are left
 		back["b_rps_tk"], back["b_rps_tc"] = codec.N(99_000), codec.N(1000)
 		c.put(t, back)
-		first, a, b := c.ask(t.Context(), alicesHome, 1), c.ask(t.Context(), alicesHome, 30), c.ask(t.Context(), alicesHome, 50)
+		first, a, b := c.ask(
+			t.Context(),
+			alicesHome,
+			1,
+		), c.ask(
+			t.Context(),
+			alicesHome,
+			30,
+		), c.ask(
+			t.Context(),
+			alicesHome,
+			50,
+		)
 		c.end()
 		if first.err != nil || a.err != nil || b.err != nil {
 			t.Error(first.err, a.err, b.err)
@@ -850,7 +940,8 @@ func TestChainBehind(t *testing.T) {
 	})
 }
 
-// TestParentTogether: children of one parent, compensated: each is charged by itself, their parent for all who wait.
+// TestParentTogether: children of one parent, compensated: each is charged by itself, their parent for all
+// who wait.
 func TestParentTogether(t *testing.T) {
 	const children = 16
 	synctest.Test(t, func(t *testing.T) {
@@ -864,7 +955,10 @@ func TestParentTogether(t *testing.T) {
 		s.later()
 		s.h.calls(t, s.h.store...)
 		errs := make([]error, children)
-		s.atOnce(sixteen(func(i int) { _, errs[i] = s.h.at[0].Acquire(t.Context(), member{fmt.Sprint(i), "1"}, tokens{1}) })...)
+		s.atOnce(
+			sixteen(
+				func(i int) { _, errs[i] = s.h.at[0].Acquire(t.Context(), member{fmt.Sprint(i), "1"}, tokens{1}) },
+			)...)
 		admitted := 0
 		for i, err := range errs {
 			_, tc := s.held(t, fmt.Sprint("user-", i))
@@ -882,7 +976,8 @@ func TestParentTogether(t *testing.T) {
 	})
 }
 
-// chain is a process, in a bubble of testing/synctest, that has charged a token each to alice and bob, of project 1.
+// chain is a process, in a bubble of testing/synctest, that has charged a token each to alice and bob, of
+// project 1.
 type chain struct {
 	*engine
 	*house
@@ -901,7 +996,12 @@ func chained(t *testing.T, f func(*testing.T, *chain)) {
 		e, _ := newFaulty(t)
 		e.ttl = 24 * time.Hour
 		client, w := e.withNetwork()
-		c := &chain{engine: e, wire: w, gate: &gate{API: client, entity: "user-1"}, other: e.house(t, e.client, def)}
+		c := &chain{
+			engine: e,
+			wire:   w,
+			gate:   &gate{API: client, entity: "user-1"},
+			other:  e.house(t, e.client, def),
+		}
 		c.house = e.house(t, c.gate, def)
 		c.acquire(t, alicesHome, 1)
 		c.acquire(t, member{"2", "1"}, 1)

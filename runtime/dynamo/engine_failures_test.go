@@ -27,7 +27,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestExhausted has every attempt of an acquire fail: the error says how many there were, and the last one's cause.
+// TestExhausted has every attempt of an acquire fail: the error says how many there were, and the last one's
+// cause.
 func TestExhausted(t *testing.T) {
 	for name, test := range map[string]struct {
 		mishap   mishap
@@ -52,7 +53,7 @@ func TestExhausted(t *testing.T) {
 			e := newEngine(t)
 			e.put(t, half().item(t))
 			client, w := e.withNetwork()
-			process := e.demo(t, client, Attempts(test.attempts))
+			process := e.demo(t, client, option(Attempts(test.attempts)))
 			if _, err := process.GPT4.Peek(t.Context(), alice); err != nil {
 				t.Fatal(err)
 			}
@@ -96,15 +97,24 @@ func TestContended(t *testing.T) {
 	if contended, ok := errors.AsType[*store.ContendedError](err); !ok || contended.Attempts != DefaultAttempts {
 		t.Errorf("got a %T", err)
 	}
-	wantText(t, err, "sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try again")
+	wantText(
+		t,
+		err,
+		"sluice: gpt-4 for user-1: contended: lost 8 attempts against other writers, nothing was charged: try again",
+	)
 	// Where others are at work, what was seen before a pause is read again before another write may fail.
-	process.calls(t, append([]string{"retry refused"}, slices.Repeat([]string{"read found", "normal refused"}, DefaultAttempts-1)...)...)
+	process.calls(
+		t,
+		append(
+			[]string{"retry refused"},
+			slices.Repeat([]string{"read found", "normal refused"}, DefaultAttempts-1)...)...)
 	if tk, tc := e.balance(t, "gpt-4", "rpm"); tk != 0 || tc != 800_000 {
 		t.Errorf("%d left, %d charged; want 0 and 800000", tk, tc)
 	}
 }
 
-// TestConnectionRefused points the client at a port where nobody listens: nothing was charged, whatever was tried.
+// TestConnectionRefused points the client at a port where nobody listens: nothing was charged, whatever was
+// tried.
 func TestConnectionRefused(t *testing.T) {
 	e := newEngine(t)
 	e.put(t, half().item(t))
@@ -124,7 +134,8 @@ func TestConnectionRefused(t *testing.T) {
 	fresh := e.demo(t, refused)
 
 	_, err = fresh.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 10})
-	if !isA[*store.UnavailableError](err) || !strings.HasSuffix(err.Error(), "dial tcp "+closed+": connect: connection refused") {
+	if !isA[*store.UnavailableError](err) ||
+		!strings.HasSuffix(err.Error(), "dial tcp "+closed+": connect: connection refused") {
 		t.Errorf("by a fresh process: %v", err)
 	}
 	fresh.calls(t, slices.Repeat([]string{"read failed"}, DefaultAttempts)...)
@@ -272,7 +283,7 @@ func TestMalformed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := "sluice: the bucket of user-1 on gpt-4 is malformed: " + test.err + "; mend or delete the item: a missing bucket is a full one"
+			text := "sluice: the bucket of user-1 on gpt-4 is malformed: " + test.err + "; fix or delete the item: a missing bucket is a full one"
 			e, process, _ := wired(t)
 			stored := half().item(t)
 			test.spoil(stored)
@@ -285,8 +296,8 @@ func TestMalformed(t *testing.T) {
 			wantText(t, err, text)
 			_, err = fresh.GPT4.Peek(t.Context(), alice)
 			wantText(t, err, text)
-			// By a process that knew the bucket when it was sound, and so writes first. It goes by the parameters that it knows,
-			// which cv says are those in force, and reads no others.
+			// By a process that knew the bucket when it was sound, and so writes first. It goes by the parameters that
+			// it knows, which cv says are those in force, and reads no others.
 			charged := stored["b_rpm_tc"]
 			for range 2 {
 				_, err = process.GPT4.Acquire(t.Context(), alice, limits.GPT4Cost{RPM: 1})
@@ -382,10 +393,17 @@ func TestTwoResources(t *testing.T) {
 	script{t, e, process}.acquire(1, 1)
 	e.stored(t, row{Entity: "project-1", CV: 1, TTL: 180, Limits: map[string]bucket.Balance{
 		"rpm": {Limit: bucket.Per(1000, time.Minute), Tokens: 999_000, Consumed: 1000},
-		"tpm": {Limit: bucket.Per(100_000, time.Minute).WithBurst(150_000), Tokens: 50_000_000, Consumed: 100_000_000},
+		"tpm": {
+			Limit:    bucket.Per(100_000, time.Minute).WithBurst(150_000),
+			Tokens:   50_000_000,
+			Consumed: 100_000_000,
+		},
 	}})
-	e.stored(t, row{Entity: "project-1", Resource: "embeddings", CV: 1, TTL: 2, Limits: map[string]bucket.Balance{
-		"rps": {Limit: bucket.Per(20, time.Second), Tokens: 17_000, Consumed: 3000},
-	}})
+	e.stored(
+		t,
+		row{Entity: "project-1", Resource: "embeddings", CV: 1, TTL: 2, Limits: map[string]bucket.Balance{
+			"rps": {Limit: bucket.Per(20, time.Second), Tokens: 17_000, Consumed: 3000},
+		}},
+	)
 	e.stored(t, row{CV: 1, TTL: 180, Limits: holds(99_000, 1000, 14_999_000, 1000)})
 }

@@ -61,7 +61,7 @@ func evaluate(item codec.Item, w *codec.Write) written {
 
 // scene is a bucket as it is, as a process remembers it, and what that wants to write.
 type scene struct {
-	*leg
+	*target
 	remembered *bucket.Image
 	stored     codec.Item
 	want       *plan.Demand
@@ -70,16 +70,21 @@ type scene struct {
 
 // schemaShape is the shape of a bucket of r's first kind that nothing overrides.
 func schemaShape(r *resource) *plan.Shape {
-	return &plan.Shape{Limits: r.spec.Kinds[0].Limits, Removed: r.spec.Removed, Version: r.spec.Revision * plan.RevisionUnit}
+	return &plan.Shape{
+		Limits:  r.spec.Kinds[0].Limits,
+		Removed: r.spec.Removed,
+		Version: r.spec.Revision * plan.RevisionUnit,
+	}
 }
 
 // drawScene draws a bucket of r in any state, of which a process may remember another one.
 func drawScene(t *rapid.T, r *resource) scene {
 	shape := schemaShape(r)
-	s := scene{leg: &leg{resource: r, entity: "user-1", Demand: plan.Demand{Shape: shape}}}
+	s := scene{target: &target{resource: r, entity: "user-1", demand: plan.Demand{Shape: shape}}}
 	img := &bucket.Image{
 		Refilled: t0 + rapid.Int64Range(0, 100_000).Draw(t, "rf"), TTL: t0 / 1000, Op: "before",
-		Version:  rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - plan.RevisionUnit, shape.Version + plan.RevisionUnit}).Draw(t, "cv"),
+		Version: rapid.SampledFrom([]int64{shape.Version, shape.Version, shape.Version - plan.RevisionUnit, shape.Version + plan.RevisionUnit}).
+			Draw(t, "cv"),
 		Balances: bucket.Full(shape.Limits), Missing: make([]bool, len(shape.Limits)),
 	}
 	s.now = img.Refilled + rapid.Int64Range(-1000, 60_000).Draw(t, "elapsed")
@@ -130,7 +135,10 @@ func drawScene(t *rapid.T, r *resource) scene {
 	}
 	for _, name := range shape.Removed {
 		if rapid.Bool().Draw(t, name) {
-			img.Extra = append(img.Extra, bucket.Named{Name: name, Balance: bucket.Balance{Limit: userRPM, Tokens: 1, Consumed: 2}})
+			img.Extra = append(
+				img.Extra,
+				bucket.Named{Name: name, Balance: bucket.Balance{Limit: userRPM, Tokens: 1, Consumed: 2}},
+			)
 		}
 	}
 	s.remembered = img
@@ -144,8 +152,16 @@ func drawScene(t *rapid.T, r *resource) scene {
 
 // item is what holds img, without its first limit if that is missing.
 func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
-	item := s.Key("user-1")
-	item["rf"], item["cv"], item["ttl"], item["op"] = codec.N(img.Refilled), codec.N(img.Version), codec.N(img.TTL), codec.S(img.Op)
+	item := s.resource.generated.Key("user-1")
+	item["rf"], item["cv"], item["ttl"], item["op"] = codec.N(
+		img.Refilled,
+	), codec.N(
+		img.Version,
+	), codec.N(
+		img.TTL,
+	), codec.S(
+		img.Op,
+	)
 	put := func(name string, b bucket.Balance) {
 		for field, n := range map[string]int64{"tk": b.Tokens, "cp": b.Capacity, "bx": b.Burst, "ra": b.Refill, "rp": b.Period, "tc": b.Consumed} {
 			item["b_"+name+"_"+field] = codec.N(n)
@@ -153,7 +169,7 @@ func (s *scene) item(img *bucket.Image, missing bool) codec.Item {
 	}
 	for i, b := range img.Balances {
 		if i > 0 || !missing {
-			put(s.spec.Limits[i], b)
+			put(s.resource.spec.Limits[i], b)
 		}
 	}
 	for _, named := range img.Extra {
@@ -175,10 +191,10 @@ func (s *scene) plans() map[plan.Path]plan.Plan {
 	}
 	taken := make([]int64, len(s.want.Shape.Limits))
 	copy(taken, s.want.Take)
-	if p := plan.NewAdjust(negated(taken), s.remembered, s.leg.Demand.Shape, s.now); p.Decision == plan.Write {
+	if p := plan.NewAdjust(negated(taken), s.remembered, s.target.demand.Shape, s.now); p.Decision == plan.Write {
 		all[plan.Adjust] = p
 	}
-	if p := plan.NewReshape(taken, s.remembered, s.leg.Demand.Shape, s.now); p.Decision == plan.Write {
+	if p := plan.NewReshape(taken, s.remembered, s.target.demand.Shape, s.now); p.Decision == plan.Write {
 		all[plan.Reshape] = p
 	}
 	return all
@@ -199,7 +215,10 @@ func newComparison(t *testing.T) *comparison {
 		t.Fatal(err)
 	}
 	gpt4, _ := generated(t)
-	c := &comparison{engine: e, defs: []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), captured.defs[0]}}
+	c := &comparison{
+		engine: e,
+		defs:   []store.Definition{withNumbers(gpt4, 5, userRPM, userTPM), captured.defs[0]},
+	}
 	opened, err := New(e.client, e.table).Open(&store.Env{}, c.defs...)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +232,7 @@ func (s *scene) build(t propertyTB, p plan.Plan, generic bool) *codec.Write {
 	t.Helper()
 	p.Generic = generic
 	w := &codec.Write{}
-	err := s.leg.build(w, &p, "this write")
+	err := s.target.build(w, &p, "this write")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,8 +252,9 @@ func (c *comparison) try(t propertyTB, s *scene, w *codec.Write, copied string) 
 	return got
 }
 
-// TestGenericMeansTheSame applies the generated and the generic expressions of each path to copies of one item, on the
-// engine: they apply to the same states and leave the same item. What the simulation makes of both is held to it too.
+// TestGenericMeansTheSame applies the generated and the generic expressions of each path to copies of one
+// item, on the engine: they apply to the same states and leave the same item. What the simulation makes of
+// both is held to it too.
 func TestGenericMeansTheSame(t *testing.T) {
 	c := newComparison(t)
 	type seen struct {
@@ -271,21 +291,30 @@ func TestGenericMeansTheSame(t *testing.T) {
 	}
 	for _, way := range []plan.Path{plan.Retry, plan.Normal, plan.Adjust, plan.Reshape} {
 		if tally[seen{way, true}] == 0 || tally[seen{way, false}] == 0 {
-			t.Errorf("%v: %d applied and %d refused, want some of both", way, tally[seen{way, true}], tally[seen{way, false}])
+			t.Errorf(
+				"%v: %d applied and %d refused, want some of both",
+				way,
+				tally[seen{way, true}],
+				tally[seen{way, false}],
+			)
 		}
 	}
 }
 
-// TestComparisonSees leaves a guard, and a millitoken, out of the generic expression: the comparison above shows it.
+// TestComparisonSees leaves a guard, and a millitoken, out of the generic expression: the comparison above
+// shows it.
 func TestComparisonSees(t *testing.T) {
 	c := newComparison(t)
 	r := c.resource(c.defs[0])
-	s := scene{leg: &leg{resource: r, entity: "user-1", Demand: plan.Demand{Shape: schemaShape(r)}}, now: t0 + 1000}
+	s := scene{
+		target: &target{resource: r, entity: "user-1", demand: plan.Demand{Shape: schemaShape(r)}},
+		now:    t0 + 1000,
+	}
 	img := &bucket.Image{
-		Refilled: t0, Version: s.leg.Demand.Shape.Version, Op: "before", Missing: make([]bool, 2),
+		Refilled: t0, Version: s.target.demand.Shape.Version, Op: "before", Missing: make([]bool, 2),
 		Balances: []bucket.Balance{{Limit: userRPM, Tokens: 50_000}, {Limit: userTPM, Tokens: 5_000_000}},
 	}
-	s.want = &plan.Demand{Take: []int64{10_000, 0}, Called: s.now, Shape: s.leg.Demand.Shape}
+	s.want = &plan.Demand{Take: []int64{10_000, 0}, Called: s.now, Shape: s.target.demand.Shape}
 	spent := *img
 	spent.Balances = slices.Clone(img.Balances)
 	spent.Balances[0].Tokens = 5000
@@ -314,7 +343,10 @@ func TestDroppedByAnEarlierTry(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
 	def := withNumbers(embeddings, 1, *per(200))
-	opened, err := New(e.client, e.table).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
+	opened, err := New(
+		e.client,
+		e.table,
+	).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// idler is a process, in a bubble of testing/synctest and on its time, whose settles are lazy: of one bucket, project-1's, of 1000
-// tokens an hour, and of its users', of 100.
+// idler is a process, in a bubble of testing/synctest and on its time, whose settles are lazy: of one bucket,
+// project-1's, of 1000 tokens an hour, and of its users', of 100.
 type idler struct {
 	*engine
 	*house
@@ -80,7 +80,8 @@ func (i *idler) settle(t *testing.T, lease *runtime.Lease[tokens], n int64) {
 	}
 }
 
-// told holds how acquires and what closed them ended, and forgets it. Those that one write served are told in any order.
+// told holds how acquires and what closed them ended, and forgets it. Those that one write served are told in
+// any order.
 func (i *idler) told(t *testing.T, want ...string) {
 	t.Helper()
 	i.mu.Lock()
@@ -124,7 +125,8 @@ func TestLazyPairs(t *testing.T) {
 	}
 }
 
-// TestLazyWhileBusy: settles that come while a write is in flight are in the next one, with who else has come.
+// TestLazyWhileBusy: settles that come while a write is in flight are in the next one, with who else has
+// come.
 func TestLazyWhileBusy(t *testing.T) {
 	idle(t, func(t *testing.T, i *idler) {
 		t.Helper()
@@ -146,13 +148,14 @@ func TestLazyWhileBusy(t *testing.T) {
 		wg.Wait()
 		i.spent(t, usage{Calls: 2, Writes: 2, Units: 2})
 		i.holding(t, "project-1 954 46")
-		elapse(lazy)
+		elapse(deferFor)
 		i.spent(t, usage{})
 	})
 }
 
-// TestLazyWhileIdle: where nothing else is written, all settles of a bucket go together, once the first has waited for as long as it
-// may; until then nobody is told how they ended, and what remains is what the acquire left.
+// TestLazyWhileIdle: where nothing else is written, all settles of a bucket go together, once the first has
+// waited for as long as it may; until then nobody is told how they ended, and what remains is what the
+// acquire left.
 func TestLazyWhileIdle(t *testing.T) {
 	idle(t, func(t *testing.T, i *idler) {
 		t.Helper()
@@ -164,11 +167,11 @@ func TestLazyWhileIdle(t *testing.T) {
 		a.Release(t.Context())
 		i.settle(t, d, 10) // which is nothing to write
 		i.told(t, "settled")
-		elapse(lazy / 2)
+		elapse(deferFor / 2)
 		i.settle(t, b, 30)
 		c.Release(t.Context())
-		elapse(lazy/2 - time.Millisecond)
-		if took := time.Since(began); took != lazy-time.Millisecond {
+		elapse(deferFor/2 - time.Millisecond)
+		if took := time.Since(began); took != deferFor-time.Millisecond {
 			t.Errorf("to settle took %v", took)
 		}
 		i.spent(t, usage{})
@@ -190,14 +193,15 @@ func TestLazyWhileIdle(t *testing.T) {
 		e := i.acquire(t, solo, 1)
 		i.m.take()
 		e.Release(t.Context())
-		elapse(lazy - time.Millisecond)
+		elapse(deferFor - time.Millisecond)
 		i.spent(t, usage{})
 		elapse(time.Millisecond)
 		i.spent(t, usage{Calls: 1, Writes: 1, Units: 1})
 	})
 }
 
-// TestLazyClose: Close has what is owed written, and does not wait for when it would be due. Nor does what settles then.
+// TestLazyClose: Close has what is owed written, and does not wait for when it would be due. Nor does what
+// settles then.
 func TestLazyClose(t *testing.T) {
 	idle(t, func(t *testing.T, i *idler) {
 		t.Helper()
@@ -219,7 +223,8 @@ func TestLazyClose(t *testing.T) {
 	})
 }
 
-// TestLazyCloseBehindAnAcquire: what is owed is written before Close returns, though a caller is at work on the bucket.
+// TestLazyCloseBehindAnAcquire: what is owed is written before Close returns, though a caller is at work on
+// the bucket.
 func TestLazyCloseBehindAnAcquire(t *testing.T) {
 	idle(t, func(t *testing.T, i *idler) {
 		t.Helper()
@@ -246,8 +251,8 @@ func TestLazyCloseBehindAnAcquire(t *testing.T) {
 	})
 }
 
-// TestLazyIsThere: what was given back lazily is there for whoever acquires next, by the same write, whatever the process has seen
-// before.
+// TestLazyIsThere: what was given back lazily is there for whoever acquires next, by the same write, whatever
+// the process has seen before.
 func TestLazyIsThere(t *testing.T) {
 	for name, who := range map[string]member{"a bucket": solo, "a chain": alicesHome} {
 		t.Run(name, func(t *testing.T) {
@@ -282,7 +287,7 @@ func TestLazyUnderWay(t *testing.T) {
 		lease := i.acquire(t, solo, 1000)
 		i.gate.shut()
 		lease.Release(t.Context())
-		elapse(lazy)
+		elapse(deferFor)
 		var wg sync.WaitGroup
 		var err error
 		wg.Go(func() { _, err = i.at[0].Acquire(t.Context(), solo, tokens{1000}) })
@@ -310,7 +315,7 @@ func TestLazyDenied(t *testing.T) {
 				if _, err := i.at[0].Acquire(t.Context(), who, tokens{most}); !isA[*store.DeniedError](err) {
 					t.Error(err)
 				}
-				elapse(lazy)
+				elapse(deferFor)
 				slices.Sort(i.other) // who is denied need not be told first
 				i.told(t, "acquired", "denied", "settled")
 				i.holding(t, "project-1 909 91")
@@ -322,8 +327,8 @@ func TestLazyDenied(t *testing.T) {
 	}
 }
 
-// TestLazyOnce: whatever befalls the write that a lazy settle rides on, what takes is charged once, and what gives back at most
-// once. How it ended is told to the observer.
+// TestLazyOnce: whatever befalls the write that a lazy settle rides on, what takes is charged once, and what
+// gives back at most once. How it ended is told to the observer.
 func TestLazyOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		who     member
@@ -433,7 +438,7 @@ func TestLazyGone(t *testing.T) {
 					t.Fatal(err)
 				}
 				i.settle(t, lease, test.actual)
-				elapse(lazy)
+				elapse(deferFor)
 				i.told(t, "acquired", "settled")
 				i.holding(t, test.want)
 			})
@@ -441,9 +446,10 @@ func TestLazyGone(t *testing.T) {
 	}
 }
 
-// TestMixtureIsExact: processes whose callers acquire, settle and release, lazily or not, of single buckets, chains and several of
-// them, on a network that takes its time: in the end each bucket has been charged what its leases stand for, and holds the rest.
-// With callers who leave it may be more, as what they leave cannot be given back where others have written meanwhile.
+// TestMixtureIsExact: processes whose callers acquire, settle and release, lazily or not, of single buckets,
+// chains and several of them, on a network that takes its time: in the end each bucket has been charged what
+// its leases stand for, and holds the rest. With callers who leave it may be more, as what they leave cannot
+// be given back where others have written meanwhile.
 func TestMixtureIsExact(t *testing.T) {
 	const processes, workers, rounds = 3, 24, 12
 	year := func(n int64) []bucket.Limit { return []bucket.Limit{bucket.Per(n, 366*24*time.Hour)} } // so that nothing comes back
@@ -480,7 +486,8 @@ func TestMixtureIsExact(t *testing.T) {
 							ctx, cancel := context.WithTimeout(t.Context(), budget)
 							lease, err := h.at[0].Acquire(ctx, who, tokens{cost}, runtime.LazySettle(rng.IntN(2) == 0))
 							cancel()
-							if isA[*store.DeniedError](err) || isA[*store.ContendedError](err) || errors.Is(err, context.DeadlineExceeded) {
+							if isA[*store.DeniedError](err) || isA[*store.ContendedError](err) ||
+								errors.Is(err, context.DeadlineExceeded) {
 								continue
 							}
 							if err != nil {
@@ -513,7 +520,14 @@ func TestMixtureIsExact(t *testing.T) {
 						item := e.get(t, item.BucketKey(entity, "embeddings"))
 						tk, tc, bx := number(item["b_rps_tk"]), number(item["b_rps_tc"]), number(item["b_rps_bx"])
 						if lost := tc - want*bucket.Milli; lost < 0 || lost > 0 && !leave || tk != bx-tc {
-							t.Errorf("%s was charged %d and holds %d of %d, want %d charged", entity, tc, tk, bx, want*bucket.Milli)
+							t.Errorf(
+								"%s was charged %d and holds %d of %d, want %d charged",
+								entity,
+								tc,
+								tk,
+								bx,
+								want*bucket.Milli,
+							)
 						}
 					}
 				})

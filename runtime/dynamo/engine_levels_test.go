@@ -36,7 +36,11 @@ func (o manager) set(t testing.TB, at string, limit *bucket.Limit) {
 	for {
 		stored, err := o.Get(t.Context(), o.spec, at)
 		if err == nil {
-			_, err = o.Set(t.Context(), o.spec, store.Stored{At: at, Limits: []*bucket.Limit{limit}, Revision: stored[0].Revision})
+			_, err = o.Set(
+				t.Context(),
+				o.spec,
+				store.Stored{At: at, Limits: []*bucket.Limit{limit}, Revision: stored[0].Revision},
+			)
 		}
 		if _, lost := errors.AsType[*store.ConflictError](err); lost {
 			continue
@@ -68,8 +72,9 @@ func drain(t *testing.T, d *desk) (n int) {
 	}
 }
 
-// TestOverridesInForce changes the limit of one bucket under three processes whose caches expire at different times. Each change
-// reaches the bucket by one write, with the first acquire of a process that knows of it, and nobody takes it back.
+// TestOverridesInForce changes the limit of one bucket under three processes whose caches expire at different
+// times. Each change reaches the bucket by one write, with the first acquire of a process that knows of it,
+// and nobody takes it back.
 func TestOverridesInForce(t *testing.T) {
 	_, embeddings := generated(t)
 	def := withNumbers(embeddings, 1, *per(200))
@@ -96,11 +101,24 @@ func TestOverridesInForce(t *testing.T) {
 		t.Errorf("%d admitted after the limit came down to 5", n)
 	}
 	// What is due is read at half price, what the bucket is to be given once more, consistently and together.
-	a.calls(t, "levels found", "levels found", "reshape applied", "retry applied", "retry applied", "retry applied", "retry applied")
+	a.calls(
+		t,
+		"levels found",
+		"levels found",
+		"reshape applied",
+		"retry applied",
+		"retry applied",
+		"retry applied",
+		"retry applied",
+	)
 	if n := drain(t, b); n != 0 {
 		t.Errorf("%d admitted by a process that knows the old limit", n)
 	}
-	b.calls(t, "normal refused", "levels found") // a write by what it knew; the image sends it to read what others know
+	b.calls(
+		t,
+		"normal refused",
+		"levels found",
+	) // a write by what it knew; the image sends it to read what others know
 	if n := drain(t, c); n != 0 {
 		t.Errorf("%d admitted by a new process", n)
 	}
@@ -145,8 +163,8 @@ func TestOverridesInForce(t *testing.T) {
 	}
 }
 
-// TestOverrideOfMissing: a bucket is created with the limits in force, and a cost above an override's burst can never be
-// served.
+// TestOverrideOfMissing: a bucket is created with the limits in force, and a cost above an override's burst
+// can never be served.
 func TestOverrideOfMissing(t *testing.T) {
 	_, embeddings := generated(t)
 	def := withNumbers(embeddings, 1, *per(200))
@@ -166,10 +184,10 @@ func TestOverrideOfMissing(t *testing.T) {
 	}
 }
 
-// TestOverridesStorm has many processes at work on one bucket while two operators, whose clocks differ, keep changing and
-// deleting its limits on both levels. Each write of a reshape raises cv: as many as there are changes at the most, however
-// many processes see them and whatever each has in its cache. Overrides are read once a TTL, and once more where a
-// process meets newer ones, not per acquire.
+// TestOverridesStorm has many processes at work on one bucket while two operators, whose clocks differ, keep
+// changing and deleting its limits on both levels. Each write of a reshape raises cv: as many as there are
+// changes at the most, however many processes see them and whatever each has in its cache. Overrides are read
+// once a TTL, and once more where a process meets newer ones, not per acquire.
 func TestOverridesStorm(t *testing.T) {
 	const processes, changes, acquires = 8, 40, 1500
 	_, embeddings := generated(t)
@@ -221,7 +239,13 @@ func TestOverridesStorm(t *testing.T) {
 	}
 	lasted := time.Duration(e.clock.since.Load()) * time.Millisecond
 	if most := processes * (2*int(lasted/e.ttl) + 2); counter.n > most {
-		t.Errorf("overrides were read %d times in %v by %d processes, want %d at the most", counter.n, lasted, processes, most)
+		t.Errorf(
+			"overrides were read %d times in %v by %d processes, want %d at the most",
+			counter.n,
+			lasted,
+			processes,
+			most,
+		)
 	}
 
 	// Once it is calm and caches have expired, everybody works by what is stored.
@@ -236,7 +260,13 @@ func TestOverridesStorm(t *testing.T) {
 	if got := number(item["b_rps_cp"]); got != want.Capacity {
 		t.Errorf("the bucket has capacity %d, want %d", got, want.Capacity)
 	}
-	t.Logf("%d admitted, %d reshapes for %d changes, overrides read %d times", admitted.Load(), reshapes, changes, counter.n)
+	t.Logf(
+		"%d admitted, %d reshapes for %d changes, overrides read %d times",
+		admitted.Load(),
+		reshapes,
+		changes,
+		counter.n,
+	)
 }
 
 // final is the limit in force for user-1 as it is stored.
@@ -256,7 +286,11 @@ type levelReads struct {
 	n  int
 }
 
-func (l *levelReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (l *levelReads) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	l.mu.Lock()
 	for _, wanted := range in.RequestItems {
 		for _, key := range wanted.Keys {
@@ -269,7 +303,8 @@ func (l *levelReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItem
 	return l.API.BatchGetItem(ctx, in, opts...)
 }
 
-// batches is an API whose BatchGetItem a test may answer in DynamoDB's place, nil leaving it to that, and follow.
+// batches is an API whose BatchGetItem a test may answer in DynamoDB's place, nil leaving it to that, and
+// follow.
 type batches struct {
 	wire.API
 	answer func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error)
@@ -277,7 +312,11 @@ type batches struct {
 	calls  int
 }
 
-func (b *batches) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (b *batches) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	if b.calls++; b.calls > 100 {
 		return nil, errors.New("the test's limit of calls") // ends what would not
 	}
@@ -293,13 +332,17 @@ func (b *batches) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 	return out, err
 }
 
-// TestStaleOverridesServe: overrides that are due but cannot be read serve a second longer, and are read then.
+// TestStaleOverridesServe: overrides that are due but cannot be read serve a second longer, and are read
+// then.
 func TestStaleOverridesServe(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
 	e.ttl = time.Minute
 	var failure error
-	api := &batches{API: e.client, answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure }}
+	api := &batches{
+		API:    e.client,
+		answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure },
+	}
 	d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
 	acquire := func(want ...string) {
 		t.Helper()
@@ -329,10 +372,13 @@ func TestOverridesAreReadOnce(t *testing.T) {
 			e := newEngine(t)
 			e.ttl = ttl
 			var failure error
-			api := &batches{API: e.client, answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-				e.clock.since.Add(2000) // what it takes
-				return nil, failure
-			}}
+			api := &batches{
+				API: e.client,
+				answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+					e.clock.since.Add(2000) // what it takes
+					return nil, failure
+				},
+			}
 			d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
 			for n, err := range []error{nil, nil, errWire, nil, errWire} {
 				failure = err
@@ -348,18 +394,22 @@ func TestOverridesAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestOverridesLeftUnread: where DynamoDB keeps leaving them out of a batch, for want of throughput, the old ones serve.
+// TestOverridesLeftUnread: where DynamoDB keeps leaving them out of a batch, for want of throughput, the old
+// ones serve.
 func TestOverridesLeftUnread(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
 	e.ttl = time.Minute
 	unread := false
-	api := &batches{API: e.client, answer: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-		if unread {
-			return &dynamodb.BatchGetItemOutput{UnprocessedKeys: in.RequestItems}, nil
-		}
-		return nil, nil
-	}}
+	api := &batches{
+		API: e.client,
+		answer: func(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+			if unread {
+				return &dynamodb.BatchGetItemOutput{UnprocessedKeys: in.RequestItems}, nil
+			}
+			return nil, nil
+		},
+	}
 	d := e.desk(t, api, withNumbers(embeddings, 1, *per(200)))
 	for range 2 {
 		if _, err := d.Acquire(t.Context(), "1", tokens{1}); err != nil {
@@ -375,8 +425,8 @@ func TestOverridesLeftUnread(t *testing.T) {
 	}
 }
 
-// TestKindReadMeanwhile: who did not ask for a kind's override, because it was known, does not take it for missing when
-// somebody else has read it later than the asking.
+// TestKindReadMeanwhile: who did not ask for a kind's override, because it was known, does not take it for
+// missing when somebody else has read it later than the asking.
 func TestKindReadMeanwhile(t *testing.T) {
 	_, embeddings := generated(t)
 	def := withNumbers(embeddings, 1, *per(200))
@@ -419,6 +469,12 @@ func TestMalformedOverride(t *testing.T) {
 	if !isA[*store.SetupError](err) {
 		t.Fatal(err)
 	}
-	wantText(t, err, fmt.Sprint("sluice: the override of embeddings at user is malformed: attribute l_rps_cp: of type S, want an integer ",
-		"of 64 bits; fix the item KIND#user / #CONFIG#embeddings and raise its ver"))
+	wantText(
+		t,
+		err,
+		fmt.Sprint(
+			"sluice: the override of embeddings at user is malformed: attribute l_rps_cp: of type S, want an integer ",
+			"of 64 bits; fix the item KIND#user / #CONFIG#embeddings and raise its ver",
+		),
+	)
 }

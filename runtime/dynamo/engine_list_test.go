@@ -74,12 +74,15 @@ func (e *engine) all(t testing.TB, api wire.API, kind string) (got listed) {
 	return got
 }
 
-// TestBuckets lists what there is, once each and as Inspect reads it, over pages of the index and batches of items.
+// TestBuckets lists what there is, once each and as Inspect reads it, over pages of the index and batches of
+// items.
 func TestBuckets(t *testing.T) {
 	e := newEngine(t)
 	want := e.crowded(t, 2*wire.MaxBatchGet+20)
 	for _, most := range []int32{1000, wire.MaxBatchGet, 70} {
-		if got := e.all(t, &pages{API: e.client, most: most}, ""); !slices.Equal(got.entities, want) || got.malformed != nil || got.others != 0 {
+		if got := e.all(t, &pages{API: e.client, most: most}, ""); !slices.Equal(got.entities, want) ||
+			got.malformed != nil ||
+			got.others != 0 {
 			t.Errorf("in pages of %d: %+v\nwant %q", most, got, want)
 		}
 	}
@@ -110,7 +113,12 @@ func TestBucketsCost(t *testing.T) {
 	got := e.all(t, e.client, "")
 	index := got.units - float64(len(want))/2
 	if perEntry := index / float64(len(want)); index <= 0 || perEntry > 0.02 {
-		t.Errorf("%v units for %d buckets, %v for each entry of the index, want up to 0.02", got.units, len(want), perEntry)
+		t.Errorf(
+			"%v units for %d buckets, %v for each entry of the index, want up to 0.02",
+			got.units,
+			len(want),
+			perEntry,
+		)
 	}
 }
 
@@ -120,7 +128,11 @@ type hasty struct {
 	before func()
 }
 
-func (h hasty) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (h hasty) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	h.before()
 	return h.API.BatchGetItem(ctx, in, opts...)
 }
@@ -140,8 +152,8 @@ func TestBucketsGone(t *testing.T) {
 	}
 }
 
-// TestBucketsBeside: per-limit items stand under the same key of the index, with the bucket's own sort key or another, and are none.
-// One that is malformed does not hide the others.
+// TestBucketsBeside: per-limit items stand under the same key of the index, with the bucket's own sort key or
+// another, and are none. One that is malformed does not hide the others.
 func TestBucketsBeside(t *testing.T) {
 	e := newEngine(t)
 	want := e.crowded(t, 2)
@@ -161,8 +173,12 @@ func TestBucketsBeside(t *testing.T) {
 	if !slices.Equal(got.entities, want) || got.others != 4 || len(got.malformed) != 1 {
 		t.Fatalf("%+v, want %q, 4 others, 1 malformed", got, want)
 	}
-	wantText(t, got.malformed[0], "sluice: the bucket of user-999 on gpt-4 is malformed: attribute rf: of type S, want an integer of 64 bits; "+
-		"mend or delete the item: a missing bucket is a full one")
+	wantText(
+		t,
+		got.malformed[0],
+		"sluice: the bucket of user-999 on gpt-4 is malformed: attribute rf: of type S, want an integer of 64 bits; "+
+			"fix or delete the item: a missing bucket is a full one",
+	)
 }
 
 // TestBucketsUnprocessed: what DynamoDB leaves over is asked for again, and not for ever.
@@ -186,16 +202,23 @@ func TestBucketsWithoutIndex(t *testing.T) {
 	e.table = dynamotest.Table(t, e.client, func(name string) *dynamodb.CreateTableInput {
 		in := operator.Table(name)
 		in.GlobalSecondaryIndexes = in.GlobalSecondaryIndexes[:1]
-		in.AttributeDefinitions = slices.DeleteFunc(in.AttributeDefinitions, func(a types.AttributeDefinition) bool {
-			return strings.HasPrefix(aws.ToString(a.AttributeName), "GSI2")
-		})
+		in.AttributeDefinitions = slices.DeleteFunc(
+			in.AttributeDefinitions,
+			func(a types.AttributeDefinition) bool {
+				return strings.HasPrefix(aws.ToString(a.AttributeName), "GSI2")
+			},
+		)
 		return in
 	})
 	var got error
 	for _, err := range operator.Buckets(t.Context(), e.client, e.table, "gpt-4", "") {
 		got = errors.Join(got, err)
 	}
-	wantText(t, got, "sluice: table "+e.table+": index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY")
+	wantText(
+		t,
+		got,
+		"sluice: table "+e.table+": index GSI2 (GSI2PK, GSI2SK) is missing; add it, projecting KEYS_ONLY",
+	)
 	if _, ok := errors.AsType[*store.SetupError](got); !ok {
 		t.Errorf("%T is no *runtime.SetupError", got)
 	}

@@ -29,10 +29,15 @@ func (e *engine) members(api wire.API) *operator.Members {
 }
 
 // session is a process that looks entities up, and what its observer was told.
-func (e *engine) session(t testing.TB, api wire.API, clock store.Clock, opts ...Option) (*session, *events) {
+func (e *engine) session(
+	t testing.TB,
+	api wire.API,
+	clock store.Clock,
+	opts ...storeChange,
+) (*session, *events) {
 	t.Helper()
 	seen := &events{}
-	opened, err := New(api, e.table, opts...).Open(&store.Env{
+	opened, err := newStore(api, e.table, opts...).Open(&store.Env{
 		Clock: clock, Observer: seen.observer(), SettleTimeout: 20 * time.Second, CacheTTL: time.Minute,
 	})
 	if err != nil {
@@ -107,7 +112,8 @@ func TestReadsAreConsistent(t *testing.T) {
 	e, memory := newFaulty(t)
 	memory.Faults().StaleReads(time.Minute)
 	putMember(t, e.members(e.client), child())
-	if got, found, err := e.members(e.client).Get(t.Context(), "user-1"); got != child() || !found || err != nil {
+	if got, found, err := e.members(e.client).Get(t.Context(), "user-1"); got != child() || !found ||
+		err != nil {
 		t.Errorf("read %v, %v, %v", got, found, err)
 	}
 	process, _ := e.session(t, e.client, &e.clock)
@@ -187,7 +193,11 @@ func TestMalformedMembers(t *testing.T) {
 				if !isA[*store.SetupError](err) {
 					t.Errorf("got a %T", err)
 				}
-				wantText(t, err, "sluice: what is stored of user-1 is malformed: "+test.err+"; mend or delete the item ENTITY#user-1 / #META")
+				wantText(
+					t,
+					err,
+					"sluice: what is stored of user-1 is malformed: "+test.err+"; mend or delete the item ENTITY#user-1 / #META",
+				)
 			}
 		})
 	}
@@ -204,7 +214,8 @@ func TestMembersAgain(t *testing.T) {
 			e := newEngine(t)
 			client, w := e.withNetwork(mishaps...)
 			putMember(t, e.members(client), child())
-			if got, found, err := e.members(e.client).Get(t.Context(), "user-1"); got != child() || !found || err != nil {
+			if got, found, err := e.members(e.client).Get(t.Context(), "user-1"); got != child() || !found ||
+				err != nil {
 				t.Errorf("read %v, %v, %v", got, found, err)
 			}
 			if len(w.mishaps) > 0 {
@@ -244,7 +255,11 @@ func TestMembersUnavailable(t *testing.T) {
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("%s: got a %T", name, err)
 		}
-		wantText(t, err, "sluice: table "+e.table+": store unavailable after 10 attempts: InternalServerError: Internal server error")
+		wantText(
+			t,
+			err,
+			"sluice: table "+e.table+": store unavailable after 10 attempts: InternalServerError: Internal server error",
+		)
 	}
 	memory.Faults().Clear()
 }
@@ -258,7 +273,8 @@ func lookUp(t testing.TB, s *session, entity string, want store.Member) {
 	}
 }
 
-// TestLookUps counts reads: an answer, that there is none too, is remembered for a minute of the injected clock.
+// TestLookUps counts reads: an answer, that there is none too, is remembered for a minute of the injected
+// clock.
 func TestLookUps(t *testing.T) {
 	e := newEngine(t)
 	putMember(t, e.members(e.client), child())
@@ -299,7 +315,7 @@ func TestLookUps(t *testing.T) {
 // TestLookUpsBounded: of more entities than are remembered, those last asked for are.
 func TestLookUpsBounded(t *testing.T) {
 	e := newEngine(t)
-	process, seen := e.session(t, e.client, &e.clock, ImageCache(2))
+	process, seen := e.session(t, e.client, &e.clock, option(ImageCache(2)))
 	for _, entity := range []string{"user-1", "user-2", "user-1", "user-3", "user-1", "user-2"} {
 		lookUp(t, process, entity, store.Member{})
 	}
@@ -315,7 +331,11 @@ type held struct {
 	reads chan struct{} // each lets one be answered
 }
 
-func (h *held) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (h *held) GetItem(
+	ctx context.Context,
+	in *dynamodb.GetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
 	out, err := h.API.GetItem(ctx, in, opts...)
 	select {
 	case <-h.reads:
@@ -335,7 +355,8 @@ func bubbled(t *testing.T) (*engine, *session, *events, *held) {
 	return e, process, seen, h
 }
 
-// TestLookUpsShared has many ask for the same entity at once: one read serves them all, also if who caused it gives up.
+// TestLookUpsShared has many ask for the same entity at once: one read serves them all, also if who caused it
+// gives up.
 func TestLookUpsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, process, seen, h := bubbled(t)
@@ -383,7 +404,11 @@ func TestLookUpTimesOut(t *testing.T) {
 		if !isA[*store.UnavailableError](err) {
 			t.Errorf("got a %T", err)
 		}
-		wantText(t, err, "sluice: table "+process.table+": store unavailable after 1 attempt: context deadline exceeded")
+		wantText(
+			t,
+			err,
+			"sluice: table "+process.scheduler.conn.table+": store unavailable after 1 attempt: context deadline exceeded",
+		)
 		if took := time.Since(began); took != 20*time.Second {
 			t.Errorf("the read took %v, want the settle time-out", took)
 		}
@@ -394,8 +419,8 @@ func TestLookUpTimesOut(t *testing.T) {
 	})
 }
 
-// TestLookUpDuringChange has a read under way while this process changes the entity: what it says may be of before, and is
-// not remembered.
+// TestLookUpDuringChange has a read under way while this process changes the entity: what it says may be of
+// before, and is not remembered.
 func TestLookUpDuringChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, process, seen, h := bubbled(t)
@@ -436,19 +461,23 @@ func TestLookUpDuringChange(t *testing.T) {
 	})
 }
 
-// TestLookUpsInAnOutage: a failure is not remembered; an answer that is due serves for another second, and is then asked
-// for again. What somebody has to mend is said at once.
+// TestLookUpsInAnOutage: a failure is not remembered; an answer that is due serves for another second, and is
+// then asked for again. What somebody has to mend is said at once.
 func TestLookUpsInAnOutage(t *testing.T) {
 	e, memory := newFaulty(t)
 	putMember(t, e.members(e.client), child())
 	process, seen := e.session(t, e.client, &e.clock)
-	failed := slices.Repeat([]string{"member failed"}, lookupTries)
+	failed := slices.Repeat([]string{"member failed"}, lookupAttempts)
 	memory.Faults().InternalErrors(1)
 	_, _, err := process.Member(t.Context(), "user-1")
 	if !isA[*store.UnavailableError](err) {
 		t.Errorf("got a %T", err)
 	}
-	wantText(t, err, "sluice: table "+e.table+": store unavailable after 3 attempts: InternalServerError: Internal server error")
+	wantText(
+		t,
+		err,
+		"sluice: table "+e.table+": store unavailable after 3 attempts: InternalServerError: Internal server error",
+	)
 	seen.calls(t, failed...)
 	memory.Faults().Clear()
 	lookUp(t, process, "user-1", child())
@@ -477,7 +506,7 @@ func TestLookUpsInAnOutage(t *testing.T) {
 	lookUp(t, process, "user-1", store.Member{})
 	seen.calls(t, "member missing")
 
-	process.table = "nobody-made-this"
+	process.scheduler.conn.table = "nobody-made-this"
 	e.clock.set(180_000)
 	if _, _, err := process.Member(t.Context(), "user-1"); !isA[*store.SetupError](err) ||
 		!strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
@@ -503,7 +532,8 @@ func TestLookUpsBudget(t *testing.T) {
 	memory.Faults().Clear()
 }
 
-// TestLookUpDueAtDeadline has an answer that is due and a table that is silent: the answer serves who cannot wait.
+// TestLookUpDueAtDeadline has an answer that is due and a table that is silent: the answer serves who cannot
+// wait.
 func TestLookUpDueAtDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, process, _, h := bubbled(t)

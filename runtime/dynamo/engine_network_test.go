@@ -19,8 +19,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
-// network is what lies between the real client and the engine. It does with each write of a bucket what the test said,
-// one mishap after the other; what comes after those, reads and other items pass.
+// network is what lies between the real client and the engine. It does with each write of a bucket what the
+// test said, one mishap after the other; what comes after those, reads and other items pass.
 type network struct {
 	next dynamodb.HTTPClient
 
@@ -53,7 +53,8 @@ func (w *network) Do(r *http.Request) (*http.Response, error) {
 		return w.next.Do(again)
 	}
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if op != "PutItem" && op != "UpdateItem" && op != "TransactWriteItems" || !bytes.Contains(body, []byte(`"ENTITY#`)) && !bytes.Contains(body, []byte(item.Heartbeat.SK)) {
+	if op != "PutItem" && op != "UpdateItem" && op != "TransactWriteItems" ||
+		!bytes.Contains(body, []byte(`"ENTITY#`)) && !bytes.Contains(body, []byte(item.Heartbeat.SK)) {
 		return apply()
 	}
 	w.mu.Lock()
@@ -187,7 +188,14 @@ func reject(code, message string) mishap {
 func cancel(first, second string) mishap {
 	return func(*network, func() (*http.Response, error)) (*http.Response, error) {
 		r := answer(http.StatusBadRequest, "TransactionCanceledException", "cancelled")
-		body := strings.TrimSuffix(text(r), "}") + fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q}]}`, first, second)
+		body := strings.TrimSuffix(
+			text(r),
+			"}",
+		) + fmt.Sprintf(
+			`,"CancellationReasons":[{"Code":%q},{"Code":%q}]}`,
+			first,
+			second,
+		)
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 		return r, nil
 	}
@@ -221,7 +229,10 @@ func answer(status int, code, message string) *http.Response {
 	}
 }
 
-var requestText = regexp.MustCompile(`operation error DynamoDB: \w+, (https response error StatusCode: \d+, RequestID: [\w-]*, (api error )?)?`)
+var requestText = regexp.MustCompile(
+	`operation error DynamoDB: \w+, (https response error StatusCode: \d+, RequestID: [\w-]*, (api error )?)?`,
+)
 
-// withoutRequest drops from an error's text what the client says of the request, which has a new id each time.
+// withoutRequest drops from an error's text what the client says of the request, which has a new id each
+// time.
 func withoutRequest(text string) string { return requestText.ReplaceAllString(text, "") }

@@ -59,7 +59,11 @@ func newObserved(t *testing.T) *observed {
 	t.Helper()
 	db := memdynamo.New()
 	client := db.Client()
-	return &observed{T: t, engine: &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: time.Minute}, db: db}
+	return &observed{
+		T:      t,
+		engine: &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: time.Minute},
+		db:     db,
+	}
 }
 
 // gateway is a process of the demonstration's, with its chains and its look-ups.
@@ -74,7 +78,7 @@ func (o *observed) gateway(t testing.TB, opts ...runtime.Option) *limits.Limiter
 	return l
 }
 
-func (o *observed) desk(t testing.TB, def store.Definition, opts ...Option) *desk {
+func (o *observed) desk(t testing.TB, def store.Definition, opts ...storeChange) *desk {
 	t.Helper()
 	d := o.engine.desk(t, o.client, def, opts...)
 	o.seen = append(o.seen, d.events)
@@ -91,38 +95,65 @@ func (o *observed) told(keep func(store.StoreEvent) bool) map[string]account {
 
 func everything(store.StoreEvent) bool { return true }
 
-// scenes are ways to have the store make every kind of call. Each ends with its processes closed, so that nothing is under way.
+// scenes are ways to have the store make every kind of call. Each ends with its processes closed, so that
+// nothing is under way.
 var scenes = []struct {
 	name  string
 	paths []string // that have to be met
 	play  func(o *observed)
 }{
-	{"a chain: created, charged by transactions, settled, released, denied", []string{"read missing", "transact applied", "settle applied", "adjust applied"},
+	{
+		"a chain: created, charged by transactions, settled, released, denied",
+		[]string{"read missing", "transact applied", "settle applied", "adjust applied"},
 		func(o *observed) {
 			l := o.gateway(o.T)
 			for range 3 {
-				lease := must(l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100}))
+				lease := must(
+					l.GPT4.Acquire(
+						o.Context(),
+						limits.User{ID: "1", Project: limits.Project{ID: "2"}},
+						limits.GPT4Cost{TPM: 100},
+					),
+				)
 				o.clock.set(o.clock.since.Load() + 1000)
 				if err := lease.Settle(o.Context(), limits.GPT4Cost{TPM: 150}); err != nil {
 					o.Error(err)
 				}
 			}
-			must(l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})).Release(o.Context())
-			_, err := l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 15_000})
+			must(
+				l.GPT4.Acquire(
+					o.Context(),
+					limits.User{ID: "1", Project: limits.Project{ID: "2"}},
+					limits.GPT4Cost{TPM: 100},
+				),
+			).Release(o.Context())
+			_, err := l.GPT4.Acquire(
+				o.Context(),
+				limits.User{ID: "1", Project: limits.Project{ID: "2"}},
+				limits.GPT4Cost{TPM: 15_000},
+			)
 			if !isA[*store.DeniedError](err) {
 				o.Error(err)
 			}
 			closeAll(o.T, l.Limiter)
-		}},
-	{"a stranger's writes: refused conditions, alone and in transactions", []string{"transact refused", "retry refused"},
+		},
+	},
+	{
+		"a stranger's writes: refused conditions, alone and in transactions",
+		[]string{"transact refused", "retry refused"},
 		func(o *observed) {
 			a, b := o.gateway(o.T), o.gateway(o.T)
 			for _, l := range []*limits.Limiter{a, b, a, b} { // the last of each kind is denied
-				_, _ = l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 4000})
+				_, _ = l.GPT4.Acquire(
+					o.Context(),
+					limits.User{ID: "1", Project: limits.Project{ID: "2"}},
+					limits.GPT4Cost{TPM: 4000},
+				)
 				_, _ = l.Embeddings.Acquire(o.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 6})
 			}
 			closeAll(o.T, a.Limiter, b.Limiter)
-		}},
+		},
+	},
 	{"look-ups and peeks", []string{"member found", "member missing", "read found"},
 		func(o *observed) {
 			members := operator.NewMembers(o.client, o.table)
@@ -132,7 +163,9 @@ var scenes = []struct {
 			o.db.ResetConsumed()
 			l := o.gateway(o.T)
 			must(l.GPT4.Acquire(o.Context(), limits.UserByID("1"), limits.GPT4Cost{TPM: 100}))
-			if _, err := l.GPT4.Acquire(o.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*store.InvalidError](err) {
+			if _, err := l.GPT4.Acquire(o.Context(), limits.UserByID("3"), limits.GPT4Cost{TPM: 100}); !isA[*store.InvalidError](
+				err,
+			) {
 				o.Error(err)
 			}
 			o.clock.set(120_000) // nothing that is remembered serves
@@ -164,7 +197,10 @@ var scenes = []struct {
 		func(o *observed) {
 			l := o.gateway(o.T)
 			all := []runtime.AnyClaim{
-				l.GPT4.Claim(limits.Project{ID: "2"}, limits.GPT4Cost{TPM: 1}), l.Embeddings.Claim(limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1}),
+				l.GPT4.Claim(
+					limits.Project{ID: "2"},
+					limits.GPT4Cost{TPM: 1},
+				), l.Embeddings.Claim(limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1}),
 			}
 			if err := l.AcquireAll(o.Context(), all...); err != nil {
 				o.Error(err)
@@ -176,7 +212,11 @@ var scenes = []struct {
 			o.seen = append(o.seen, h.events, other.events)
 			h.acquire(o.T, member{"1", "3"}, 50, 1)
 			other.acquire(o.T, member{"4", "3"}, 40, 1)
-			_, err := h.at[0].Acquire(o.Context(), member{"1", "3"}, tokens{20, 1}) // the user is charged, and given back
+			_, err := h.at[0].Acquire(
+				o.Context(),
+				member{"1", "3"},
+				tokens{20, 1},
+			) // the user is charged, and given back
 			if !isA[*store.DeniedError](err) {
 				o.Error(err)
 			}
@@ -203,17 +243,20 @@ var scenes = []struct {
 			}
 			closeAll(o.T, before.Limiter, after.Limiter)
 		}},
-	{"items of the old layout", []string{"perlimit found", "perlimit missing", "carry applied", "system applied"},
+	{
+		"items of the old layout",
+		[]string{"perlimit found", "perlimit missing", "carry applied", "system applied"},
 		func(o *observed) {
 			o.putOld(o.T)
 			o.db.ResetConsumed()
 			gpt4, _ := generated(o.T)
-			d := o.desk(o.T, withNumbers(gpt4, 1, userRPM, userTPM), PerLimitItems())
+			d := o.desk(o.T, withNumbers(gpt4, 1, userRPM, userTPM), option(PerLimitItems()))
 			must(d.Peek(o.Context(), "1"))
 			must(d.Acquire(o.Context(), "1", tokens{1, 1}))
 			must(d.Acquire(o.Context(), "2", tokens{1, 1}))
 			closeAll(o.T, d.Limiter)
-		}},
+		},
+	},
 	{"a table that throttles, and meets transactions", []string{"transact throttled", "member failed"},
 		func(o *observed) {
 			l := o.gateway(o.T)
@@ -226,7 +269,11 @@ var scenes = []struct {
 			})
 			for range 4 {
 				_, _ = l.GPT4.Acquire(o.Context(), limits.UserByID("9"), limits.GPT4Cost{TPM: 100})
-				_, _ = l.GPT4.Acquire(o.Context(), limits.User{ID: "1", Project: limits.Project{ID: "2"}}, limits.GPT4Cost{TPM: 100})
+				_, _ = l.GPT4.Acquire(
+					o.Context(),
+					limits.User{ID: "1", Project: limits.Project{ID: "2"}},
+					limits.GPT4Cost{TPM: 100},
+				)
 				_, _ = l.Embeddings.Acquire(o.Context(), limits.Project{ID: "2"}, limits.EmbeddingsCost{RPS: 1})
 			}
 			closeAll(o.T, l.Limiter)
@@ -301,8 +348,8 @@ func TestAccountsSee(t *testing.T) {
 
 type callerKey struct{}
 
-// TestStoreContext: a call to the store is told with the values of its caller, one that serves several with those of the first, and
-// with no end, whatever became of whom it was for.
+// TestStoreContext: a call to the store is told with the values of its caller, one that serves several with
+// those of the first, and with no end, whatever became of whom it was for.
 func TestStoreContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newObserved(t)
@@ -311,7 +358,10 @@ func TestStoreContext(t *testing.T) {
 		observer := &store.Observer{Store: func(ctx context.Context, e store.StoreEvent) {
 			mu.Lock()
 			defer mu.Unlock()
-			got = append(got, fmt.Sprint(e.Path, " for ", e.Coalesced, " by ", ctx.Value(callerKey{}), ": ", ctx.Err()))
+			got = append(
+				got,
+				fmt.Sprint(e.Path, " for ", e.Coalesced, " by ", ctx.Value(callerKey{}), ": ", ctx.Err()),
+			)
 		}}
 		l, err := limits.New(New(o.client, o.table), runtime.WithObserver(observer))
 		if err != nil {
@@ -340,7 +390,12 @@ func TestStoreContext(t *testing.T) {
 		close(hold)
 		calls.Wait()
 		closeAll(t, l.Limiter)
-		want := []string{"read for 0 by a: <nil>", "create for 1 by a: <nil>", "retry for 1 by b: <nil>", "retry for 2 by c: <nil>"}
+		want := []string{
+			"read for 0 by a: <nil>",
+			"create for 1 by a: <nil>",
+			"retry for 1 by b: <nil>",
+			"retry for 2 by c: <nil>",
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
@@ -362,7 +417,10 @@ func TestStoreContextOfTheGone(t *testing.T) {
 		cancel()
 		return memdynamo.LoseRequest
 	})
-	if _, err := l.Embeddings.Acquire(ctx, limits.Project{ID: "1"}, limits.EmbeddingsCost{RPS: 1}); !errors.Is(err, context.Canceled) {
+	if _, err := l.Embeddings.Acquire(ctx, limits.Project{ID: "1"}, limits.EmbeddingsCost{RPS: 1}); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Error(err)
 	}
 	o.db.Faults().Clear()

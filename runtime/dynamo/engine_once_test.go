@@ -20,8 +20,8 @@ func half() row {
 	return row{CV: 1, Op: "before", TTL: 180, Limits: holds(50_000, 50_000, 15_000_000, 0)}
 }
 
-// wired is a demonstration process behind a wire, which knows the half full bucket of user-1. At 0 it takes by retry, and
-// at a second more than 50 by normal.
+// wired is a demonstration process behind a wire, which knows the half full bucket of user-1. At 0 it takes
+// by retry, and at a second more than 50 by normal.
 func wired(t *testing.T) (*engine, demo, *network) {
 	t.Helper()
 	e := newEngine(t)
@@ -46,8 +46,8 @@ func (e *engine) charged(t *testing.T, want int64) {
 	}
 }
 
-// TestChargedOnce lets each way in which a reply is lost befall each path of a charge: the caller is admitted, and the
-// bucket charged once.
+// TestChargedOnce lets each way in which a reply is lost befall each path of a charge: the caller is
+// admitted, and the bucket charged once.
 func TestChargedOnce(t *testing.T) {
 	for path, cost := range map[string]int64{"retry": 10, "normal": 51} {
 		for name, test := range map[string]struct {
@@ -126,7 +126,12 @@ func TestReshapedOnce(t *testing.T) {
 			client, _ := e.withNetwork(loseReply)
 			d := e.desk(t, client, withNumbers(gpt4, 2, userRPM, userTPM))
 			_, err := d.Acquire(t.Context(), "1", tokens{cost, 0})
-			d.calls(t, "read found", "reshape unknown", "reshape refused") // whose image shows that it had been applied
+			d.calls(
+				t,
+				"read found",
+				"reshape unknown",
+				"reshape refused",
+			) // whose image shows that it had been applied
 			want := half()
 			want.CV = 2
 			if cost == 60 {
@@ -164,8 +169,8 @@ func TestLateCopy(t *testing.T) {
 	}
 }
 
-// TestOthersBetween has another process write between a charge without reply and its repetition, which then cannot tell
-// and charges again: the bucket is charged too much, never too little.
+// TestOthersBetween has another process write between a charge without reply and its repetition, which then
+// cannot tell and charges again: the bucket is charged too much, never too little.
 func TestOthersBetween(t *testing.T) {
 	e, process, w := wired(t)
 	other := e.demo(t, e.client)
@@ -205,8 +210,8 @@ func TestSettledUpOnce(t *testing.T) {
 	}
 }
 
-// TestGivenBackAtMostOnce: a release, a settle down, and a settle that gives anything back are not sent again when their
-// outcome is unknown, and say so. Where they are known not to have been applied they go again.
+// TestGivenBackAtMostOnce: a release, a settle down, and a settle that gives anything back are not sent again
+// when their outcome is unknown, and say so. Where they are known not to have been applied they go again.
 func TestGivenBackAtMostOnce(t *testing.T) {
 	down := func(ctx context.Context, l *limits.GPT4Lease) error {
 		return l.Settle(ctx, limits.GPT4Cost{RPM: 4, TPM: 1000})
@@ -263,8 +268,8 @@ func TestGivenBackAtMostOnce(t *testing.T) {
 	}
 }
 
-// TestCopiesOfAGiveBack shows what a repeated give-back would do once others have written: it mints tokens. This is why
-// it is never sent again, and what the checks above would see.
+// TestCopiesOfAGiveBack shows what a repeated give-back would do once others have written: it mints tokens.
+// This is why it is never sent again, and what the checks above would see.
 func TestCopiesOfAGiveBack(t *testing.T) {
 	e, process, w := wired(t)
 	s := script{t, e, process}
@@ -279,8 +284,8 @@ func TestCopiesOfAGiveBack(t *testing.T) {
 	e.charged(t, 1000-10_000)
 }
 
-// TestGoneCaller: a caller who gives up while the outcome is unknown has its charge given back, by one write that applies
-// only where the charge was the last.
+// TestGoneCaller: a caller who gives up while the outcome is unknown has its charge given back, by one write
+// that applies only where the charge was the last.
 func TestGoneCaller(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply   mishap // of the charge, whose caller is gone then
@@ -320,7 +325,8 @@ func TestGoneCaller(t *testing.T) {
 	}
 }
 
-// TestGoneCallerGeneric is the same on a bucket that lacks a limit, whose expressions are built from the item.
+// TestGoneCallerGeneric is the same on a bucket that lacks a limit, whose expressions are built from the
+// item.
 func TestGoneCallerGeneric(t *testing.T) {
 	gpt4, _ := generated(t)
 	e := newEngine(t)
@@ -340,16 +346,20 @@ func TestGoneCallerGeneric(t *testing.T) {
 	e.charged(t, 0)
 }
 
-// TestCloseWaits shows that Close waits for a charge that is being given back, and that the context it is given ends that.
+// TestCloseWaits shows that Close waits for a charge that is being given back, and that the context it is
+// given ends that.
 func TestCloseWaits(t *testing.T) {
 	e, process, w := wired(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	arrived, goOn := make(chan struct{}), make(chan struct{})
-	w.expect(then(cancel, loseReply), func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
-		close(arrived)
-		<-goOn
-		return apply()
-	})
+	w.expect(
+		then(cancel, loseReply),
+		func(_ *network, apply func() (*http.Response, error)) (*http.Response, error) {
+			close(arrived)
+			<-goOn
+			return apply()
+		},
+	)
 	if _, err := process.GPT4.Acquire(ctx, alice, limits.GPT4Cost{RPM: 10}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
@@ -380,7 +390,10 @@ func TestUndoGoesAgain(t *testing.T) {
 			e, process, w := wired(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			w.expect(then(cancel, loseReply), test.mishap)
-			if _, err := process.GPT4.Acquire(ctx, alice, limits.GPT4Cost{RPM: 10}); !errors.Is(err, context.Canceled) {
+			if _, err := process.GPT4.Acquire(ctx, alice, limits.GPT4Cost{RPM: 10}); !errors.Is(
+				err,
+				context.Canceled,
+			) {
 				t.Errorf("got %v, want context.Canceled", err)
 			}
 			if err := process.Close(t.Context()); err != nil {
@@ -392,8 +405,8 @@ func TestUndoGoesAgain(t *testing.T) {
 	}
 }
 
-// TestGoneCallerOfOtherPaths gives back what a create, a normal and a reshape charged, of limits that the reshape added
-// as well.
+// TestGoneCallerOfOtherPaths gives back what a create, a normal and a reshape charged, of limits that the
+// reshape added as well.
 func TestGoneCallerOfOtherPaths(t *testing.T) {
 	gpt4, _ := generated(t)
 	withoutTPM := half()

@@ -27,7 +27,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// newFaulty is newEngine on an engine in the process of its own, on the test's clock, for what only that one suffers from.
+// newFaulty is newEngine on an engine in the process of its own, on the test's clock, for what only that one
+// suffers from.
 func newFaulty(t testing.TB) (*engine, *memdynamo.Engine) {
 	t.Helper()
 	e := &engine{}
@@ -43,7 +44,11 @@ func (e *engine) operator(api wire.API, ahead int64) *operator.Overrides {
 }
 
 func (e *engine) operatorWith(api wire.API, retrier wire.Retrier, ahead int64) *operator.Overrides {
-	return operator.OverridesWith(api, retrier, func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) })
+	return operator.OverridesWith(
+		api,
+		retrier,
+		func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) },
+	)
 }
 
 // retrier is an operator's, with pauses that take no time.
@@ -110,7 +115,8 @@ func list(ctx context.Context, o *operator.Overrides) (all []store.Stored, err e
 // rev is the revision of a write at ms since t0.
 func rev(ms int64) store.Revision { return override.FormatRevision(t0 + ms) }
 
-// TestOverrideItems holds config items attribute by attribute, at both levels and through every kind of change.
+// TestOverrideItems holds config items attribute by attribute, at both levels and through every kind of
+// change.
 func TestOverrideItems(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
@@ -120,7 +126,11 @@ func TestOverrideItems(t *testing.T) {
 		e.clock.set(0)
 		key := item.OverrideKey("gpt-4", test.at)
 		item := func(ms int64, more ...string) map[string]string {
-			want := map[string]string{"PK": "S " + test.holder, "SK": "S #CONFIG#gpt-4", "ver": fmt.Sprint("N ", t0+ms)}
+			want := map[string]string{
+				"PK":  "S " + test.holder,
+				"SK":  "S #CONFIG#gpt-4",
+				"ver": fmt.Sprint("N ", t0+ms),
+			}
 			if len(more) > 0 {
 				want["GSI2PK"], want["GSI2SK"] = "S CONFIG#gpt-4", "S "+test.at
 			}
@@ -204,7 +214,12 @@ func TestUnknownLimitsSurvive(t *testing.T) {
 			ipm[name] = v
 		}
 	}
-	want := map[string]string{"l_ipm_cp": "N 3000", "l_ipm_bx": "N 3000", "l_ipm_ra": "N 3000", "l_ipm_rp": "N 3600000"}
+	want := map[string]string{
+		"l_ipm_cp": "N 3000",
+		"l_ipm_bx": "N 3000",
+		"l_ipm_ra": "N 3000",
+		"l_ipm_rp": "N 3600000",
+	}
 	if diff := cmp.Diff(want, ipm); diff != "" {
 		t.Errorf("limits beside tpm, - wanted, + stored:\n%s", diff)
 	}
@@ -237,7 +252,8 @@ func TestTwoOperators(t *testing.T) {
 		"of a revision below 1":    stored("user-1", "-1", 7),
 	} {
 		_, err := alpha.Set(t.Context(), rates(), late)
-		if conflict, ok := errors.AsType[*store.ConflictError](err); !ok || *conflict != (store.ConflictError{Resource: "gpt-4", At: "user-1"}) {
+		if conflict, ok := errors.AsType[*store.ConflictError](err); !ok ||
+			*conflict != (store.ConflictError{Resource: "gpt-4", At: "user-1"}) {
 			t.Errorf("a write %s: %v, want a ConflictError", name, err)
 		}
 	}
@@ -247,8 +263,8 @@ func TestTwoOperators(t *testing.T) {
 	says(t, beta, stored("user-2", ""))
 }
 
-// TestManyOperators each raise a limit by one, at the same time, until that got through. Those who read the same write the
-// same, version included, and yet only one of them is right to think that it was his.
+// TestManyOperators each raise a limit by one, at the same time, until that got through. Those who read the
+// same write the same, version included, and yet only one of them is right to think that it was his.
 func TestManyOperators(t *testing.T) {
 	const operators, raises = 4, 5
 	e := newEngine(t)
@@ -278,7 +294,8 @@ func TestManyOperators(t *testing.T) {
 	}
 }
 
-// TestTombstones: nothing is overridden where one is, so that "" is a right revision there, and its version lives on.
+// TestTombstones: nothing is overridden where one is, so that "" is a right revision there, and its version
+// lives on.
 func TestTombstones(t *testing.T) {
 	e := newEngine(t)
 	ahead, o := e.operator(e.client, 5000), e.operator(e.client, 0)
@@ -310,7 +327,8 @@ func TestVersionsRise(t *testing.T) {
 			s = stored("user-1", current)
 		}
 		current = set(t, e.operator(e.client, ahead), s)
-		if ver := number(e.get(t, item.OverrideKey("gpt-4", "user-1"))["ver"]); ver <= last || current != override.FormatRevision(ver) {
+		if ver := number(e.get(t, item.OverrideKey("gpt-4", "user-1"))["ver"]); ver <= last ||
+			current != override.FormatRevision(ver) {
 			t.Errorf("version %d and revision %s after %d", ver, current, last)
 		} else {
 			last = ver
@@ -319,15 +337,21 @@ func TestVersionsRise(t *testing.T) {
 	if last != t0+5011 {
 		t.Errorf("the last version is %d, want %d", last, t0+5011)
 	}
-	_, err := e.operator(e.client, override.MaxVersion-t0+1).Set(t.Context(), rates(), stored("user-1", current, 1))
+	_, err := e.operator(e.client, override.MaxVersion-t0+1).
+		Set(t.Context(), rates(), stored("user-1", current, 1))
 	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
-	wantText(t, err, "sluice: the version of the override of gpt-4 at user-1 would be 50000000000000, beyond the year 3554; "+
-		"set this host's clock by NTP")
+	wantText(
+		t,
+		err,
+		"sluice: the version of the override of gpt-4 at user-1 would be 50000000000000, beyond the year 3554; "+
+			"set this host's clock by NTP",
+	)
 }
 
-// TestSetOnce lets each mishap befall each kind of write: it is stored once, under the version that its caller is told.
+// TestSetOnce lets each mishap befall each kind of write: it is stored once, under the version that its
+// caller is told.
 func TestSetOnce(t *testing.T) {
 	throttle := reject("ProvisionedThroughputExceededException", "slow down")
 	for name, test := range map[string]struct {
@@ -376,14 +400,20 @@ func TestSetOnce(t *testing.T) {
 				want.Revision = got
 				says(t, o, want)
 				if len(w.mishaps) > 0 || w.sent > test.writes+write.writes {
-					t.Errorf("%d writes with %d mishaps left, want at most %d and none", w.sent, len(w.mishaps), test.writes+write.writes)
+					t.Errorf(
+						"%d writes with %d mishaps left, want at most %d and none",
+						w.sent,
+						len(w.mishaps),
+						test.writes+write.writes,
+					)
 				}
 			})
 		}
 	}
 }
 
-// TestOthersBetweenSets has another operator write between a write without reply and its repetition: theirs stands.
+// TestOthersBetweenSets has another operator write between a write without reply and its repetition: theirs
+// stands.
 func TestOthersBetweenSets(t *testing.T) {
 	for name, test := range map[string]struct {
 		before store.Stored // if it says something
@@ -466,7 +496,8 @@ func TestOverridesUnavailable(t *testing.T) {
 	fails := func(ctx context.Context, name, do, want string) {
 		t.Helper()
 		err := calls[do](ctx)
-		if failure, ok := errors.AsType[*store.UnavailableError](err); !ok || failure.Throttled != (name == "throttled") {
+		if failure, ok := errors.AsType[*store.UnavailableError](err); !ok ||
+			failure.Throttled != (name == "throttled") {
 			t.Errorf("%s, %s: got %#v, want an UnavailableError", name, do, err)
 		}
 		got := strings.ReplaceAll(withoutRequest(fmt.Sprint(err)), e.table, "TABLE")
@@ -496,7 +527,12 @@ func TestOverridesUnavailable(t *testing.T) {
 		}
 		over := &overAfter{Context: t.Context(), done: make(chan struct{})}
 		pause = func(time.Duration) <-chan time.Time { over.end(); return nil }
-		fails(over, "deadline", do, "sluice: table TABLE: store unavailable after 1 attempt: context deadline exceeded, after ")
+		fails(
+			over,
+			"deadline",
+			do,
+			"sluice: table TABLE: store unavailable after 1 attempt: context deadline exceeded, after ",
+		)
 		pause = e.clock.After
 		memory.Faults().Clear()
 	}
@@ -538,7 +574,8 @@ func TestOverridesSetupErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := memory.Consumed().Requests; got["BatchGetItem"] != 1 || got["UpdateItem"] != 1 || got["Query"] != 1 {
+	if got := memory.Consumed().Requests; got["BatchGetItem"] != 1 || got["UpdateItem"] != 1 ||
+		got["Query"] != 1 {
 		t.Errorf("calls: %v, want one of each kind", got)
 	}
 }
@@ -567,14 +604,19 @@ type pages struct {
 	queries int
 }
 
-func (p *pages) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (p *pages) Query(
+	ctx context.Context,
+	in *dynamodb.QueryInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	p.queries++
 	limited := *in
 	limited.Limit = &p.most
 	return p.API.Query(ctx, &limited, opts...)
 }
 
-// TestListPages lists overrides of three kinds of places over several pages, sorted, and stops when its caller does.
+// TestListPages lists overrides of three kinds of places over several pages, sorted, and stops when its
+// caller does.
 func TestListPages(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
@@ -618,7 +660,8 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// TestListBehind has the index show a past in which there were overrides that are gone, and none that is there.
+// TestListBehind has the index show a past in which there were overrides that are gone, and none that is
+// there.
 func TestListBehind(t *testing.T) {
 	e, memory := newFaulty(t)
 	o := e.operator(e.client, 0)
@@ -628,7 +671,10 @@ func TestListBehind(t *testing.T) {
 	set(t, o, stored("user-3", "", 7))
 	e.clock.set(60_000)
 	set(t, o, stored("user-1", first))
-	_, err := e.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &e.table, Key: item.OverrideKey("gpt-4", "user-2")})
+	_, err := e.client.DeleteItem(
+		t.Context(),
+		&dynamodb.DeleteItemInput{TableName: &e.table, Key: item.OverrideKey("gpt-4", "user-2")},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,18 +10,21 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestObserverPanics: of a call whose observer panics, on the caller's goroutine, the caller hears, and nobody else: the next one to the
-// same buckets is served, alone or with others who wait behind it.
+// TestObserverPanics: of a call whose observer panics, on the caller's goroutine, the caller hears, and
+// nobody else: the next one to the same buckets is served, alone or with others who wait behind it.
 func TestObserverPanics(t *testing.T) {
 	o := newObserved(t)
 	broken := false
-	gateway := o.gateway(t, runtime.CallDefaults(runtime.OnUnavailable(store.Deny), runtime.Budget(10*time.Second)),
+	gateway := o.gateway(
+		t,
+		runtime.CallDefaults(runtime.OnUnavailable(store.Deny), runtime.Budget(10*time.Second)),
 		runtime.WithObserver(&store.Observer{Store: func(context.Context, store.StoreEvent) {
 			if broken {
 				broken = false
 				panic("an observer's bug")
 			}
-		}}))
+		}}),
+	)
 	project := limits.Project{ID: "1"}
 	for name, acquire := range map[string]func(context.Context) error{
 		"one bucket": func(ctx context.Context) error {

@@ -20,8 +20,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestTrace is the trace of seed 001: 90 tokens, 100 a minute, and at T0+1s A takes 3 and B takes 7 at once, both by what
-// they saw before.
+// TestTrace is the trace of seed 001: 90 tokens, 100 a minute, and at T0+1s A takes 3 and B takes 7 at once,
+// both by what they saw before.
 func TestTrace(t *testing.T) {
 	// Both by Normal first, as in the seed: whoever comes second takes from what the first one left.
 	normalFirst := func(w *plan.Demand, v plan.State, now int64) plan.Plan {
@@ -53,7 +53,7 @@ func TestTrace(t *testing.T) {
 			processes := make([]demo, 2)
 			e.clock.set(-1) // what is seen now is no longer the truth at 1000
 			for i := range processes {
-				processes[i] = e.demo(t, e.client, func(o *options) error { o.choose = test.choose; return nil })
+				processes[i] = e.demo(t, e.client, func(s *Store) { s.seams.choose = test.choose })
 				if _, err := processes[i].GPT4.Peek(t.Context(), alice); err != nil {
 					t.Fatal(err)
 				}
@@ -94,8 +94,9 @@ func together(t *testing.T, n int, do func(int) error) {
 	wg.Wait()
 }
 
-// TestDoubt: where others are at work on a bucket, a write that needs refill by an image of a while ago is likely to fail, so that
-// the bucket is read first. A limit that is not asked for, be it in debt, casts no doubt.
+// TestDoubt: where others are at work on a bucket, a write that needs refill by an image of a while ago is
+// likely to fail, so that the bucket is read first. A limit that is not asked for, be it in debt, casts no
+// doubt.
 func TestDoubt(t *testing.T) {
 	gpt4, _ := generated(t)
 	e := newEngine(t)
@@ -116,9 +117,9 @@ func TestDoubt(t *testing.T) {
 		at, n int64
 		calls []string
 	}{
-		{old + 1, 3, []string{"retry applied"}}, // of 5
+		{staleAfter + 1, 3, []string{"retry applied"}}, // of 5
 		{3000, 6, []string{"read found", "normal applied"}},
-		{3000 + old, 1, []string{"retry applied"}},
+		{3000 + staleAfter, 1, []string{"retry applied"}},
 		{9000, 6, []string{"read found", "normal applied"}},
 		{15_000, 6, []string{"normal applied"}}, // no race has been lost for long enough
 	} {
@@ -139,7 +140,7 @@ func TestCreationRace(t *testing.T) {
 	var read sync.WaitGroup
 	read.Add(processes)
 	for i := range desks {
-		desks[i] = e.desk(t, &reader{API: e.client, all: &read}, def)
+		desks[i] = e.desk(t, &waitingReader{API: e.client, all: &read}, def)
 	}
 	var cost int64
 	for i := range desks {
@@ -170,8 +171,8 @@ func TestCreationRace(t *testing.T) {
 // second drops the first of two values.
 func second[A, B any](_ A, b B) B { return b }
 
-// TestNoneTooMany has 16 processes with caches of their own ask one bucket of 100, which has no refill to speak of, for
-// more than it has. Some settle for less, which others then take.
+// TestNoneTooMany has 16 processes with caches of their own ask one bucket of 100, which has no refill to
+// speak of, for more than it has. Some settle for less, which others then take.
 func TestNoneTooMany(t *testing.T) {
 	const processes, burst = 16, 100
 	e := newEngine(t)
@@ -229,7 +230,8 @@ func TestNoneTooMany(t *testing.T) {
 	}
 }
 
-// TestNoneTooManySeesIt shows that the check above sees what the guards are for: without them more is admitted.
+// TestNoneTooManySeesIt shows that the check above sees what the guards are for: without them more is
+// admitted.
 func TestNoneTooManySeesIt(t *testing.T) {
 	e := newEngine(t)
 	def := withNumbers(second(generated(t)), 1, bucket.Per(1, 366*24*time.Hour))
@@ -242,7 +244,7 @@ func TestNoneTooManySeesIt(t *testing.T) {
 	}
 	var desks [2]*desk
 	for i := range desks {
-		desks[i] = e.desk(t, e.client, def, func(o *options) error { o.choose = blind; return nil })
+		desks[i] = e.desk(t, e.client, def, func(s *Store) { s.seams.choose = blind })
 		if lease, err := desks[i].Acquire(t.Context(), "1", tokens{1}); err == nil {
 			lease.Release(t.Context())
 		} else {
@@ -275,14 +277,18 @@ func (e *engine) poll(t *testing.T, done <-chan struct{}) int64 {
 	}
 }
 
-// reader is an API whose first read ends when everybody's has.
-type reader struct {
+// waitingReader is an API whose first read ends when everybody's has.
+type waitingReader struct {
 	wire.API
 	all  *sync.WaitGroup
 	once sync.Once
 }
 
-func (r *reader) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (r *waitingReader) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	out, err := r.API.BatchGetItem(ctx, in, opts...)
 	r.once.Do(func() {
 		r.all.Done()

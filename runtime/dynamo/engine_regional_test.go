@@ -20,14 +20,30 @@ import (
 // sharedRates is rates, shared by two regions.
 func sharedRates() *store.Spec {
 	spec := rates()
-	spec.Kinds = []store.Kind{{Name: "user", Prefix: "user-", Limits: []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)}, PerCall: []int64{0, 0}}}
-	spec.Regions = &store.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: window * time.Millisecond}
+	spec.Kinds = []store.Kind{
+		{
+			Name:    "user",
+			Prefix:  "user-",
+			Limits:  []bucket.Limit{bucket.Per(100, time.Minute), bucket.Per(1000, time.Minute)},
+			PerCall: []int64{0, 0},
+		},
+	}
+	spec.Regions = &store.Regions{
+		Names:  []string{"eu-west-1", "us-east-1"},
+		Floor:  5,
+		Window: window * time.Millisecond,
+	}
 	return spec
 }
 
-// regional is a region's table for its sync, whose clock is so many ms ahead of the engine's. Pauses take no time.
+// regional is a region's table for its sync, whose clock is so many ms ahead of the engine's. Pauses take no
+// time.
 func (e *engine) regional(api wire.API, ahead int64) *operator.Regional {
-	return operator.RegionalWith(api, e.retrier(), func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) })
+	return operator.RegionalWith(
+		api,
+		e.retrier(),
+		func() time.Time { return time.UnixMilli(e.clock.Now().UnixMilli() + ahead) },
+	)
 }
 
 // shareOf is stored, under an epoch.
@@ -72,25 +88,47 @@ func TestShareItems(t *testing.T) {
 	}
 	listed := []string{"GSI2PK", "S CONFIG#gpt-4", "GSI2SK", "S user-1"}
 	rpm := func(cp, bx int64) []string {
-		return []string{"l_rpm_cp", fmt.Sprint("N ", cp), "l_rpm_bx", fmt.Sprint("N ", bx), "l_rpm_ra", fmt.Sprint("N ", bx), "l_rpm_rp", "N 60000"}
+		return []string{
+			"l_rpm_cp",
+			fmt.Sprint("N ", cp),
+			"l_rpm_bx",
+			fmt.Sprint("N ", bx),
+			"l_rpm_ra",
+			fmt.Sprint("N ", bx),
+			"l_rpm_rp",
+			"N 60000",
+		}
 	}
 	closed := shareOf("user-1", 7, "")
 	none := bucket.Per(100, time.Minute).Share(0)
 	closed.Limits[0] = &none
 
-	step("a share", shares(shareOf("user-1", 7, "", 30)), slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 7"})...)
+	step(
+		"a share",
+		shares(shareOf("user-1", 7, "", 30)),
+		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 7"})...)
 	step("a closed share", shares(closed), slices.Concat(listed, rpm(0, 1000), []string{"managed", "N 7"})...)
-	if got, err := sync.Get(t.Context(), spec, "user-1"); err != nil || got[0].Epoch != 7 || !got[0].Limits[0].Closed() || got[0].Revision != last {
+	if got, err := sync.Get(t.Context(), spec, "user-1"); err != nil || got[0].Epoch != 7 ||
+		!got[0].Limits[0].Closed() ||
+		got[0].Revision != last {
 		t.Errorf("%+v, %v; want the closed share", got, err)
 	}
 	step("its end", shares(shareOf("user-1", 8, "")), "managed", "N 8")
-	step("a share again", shares(shareOf("user-1", 8, "", 30)), slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 8"})...)
+	step(
+		"a share again",
+		shares(shareOf("user-1", 8, "", 30)),
+		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 8"})...)
 	step("taken over", sets(stored("user-1", "", 5)), slices.Concat(listed, rpm(5000, 5000))...)
-	if _, err := sync.PutQuota(t.Context(), spec, shareOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](err) {
+	if _, err := sync.PutQuota(t.Context(), spec, shareOf("user-1", 8, rev(ms+5000), 30)); !isA[*store.ConflictError](
+		err,
+	) {
 		t.Errorf("%v, want an operator's override to stand", err)
 	}
 	step("given back", sets(stored("user-1", "")), "managed", "N 0")
-	step("a share of what was given back", shares(shareOf("user-1", 9, "", 30)), slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 9"})...)
+	step(
+		"a share of what was given back",
+		shares(shareOf("user-1", 9, "", 30)),
+		slices.Concat(listed, rpm(30_000, 30_000), []string{"managed", "N 9"})...)
 
 	// The override of a kind is never sync's, and a tombstone of before there were regions keeps nobody out.
 	ms = 100_000
@@ -103,12 +141,14 @@ func TestShareItems(t *testing.T) {
 		t.Errorf("the kind's tombstone is %v", plain(item))
 	}
 	set(t, operator, stored("user-2", ""))
-	if got, err := sync.PutQuota(t.Context(), spec, shareOf("user-2", 9, "", 30)); err != nil || got != rev(ms+1) {
+	if got, err := sync.PutQuota(t.Context(), spec, shareOf("user-2", 9, "", 30)); err != nil ||
+		got != rev(ms+1) {
 		t.Errorf("%s, %v; want the share to be above the tombstone's %s", got, err, rev(ms))
 	}
 }
 
-// TestShareWithoutRegions: what sync has left of a resource that is shared no longer says nothing, and the next override replaces it.
+// TestShareWithoutRegions: what sync has left of a resource that is shared no longer says nothing, and the
+// next override replaces it.
 func TestShareWithoutRegions(t *testing.T) {
 	e := newEngine(t)
 	o := e.operator(e.client, 0)
@@ -130,11 +170,23 @@ func TestClosedOverride(t *testing.T) {
 	none := bucket.Per(100, time.Minute).Share(0)
 	attrs := item.OverrideAttributes("rpm")
 	raw["ver"] = codec.N(1)
-	raw[attrs[0]], raw[attrs[1]], raw[attrs[2]], raw[attrs[3]] = codec.N(0), codec.N(none.Burst), codec.N(none.Refill), codec.N(none.Period)
+	raw[attrs[0]], raw[attrs[1]], raw[attrs[2]], raw[attrs[3]] = codec.N(
+		0,
+	), codec.N(
+		none.Burst,
+	), codec.N(
+		none.Refill,
+	), codec.N(
+		none.Period,
+	)
 	e.put(t, raw)
 	_, err := e.operator(e.client, 0).Get(t.Context(), sharedRates(), "user-1")
-	wantText(t, err, "sluice: the override of gpt-4 at user-1 is malformed: limit rpm: capacity 0 is not above 0: a limit that admits nothing is none, "+
-		"raise it; fix the item ENTITY#user-1 / #CONFIG#gpt-4 and raise its ver")
+	wantText(
+		t,
+		err,
+		"sluice: the override of gpt-4 at user-1 is malformed: limit rpm: capacity 0 is not above 0: a limit that admits nothing is none, "+
+			"raise it; fix the item ENTITY#user-1 / #CONFIG#gpt-4 and raise its ver",
+	)
 }
 
 // TestShareRefused: what cannot be a share is met before anything is written.
@@ -156,7 +208,9 @@ func TestShareRefused(t *testing.T) {
 		_, err := sync.PutQuota(t.Context(), test.spec, test.share)
 		wantText(t, err, want)
 	}
-	if _, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](err) {
+	if _, err := sync.PutQuota(t.Context(), sharedRates(), shareOf("user-1", 7, "of another store", 30)); !isA[*store.ConflictError](
+		err,
+	) {
 		t.Errorf("%v, want a conflict", err)
 	}
 	if item := e.get(t, item.OverrideKey("gpt-4", "user-1")); item != nil {
@@ -164,8 +218,8 @@ func TestShareRefused(t *testing.T) {
 	}
 }
 
-// TestShareVersions: a share's version is above that which it is for, that which it finds, and the last change of the heartbeat,
-// whatever the clock says.
+// TestShareVersions: a share's version is above that which it is for, that which it finds, and the last
+// change of the heartbeat, whatever the clock says.
 func TestShareVersions(t *testing.T) {
 	e := newEngine(t)
 	spec := sharedRates()
@@ -214,7 +268,8 @@ func TestShareOnce(t *testing.T) {
 				t.Errorf("revision %s, %v; want %s", got, err, rev(0))
 			}
 			want := shareOf("user-1", 7, got, 30)
-			if is, err := e.operator(e.client, 0).Get(t.Context(), sharedRates(), "user-1"); err != nil || !cmp.Equal(is[0], want) {
+			if is, err := e.operator(e.client, 0).Get(t.Context(), sharedRates(), "user-1"); err != nil ||
+				!cmp.Equal(is[0], want) {
 				t.Errorf("%+v, %v; want %+v", is, err, want)
 			}
 			if len(w.mishaps) > 0 {
@@ -347,8 +402,8 @@ func (e *engine) heartbeat(t testing.TB) store.Heartbeat {
 	return h
 }
 
-// TestRegionalCosts holds each call to the engine's bill: a share and a heartbeat are one write unit, and a first share is one more in
-// the index.
+// TestRegionalCosts holds each call to the engine's bill: a share and a heartbeat are one write unit, and a
+// first share is one more in the index.
 func TestRegionalCosts(t *testing.T) {
 	e := newEngine(t)
 	m := newMeter(t, e.client)
@@ -394,7 +449,8 @@ func TestEach(t *testing.T) {
 	var got []string
 	err := e.regional(e.client, 0).Each(t.Context(), "gpt-4", func(entity string, img *bucket.Image) {
 		got = append(got, entity)
-		if i := slices.IndexFunc(img.Extra, func(n bucket.Named) bool { return n.Name == "rpm" }); i < 0 || img.Extra[i].Limit != userRPM {
+		if i := slices.IndexFunc(img.Extra, func(n bucket.Named) bool { return n.Name == "rpm" }); i < 0 ||
+			img.Extra[i].Limit != userRPM {
 			t.Errorf("%s: %+v", entity, img)
 		}
 	})

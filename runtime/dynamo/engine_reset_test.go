@@ -22,8 +22,14 @@ import (
 
 // used is a bucket in debt in tpm, with a limit that the demonstration does not know.
 func used() row {
-	return row{CV: 1, Op: "before", TTL: 500, RF: -500, Limits: with(holds(10_000, 90_000, -2_000_000, 17_000_000),
-		"ipm", bucket.Balance{Limit: bucket.Per(5, time.Minute), Tokens: 1})}
+	return row{
+		CV:  1,
+		Op:  "before",
+		TTL: 500,
+		RF:  -500,
+		Limits: with(holds(10_000, 90_000, -2_000_000, 17_000_000),
+			"ipm", bucket.Balance{Limit: bucket.Per(5, time.Minute), Tokens: 1}),
+	}
 }
 
 // TestReset holds what is filled, attribute by attribute: rf, ttl, cv and what was consumed stay.
@@ -81,11 +87,16 @@ func TestResetRefused(t *testing.T) {
 	delete(torn, "b_rpm_bx")
 	e.put(t, torn)
 	_, err = operator.Reset(t.Context(), e.client, e.table, "user-1", "gpt-4", "tpm")
-	wantText(t, err, "sluice: the bucket of user-1 on gpt-4 is malformed: attribute b_rpm_bx: missing, want an integer of 64 bits; "+
-		"mend or delete the item: a missing bucket is a full one")
+	wantText(
+		t,
+		err,
+		"sluice: the bucket of user-1 on gpt-4 is malformed: attribute b_rpm_bx: missing, want an integer of 64 bits; "+
+			"fix or delete the item: a missing bucket is a full one",
+	)
 
 	_, err = operator.Reset(t.Context(), e.client, "nobody-made-this", "user-1", "gpt-4")
-	if !isA[*store.SetupError](err) || !strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
+	if !isA[*store.SetupError](err) ||
+		!strings.HasPrefix(err.Error(), "sluice: table nobody-made-this does not exist: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -166,7 +177,11 @@ func TestResetAgain(t *testing.T) {
 		if !isA[*store.ContendedError](err) {
 			t.Errorf("got a %T", err)
 		}
-		wantText(t, err, "sluice: gpt-4 for user-1: contended: lost 10 attempts against other writers, nothing was charged: try again")
+		wantText(
+			t,
+			err,
+			"sluice: gpt-4 for user-1: contended: lost 10 attempts against other writers, nothing was charged: try again",
+		)
 	})
 	t.Run("down", func(t *testing.T) {
 		e, memory := newFaulty(t)
@@ -189,7 +204,11 @@ type ledger struct {
 	filled int64
 }
 
-func (l *ledger) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (l *ledger) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	noted := *in
 	noted.ReturnValues = types.ReturnValueAllOld
 	out, err := l.API.UpdateItem(ctx, &noted, opts...)
@@ -199,8 +218,8 @@ func (l *ledger) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 	return out, err
 }
 
-// exact reports whether what was charged to rpm, what is left, and what was filled up add up to the millitoken, of which
-// no more than came may be refill.
+// exact reports whether what was charged to rpm, what is left, and what was filled up add up to the
+// millitoken, of which no more than came may be refill.
 func (l *ledger) exact(t *testing.T, e *engine, came int64) bool {
 	t.Helper()
 	tk, tc := e.balance(t, "gpt-4", "rpm")

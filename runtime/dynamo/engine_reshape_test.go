@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestReshape runs the reshapes of a bucket by its image: the bucket before, an acquire by a binary with other numbers,
-// and the bucket after. tpm keeps its numbers: half full, and half a minute later.
+// TestReshape runs the reshapes of a bucket by its image: the bucket before, an acquire by a binary with
+// other numbers, and the bucket after. tpm keeps its numbers: half full, and half a minute later.
 func TestReshape(t *testing.T) {
 	gpt4, _ := generated(t)
 	perMinute := func(n int64) bucket.Limit { return bucket.Per(n, time.Minute) }
@@ -109,7 +109,8 @@ func TestReshape(t *testing.T) {
 			_, err := d.Acquire(t.Context(), "1", test.cost)
 			denied, _ := errors.AsType[*store.DeniedError](err)
 			switch {
-			case test.denied == 0 && err != nil, test.denied > 0 && (denied == nil || denied.RetryAfter != test.denied):
+			case test.denied == 0 && err != nil,
+				test.denied > 0 && (denied == nil || denied.RetryAfter != test.denied):
 				t.Errorf("got %v, want a denial for %v", err, test.denied)
 			}
 			d.calls(t, test.calls...)
@@ -118,8 +119,8 @@ func TestReshape(t *testing.T) {
 	}
 }
 
-// TestReshapeRemoved drops what the schema lists as removed, by the generated text, and adds what is new: the golden
-// package has rps and rpd, and once had rpm and a_b.
+// TestReshapeRemoved drops what the schema lists as removed, by the generated text, and adds what is new: the
+// golden package has rps and rpd, and once had rpm and a_b.
 func TestReshapeRemoved(t *testing.T) {
 	e := newEngine(t)
 	perSecond, perDay := bucket.Per(10, time.Second), bucket.Per(1000, 24*time.Hour)
@@ -144,8 +145,8 @@ func TestReshapeRemoved(t *testing.T) {
 	}})
 }
 
-// TestRaised has a caller who keeps asking for more than the old limit ever had: once the new binary is there it is
-// told how long to wait, and served exactly then.
+// TestRaised has a caller who keeps asking for more than the old limit ever had: once the new binary is there
+// it is told how long to wait, and served exactly then.
 func TestRaised(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)
@@ -238,28 +239,28 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestUnknownLimits runs two golden packages side by side: the older one knows rps alone, the newer one rpd as well. The
-// older one claims the refill of rpd too, by the generic path, or rpd would starve beside 10 writes a second.
+// TestUnknownLimits runs two golden packages side by side: the older one knows rps alone, the newer one rpd
+// as well. The older one claims the refill of rpd too, by the generic path, or rpd would starve beside 10
+// writes a second.
 func TestUnknownLimits(t *testing.T) {
 	for _, variant := range []struct {
 		name string
-		opt  Option
+		opt  storeChange
 		rpd  int64 // millitokens after half a day
 	}{
-		{"the store", func(*options) error { return nil }, 900_000},
-		{"without the generic path", func(o *options) error {
-			o.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+		{"the store", func(*Store) {}, 900_000},
+		{"without the generic path", func(store *Store) {
+			store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 				p := plan.Choose(w, v, now)
 				p.Generic = false
 				return p
 			}
-			return nil
 		}, 400_000},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			e := newEngine(t)
 			seen := &events{}
-			older, err := minimal.New(New(e.client, e.table, variant.opt), e.options(seen)...)
+			older, err := minimal.New(newStore(e.client, e.table, variant.opt), e.options(seen)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,8 +297,8 @@ func TestUnknownLimits(t *testing.T) {
 	}
 }
 
-// TestMissingLimit has a binary meet a bucket that a newer one has stripped of tpm: it charges what is there, and settles
-// and releases no more than it charged.
+// TestMissingLimit has a binary meet a bucket that a newer one has stripped of tpm: it charges what is there,
+// and settles and releases no more than it charged.
 func TestMissingLimit(t *testing.T) {
 	gpt4, _ := generated(t)
 	for _, test := range []struct {
@@ -340,7 +341,8 @@ func TestMissingLimit(t *testing.T) {
 	}
 }
 
-// TestStaleParameters shows that a process which missed a reshape does not put old parameters back, nor charge by them.
+// TestStaleParameters shows that a process which missed a reshape does not put old parameters back, nor
+// charge by them.
 func TestStaleParameters(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)

@@ -71,7 +71,8 @@ func TestClientsRetriesAreOff(t *testing.T) {
 	}
 
 	// The control: a call that leaves it in place asks it.
-	if _, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &e.table}); err != nil || asked.Load() == 0 {
+	if _, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &e.table}); err != nil ||
+		asked.Load() == 0 {
 		t.Errorf("%v; the Retryer was asked %d times by a call of its own", err, asked.Load())
 	}
 }

@@ -26,13 +26,18 @@ import (
 // window is that of the tests' regions, ms. A heartbeat lasts for three.
 const window = 10_000
 
-// daily is what all regions have together: so much that every region keeps 50, and so slow that little refills within a test.
+// daily is what all regions have together: so much that every region keeps 50, and so slow that little
+// refills within a test.
 var daily = bucket.Per(1000, 24*time.Hour)
 
 // inRegions returns r as if two regions shared its limits out.
 func inRegions(r *variant) *variant {
 	spec := *r.spec
-	spec.Regions = &store.Regions{Names: []string{"eu-west-1", "us-east-1"}, Floor: 5, Window: window * time.Millisecond}
+	spec.Regions = &store.Regions{
+		Names:  []string{"eu-west-1", "us-east-1"},
+		Floor:  5,
+		Window: window * time.Millisecond,
+	}
 	return &variant{Resource: r.Resource, spec: &spec}
 }
 
@@ -59,13 +64,17 @@ func (e *engine) sync(t testing.TB, def codec.Resource) sync1 {
 // alive writes the heartbeat of an epoch, for three windows from now.
 func (s sync1) alive(epoch int64) {
 	s.t.Helper()
-	err := s.PutHeartbeat(s.t.Context(), store.Heartbeat{Epoch: epoch, Expires: s.e.clock.Now().UnixMilli() + 3*window})
+	err := s.PutHeartbeat(
+		s.t.Context(),
+		store.Heartbeat{Epoch: epoch, Expires: s.e.clock.Now().UnixMilli() + 3*window},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// gives makes whole tokens the share of an entity under an epoch, none of them the tombstone where tokens are below 0.
+// gives makes whole tokens the share of an entity under an epoch, none of them the tombstone where tokens are
+// below 0.
 func (s sync1) gives(epoch int64, entity string, tokens int64) {
 	s.t.Helper()
 	share := store.Stored{At: entity, Epoch: epoch, Limits: []*bucket.Limit{nil}}
@@ -92,8 +101,9 @@ func drainOf(t testing.TB, d *desk, id string) (n int) {
 	}
 }
 
-// TestWhatIsInForce: a share counts under the epoch of a heartbeat that is alive, what an operator has set always; else there is what
-// every region keeps of what the schema or the kind's override has for all of them, and never the whole of that.
+// TestWhatIsInForce: a share counts under the epoch of a heartbeat that is alive, what an operator has set
+// always; else there is what every region keeps of what the schema or the kind's override has for all of
+// them, and never the whole of that.
 func TestWhatIsInForce(t *testing.T) {
 	for name, test := range map[string]struct {
 		set  func(sync1, manager)
@@ -140,9 +150,9 @@ func TestWhatIsInForce(t *testing.T) {
 	}
 }
 
-// lapse has two processes, whose caches expire at different times, go from a share to the floor and back, and returns what the bucket
-// held at each stage: its capacity, and its cv without the revision.
-func lapse(t *testing.T, opts ...Option) (capacities, versions []int64, reshapes int) {
+// lapse has two processes, whose caches expire at different times, go from a share to the floor and back, and
+// returns what the bucket held at each stage: its capacity, and its cv without the revision.
+func lapse(t *testing.T, opts ...storeChange) (capacities, versions []int64, reshapes int) {
 	t.Helper()
 	def := global(t)
 	e := newEngine(t)
@@ -183,8 +193,8 @@ func lapse(t *testing.T, opts ...Option) (capacities, versions []int64, reshapes
 	return capacities, versions, a.count("reshape applied") + b.count("reshape applied")
 }
 
-// TestShareLapses: the change from a share to the floor and back counts in cv, so that a bucket follows at once, whoever sees it
-// first, and no process keeps to what the bucket has had.
+// TestShareLapses: the change from a share to the floor and back counts in cv, so that a bucket follows at
+// once, whoever sees it first, and no process keeps to what the bucket has had.
 func TestShareLapses(t *testing.T) {
 	capacities, versions, reshapes := lapse(t)
 	if want := []int64{300, 300, 300, 300, 50, 50, 50, 300, 300, 300}; !slices.Equal(capacities, want) {
@@ -195,14 +205,19 @@ func TestShareLapses(t *testing.T) {
 	}
 	share, end, back := versions[0], versions[4], versions[9]
 	if end != t0+30_000 || back <= end || share >= end {
-		t.Errorf("versions rose from %d to %d and %d, want that at the end to be the end's, and the next above it", share, end, back)
+		t.Errorf(
+			"versions rose from %d to %d and %d, want that at the end to be the end's, and the next above it",
+			share,
+			end,
+			back,
+		)
 	}
 }
 
 // TestShareLapsesControl: where the version is the item's own, TestShareLapses fails.
 func TestShareLapsesControl(t *testing.T) {
-	capacities, _, _ := lapse(t, func(o *options) error {
-		o.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+	capacities, _, _ := lapse(t, func(store *Store) {
+		store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 			if w.Shape != nil {
 				own := *w.Shape
 				own.Version = own.Version - own.Version%plan.RevisionUnit + 1
@@ -210,15 +225,15 @@ func TestShareLapsesControl(t *testing.T) {
 			}
 			return plan.Choose(w, v, now)
 		}
-		return nil
 	})
 	if !slices.Equal(capacities, slices.Repeat([]int64{300}, len(capacities))) {
 		t.Errorf("the bucket had %v, want it to stay as it was", capacities)
 	}
 }
 
-// TestNewEpoch: a share of the last epoch ends with it, for who remembers the old heartbeat within a window; one of the new epoch is in
-// force at once for whoever reads it, also by a process that remembers the old heartbeat.
+// TestNewEpoch: a share of the last epoch ends with it, for who remembers the old heartbeat within a window;
+// one of the new epoch is in force at once for whoever reads it, also by a process that remembers the old
+// heartbeat.
 func TestNewEpoch(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
@@ -249,8 +264,9 @@ func TestNewEpoch(t *testing.T) {
 	holds("1", 200)
 }
 
-// TestSharesAreNotKept: a share that is due and cannot be read is not used, for the failure policy to decide, where other limits serve
-// for a second more; a local policy goes by the share until the heartbeat ends, and then by the floor.
+// TestSharesAreNotKept: a share that is due and cannot be read is not used, for the failure policy to decide,
+// where other limits serve for a second more; a local policy goes by the share until the heartbeat ends, and
+// then by the floor.
 func TestSharesAreNotKept(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
@@ -258,8 +274,11 @@ func TestSharesAreNotKept(t *testing.T) {
 	s.alive(1)
 	s.gives(1, "user-1", 300)
 	var failure error
-	api := &batches{API: e.client, answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure }}
-	d, other := e.desk(t, api, def), e.desk(t, api, withNumbers(def.Resource, 1, daily), Attempts(2))
+	api := &batches{
+		API:    e.client,
+		answer: func(*dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) { return nil, failure },
+	}
+	d, other := e.desk(t, api, def), e.desk(t, api, withNumbers(def.Resource, 1, daily), option(Attempts(2)))
 	local := d.With(runtime.OnUnavailable(store.Local))
 	for _, p := range []*desk{d, other} {
 		if _, err := p.Acquire(t.Context(), "1", tokens{1}); err != nil {
@@ -281,7 +300,8 @@ func TestSharesAreNotKept(t *testing.T) {
 	}
 	e.clock.set(3 * window)
 	_, err = local.Acquire(t.Context(), "1", tokens{60})
-	if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != window*time.Millisecond {
+	if denied, ok := errors.AsType[*store.DeniedError](err); !ok ||
+		denied.RetryAfter != window*time.Millisecond {
 		t.Errorf("%v, want more than the floor to be denied for a window once the heartbeat has ended", err)
 	}
 	if _, err = local.Acquire(t.Context(), "1", tokens{50}); err != nil {
@@ -308,8 +328,8 @@ func TestSharesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestDeniedByShare: more than the share will ever hold is denied for a window, and nothing is taken; more than all regions have is
-// refused for good. Regional sync sees by the bucket that somebody has called.
+// TestDeniedByShare: more than the share will ever hold is denied for a window, and nothing is taken; more
+// than all regions have is refused for good. Regional sync sees by the bucket that somebody has called.
 func TestDeniedByShare(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
@@ -322,7 +342,9 @@ func TestDeniedByShare(t *testing.T) {
 		t.Helper()
 		_, err := d.Acquire(t.Context(), user(id), tokens{cost})
 		got, ok := errors.AsType[*store.DeniedError](err)
-		if !ok || got.RetryAfter != window*time.Millisecond || got.Requested != cost || got.Available != available || got.Limit != "rps" {
+		if !ok || got.RetryAfter != window*time.Millisecond || got.Requested != cost ||
+			got.Available != available ||
+			got.Limit != "rps" {
 			t.Errorf("%d for %s: %v, want a denial for a window, with %d available", cost, id, err, available)
 		}
 	}
@@ -348,7 +370,11 @@ func TestDeniedByShare(t *testing.T) {
 	}
 	d.calls(t, "read missing", "create applied", "read missing", "create applied")
 	var listed []string
-	err := s.Each(t.Context(), "embeddings", func(entity string, _ *bucket.Image) { listed = append(listed, entity) })
+	err := s.Each(
+		t.Context(),
+		"embeddings",
+		func(entity string, _ *bucket.Image) { listed = append(listed, entity) },
+	)
 	if slices.Sort(listed); err != nil || !slices.Equal(listed, []string{"user-1", "user-2"}) {
 		t.Errorf("sync sees %v, %v; want both", listed, err)
 	}
@@ -398,13 +424,23 @@ func TestClosedBucket(t *testing.T) {
 	stale := e.desk(t, e.client, def) // as a process that comes too late: its own levels are the bucket's
 	item := e.get(t, item.BucketKey("user-1", "embeddings"))
 	closed := daily.Share(0)
-	item["b_rps_cp"], item["b_rps_bx"], item["b_rps_ra"], item["b_rps_rp"] = codec.N(0), codec.N(closed.Burst), codec.N(closed.Refill), codec.N(closed.Period)
+	item["b_rps_cp"], item["b_rps_bx"], item["b_rps_ra"], item["b_rps_rp"] = codec.N(
+		0,
+	), codec.N(
+		closed.Burst,
+	), codec.N(
+		closed.Refill,
+	), codec.N(
+		closed.Period,
+	)
 	item["b_rps_tk"] = codec.N(closed.Burst)
 	item["cv"] = codec.N(number(item["cv"]) + 5*window)
 	e.put(t, item)
 	for name, d := range map[string]*desk{"a new process": stale, "one that knew it open": knows} {
 		_, err = d.Acquire(t.Context(), "1", tokens{1})
-		if denied, ok := errors.AsType[*store.DeniedError](err); !ok || denied.RetryAfter != window*time.Millisecond || denied.Available != 0 {
+		if denied, ok := errors.AsType[*store.DeniedError](err); !ok ||
+			denied.RetryAfter != window*time.Millisecond ||
+			denied.Available != 0 {
 			t.Errorf("%s: %v, want a denial for a window", name, err)
 		}
 	}
@@ -416,7 +452,8 @@ func TestClosedBucket(t *testing.T) {
 	}
 }
 
-// TestClosedParent: a chain is denied before any of it is charged, whatever its cascade, also where its nearest bucket has plenty.
+// TestClosedParent: a chain is denied before any of it is charged, whatever its cascade, also where its
+// nearest bucket has plenty.
 func TestClosedParent(t *testing.T) {
 	_, embeddings := generated(t)
 	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
@@ -452,7 +489,8 @@ func TestClosedParent(t *testing.T) {
 	}
 }
 
-// TestWaitForShare: who waits for a closed limit asks again after a window, and is served once there is a share.
+// TestWaitForShare: who waits for a closed limit asks again after a window, and is served once there is a
+// share.
 func TestWaitForShare(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
@@ -493,8 +531,9 @@ func (c *waitingClock) After(d time.Duration) <-chan time.Time {
 	return c.handClock.After(d)
 }
 
-// TestSharesCost: beside its write unit, an entity's acquires cost one read unit a window, for its level; those of its kind and the
-// heartbeat are read once a window for all. Without a heartbeat that is alive, each reads it.
+// TestSharesCost: beside its write unit, an entity's acquires cost one read unit a window, for its level;
+// those of its kind and the heartbeat are read once a window for all. Without a heartbeat that is alive, each
+// reads it.
 func TestSharesCost(t *testing.T) {
 	def := global(t)
 	e := newEngine(t)
@@ -517,7 +556,10 @@ func TestSharesCost(t *testing.T) {
 		}
 	}
 	acquire("1", "2")
-	costs("the first acquires", usage{Calls: 4, Reads: 2, Writes: 2, Units: (1 + 3 + 1) + (1 + 1 + 1), Indexes: 2})
+	costs(
+		"the first acquires",
+		usage{Calls: 4, Reads: 2, Writes: 2, Units: (1 + 3 + 1) + (1 + 1 + 1), Indexes: 2},
+	)
 	for n := range int64(9) {
 		e.clock.set(1000 * n)
 		acquire("1", "2")
@@ -561,8 +603,12 @@ func TestHeartbeatMalformed(t *testing.T) {
 			item[test.attr] = codec.N(value)
 			e.put(t, item)
 			_, err := e.desk(t, e.client, def).Acquire(t.Context(), "1", tokens{1})
-			wantText(t, err, "sluice: the heartbeat of regional sync is malformed: "+test.want+"; stop the region's sync and delete the item "+
-				"SYSTEM# / #HEARTBEAT: quotas count as the floor until it is back")
+			wantText(
+				t,
+				err,
+				"sluice: the heartbeat of regional sync is malformed: "+test.want+"; stop the region's sync and delete the item "+
+					"SYSTEM# / #HEARTBEAT: quotas count as the floor until it is back",
+			)
 		})
 	}
 }
@@ -573,7 +619,11 @@ type stalled struct {
 	next func()
 }
 
-func (s *stalled) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (s *stalled) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	if s.next != nil {
 		s.next()
 		s.next = nil
@@ -582,8 +632,8 @@ func (s *stalled) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 	return s.API.UpdateItem(ctx, in, opts...)
 }
 
-// TestShareWithinACall: a call that lasts for longer than a window, or beyond the heartbeat, asks again what is in force, though it has
-// read that.
+// TestShareWithinACall: a call that lasts for longer than a window, or beyond the heartbeat, asks again what
+// is in force, though it has read that.
 func TestShareWithinACall(t *testing.T) {
 	for name, test := range map[string]struct{ at, want int64 }{
 		"a window":            {15_000, 200},
@@ -616,8 +666,8 @@ func TestShareWithinACall(t *testing.T) {
 	}
 }
 
-// TestOneLimitClosed: who takes nothing of a closed limit is served beside those who do, and the bucket, which then holds a closed limit,
-// opens again.
+// TestOneLimitClosed: who takes nothing of a closed limit is served beside those who do, and the bucket,
+// which then holds a closed limit, opens again.
 func TestOneLimitClosed(t *testing.T) {
 	gpt4, _ := generated(t)
 	other := bucket.Per(100, 24*time.Hour)

@@ -29,11 +29,12 @@ func (c skewed) Now() time.Time {
 	return c.handClock.Now().Add(time.Duration(c.ahead) * time.Millisecond)
 }
 
-// mostSkew is by how much the clocks of a shareStorm differ from the tests' at the most, ms. Check reports a second between two.
+// mostSkew is by how much the clocks of a shareStorm differ from the tests' at the most, ms. Check reports a
+// second between two.
 const mostSkew = 400
 
-// shareStorm is processes on one bucket of a resource that regions share, whose caches expire at different times and whose clocks
-// differ, while sync and operators change what is in force.
+// shareStorm is processes on one bucket of a resource that regions share, whose caches expire at different
+// times and whose clocks differ, while sync and operators change what is in force.
 type shareStorm struct {
 	*engine
 	t         testing.TB
@@ -50,7 +51,12 @@ type shareStorm struct {
 // moment is an instant, ms since t0, and whole tokens that are in force from then on.
 type moment struct{ at, tokens int64 }
 
-func newShareStorm(t testing.TB, seed uint64, through func(wire.API) wire.API, opts ...Option) *shareStorm {
+func newShareStorm(
+	t testing.TB,
+	seed uint64,
+	through func(wire.API) wire.API,
+	opts ...storeChange,
+) *shareStorm {
 	t.Helper()
 	e, _ := newFaulty(t) // 100,000 calls
 	e.ttl = time.Minute
@@ -62,7 +68,7 @@ func newShareStorm(t testing.TB, seed uint64, through func(wire.API) wire.API, o
 	s.operator = e.manager(s.def, ahead())
 	for _, ttl := range []time.Duration{time.Second, 7 * time.Second, time.Minute} {
 		d := &desk{events: &events{}}
-		b := runtime.NewBuilder(New(through(e.client), e.table, opts...),
+		b := runtime.NewBuilder(newStore(through(e.client), e.table, opts...),
 			append(e.options(d.events), runtime.WithClock(skewed{&e.clock, ahead()}), runtime.WithCacheTTL(ttl))...)
 		d.Resource = runtime.Bind[user](b, s.def,
 			func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v })
@@ -115,7 +121,8 @@ func (s *shareStorm) passes(ms int64) {
 	s.note()
 }
 
-// lately reports that so many tokens were in force at some instant within the last window, by one of the clocks.
+// lately reports that so many tokens were in force at some instant within the last window, by one of the
+// clocks.
 func (s *shareStorm) lately(tokens int64) bool {
 	from := s.clock.since.Load() - window - 2*mostSkew
 	for i, m := range s.was {
@@ -141,7 +148,8 @@ func (s *shareStorm) happens() string {
 			part := daily.Share(n)
 			share.Limits[0] = &part
 		}
-		if _, err := s.sync.PutQuota(s.t.Context(), s.def.spec, share); err != nil && !isA[*store.ConflictError](err) {
+		if _, err := s.sync.PutQuota(s.t.Context(), s.def.spec, share); err != nil &&
+			!isA[*store.ConflictError](err) {
 			s.t.Fatal(err)
 		}
 		return "share"
@@ -181,7 +189,17 @@ func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
 			s.t.Fatal(err)
 		default:
 			if is := s.holds(); !s.lately(is) {
-				wrong = append(wrong, fmt.Sprintf("after %s, process %d at %d: admitted by a bucket of %d, in force were %v", what, i, s.clock.since.Load(), is, s.was[max(0, len(s.was)-4):]))
+				wrong = append(
+					wrong,
+					fmt.Sprintf(
+						"after %s, process %d at %d: admitted by a bucket of %d, in force were %v",
+						what,
+						i,
+						s.clock.since.Load(),
+						is,
+						s.was[max(0, len(s.was)-4):],
+					),
+				)
 			}
 		}
 	}
@@ -203,8 +221,8 @@ func (s *shareStorm) run(steps int) (wrong []string, reshapes int) {
 	return wrong, reshapes
 }
 
-// TestShareStorm: whatever sync and operators do, nobody is admitted by what was not in force within the last window, and no bucket is
-// left with anything else than what is stored.
+// TestShareStorm: whatever sync and operators do, nobody is admitted by what was not in force within the last
+// window, and no bucket is left with anything else than what is stored.
 func TestShareStorm(t *testing.T) {
 	seeds, changes, reshapes := uint64(40), 0, 0
 	for seed := range seeds {
@@ -224,11 +242,11 @@ func TestShareStorm(t *testing.T) {
 	t.Logf("%d reshapes for %d changes", reshapes, changes)
 }
 
-// TestShareStormControl: where a share that comes back does not count in the version, or all regions' limit is in force, the storm
-// shows it.
+// TestShareStormControl: where a share that comes back does not count in the version, or all regions' limit
+// is in force, the storm shows it.
 func TestShareStormControl(t *testing.T) {
-	whole := func(o *options) error {
-		o.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
+	whole := func(store *Store) {
+		store.seams.choose = func(w *plan.Demand, v plan.State, now int64) plan.Plan {
 			if w.Shape != nil {
 				own := *w.Shape
 				own.Limits = own.Ceiling
@@ -236,14 +254,13 @@ func TestShareStormControl(t *testing.T) {
 			}
 			return plan.Choose(w, v, now)
 		}
-		return nil
 	}
 	for name, control := range map[string]struct {
 		api  func(wire.API) wire.API
-		opts []Option
+		opts []storeChange
 	}{
 		"no version of coming back": {func(api wire.API) wire.API { return evergreen{api} }, nil},
-		"the whole limit":           {func(api wire.API) wire.API { return api }, []Option{whole}},
+		"the whole limit":           {func(api wire.API) wire.API { return api }, []storeChange{whole}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := 0
@@ -262,7 +279,11 @@ func TestShareStormControl(t *testing.T) {
 // evergreen is an API whose heartbeat has always been alive.
 type evergreen struct{ wire.API }
 
-func (f evergreen) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (f evergreen) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	out, err := f.API.BatchGetItem(ctx, in, opts...)
 	if err != nil {
 		return nil, err

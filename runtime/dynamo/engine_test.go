@@ -32,8 +32,9 @@ import (
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
 
-// t0 is when the tests' clock starts, in milliseconds: a whole minute, so that a refill since then has no remainder of
-// before, and years ahead, so that no ttl has passed for the engine. A row's and a handClock's instants count from it.
+// t0 is when the tests' clock starts, in milliseconds: a whole minute, so that a refill since then has no
+// remainder of before, and years ahead, so that no ttl has passed for the engine. A row's and a handClock's
+// instants count from it.
 const t0 = 1_800_000_000_000
 
 // handClock is time that a test sets. A pause takes none of it.
@@ -61,27 +62,30 @@ func newEngine(t testing.TB) *engine {
 	return &engine{client: client, table: dynamotest.Table(t, client, operator.Table), ttl: 24 * time.Hour}
 }
 
-// options are those of every limiter here. Budgets are generous: the engine is slow under load, and no test is about
-// time that passes. Errors are told as they are: no policy covers them.
+// options are those of every limiter here. Budgets are generous: the engine is slow under load, and no test
+// is about time that passes. Errors are told as they are: no policy covers them.
 func (e *engine) options(seen *events) []runtime.Option {
 	return []runtime.Option{
-		runtime.WithClock(&e.clock), runtime.WithObserver(seen.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
+		runtime.WithClock(
+			&e.clock,
+		), runtime.WithObserver(seen.observer()), runtime.WithLogger(slog.New(slog.DiscardHandler)),
 		runtime.SettleTimeout(20 * time.Second), runtime.WithCacheTTL(e.ttl),
 		runtime.CallDefaults(runtime.Budget(time.Minute), runtime.OnUnavailable(store.Deny)),
 	}
 }
 
-// demo is a process with the demonstration's limits, where users are charged alone: engine_cascade_test.go has the chains.
+// demo is a process with the demonstration's limits, where users are charged alone: engine_cascade_test.go
+// has the chains.
 type demo struct {
 	*limits.Limiter
 	*events
 }
 
-func (e *engine) demo(t testing.TB, api wire.API, opts ...Option) demo {
+func (e *engine) demo(t testing.TB, api wire.API, opts ...storeChange) demo {
 	t.Helper()
 	seen := &events{}
 	gpt4, embeddings := generated(t)
-	b := runtime.NewBuilder(New(api, e.table, opts...), e.options(seen)...)
+	b := runtime.NewBuilder(newStore(api, e.table, opts...), e.options(seen)...)
 	l := &limits.Limiter{
 		GPT4: runtime.Bind[limits.GPT4Entity](b, alone(gpt4),
 			func(c limits.GPT4Cost, dst []int64) []int64 { return append(dst, c.RPM, c.TPM) },
@@ -121,10 +125,10 @@ type desk struct {
 	*events
 }
 
-func (e *engine) desk(t testing.TB, api wire.API, def store.Definition, opts ...Option) *desk {
+func (e *engine) desk(t testing.TB, api wire.API, def store.Definition, opts ...storeChange) *desk {
 	t.Helper()
 	d := &desk{events: &events{}}
-	b := runtime.NewBuilder(New(api, e.table, opts...), e.options(d.events)...)
+	b := runtime.NewBuilder(newStore(api, e.table, opts...), e.options(d.events)...)
 	d.Resource = runtime.Bind[user](b, def,
 		func(c tokens, dst []int64) []int64 { return append(dst, c...) }, func(v []int64) tokens { return v })
 	var err error
@@ -263,7 +267,10 @@ func (e *engine) put(t testing.TB, item codec.Item) {
 
 func (e *engine) get(t testing.TB, key codec.Item) codec.Item {
 	t.Helper()
-	out, err := e.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &e.table, Key: key, ConsistentRead: aws.Bool(true)})
+	out, err := e.client.GetItem(
+		t.Context(),
+		&dynamodb.GetItemInput{TableName: &e.table, Key: key, ConsistentRead: aws.Bool(true)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +287,8 @@ func (e *engine) balance(t testing.TB, resource, limit string) (tk, tc int64) {
 	return number(item["b_"+limit+"_tk"]), number(item["b_"+limit+"_tc"])
 }
 
-// stored holds user-1's bucket to want, attribute by attribute. A want without op takes any that a write would have.
+// stored holds user-1's bucket to want, attribute by attribute. A want without op takes any that a write
+// would have.
 func (e *engine) stored(t testing.TB, want row) {
 	t.Helper()
 	wanted := want.item(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestClassify has the real client meet what a network does. What was never sent is never of unknown outcome, whatever
-// another service, such as the one that has the credentials, answered.
+// TestClassify has the real client meet what a network does. What was never sent is never of unknown outcome,
+// whatever another service, such as the one that has the credentials, answered.
 func TestClassify(t *testing.T) {
 	answer := func(status int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -71,8 +71,14 @@ func TestClassify(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: &test.endpoint, Credentials: test.credentials})
-			_, err := client.UpdateItem(test.ctx, &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: item.VersionKey()}, wire.NoRetry)
+			client := dynamodb.New(
+				dynamodb.Options{Region: "eu-west-1", BaseEndpoint: &test.endpoint, Credentials: test.credentials},
+			)
+			_, err := client.UpdateItem(
+				test.ctx,
+				&dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: item.VersionKey()},
+				wire.NoRetry,
+			)
 			if err == nil {
 				t.Fatal("no error")
 			}

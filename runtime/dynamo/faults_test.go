@@ -207,18 +207,19 @@ func (s storm) posts(t *testing.T, b *bubble, books *books, seed uint64, defs []
 	for i := range posts {
 		var mu sync.Mutex
 		rng := rand.New(rand.NewPCG(seed, uint64(i+1)))
-		backend := New(&scribe{API: api, books: books}, "faults", func(o *options) error {
-			o.jitter = func() float64 {
+		backend := newStore(&scribe{API: api, books: books}, "faults", func(store *Store) {
+			store.seams.jitter = func() float64 {
 				mu.Lock()
 				defer mu.Unlock()
 				return rng.Float64()
 			}
-			o.joint = books.joint
-			return nil
+			store.seams.onWrite = books.onWrite
 		})
 		clock := offsetClock(time.Duration(i-stormPosts/2) * 25 * time.Millisecond)
 		posts[i] = newPost(t, backend, []runtime.Option{
-			runtime.WithClock(clock), runtime.WithLogger(slog.New(books)), runtime.WithObserver(&store.Observer{Store: books.answer}),
+			runtime.WithClock(
+				clock,
+			), runtime.WithLogger(slog.New(books)), runtime.WithObserver(&store.Observer{Store: books.answer}),
 		}, defs...)
 	}
 	return posts
@@ -302,7 +303,10 @@ func (w *worker) part(at int, who kin) part {
 // adds what costs change to a bucket's consumption.
 func (p part) adds(change map[item.Key][]int64, cost tokens) {
 	for i := range p.who {
-		at := item.Key{PK: "ENTITY#" + []string{"org", "project", "user"}[i] + "-" + p.who[i], SK: "#BUCKET#" + p.resource.Name()}
+		at := item.Key{
+			PK: "ENTITY#" + []string{"org", "project", "user"}[i] + "-" + p.who[i],
+			SK: "#BUCKET#" + p.resource.Name(),
+		}
 		if change[at] == nil {
 			change[at] = make([]int64, p.limits)
 		}
@@ -423,7 +427,8 @@ func straggling(f *memdynamo.Faults, books *books) {
 	})
 }
 
-// colliding is steady with transactions of nobody's here, and buckets that are throttled in the middle of a transaction.
+// colliding is steady with transactions of nobody's here, and buckets that are throttled in the middle of a
+// transaction.
 func colliding(f *memdynamo.Faults, books *books) {
 	steady(f, books)
 	f.Conflict(0.05)
@@ -451,8 +456,20 @@ func storms() map[string]storm {
 		}
 	}
 	for name, cascade := range map[string]store.Cascade{"atomic": store.CascadeAtomic, "compensated": store.CascadeCompensated} {
-		s := storm{cascade: cascade, depth: 2, inOrder: true, calls: 360, rate: 60, faults: anyFault(), cancel: 0.1, chance: colliding}
-		delete(s.faults, memdynamo.Duplicate) // of whose copies one would be refused and the other not: see the guarantees
+		s := storm{
+			cascade: cascade,
+			depth:   2,
+			inOrder: true,
+			calls:   360,
+			rate:    60,
+			faults:  anyFault(),
+			cancel:  0.1,
+			chance:  colliding,
+		}
+		delete(
+			s.faults,
+			memdynamo.Duplicate,
+		) // of whose copies one would be refused and the other not: see the guarantees
 		all[name+" chains that meet others, in order"] = s
 	}
 	return all
@@ -475,7 +492,8 @@ func TestFaults(t *testing.T) {
 				}
 				t.Error(wrong)
 			}
-			if s.upward && a.open > 2+s.calls/100 { // denials after a try whose reply was lost, the giving back of which was lost too
+			if s.upward &&
+				a.open > 2+s.calls/100 { // denials after a try whose reply was lost, the giving back of which was lost too
 				t.Errorf("%d calls of unknown outcome where nothing is given back: the sums are to be exact", a.open)
 			}
 		})
@@ -507,13 +525,19 @@ func TestFaultsAreSeen(t *testing.T) {
 // amnesiac sends every transaction under a new token, and without the guard of its op.
 type amnesiac struct{ wire.API }
 
-func (c *amnesiac) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (c *amnesiac) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	another := *in
 	another.ClientRequestToken, another.TransactItems = new(wire.NewOp()), slices.Clone(in.TransactItems)
 	for i, item := range in.TransactItems {
 		if item.Update != nil {
 			update := *item.Update
-			update.ConditionExpression = new(strings.Replace(*update.ConditionExpression, "op <> :op", "attribute_exists(op)", 1))
+			update.ConditionExpression = new(
+				strings.Replace(*update.ConditionExpression, "op <> :op", "attribute_exists(op)", 1),
+			)
 			another.TransactItems[i].Update = &update
 		}
 	}
@@ -523,7 +547,11 @@ func (c *amnesiac) TransactWriteItems(ctx context.Context, in *dynamodb.Transact
 // credulous gives back charges of unknown outcome as if they had been applied.
 type credulous struct{ wire.API }
 
-func (c *credulous) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *credulous) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	if isUndo(in) {
 		blind := *in
 		blind.ConditionExpression = new("attribute_exists(PK) AND op <> :undo OR op = :undo")
@@ -532,9 +560,9 @@ func (c *credulous) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput
 	return c.API.UpdateItem(ctx, in, opts...)
 }
 
-// TestCopyOfARefusedGiveBack: a network of which one copy of a give-back is throttled and another applied makes the store
-// send it again. It is recognised as long as nobody else has written; after that it mints tokens. Real networks make no
-// copies of requests.
+// TestCopyOfARefusedGiveBack: a network of which one copy of a give-back is throttled and another applied
+// makes the store send it again. It is recognised as long as nobody else has written; after that it mints
+// tokens. Real networks make no copies of requests.
 func TestCopyOfARefusedGiveBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		between int64
@@ -557,8 +585,8 @@ func TestCopyOfARefusedGiveBack(t *testing.T) {
 	}
 }
 
-// TestLateTransaction: a transaction that its client gave up on arrives after all, while the client, whom another one's had
-// refused meanwhile, is about to send it again.
+// TestLateTransaction: a transaction that its client gave up on arrives after all, while the client, whom
+// another one's had refused meanwhile, is about to send it again.
 func TestLateTransaction(t *testing.T) {
 	_, embeddings := generated(t)
 	e := newEngine(t)

@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 
@@ -28,9 +27,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What the store guarantees while requests are lost, replies are lost, requests arrive twice or late, are throttled, meet
-// transactions or fail within DynamoDB, and callers leave. A deed is one acquire, settle or release, a change what it has
-// written to a bucket's consumption (tc), net of what it gave back.
+// What the store guarantees while requests are lost, replies are lost, requests arrive twice or late, are
+// throttled, meet transactions or fail within DynamoDB, and callers leave. A deed is one acquire, settle or
+// release, a change what it has written to a bucket's consumption (tc), net of what it gave back.
 //
 //	always    an acquire that was admitted has charged its cost at least, one that was not has given back no more than it
 //	          charged. A settle or release that gives back was applied once if it succeeded, at most once if it failed: then
@@ -40,12 +39,13 @@ import (
 //	          has charged its cost once, or, if it was not admitted, nothing. The exception is a giving back whose own reply was
 //	          lost, for it is not sent again. So what is admitted is what was charged.
 //
-// A late copy of a charge charges twice: it errs to the safe side, and the caller is told nothing of it. A late copy of a
-// give-back would mint tokens, and none is made: the store sends a give-back again only if it knows that the one before was
-// not applied, and a client that gave up has sent one request, however late that arrives. What is not covered is a network that
-// makes copies of its own: of a give-back, and delivers one after the bucket's next write, or has one answered with throttling
-// or a conflict and the other applied. TCP does neither, and net/http sends no POST again that may have gone out; a proxy that
-// repeats POSTs would. TestCopiesOfAGiveBack and TestCopyOfARefusedGiveBack have both.
+// A late copy of a charge charges twice: it errs to the safe side, and the caller is told nothing of it. A
+// late copy of a give-back would mint tokens, and none is made: the store sends a give-back again only if it
+// knows that the one before was not applied, and a client that gave up has sent one request, however late
+// that arrives. What is not covered is a network that makes copies of its own: of a give-back, and delivers
+// one after the bucket's next write, or has one answered with throttling or a conflict and the other applied.
+// TCP does neither, and net/http sends no POST again that may have gone out; a proxy that repeats POSTs
+// would. TestCopiesOfAGiveBack and TestCopyOfARefusedGiveBack have both.
 
 // deed is one call, as its caller was told of it and as it was written.
 type deed struct {
@@ -103,8 +103,8 @@ func (d *deed) wrong(at item.Key, inOrder bool) string {
 	return fmt.Sprintf("%s of %v at %s, told %v, changed %v", d.what, told, at.PK+at.SK, d.failed, net)
 }
 
-// bounds returns the least and the most that the bucket at a key was changed by, in limit i, as the caller was told. They
-// differ where the API says that it does not know.
+// bounds returns the least and the most that the bucket at a key was changed by, in limit i, as the caller
+// was told. They differ where the API says that it does not know.
 func (d *deed) bounds(at item.Key, i int) (least, most int64) {
 	told := d.change[at]
 	switch {
@@ -144,14 +144,21 @@ type errand struct {
 
 type askedKey struct{}
 
-// joint notes in ctx whom a write serves, and with what.
-func (b *books) joint(ctx context.Context, all []*request) context.Context {
+// onWrite notes in ctx whom a write serves, and with what.
+func (b *books) onWrite(ctx context.Context, all []*request) context.Context {
 	var a errands
 	for _, r := range all {
 		d, _ := r.ctx.Value(deedKey{}).(*deed)
-		for i := range r.shares {
-			sh := &r.shares[i]
-			a = append(a, errand{d, item.Key{PK: "ENTITY#" + sh.entity, SK: "#BUCKET#" + sh.spec.Resource}, slices.Clone(sh.cost)})
+		for i := range r.portions {
+			pn := &r.portions[i]
+			a = append(
+				a,
+				errand{
+					d,
+					item.Key{PK: "ENTITY#" + pn.entity, SK: "#BUCKET#" + pn.resource.spec.Resource},
+					slices.Clone(pn.cost),
+				},
+			)
 		}
 	}
 	return context.WithValue(ctx, askedKey{}, a)
@@ -160,7 +167,7 @@ func (b *books) joint(ctx context.Context, all []*request) context.Context {
 // undone is what giving back those who take comes to.
 func (a errands) undone() (back errands) {
 	for _, e := range a {
-		if slices.ContainsFunc(e.change, plan.Positive) && e.what == "acquire" {
+		if slices.ContainsFunc(e.change, positive) && e.what == "acquire" {
 			e.change = negated(e.change)
 			back = append(back, e)
 		}
@@ -225,8 +232,8 @@ type scribe struct {
 	*books
 }
 
-// sends notes what a write is to do, by its op, and returns the try. What is nobody's, such as a ttl that is mended, changes
-// nothing. An undo gives back what a try of another op was to take.
+// sends notes what a write is to do, by its op, and returns the try. What is nobody's, such as a ttl that is
+// mended, changes nothing. An undo gives back what a try of another op was to take.
 func (s *scribe) sends(ctx context.Context, values codec.Item, op string) *try {
 	id, ok := values[op].(*types.AttributeValueMemberS)
 	if !ok {
@@ -269,14 +276,22 @@ func unanswered(err error) bool {
 	return err != nil && !errors.Is(err, syscall.ECONNREFUSED)
 }
 
-func (s *scribe) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (s *scribe) PutItem(
+	ctx context.Context,
+	in *dynamodb.PutItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
 	a := s.sends(ctx, in.Item, "op")
 	out, err := s.API.PutItem(ctx, in, opts...)
 	a.answered(err)
 	return out, err
 }
 
-func (s *scribe) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (s *scribe) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	a := s.sends(ctx, in.ExpressionAttributeValues, ":op")
 	out, err := s.API.UpdateItem(ctx, in, opts...)
 	a.answered(err)
@@ -289,7 +304,11 @@ func adjusts(condition string) bool { return strings.Contains(condition, "attrib
 
 func isUndo(in *dynamodb.UpdateItemInput) bool { return *in.ConditionExpression == "op = :undo" }
 
-func (s *scribe) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (s *scribe) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	var a *try
 	if item := in.TransactItems[0]; item.Put != nil { // all have the same op
 		a = s.sends(ctx, item.Put.Item, "op")
@@ -301,8 +320,9 @@ func (s *scribe) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 	return out, err
 }
 
-// enter books what the table's stream has of limits, by resource: to the calls of the try that was applied, which is known
-// by what it has changed. A record of nobody's is an error, and so is one that no try was to bring about.
+// enter books what the table's stream has of limits, by resource: to the calls of the try that was applied,
+// which is known by what it has changed. A record of nobody's is an error, and so is one that no try was to
+// bring about.
 func (b *books) enter(t testing.TB, client *dynamodbstreams.Client, arn string, limits map[string][]string) {
 	t.Helper()
 	for record := range records(t, client, arn) {
@@ -440,9 +460,22 @@ func (b *books) audit(tc map[item.Key][]int64, inOrder bool) audit {
 			a.told, a.most, a.charged = a.told+sum.least[i], a.most+sum.most[i], a.charged+charged
 			switch {
 			case sum.net[i] != charged:
-				a.wrong = append(a.wrong, fmt.Sprintf("%s%s has tc %d, its writes come to %d", at.PK, at.SK, charged, sum.net[i]))
+				a.wrong = append(
+					a.wrong,
+					fmt.Sprintf("%s%s has tc %d, its writes come to %d", at.PK, at.SK, charged, sum.net[i]),
+				)
 			case charged < sum.least[i], inOrder && charged > sum.most[i]:
-				a.wrong = append(a.wrong, fmt.Sprintf("%s%s was charged %d for between %d and %d", at.PK, at.SK, charged, sum.least[i], sum.most[i]))
+				a.wrong = append(
+					a.wrong,
+					fmt.Sprintf(
+						"%s%s was charged %d for between %d and %d",
+						at.PK,
+						at.SK,
+						charged,
+						sum.least[i],
+						sum.most[i],
+					),
+				)
 			}
 		}
 	}

@@ -43,13 +43,14 @@ type generous struct{ *Store }
 func (g generous) Open(env *store.Env, defs ...store.Definition) (store.Session, error) {
 	opened, err := g.Store.Open(env, defs...)
 	if s, ok := opened.(*session); ok {
-		s.retries = wire.NewBudget(1 << 30)
+		s.scheduler.conn.budget = wire.NewBudget(1 << 30)
 	}
 	return opened, err
 }
 
-// outage is a process that knows buckets with room for all, as every call's requests are counted. Callers are each at a bucket
-// of their own: those of one would share its requests, of which the retry budget and the breaker are not to spare any.
+// outage is a process that knows buckets with room for all, as every call's requests are counted. Callers are
+// each at a bucket of their own: those of one would share its requests, of which the retry budget and the
+// breaker are not to spare any.
 type outage struct {
 	*bubble
 	*post
@@ -67,7 +68,8 @@ func newOutage(t *testing.T, b *bubble, backend func(wire.API) store.Store, call
 	return o
 }
 
-// calls has n callers acquire at once, each of its own bucket, and returns their errors and how many requests they sent.
+// calls has n callers acquire at once, each of its own bucket, and returns their errors and how many requests
+// they sent.
 func (o *outage) calls(t *testing.T, n int) (failed []error, sent int64) {
 	t.Helper()
 	o.wire.sent.Store(0)
@@ -98,8 +100,8 @@ func (o *outage) wellAgain(t *testing.T) {
 // retriesAtOnce is how many retries a process has saved up.
 const retriesAtOnce = wire.BudgetTokens / wire.RetryCost
 
-// TestOutageIsNotMultiplied: while DynamoDB is down, callers send one request each and a hundred retries together; once it
-// is seen to be down they send none. When it is back, each needs one.
+// TestOutageIsNotMultiplied: while DynamoDB is down, callers send one request each and a hundred retries
+// together; once it is seen to be down they send none. When it is back, each needs one.
 func TestOutageIsNotMultiplied(t *testing.T) {
 	const callers = 400
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
@@ -120,7 +122,12 @@ func TestOutageIsNotMultiplied(t *testing.T) {
 		for range 10 { // the breaker lets one through a second
 			<-time.After(time.Second)
 			if failed, sent := o.calls(t, callers); len(failed) != callers || sent > 1 {
-				t.Errorf("later, %d of %d calls failed, having sent %d requests; want all, and one", len(failed), callers, sent)
+				t.Errorf(
+					"later, %d of %d calls failed, having sent %d requests; want all, and one",
+					len(failed),
+					callers,
+					sent,
+				)
 			}
 		}
 		b.Faults().Down(false)
@@ -142,8 +149,8 @@ func TestOutageIsMultipliedWithout(t *testing.T) {
 	})
 }
 
-// TestThrottlingIsNotMultiplied is the same where DynamoDB answers, which keeps the breaker out of it: for as long as it
-// lasts there are no more retries than were saved up.
+// TestThrottlingIsNotMultiplied is the same where DynamoDB answers, which keeps the breaker out of it: for as
+// long as it lasts there are no more retries than were saved up.
 func TestThrottlingIsNotMultiplied(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
@@ -162,19 +169,27 @@ func TestThrottlingIsNotMultiplied(t *testing.T) {
 		}
 		t.Logf("throttled: %d calls sent %d requests", calls, sum)
 		if calls != 1000 || sum > calls+retriesAtOnce {
-			t.Errorf("%d calls failed, having sent %d requests; want 1000, and at most %d", calls, sum, calls+retriesAtOnce)
+			t.Errorf(
+				"%d calls failed, having sent %d requests; want 1000, and at most %d",
+				calls,
+				sum,
+				calls+retriesAtOnce,
+			)
 		}
 		b.Faults().Clear()
 		o.wellAgain(t)
 	})
 }
 
-// TestDenialsEarnRetries: a process whose calls are all denied writes nothing. Its reads are answers too, so that the
-// retries that an outage has used up come back.
+// TestDenialsEarnRetries: a process whose calls are all denied writes nothing. Its reads are answers too, so
+// that the retries that an outage has used up come back.
 func TestDenialsEarnRetries(t *testing.T) {
 	e := newEngine(t)
 	def := withNumbers(second(generated(t)), 1, *per(10)) // which regains less than one while this lasts
-	opened, err := New(e.client, e.table).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
+	opened, err := New(
+		e.client,
+		e.table,
+	).Open(&store.Env{Clock: &e.clock, Observer: &store.Observer{}, CacheTTL: e.ttl}, def)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +201,11 @@ func TestDenialsEarnRetries(t *testing.T) {
 	if err := acquire(10); err != nil {
 		t.Fatal(err)
 	}
-	retries := opened.(*session).retries
+	retries := opened.(*session).scheduler.conn.budget
 	for retries.Take(t.Context()) { // as an outage does
 	}
 	for i := range int64(wire.RetryCost) {
-		e.clock.set((i + 1) * (trusted + 1)) // by then memory may not deny
+		e.clock.set((i + 1) * (trustedFor + 1)) // by then memory may not deny
 		if err := acquire(1); !isA[*store.DeniedError](err) {
 			t.Fatal(err)
 		}
@@ -200,8 +215,8 @@ func TestDenialsEarnRetries(t *testing.T) {
 	}
 }
 
-// TestBlackHole: a request that nobody answers, as of a host that has gone, leaves its call time for another. When it
-// arrives after all, it is refused.
+// TestBlackHole: a request that nobody answers, as of a host that has gone, leaves its call time for another.
+// When it arrives after all, it is refused.
 func TestBlackHole(t *testing.T) {
 	for name, test := range map[string]struct {
 		depth     int
@@ -234,7 +249,11 @@ func TestBlackHole(t *testing.T) {
 					t.Fatal(err)
 				}
 				if took := time.Since(began); took >= store.DefaultBudget || took < store.DefaultBudget/4 {
-					t.Errorf("it took %v of its budget of %v: want a first attempt that ends in time", took, store.DefaultBudget)
+					t.Errorf(
+						"it took %v of its budget of %v: want a first attempt that ends in time",
+						took,
+						store.DefaultBudget,
+					)
 				}
 				b.Faults().Clear()
 				b.charged(t, test.depth, want)
@@ -245,8 +264,8 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// TestBlackHoleOfHastyCallers: callers whose deadlines end before the budget get their own error, but not for ever: that
-// nobody answers opens the breaker all the same, and the policy decides.
+// TestBlackHoleOfHastyCallers: callers whose deadlines end before the budget get their own error, but not for
+// ever: that nobody answers opens the breaker all the same, and the policy decides.
 func TestBlackHoleOfHastyCallers(t *testing.T) {
 	for deadline, wait := range map[time.Duration]int{900 * time.Millisecond: 5, 300 * time.Millisecond: 5, 50 * time.Millisecond: 20} {
 		t.Run(deadline.String(), func(t *testing.T) {
@@ -306,8 +325,8 @@ func (b *bubble) charged(t *testing.T, buckets int, want int64) {
 	}
 }
 
-// TestBlackHoleSwallowsAGiveBack: it is not sent again, so that it is applied once when it arrives, whoever has written
-// meanwhile.
+// TestBlackHoleSwallowsAGiveBack: it is not sent again, so that it is applied once when it arrives, whoever
+// has written meanwhile.
 func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
@@ -330,13 +349,18 @@ func TestBlackHoleSwallowsAGiveBack(t *testing.T) {
 	})
 }
 
-// TestHotPartition: while one bucket is throttled, its calls end within their budget and say so, and others are served.
+// TestHotPartition: while one bucket is throttled, its calls end within their budget and say so, and others
+// are served.
 func TestHotPartition(t *testing.T) {
 	const budget = 500 * time.Millisecond
 	inBubble(t, 1, func(t *testing.T, b *bubble) {
 		t.Helper()
 		def := lineage(second(generated(t)), store.CascadeNone, minute(1_000_000))
-		p := b.post(t, []runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(store.Deny))}, def)
+		p := b.post(
+			t,
+			[]runtime.Option{runtime.CallDefaults(runtime.Budget(budget), runtime.OnUnavailable(store.Deny))},
+			def,
+		)
 		b.Faults().PartitionThroughput(20, 3000)
 		b.Faults().Latency(memdynamo.Uniform(time.Millisecond, 3*time.Millisecond))
 		var running sync.WaitGroup
@@ -381,7 +405,11 @@ func TestHotPartition(t *testing.T) {
 		running.Wait()
 		t.Logf("hot: %d served, %d throttled; others: %d served", served.Load(), throttled.Load(), others.Load())
 		if served.Load() < 150 || throttled.Load() == 0 {
-			t.Errorf("%d calls for the hot bucket were served and %d throttled; want most of its 20 a second, and some", served.Load(), throttled.Load())
+			t.Errorf(
+				"%d calls for the hot bucket were served and %d throttled; want most of its 20 a second, and some",
+				served.Load(),
+				throttled.Load(),
+			)
 		}
 	})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
-// stream is a batch, and the bucket that its write finds: other writers may have been there since the image was seen.
+// stream is a batch, and the bucket that its write finds: other writers may have been there since the image
+// was seen.
 type stream struct {
 	img         *bucket.Image
 	limits      []bucket.Limit
@@ -28,10 +29,13 @@ func drawStream(t *rapid.T) *stream {
 	const base = 1_000_000
 	n := rapid.IntRange(1, 3).Draw(t, "limits")
 	s := &stream{
-		img:      &bucket.Image{Refilled: base, Version: plan.RevisionUnit, Missing: make([]bool, n)},
-		now:      base + rapid.Int64Range(-50, 3000).Draw(t, "now"),
-		yield:    rapid.Bool().Draw(t, "yield"),
-		refilled: base + rapid.SampledFrom([]int64{0, 1}).Draw(t, "claimed by others")*rapid.Int64Range(0, 3000).Draw(t, "when"),
+		img:   &bucket.Image{Refilled: base, Version: plan.RevisionUnit, Missing: make([]bool, n)},
+		now:   base + rapid.Int64Range(-50, 3000).Draw(t, "now"),
+		yield: rapid.Bool().Draw(t, "yield"),
+		refilled: base + rapid.SampledFrom([]int64{0, 1}).
+			Draw(t, "claimed by others")*
+			rapid.Int64Range(0, 3000).
+				Draw(t, "when"),
 	}
 	s.called = s.now - rapid.Int64Range(0, 200).Draw(t, "age")
 	vector := func(lo, hi int64, what string) []int64 {
@@ -66,7 +70,12 @@ func drawStream(t *rapid.T) *stream {
 
 // want is what s wants of the bucket.
 func (s *stream) want() *plan.Demand {
-	w := &plan.Demand{Shape: &plan.Shape{Limits: s.limits, Version: plan.RevisionUnit}, Called: s.called, Change: slices.Clone(s.change), Pool: &plan.VectorPool{}}
+	w := &plan.Demand{
+		Shape:  &plan.Shape{Limits: s.limits, Version: plan.RevisionUnit},
+		Called: s.called,
+		Change: slices.Clone(s.change),
+		Pool:   &plan.VectorPool{},
+	}
 	for i, take := range s.takes {
 		if i == 0 {
 			w.Take = make([]int64, len(take))
@@ -78,9 +87,10 @@ func (s *stream) want() *plan.Demand {
 	return w
 }
 
-// flows chooses a write and holds what that leaves of the bucket, where its condition is met, against the ideal one, which is
-// given back to, taken from and settled up with in this order: all acquires are to find their tokens, and at no later instant
-// may there be more, or less by more than a Normal may yield. It returns the path, "" for no write, and what is wrong.
+// flows chooses a write and holds what that leaves of the bucket, where its condition is met, against the
+// ideal one, which is given back to, taken from and settled up with in this order: all acquires are to find
+// their tokens, and at no later instant may there be more, or less by more than a Normal may yield. It
+// returns the path, "" for no write, and what is wrong.
 func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (path, wrong string) {
 	p := choose(s.want(), plan.State{Image: s.img, Confirmed: true, LeaveSlack: s.yield}, s.now)
 	if p.Decision != plan.Write {
@@ -104,7 +114,10 @@ func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (
 	}
 	at = max(at, after)
 	for i, l := range s.limits {
-		ideal := bucket.Balance{Limit: l, Tokens: bucket.Available(bucket.Balance{Limit: l, Tokens: s.found[i]}, before, at)}
+		ideal := bucket.Balance{
+			Limit:  l,
+			Tokens: bucket.Available(bucket.Balance{Limit: l, Tokens: s.found[i]}, before, at),
+		}
 		change := int64(0)
 		if s.change != nil {
 			change = s.change[i]
@@ -127,14 +140,22 @@ func (s *stream) flows(choose func(*plan.Demand, plan.State, int64) plan.Plan) (
 		for _, later := range []int64{0, 1, 7, 100, 1000, 60_000, math.MaxInt32} {
 			got, want := bucket.Available(left, after, at+later), bucket.Available(ideal, at, at+later)
 			if got > want || got < want-slack {
-				return p.Path.String(), fmt.Sprintf("limit %d has %d %d ms later, want %d, or up to %d less", i, got, later, want, slack)
+				return p.Path.String(), fmt.Sprintf(
+					"limit %d has %d %d ms later, want %d, or up to %d less",
+					i,
+					got,
+					later,
+					want,
+					slack,
+				)
 			}
 		}
 	}
 	return p.Path.String(), ""
 }
 
-// TestFlow holds the arithmetic of batches, whatever they consist of and whoever wrote meanwhile, to an ideal bucket's.
+// TestFlow holds the arithmetic of batches, whatever they consist of and whoever wrote meanwhile, to an ideal
+// bucket's.
 func TestFlow(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -155,8 +176,8 @@ func TestFlow(t *testing.T) {
 	}
 }
 
-// TestFlowSees is TestFlow's negative control: a choice that nets what is given back with what is taken, and so leaves
-// the guards out, is caught.
+// TestFlowSees is TestFlow's negative control: a choice that nets what is given back with what is taken, and
+// so leaves the guards out, is caught.
 func TestFlowSees(t *testing.T) {
 	t.Parallel()
 	netting := func(w *plan.Demand, v plan.State, now int64) plan.Plan {

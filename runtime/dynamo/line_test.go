@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Those who share a line must not suffer for each other: for a table that is slow, a request that nobody answers, a reply that
-// is lost, or a caller with less time.
+// Those who share a line must not suffer for each other: for a table that is slow, a request that nobody
+// answers, a reply that is lost, or a caller with less time.
 
 // slowReads is an API whose reads take longer than an image stays young.
 type slowReads struct {
@@ -25,13 +25,21 @@ type slowReads struct {
 	clock *handClock
 }
 
-func (c *slowReads) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	defer c.clock.since.Add(old + 1)
+func (c *slowReads) GetItem(
+	ctx context.Context,
+	in *dynamodb.GetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
+	defer c.clock.since.Add(staleAfter + 1)
 	return c.API.GetItem(ctx, in, opts...)
 }
 
-func (c *slowReads) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	defer c.clock.since.Add(old + 1)
+func (c *slowReads) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
+	defer c.clock.since.Add(staleAfter + 1)
 	return c.API.BatchGetItem(ctx, in, opts...)
 }
 
@@ -50,8 +58,8 @@ func (c *crowd) waits(a *customer, want bool) {
 	}
 }
 
-// TestDoubtEnds: what was read for a write is written by, however long the read took. It would be doubted for its age again and
-// again, until the caller's time is up.
+// TestDoubtEnds: what was read for a write is written by, however long the read took. It would be doubted for
+// its age again and again, until the caller's time is up.
 func TestDoubtEnds(t *testing.T) {
 	gpt4, _ := generated(t)
 	for name, ttl := range map[string]time.Duration{"the bucket alone": time.Hour, "the bucket and its overrides": 3 * time.Second} {
@@ -80,8 +88,9 @@ func TestDoubtEnds(t *testing.T) {
 	}
 }
 
-// TestAdmittedByALostReply: a release made room for two, and the reply to the write of all three is lost. The second is not
-// judged by what was there before, which has no room for it without the release: it was charged.
+// TestAdmittedByALostReply: a release made room for two, and the reply to the write of all three is lost. The
+// second is not judged by what was there before, which has no room for it without the release: it was
+// charged.
 func TestAdmittedByALostReply(t *testing.T) {
 	for name, test := range map[string]struct {
 		a, b  int64
@@ -109,7 +118,8 @@ func TestAdmittedByALostReply(t *testing.T) {
 	}
 }
 
-// TestReleasesOfDifferentTime: a release is not cut off by the deadline of another in the same write. It could not go again.
+// TestReleasesOfDifferentTime: a release is not cut off by the deadline of another in the same write. It
+// could not go again.
 func TestReleasesOfDifferentTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, embeddings := generated(t)
@@ -153,13 +163,17 @@ func TestReleasesOfDifferentTime(t *testing.T) {
 		}
 		last := table.log[len(table.log)-1].after.Balances[0]
 		if len(table.log) != 4 || last.Consumed != 10_000 {
-			t.Errorf("%d writes left %d consumed, want 4 and 10000: both are given back in one", len(table.log), last.Consumed)
+			t.Errorf(
+				"%d writes left %d consumed, want 4 and 10000: both are given back in one",
+				len(table.log),
+				last.Consumed,
+			)
 		}
 	})
 }
 
-// TestBehindAHungRelease: an acquire behind a release that nobody answers is served within its budget, far below the time that
-// a release has.
+// TestBehindAHungRelease: an acquire behind a release that nobody answers is served within its budget, far
+// below the time that a release has.
 func TestBehindAHungRelease(t *testing.T) {
 	crowded(t, 50, []int64{10}, func(t *testing.T, c *crowd, held []*runtime.Lease[tokens]) {
 		t.Helper()
@@ -203,14 +217,23 @@ func TestHungRepair(t *testing.T) {
 	})
 }
 
-// TestLeavesAfterALostRace: whose time is up while it is aboard the try after a lost race is told of the race, and that nothing
-// is charged: what that try charges it is given back.
+// TestLeavesAfterALostRace: whose time is up while it is aboard the try after a lost race is told of the
+// race, and that nothing is charged: what that try charges it is given back.
 func TestLeavesAfterALostRace(t *testing.T) {
 	crowded(t, 50, nil, func(t *testing.T, c *crowd, _ []*runtime.Lease[tokens]) {
 		t.Helper()
 		_, embeddings := generated(t)
 		other := c.engine.desk(t, c.client, withNumbers(embeddings, 1, bucket.Per(100, time.Hour)))
-		first, hasty, much, little := c.ask(10), c.ask(12, runtime.Budget(shortestAttempt*9/10)), c.ask(15), c.ask(5)
+		first, hasty, much, little := c.ask(
+			10,
+		), c.ask(
+			12,
+			runtime.Budget(shortestAttempt*9/10),
+		), c.ask(
+			15,
+		), c.ask(
+			5,
+		)
 		c.pass()
 		if _, err := other.Acquire(t.Context(), "1", tokens{20}); err != nil {
 			t.Fatal(err)

@@ -9,15 +9,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// TestMemoryPerBucket holds what ImageCache's documentation says that a bucket takes which nobody uses, and that a flood of
-// others does not add to it.
+// TestMemoryPerBucket holds what ImageCache's documentation says that a bucket takes which nobody uses, and
+// that a flood of others does not add to it.
 func TestMemoryPerBucket(t *testing.T) {
 	gpt4, _ := generated(t)
 	const buckets, most = 20_000, 1000
 	def := withNumbers(gpt4, 1, perSecond(100), perSecond(100))
 	table := newSimTable(1, gpt4.Decode)
 	table.minDelay, table.maxDelay, table.quiet = 0, 0, true
-	p := newProcess(t, table, 1, 0, func(o *options) { o.images = buckets }, def)
+	p := newProcess(t, table, 1, 0, func(store *Store) { store.options.buckets = buckets }, def)
 	heap := func() int64 {
 		clear(table.items)
 		stdruntime.GC()
@@ -48,7 +48,7 @@ func TestMemoryPerBucket(t *testing.T) {
 	if flooded := float64(heap()-before) / buckets; flooded > most {
 		t.Errorf("%.0f bytes per bucket remembered after a flood of others, want at most %d", flooded, most)
 	}
-	if n := p.session.images.Len(); n != buckets {
+	if n := p.session.scheduler.cache.buckets.Len(); n != buckets {
 		t.Errorf("%d buckets are remembered, want %d", n, buckets)
 	}
 }

@@ -9,211 +9,273 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
-	"github.com/sluice-go/sluice/runtime/dynamo/internal/override"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// request is one caller's logical write: to one bucket, or to several all or none.
+// request is one caller's logical write: to one bucket, or to several, all or none.
 type request struct {
-	ctx      context.Context
-	deadline time.Time // the caller's, ctx's included; zero for none
-	theirs   bool      // it is ctx's, which says when it is over
-	called   int64     // ms
-	settle   bool      // debt is allowed and nothing is denied
-	shares   []share
-	work     *charge     // what a lone one is worked for by; nil for one that is made of another
-	later    func(error) // told how it ended where nobody waits; else nil
-	due      bool        // it has waited for another write to ride on, as long as it may
+	ctx           context.Context
+	deadline      time.Time // the earlier of the call's and ctx's; zero for none
+	deadlineOfCtx bool      // deadline is ctx's, which fires by itself
+	called        int64     // when the call began, ms
+	settle        bool      // debt is allowed and nothing is denied
+	portions      []portion
+	batch         *batch      // allocated with the request, for the case that it is served alone; else nil
+	onDone        func(error) // of a lazy settle, for which nobody waits; else nil
+	overdue       bool        // a lazy settle that must not wait for another write any longer
 
-	// From here on whoever works for it writes, and its caller reads once it has ended.
-	leg   int  // of whoever works for it, the first that is r's: a chain takes along what is owed to its buckets
-	tries int  // made for it; written under the lane's lock, since a caller may leave before the end
-	told  bool // its caller was, though it is still aboard
-	err   error
-	ended bool
+	// The worker of the request's queue writes these. The caller reads them once the request has ended.
+	firstTarget int   // the batch's target for portions[0]; above 0 only for a lazy settle in a chain's write
+	attempts    int   // written under the queue's lock as well, since a caller may leave before the end
+	answered    bool  // the caller has its answer although the write may still be applied
+	err         error // once ended
+	ended       bool
 
-	// The lane's lock guards these.
-	done chan struct{} // closed once it has ended; nil while nobody waits for others to do the work
-	gone bool          // its caller did not wait for the end
+	// The queue's lock guards these.
+	done      chan struct{} // closed once the request has ended; nil while no caller waits for a worker
+	abandoned bool          // the caller did not wait for the end
 }
 
-// share is what a request does to one bucket, and how that was left or found.
-type share struct {
-	*resource
+// portion is what a request does to one bucket, and how the bucket was found or left.
+type portion struct {
+	resource *resource
+	entity   string // as stored
+	kind     int
+	cached   *cachedBucket
+	cost     []int64 // millitokens by limit; negative where tokens are given back
 
-	entity string // as stored
-	kind   int
-	memory *memory
-	cost   []int64 // negative where tokens are given back
-
-	truth   bool            // what is remembered was read for this request
-	buckets []*store.Bucket // the call's: several parts may meet in one
-	after   *bucket.Image
-	limits  []bucket.Limit
-	dropped []bool
+	confirmed bool            // the cached image was read for this request
+	buckets   []*store.Bucket // of the call: several of its parts may meet in one bucket
+	after     *bucket.Image
+	limits    []bucket.Limit
+	dropped   []bool
 }
 
-// mostLegs is how many actions one transaction takes.
-const mostLegs = 100
+// maxTargets is how many items one TransactWriteItems takes.
+const maxTargets = 100
 
-// request makes one of call: each bucket once. Costs of parts that meet in one are added up, as DynamoDB refuses two
-// operations on one item.
-func (s *session) request(ctx context.Context, call *store.Call, cost func(*store.Part, *store.Bucket) []int64) (*request, error) {
-	lone := &struct { // most are of one bucket, and alone: then this is all of them
-		request
-		charge
-		share  [1]share
-		bucket [1]*store.Bucket
-		member [1]*request
-	}{}
-	r := &lone.request
-	r.ctx, r.called, r.deadline, r.work = ctx, call.Called.UnixMilli(), call.Deadline, &lone.charge
-	r.work.members = lone.member[:0]
+// singleRequest is a request of one bucket and all that serving it alone takes, in one allocation.
+type singleRequest struct {
+	request
+	batch
+	portion [1]portion
+	bucket  [1]*store.Bucket
+	pending [1]*request
+}
+
+// newSingleRequest returns a request with room for one portion of one bucket.
+func newSingleRequest() *singleRequest {
+	single := &singleRequest{}
+	single.request.batch = &single.batch
+	single.portions = single.portion[:0]
+	single.batch.roster.pending = single.pending[:0]
+	return single
+}
+
+// newRequest returns a request of call, in which each bucket occurs once. Costs of parts that meet in one
+// bucket are added, since DynamoDB refuses two operations on one item. cost returns what a part does to a
+// bucket. The error is a *store.InvalidError for too many buckets.
+func (s *session) newRequest(
+	ctx context.Context, call *store.Call, cost func(*store.Part, *store.Bucket) []int64,
+) (*request, error) {
+	single := newSingleRequest()
+	r := &single.request
+	r.ctx, r.called, r.deadline = ctx, call.Called.UnixMilli(), call.Deadline
 	if d, ok := ctx.Deadline(); ok && (r.deadline.IsZero() || d.Before(r.deadline)) {
-		r.deadline, r.theirs = d, true
+		r.deadline, r.deadlineOfCtx = d, true
 	}
-	if r.shares = lone.share[:0]; len(call.Parts[0].Buckets) > 1 {
-		r.shares = make([]share, 0, len(call.Parts[0].Buckets))
+	if len(call.Parts[0].Buckets) > 1 {
+		r.portions = make([]portion, 0, len(call.Parts[0].Buckets))
 	}
+	now := s.scheduler.conn.now()
 	for i := range call.Parts {
 		part := &call.Parts[i]
 		of := s.resource(part.Def)
 		for j := range part.Buckets {
 			b := &part.Buckets[j]
-			at := slices.IndexFunc(r.shares, func(sh share) bool { return sh.resource == of && sh.entity == b.Entity })
+			same := func(pn portion) bool { return pn.resource == of && pn.entity == b.Entity }
+			at := slices.IndexFunc(r.portions, same)
 			if at >= 0 {
-				r.shares[at].join(b, cost(part, b))
+				r.portions[at].add(b, cost(part, b))
 				continue
 			}
-			sh := share{resource: of, entity: b.Entity, kind: b.Kind, cost: cost(part, b), buckets: lone.bucket[:0:0], dropped: b.Dropped}
-			if len(r.shares) == 0 {
-				sh.buckets = lone.bucket[:0]
+			pn := portion{
+				resource: of, entity: b.Entity, kind: b.Kind, cost: cost(part, b),
+				buckets: single.bucket[:0:0], dropped: b.Dropped,
 			}
-			sh.buckets = append(sh.buckets, b)
-			sh.memory = s.recall(of, b.Kind, b.Entity)
-			sh.recall(s)
-			r.shares = append(r.shares, sh)
+			if len(r.portions) == 0 {
+				pn.buckets = single.bucket[:0]
+			}
+			pn.buckets = append(pn.buckets, b)
+			pn.cached = s.scheduler.cache.lookup(of, b.Kind, b.Entity)
+			pn.loadCached(now)
+			r.portions = append(r.portions, pn)
 		}
 	}
-	if len(r.shares) > mostLegs {
-		return nil, &store.InvalidError{Resource: r.shares[0].spec.Resource, Field: "claims", Value: strconv.Itoa(len(r.shares)),
-			Reason: fmt.Sprintf("are too many buckets: one transaction takes %d, so split the call", mostLegs)}
+	if len(r.portions) > maxTargets {
+		return nil, &store.InvalidError{
+			Resource: r.portions[0].resource.spec.Resource, Field: "claims", Value: strconv.Itoa(len(r.portions)),
+			Reason: fmt.Sprintf("are too many buckets: one transaction takes %d, so split the call", maxTargets),
+		}
 	}
 	return r, nil
 }
 
-// recall notes what is remembered of the bucket.
-func (sh *share) recall(s *session) {
-	var known *override.Resolved
-	if sh.after, _, known = sh.memory.known(); known != nil {
-		sh.limits = known.InForce(s.now())
+// loadCached sets after and limits from the cache.
+func (pn *portion) loadCached(now int64) {
+	img, _, shape := pn.cached.snapshot()
+	if pn.after = img; shape != nil {
+		pn.limits = shape.InForce(now)
 	}
 }
 
-// join adds another part's share of the same bucket.
-func (sh *share) join(b *store.Bucket, cost []int64) {
-	sh.cost = slices.Clone(sh.cost)
-	for i := range sh.cost {
-		sh.cost[i] = bucket.Add(sh.cost[i], cost[i])
+// add adds what another part of the call does to the same bucket.
+func (pn *portion) add(b *store.Bucket, cost []int64) {
+	pn.cost = slices.Clone(pn.cost)
+	for i := range pn.cost {
+		pn.cost[i] = bucket.Add(pn.cost[i], cost[i])
 	}
-	sh.buckets = append(sh.buckets, b)
+	pn.buckets = append(pn.buckets, b)
 }
 
-// show tells the call what became of its buckets, or, if its caller did not wait for the end, what is remembered of them.
-func (r *request) show(s *session) {
-	for i := range r.shares {
-		sh := &r.shares[i]
-		if r.gone {
-			sh = &share{memory: sh.memory, buckets: sh.buckets, dropped: sh.buckets[0].Dropped}
-			sh.recall(s)
+// changes reports whether the portion's cost is anything but 0.
+func (pn *portion) changes() bool {
+	return slices.ContainsFunc(pn.cost, func(n int64) bool { return n != 0 })
+}
+
+// report fills in the call's buckets: as the request left or found them, or from the cache if the caller did
+// not wait.
+func (r *request) report(now int64) {
+	for i := range r.portions {
+		pn := &r.portions[i]
+		if r.abandoned {
+			pn = &portion{cached: pn.cached, buckets: pn.buckets, dropped: pn.buckets[0].Dropped}
+			pn.loadCached(now)
 		}
-		for _, b := range sh.buckets {
-			b.After, b.Limits, b.Dropped = sh.after, sh.limits, sh.dropped
+		for _, b := range pn.buckets {
+			b.After, b.Limits, b.Dropped = pn.after, pn.limits, pn.dropped
 		}
 	}
 }
 
-// part returns a request of r's for cost of its i-th bucket alone.
-func (r *request) part(i int, cost []int64) *request {
-	sh := r.shares[i]
-	sh.cost = cost
-	return &request{ctx: r.ctx, deadline: r.deadline, theirs: r.theirs, called: r.called, settle: r.settle, shares: []share{sh}}
+// single returns a request for cost of the i-th portion's bucket alone, with r's context and times.
+func (r *request) single(i int, cost []int64) *request {
+	pn := r.portions[i]
+	pn.cost = cost
+	return &request{
+		ctx: r.ctx, deadline: r.deadline, deadlineOfCtx: r.deadlineOfCtx, called: r.called, settle: r.settle,
+		portions: []portion{pn},
+	}
 }
 
-// at returns r's share of the i-th leg of whoever works for it, nil for none.
-func (r *request) at(i int) *share {
-	if i -= r.leg; i < 0 || i >= len(r.shares) {
+// refund returns a settle that gives back what r was charged of its i-th bucket. It has until ctx's deadline.
+func (r *request) refund(ctx context.Context, i int, now int64) *request {
+	pn := &r.portions[i]
+	back := negated(pn.cost)
+	for j, dropped := range pn.dropped {
+		if dropped {
+			back[j] = 0
+		}
+	}
+	refund := r.single(i, back)
+	refund.ctx, refund.called, refund.settle = ctx, now, true
+	refund.deadline, refund.deadlineOfCtx = ctx.Deadline()
+	refund.portions[0].buckets = nil
+	return refund
+}
+
+// portionOf returns r's portion of the batch's i-th target, nil if it has none.
+func (r *request) portionOf(i int) *portion {
+	if i -= r.firstTarget; i < 0 || i >= len(r.portions) {
 		return nil
 	}
-	return &r.shares[i]
+	return &r.portions[i]
 }
 
-// wants returns what r takes of the i-th leg, nil for nothing.
-func (r *request) wants(i int) []int64 {
-	if sh := r.at(i); sh != nil {
-		return sh.cost
+// costOf returns what r takes of the batch's i-th target, nil if nothing.
+func (r *request) costOf(i int) []int64 {
+	if pn := r.portionOf(i); pn != nil {
+		return pn.cost
 	}
 	return nil
 }
 
-// pressing reports that r is not to wait for another write to ride on.
-func (r *request) pressing() bool { return r.later == nil || r.due }
-
 func (r *request) hasEnded() bool { return r.ended }
 
-// givesBack reports whether r gives anything back.
+// isLazy reports whether r is a lazy settle, which another write may include.
+func (r *request) isLazy() bool { return r.onDone != nil }
+
+// isUrgent reports whether r must not wait for another write.
+func (r *request) isUrgent() bool { return r.onDone == nil || r.overdue }
+
+// givesBack reports whether r is a settle that gives anything back.
 func (r *request) givesBack() bool {
-	return r.settle && slices.ContainsFunc(r.shares, func(sh share) bool { return slices.ContainsFunc(sh.cost, negative) })
+	return r.settle && slices.ContainsFunc(r.portions, func(pn portion) bool {
+		return slices.ContainsFunc(pn.cost, negative)
+	})
 }
+
+func positive(n int64) bool { return n > 0 }
 
 func negative(n int64) bool { return n < 0 }
 
-// any reports whether there is anything to write.
-func (sh *share) any() bool {
-	return slices.ContainsFunc(sh.cost, func(n int64) bool { return n != 0 })
+// negated returns the cost that gives cost back.
+func negated(cost []int64) []int64 {
+	back := slices.Clone(cost)
+	for i := range back {
+		back[i] = -back[i]
+	}
+	return back
 }
 
-// leaves returns what to tell r's caller, who leaves while a try for it may be under way, met being what the one before met,
-// which others may be told too. A lost race stays one: what that try may charge yet is given back, so that trying again is
-// safe, and no policy for an outage decides. The caller holds the lane's lock.
-func (r *request) leaves(met error) error {
-	if u, ok := errors.AsType[*store.UnavailableError](met); ok {
+// isOver reports whether r's caller has no time left.
+func (r *request) isOver() bool {
+	return r.ctx.Err() != nil || !r.deadlineOfCtx && !r.deadline.IsZero() && remaining(r.deadline) <= 0
+}
+
+// leaveErr returns the error for a caller that leaves while an attempt may be under way. lastErr is the error
+// of the attempt before, which other callers may share. A lost race stays a *store.ContendedError: what the
+// attempt under way may charge is given back, so trying again is safe and no failure policy decides. The
+// caller holds the queue's lock.
+func (r *request) leaveErr(lastErr error) error {
+	if u, ok := errors.AsType[*store.UnavailableError](lastErr); ok {
 		own := *u
-		own.Attempts = r.tries
-		met = &own
-	} else if lost, ok := errors.AsType[*store.ContendedError](met); ok {
+		own.Attempts = r.attempts
+		lastErr = &own
+	} else if lost, ok := errors.AsType[*store.ContendedError](lastErr); ok {
 		own := *lost
-		own.Attempts = r.tries
-		met = &own
+		own.Attempts = r.attempts
+		lastErr = &own
 		if r.settle {
-			met = &store.UnavailableError{Resource: lost.Resource, Attempts: r.tries, Err: errContended}
+			lastErr = &store.UnavailableError{Resource: lost.Resource, Attempts: r.attempts, Err: errContended}
 		}
 	}
-	return r.ends(met)
+	return r.overErr(lastErr)
 }
 
-// ends returns what to tell r's caller whose ctx is over, err being what the last try met, if there was one: its own
-// cancellation as it is, and a deadline as what kept r from being done in time.
-func (r *request) ends(err error) error {
-	sh := &r.shares[0]
+// overErr returns the error for a caller whose time is over. err is the error of the last attempt, nil if
+// there was none. A cancellation stays one. A deadline is joined with what kept the request from being served
+// in time.
+func (r *request) overErr(err error) error {
+	pn := &r.portions[0]
+	name := pn.resource.spec.Resource
 	if errors.Is(r.ctx.Err(), context.Canceled) {
-		return fmt.Errorf("sluice: %s for %s: %w", sh.spec.Resource, sh.entity, context.Canceled)
+		return fmt.Errorf("sluice: %s for %s: %w", name, pn.entity, context.Canceled)
 	}
-	if err == nil && r.tries == 0 {
-		return &store.UnavailableError{Resource: sh.spec.Resource, Err: fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)}
+	if err == nil && r.attempts == 0 {
+		err = fmt.Errorf("%w: %w", store.ErrNotSent, context.DeadlineExceeded)
+		return &store.UnavailableError{Resource: name, Err: err}
 	}
 	if err == nil {
-		return &store.UnavailableError{Resource: sh.spec.Resource, Attempts: r.tries, Err: context.DeadlineExceeded}
+		return &store.UnavailableError{Resource: name, Attempts: r.attempts, Err: context.DeadlineExceeded}
 	}
 	if u, ok := errors.AsType[*store.UnavailableError](err); ok && !errors.Is(u.Err, context.DeadlineExceeded) {
-		own := *u // others may be told the same
+		own := *u
 		own.Err = errors.Join(context.DeadlineExceeded, u.Err)
 		return &own
 	}
 	return err
 }
 
-// over reports that r's caller has no more time, or has left.
-func (r *request) over() bool {
-	return r.ctx.Err() != nil || !r.theirs && !r.deadline.IsZero() && left(r.deadline) <= 0
-}
+// remaining returns the time until a context's deadline, which is the system's, whatever the Clock.
+func remaining(deadline time.Time) time.Duration { return time.Until(deadline) }

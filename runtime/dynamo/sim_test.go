@@ -33,9 +33,9 @@ type offsetClock time.Duration
 func (c offsetClock) Now() time.Time                         { return time.Now().Add(time.Duration(c)) }
 func (c offsetClock) After(d time.Duration) <-chan time.Time { return time.After(d.Truncate(turns)) }
 
-// turns is what all of a history's spans are multiples of, in nanoseconds. Each caller begins at another remainder, and goes
-// on at it after each call; so do requests on the way for it, and what a process does by itself. So no two are ever at work
-// at the same instant, and a seed gives one history.
+// turns is what all of a history's spans are multiples of, in nanoseconds. Each caller begins at another
+// remainder, and goes on at it after each call; so do requests on the way for it, and what a process does by
+// itself. So no two are ever at work at the same instant, and a seed gives one history.
 const turns = 128
 
 // until returns d, prolonged to an instant of that turn.
@@ -86,18 +86,30 @@ func (v *variant) Spec() *store.Spec { return v.spec }
 func withNumbers(r codec.Resource, revision int64, limits ...bucket.Limit) *variant {
 	spec := *r.Spec()
 	spec.Revision = revision
-	spec.Kinds = []store.Kind{{Name: "user", Prefix: "user-", Limits: limits, PerCall: make([]int64, len(limits))}}
+	spec.Kinds = []store.Kind{
+		{Name: "user", Prefix: "user-", Limits: limits, PerCall: make([]int64, len(limits))},
+	}
 	return &variant{Resource: r, spec: &spec}
 }
 
-// withChain returns the resource as if these limits were a user's, and each of its ancestors' so many times as much.
-func withChain(r codec.Resource, revision int64, cascade store.Cascade, above []int64, limits ...bucket.Limit) *variant {
+// withChain returns the resource as if these limits were a user's, and each of its ancestors' so many times
+// as much.
+func withChain(
+	r codec.Resource,
+	revision int64,
+	cascade store.Cascade,
+	above []int64,
+	limits ...bucket.Limit,
+) *variant {
 	v := withNumbers(r, revision, limits...)
 	v.spec.Cascade = cascade
 	kinds := v.spec.Kinds
 	for i, name := range ancestors[:len(above)] {
 		kinds[i].Parent = i + 1
-		kinds = append(kinds, store.Kind{Name: name, Prefix: name + "-", Limits: times(above[i], limits), PerCall: kinds[0].PerCall})
+		kinds = append(
+			kinds,
+			store.Kind{Name: name, Prefix: name + "-", Limits: times(above[i], limits), PerCall: kinds[0].PerCall},
+		)
 	}
 	kinds[len(above)].Parent = store.NoParent
 	v.spec.Kinds = kinds
@@ -118,7 +130,12 @@ func times(n int64, limits []bucket.Limit) []bucket.Limit {
 
 // scaled returns l with so many times the tokens.
 func scaled(l bucket.Limit, n, of int64) bucket.Limit {
-	return bucket.Limit{Capacity: l.Capacity * n / of, Burst: l.Burst * n / of, Refill: l.Refill * n / of, Period: l.Period}
+	return bucket.Limit{
+		Capacity: l.Capacity * n / of,
+		Burst:    l.Burst * n / of,
+		Refill:   l.Refill * n / of,
+		Period:   l.Period,
+	}
 }
 
 // process is one of a service's processes: a store with a cache and a clock of its own.
@@ -132,22 +149,28 @@ type process struct {
 	calls []*acquired
 }
 
-func newProcess(t testing.TB, api wire.API, seed uint64, offset offsetClock, opt func(*options), defs ...store.Definition) *process {
+func newProcess(
+	t testing.TB,
+	api wire.API,
+	seed uint64,
+	offset offsetClock,
+	opt func(*Store),
+	defs ...store.Definition,
+) *process {
 	t.Helper()
 	p := &process{clock: turnClock{offset, 0}, rng: rand.New(rand.NewPCG(seed, 3))}
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var mu sync.Mutex
-	backend := New(api, "sim", func(o *options) error {
-		o.jitter = func() float64 {
+	backend := newStore(api, "sim", func(store *Store) {
+		store.seams.jitter = func() float64 {
 			mu.Lock()
 			defer mu.Unlock()
 			return rng.Float64()
 		}
-		o.joint = p.joint
+		store.seams.onWrite = p.onWrite
 		if opt != nil {
-			opt(o)
+			opt(store)
 		}
-		return nil
 	})
 	env := &store.Env{
 		Clock: p.clock, Observer: &store.Observer{}, Logger: slog.New(slog.DiscardHandler),
@@ -181,14 +204,22 @@ func (p *process) settle(ctx context.Context, call *store.Call, actual []int64) 
 const patient = 5 * time.Second
 
 // acquireOf takes cost from a chain, unless memory denies it.
-func (c caller) acquireOf(ctx context.Context, def store.Definition, cost []int64, chain []store.Bucket) (*store.Call, error) {
+func (c caller) acquireOf(
+	ctx context.Context,
+	def store.Definition,
+	cost []int64,
+	chain []store.Bucket,
+) (*store.Call, error) {
 	call := &store.Call{
 		Called: c.clock.Now(), Deadline: time.Now().Add(patient),
 		Parts: []store.Part{{Def: def, Buckets: chain, Cost: cost}},
 	}
 	var links []store.Link
 	for _, b := range chain {
-		links = append(links, store.Link{Kind: b.Kind, ID: strings.TrimPrefix(b.Entity, def.Spec().Kinds[b.Kind].Prefix)})
+		links = append(
+			links,
+			store.Link{Kind: b.Kind, ID: strings.TrimPrefix(b.Entity, def.Spec().Kinds[b.Kind].Prefix)},
+		)
 	}
 	if denied := c.session.Refused(def, links, cost, call.Called.UnixMilli()); denied != nil {
 		return call, denied
@@ -202,7 +233,8 @@ func (c caller) acquireOf(ctx context.Context, def store.Definition, cost []int6
 	return call, err
 }
 
-// acquired is an acquire as its caller was told of it, and how often it was aboard a write that charged one of its buckets.
+// acquired is an acquire as its caller was told of it, and how often it was aboard a write that charged one
+// of its buckets.
 type acquired struct {
 	chain    []store.Bucket
 	admitted bool
@@ -224,7 +256,10 @@ func (c caller) settleOr(ctx context.Context, call *store.Call, actual []int64, 
 	part := call.Parts[0]
 	part.Buckets, part.Actual = slices.Clone(part.Buckets), actual
 	again := &store.Call{Called: c.clock.Now(), Parts: []store.Part{part}}
-	ctx, cancel := context.WithTimeout(tagged(ctx, tag{turn: c.turn, began: time.Now(), settle: true}), 5*time.Second)
+	ctx, cancel := context.WithTimeout(
+		tagged(ctx, tag{turn: c.turn, began: time.Now(), settle: true}),
+		5*time.Second,
+	)
 	if later == nil {
 		defer cancel()
 		return c.session.Settle(ctx, again)
@@ -283,8 +318,8 @@ func (h *history) calm() bool {
 	return f == faults{}
 }
 
-// chain returns the buckets of the n-th user's calls. The topmost ancestor is everybody's, those between are shared by
-// every other user.
+// chain returns the buckets of the n-th user's calls. The topmost ancestor is everybody's, those between are
+// shared by every other user.
 func (h *history) chain(n int) []store.Bucket {
 	chain := []store.Bucket{{Entity: fmt.Sprint("user-", n+1)}}
 	for i := range h.above {
@@ -367,25 +402,27 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		seeds := rand.New(rand.NewPCG(h.seed, 4))
 		var processes []*process
 		process := func(clock turnClock, api wire.API) *process {
-			p := newProcess(t, api, seeds.Uint64(), clock.offsetClock, func(o *options) {
+			p := newProcess(t, api, seeds.Uint64(), clock.offsetClock, func(store *Store) {
 				if h.choose != nil {
-					o.choose = h.choose
+					store.seams.choose = h.choose
 				}
 			}, defs...)
-			p.clock, p.session.env.Clock = clock, clock
+			p.clock, p.session.scheduler.conn.env.Clock = clock, clock
 			if h.versions != nil {
 				p.names = r.Spec().Limits
 			}
 			if h.cache > 0 {
-				p.session.env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
+				p.session.scheduler.conn.env.CacheTTL = h.cache/2 + time.Duration(seeds.Int64N(int64(h.cache/2)))
 			}
 			if h.env != nil {
-				h.env(p.session.env)
+				h.env(p.session.scheduler.conn.env)
 			}
 			return p
 		}
 		callers := max(1, h.callers)
-		last := time.Duration(turns) // turn that is taken: callers come first, processes and operators have the last
+		last := time.Duration(
+			turns,
+		) // turn that is taken: callers come first, processes and operators have the last
 		taken := func() time.Duration { last--; return last }
 		for n := range h.writers {
 			var skew time.Duration
@@ -415,7 +452,12 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 		if h.override > 0 {
 			for _, clock := range []offsetClock{-offsetClock(3 * time.Second), offsetClock(3 * time.Second)} {
 				at := taken()
-				o := &simOperator{history: &h, process: process(turnClock{clock, at}, table), def: defs[len(defs)-1], turn: at}
+				o := &simOperator{
+					history: &h,
+					process: process(turnClock{clock, at}, table),
+					def:     defs[len(defs)-1],
+					turn:    at,
+				}
 				wg.Go(func() { o.run(t.Context()) })
 			}
 		}
@@ -428,8 +470,15 @@ func (h history) run(t *testing.T, r codec.Resource) (out result) {
 	return out
 }
 
-// judge draws the balance of what table has a log of, and what processes were told. All has the limits of all schemas.
-func (r *result) judge(h *history, table *simTable, processes []*process, defs []store.Definition, all *store.Spec) {
+// judge draws the balance of what table has a log of, and what processes were told. All has the limits of all
+// schemas.
+func (r *result) judge(
+	h *history,
+	table *simTable,
+	processes []*process,
+	defs []store.Definition,
+	all *store.Spec,
+) {
 	r.writes, r.reads, r.calm, r.waited = table.writes, table.reads, h.calm(), h.calm() && h.cancel == 0
 	logs, removed := map[string][]commit{}, h.removed(all.Limits)
 	for _, c := range table.log {
@@ -486,9 +535,9 @@ func (r *result) note(c commit) {
 		r.generic++
 	}
 	r.charged.add(c.entity, c.costs())
-	if c.tag.aboard > 0 {
+	if c.tag.included > 0 {
 		r.commits++
-		r.served += c.tag.aboard
+		r.served += c.tag.included
 	}
 }
 
@@ -554,7 +603,12 @@ func (w *writer) run(ctx context.Context) {
 	began := time.Now()
 	for time.Since(began) < w.duration && !w.spent() {
 		share := float64(time.Since(began)) / float64(w.duration)
-		at := share*float64(len(w.defs)) + (w.rng.Float64()-0.5)*cmp.Or(w.beside, 0.2) // old and new binaries for a while
+		at := share*float64(
+			len(w.defs),
+		) + (w.rng.Float64()-0.5)*cmp.Or(
+			w.beside,
+			0.2,
+		) // old and new binaries for a while
 		w.call(ctx, w.defs[max(0, min(len(w.defs)-1, int(at)))])
 		w.sleep(w.think(w.rng))
 	}
@@ -593,7 +647,10 @@ func (w *writer) call(ctx context.Context, def store.Definition) {
 	}
 	began := time.Now()
 	call, err := w.acquireOf(asked, def, cost, chain)
-	w.count(err, denial{began: began, ended: time.Now(), by: w.process, cost: w.spread(def.Spec(), cost), chain: chain})
+	w.count(
+		err,
+		denial{began: began, ended: time.Now(), by: w.process, cost: w.spread(def.Spec(), cost), chain: chain},
+	)
 	if err != nil {
 		return
 	}
@@ -674,7 +731,8 @@ func (r *result) fail(err error) {
 	if r.failed++; r.failure == nil {
 		r.failure = err
 	}
-	if u, ok := errors.AsType[*store.UnavailableError](err); !errors.Is(err, context.Canceled) && (!ok || u.Err == nil) {
+	if u, ok := errors.AsType[*store.UnavailableError](err); !errors.Is(err, context.Canceled) &&
+		(!ok || u.Err == nil) {
 		r.find(fmt.Sprintf("a call failed with %T: %v", err, err))
 	}
 }
@@ -743,7 +801,19 @@ func (r *result) sum(of result) {
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d reshapes %d generic %d, %.2f calls per commit; %v",
-		r.admitted, r.denied, r.contended, r.failed, r.writes, r.perAdmitted(), r.reads, r.creates, r.reshapes, r.generic,
-		float64(r.served)/float64(max(1, r.commits)), r.verdict)
+	return fmt.Sprintf(
+		"admitted %d denied %d contended %d failed %d; writes %d (%.3f per admitted) reads %d creates %d reshapes %d generic %d, %.2f calls per commit; %v",
+		r.admitted,
+		r.denied,
+		r.contended,
+		r.failed,
+		r.writes,
+		r.perAdmitted(),
+		r.reads,
+		r.creates,
+		r.reshapes,
+		r.generic,
+		float64(r.served)/float64(max(1, r.commits)),
+		r.verdict,
+	)
 }

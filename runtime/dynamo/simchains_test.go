@@ -21,11 +21,13 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// What must hold beyond the single bucket: of denials by a chain, of transactions, and of limits that change on the way.
+// What must hold beyond the single bucket: of denials by a chain, of transactions, and of limits that change
+// on the way.
 
-// unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: at some moment of the call, or
-// of the time before it from which images may refuse, the tokens were lacking, by the caller's clock. And if it is complete,
-// so that retry after holds for the whole chain, what any bucket of that time lacks at the call's end is among them.
+// unfounded says which denial is not true, if any is not. Each of its refusals needs a reason: at some moment
+// of the call, or of the time before it from which images may refuse, the tokens were lacking, by the
+// caller's clock. And if it is complete, so that retry after holds for the whole chain, what any bucket of
+// that time lacks at the call's end is among them.
 func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, complete bool) string {
 	for k := range denials {
 		d := &denials[k]
@@ -34,16 +36,34 @@ func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, com
 		}
 		for _, r := range d.refusals {
 			if lacked, _ := d.lacked(logs[r.Entity], slices.Index(spec.Limits, r.Limit)); !lacked {
-				return fmt.Sprintf("denied from %d to %d, skew %v, what %s had all the time: %v of %s",
-					d.began.UnixMilli(), d.ended.UnixMilli(), time.Duration(d.by.clock.offsetClock), r.Entity, d.cost, r.Limit)
+				return fmt.Sprintf(
+					"denied from %d to %d, skew %v, what %s had all the time: %v of %s",
+					d.began.UnixMilli(),
+					d.ended.UnixMilli(),
+					time.Duration(d.by.clock.offsetClock),
+					r.Entity,
+					d.cost,
+					r.Limit,
+				)
 			}
 		}
 		for _, b := range d.chain {
 			for i, name := range spec.Limits {
-				named := slices.ContainsFunc(d.refusals, func(r store.Refusal) bool { return r.Entity == b.Entity && r.Limit == name })
+				named := slices.ContainsFunc(
+					d.refusals,
+					func(r store.Refusal) bool { return r.Entity == b.Entity && r.Limit == name },
+				)
 				if _, always := d.lacked(logs[b.Entity], i); complete && always && !named {
-					return fmt.Sprintf("denied from %d to %d, skew %v, but not for the %d of %s that %s lacked whenever it was seen: %v",
-						d.began.UnixMilli(), d.ended.UnixMilli(), time.Duration(d.by.clock.offsetClock), d.cost[i], name, b.Entity, d.refusals)
+					return fmt.Sprintf(
+						"denied from %d to %d, skew %v, but not for the %d of %s that %s lacked whenever it was seen: %v",
+						d.began.UnixMilli(),
+						d.ended.UnixMilli(),
+						time.Duration(d.by.clock.offsetClock),
+						d.cost[i],
+						name,
+						b.Entity,
+						d.refusals,
+					)
 				}
 			}
 		}
@@ -53,14 +73,15 @@ func unfounded(denials []denial, logs map[string][]commit, spec *store.Spec, com
 
 // lacks reports whether the bucket that c left lacks cost of a limit at an instant.
 func (c *commit) lacks(cost []int64, limit int, at int64) bool {
-	return !c.after.Missing[limit] && bucket.Available(c.after.Balances[limit], c.after.Refilled, at) < cost[limit]
+	return !c.after.Missing[limit] &&
+		bucket.Available(c.after.Balances[limit], c.after.Refilled, at) < cost[limit]
 }
 
 // remembered is for how long an image may refuse, by a clock that cuts off fractions of milliseconds.
-const remembered = (trusted + 1) * time.Millisecond
+const remembered = (trustedFor + 1) * time.Millisecond
 
-// lacked reports whether the bucket of that log lacked d's cost of a limit at some moment at which it may have been seen,
-// and whether whoever saw it at any would have found it lacking as long as the call lasted.
+// lacked reports whether the bucket of that log lacked d's cost of a limit at some moment at which it may
+// have been seen, and whether whoever saw it at any would have found it lacking as long as the call lasted.
 func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 	if d.cost[limit] <= 0 {
 		return false, false
@@ -76,9 +97,9 @@ func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 		lacking := func(at time.Time) bool {
 			return log[k].lacks(d.cost, limit, d.by.clock.at(at))
 		}
-		// Who is behind others of its process, for whom a write leaves nothing, is refused by what that leaves when it is
-		// planned: then it stands right behind them in the order of instants.
-		if c := &log[k]; c.tag.by == d.by && c.tag.aboard > 0 && c.tag.sent >= d.by.clock.at(began) {
+		// Who is behind others of its process, for whom a write leaves nothing, is refused by what that leaves when
+		// it is planned: then it stands right behind them in the order of instants.
+		if c := &log[k]; c.tag.by == d.by && c.tag.included > 0 && c.tag.sent >= d.by.clock.at(began) {
 			once = once || c.lacks(d.cost, limit, c.tag.sent)
 		}
 		once, always = once || lacking(from), always && lacking(d.ended)
@@ -86,8 +107,8 @@ func (d *denial) lacked(log []commit, limit int) (once, always bool) {
 	return once, always
 }
 
-// divided says which acquire charged some of its buckets and not the others, or them unequally, or, where it may only once,
-// more than once.
+// divided says which acquire charged some of its buckets and not the others, or them unequally, or, where it
+// may only once, more than once.
 func divided(log []commit, once bool) string {
 	parts := map[string][]commit{}
 	var ops []string
@@ -107,15 +128,24 @@ func divided(log []commit, once bool) string {
 		}
 		for k, c := range whole {
 			if first := whole[k-k%buckets]; !c.at.Equal(first.at) || !slices.Equal(c.takes(), first.takes()) {
-				return fmt.Sprintf("op %s charged %s %v at %v, and %s %v at %v", op, first.entity, first.takes(), first.at, c.entity, c.takes(), c.at)
+				return fmt.Sprintf(
+					"op %s charged %s %v at %v, and %s %v at %v",
+					op,
+					first.entity,
+					first.takes(),
+					first.at,
+					c.entity,
+					c.takes(),
+					c.at,
+				)
 			}
 		}
 	}
 	return ""
 }
 
-// flapping says which shape a bucket was given twice, or that it was reshaped more often than its limits changed, since it was
-// created.
+// flapping says which shape a bucket was given twice, or that it was reshaped more often than its limits
+// changed, since it was created.
 func flapping(log []commit, changes int) string {
 	reached, reshapes := map[int64]bool{}, 0
 	for _, c := range log {
@@ -150,7 +180,8 @@ func affecting(changes []change, entity string) int {
 	return count
 }
 
-// outOfForce says which acquire went by limits that were in force at no instant from so long before its call to its write.
+// outOfForce says which acquire went by limits that were in force at no instant from so long before its call
+// to its write.
 func outOfForce(log []commit, changes []change, spec *store.Spec, cache time.Duration) string {
 	for _, c := range log {
 		if !c.charges() {
@@ -191,8 +222,8 @@ func said(changes []change, level string, spec *store.Spec, from, to time.Time) 
 	return all
 }
 
-// TestSimTableTransactions holds the simulated table to what the store relies on: an applied token has no effect again, on
-// other writes it is an error, and one transaction keeps everybody else from its items.
+// TestSimTableTransactions holds the simulated table to what the store relies on: an applied token has no
+// effect again, on other writes it is an error, and one transaction keeps everybody else from its items.
 func TestSimTableTransactions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,8 +233,13 @@ func TestSimTableTransactions(t *testing.T) {
 			in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
 			for _, entity := range entities {
 				in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Update: &types.Update{
-					Key: item.BucketKey(entity, "gpt-4"), ConditionExpression: aws.String("attribute_not_exists(n) OR n < :most"),
-					UpdateExpression: aws.String("ADD n :n"), ExpressionAttributeValues: codec.Item{":n": codec.N(n), ":most": codec.N(3)},
+					Key: item.BucketKey(
+						entity,
+						"gpt-4",
+					), ConditionExpression: aws.String("attribute_not_exists(n) OR n < :most"),
+					UpdateExpression: aws.String(
+						"ADD n :n",
+					), ExpressionAttributeValues: codec.Item{":n": codec.N(n), ":most": codec.N(3)},
 				}})
 			}
 			_, err := table.TransactWriteItems(t.Context(), in)
@@ -225,7 +261,8 @@ func TestSimTableTransactions(t *testing.T) {
 			t.Error("the token was taken for other writes")
 		}
 		cancelled, ok := errors.AsType[*types.TransactionCanceledException](transact("two", 1, "c-1", "a-1"))
-		if !ok || *cancelled.CancellationReasons[0].Code != "None" || *cancelled.CancellationReasons[1].Code != wire.ConditionFailed ||
+		if !ok || *cancelled.CancellationReasons[0].Code != "None" ||
+			*cancelled.CancellationReasons[1].Code != wire.ConditionFailed ||
 			number(cancelled.CancellationReasons[1].Item["n"]) != 3 {
 			t.Errorf("want the second item refused, with its image: %+v", cancelled)
 		}

@@ -34,8 +34,8 @@ func plans(breakage func(w *plan.Demand, v plan.State, p *plan.Plan)) func(*hist
 	}
 }
 
-// limitsOf breaks every limit of the writes of one path.
-func limitsOf(of plan.Path, breakage func(p *plan.Plan, i int)) func(*history) {
+// limitsIn breaks every limit of the writes of one path.
+func limitsIn(of plan.Path, breakage func(p *plan.Plan, i int)) func(*history) {
 	return plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
 		if p.Path == of {
 			for i := range p.Lo {
@@ -110,17 +110,42 @@ func controls() map[string][]control {
 				}
 			}
 		}, "atomic, debt"),
-		"give-backs and takes netted before the guards": oneOf(func(h *history) { h.choose = chooseNetted }, "crowd, full", "crowd, settles"),
+		"give-backs and takes netted before the guards": oneOf(
+			func(h *history) { h.choose = chooseNetted },
+			"crowd, full",
+			"crowd, settles",
+		),
 		"room for the largest acquire of a batch alone": oneOf(wrapped(leastForLargest), "crowd, overload"),
-		"batches that give back repeated":               oneOf(wrapped(func(api wire.API) wire.API { return &insistent{api, true} }), "crowd, lost replies"),
-		"newcomers under an op of unknown outcome":      oneOf(wrapped(func(api wire.API) wire.API { return &optimist{api} }), "crowd, lost replies"),
-		"callers who left charged":                      oneOf(func(h *history) { h.env = func(e *store.Env) { e.SettleTimeout = -1 } }, "crowd, cancelled callers"),
-		"guard at the instant of the first of a batch":  oneOf(func(h *history) { h.wrap = hindsight(h.limits[0]) }, "crowd, nearly full"),
-		"transaction piece by piece":                    oneOf(wrapped(func(api wire.API) wire.API { return &piecemeal{API: api} }), "atomic"),
+		"batches that give back repeated": oneOf(
+			wrapped(func(api wire.API) wire.API { return &insistent{api, true} }),
+			"crowd, lost replies",
+		),
+		"newcomers under an op of unknown outcome": oneOf(
+			wrapped(func(api wire.API) wire.API { return &optimist{api} }),
+			"crowd, lost replies",
+		),
+		"callers who left charged": oneOf(
+			func(h *history) { h.env = func(e *store.Env) { e.SettleTimeout = -1 } },
+			"crowd, cancelled callers",
+		),
+		"guard at the instant of the first of a batch": oneOf(
+			func(h *history) { h.wrap = hindsight(h.limits[0]) },
+			"crowd, nearly full",
+		),
+		"transaction piece by piece": oneOf(
+			wrapped(func(api wire.API) wire.API { return &piecemeal{API: api} }),
+			"atomic",
+		),
 		"transaction of unknown outcome under a new token": oneOf(
 			wrapped(func(api wire.API) wire.API { return &forgetful{API: api} }), "atomic, lost replies"),
-		"compensation given twice": oneOf(wrapped(func(api wire.API) wire.API { return &openHanded{API: api} }), "compensated"),
-		"compensation repeated":    oneOf(wrapped(func(api wire.API) wire.API { return &insistent{API: api} }), "compensated, lost replies"),
+		"compensation given twice": oneOf(
+			wrapped(func(api wire.API) wire.API { return &openHanded{API: api} }),
+			"compensated",
+		),
+		"compensation repeated": oneOf(
+			wrapped(func(api wire.API) wire.API { return &insistent{API: api} }),
+			"compensated, lost replies",
+		),
 		"denial by one refusal of the chain": oneOf(func(h *history) {
 			h.told = func(all []store.Refusal) []store.Refusal { return all[:1] }
 		}, "atomic, drained", "compensated, drained"),
@@ -164,12 +189,12 @@ func controls() map[string][]control {
 				}
 			}
 		}), "overload"),
-		"clamped Normal without the exact match": oneOf(limitsOf(plan.Normal, func(p *plan.Plan, i int) {
+		"clamped Normal without the exact match": oneOf(limitsIn(plan.Normal, func(p *plan.Plan, i int) {
 			if p.Lo[i] == p.Hi[i] {
 				p.Lo[i], p.Hi[i] = p.Cost[i]-p.Fill[i], p.Image.Balances[i].Burst-p.Fill[i]
 			}
 		}), "idle bursts"),
-		"clamped Normal open where the cost is 0": oneOf(limitsOf(plan.Normal, func(p *plan.Plan, i int) {
+		"clamped Normal open where the cost is 0": oneOf(limitsIn(plan.Normal, func(p *plan.Plan, i int) {
 			refill := bucket.Refill(p.Image.Balances[i].Limit, p.Image.Refilled, p.Refilled)
 			if p.Fill[i] < refill && p.Cost[i] == 0 {
 				p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64
@@ -193,7 +218,10 @@ func controls() map[string][]control {
 				return plan.Choose(w, v, now)
 			}
 		}, "idle bursts"),
-		"refunds repeated": oneOf(wrapped(func(api wire.API) wire.API { return &insistent{API: api} }), "lost replies"),
+		"refunds repeated": oneOf(
+			wrapped(func(api wire.API) wire.API { return &insistent{API: api} }),
+			"lost replies",
+		),
 		"give-backs dropped": oneOf(plans(func(w *plan.Demand, _ plan.State, p *plan.Plan) {
 			if w.SettlesOnly() && p.Path == plan.Adjust {
 				p.Decision = plan.None
@@ -214,13 +242,13 @@ func controls() map[string][]control {
 		}, "drained"),
 		"Reshape without rf": oneOf(without("rf = :rf0", plan.Reshape), "reshape storm"),
 		"Reshape without cv": oneOf(without("cv = :cv", plan.Reshape), "reshape storm"),
-		"clamped Reshape without the exact match": oneOf(limitsOf(plan.Reshape, func(p *plan.Plan, i int) {
+		"clamped Reshape without the exact match": oneOf(limitsIn(plan.Reshape, func(p *plan.Plan, i int) {
 			if p.Lo[i] == p.Hi[i] && !p.Image.Missing[i] {
 				top := min(p.Image.Balances[i].Burst, p.Limits[i].Burst)
 				p.Lo[i], p.Hi[i] = math.MinInt64, max(p.Hi[i], top-p.Fill[i])
 			}
 		}), "reshape storm"),
-		"Reshape refills with the new parameters": oneOf(limitsOf(plan.Reshape, func(p *plan.Plan, i int) {
+		"Reshape refills with the new parameters": oneOf(limitsIn(plan.Reshape, func(p *plan.Plan, i int) {
 			tk, l := p.Image.Balances[i].Tokens, p.Limits[i]
 			p.Fill[i] = min(bucket.Refill(l, p.Image.Refilled, p.Refilled), l.Burst-tk)
 			p.Lo[i], p.Hi[i] = min(p.Lo[i], tk), max(p.Hi[i], tk)
@@ -255,7 +283,8 @@ func chooseIdle(w *plan.Demand, v plan.State, now int64) plan.Plan {
 	return p
 }
 
-// leak drops a quarter of what p may leave although p is not clamped, each time, and looks like a Normal that leaves it.
+// leak drops a quarter of what p may leave although p is not clamped, each time, and looks like a Normal that
+// leaves it.
 func leak(p *plan.Plan, now int64) {
 	for i, b := range p.Image.Balances {
 		refill := bucket.Refill(b.Limit, p.Image.Refilled, now)
@@ -296,7 +325,8 @@ func staleTTL(h *history) {
 	h.decode = func(img *bucket.Image) { img.TTL = 1 << 40 } // and nobody mends it
 }
 
-// TestSimulationCatches shows that the oracle sees what each guard is there for: the same histories with a guard broken.
+// TestSimulationCatches shows that the oracle sees what each guard is there for: the same histories with a
+// guard broken.
 func TestSimulationCatches(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)

@@ -45,13 +45,19 @@ func crowds() map[string]history {
 			h.limits = [][]bucket.Limit{{perSecond(1000).WithBurst(40), perSecond(1000).WithBurst(3000)}}
 			h.settle = 0.45
 		}),
-		"idle bursts": change(overload, func(h *history) { h.duration, h.think = 3*time.Second, inBursts(8, 2*time.Second) }),
+		"idle bursts": change(
+			overload,
+			func(h *history) { h.duration, h.think = 3*time.Second, inBursts(8, 2*time.Second) },
+		),
 		"mixed sizes": change(overload, func(h *history) { h.cost, h.duration = mixedSizes, time.Second }),
 		"settles": change(overload, func(h *history) { // far up, far down, and releases
 			h.settle, h.duration = 0.45, time.Second
 			h.actual = func(r *rand.Rand) []int64 { return []int64{1000 * r.Int64N(12), 1000 * r.Int64N(60)} }
 		}),
-		"lazy settles": change(overload, func(h *history) { h.settle, h.lazy, h.duration = 0.45, 0.7, time.Second }),
+		"lazy settles": change(
+			overload,
+			func(h *history) { h.settle, h.lazy, h.duration = 0.45, 0.7, time.Second },
+		),
 		"lazy settles, lost replies": change(overload, func(h *history) {
 			lossy(h)
 			h.settle, h.lazy = 0.45, 0.7
@@ -70,7 +76,9 @@ func crowds() map[string]history {
 			h.think = upTo(12 * time.Second)
 		}),
 		"odd rates": change(overload, func(h *history) {
-			h.limits = [][]bucket.Limit{{bucket.Per(1000, 7*time.Second).WithBurst(150), bucket.Per(7, 11*time.Second)}}
+			h.limits = [][]bucket.Limit{
+				{bucket.Per(1000, 7*time.Second).WithBurst(150), bucket.Per(7, 11*time.Second)},
+			}
 			h.cost = func(r *rand.Rand) []int64 { return []int64{1000 + 1000*r.Int64N(5), max(0, r.Int64N(400)-200)} }
 		}),
 	}
@@ -97,7 +105,14 @@ func crowdsOverChains() map[string]history {
 		h.override, h.cache = time.Second, 2*time.Second
 	}
 	lossy := func(h *history) {
-		h.faults = faults{lostRequest: 0.03, lostReply: 0.04, late: 0.03, throttled: 0.02, unread: 0.05, conflict: 0.05}
+		h.faults = faults{
+			lostRequest: 0.03,
+			lostReply:   0.04,
+			late:        0.03,
+			throttled:   0.02,
+			unread:      0.05,
+			conflict:    0.05,
+		}
 		h.cancel = 0.1
 	}
 	return map[string]history{
@@ -127,7 +142,10 @@ func crowdsOverChains() map[string]history {
 			lossy(h)
 			h.writers, h.callers, h.lazy = 2, 16, 0.3
 		}),
-		"compensated, cancelled callers": change(atomic, func(h *history) { h.cascade, h.cancel = store.CascadeCompensated, 0.3 }),
+		"compensated, cancelled callers": change(
+			atomic,
+			func(h *history) { h.cascade, h.cancel = store.CascadeCompensated, 0.3 },
+		),
 		"compensated, overrides": change(atomic, func(h *history) {
 			operators(h)
 			h.cascade = store.CascadeCompensated

@@ -16,8 +16,8 @@ import (
 // protocol is where the figures of these tests are shown.
 const protocol = "docs/protocol.md"
 
-// documented holds what docs/protocol.md says of so many histories to what came of them: how many calls were admitted is stated in
-// round numbers, as each change of the runtime makes it others.
+// documented holds what docs/protocol.md says of so many histories to what came of them: how many calls were
+// admitted is stated in round numbers, as each change of the runtime makes it others.
 func documented(t *testing.T, histories uint64, r result) {
 	t.Helper()
 	row := docrow.Find(t, protocol, t.Name())
@@ -28,7 +28,8 @@ func documented(t *testing.T, histories uint64, r result) {
 	if err != nil {
 		t.Fatalf("%s: %q: %v", protocol, row, err)
 	}
-	if r.admitted < least || r.admitted > least*3/2 || row[2] != fmt.Sprint(r.verdict.forged) || row[3] != fmt.Sprint(r.verdict.lost) {
+	if r.admitted < least || r.admitted > least*3/2 || row[2] != fmt.Sprint(r.verdict.forged) ||
+		row[3] != fmt.Sprint(r.verdict.lost) {
 		t.Errorf("%s says %q of these %d histories: %v", protocol, row, histories, r)
 	}
 }
@@ -52,7 +53,8 @@ func documentedCost(t *testing.T, writers int, rate int64, perAdmitted float64) 
 	}
 }
 
-// TestProtocolNames: what docs/protocol.md says is broken on purpose is, and what it names as a history is one.
+// TestProtocolNames: what docs/protocol.md says is broken on purpose is, and what it names as a history is
+// one.
 func TestProtocolNames(t *testing.T) {
 	text, err := os.ReadFile("../../" + protocol)
 	if err != nil {
@@ -76,7 +78,8 @@ func TestProtocolNames(t *testing.T) {
 			names[test+"/"+strings.ReplaceAll(name, " ", "_")] = true
 		}
 	}
-	found := regexp.MustCompile("\\| `((?:TestSimulation|TestDeployments)\\w*/[^`]*)` \\|").FindAllStringSubmatch(string(text), -1)
+	found := regexp.MustCompile("\\| `((?:TestSimulation|TestDeployments)\\w*/[^`]*)` \\|").
+		FindAllStringSubmatch(string(text), -1)
 	for _, m := range found {
 		if !names[m[1]] {
 			t.Errorf("%s names a history that is not played: %s", protocol, m[1])

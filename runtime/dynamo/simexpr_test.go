@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 )
 
-// The part of DynamoDB's expression language that the write paths use, for the simulation: a recursive descent that
-// evaluates as it goes. Numbers are int64; the open bounds beyond that saturate.
+// The part of DynamoDB's expression language that the write paths use, for the simulation: a recursive
+// descent that evaluates as it goes. Numbers are int64; the open bounds beyond that saturate.
 type evaluator struct {
 	tokens []string
 	names  map[string]string

@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
-// The oracle of design section 4: the committed writes, put in the order of the instants at which they linearise and
-// replayed on an ideal token bucket, must leave exactly the level that the table has. Above it tokens were forged, below
-// it lost. What contended writers leave unclaimed on purpose is booked apart.
+// The oracle of design section 4: the committed writes, put in the order of the instants at which they
+// linearise and replayed on an ideal token bucket, must leave exactly the level that the table has. Above it
+// tokens were forged, below it lost. What contended writers leave unclaimed on purpose is booked apart.
 type verdictOf struct {
 	forged, lost int64 // millitokens, summed
 	left         int64 // the most that was left at once
@@ -24,7 +24,14 @@ type verdictOf struct {
 func (v verdictOf) exact() bool { return v.forged == 0 && v.lost == 0 && v.over == 0 }
 
 func (v verdictOf) String() string {
-	return fmt.Sprintf("forged %d, lost %d, left %d, over-admitted %d: %s", v.forged, v.lost, v.left, v.over, v.first)
+	return fmt.Sprintf(
+		"forged %d, lost %d, left %d, over-admitted %d: %s",
+		v.forged,
+		v.lost,
+		v.left,
+		v.over,
+		v.first,
+	)
 }
 
 // add books what was found of another bucket.
@@ -36,9 +43,10 @@ func (v *verdictOf) add(entity string, of verdictOf) {
 	}
 }
 
-// Each limit is replayed by itself. A write that charges a limit, or claims its refill, linearises at its guard's instant;
-// one that only gives back has no guard there, and any instant of its call will do. What a write does for several calls has
-// an order: first settles give back, then acquires take, and last settles take, into debt if need be.
+// Each limit is replayed by itself. A write that charges a limit, or claims its refill, linearises at its
+// guard's instant; one that only gives back has no guard there, and any instant of its call will do. What a
+// write does for several calls has an order: first settles give back, then acquires take, and last settles
+// take, into debt if need be.
 type entry struct {
 	*commit
 	limit   int
@@ -67,19 +75,21 @@ func (c *commit) costs() []int64 {
 	return costs
 }
 
-// demand returns what those aboard wanted of c's bucket, if that is what c was for: a reshape may be bare, and a ttl that is
-// mended is so by a write of its own.
+// demand returns what those aboard wanted of c's bucket, if that is what c was for: a reshape may be bare,
+// and a ttl that is mended is so by a write of its own.
 func (c *commit) demand() (demand, bool) {
 	d, ok := c.tag.wants[c.entity]
-	acquires := slices.ContainsFunc(d.take, plan.Positive)
-	if !ok || c.adjust && acquires || !slices.ContainsFunc(c.costs(), func(n int64) bool { return n != 0 }) && !(acquires && c.before != nil && c.before.Version == c.after.Version) {
+	acquires := slices.ContainsFunc(d.take, positive)
+	if !ok || c.adjust && acquires ||
+		!slices.ContainsFunc(c.costs(), func(n int64) bool { return n != 0 }) &&
+			!(acquires && c.before != nil && c.before.Version == c.after.Version) {
 		return demand{}, false
 	}
 	return d, true
 }
 
-// other says that c did something else than those aboard wanted. A process that has seen a limit removed gives nothing of it back,
-// although a version that has it again may have added it since.
+// other says that c did something else than those aboard wanted. A process that has seen a limit removed
+// gives nothing of it back, although a version that has it again may have added it since.
 func (c *commit) other(removed []bool) string {
 	d, ok := c.demand()
 	if !ok {
@@ -94,7 +104,15 @@ func (c *commit) other(removed []bool) string {
 			change = max(change, 0)
 		}
 		if d.take[i]+change != cost && !(c.adjust && removed[i] && cost == 0) {
-			return fmt.Sprintf("%s was charged %d of limit %d at %d, for acquires of %d and settles of %d", c.entity, cost, i, c.at.UnixMilli(), d.take[i], d.change[i])
+			return fmt.Sprintf(
+				"%s was charged %d of limit %d at %d, for acquires of %d and settles of %d",
+				c.entity,
+				cost,
+				i,
+				c.at.UnixMilli(),
+				d.take[i],
+				d.change[i],
+			)
 		}
 	}
 	return ""
@@ -103,7 +121,7 @@ func (c *commit) other(removed []bool) string {
 // charges reports that c has an acquire aboard that took something.
 func (c *commit) charges() bool {
 	d, ok := c.demand()
-	return ok && slices.ContainsFunc(d.take, plan.Positive)
+	return ok && slices.ContainsFunc(d.take, positive)
 }
 
 // takes is what acquires took.
@@ -154,8 +172,8 @@ func judge(log []commit) verdictOf {
 	return v
 }
 
-// lives are the runs of log in which the buckets have that limit. One that is added starts full, and so does one that a bucket
-// lacks which took the place of an expired one: that was full.
+// lives are the runs of log in which the buckets have that limit. One that is added starts full, and so does
+// one that a bucket lacks which took the place of an expired one: that was full.
 func lives(log []commit, limit int) (all [][]commit) {
 	var life []commit
 	for k := range log {
@@ -238,8 +256,8 @@ func (x *ideal) apply(e *entry) {
 	x.tokens = min(x.tokens+e.given, x.limit.Burst) - e.taken - e.settled
 }
 
-// ideals are the ideal buckets of one limit. After each cluster recent is set to what the table has, so that every
-// difference is seen by itself; whole is not, so that what is left does not add up unseen.
+// ideals are the ideal buckets of one limit. After each cluster recent is set to what the table has, so that
+// every difference is seen by itself; whole is not, so that what is left does not add up unseen.
 type ideals struct {
 	recent, whole ideal
 	room          int64 // the most that any write so far may have left
@@ -321,10 +339,10 @@ func ordered(part []entry) []entry {
 	return part
 }
 
-// alternatives are other orders that respect real time, which is commit order. Where clocks disagree, an instant can lie
-// beyond that of a write which was committed later and pinned the balance or the shape as it found it: then it is lowered
-// to that one's. A Retry's guard, once true, is true at any earlier instant since rf. What is only given back may stand
-// anywhere among its neighbours.
+// alternatives are other orders that respect real time, which is commit order. Where clocks disagree, an
+// instant can lie beyond that of a write which was committed later and pinned the balance or the shape as it
+// found it: then it is lowered to that one's. A Retry's guard, once true, is true at any earlier instant
+// since rf. What is only given back may stand anywhere among its neighbours.
 func alternatives(part []entry) [][]entry {
 	lowered := slices.Clone(part)
 	next := int64(math.MaxInt64)
@@ -371,11 +389,16 @@ func (e *entry) pins() bool {
 	if e.before == nil || e.before.Version != e.after.Version {
 		return true
 	}
-	return e.claims() && e.after.Balances[e.limit].Tokens+e.charged-e.before.Balances[e.limit].Tokens < bucket.Refill(e.before.Balances[e.limit].Limit, e.before.Refilled, e.after.Refilled)
+	return e.claims() &&
+		e.after.Balances[e.limit].Tokens+e.charged-e.before.Balances[e.limit].Tokens < bucket.Refill(
+			e.before.Balances[e.limit].Limit,
+			e.before.Refilled,
+			e.after.Refilled,
+		)
 }
 
-// room returns how much e may have left on purpose. A contended Normal is known by what it claims, less than there was,
-// and by guards that are not exact, yet no further apart than it may leave.
+// room returns how much e may have left on purpose. A contended Normal is known by what it claims, less than
+// there was, and by guards that are not exact, yet no further apart than it may leave.
 func (e *entry) room() int64 {
 	if e.before == nil || e.before.Version != e.after.Version || !e.pins() {
 		return 0
@@ -385,7 +408,8 @@ func (e *entry) room() int64 {
 	fill := e.balance().Tokens + e.charged - tk
 	for name, v := range e.values {
 		limit, ok := strings.CutSuffix(name, "_lo")
-		if !ok || number(e.values[limit+"_net"])+number(e.values[limit+"_use"]) != fill || number(e.values[limit+"_use"]) != e.charged {
+		if !ok || number(e.values[limit+"_net"])+number(e.values[limit+"_use"]) != fill ||
+			number(e.values[limit+"_use"]) != e.charged {
 			continue // another limit's
 		}
 		lo, hi := number(v), number(e.values[limit+"_hi"])
@@ -396,15 +420,20 @@ func (e *entry) room() int64 {
 	return 0
 }
 
-// repeated says which write was applied twice, if any was: whatever it is, with nothing in between, and what gives back
-// at all. Who takes goes again without those aboard who give.
+// repeated says which write was applied twice, if any was: whatever it is, with nothing in between, and what
+// gives back at all. Who takes goes again without those aboard who give.
 func repeated(log []commit) string {
 	refunds := map[string]bool{}
 	for k := range log {
 		c := &log[k]
 		op := c.after.Op
 		if k > 0 && op == log[k-1].after.Op {
-			return fmt.Sprintf("op %s was applied twice in a row, at %d and %d", op, log[k-1].at.UnixMilli(), c.at.UnixMilli())
+			return fmt.Sprintf(
+				"op %s was applied twice in a row, at %d and %d",
+				op,
+				log[k-1].at.UnixMilli(),
+				c.at.UnixMilli(),
+			)
 		}
 		if refunds[op] && c.gives() {
 			return fmt.Sprintf("op %s, which gives back, was applied again at %d", op, c.at.UnixMilli())
@@ -419,7 +448,16 @@ func describe(part []entry, diff int64) string {
 	fmt.Fprintf(&s, "limit %d off by %d after %d writes:", part[0].limit, diff, len(part))
 	for k := range part {
 		e := &part[k]
-		fmt.Fprintf(&s, "\n  %d called %d instant %d given %d taken %d settled %d:", e.at.UnixMilli(), e.tag.called, e.instant, e.given, e.taken, e.settled)
+		fmt.Fprintf(
+			&s,
+			"\n  %d called %d instant %d given %d taken %d settled %d:",
+			e.at.UnixMilli(),
+			e.tag.called,
+			e.instant,
+			e.given,
+			e.taken,
+			e.settled,
+		)
 		for _, img := range []*bucket.Image{e.before, e.after} {
 			if img == nil {
 				s.WriteString(" none")

@@ -34,8 +34,8 @@ type faults struct {
 	conflict                                float64 // with a transaction that nobody else sees
 }
 
-// simTable is one table on virtual time: a request travels, is applied at one instant, and its reply travels back. It
-// keeps a log of what was applied, which the oracle replays.
+// simTable is one table on virtual time: a request travels, is applied at one instant, and its reply travels
+// back. It keeps a log of what was applied, which the oracle replays.
 type simTable struct {
 	wire.API // the methods that the simulation does not need
 
@@ -78,7 +78,8 @@ func (w simWrite) same(b simWrite) bool {
 		maps.EqualFunc(w.values, b.values, equal) && maps.EqualFunc(w.put, b.put, equal)
 }
 
-// kept returns w with nothing that its client may use again, which it does as soon as it has, or no longer awaits, a reply.
+// kept returns w with nothing that its client may use again, which it does as soon as it has, or no longer
+// awaits, a reply.
 func (w simWrite) kept() simWrite {
 	text := func(s *string) *string {
 		if s == nil {
@@ -131,8 +132,8 @@ type tag struct {
 	settle bool          // nobody acquires
 	call   *acquired
 
-	// Of a write for all who are aboard.
-	aboard        int // how many; 0 for one that is nobody's, such as an undo
+	// Of a write for all who are included.
+	included      int // how many; 0 for one that is nobody's, such as an undo
 	by            *process
 	sent          int64 // when it was planned and sent, by its process's clock
 	first, called int64 // when the first and the last of them were called, by their process's clock
@@ -143,18 +144,18 @@ type tag struct {
 	calls         []*acquired
 }
 
-// demand is what those aboard want of one entity's bucket, by limit.
+// demand is what those included want of one entity's bucket, by limit.
 type demand struct {
 	take   []int64 // acquires, together
 	most   []int64 // the largest of them
 	change []int64 // settles, together
 }
 
-// joint returns ctx for a write that serves all. The turn is p's own where none of them waits.
-func (p *process) joint(ctx context.Context, all []*request) context.Context {
+// onWrite returns ctx for a write that serves all. The turn is p's own where none of them waits.
+func (p *process) onWrite(ctx context.Context, all []*request) context.Context {
 	where, _ := ctx.Value(tagKey{}).(tag)
 	t := tag{
-		turn: p.clock.turn, by: p, sent: p.clock.Now().UnixMilli(), settle: true, aboard: len(all), first: math.MaxInt64, returns: true, wants: map[string]demand{},
+		turn: p.clock.turn, by: p, sent: p.clock.Now().UnixMilli(), settle: true, included: len(all), first: math.MaxInt64, returns: true, wants: map[string]demand{},
 	}
 	for _, r := range all {
 		own, _ := r.ctx.Value(tagKey{}).(tag)
@@ -163,19 +164,19 @@ func (p *process) joint(ctx context.Context, all []*request) context.Context {
 		}
 		t.settle, t.returns = t.settle && r.settle, t.returns && r.settle && !own.settle
 		t.gives = t.gives || r.givesBack()
-		if r.later == nil && own.turn == where.turn {
+		if !r.isLazy() && own.turn == where.turn {
 			t.turn = where.turn
 		}
-		if t.legs = max(t.legs, len(r.shares)); !r.settle {
+		if t.legs = max(t.legs, len(r.portions)); !r.settle {
 			t.calls = append(t.calls, own.call)
 		}
-		for i := range r.shares {
-			sh := &r.shares[i]
-			d, ok := t.wants[sh.entity]
-			cost := p.spread(sh.spec, sh.cost)
+		for i := range r.portions {
+			pn := &r.portions[i]
+			d, ok := t.wants[pn.entity]
+			cost := p.spread(pn.resource.spec, pn.cost)
 			if n := len(cost); !ok {
 				d = demand{make([]int64, n), make([]int64, n), make([]int64, n)}
-				t.wants[sh.entity] = d
+				t.wants[pn.entity] = d
 			}
 			for j, c := range cost {
 				if r.settle {
@@ -201,8 +202,8 @@ func newSimTable(seed uint64, decode func(*bucket.Image, codec.Item) error) *sim
 	}
 }
 
-// dice returns what decides a request's fate. It is of the request alone: a call may have several under way, and which one
-// the scheduler has roll first must not matter.
+// dice returns what decides a request's fate. It is of the request alone: a call may have several under way,
+// and which one the scheduler has roll first must not matter.
 func (t *simTable) dice(key string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, key, time.Now().UnixNano())
@@ -214,8 +215,15 @@ var errThrottled = &types.ProvisionedThroughputExceededException{}
 
 var errReset = &smithyhttp.RequestSendError{Err: errors.New("connection reset")}
 
-// travel runs apply after a request's way and returns after the reply's. What ctx's end cuts off is applied all the same.
-func travel[T any](ctx context.Context, t *simTable, write bool, key string, apply func(*rand.Rand) (T, error)) (T, error) {
+// travel runs apply after a request's way and returns after the reply's. What ctx's end cuts off is applied
+// all the same.
+func travel[T any](
+	ctx context.Context,
+	t *simTable,
+	write bool,
+	key string,
+	apply func(*rand.Rand) (T, error),
+) (T, error) {
 	type reply struct {
 		out T
 		err error
@@ -371,8 +379,8 @@ type simTransaction struct {
 	applied bool
 }
 
-// transact is at work on its items for a while, and then applies all writes at one instant, or none. What is sent again
-// under the token of one that was applied has no effect.
+// transact is at work on its items for a while, and then applies all writes at one instant, or none. What is
+// sent again under the token of one that was applied has no effect.
 func (t *simTable) transact(ctx context.Context, token string, writes []simWrite, dice *rand.Rand) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -434,11 +442,20 @@ func (t *simTable) transact(ctx context.Context, token string, writes []simWrite
 	return nil
 }
 
-func (t *simTable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (t *simTable) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	_ ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	writes, keys := make([]simWrite, len(in.TransactItems)), ""
 	for i, item := range in.TransactItems {
 		if put := item.Put; put != nil {
-			writes[i] = simWrite{key: put.Item, cond: put.ConditionExpression, values: put.ExpressionAttributeValues, put: put.Item}
+			writes[i] = simWrite{
+				key:    put.Item,
+				cond:   put.ConditionExpression,
+				values: put.ExpressionAttributeValues,
+				put:    put.Item,
+			}
 		} else {
 			u := item.Update
 			writes[i] = simWrite{u.Key, u.ConditionExpression, u.UpdateExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues, nil}
@@ -460,11 +477,22 @@ func (t *simTable) TransactWriteItems(ctx context.Context, in *dynamodb.Transact
 	return out, err
 }
 
-func (t *simTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (t *simTable) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	_ ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	if keyOf(in.Key) == keyOf(item.VersionKey()) {
 		return &dynamodb.UpdateItemOutput{}, nil
 	}
-	w := simWrite{in.Key, in.ConditionExpression, in.UpdateExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues, nil}.kept()
+	w := simWrite{
+		in.Key,
+		in.ConditionExpression,
+		in.UpdateExpression,
+		in.ExpressionAttributeNames,
+		in.ExpressionAttributeValues,
+		nil,
+	}.kept()
 	out, err := travel(ctx, t, true, keyOf(w.key), func(dice *rand.Rand) (*dynamodb.UpdateItemOutput, error) {
 		item, err := t.apply(ctx, w, dice)
 		return &dynamodb.UpdateItemOutput{Attributes: item}, err
@@ -473,8 +501,17 @@ func (t *simTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 	return out, err
 }
 
-func (t *simTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	w := simWrite{key: in.Item, cond: in.ConditionExpression, values: in.ExpressionAttributeValues, put: in.Item}.kept()
+func (t *simTable) PutItem(
+	ctx context.Context,
+	in *dynamodb.PutItemInput,
+	_ ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
+	w := simWrite{
+		key:    in.Item,
+		cond:   in.ConditionExpression,
+		values: in.ExpressionAttributeValues,
+		put:    in.Item,
+	}.kept()
 	out, err := travel(ctx, t, true, keyOf(w.key), func(dice *rand.Rand) (*dynamodb.PutItemOutput, error) {
 		_, err := t.apply(ctx, w, dice)
 		return &dynamodb.PutItemOutput{}, err
@@ -483,7 +520,8 @@ func (t *simTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...
 	return out, err
 }
 
-// first returns the tag of a transaction as it was first sent. It goes again as it is, even if some whom it was for have left.
+// first returns the tag of a transaction as it was first sent. It goes again as it is, even if some whom it
+// was for have left.
 func (t *simTable) first(ctx context.Context, token string) tag {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -501,7 +539,8 @@ func (t *simTable) left(err error, w simWrite) {
 	if w.put != nil {
 		op, _ = w.put["op"].(*types.AttributeValueMemberS)
 	}
-	if op == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) || wire.IsUnsent(err) {
+	if op == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) ||
+		wire.IsUnsent(err) {
 		return
 	}
 	t.mu.Lock()
@@ -509,7 +548,11 @@ func (t *simTable) left(err error, w simWrite) {
 	t.cut[op.Value] = true
 }
 
-func (t *simTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (t *simTable) GetItem(
+	ctx context.Context,
+	in *dynamodb.GetItemInput,
+	_ ...func(*dynamodb.Options),
+) (*dynamodb.GetItemOutput, error) {
 	return travel(ctx, t, false, keyOf(in.Key), func(dice *rand.Rand) (*dynamodb.GetItemOutput, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -519,7 +562,11 @@ func (t *simTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...
 }
 
 // BatchGetItem reads buckets, and the overrides of their limits.
-func (t *simTable) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (t *simTable) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	_ ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	keys := in.RequestItems["sim"].Keys
 	return travel(ctx, t, false, keyOf(keys[0]), func(dice *rand.Rand) (*dynamodb.BatchGetItemOutput, error) {
 		t.mu.Lock()

@@ -63,14 +63,22 @@ func scenarios() map[string]history {
 			h.limits = append(h.limits, []bucket.Limit{perSecond(5), perSecond(1000)}, pair)
 		}),
 		"lost replies": change(overload, func(h *history) {
-			h.faults, h.cancel = faults{lostRequest: 0.02, lostReply: 0.02, late: 0.02, throttled: 0.02, unread: 0.05}, 0.1
+			h.faults, h.cancel = faults{
+				lostRequest: 0.02,
+				lostReply:   0.02,
+				late:        0.02,
+				throttled:   0.02,
+				unread:      0.05,
+			}, 0.1
 		}),
 		"reshape storm": change(overload, func(h *history) {
 			h.duration, h.think = 2*time.Second, upTo(10*time.Millisecond)
 			h.limits = slices.Repeat([][]bucket.Limit{pair, narrow}, 12)
 		}),
 		"odd rates": change(overload, func(h *history) { // neither is a whole number of millitokens a millisecond
-			h.limits = [][]bucket.Limit{{bucket.Per(1000, 7*time.Second).WithBurst(150), bucket.Per(7, 11*time.Second)}}
+			h.limits = [][]bucket.Limit{
+				{bucket.Per(1000, 7*time.Second).WithBurst(150), bucket.Per(7, 11*time.Second)},
+			}
 			h.cost = func(r *rand.Rand) []int64 { return []int64{1000 + 1000*r.Int64N(5), max(0, r.Int64N(400)-200)} }
 		}),
 		"idle bursts": change(overload, func(h *history) {
@@ -116,7 +124,14 @@ func chains() map[string]history {
 		h.cost, h.settle = always(5000, 20_000), 0.05
 	}
 	lossy := func(h *history) {
-		h.faults = faults{lostRequest: 0.02, lostReply: 0.03, late: 0.02, throttled: 0.02, unread: 0.05, conflict: 0.05}
+		h.faults = faults{
+			lostRequest: 0.02,
+			lostReply:   0.03,
+			late:        0.02,
+			throttled:   0.02,
+			unread:      0.05,
+			conflict:    0.05,
+		}
 		h.cancel = 0.1
 	}
 	return map[string]history{
@@ -125,8 +140,11 @@ func chains() map[string]history {
 			h.children, h.above, h.faults.conflict = 4, []int64{2, 3}, 0.05
 		}),
 		"atomic beside single buckets": change(atomic, func(h *history) { h.direct = 0.4 }),
-		"atomic, lost replies":         change(atomic, func(h *history) { h.faults, h.cancel = faults{lostRequest: 0.03, lostReply: 0.05}, 0.1 }),
-		"atomic, late copies":          change(atomic, lossy),
+		"atomic, lost replies": change(
+			atomic,
+			func(h *history) { h.faults, h.cancel = faults{lostRequest: 0.03, lostReply: 0.05}, 0.1 },
+		),
+		"atomic, late copies": change(atomic, lossy),
 		"atomic, idle bursts": change(atomic, func(h *history) {
 			h.duration, h.think = 3*time.Second, inBursts(8, 2*time.Second)
 		}),
@@ -169,15 +187,16 @@ func chains() map[string]history {
 	}
 }
 
-// TestSimulation plays thousands of histories with the real choice of path and the real expressions: no token may be
-// forged or lost.
+// TestSimulation plays thousands of histories with the real choice of path and the real expressions: no token
+// may be forged or lost.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	play(t, scenarios(), 100)
 }
 
-// TestSimulationOverChains does the same where each call charges several buckets: of each no token may be forged or lost,
-// and what a call charges it charges in all of them, so that a parent was charged what its children were.
+// TestSimulationOverChains does the same where each call charges several buckets: of each no token may be
+// forged or lost, and what a call charges it charges in all of them, so that a parent was charged what its
+// children were.
 func TestSimulationOverChains(t *testing.T) {
 	t.Parallel()
 	play(t, chains(), 30)
@@ -234,9 +253,9 @@ func every() map[string]history {
 	return all
 }
 
-// TestSimulationIsRepeatable: what a seed shows once, it shows again. The exception are crowds where some go on at the
-// instant at which a write has ended, and meet: at a child, of whose parent that was, or at the bucket, where what is given
-// back for who has left may ride on the next write or just miss it.
+// TestSimulationIsRepeatable: what a seed shows once, it shows again. The exception are crowds where some go
+// on at the instant at which a write has ended, and meet: at a child, of whose parent that was, or at the
+// bucket, where what is given back for who has left may ride on the next write or just miss it.
 func TestSimulationIsRepeatable(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
@@ -253,9 +272,9 @@ func TestSimulationIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestContention holds what independent writers on a nearly full bucket cost to design section 4's figures, a tenth more
-// allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a second, so there the bucket
-// is nearly full only until its stored tokens are spent.
+// TestContention holds what independent writers on a nearly full bucket cost to design section 4's figures, a
+// tenth more allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a
+// second, so there the bucket is nearly full only until its stored tokens are spent.
 func TestContention(t *testing.T) {
 	t.Parallel()
 	_, embeddings := generated(t)
@@ -288,8 +307,8 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// TestOverload holds what a drained bucket costs, and one at 8 tenths of its rate, to what was measured when this was
-// written, a tenth more allowed: there is no design figure for them.
+// TestOverload holds what a drained bucket costs, and one at 8 tenths of its rate, to what was measured when
+// this was written, a tenth more allowed: there is no design figure for them.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	_, embeddings := generated(t)
@@ -318,8 +337,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestRetryGuardAtNow shows what the guard at the instant of the call is for: with the attempt's instead, writers on a
-// nearly full bucket fall back to Normal and lose their races.
+// TestRetryGuardAtNow shows what the guard at the instant of the call is for: with the attempt's instead,
+// writers on a nearly full bucket fall back to Normal and lose their races.
 func TestRetryGuardAtNow(t *testing.T) {
 	t.Parallel()
 	_, embeddings := generated(t)
@@ -344,8 +363,8 @@ func TestRetryGuardAtNow(t *testing.T) {
 	}
 }
 
-// TestSlowLimitBesideFast writes every 5 milliseconds for an hour (-short: 6 minutes): the limit of 10 an hour regains
-// its 10 an hour beside one of 1000 a second.
+// TestSlowLimitBesideFast writes every 5 milliseconds for an hour (-short: 6 minutes): the limit of 10 an
+// hour regains its 10 an hour beside one of 1000 a second.
 func TestSlowLimitBesideFast(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)

@@ -23,10 +23,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Histories of deployments: old and new binaries, whose schemas have different limits, are at work side by side on the same
-// buckets. Costs and books are in the order of the second version, which has all limits.
+// Histories of deployments: old and new binaries, whose schemas have different limits, are at work side by
+// side on the same buckets. Costs and books are in the order of the second version, which has all limits.
 
-// versions returns the generated code of internal/test/evolution: the second adds tpd, the third removes rpm, the fourth has it again.
+// versions returns the generated code of internal/test/evolution: the second adds tpd, the third removes rpm,
+// the fourth has it again.
 func versions(t testing.TB) (first, second, third, fourth codec.Resource) {
 	t.Helper()
 	var of [4]capture
@@ -53,7 +54,8 @@ func (p *process) pick(def store.Definition, v []int64) []int64 {
 	return own
 }
 
-// spread returns v, which has the limits of spec, in the order of all limits: nothing for those that spec lacks.
+// spread returns v, which has the limits of spec, in the order of all limits: nothing for those that spec
+// lacks.
 func (p *process) spread(spec *store.Spec, v []int64) []int64 {
 	if p.names == nil {
 		return v
@@ -77,8 +79,8 @@ func (h *history) raised() int {
 	return len(revisions) - 1
 }
 
-// misshapen says which bucket has other limits than its revision: a removed one that stayed or came back, or one that is not
-// added with the rest.
+// misshapen says which bucket has other limits than its revision: a removed one that stayed or came back, or
+// one that is not added with the rest.
 func (h *history) misshapen(log []commit, names []string) string {
 	for _, c := range log {
 		for _, v := range h.versions {
@@ -88,7 +90,14 @@ func (h *history) misshapen(log []commit, names []string) string {
 			}
 			for i, name := range names {
 				if has := !c.after.Missing[i]; has != slices.Contains(spec.Limits, name) {
-					return fmt.Sprintf("%s, of revision %d: it has %s: %t, at %d", c.entity, spec.Revision, name, has, c.at.UnixMilli())
+					return fmt.Sprintf(
+						"%s, of revision %d: it has %s: %t, at %d",
+						c.entity,
+						spec.Revision,
+						name,
+						has,
+						c.at.UnixMilli(),
+					)
 				}
 			}
 		}
@@ -100,12 +109,16 @@ func (h *history) misshapen(log []commit, names []string) string {
 func (h *history) removed(names []string) []bool {
 	removed := make([]bool, len(names))
 	for i, name := range names {
-		removed[i] = slices.ContainsFunc(h.versions, func(v codec.Resource) bool { return slices.Contains(v.Spec().Removed, name) })
+		removed[i] = slices.ContainsFunc(
+			h.versions,
+			func(v codec.Resource) bool { return slices.Contains(v.Spec().Removed, name) },
+		)
 	}
 	return removed
 }
 
-// forgive takes limits that are removed off the books: what is owed to one is settled only if it is still there.
+// forgive takes limits that are removed off the books: what is owed to one is settled only if it is still
+// there.
 func (t tally) forgive(removed []bool) {
 	for _, booked := range t {
 		for i := range booked {
@@ -125,7 +138,8 @@ var (
 // generic reports that w was built from an image: generated texts number no names.
 func (w simWrite) generic() bool { return w.update != nil && strings.Contains(*w.update, "#0") }
 
-// named returns w's values by the names that generated texts have for them, which those of the generic path have not.
+// named returns w's values by the names that generated texts have for them, which those of the generic path
+// have not.
 func (w simWrite) named() codec.Item {
 	if !w.generic() {
 		return w.values
@@ -191,7 +205,14 @@ func deployments(t testing.TB) map[string]history {
 	chain := func(h *history) { h.above, h.children, h.writers = []int64{2}, 3, 8 }
 	compensated := func(h *history) { h.cascade = store.CascadeCompensated }
 	lossy := func(h *history) {
-		h.faults = faults{lostRequest: 0.02, lostReply: 0.03, late: 0.02, throttled: 0.02, unread: 0.05, conflict: 0.03}
+		h.faults = faults{
+			lostRequest: 0.02,
+			lostReply:   0.03,
+			late:        0.02,
+			throttled:   0.02,
+			unread:      0.05,
+			conflict:    0.03,
+		}
 		h.cancel = 0.1
 	}
 	crowd := func(h *history) { h.writers, h.callers, h.settle, h.lazy = 4, 4, 0.45, 0.5 }
@@ -213,13 +234,24 @@ func deployments(t testing.TB) map[string]history {
 		"rolling":               rolling,
 		"rolling, lost replies": change(rolling, lossy),
 		"rolling, nearly full": change(rolling, func(h *history) {
-			h.limits = [][]bucket.Limit{{rpm, perSecond(100_000)}, {rpm, perSecond(100_000), perSecond(1000)}, {perSecond(1000), perSecond(100_000)}}
+			h.limits = [][]bucket.Limit{
+				{rpm, perSecond(100_000)},
+				{rpm, perSecond(100_000), perSecond(1000)},
+				{perSecond(1000), perSecond(100_000)},
+			}
 			h.think = upTo(60 * time.Millisecond)
 		}),
-		"rolling, idle bursts":  change(rolling, func(h *history) { h.duration, h.think = 6*time.Second, inBursts(8, 2*time.Second) }),
+		"rolling, idle bursts": change(
+			rolling,
+			func(h *history) { h.duration, h.think = 6*time.Second, inBursts(8, 2*time.Second) },
+		),
 		"rolling, lazy settles": change(rolling, crowd),
 		"rolling, numbers lowered": change(rolling, func(h *history) {
-			h.limits = [][]bucket.Limit{{rpm, tpm}, {perSecond(30), perSecond(100), tpd}, {perSecond(20), perSecond(60)}}
+			h.limits = [][]bucket.Limit{
+				{rpm, tpm},
+				{perSecond(30), perSecond(100), tpd},
+				{perSecond(20), perSecond(60)},
+			}
 		}),
 		"used again":                  change(rolling, again),
 		"used again, lost replies":    change(rolling, again, lossy),
@@ -239,19 +271,26 @@ func deployments(t testing.TB) map[string]history {
 			h.duration, h.think = 4*time.Second, upTo(300*time.Millisecond)
 			h.override, h.cache = time.Second, 2*time.Second
 		}),
-		"chains, debt": change(rolling, chain, func(h *history) { // of the limit that only one of two versions knows
-			h.duration, h.settle, h.beside, h.children = 50*time.Second, 0.1, 4, 2
-			h.versions = []codec.Resource{first, second}
-			h.limits = [][]bucket.Limit{{perSecond(100), perSecond(100)}, {perSecond(100), perSecond(100), perSecond(10)}}
-			h.think = inBursts(2, 5*time.Second) // by then any bucket would be gone that was not in debt
-			h.cost = always(0, 1000, 0)
-			h.actual = func(r *rand.Rand) []int64 { return []int64{0, 1000, r.Int64N(100_000)} }
-		}),
+		"chains, debt": change(
+			rolling,
+			chain,
+			func(h *history) { // of the limit that only one of two versions knows
+				h.duration, h.settle, h.beside, h.children = 50*time.Second, 0.1, 4, 2
+				h.versions = []codec.Resource{first, second}
+				h.limits = [][]bucket.Limit{
+					{perSecond(100), perSecond(100)},
+					{perSecond(100), perSecond(100), perSecond(10)},
+				}
+				h.think = inBursts(2, 5*time.Second) // by then any bucket would be gone that was not in debt
+				h.cost = always(0, 1000, 0)
+				h.actual = func(r *rand.Rand) []int64 { return []int64{0, 1000, r.Int64N(100_000)} }
+			},
+		),
 	}
 }
 
-// TestDeployments: whatever version writes, of no limit a token is forged or lost, every bucket has the limits of its revision,
-// and is given those of each once.
+// TestDeployments: whatever version writes, of no limit a token is forged or lost, every bucket has the
+// limits of its revision, and is given those of each once.
 func TestDeployments(t *testing.T) {
 	t.Parallel()
 	_, second, _, _ := versions(t)

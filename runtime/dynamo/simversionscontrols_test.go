@@ -29,18 +29,24 @@ func deploymentControls() map[string]control {
 		}
 	}
 	return map[string]control{
-		"refill is claimed for known limits alone": {"rolling", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
-			if p.Path == plan.Normal && len(p.Image.Extra) > 0 && !slices.Contains(p.Image.Missing, true) {
-				p.Generic = false
-			}
-		})},
-		"clamped refill of an unknown limit without the exact match": {"rolling, nearly full", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
-			if p.Path == plan.Normal {
-				for i := len(p.Image.Balances); i < len(p.Lo); i++ {
-					p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64
+		"refill is claimed for known limits alone": {
+			"rolling",
+			plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+				if p.Path == plan.Normal && len(p.Image.Extra) > 0 && !slices.Contains(p.Image.Missing, true) {
+					p.Generic = false
 				}
-			}
-		})},
+			}),
+		},
+		"clamped refill of an unknown limit without the exact match": {
+			"rolling, nearly full",
+			plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
+				if p.Path == plan.Normal {
+					for i := len(p.Image.Balances); i < len(p.Lo); i++ {
+						p.Lo[i], p.Hi[i] = math.MinInt64, math.MaxInt64
+					}
+				}
+			}),
+		},
 		"fence around known limits alone": {"chains, debt", plans(func(_ *plan.Demand, _ plan.State, p *plan.Plan) {
 			if p.Path == plan.Retry && !p.Generic {
 				p.Lo, p.Hi = p.Lo[:len(p.Image.Balances)], p.Hi[:len(p.Image.Balances)]
@@ -51,27 +57,38 @@ func deploymentControls() map[string]control {
 				p.TTL = plan.Expiry(p.Predict("").Balances, p.Refilled)
 			}
 		})},
-		"Reshape by whoever has another revision": {"rolling", chosen(func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan {
-			if !w.SettlesOnly() && v.Image != nil && v.Image.Version != w.Shape.Version {
-				return plan.ChooseReshape(w, v, now)
-			}
-			return good
-		})},
-		"old binaries add what they miss": {"rolling", chosen(func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan {
-			if w.SettlesOnly() || v.Image == nil || v.Image.Version <= w.Shape.Version || !slices.Contains(v.Image.Missing, true) {
+		"Reshape by whoever has another revision": {
+			"rolling",
+			chosen(func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan {
+				if !w.SettlesOnly() && v.Image != nil && v.Image.Version != w.Shape.Version {
+					return plan.ChooseReshape(w, v, now)
+				}
 				return good
-			}
-			kept := *w.Shape
-			kept.Version = v.Image.Version
-			again := *w
-			again.Shape = &kept
-			return plan.ChooseReshape(&again, v, now)
-		})},
+			}),
+		},
+		"old binaries add what they miss": {
+			"rolling",
+			chosen(func(w *plan.Demand, v plan.State, now int64, good plan.Plan) plan.Plan {
+				if w.SettlesOnly() || v.Image == nil || v.Image.Version <= w.Shape.Version ||
+					!slices.Contains(v.Image.Missing, true) {
+					return good
+				}
+				kept := *w.Shape
+				kept.Version = v.Image.Version
+				again := *w
+				again.Shape = &kept
+				return plan.ChooseReshape(&again, v, now)
+			}),
+		},
 		"a limit is added without if_not_exists": {"rolling", texts(func(w *codec.Write) {
 			w.Update = strings.ReplaceAll(w.Update, "if_not_exists(b_tpd_tk, :tpd_bx)", ":tpd_bx")
 		})},
 		"an added limit starts empty": {"rolling", texts(func(w *codec.Write) {
-			w.Update = strings.ReplaceAll(w.Update, "if_not_exists(b_tpd_tk, :tpd_bx)", "if_not_exists(b_tpd_tk, :tpd_use)")
+			w.Update = strings.ReplaceAll(
+				w.Update,
+				"if_not_exists(b_tpd_tk, :tpd_bx)",
+				"if_not_exists(b_tpd_tk, :tpd_use)",
+			)
 		})},
 		"an added limit is refilled since before": {"rolling", texts(func(w *codec.Write) {
 			w.Update = strings.Replace(w.Update, "rf = :rf,", "rf = :rf0,", 1)

@@ -24,7 +24,11 @@ type insistent struct {
 	batches bool // those alone that others are aboard with who take
 }
 
-func (c *insistent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *insistent) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	out, err := c.API.UpdateItem(ctx, in, opts...)
 	again := isAdjust(in)
 	if c.batches {
@@ -37,13 +41,17 @@ func (c *insistent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput
 	return out, err
 }
 
-// optimist takes a write without an answer for one that was not applied, so that others may join what goes again. Those that
-// give back are another matter.
+// optimist takes a write without an answer for one that was not applied, so that others may join what goes
+// again. Those that give back are another matter.
 type optimist struct{ wire.API }
 
-func (c *optimist) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *optimist) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	out, err := c.API.UpdateItem(ctx, in, opts...)
-	if where, _ := ctx.Value(tagKey{}).(tag); errors.Is(err, errReset) && where.aboard > 0 && !where.gives {
+	if where, _ := ctx.Value(tagKey{}).(tag); errors.Is(err, errReset) && where.included > 0 && !where.gives {
 		err = errThrottled
 	}
 	return out, err
@@ -55,9 +63,13 @@ type changed struct {
 	change func(tag, codec.Item) map[string]int64
 }
 
-func (c *changed) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *changed) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	where, _ := ctx.Value(tagKey{}).(tag)
-	if where.aboard > 1 && !isAdjust(in) {
+	if where.included > 1 && !isAdjust(in) {
 		other := *in
 		other.ExpressionAttributeValues = maps.Clone(in.ExpressionAttributeValues)
 		for name, n := range c.change(where, in.ExpressionAttributeValues) {
@@ -100,7 +112,11 @@ func hindsight(limits []bucket.Limit) func(wire.API) wire.API {
 // forgetful gives a transaction that goes again a new token.
 type forgetful struct{ wire.API }
 
-func (c *forgetful) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (c *forgetful) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	rebuilt := *in
 	rebuilt.ClientRequestToken = aws.String(wire.NewOp())
 	return c.API.TransactWriteItems(ctx, &rebuilt, opts...)
@@ -109,12 +125,19 @@ func (c *forgetful) TransactWriteItems(ctx context.Context, in *dynamodb.Transac
 // piecemeal writes a transaction's items one after the other, until one is refused.
 type piecemeal struct{ wire.API }
 
-func (c *piecemeal) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+func (c *piecemeal) TransactWriteItems(
+	ctx context.Context,
+	in *dynamodb.TransactWriteItemsInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	reasons := slices.Repeat([]types.CancellationReason{{Code: aws.String("None")}}, len(in.TransactItems))
 	for i, item := range in.TransactItems {
 		var err error
 		if put := item.Put; put != nil {
-			_, err = c.PutItem(ctx, &dynamodb.PutItemInput{Item: put.Item, ConditionExpression: put.ConditionExpression}, opts...)
+			_, err = c.PutItem(
+				ctx,
+				&dynamodb.PutItemInput{Item: put.Item, ConditionExpression: put.ConditionExpression},
+				opts...)
 		} else {
 			u := item.Update
 			_, err = c.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -135,7 +158,11 @@ func (c *piecemeal) TransactWriteItems(ctx context.Context, in *dynamodb.Transac
 // openHanded gives an acquire's compensation a second time, as another write.
 type openHanded struct{ wire.API }
 
-func (c *openHanded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *openHanded) UpdateItem(
+	ctx context.Context,
+	in *dynamodb.UpdateItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	out, err := c.API.UpdateItem(ctx, in, opts...)
 	if where, _ := ctx.Value(tagKey{}).(tag); err == nil && where.returns && isAdjust(in) {
 		again := *in
@@ -152,7 +179,11 @@ type stuck struct {
 	seen map[string]codec.Item
 }
 
-func (c *stuck) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+func (c *stuck) BatchGetItem(
+	ctx context.Context,
+	in *dynamodb.BatchGetItemInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
 	out, err := c.API.BatchGetItem(ctx, in, opts...)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,11 @@ func TestTableName(t *testing.T) {
 	if !isA[*store.SetupError](err) {
 		t.Errorf("got a %T", err)
 	}
-	wantText(t, err, "sluice: dynamo.New: table \"t\": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN; correct the call")
+	wantText(
+		t,
+		err,
+		"sluice: dynamo.New: table \"t\": want 3 to 255 letters, digits, '_', '.' and '-', or an ARN; correct the call",
+	)
 	_, err = New(nil, "").Open(&store.Env{})
 	wantText(t, err, "sluice: dynamo.New: the client is nil; correct the call")
 }

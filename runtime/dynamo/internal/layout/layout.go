@@ -1,4 +1,5 @@
-// Package layout checks a table's keys, indexes and TTL, and reads and writes the item that records the table's layout.
+// Package layout checks a table's keys, indexes and TTL, and reads and writes the item that records the
+// table's layout.
 package layout
 
 import (
@@ -27,7 +28,8 @@ const (
 	newest = Carrying
 )
 
-// Version is what a table's version item says. It is empty in a table that was not created by sluice, until the first reshape.
+// Version is what a table's version item says. It is empty in a table that was not created by sluice, until
+// the first reshape.
 type Version struct {
 	Layout   int64
 	Revision int64 // the highest of the schemas that have reshaped a bucket
@@ -64,9 +66,10 @@ type Describer interface {
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// Check returns what the table's version item says and how the table is described. The error joins a *store.SetupError for
-// everything that breaks acquires or makes them cost more. It leaves out the rest, such as the stream: a service whose
-// acquires work must not stop for that. operator.CheckTable checks it. description is nil if the table cannot be described.
+// Check returns what the table's version item says and how the table is described. The error joins a
+// *store.SetupError for everything that breaks acquires or makes them cost more. It leaves out the rest, such
+// as the stream: a service whose acquires work must not stop for that. operator.CheckTable checks it.
+// description is nil if the table cannot be described.
 func Check(ctx context.Context, client Describer, table string) (v Version, description *types.TableDescription, err error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
@@ -183,7 +186,8 @@ func hasKeys(schema []types.KeySchemaElement, defs []types.AttributeDefinition, 
 	return true
 }
 
-// Record replaces the layout from, or none, by to. It leaves any other layout as it is. The error is DynamoDB's.
+// Record replaces the layout from, or none, by to. It leaves any other layout as it is. The error is
+// DynamoDB's.
 func Record(ctx context.Context, api wire.API, table string, from, to int64) error {
 	_, err := api.UpdateItem(ctx, Update(table, from, to))
 	if _, other := errors.AsType[*types.ConditionalCheckFailedException](err); other {

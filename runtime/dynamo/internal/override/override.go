@@ -1,15 +1,21 @@
-// Package override decodes the items that decide which limits are in force: overrides of an entity or a kind, and the
-// heartbeat of regional sync. It resolves them to the shape that a bucket should have (docs/design.md, "Overrides and cv").
+// Package override decodes the items that decide which limits are in force: overrides of an entity or a kind,
+// and the heartbeat of regional sync. It resolves them to the shape that a bucket should have
+// (docs/design.md, "Overrides and cv").
 package override
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
+	"github.com/sluice-go/sluice/runtime/dynamo/internal/wire"
 	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
@@ -25,17 +31,17 @@ type Override struct {
 // IsQuota reports whether o is a regional quota, stored by regional sync, and not an operator's override.
 func (o *Override) IsQuota() bool { return o.Epoch > 0 && o.Overrides() }
 
-// Managed is the attribute of an item that regional sync may write: the epoch of the quota, or 0 once an operator has
-// deleted an override there.
+// Managed is the attribute of an item that regional sync may write: the epoch of the quota, or 0 once an
+// operator has deleted an override there.
 const Managed = "managed"
 
-// MaxVersion bounds an override's version, so that the sum of two stays below one revision in a bucket's version. As a
-// time it lies in the year 3554.
+// MaxVersion bounds an override's version, so that the sum of two stays below one revision in a bucket's
+// version. As a time it lies in the year 3554.
 const MaxVersion = plan.RevisionUnit/2 - 1
 
-// Decode decodes a config item, which may be empty. version is in ms, 0 for none. It skips limits that spec does not
-// have, which another binary wrote, and a quota of a resource that has no regions any more. The error is a
-// *store.SetupError.
+// Decode decodes a config item, which may be empty. version is in ms, 0 for none. It skips limits that spec
+// does not have, which another binary wrote, and a quota of a resource that has no regions any more. The
+// error is a *store.SetupError.
 func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Stored, version int64, err error) {
 	stored = store.Stored{At: target, Limits: make([]*bucket.Limit, len(spec.Limits))}
 	if len(raw) == 0 {
@@ -71,7 +77,8 @@ func Decode(spec *store.Spec, target string, raw codec.Item) (stored store.Store
 	return stored, version, nil
 }
 
-// decodeLimit decodes one limit of a config item. It returns nil if the item has none of the limit's attributes.
+// decodeLimit decodes one limit of a config item. It returns nil if the item has none of the limit's
+// attributes.
 func decodeLimit(d *codec.Decoder, name string, managed bool) (*bucket.Limit, error) {
 	attrs := item.OverrideAttributes(name)
 	if !slices.ContainsFunc(attrs[:], func(attr string) bool { _, ok := d.Item[attr]; return ok }) {
@@ -89,7 +96,8 @@ func decodeLimit(d *codec.Decoder, name string, managed bool) (*bucket.Limit, er
 	return l, nil
 }
 
-// CheckLimit returns why l is not possible, or "". Only a quota may be closed; its other numbers are those of one token.
+// CheckLimit returns why l is not possible, or "". Only a quota may be closed; its other numbers are those of
+// one token.
 func CheckLimit(l bucket.Limit, managed bool) string {
 	if managed && l.Closed() {
 		l.Capacity = bucket.Milli
@@ -109,4 +117,63 @@ func ParseRevision(r store.Revision) (version int64, ok bool) {
 	}
 	version, err := strconv.ParseInt(string(r), 10, 64)
 	return version, err == nil && version > 0
+}
+
+// Heartbeat is the heartbeat of regional sync as it was read.
+type Heartbeat struct {
+	store.Heartbeat
+
+	ReadAt int64 // ms
+}
+
+// RegionAttribute names the region whose sync wrote the heartbeat. It is a reserved word: an expression needs
+// a placeholder for it.
+const RegionAttribute = "region"
+
+// DecodeHeartbeat decodes the heartbeat's item, read at an instant in ms. The item may be empty. Its times
+// count in a bucket's version, so they have the bounds of versions. The error is a *store.SetupError.
+func DecodeHeartbeat(stored codec.Item, readAt int64) (*Heartbeat, error) {
+	h := &Heartbeat{ReadAt: readAt}
+	if len(stored) == 0 {
+		return h, nil
+	}
+	d := codec.Decoder{Item: stored}
+	h.Heartbeat = store.Heartbeat{Epoch: d.Int("epoch"), Since: d.Int("since"), Expires: d.Int("exp")}
+	if stored[RegionAttribute] != nil { // versions before regions were named wrote none
+		h.Region = d.Text(RegionAttribute)
+	}
+	err := d.Err()
+	if err == nil && (h.Since < 1 || h.Since > MaxVersion) {
+		err = &codec.AttributeError{Attr: "since", Got: strconv.FormatInt(h.Since, 10), Want: "a time in ms"}
+	}
+	if err == nil && (h.Expires < 1 || h.Expires > MaxVersion) {
+		err = &codec.AttributeError{Attr: "exp", Got: strconv.FormatInt(h.Expires, 10), Want: "a time in ms"}
+	}
+	if err == nil && h.Epoch < 1 {
+		err = &codec.AttributeError{Attr: "epoch", Got: strconv.FormatInt(h.Epoch, 10), Want: "at least 1"}
+	}
+	if err != nil {
+		return nil, &store.SetupError{
+			What: "the heartbeat of regional sync is malformed", Err: err,
+			Do: "stop the region's sync and delete the item " + item.Heartbeat.String() +
+				": quotas count as the floor until it is back",
+		}
+	}
+	return h, nil
+}
+
+// ReadHeartbeat reads the heartbeat consistently. now is the clock's time in ms.
+func ReadHeartbeat(ctx context.Context, api wire.API, retrier *wire.Retrier, now int64) (*Heartbeat, error) {
+	in := &dynamodb.GetItemInput{
+		TableName: &retrier.Table, Key: item.HeartbeatKey(), ConsistentRead: aws.Bool(true),
+	}
+	var out *dynamodb.GetItemOutput
+	err := retrier.Do(ctx, func() (err error) {
+		out, err = api.GetItem(ctx, in, wire.NoRetry)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return DecodeHeartbeat(out.Item, now)
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Resolved is the shape that the overrides of an entity and its kind give a bucket. It is not changed once made.
+// Resolved is the shape that the overrides of an entity and its kind give a bucket. It is not changed once
+// made.
 type Resolved struct {
 	plan.Shape
 
 	ReadAt int64 // when the older of the two overrides was read, ms
 
-	// Whole is set if both overrides were read together and consistently. Of two such shapes, the one read later never
-	// has the lower version.
+	// Whole is set if both overrides were read together and consistently. Of two such shapes, the one read later
+	// never has the lower version.
 	Whole bool
 	// Rechecked is set if the overrides were read a second time because the bucket had seen newer ones.
 	Rechecked bool
@@ -28,8 +29,9 @@ type Quota struct {
 	Ends  int64          // when the heartbeat expires that the shape relies on, ms; 0 if it relies on none
 }
 
-// Resolve returns the shape that the schema and the overrides of an entity (own) and of its kind give a bucket at now, in
-// ms. Any change of an override raises the shape's version. heartbeat is not nil if spec has regions.
+// Resolve returns the shape that the schema and the overrides of an entity (own) and of its kind give a
+// bucket at now, in ms. Any change of an override raises the shape's version. heartbeat is not nil if spec
+// has regions.
 func Resolve(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64) *Resolved {
 	if spec.Regions != nil {
 		return resolveQuota(spec, kind, own, ofKind, heartbeat, now)
@@ -46,10 +48,12 @@ func Resolve(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heart
 
 // resolveQuota is Resolve for a resource with regions.
 //
-// Where a quota is stored, the version is at least the instant at which quotas last came into force or ceased to be. So
-// the bucket is reshaped by the first process that notices. A quota with a version at or after the heartbeat's end is not
-// in force: it could not be told from what comes after that end.
-func resolveQuota(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64) *Resolved {
+// If a quota is stored, the version is at least the instant at which quotas last came into force or ceased to
+// be. So the bucket is reshaped by the first process that notices. A quota with a version at or after the
+// heartbeat's end is not in force: it could not be told from what comes after that end.
+func resolveQuota(
+	spec *store.Spec, kind int, own, ofKind *Override, heartbeat *Heartbeat, now int64,
+) *Resolved {
 	stored, version, ends := own.Stored, own.Version, int64(0)
 	if own.IsQuota() {
 		if version >= heartbeat.Expires {
@@ -80,8 +84,8 @@ func resolveQuota(spec *store.Spec, kind int, own, ofKind *Override, heartbeat *
 	}
 }
 
-// Expired reports whether r must not be used at now, in ms, even if the overrides cannot be read again: another region may
-// have been given its quota. A shape without regions never expires.
+// Expired reports whether r must not be used at now, in ms, even if the overrides cannot be read again:
+// another region may have been given its quota. A shape without regions never expires.
 func (r *Resolved) Expired(spec *store.Spec, now int64) bool {
 	if r.Quota == nil {
 		return false
@@ -89,7 +93,8 @@ func (r *Resolved) Expired(spec *store.Spec, now int64) bool {
 	return r.Quota.Ends != 0 && now >= r.Quota.Ends || !lookups.TTL(spec.Regions.Window).Fresh(r.ReadAt, now)
 }
 
-// InForce returns the limits in force at now, in ms, as far as r tells without reading. No quota outlives its heartbeat.
+// InForce returns the limits in force at now, in ms, as far as r tells without reading. No quota outlives its
+// heartbeat.
 func (r *Resolved) InForce(now int64) []bucket.Limit {
 	if r.Quota != nil && r.Quota.Ends != 0 && now >= r.Quota.Ends {
 		return r.Quota.Floor

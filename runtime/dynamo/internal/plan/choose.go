@@ -4,119 +4,86 @@ import (
 	"slices"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Demand is what one write is to do to one bucket, for all whom it serves. Vectors are in schema order, in millitokens; one
-// that has nothing is nil.
-type Demand struct {
-	Take   []int64 // by acquires: it has to be there
-	Change []int64 // by settles, into debt if need be; negative where they give back more than they take
-	Called int64   // the instant the last of them was called, ms
-	Shape  *Shape
-
-	Pool *VectorPool // of the plan's vectors: they last until the next plan is made for w; nil for ones that stay
-}
-
-// SettlesOnly reports that w has to do with settles alone: nothing is denied.
-func (w *Demand) SettlesOnly() bool { return w.Take == nil }
-
-// GivesBack reports that w takes nothing.
-func (w *Demand) GivesBack() bool { return w.Take == nil && !slices.ContainsFunc(w.Change, Positive) }
-
-// State is what is known of a bucket. A nil img is an unknown bucket, or a missing one if that is the truth.
-type State struct {
-	Image      *bucket.Image
-	Confirmed  bool // img was returned or consistently read in this attempt, or within the last second
-	LeaveSlack bool // this process lost a Normal here within the last second
-}
-
-// Decision is what choose decides to do.
-type Decision uint8
-
-const (
-	Write    Decision = iota
-	Read              // read the bucket: what is known does not decide
-	Deny              // tokens are lacking in a true image
-	TooLarge          // some cost is above its burst
-	None              // nothing to do: what is given back is there already
-)
-
-// Choose picks the write path for w by what is known of the bucket: Retry if it will hold, else Normal if that will,
-// else a consistent read, and by a true image a denial. Design section 4 has the paths and the reason for each guard.
-func Choose(w *Demand, v State, now int64) Plan {
-	if w.Take != nil && w.Shape.Ceiling != nil {
-		if p, ok := w.DenyByQuota(v, now); ok {
+// Choose picks the write path for d by what is known of the bucket at now, in ms. It picks Retry if that will
+// hold, else Normal if that will hold. Else it asks for a consistent read, and denies if the image is
+// confirmed.
+func Choose(d *Demand, s State, now int64) Plan {
+	if d.Take != nil && d.Shape.Ceiling != nil {
+		if p, ok := d.DenyByQuota(s, now); ok {
 			return p
 		}
 	}
-	if v.Image == nil {
-		return chooseMissing(w, v, now)
+	if s.Image == nil {
+		return chooseMissing(d, s, now)
 	}
-	if w.GivesBack() {
-		return NewAdjust(w.Change, v.Image, w.Shape, now)
+	if d.GivesBack() {
+		return NewAdjust(d.Change, s.Image, d.Shape, now)
 	}
-	if !w.SettlesOnly() && Outdated(v.Image, w.Shape) {
-		return ChooseReshape(w, v, now)
+	if !d.SettlesOnly() && Outdated(s.Image, d.Shape) {
+		return ChooseReshape(d, s, now)
 	}
-	b := BalancesOf(v.Image)
-	w.Pool.reset()
-	f := b.Net(w)
-	if b.exceeds(f.take) {
-		return Plan{Decision: readUnlessConfirmed(TooLarge, v), Image: v.Image}
+	b := BalancesOf(s.Image)
+	d.Pool.reset()
+	net := b.Net(d)
+	if b.exceeds(net.take) {
+		return Plan{Decision: readUnlessConfirmed(TooLarge, s), Image: s.Image}
 	}
-	if p, ok := NewRetry(w, b, f, now); ok {
+	if p, ok := NewRetry(d, b, net, now); ok {
 		return p
 	}
-	if p, ok := NewNormal(w, v, b, f, now); ok {
+	if p, ok := NewNormal(d, s, b, net, now); ok {
 		return p
 	}
-	return Plan{Decision: readUnlessConfirmed(Deny, v), Image: v.Image}
+	return Plan{Decision: readUnlessConfirmed(Deny, s), Image: s.Image}
 }
 
-func readUnlessConfirmed(known Decision, v State) Decision {
-	if v.Confirmed {
-		return known
+func readUnlessConfirmed(confirmed Decision, s State) Decision {
+	if s.Confirmed {
+		return confirmed
 	}
 	return Read
 }
 
-func Positive(n int64) bool { return n > 0 }
-
-// chooseMissing is choose where there is no image. What is given back to a missing bucket is there already, for it is
-// full; a give-back without an image needs none.
-func chooseMissing(w *Demand, v State, now int64) Plan {
+// chooseMissing is Choose without an image. A missing bucket is full, so what is given back to it is there
+// already. A give-back to an unknown bucket needs no image.
+func chooseMissing(d *Demand, s State, now int64) Plan {
 	switch {
-	case w.GivesBack() && v.Confirmed:
+	case d.GivesBack() && s.Confirmed:
 		return Plan{Decision: None}
-	case w.GivesBack():
-		return NewAdjust(w.Change, nil, w.Shape, now)
-	case !v.Confirmed:
+	case d.GivesBack():
+		return NewAdjust(d.Change, nil, d.Shape, now)
+	case !s.Confirmed:
 		return Plan{Decision: Read}
 	}
-	cost := make([]int64, len(w.Shape.Limits))
-	full := &bucket.Image{Balances: bucket.Full(w.Shape.Limits), Missing: make([]bool, len(cost))}
+	cost := make([]int64, len(d.Shape.Limits))
+	full := &bucket.Image{Balances: bucket.Full(d.Shape.Limits), Missing: make([]bool, len(cost))}
 	after := slices.Clone(full.Balances)
 	for i := range cost {
-		if w.Take != nil {
-			cost[i] = w.Take[i]
+		if d.Take != nil {
+			cost[i] = d.Take[i]
 		}
 		if cost[i] > full.Balances[i].Burst {
 			return Plan{Decision: TooLarge, Image: full}
 		}
-		if w.Change != nil {
-			cost[i] = bucket.Add(cost[i], max(w.Change[i], 0))
+		if d.Change != nil {
+			cost[i] = bucket.Add(cost[i], max(d.Change[i], 0))
 		}
 		after[i].Tokens = bucket.Sub(after[i].Tokens, cost[i])
 	}
-	return Plan{Path: Create, Cost: cost, Limits: w.Shape.Limits, Refilled: now, Version: w.Shape.Version, TTL: Expiry(after, now)}
+	return Plan{
+		Path: Create, Cost: cost, Limits: d.Shape.Limits, Refilled: now, Version: d.Shape.Version,
+		TTL: Expiry(after, now),
+	}
 }
 
-// Outdated reports that img has an older shape than s and may be given s's: one component of its cv is lower and none
-// higher, or a limit is missing that its revision has.
+// Outdated reports whether img has an older shape than s and may be given s. Then one component of its
+// version is lower and none is higher, or a limit of its revision is missing.
 func Outdated(img *bucket.Image, s *Shape) bool {
-	const revision = RevisionUnit
 	switch {
-	case img.Version/revision > s.Version/revision || img.Version%revision > s.Version%revision:
+	case img.Version/RevisionUnit > s.Version/RevisionUnit || img.Version%RevisionUnit > s.Version%RevisionUnit:
 		return false
 	case img.Version < s.Version:
 		return true
@@ -124,23 +91,181 @@ func Outdated(img *bucket.Image, s *Shape) bool {
 	return slices.Contains(img.Missing, true)
 }
 
-// RevisionUnit separates the two components of cv: the schema's revision and the versions of configuration.
-const RevisionUnit = 100_000_000_000_000
-
-// ChooseReshape gives an outdated bucket this binary's shape, with the cost if that can be admitted. If not, the reshape
-// is written all the same, bare: else a raised limit would never reach callers who keep being denied.
-func ChooseReshape(w *Demand, v State, now int64) Plan {
-	p := NewReshape(w.Take, v.Image, w.Shape, now)
+// ChooseReshape gives an outdated bucket the shape of d, with the cost if that can be admitted. If not, the
+// Reshape is written all the same, without a charge: otherwise a raised limit would never reach callers who
+// keep being denied.
+func ChooseReshape(d *Demand, s State, now int64) Plan {
+	p := NewReshape(d.Take, s.Image, d.Shape, now)
 	if p.Decision == Write {
 		return p
 	}
-	if !v.Confirmed {
+	if !s.Confirmed {
 		return Plan{Decision: Read}
 	}
 	if p.Decision == TooLarge {
 		return p
 	}
-	p = NewReshape(make([]int64, len(w.Take)), v.Image, w.Shape, now)
+	p = NewReshape(make([]int64, len(d.Take)), s.Image, d.Shape, now)
 	p.Uncharged = true
 	return p
+}
+
+// Demand is what one write is to do to one bucket, for all the requests that it serves. Vectors are in schema
+// order, in millitokens; a nil vector is all zeros.
+type Demand struct {
+	Take   []int64 // by acquires: the tokens have to be there
+	Change []int64 // by settles: into debt if need be; negative if they give back more than they take
+	Called int64   // when the last of the requests was called, ms
+	Shape  *Shape
+
+	Pool *VectorPool // of the plan's vectors; nil for vectors that stay
+}
+
+// SettlesOnly reports whether no acquire is in d, so that nothing is denied.
+func (d *Demand) SettlesOnly() bool { return d.Take == nil }
+
+// GivesBack reports whether d takes nothing.
+func (d *Demand) GivesBack() bool { return d.Take == nil && !slices.ContainsFunc(d.Change, positive) }
+
+func positive(n int64) bool { return n > 0 }
+
+// State is what is known of a bucket. Without an image it is unknown, or missing if that is confirmed.
+type State struct {
+	Image      *bucket.Image
+	Confirmed  bool // DynamoDB returned Image in this attempt or within the last second
+	LeaveSlack bool // this process lost a Normal here within the last second
+}
+
+// Shape is what a bucket should look like: the schema of this binary with the overrides in force.
+type Shape struct {
+	Limits  []bucket.Limit
+	Removed []string // limits that the generated Reshape drops
+	Version int64    // cv
+	// Ceiling is what each limit can come to be, if a limit in force is only a quota of it. It is nil otherwise.
+	Ceiling []bucket.Limit
+}
+
+// Balances are all limits of an image: the schema's, then the extra ones, which are not in the schema.
+type Balances struct {
+	image   *bucket.Image
+	All     []bucket.Balance
+	missing []bool
+}
+
+// BalancesOf returns the balances of img.
+func BalancesOf(img *bucket.Image) Balances {
+	b := Balances{image: img, All: img.Balances, missing: img.Missing}
+	if len(img.Extra) > 0 {
+		b.All, b.missing = slices.Clone(b.All), slices.Clone(b.missing)
+		for _, named := range img.Extra {
+			b.All, b.missing = append(b.All, named.Balance), append(b.missing, false)
+		}
+	}
+	return b
+}
+
+// overAll returns cost over all limits: 0 for those that are missing or extra.
+func (b Balances) overAll(pool *VectorPool, cost []int64) []int64 {
+	all := pool.vector(len(b.All))
+	copy(all, cost)
+	for i, missing := range b.missing {
+		if missing {
+			all[i] = 0
+		}
+	}
+	return all
+}
+
+// exceeds reports whether take is above a burst.
+func (b Balances) exceeds(take []int64) bool {
+	for i, balance := range b.All {
+		if !b.missing[i] && take[i] > balance.Burst {
+			return true
+		}
+	}
+	return false
+}
+
+// NetDemand is a demand over all limits of an image. It stands for an order: first what is given back, which
+// is then there for acquires; then acquires; last what settles take, into debt if need be. Netting what is
+// given with what is taken would leave the guards out, and forge tokens.
+type NetDemand struct {
+	take []int64 // by acquires
+	cost []int64 // by all
+	give []int64
+	net  []int64 // cost less give
+}
+
+// Net returns d over all limits.
+func (b Balances) Net(d *Demand) NetDemand {
+	n := NetDemand{
+		take: b.overAll(d.Pool, d.Take), cost: b.overAll(d.Pool, d.Take),
+		give: d.Pool.vector(len(b.All)), net: d.Pool.vector(len(b.All)),
+	}
+	for i, c := range d.Change {
+		switch {
+		case b.missing[i]:
+		case c > 0:
+			n.cost[i] = bucket.Add(n.cost[i], c)
+		default:
+			n.give[i] = -c
+		}
+	}
+	for i := range n.net {
+		n.net[i] = bucket.Sub(n.cost[i], n.give[i])
+	}
+	return n
+}
+
+// ExceedsQuota reports whether cost is more of limit i than the bucket will ever hold. It also returns the
+// limit that decides: the bucket's own, or the shape's if the bucket is to get that. A limit that is missing
+// in the bucket is not charged, so it is never exceeded.
+func (s *Shape) ExceedsQuota(img *bucket.Image, i int, cost int64) (by bucket.Limit, exceeds bool) {
+	switch {
+	case img == nil || Outdated(img, s):
+		by = s.Limits[i]
+	case img.Missing[i]:
+		return by, false
+	default:
+		by = img.Balances[i].Limit
+	}
+	return by, store.Beyond(by, cost)
+}
+
+// DenyByQuota decides on an acquire that takes more of a limit than the quota in force will ever hold. ok is
+// false if it does not. Another quota may hold enough, so the decision is a denial, and nothing is written to
+// an existing bucket. If the bucket is missing, one without limits is created, older than any shape. Regional
+// sync learns from it that somebody calls. The first acquire that fits adds the limits, full. A cost that no
+// quota can hold is TooLarge.
+func (d *Demand) DenyByQuota(s State, now int64) (p Plan, ok bool) {
+	exceeds, never := false, false
+	for i, take := range d.Take {
+		if by, isAbove := d.Shape.ExceedsQuota(s.Image, i, take); isAbove {
+			exceeds = true
+			never = never || take > max(by.Burst, d.Shape.Ceiling[i].Burst)
+		}
+	}
+	switch {
+	case !exceeds:
+		return Plan{}, false
+	case s.Image != nil && !s.Confirmed:
+		return Plan{Decision: Read, Image: s.Image}, true
+	case never:
+		full := &bucket.Image{
+			Refilled: now, Balances: bucket.Full(d.Shape.Ceiling), Missing: make([]bool, len(d.Shape.Ceiling)),
+		}
+		return Plan{Decision: TooLarge, Image: full}, true
+	case s.Image == nil && s.Confirmed:
+		n := len(d.Take)
+		return Plan{
+			Path: Create, Uncharged: true, Cost: make([]int64, n), Limits: make([]bucket.Limit, n), Refilled: now,
+			TTL: Expiry(bucket.Full(d.Shape.Limits), now),
+		}, true
+	case s.Image == nil:
+		return Plan{Decision: Read}, true
+	case Outdated(s.Image, d.Shape):
+		reshaped := NewReshape(make([]int64, len(d.Take)), s.Image, d.Shape, now)
+		return Plan{Decision: Deny, Image: reshaped.Predict(s.Image.Op)}, true
+	}
+	return Plan{Decision: Deny, Image: s.Image}, true
 }

@@ -10,35 +10,37 @@ import (
 	"strings"
 	"syscall"
 
-	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Outcome is what is known of a write once its reply is there, or is not.
+// Outcome is what is known of a write after one attempt.
 type Outcome uint8
 
+// The outcomes. A write was not applied unless it says otherwise.
 const (
-	Applied   Outcome = iota
-	Refused           // its condition failed: not applied
-	Conflict          // it met a transaction on the item: not applied
-	Throttled         // not applied for want of throughput
-	NotSent           // never sent
-	Unknown           // it may have been applied: no reply, or a server's failure
-	Failed            // not applied, and trying again will not help
+	Applied   Outcome = iota // the write was applied
+	Refused                  // its condition failed
+	Conflict                 // it met a transaction on the item
+	Throttled                // it was throttled
+	NotSent                  // the request was not sent
+	Unknown                  // it may have been applied: no reply, or a server's failure
+	Failed                   // another attempt will not help
 )
 
-// String returns the outcome as observers see it.
+// String returns the outcome as observers get it.
 func (o Outcome) String() string {
 	return [...]string{"applied", "refused", "conflict", "throttled", "unapplied", "unknown", "failed"}[o]
 }
 
-// Classify sorts an error of a write. A refusal comes with the item that the condition failed on, nil for none.
+// Classify returns the outcome of a write that ended with err. For a Refused one it also returns the item
+// that the condition failed on, nil if there is none.
 func Classify(err error) (Outcome, codec.Item) {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		return Refused, failed.Item
@@ -49,7 +51,8 @@ func Classify(err error) (Outcome, codec.Item) {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		code := api.ErrorCode()
 		switch {
-		case code == "TransactionConflictException", code == "ReplicatedWriteConflictException", code == "TransactionInProgressException":
+		case code == "TransactionConflictException", code == "ReplicatedWriteConflictException",
+			code == "TransactionInProgressException":
 			return Conflict, nil
 		case isThrottling(code), status(err) == http.StatusTooManyRequests:
 			return Throttled, nil
@@ -67,8 +70,8 @@ const (
 	ItemInConflict  = "TransactionConflict"
 )
 
-// ClassifyTransaction is classify for a transaction of n items. A cancelled one has a reason for each: a refusal, which
-// comes with images, counts for more than what would only have had it wait.
+// ClassifyTransaction is classify for a transaction of n items. A cancelled one has a reason for each: a
+// refusal, which comes with images, counts for more than what would only have had it wait.
 func ClassifyTransaction(err error, n int) (Outcome, error) {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
@@ -92,16 +95,16 @@ func ClassifyTransaction(err error, n int) (Outcome, error) {
 	return found, err
 }
 
-// isThrottling reports that a code is one of throttling: of an error, or of a cancelled transaction's reason, where throttling by a
-// mode's own limits has other names.
+// isThrottling reports that a code is one of throttling: of an error, or of a cancelled transaction's reason,
+// where throttling by a mode's own limits has other names.
 func isThrottling(code string) bool {
 	_, ok := awsretry.DefaultThrottleErrorCodes[code]
 	return ok || code == "ThrottlingError" || code == "ProvisionedThroughputExceeded"
 }
 
-// IsUnsent reports that the client gave up before the request was on its way: no credentials, no region, a context that was
-// over. The SDK wraps whatever the transport returns in a ResponseError. Below a failure of credentials there may be one
-// too, but it is another service's, and says nothing of this request.
+// IsUnsent reports that the client gave up before the request was on its way: no credentials, no region, a
+// context that was over. The SDK wraps whatever the transport returns in a ResponseError. Below a failure of
+// credentials there may be one too, but it is another service's, and says nothing of this request.
 func IsUnsent(err error) bool {
 	if _, ok := errors.AsType[*smithy.OperationError](err); !ok {
 		return false
@@ -110,11 +113,12 @@ func IsUnsent(err error) bool {
 	return !sent || noCredentials(err)
 }
 
-// classifyUnsent sorts errors of requests that were not sent: they were not applied, and the question is whether trying
-// again may help. Credentials may be late: a role's are renewed over the network.
+// classifyUnsent sorts errors of requests that were not sent: they were not applied, and the question is
+// whether trying again may help. Credentials may be late: a role's are renewed over the network.
 func classifyUnsent(err error) Outcome {
 	_, isNet := errors.AsType[net.Error](err)
-	if isNet || noCredentials(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	isOver := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	if isNet || isOver || noCredentials(err) {
 		return NotSent
 	}
 	return Failed
@@ -123,7 +127,8 @@ func classifyUnsent(err error) Outcome {
 // noCredentials reports that no credentials could be had. The SDK has no type for it.
 func noCredentials(err error) bool { return strings.Contains(err.Error(), "get credentials: ") }
 
-// status returns the HTTP status of the reply, which proxies send without a DynamoDB error; 0 without a reply.
+// status returns the HTTP status of the reply, which proxies send without a DynamoDB error; 0 without a
+// reply.
 func status(err error) int {
 	if r, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		return r.HTTPStatusCode()
@@ -149,4 +154,98 @@ func classifyTransport(err error) Outcome {
 		return Unknown
 	}
 	return Failed // the client itself refused: credentials, region, endpoint
+}
+
+// CallError returns the error of a call on table as callers of this module get it:
+//   - a *store.SetupError if somebody has to fix something,
+//   - a *store.UnavailableError otherwise. If the client's retries are on, its error says how often it tried.
+func CallError(table string, err error) error {
+	o, _ := Classify(err)
+	err = Explain(table, o, err)
+	if _, ok := errors.AsType[*store.SetupError](err); ok {
+		return err
+	}
+	return &store.UnavailableError{Resource: "table " + table, Err: err}
+}
+
+// Explain returns err as a *store.SetupError, which says what to do, if somebody has to fix something. Other
+// errors are returned as they are.
+func Explain(table string, o Outcome, err error) error {
+	if _, ok := errors.AsType[*store.SetupError](err); ok {
+		return err
+	}
+	if o == Failed || IsUnsent(err) && noCredentials(err) && !errors.Is(err, context.Canceled) {
+		return setupError(table, err)
+	}
+	return err
+}
+
+func setupError(table string, err error) error {
+	if IsUnsent(err) {
+		setup := &store.SetupError{
+			What: "the client could not send the request", Err: err, Do: "check its configuration",
+		}
+		if noCredentials(err) {
+			setup.What = "no AWS credentials"
+			setup.Do = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run with a role"
+		}
+		return setup
+	}
+	setup := &store.SetupError{
+		What: "DynamoDB refused the call", Err: err, Do: "check the client's configuration",
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return setup
+	}
+	switch api.ErrorCode() {
+	case "ResourceNotFoundException":
+		setup.What = fmt.Sprintf("table %s does not exist", table)
+		setup.Do = fmt.Sprintf("run `sluice table create --table %s`, or check region and endpoint", table)
+	case "AccessDeniedException":
+		setup.What = "DynamoDB denies access to table " + table
+		setup.Do = fmt.Sprintf("attach a policy that `sluice infra iam --table %s` prints: "+
+			"acquire's to a service, admin's to an operator", table)
+	case "InvalidSignatureException", "RequestTimeTooSkewed", "RequestExpired":
+		setup.What = "DynamoDB does not accept the signature"
+		setup.Do = "renew the credentials, and set this host's clock by NTP"
+	case "UnrecognizedClientException", "ExpiredTokenException", "MissingAuthenticationTokenException",
+		"IncompleteSignature", "InvalidClientTokenId":
+		setup.What, setup.Do = "DynamoDB does not accept the credentials", "renew them"
+	case "ValidationException":
+		setup.What = "DynamoDB does not accept the request"
+		setup.Do = "run `sluice table check`, and `sluice generate` if the generated code is older than the runtime"
+	}
+	return setup
+}
+
+// Malformed returns the error for a bucket's item that cannot be decoded.
+func Malformed(entity, resource string, err error) error {
+	return &store.SetupError{
+		What: fmt.Sprintf("the bucket of %s on %s is malformed", entity, resource),
+		Do:   "fix or delete the item: a missing bucket is a full one",
+		Err:  err,
+	}
+}
+
+// WriteUnits returns the capacity units of a write. DynamoDB bills a failed condition like a write, and does
+// not say so. Buckets are rarely above 1 KB, so that is one unit.
+func WriteUnits(o Outcome, consumed *types.ConsumedCapacity) float64 {
+	switch {
+	case o == Refused:
+		return 1
+	case consumed != nil:
+		return aws.ToFloat64(consumed.CapacityUnits)
+	}
+	return 0
+}
+
+// CancelledUnits returns the capacity units of a cancelled transaction over n items. One that failed a
+// condition, or met another transaction, costs as much as an applied one. One that was throttled costs
+// nothing.
+func CancelledUnits(o Outcome, n int) float64 {
+	if o == Refused || o == Conflict {
+		return 2 * float64(n)
+	}
+	return 0
 }

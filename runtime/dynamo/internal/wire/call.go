@@ -1,0 +1,226 @@
+package wire
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"iter"
+	"maps"
+	"math/rand/v2"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
+)
+
+// NewOp returns an id for a logical write: 72 random bits.
+func NewOp() string {
+	var id [16]byte
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	var text [12]byte
+	base64.RawURLEncoding.Encode(text[:], id[:9])
+	return string(text[:])
+}
+
+// API is the part of *dynamodb.Client that the store calls.
+type API interface {
+	GetItem(
+		context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options),
+	) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(
+		context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options),
+	) (*dynamodb.BatchGetItemOutput, error)
+	PutItem(
+		context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options),
+	) (*dynamodb.PutItemOutput, error)
+	UpdateItem(
+		context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options),
+	) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(
+		context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options),
+	) (*dynamodb.DeleteItemOutput, error)
+	TransactWriteItems(
+		context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options),
+	) (*dynamodb.TransactWriteItemsOutput, error)
+	Query(
+		context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options),
+	) (*dynamodb.QueryOutput, error)
+	DescribeTable(
+		context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(
+		context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+// NoRetry turns the client's retries off: a write that is sent again unasked could be applied twice, and a
+// read is repeated by the charge that needs it.
+func NoRetry(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+
+// MaxBatchGet is how many keys one BatchGetItem takes.
+const MaxBatchGet = 100
+
+// Batch is what one BatchGetItem returned.
+type Batch struct {
+	Items       map[item.Key]codec.Item
+	Unprocessed []codec.Item // keys, of which DynamoDB read nothing for want of throughput
+	Units       float64
+	Metadata    middleware.Metadata
+}
+
+// BatchGet reads up to MaxBatchGet distinct keys in one call, without retries. The error is the client's.
+func BatchGet(ctx context.Context, api API, table string, keys []codec.Item, consistent bool) (Batch, error) {
+	request := types.KeysAndAttributes{Keys: keys, ConsistentRead: &consistent}
+	out, err := api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+		RequestItems:           map[string]types.KeysAndAttributes{table: request},
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	}, NoRetry)
+	if err != nil {
+		return Batch{}, err
+	}
+	b := Batch{Items: make(map[item.Key]codec.Item, len(keys)), Metadata: out.ResultMetadata}
+	for _, items := range out.Responses { // one table, under its name even if the request had its ARN
+		for _, got := range items {
+			b.Items[item.KeyOf(got)] = got
+		}
+	}
+	for _, rest := range out.UnprocessedKeys {
+		b.Unprocessed = append(b.Unprocessed, rest.Keys...)
+	}
+	for _, c := range out.ConsumedCapacity {
+		b.Units += aws.ToFloat64(c.CapacityUnits)
+	}
+	return b, nil
+}
+
+// BatchRead reads up to MaxBatchGet distinct keys. It asks again for keys that DynamoDB leaves unprocessed.
+// The errors are those of Retrier.Do.
+func BatchRead(
+	ctx context.Context, api API, retrier *Retrier, keys []codec.Item, consistent bool,
+) (Batch, error) {
+	all := Batch{Items: make(map[item.Key]codec.Item, len(keys))}
+	for left := keys; len(left) > 0; {
+		err := retrier.Do(ctx, func() error {
+			b, err := BatchGet(ctx, api, retrier.Table, left, consistent)
+			if err != nil {
+				return err
+			}
+			maps.Copy(all.Items, b.Items)
+			all.Units += b.Units
+			stuck := len(b.Unprocessed) == len(left)
+			if left = b.Unprocessed; stuck {
+				return &types.ProvisionedThroughputExceededException{Message: aws.String("no key of the batch was read")}
+			}
+			return nil
+		})
+		if err != nil {
+			return Batch{}, err
+		}
+		if len(left) > 0 {
+			retrier.Pause(ctx, 1)
+		}
+	}
+	return all, nil
+}
+
+// Query yields the sort keys that index i has under hash, in order, page by page. It ends with the first
+// error, one of Retrier.Do.
+func Query(
+	ctx context.Context, api API, retrier *Retrier, i item.Index, hash string,
+) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		for page, err := range QueryPages(ctx, api, retrier, i, hash, "") {
+			keys := make([]string, len(page.Items))
+			for j, key := range page.Items {
+				d := codec.Decoder{Item: key}
+				keys[j] = d.Text(i.Sort)
+			}
+			if !yield(keys, err) {
+				return
+			}
+		}
+	}
+}
+
+// QueryPage is what one call of a query returned.
+type QueryPage struct {
+	Items []codec.Item // keys alone
+	Units float64
+}
+
+// QueryPages yields the keys that index i has under hash, in the order of their sort keys. With a prefix,
+// only sort keys that begin with it. It ends with the first error, one of Retrier.Do.
+func QueryPages(
+	ctx context.Context, api API, retrier *Retrier, i item.Index, hash, prefix string,
+) iter.Seq2[QueryPage, error] {
+	return func(yield func(QueryPage, error) bool) {
+		in := &dynamodb.QueryInput{
+			TableName: &retrier.Table, IndexName: &i.Name,
+			KeyConditionExpression:    aws.String(i.Hash + " = :hash"),
+			ExpressionAttributeValues: codec.Item{":hash": codec.S(hash)},
+			ReturnConsumedCapacity:    types.ReturnConsumedCapacityTotal,
+		}
+		if prefix != "" {
+			*in.KeyConditionExpression += " AND begins_with(" + i.Sort + ", :prefix)"
+			in.ExpressionAttributeValues[":prefix"] = codec.S(prefix)
+		}
+		for {
+			var out *dynamodb.QueryOutput
+			err := retrier.Do(ctx, func() (err error) {
+				out, err = api.Query(ctx, in, NoRetry)
+				return err
+			})
+			if err != nil {
+				yield(QueryPage{}, err)
+				return
+			}
+			got := QueryPage{Items: out.Items}
+			if out.ConsumedCapacity != nil {
+				got.Units = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
+			}
+			if !yield(got, nil) || len(out.LastEvaluatedKey) == 0 {
+				return
+			}
+			in.ExclusiveStartKey = out.LastEvaluatedKey
+		}
+	}
+}
+
+// Getter is the part of *dynamodb.Client that reads an item.
+type Getter interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+}
+
+// ReadBucket reads a bucket consistently and without a schema: its limits are Extra, by name. It returns nil
+// if there is no bucket. The error is DynamoDB's, or a *store.SetupError if the bucket is malformed.
+func ReadBucket(
+	ctx context.Context, client Getter, table, entity, resource string, opts ...func(*dynamodb.Options),
+) (*bucket.Image, error) {
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &table, Key: item.BucketKey(entity, resource), ConsistentRead: aws.Bool(true),
+	}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Item) == 0 {
+		return nil, nil
+	}
+	return DecodeBucket(entity, resource, out.Item)
+}
+
+// DecodeBucket reads a bucket's item without a schema: its limits are Extra. It fails with a
+// *store.SetupError.
+func DecodeBucket(entity, resource string, raw codec.Item) (*bucket.Image, error) {
+	d := codec.Decoder{Item: raw}
+	img := &bucket.Image{Refilled: d.Int("rf"), Version: d.Int("cv"), TTL: d.Int(item.TTL), Op: d.Text("op"), Extra: d.Extra()}
+	if err := d.Err(); err != nil {
+		return nil, Malformed(entity, resource, err)
+	}
+	return img, nil
+}
