@@ -164,15 +164,15 @@ func TestErrorsAreAnswered(t *testing.T) {
 			t.Errorf("OnError(nil): %d %s", r.StatusCode, r.body)
 		}
 
-		var told error
+		var reported error
 		client = limited(t, fake, never, httplimit.OnError(func(w http.ResponseWriter, _ *http.Request, err error) {
-			told = err
+			reported = err
 			w.WriteHeader(http.StatusTeapot)
 		}))
 		for query, want := range map[string]string{"user=1&tpm=1": "setup: no table",
 			"user=1&tpm=x": `strconv.ParseInt: parsing "x": invalid syntax`} {
-			if r := get(t, client, query); r.StatusCode != http.StatusTeapot || errtext.Of(told) != want {
-				t.Errorf("OnError: %d %v", r.StatusCode, told)
+			if r := get(t, client, query); r.StatusCode != http.StatusTeapot || errtext.Of(reported) != want {
+				t.Errorf("OnError: %d %v", r.StatusCode, reported)
 			}
 		}
 	})

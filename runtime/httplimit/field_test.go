@@ -25,8 +25,8 @@ import (
 type levelled struct {
 	limits.GPT4Acquirer
 
-	denied *runtime.DeniedError
-	levels []runtime.Level
+	denied   *runtime.DeniedError
+	balances []runtime.Level
 }
 
 func (l *levelled) Acquire(
@@ -35,7 +35,7 @@ func (l *levelled) Acquire(
 	return nil, l.denied
 }
 
-func (l *levelled) Recall(limits.GPT4Entity) []runtime.Level { return l.levels }
+func (l *levelled) Recall(limits.GPT4Entity) []runtime.Level { return l.balances }
 
 // answer is what l's callers get.
 func (l *levelled) answer() *httptest.ResponseRecorder {
@@ -61,7 +61,7 @@ func TestFields(t *testing.T) {
 				Limit: name, Available: numbers.Draw(t, "available"), Full: time.Duration(numbers.Draw(t, "full")),
 				Params: rapid.Custom(params).Filter(schematic).Draw(t, "params"),
 			}
-			l.levels = append(l.levels, level)
+			l.balances = append(l.balances, level)
 			if _, twice := limitOf[name]; !twice {
 				limitOf[name] = level.Params
 			}
@@ -170,7 +170,8 @@ func TestPolicy(t *testing.T) {
 		{bucket.Per(60, time.Minute).Share(0), `"tpm";q=0;w=60`},
 		{bucket.Limit{}, ""},
 	} {
-		l := &levelled{levels: []runtime.Level{{Limit: "tpm", Params: test.params}}, denied: &runtime.DeniedError{}}
+		l := &levelled{balances: []runtime.Level{{Limit: "tpm", Params: test.params}},
+			denied: &runtime.DeniedError{}}
 		if got := l.answer().Header().Get("RateLimit-Policy"); got != test.want {
 			t.Errorf("%v: %s, want %s", test.params, got, test.want)
 		}

@@ -126,25 +126,25 @@ func TestHeadersOnRedis(t *testing.T) {
 		if err != nil || len(policies) != 2 || r.StatusCode != status {
 			t.Fatalf("%d %v", r.StatusCode, r.Header)
 		}
-		levels, err := httpsfv.UnmarshalList(r.Header.Values("RateLimit"))
-		if err != nil || len(levels) != 2 {
+		balances, err := httpsfv.UnmarshalList(r.Header.Values("RateLimit"))
+		if err != nil || len(balances) != 2 {
 			t.Fatal(err)
 		}
 		for i, within := range [][2]int64{{99, 100}, {0, 1500}} { // some comes back while the test runs
-			item := levels[i].(httpsfv.Item)
+			item := balances[i].(httpsfv.Item)
 			if r, _ := item.Params.Get("r"); r.(int64) < within[0] || r.(int64) > within[1] {
 				t.Errorf("%v has %v left, want %v", item.Value, r, within)
 			}
 		}
-		tpm, _ := levels[1].(httpsfv.Item).Params.Get("t")
+		tpm, _ := balances[1].(httpsfv.Item).Params.Get("t")
 		if after := r.Header.Get("Retry-After"); status != http.StatusOK && fmt.Sprint(tpm) != after {
 			t.Errorf("t=%v, Retry-After %s", tpm, after)
 		}
 	}
 }
 
-// TestLeastRoom: of a cascade's buckets the one is shown that has least, limit by limit.
-func TestLeastRoom(t *testing.T) {
+// TestLeastHeadroom: of a cascade's buckets the one is shown that has least, limit by limit.
+func TestLeastHeadroom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lim := open(t, limittest.Store(t))
 		client := limited(t, lim.GPT4, nothing, httplimit.Headers(), httplimit.OpenAIHeaders("", limits.GPT4TPM))

@@ -146,12 +146,12 @@ func (w broken) FlushError() error { return w.err }
 // TestFlushFails: a handler that streams is told why its answer does not get through, as it is by the
 // server's own writer.
 func TestFlushFails(t *testing.T) {
-	gone := errors.New("the client has gone")
+	left := errors.New("the client has gone")
 	for _, test := range []struct {
 		at   http.ResponseWriter
 		want error
 	}{
-		{broken{httptest.NewRecorder(), gone}, gone},
+		{broken{httptest.NewRecorder(), left}, left},
 		{struct{ http.ResponseWriter }{httptest.NewRecorder()}, http.ErrNotSupported},
 		{httptest.NewRecorder(), nil},
 	} {
@@ -168,7 +168,8 @@ func TestFlushFails(t *testing.T) {
 	}
 }
 
-// TestHijack: whoever took the connection settles when it is done with it, which may be after the handler.
+// TestHijack: a handler that has hijacked the connection settles when it is done, maybe after it has
+// returned.
 func TestHijack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := newFake()

@@ -23,19 +23,19 @@ func TestShadow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := memdynamo.New()
 		lim := open(t, limittest.StoreOn(t, engine))
-		var spared error
+		var shadowed error
 		client := limited(t, lim.GPT4.With(runtime.Shadow(), runtime.OnUnavailable(runtime.Deny)),
 			func(_ http.ResponseWriter, r *http.Request) {
 				lease := httplimit.Lease[limits.GPT4Cost](r.Context())
-				spared = lease.Shadowed()
-				if err := lease.Settle(r.Context(), limits.GPT4Cost{TPM: 20_000}); err != nil && spared != nil {
+				shadowed = lease.Shadowed()
+				if err := lease.Settle(r.Context(), limits.GPT4Cost{TPM: 20_000}); err != nil && shadowed != nil {
 					t.Error(err)
 				}
 			}, httplimit.Headers(), httplimit.ReleaseOn(func(int) bool { return true }))
 		see := func(query, want string, shown map[string]string) {
 			t.Helper()
 			r := get(t, client, query)
-			said := errtext.Of(spared)
+			said := errtext.Of(shadowed)
 			if diff := cmp.Diff(shown, fields(r.Header)); r.StatusCode != 200 || r.body != "" || said != want ||
 				diff != "" {
 				t.Errorf("%d %s; spared %q, want %q; headers (-want +got):\n%s", r.StatusCode, r.body, said, want, diff)
@@ -53,7 +53,7 @@ func TestShadow(t *testing.T) {
 		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
 		engine.Faults().Down(true)
 		r := get(t, client, "user=1&tpm=1")
-		if down := spared; r.StatusCode != 200 || down == nil || len(fields(r.Header)) > 0 {
+		if down := shadowed; r.StatusCode != 200 || down == nil || len(fields(r.Header)) > 0 {
 			t.Errorf("in an outage: %d %v %v", r.StatusCode, down, fields(r.Header))
 		}
 	})

@@ -154,16 +154,16 @@ func TestFakeWaits(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(2*time.Second, cancel)
-		_, gone := gpt4.Wait(ctx, user, cost)
-		if !errors.Is(gone, context.Canceled) {
-			t.Errorf("a caller who has gone: %v", gone)
+		_, left := gpt4.Wait(ctx, user, cost)
+		if !errors.Is(left, context.Canceled) {
+			t.Errorf("a caller who has gone: %v", left)
 		}
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("both took %v, want 2s", took)
 		}
 		recorded(t, fake, call{Method: "Wait", Entity: user, Cost: cost, Done: true, Released: true},
 			call{Method: "Wait", Entity: user, Cost: cost, Err: err}, call{Method: "Wait", Entity: user, Cost: cost,
-				Err: gone})
+				Err: left})
 	})
 }
 
@@ -257,7 +257,7 @@ func TestFakeFindsFault(t *testing.T) {
 	}
 }
 
-// TestFakeConcurrently: whoever settles is recorded with what it took. It is for the race detector, too.
+// TestFakeConcurrently: each settle is recorded with its call. It is for the race detector, too.
 func TestFakeConcurrently(t *testing.T) {
 	fake, gpt4 := newFake()
 	var all sync.WaitGroup

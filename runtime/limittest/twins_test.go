@@ -76,9 +76,9 @@ func (h *hand) pass(d time.Duration) {
 type twin struct {
 	*limits.Limiter
 
-	clock  *hand
-	leases []*limits.GPT4Lease // open ones; nil for those of calls that were refused
-	spared int
+	clock     *hand
+	leases    []*limits.GPT4Lease // open ones; nil for those of calls that were refused
+	shadowed int
 }
 
 // newTwin opens one; wrap makes of its store what is to be tested.
@@ -103,7 +103,7 @@ func (w *twin) do(ctx context.Context, d deed) string {
 	keep := func(lease *limits.GPT4Lease) {
 		if lease.Shadowed() != nil {
 			err = lease.Shadowed()
-			w.spared++
+			w.shadowed++
 		} else {
 			left = lease.Remaining()
 		}
@@ -147,32 +147,32 @@ func (w *twin) do(ctx context.Context, d deed) string {
 // differ plays history on a twin in shadow, of wrap's store, and on one that enforces, and returns the first
 // step that they differ in.
 func differ(t testing.TB, history []deed, wrap func(store.Store) store.Store) (difference string,
-	spared int) {
+	shadowed int) {
 	t.Helper()
 	enforced := newTwin(t, func(s store.Store) store.Store { return s })
 	shadow := newTwin(t, wrap, runtime.Shadow())
 	for i, d := range history {
 		if want, got := enforced.do(t.Context(), d), shadow.do(t.Context(), d); got != want {
-			return fmt.Sprintf("step %d, %+v:\nin shadow %s\nwithout   %s", i, d, got, want), shadow.spared
+			return fmt.Sprintf("step %d, %+v:\nin shadow %s\nwithout   %s", i, d, got, want), shadow.shadowed
 		}
 	}
-	return "", shadow.spared
+	return "", shadow.shadowed
 }
 
 // TestShadowChargesAsItsTwin: whatever the history, a process in shadow charges what one that enforces does,
 // and would refuse what that refuses, for the same reason.
 func TestShadowChargesAsItsTwin(t *testing.T) {
-	spared, played := 0, 0
+	shadowed, played := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		difference, n := differ(t, drawHistory(rt), func(s store.Store) store.Store { return s })
 		if difference != "" {
 			rt.Fatal(difference)
 		}
-		spared, played = spared+n, played+1
+		shadowed, played = shadowed+n, played+1
 	})
 	// -short plays too few histories to expect one for each
-	if spared == 0 || spared < played && !testing.Short() {
-		t.Errorf("in %d histories %d calls were spared: this is no test", played, spared)
+	if shadowed == 0 || shadowed < played && !testing.Short() {
+		t.Errorf("in %d histories %d calls were spared: this is no test", played, shadowed)
 	}
 }
 
@@ -195,10 +195,10 @@ func (*debtor) Sealed(seal.Sealed) {}
 func (d *debtor) Acquire(ctx context.Context, call *store.Call) error {
 	err := d.Session.Acquire(ctx, call)
 	if _, denied := errors.AsType[*store.DeniedError](err); denied {
-		owed := store.Call{Called: call.Called, Parts: []store.Part{call.Parts[0]}}
-		part := &owed.Parts[0]
+		deferred := store.Call{Called: call.Called, Parts: []store.Part{call.Parts[0]}}
+		part := &deferred.Parts[0]
 		part.Actual, part.Cost = part.Cost, make([]int64, len(part.Cost))
-		if err := d.Settle(ctx, &owed); err != nil {
+		if err := d.Settle(ctx, &deferred); err != nil {
 			return err
 		}
 	}

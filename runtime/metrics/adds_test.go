@@ -127,9 +127,9 @@ func call(ctx context.Context, lim *limits.Limiter, random *rand.Rand, decided, 
 		}
 	default:
 		decided.Add(1)
-		gone, cancel := context.WithCancel(ctx)
+		left, cancel := context.WithCancel(ctx)
 		cancel()
-		_, _ = lim.GPT4.Acquire(gone, user, cost, opts...)
+		_, _ = lim.GPT4.Acquire(left, user, cost, opts...)
 	}
 }
 

@@ -184,12 +184,12 @@ func TestEveryMetricIsMeasured(t *testing.T) {
 	o.Breaker(true, errors.New("down"))
 	o.Breaker(false, nil)
 	got := c.Snapshot()
-	met := map[*metrics.Metric]bool{}
+	seen := map[*metrics.Metric]bool{}
 	for _, s := range got {
-		met[s.Metric] = true
+		seen[s.Metric] = true
 	}
 	for _, m := range metrics.All() {
-		if !met[m] {
+		if !seen[m] {
 			t.Errorf("%s comes from nothing", m.Name)
 		}
 	}

@@ -47,8 +47,8 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader,
 // TestMetrics: of calls through the front door; with the trace they belong to, and without the entity.
 func TestMetrics(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	told := 0
-	s := newService(t, reader, &runtime.Observer{Acquired: func(context.Context, runtime.Event) { told++ }})
+	reported := 0
+	s := newService(t, reader, &runtime.Observer{Acquired: func(context.Context, runtime.Event) { reported++ }})
 	ctx, span := s.tracer.Tracer("test").Start(t.Context(), "caller")
 	if _, err := s.GPT4.Acquire(ctx, alice, limits.GPT4Cost{TPM: 10_000}); err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func TestMetrics(t *testing.T) {
 		t.Fatal("not denied")
 	}
 	span.End()
-	if told != 1 {
-		t.Errorf("the other observer was told %d times", told)
+	if reported != 1 {
+		t.Errorf("the other observer was told %d times", reported)
 	}
 	points := collect(t, reader, metrics.Decisions)
 	var got []string

@@ -196,7 +196,7 @@ func setBack(w *world) {
 	if _, err := w.GPT4.Acquire(w.Context(), alice, cost(1, 1)); err != nil {
 		failed[*store.DeniedError](w, "less than there was", err)
 	} else {
-		for _, s := range w.shares(alice, cost(1, 1)) {
+		for _, s := range w.portions(alice, cost(1, 1)) {
 			s.charge(s.cost, w.store.Decided())
 		}
 	}

@@ -117,7 +117,7 @@ func children(w *world) (all []string) {
 func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) error {
 	w.Helper()
 	var claims []runtime.AnyClaim
-	var shares []share
+	var portions []portion
 	gpt4, embeddings := w.GPT4, w.Embeddings
 	if w.shadow {
 		gpt4, embeddings = gpt4.With(runtime.Shadow()), embeddings.With(runtime.Shadow())
@@ -127,14 +127,14 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 		claim := gpt4.Claim(one, c)
 		first = cmp.Or(first, claim)
 		claims = append(claims, claim)
-		for _, s := range w.shares(one, c) {
-			if i := slices.IndexFunc(shares, func(has share) bool { return has.ideal == s.ideal }); i >= 0 {
+		for _, s := range w.portions(one, c) {
+			if i := slices.IndexFunc(portions, func(has portion) bool { return has.ideal == s.ideal }); i >= 0 {
 				for j := range s.cost {
-					shares[i].cost[j] += s.cost[j]
+					portions[i].cost[j] += s.cost[j]
 				}
 				continue
 			}
-			shares = append(shares, s)
+			portions = append(portions, s)
 		}
 	}
 	if rps > 0 {
@@ -143,7 +143,7 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 			w.buckets[key] = newIdeal([]bucket.Limit{{Capacity: 20_000, Burst: 20_000, Refill: 20_000, Period: 1000}})
 		}
 		claims = append(claims, embeddings.Claim(project, limits.EmbeddingsCost{RPS: rps}))
-		shares = append(shares, share{w.buckets[key], limits.Embeddings, "project-p", []string{"rps"},
+		portions = append(portions, portion{w.buckets[key], limits.Embeddings, "project-p", []string{"rps"},
 			[]int64{rps * bucket.Milli}})
 	}
 	w.spy.seen()
@@ -154,7 +154,7 @@ func (w *world) all(c limits.GPT4Cost, rps int64, who ...limits.GPT4Entity) erro
 	case w.shadow:
 		w.Fatalf("refused in shadow: %v", err)
 	}
-	w.judged("acquire all", shares, err, len(claims) == 1 && w.schema.cascade == store.CascadeCompensated)
+	w.judged("acquire all", portions, err, len(claims) == 1 && w.schema.cascade == store.CascadeCompensated)
 	return err
 }
 

@@ -94,7 +94,7 @@ func FailOver(t *testing.T, store Store, fail func()) {
 	fail()
 	clear(w.buckets)
 	w.admitted(alice, 3, 20)
-	before.shares = w.shares(alice, before.Cost())
+	before.portions = w.portions(alice, before.Cost())
 	w.settle(before, 1, 50)
 	w.left(before, 10, 150) // no more than it can hold
 	w.admitted(alice, 10, 150)
@@ -131,7 +131,7 @@ var behaviours = []behaviour{
 	{"claims that meet", plain, meeting},
 	{"settle", plain, settle},
 	{"settle into debt", plain, debt},
-	{"settle beyond the burst", plain, settleBeyondBurst},
+	{"settle beyond the burst", plain, settleAboveBurst},
 	{"release", plain, release},
 	{"settle twice", plain, settleTwice},
 	{"lazy settle", plain, lazySettle},

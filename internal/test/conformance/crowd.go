@@ -82,7 +82,7 @@ func (c crowd) run(w *world) {
 		w.admitted(who, left.RPM-keep.RPM, left.TPM-keep.TPM)
 	}
 	w.spy.mu.Lock()
-	w.spy.told = func(parts []store.Part) {
+	w.spy.reported = func(parts []store.Part) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, part := range parts {
@@ -114,7 +114,7 @@ func (c crowd) run(w *world) {
 	}
 	wg.Wait()
 	w.spy.mu.Lock()
-	w.spy.told = nil
+	w.spy.reported = nil
 	w.spy.mu.Unlock()
 	c.judge(w, b, entities)
 }

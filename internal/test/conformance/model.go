@@ -53,8 +53,8 @@ func (b *ideal) reshape(limits []bucket.Limit) {
 	b.limits = limits
 }
 
-// share is what a call asks of one bucket, in millitokens.
-type share struct {
+// portion is what a call asks of one bucket, in millitokens.
+type portion struct {
 	*ideal
 	resource, entity string
 	names            []string // of limits
@@ -82,8 +82,8 @@ func (j judge) late(l bucket.Limit) time.Duration {
 }
 
 // exceeding returns the errors, in order, that say that some of shares can never be had.
-func exceeding(shares []share) (all []store.CostExceedsBurstError) {
-	for _, s := range shares {
+func exceeding(portions []portion) (all []store.CostExceedsBurstError) {
+	for _, s := range portions {
 		for i, cost := range s.cost {
 			if cost > s.limits[i].Burst {
 				all = append(all, store.CostExceedsBurstError{
@@ -99,8 +99,8 @@ func exceeding(shares []share) (all []store.CostExceedsBurstError) {
 // acquire says what is wrong with err, by which a call for shares has ended that was decided on at now, if
 // anything is. Of a call that asks its buckets one by one, any may be the first to refuse, and the others are
 // not asked.
-func (j judge) acquire(shares []share, now int64, err error, oneByOne bool) string {
-	if never := exceeding(shares); never != nil && !oneByOne {
+func (j judge) acquire(portions []portion, now int64, err error, oneByOne bool) string {
+	if never := exceeding(portions); never != nil && !oneByOne {
 		got, ok := errors.AsType[*store.CostExceedsBurstError](err)
 		if !ok || *got != never[0] {
 			return fmt.Sprintf("got %v\nwant %v", err, &never[0])
@@ -120,7 +120,7 @@ func (j judge) acquire(shares []share, now int64, err error, oneByOne bool) stri
 	if denied != nil {
 		refusals = denied.Refusals
 	}
-	for _, s := range shares {
+	for _, s := range portions {
 		for i, cost := range s.cost {
 			level, slack := s.level(i, now), j.of(s.limits[i])
 			what := fmt.Sprintf("%s %s: %s of %s mt", s.entity, s.names[i], thousands(level), thousands(cost))
@@ -158,7 +158,7 @@ func (j judge) acquire(shares []share, now int64, err error, oneByOne bool) stri
 }
 
 // refusal says what is wrong with the refusal of s's i-th limit.
-func (j judge) refusal(s *share, i int, now int64, got store.Refusal) string {
+func (j judge) refusal(s *portion, i int, now int64, got store.Refusal) string {
 	l, level := s.limits[i], s.level(i, now)
 	slack, late := j.of(l), j.late(l)
 	want := s.wait(i, now, s.cost[i])

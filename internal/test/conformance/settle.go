@@ -39,8 +39,8 @@ func debt(w *world) {
 	w.peek(project)
 }
 
-// settleBeyondBurst: more than a bucket can hold may have been used, and no more than that is given back.
-func settleBeyondBurst(w *world) {
+// settleAboveBurst: more than a bucket can hold may have been used, and no more than that is given back.
+func settleAboveBurst(w *world) {
 	lease := w.admitted(alice, 1, 100)
 	w.settle(lease, 1, 1000) // the burst is 150, the project's 400
 	w.denied(alice, 1, 1)

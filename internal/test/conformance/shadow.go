@@ -68,18 +68,18 @@ func shadowClaims(w *world) {
 	// full buckets would not show when they were charged, and on a server time goes on between the claims
 	w.admitted(alice, 1, 1)
 	w.admitted(bob, 1, 1)
-	enforced, spared := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow()).Claim(alice,
+	enforced, shadowed := w.GPT4.Claim(alice, cost(4, 100)), w.GPT4.With(runtime.Shadow()).Claim(alice,
 		cost(1, 51))
 	admitted := w.GPT4.With(runtime.Shadow()).Claim(bob, cost(2, 20))
-	if err := w.AcquireAll(w.Context(), spared, enforced, admitted); err != nil {
+	if err := w.AcquireAll(w.Context(), shadowed, enforced, admitted); err != nil {
 		w.Fatalf("%v", err)
 	}
 	for who, c := range map[limits.User]limits.GPT4Cost{alice: cost(4, 100), bob: cost(2, 20)} {
-		for _, s := range w.shares(who, c) {
+		for _, s := range w.portions(who, c) {
 			s.charge(s.cost, w.store.Decided())
 		}
 	}
-	failed[*store.DeniedError](w, "spared", spared.Lease().Shadowed())
+	failed[*store.DeniedError](w, "spared", shadowed.Lease().Shadowed())
 	if err := errors.Join(enforced.Lease().Shadowed(), admitted.Lease().Shadowed()); err != nil {
 		w.Errorf("%v", err)
 	}
@@ -98,7 +98,7 @@ func shadowTogether(w *world) {
 	const rpm, each = 9, 20
 	w.admitted(alice, 1, 1) // as in shadowClaims
 	var mu sync.Mutex
-	admitted, denied, spared := int64(0), 0, 0
+	admitted, denied, shadowed := int64(0), 0, 0
 	var wg sync.WaitGroup
 	for i := range 2 * each {
 		wg.Go(func() {
@@ -114,7 +114,7 @@ func shadowTogether(w *world) {
 			case err == nil && lease.Shadowed() == nil:
 				admitted++
 			case err == nil && i%2 == 0:
-				spared++
+				shadowed++
 			case refused && i%2 == 1:
 				denied++
 			default:
@@ -123,10 +123,10 @@ func shadowTogether(w *world) {
 		})
 	}
 	wg.Wait()
-	if admitted < rpm || admitted > rpm && !w.store.Flows || spared == 0 && denied == 0 {
-		w.Errorf("%d admitted, %d denied, %d spared", admitted, denied, spared)
+	if admitted < rpm || admitted > rpm && !w.store.Flows || shadowed == 0 && denied == 0 {
+		w.Errorf("%d admitted, %d denied, %d spared", admitted, denied, shadowed)
 	}
-	for _, s := range w.shares(alice, cost(admitted, admitted)) {
+	for _, s := range w.portions(alice, cost(admitted, admitted)) {
 		s.charge(s.cost, w.store.Decided())
 	}
 	w.Limiter = w.process()
@@ -144,14 +144,14 @@ func shadowOutage(w *world) {
 		if err != nil || !lease.Degraded() {
 			w.Fatalf("%v: %v", policy, err)
 		}
-		switch spared := lease.Shadowed(); policy {
+		switch shadowed := lease.Shadowed(); policy {
 		case store.Deny:
-			failed[*store.UnavailableError](w, "deny", spared)
+			failed[*store.UnavailableError](w, "deny", shadowed)
 		case store.Local:
-			failed[*store.DeniedError](w, "local", spared)
+			failed[*store.DeniedError](w, "local", shadowed)
 		default:
-			if spared != nil {
-				w.Errorf("allow: %v", spared)
+			if shadowed != nil {
+				w.Errorf("allow: %v", shadowed)
 			}
 		}
 		if err := lease.Settle(w.Context(), cost(1, 30)); err != nil {

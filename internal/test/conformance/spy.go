@@ -11,12 +11,12 @@ import (
 // spy is a store that takes note of what another one says.
 type spy struct {
 	store.Store
-	forget bool // nothing is refused from memory: it does not tell when it has decided
+	invalidate bool // nothing is refused from memory: it does not tell when it has decided
 
-	mu    sync.Mutex
-	asked int          // calls to charge, settle or read
-	last  []store.Part // of the newest call, as it was left
-	told  func([]store.Part)
+	mu       sync.Mutex
+	asked    int          // calls to charge, settle or read
+	last     []store.Part // of the newest call, as it was left
+	reported func([]store.Part)
 }
 
 // Open implements store.Store.
@@ -35,8 +35,8 @@ func (s *spy) note(call *store.Call) {
 	defer s.mu.Unlock()
 	s.asked++
 	s.last = parts
-	if s.told != nil {
-		s.told(parts)
+	if s.reported != nil {
+		s.reported(parts)
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *spied) Peek(ctx context.Context, call *store.Call) error {
 // Refused implements store.Session.
 func (s *spied) Refused(def store.Definition, chain []store.Link, cost []int64,
 	now int64) *store.DeniedError {
-	if s.spy.forget {
+	if s.spy.invalidate {
 		return nil
 	}
 	return s.Session.Refused(def, chain, cost, now)

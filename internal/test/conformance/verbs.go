@@ -16,7 +16,7 @@ import (
 // took nothing.
 type held struct {
 	*limits.GPT4Lease
-	shares []share
+	portions []portion
 }
 
 // acquire has a call judged. The error is the store's.
@@ -25,54 +25,54 @@ func (w *world) acquire(who limits.GPT4Entity, c limits.GPT4Cost) (*held, error)
 	return w.acquireIn(w.Limiter, who, c)
 }
 
-// acquireIn is acquire in another process. What shadow mode spares is an error with its lease.
+// acquireIn is acquire in another process. A denial that shadow mode lets pass is an error with a lease.
 func (w *world) acquireIn(l *limits.Limiter, who limits.GPT4Entity, c limits.GPT4Cost,
 	opts ...runtime.CallOption) (*held, error) {
 	w.Helper()
 	w.spy.seen()
 	w.shared = w.shared || w.store.Remembers && l != w.Limiter
-	shares := w.shares(who, c)
+	portions := w.portions(who, c)
 	if w.shadow {
 		opts = append(opts, runtime.Shadow())
 	}
 	lease, err := l.GPT4.Acquire(w.Context(), who, c, opts...)
-	spared := err == nil && lease.Shadowed() != nil
-	if spared {
+	shadowed := err == nil && lease.Shadowed() != nil
+	if shadowed {
 		err = lease.Shadowed()
 	}
-	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), shares, err,
+	w.judged(fmt.Sprintf("acquire of %v for %v", c, w.chain(who)), portions, err,
 		w.schema.cascade == store.CascadeCompensated)
 	switch {
-	case spared && !w.shadow:
+	case shadowed && !w.shadow:
 		w.Fatalf("%v has let through what it is to refuse: %v", w.chain(who), err)
-	case spared:
+	case shadowed:
 		return &held{lease, nil}, err
 	case err != nil && w.shadow:
 		w.Fatalf("refused in shadow: %v", err)
 	case err != nil:
 		return nil, err
 	}
-	return &held{lease, shares}, nil
+	return &held{lease, portions}, nil
 }
 
 // judged holds the outcome of a call for shares against the model, which follows it.
-func (w *world) judged(what string, shares []share, err error, oneByOne bool) {
+func (w *world) judged(what string, portions []portion, err error, oneByOne bool) {
 	w.Helper()
 	now := w.store.Decided()
-	if wrong := w.judge.acquire(shares, now, err, oneByOne); wrong != "" {
+	if wrong := w.judge.acquire(portions, now, err, oneByOne); wrong != "" {
 		w.Fatalf("%s: %s", what, wrong)
 	}
 	if err == nil {
-		for _, s := range shares {
+		for _, s := range portions {
 			s.charge(s.cost, now)
 		}
 	}
-	w.levels(what, now, err)
+	w.balances(what, now, err)
 }
 
-// levels holds the images that the store has left in its last call, which ended with err, against the model.
-// Of a call that was refused it is those that refused it: others need not have been looked at.
-func (w *world) levels(what string, now int64, err error) {
+// balances holds the images that the store has left in its last call, which ended with err, against the
+// model. Of a call that was refused it is those that refused it: others need not have been looked at.
+func (w *world) balances(what string, now int64, err error) {
 	w.Helper()
 	denied, _ := errors.AsType[*store.DeniedError](err)
 	if what != "peek" && w.shared {
@@ -153,13 +153,13 @@ func (w *world) closed(what string, h *held, actual []int64) {
 	w.Helper()
 	now := w.store.Decided()
 	if h.follow(actual, now) { // else nothing need have been written, and images are as old as the lease
-		w.levels(what, now, nil)
+		w.balances(what, now, nil)
 	}
 }
 
 // follow has the model turn what h took into actual, and reports whether that is a change.
 func (h *held) follow(actual []int64, now int64) (changed bool) {
-	for _, s := range h.shares {
+	for _, s := range h.portions {
 		change := slices.Clone(actual)
 		for i, c := range s.cost {
 			change[i] -= c
@@ -179,7 +179,7 @@ func (w *world) peek(who limits.GPT4Entity) *runtime.Snapshot[limits.GPT4Cost] {
 		w.Fatalf("peek: %v", err)
 	}
 	now := w.store.Decided()
-	w.levels("peek", now, nil)
+	w.balances("peek", now, nil)
 	chain := w.chain(who)
 	if len(snap.Buckets) != len(chain) {
 		w.Fatalf("peek of %v: got %d buckets", chain, len(snap.Buckets))

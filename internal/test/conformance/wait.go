@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// pacer is a clock of which whoever waits has time pass.
+// pacer is a clock that a waiter advances.
 type pacer struct {
 	store.Clock
 	advance func(time.Duration)
@@ -36,7 +36,7 @@ func wait(w *world) {
 	if waited < 3000 || !w.store.Flows && waited > 3000 {
 		w.Errorf("it was served after %d ms, want 3000", waited)
 	}
-	for _, s := range w.shares(alice, cost(3, 10)) {
+	for _, s := range w.portions(alice, cost(3, 10)) {
 		s.charge(s.cost, w.store.Decided())
 	}
 	w.spy.seen()

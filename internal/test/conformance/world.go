@@ -36,7 +36,7 @@ type world struct {
 func newWorld(t T, store Store, s schema) *world {
 	t.Helper()
 	w := &world{
-		T: t, store: store, spy: &spy{Store: store.Store, forget: store.Flows}, schema: s,
+		T: t, store: store, spy: &spy{Store: store.Store, invalidate: store.Flows}, schema: s,
 		judge:   judge{store.Slack},
 		buckets: map[[2]string]*ideal{}, parents: map[string]string{},
 	}
@@ -93,13 +93,13 @@ func (w *world) bucket(entity string) *ideal {
 	return w.buckets[key]
 }
 
-// shares returns what a call of who for c asks of each bucket.
-func (w *world) shares(who limits.GPT4Entity, c limits.GPT4Cost) []share {
-	var shares []share
+// portions returns what a call of who for c asks of each bucket.
+func (w *world) portions(who limits.GPT4Entity, c limits.GPT4Cost) []portion {
+	var portions []portion
 	for _, entity := range w.chain(who) {
-		shares = append(shares, share{w.bucket(entity), limits.GPT4, entity, names, milli(c)})
+		portions = append(portions, portion{w.bucket(entity), limits.GPT4, entity, names, milli(c)})
 	}
-	return shares
+	return portions
 }
 
 // about reports that got tokens are want, or have become somewhat more where time flows.

@@ -30,7 +30,7 @@ type Server struct {
 }
 
 // Start starts a server on port, a free one if that is 0, and waits until it answers. Arguments are options
-// of redis-server. Where this machine has none, the error says what to install.
+// of redis-server. If this machine has none, the error says what to install.
 func Start(port int, args ...string) (*Server, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {

@@ -72,15 +72,15 @@ func StartCluster(t testing.TB) *Cluster {
 		}
 	}
 	for i, node := range nodes {
-		if err := redisserver.Await(ctx, func() (bool, error) { return joined(ctx, node) }); err != nil {
+		if err := redisserver.Await(ctx, func() (bool, error) { return clustered(ctx, node) }); err != nil {
 			t.Fatalf("wait for node %d of the cluster: %v", i, err)
 		}
 	}
 	return &Cluster{addrs}
 }
 
-// joined reports that node knows all others and who has which slots.
-func joined(ctx context.Context, node redis.UniversalClient) (bool, error) {
+// clustered reports that node knows all others and who has which slots.
+func clustered(ctx context.Context, node redis.UniversalClient) (bool, error) {
 	info, err := node.ClusterInfo(ctx).Result()
 	if err != nil {
 		return false, err

@@ -32,13 +32,13 @@ func (j *judge) read() {
 func (j *judge) held(s *series, limit int) (sum int64) {
 	for r, h := range j.world.regions {
 		own, gen := j.holding(r, s, limit)
-		if own == nil || j.gone(r) {
+		if own == nil || j.evicted(r) {
 			sum += j.world.keeps(h.table.kinds[s.resource][limit].Limit)
 			continue
 		}
 		sum += own.Held
 		for n, to := range j.world.regions {
-			if n == r || j.gone(n) || !j.knows(r, n) || !j.knows(n, r) {
+			if n == r || j.evicted(n) || !j.knows(r, n) || !j.knows(n, r) {
 				continue
 			}
 			given := own.Given[to.name]
@@ -55,7 +55,7 @@ func (j *judge) held(s *series, limit int) (sum int64) {
 // floor, and nobody has lost anything.
 func (j *judge) begun(s *series, limit int) bool {
 	for r := range j.world.regions {
-		if h, gen := j.holding(r, s, limit); !j.gone(r) && (h == nil || gen == 0) {
+		if h, gen := j.holding(r, s, limit); !j.evicted(r) && (h == nil || gen == 0) {
 			return false
 		}
 	}
@@ -79,8 +79,8 @@ func (j *judge) holding(r int, s *series, limit int) (h *region.Holding, gen int
 	return nil, 0
 }
 
-// gone reports that another region says that a region is gone.
-func (j *judge) gone(r int) bool {
+// evicted reports that another region says that a region is gone.
+func (j *judge) evicted(r int) bool {
 	if j.books[r] == nil {
 		return true
 	}

@@ -20,7 +20,7 @@ const page = 100
 
 var errRefused = errors.New("regionsim: refused")
 
-// errUnsure is what a caller is told of a write whose reply was lost.
+// errUnsure is a caller's error for a write whose reply was lost.
 var errUnsure = errors.New("regionsim: no reply")
 
 // Each calls f with every bucket.
@@ -75,31 +75,31 @@ func (t tableFace) Get(_ context.Context, spec *store.Spec, at ...string) ([]sto
 }
 
 // PutQuota stores a quota.
-func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, share store.Stored) (store.Revision, error) {
-	err := t.call(shares, "share")
+func (t tableFace) PutQuota(_ context.Context, spec *store.Spec, quota store.Stored) (store.Revision, error) {
+	err := t.call(quotas, "share")
 	if err != nil && !errors.Is(err, errUnsure) {
 		return "", err
 	}
-	s, unknown := t.world.find(share.At, spec.Resource)
+	s, unknown := t.world.find(quota.At, spec.Resource)
 	if unknown != nil {
 		return "", unknown
 	}
 	e := &t.home.table.entries[s.index]
 	if e.operator && e.overrides() {
 		t.world.trace(t.home, "share %s on %s: an operator's", s.entity, s.place.resource)
-		return "", &store.ConflictError{Resource: spec.Resource, At: share.At}
+		return "", &store.ConflictError{Resource: spec.Resource, At: quota.At}
 	}
 	version := max(e.version+1, t.world.millis(0))
-	if share.Revision != "" {
-		known, bad := strconv.ParseInt(string(share.Revision), 10, 64)
+	if quota.Revision != "" {
+		known, bad := strconv.ParseInt(string(quota.Revision), 10, 64)
 		if bad != nil {
-			return "", fmt.Errorf("regionsim: revision %q is not one of this table's: %w", share.Revision, bad)
+			return "", fmt.Errorf("regionsim: revision %q is not one of this table's: %w", quota.Revision, bad)
 		}
 		version = max(version, known+1)
 	}
 	t.world.trace(t.home, "share %s on %s: %s -> %s, epoch %d %s", s.entity, s.place.resource,
-		inTokens(e.limits), inTokens(share.Limits), share.Epoch, lost(err))
-	t.home.table.put(s, terms{limits: slices.Clone(share.Limits), epoch: share.Epoch}, version)
+		inTokens(e.limits), inTokens(quota.Limits), quota.Epoch, lost(err))
+	t.home.table.put(s, terms{limits: slices.Clone(quota.Limits), epoch: quota.Epoch}, version)
 	t.world.judge.shared(t.home, s)
 	if err != nil {
 		return "", err

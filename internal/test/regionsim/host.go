@@ -123,7 +123,7 @@ type way int
 
 const (
 	tables way = iota // reads
-	shares
+	quotas
 	beats
 	gets
 	peers // gets of others
@@ -144,7 +144,7 @@ func (i *instance) call(about way, what string) error {
 	switch {
 	case about >= gets:
 		takes *= 8
-	case about == shares:
+	case about == quotas:
 		takes /= time.Duration(max(w.Writers, 1))
 	}
 	err := i.refused(about)
@@ -172,7 +172,7 @@ func (i *instance) refused(about way) error {
 		case f.Kind == NoGet && (about == gets || about == peers), f.Kind == NoPeers && about == peers,
 			f.Kind == NoPut && about == puts, f.Kind == NoTable && about < gets:
 			return errRefused
-		case f.Kind == LostPut && about == puts, f.Kind == LostTurn && (about == shares || about == beats):
+		case f.Kind == LostPut && about == puts, f.Kind == LostTurn && (about == quotas || about == beats):
 			return errUnsure
 		}
 	}

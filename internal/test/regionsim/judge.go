@@ -28,7 +28,7 @@ type Result struct {
 	Violations []Violation // the first one ends the world
 	Cycles     int         // of all regions
 	Failed     int         // of these
-	Writes     int         // shares
+	Writes     int         // quotas
 	Beats      int
 	Gets, Puts int // of snapshots
 	Events     int // that were judged
@@ -76,17 +76,17 @@ func (j *judge) check(h *home, s *series) {
 			j.wrong(h, s, fmt.Sprintf("%s: shares %v are in force, %d of %d", l.Name, each, sum, most))
 		}
 		e := &h.table.entries[s.index]
-		share := limitOf(e.terms, i)
-		if share == nil || e.operator {
+		quota := limitOf(e.terms, i)
+		if quota == nil || e.operator {
 			continue
 		}
 		if floor := j.world.keeps(bucket.Limit{Capacity: least * bucket.Milli, Burst: bucket.Milli, Refill: 1,
-			Period: 1}); share.Capacity < floor*bucket.Milli {
-			j.wrong(h, s, fmt.Sprintf("%s: %d is less than the floor, %d", l.Name, share.Capacity/bucket.Milli, floor))
+			Period: 1}); quota.Capacity < floor*bucket.Milli {
+			j.wrong(h, s, fmt.Sprintf("%s: %d is less than the floor, %d", l.Name, quota.Capacity/bucket.Milli, floor))
 		}
 		if !slices.ContainsFunc(h.table.tolerated(s, i),
-			func(whole bucket.Limit) bool { return *share == whole.Share(share.Capacity/bucket.Milli) }) {
-			j.wrong(h, s, fmt.Sprintf("%s: %v is no part of %v", l.Name, *share, h.table.kinds[s.resource][i].Limit))
+			func(whole bucket.Limit) bool { return *quota == whole.Share(quota.Capacity/bucket.Milli) }) {
+			j.wrong(h, s, fmt.Sprintf("%s: %v is no part of %v", l.Name, *quota, h.table.kinds[s.resource][i].Limit))
 		}
 	}
 }

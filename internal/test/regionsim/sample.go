@@ -14,7 +14,7 @@ type Sample struct {
 	At time.Duration
 
 	Cycles     int                    // of all regions, as what follows
-	Writes     int                    // shares
+	Writes     int                    // quotas
 	Triggers   map[region.Trigger]int // of these, by the first of their limits
 	Beats      int
 	Gets, Puts int // of snapshots
@@ -94,12 +94,12 @@ func (j *judge) sampleOf(s *series, limit int, to *Sample) {
 	floor := float64(w.keeps(bucket.Limit{Capacity: most * bucket.Milli, Burst: bucket.Milli, Refill: 1,
 		Period: 1}))
 	for r, h := range w.regions {
-		share := float64(h.table.inForce(s, limit, w.millis(0)).Capacity / bucket.Milli)
-		to.Shares[r] += share / whole
+		quota := float64(h.table.inForce(s, limit, w.millis(0)).Capacity / bucket.Milli)
+		to.Shares[r] += quota / whole
 		to.Demand[r] += demand[r]
-		to.Mean += share / whole
+		to.Mean += quota / whole
 		target := floor + (whole-floor*float64(len(w.regions)))*demand[r]/all
-		to.Distance += math.Abs(share-target) / whole / float64(len(w.regions))
+		to.Distance += math.Abs(quota-target) / whole / float64(len(w.regions))
 	}
 	if w.Books {
 		unheld := 1 - float64(j.held(s, limit))/whole

@@ -128,8 +128,7 @@ func (t *table) inForce(s *series, limit int, now int64) bucket.Limit {
 	}
 }
 
-// most is the most that any process may use now, in tokens. What an operator has stored counts as what every
-// region keeps.
+// most is the most that any process may use now, in tokens. An operator's override counts as the floor.
 func (t *table) most(s *series, limit int) int64 {
 	k := &t.kinds[s.resource][limit]
 	most := t.world.keeps(k.Limit)
@@ -139,15 +138,15 @@ func (t *table) most(s *series, limit int) int64 {
 		}
 	}
 	e, slow := &t.entries[s.index], t.world.millis(-t.world.Skew)
-	share := func(of terms) {
+	quota := func(of terms) {
 		if l := limitOf(of, limit); l != nil && !of.operator && t.alive(of.epoch, slow) {
 			most = max(most, l.Capacity/bucket.Milli)
 		}
 	}
-	share(e.terms)
+	quota(e.terms)
 	for _, p := range e.past {
 		if t.remembered(p.until) {
-			share(p)
+			quota(p)
 		}
 	}
 	return most

@@ -119,9 +119,9 @@ func (w World) Run() *Result {
 	if all.Calm == 0 {
 		all.Calm = w.Duration
 	}
-	share := &store.Regions{Names: w.Names, Floor: w.Floor, Window: w.Window}
+	quota := &store.Regions{Names: w.Names, Floor: w.Floor, Window: w.Window}
 	for r, res := range w.Resources {
-		spec := &store.Spec{Resource: res.Name, Revision: 1, Regions: share}
+		spec := &store.Spec{Resource: res.Name, Revision: 1, Regions: quota}
 		k := store.Kind{Name: kind, Prefix: kind + "-", Parent: store.NoParent}
 		for _, l := range res.Limits {
 			spec.Limits = append(spec.Limits, l.Name)

@@ -21,7 +21,7 @@ import (
 type books struct {
 	mu   sync.Mutex
 	kept sums
-	met  map[string]int
+	seen map[string]int
 }
 
 // book adds what a lease's cost changed by, for each of its buckets.
@@ -38,7 +38,7 @@ func (b *books) book(l *ticket, cost map[string]int64, sign int64, hour time.Tim
 func (b *books) meet(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.met[what]++
+	b.seen[what]++
 }
 
 // ticket is a lease of any resource.
@@ -203,18 +203,18 @@ func (c *caller) release(t testing.TB, l *ticket, there bool) {
 func (c *caller) late(t testing.TB, l *ticket) {
 	t.Helper()
 	whole := *l
-	gone := 0
+	left := 0
 	for _, entity := range whole.entities {
 		if !c.has(t.Context(), t, bucketKey{entity, l.resource}) {
-			gone++
+			left++
 		}
 	}
 	switch {
-	case gone == 0 && c.dice.IntN(2) == 0:
+	case left == 0 && c.dice.IntN(2) == 0:
 		c.release(t, l, true)
-	case gone == 0:
+	case left == 0:
 		c.settle(t, l, c.other(l.cost), true)
-	case gone < len(l.entities): // one part is given back, the other is not: of which is which there is no need
+	case left < len(l.entities): // one part is given back, the other is not: of which is which there is no need
 		c.meet("left")
 	case c.dice.IntN(2) == 0:
 		c.meet("released to nothing")

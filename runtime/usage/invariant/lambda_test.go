@@ -105,7 +105,7 @@ func (m *mapping) hand(t testing.TB, shard string, records []types.Record) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
-	l := &line{met: m.meet, dice: m.dice, lost: 0.02, left: 1 + m.dice.IntN(60), kill: kill}
+	l := &line{seen: m.meet, dice: m.dice, lost: 0.02, left: 1 + m.dice.IntN(60), kill: kill}
 	var event events.DynamoDBEvent
 	for _, r := range records {
 		event.Records = append(event.Records, handed(r))

@@ -30,10 +30,10 @@ import (
 type line struct {
 	aws.HTTPClient
 
-	met  func(string)
+	seen func(string)
 	mu   sync.Mutex
 	dice *rand.Rand
-	lost float64 // share of requests; as many replies, and as many are throttled
+	lost float64 // portion of requests; as many replies, and as many are throttled
 	left int     // requests until the process is killed; below 0 never
 	kill func()
 }
@@ -49,7 +49,7 @@ func (l *line) Do(r *http.Request) (*http.Response, error) {
 	dies := !dead && l.left == 0
 	l.mu.Unlock()
 	if dies {
-		l.met("kills")
+		l.seen("kills")
 		defer l.kill()
 	}
 	switch {
@@ -76,7 +76,7 @@ func (l *line) notice(reply *http.Response) *http.Response {
 		return reply // which fails its reader as well
 	}
 	if strings.Contains(string(body), "ConditionalCheckFailed") && strings.Contains(string(body), "#USAGE#") {
-		l.met("redelivered")
+		l.seen("redelivered")
 	}
 	reply.Body = io.NopCloser(bytes.NewReader(body))
 	return reply
@@ -153,7 +153,8 @@ func (w *world) read(ctx context.Context, t testing.TB, b *books, dice *rand.Ran
 	t.Helper()
 	for ctx.Err() == nil {
 		life, kill := context.WithCancel(ctx)
-		l := &line{met: b.meet, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02, left: 1 + dice.IntN(120),
+		l := &line{seen: b.meet, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02,
+			left: 1 + dice.IntN(120),
 			kill: kill}
 		if err := w.reader(t, l, how).Run(life); err != nil {
 			t.Error(err)
@@ -165,7 +166,7 @@ func (w *world) read(ctx context.Context, t testing.TB, b *books, dice *rand.Ran
 // drain has a reader that nobody kills read the stream to its end.
 func (w *world) drain(t testing.TB, b *books, dice *rand.Rand, how broken) {
 	t.Helper()
-	l := &line{met: b.meet, dice: dice, lost: 0.02, left: -1}
+	l := &line{seen: b.meet, dice: dice, lost: 0.02, left: -1}
 	if err := w.reader(t, l, how).Drain(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -44,23 +44,23 @@ func TestSumOfWindows(t *testing.T) {
 	case testing.Short():
 		calls = 15
 	}
-	met := map[string]int{}
+	seen := map[string]int{}
 	for seed := range seeds {
 		s := storm{calls: calls, lossy: seed%2 == 1, lambda: seed%3 == 2}
 		wrong, of := s.run(t, seed)
 		for what, n := range of {
-			met[what] += n
+			seen[what] += n
 		}
 		if wrong != "" {
 			t.Errorf("seed %d: %s", seed, wrong)
 		}
 	}
-	t.Log(tell(met))
+	t.Log(tell(seen))
 	for _, what := range []string{
 		"granted", "denied", "settled up", "settled down", "released", "reshapes", "coalesced", "expired", "late",
 		"released to nothing", "settled to nothing", "kills", "redelivered", "reported", "answers lost", "splits",
 	} {
-		if met[what] == 0 && (what != "splits" || !dynamotest.OnLocal(t)) {
+		if seen[what] == 0 && (what != "splits" || !dynamotest.OnLocal(t)) {
 			t.Errorf("%s: none: the storm is too weak", what)
 		}
 	}
@@ -93,16 +93,16 @@ func TestSumOfWindowsControls(t *testing.T) {
 }
 
 // run plays a storm and says how the sums differ, and what was met.
-func (s storm) run(t *testing.T, seed uint64) (wrong string, met map[string]int) {
+func (s storm) run(t *testing.T, seed uint64) (wrong string, seen map[string]int) {
 	t.Helper()
-	b := &books{kept: sums{}, met: map[string]int{}}
+	b := &books{kept: sums{}, seen: map[string]int{}}
 	inWorld(t, seed, func(t testing.TB, w *world) {
 		t.Helper()
 		s.play(t, w, b, rand.New(rand.NewPCG(seed, 1)))
 		wrong = w.wrong(t, b, s.lossy)
-		b.met["expired"] = w.gone
+		b.seen["expired"] = w.left
 	})
-	return wrong, b.met
+	return wrong, b.seen
 }
 
 // play has phases of callers and readers at once; between them time passes.
@@ -161,7 +161,7 @@ func (s storm) processes(t testing.TB, w *world, b *books, dice *rand.Rand) (all
 	for i := range 3 {
 		client := w.client
 		if s.lossy {
-			client = w.over(&line{met: func(string) {}, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02,
+			client = w.over(&line{seen: func(string) {}, dice: rand.New(rand.NewPCG(dice.Uint64(), 1)), lost: 0.02,
 				left: -1})
 		}
 		all = append(all, w.process(t, client, b, i == 1))
@@ -254,10 +254,10 @@ func (w *world) dated(s sums) sums {
 	return s
 }
 
-func tell(met map[string]int) string {
+func tell(seen map[string]int) string {
 	var all []string
-	for _, what := range slices.Sorted(maps.Keys(met)) {
-		all = append(all, fmt.Sprintf("%s %d", what, met[what]))
+	for _, what := range slices.Sorted(maps.Keys(seen)) {
+		all = append(all, fmt.Sprintf("%s %d", what, seen[what]))
 	}
 	return strings.Join(all, ", ")
 }

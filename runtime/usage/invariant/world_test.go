@@ -33,7 +33,7 @@ type world struct {
 	ahead   atomic.Int64      // of the machine's clock, on DynamoDB Local
 
 	expired sums // tc of the buckets that are gone
-	gone    int
+	left    int
 }
 
 // inWorld runs f in a new world.
@@ -105,7 +105,7 @@ func (w *world) pass(t testing.TB, d time.Duration) {
 	for at, consumed := range before {
 		if after[at] == nil {
 			maps.Copy(w.expired, w.expired.plus(consumed))
-			w.gone++
+			w.left++
 		}
 	}
 }
