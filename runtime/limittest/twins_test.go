@@ -76,8 +76,8 @@ func (h *hand) pass(d time.Duration) {
 type twin struct {
 	*limits.Limiter
 
-	clock     *hand
-	leases    []*limits.GPT4Lease // open ones; nil for those of calls that were refused
+	clock    *hand
+	leases   []*limits.GPT4Lease // open ones; nil for those of calls that were refused
 	shadowed int
 }
 
