@@ -138,9 +138,9 @@ func TestServe(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		l := pipenet.Listen()
 		transport := l.Transport()
-		on := func(context.Context) (net.Listener, *http.Transport, error) {
+		on := func(context.Context) (net.Listener, *http.Transport, error) { //nolint:unparam // a network can fail
 			return l, transport, nil
-		} //nolint:unparam // a network can fail
+		}
 		ended := make(chan error, 1)
 		go func() { ended <- run(ctx, settings{table: "rate_limits", serve: "pipe", seed: 1}, on, out) }()
 		post := func(path, body string) *http.Response {

@@ -246,7 +246,7 @@ func (c *testCase[B, P]) image() []error {
 	c.Create(w)
 	var i bucket.Image
 	if err := c.Decode(&i, w.Item); err != nil || slices.Contains(i.Missing, true) || i.Extra != nil {
-		return []error{fmt.Errorf("Create's item is read as %+v", i), err}
+		return []error{fmt.Errorf("the item of Create is read as %+v", i), err}
 	}
 	var errs []error
 	if i.Refilled != w.RF || i.Version != w.CV || i.TTL != w.TTL || i.Op != w.Op {
