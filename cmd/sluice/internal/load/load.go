@@ -139,12 +139,7 @@ func (c *Command) Run(ctx context.Context, p program.Env) error {
 	before := at.billed(load.Units{})
 	result := run.Do(ctx)
 	progress.Wipe()
-	if result.Starved >= shortOfCPU {
-		p.Note("this process was short of CPUs: one in a hundred times, a runnable goroutine waited about %s or "+
-			"longer for one, which adds to latencies: lower --rate or --concurrency, or start several loads on "+
-			"different machines\n",
-			latencyOf(result.Starved))
-	}
+	noteStarved(p, result)
 	report := summary{
 		Place: at.name, Schema: c.File, Callers: c.Concurrency, Limiters: c.Limiters, Rate: value(c.Rate),
 		Seed:   c.Seed,
@@ -166,6 +161,16 @@ func (c *Command) Run(ctx context.Context, p program.Env) error {
 		return at.explain(wrong)
 	}
 	return err
+}
+
+// noteStarved reports that the process was short of CPUs.
+func noteStarved(p program.Env, result *load.Result) {
+	if result.Starved >= shortOfCPU {
+		p.Note("this process was short of CPUs: one in a hundred times, a runnable goroutine waited about %s or "+
+			"longer for one, which adds to latencies: lower --rate or --concurrency, or start several loads on "+
+			"different machines\n",
+			latencyOf(result.Starved))
+	}
 }
 
 // shortOfCPU is the wait for a CPU, in ms, that is reported. Shorter waits do not matter beside a network.

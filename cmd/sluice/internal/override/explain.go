@@ -70,18 +70,8 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 	if len(all) == 0 {
 		p.Say("no bucket is stored: the next acquire makes a full one with the limits in force\n")
 	}
-	for _, b := range all {
-		state := bucketstore.BecomesBucket + ", with the limits in force"
-		if !b.Pending {
-			state = o.state(b, stored, s.File)
-		}
-		if len(all) > 1 {
-			state = "under " + b.Root + ", " + state
-		}
-		p.Say("%s\n", state)
-		if err := texttable.Write(p.Stdout, "  ", "lrrrll", bucketstore.Balances(b)); err != nil {
-			return err
-		}
+	if err := o.showBuckets(p, all, stored, s.File); err != nil {
+		return err
 	}
 	if above := o.Charges(); len(above) > 0 {
 		commands := make([]string, len(above))
@@ -90,6 +80,26 @@ func (c explainCommand) Run(ctx context.Context, p program.Env) error {
 		}
 		p.Say("a call on a %s charges its %s too: run %s\n",
 			o.Own().Name, strings.Join(above, " and its "), strings.Join(commands, " and "))
+	}
+	return nil
+}
+
+// showBuckets prints each bucket of the entity.
+func (o overrides) showBuckets(
+	p program.Env, all []bucketstore.Bucket, stored []store.Stored, file string,
+) error {
+	for _, b := range all {
+		state := bucketstore.BecomesBucket + ", with the limits in force"
+		if !b.Pending {
+			state = o.state(b, stored, file)
+		}
+		if len(all) > 1 {
+			state = "under " + b.Root + ", " + state
+		}
+		p.Say("%s\n", state)
+		if err := texttable.Write(p.Stdout, "  ", "lrrrll", bucketstore.Balances(b)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

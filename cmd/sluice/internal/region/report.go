@@ -11,27 +11,34 @@ import (
 	"github.com/sluice-go/sluice/runtime/region"
 )
 
-// reportJSON prints a cycle as JSON on a line.
-func reportJSON(p program.Env, r *region.Report) error {
-	type moved struct {
+// The parts of a cycle in JSON.
+type (
+	// moved is the quota of a limit before and after a write, in tokens.
+	moved struct {
 		Limit   string         `json:"limit"`
 		Trigger region.Trigger `json:"trigger"`
 		From    int64          `json:"from"`
 		To      int64          `json:"to"`
 		Of      int64          `json:"of"`
 	}
-	type write struct {
+	// write is a write of a quota item.
+	write struct {
 		Entity   string  `json:"entity"`
 		Resource string  `json:"resource"`
 		Limits   []moved `json:"limits"`
 		Done     bool    `json:"done"`
 	}
-	type peer struct {
+	// peer is another region.
+	peer struct {
 		Region string       `json:"region"`
 		State  region.State `json:"state"`
 		Age    float64      `json:"age_seconds"`
 		Error  string       `json:"error,omitempty"`
 	}
+)
+
+// reportJSON prints a cycle as JSON on a line.
+func reportJSON(p program.Env, r *region.Report) error {
 	out := struct {
 		Region    string    `json:"region"`
 		At        time.Time `json:"at"`
@@ -122,7 +129,12 @@ func describeCycle(p program.Env, r *region.Report, planned bool) error {
 	if r.Begins != "" || !r.Waits.IsZero() {
 		return nil
 	}
-	rows = [][]string{{"ENTITY", "RESOURCE", "LIMIT", "TRIGGER", "FROM", "TO", "OF"}}
+	return describeWrites(p, r, planned, verb)
+}
+
+// describeWrites prints the writes of quotas of a cycle, each with its trigger.
+func describeWrites(p program.Env, r *region.Report, planned bool, verb string) error {
+	rows := [][]string{{"ENTITY", "RESOURCE", "LIMIT", "TRIGGER", "FROM", "TO", "OF"}}
 	for _, w := range r.Writes {
 		for _, m := range w.Limits {
 			row := []string{w.Entity, w.Resource, m.Limit, string(m.Trigger), texttable.Count(m.From),
