@@ -196,7 +196,7 @@ func TestMalformedMembers(t *testing.T) {
 				wantText(
 					t,
 					err,
-					"sluice: what is stored of user-1 is malformed: "+test.err+"; mend or delete the item ENTITY#user-1 / #META",
+					"sluice: what is stored of user-1 is malformed: "+test.err+"; fix or delete the item ENTITY#user-1 / #META",
 				)
 			}
 		})

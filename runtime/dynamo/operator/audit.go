@@ -20,19 +20,23 @@ import (
 // Describer is the part of *dynamodb.Client that CheckTable calls.
 type Describer interface {
 	layout.Describer
-	DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error)
+	DescribeContinuousBackups(
+		context.Context,
+		*dynamodb.DescribeContinuousBackupsInput,
+		...func(*dynamodb.Options),
+	) (*dynamodb.DescribeContinuousBackupsOutput, error)
 }
 
-// Note is what CheckTable finds worth knowing of a table, and no mistake.
+// Note is a fact about a table that an operator may want to know. It is not a mistake.
 type Note struct {
-	What string // how the table is
-	Do   string // what to do, or what to bear in mind; may be empty
+	What string
+	Do   string // what to do about it, or its consequence; may be empty
 }
 
-// CheckTable compares a table with Table's layout, and its version item with the layout that this program knows. All that
-// is wrong with it comes in one error, made of a *store.SetupError each, which says what to do. That is more than a Limiter's
-// Check finds: what others than acquires need, a stream of both images and indexes that are complete, is an error here alone.
-// What an operator may want to know, or do, comes as notes, whether or not there is an error.
+// CheckTable compares a table with Table's layout, and its version item with the layouts that this program
+// knows. The error joins a *store.SetupError for each mistake. CheckTable finds more than a Limiter's Check:
+// a stream without both images, or an incomplete index, does not break acquires. The notes come with or
+// without an error.
 func CheckTable(ctx context.Context, client Describer, table string) ([]Note, error) {
 	v, t, err := layout.Check(ctx, client, table)
 	if t == nil {
@@ -53,21 +57,28 @@ func CheckTable(ctx context.Context, client Describer, table string) ([]Note, er
 	return append(notes, recovery...), errors.Join(errs...)
 }
 
-// checkStream returns what is wrong with a table's stream.
+// checkStream returns a *store.SetupError for each mistake in a table's stream.
 func checkStream(table string, t *types.TableDescription) []error {
 	want := Table(table).StreamSpecification.StreamViewType
-	enable := fmt.Sprintf("`aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=%s`", table, want)
+	enable := fmt.Sprintf(
+		"`aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=%s`",
+		table,
+		want,
+	)
 	switch got := t.StreamSpecification; {
 	case got == nil || !aws.ToBool(got.StreamEnabled):
 		return []error{layout.Wrong(table, "run "+enable+": usage and regional sync read it", "it has no stream")}
 	case got.StreamViewType != want:
-		return []error{layout.Wrong(table, "disable it, and run "+enable+": what was consumed is the difference of two images",
-			"its stream has %s, not %s", got.StreamViewType, want)}
+		return []error{
+			layout.Wrong(table, "disable it, and run "+enable+": what was consumed is the difference of two images",
+				"its stream has %s, not %s", got.StreamViewType, want),
+		}
 	}
 	return nil
 }
 
-// checkIndexes returns which of sluice's indexes are not complete. Acquires do without them.
+// checkIndexes returns a *store.SetupError for each of sluice's indexes that is not complete. Acquires do not
+// use the indexes.
 func checkIndexes(table string, t *types.TableDescription) []error {
 	var errs []error
 	for _, got := range t.GlobalSecondaryIndexes {
@@ -75,10 +86,22 @@ func checkIndexes(table string, t *types.TableDescription) []error {
 		switch {
 		case !isOwnIndex(name):
 		case got.IndexStatus == types.IndexStatusCreating:
-			errs = append(errs, layout.Wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
-				"index %s is %s%s", name, got.IndexStatus, backfilling(got)))
+			errs = append(
+				errs,
+				layout.Wrong(table, "wait until it is ACTIVE: lists leave out what it has not got to yet",
+					"index %s is %s%s", name, got.IndexStatus, backfilling(got)),
+			)
 		case got.IndexStatus == types.IndexStatusDeleting:
-			errs = append(errs, layout.Wrong(table, "wait until it is gone, and add it again, projecting KEYS_ONLY", "index %s is %s", name, got.IndexStatus))
+			errs = append(
+				errs,
+				layout.Wrong(
+					table,
+					"wait until it is gone, and add it again, projecting KEYS_ONLY",
+					"index %s is %s",
+					name,
+					got.IndexStatus,
+				),
+			)
 		}
 	}
 	return errs
@@ -91,12 +114,12 @@ func backfilling(i types.GlobalSecondaryIndexDescription) string {
 	return ""
 }
 
-// isOwnIndex reports that an index is one of the definition's.
+// isOwnIndex reports whether sluice's definition of the table has the index.
 func isOwnIndex(name string) bool {
 	return slices.ContainsFunc(item.Indexes(), func(i item.Index) bool { return i.Name == name })
 }
 
-// describe returns what there is to know of a table from its description.
+// describe returns the notes that a table's description gives.
 func describe(t *types.TableDescription) []Note {
 	notes := []Note{{What: "billing is " + billing(t)}}
 	if t.TableStatus == types.TableStatusUpdating {
@@ -131,17 +154,23 @@ func describe(t *types.TableDescription) []Note {
 		})
 	}
 	if !aws.ToBool(t.DeletionProtectionEnabled) {
-		notes = append(notes, Note{What: "deletion protection is off", Do: "`" + protectCommand(aws.ToString(t.TableName)) + "` switches it on"})
+		notes = append(
+			notes,
+			Note{
+				What: "deletion protection is off",
+				Do:   "`" + protectCommand(aws.ToString(t.TableName)) + "` switches it on",
+			},
+		)
 	}
 	return notes
 }
 
-// protectCommand is the command that protects a table.
+// protectCommand returns the command that protects a table from deletion.
 func protectCommand(table string) string {
 	return "aws dynamodb update-table --table-name " + table + " --deletion-protection-enabled"
 }
 
-// billing says how a table is billed, with what is provisioned for it and its indexes.
+// billing returns how a table is billed, with what is provisioned for it and its indexes.
 func billing(t *types.TableDescription) string {
 	if t.BillingModeSummary != nil && t.BillingModeSummary.BillingMode == types.BillingModePayPerRequest {
 		return "on demand"
@@ -162,11 +191,15 @@ func billing(t *types.TableDescription) string {
 	return fmt.Sprintf("provisioned: %d read and %d write units", read, write) + strings.Join(of, "")
 }
 
-// noteRecovery returns a note where point-in-time recovery is off. Where the service does not say, as engines for tests, or
-// nobody may ask, there is nothing to note.
+// noteRecovery returns a note if point-in-time recovery is off. It returns none if the caller may not ask, or
+// if the service does not answer the question, as engines for tests do not.
 func noteRecovery(ctx context.Context, client Describer, table string) ([]Note, error) {
-	out, err := client.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &table})
-	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" || isUnknownOperation(err) {
+	out, err := client.DescribeContinuousBackups(
+		ctx,
+		&dynamodb.DescribeContinuousBackupsInput{TableName: &table},
+	)
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" ||
+		isUnknownOperation(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -182,7 +215,7 @@ func noteRecovery(ctx context.Context, client Describer, table string) ([]Note, 
 	}}, nil
 }
 
-// isUnknownOperation reports that the service does not know what it was asked for.
+// isUnknownOperation reports whether the service does not know the call.
 func isUnknownOperation(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "UnknownOperationException"

@@ -17,7 +17,8 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// described is a client whose table is described otherwise than it is: for what an engine in the process has no time for.
+// described is a client whose table is described otherwise than it is: for what an engine in the process has
+// no time for.
 type described struct {
 	*dynamodb.Client
 	change   func(*types.TableDescription)
@@ -25,7 +26,11 @@ type described struct {
 	recovery func() (types.PointInTimeRecoveryStatus, error)
 }
 
-func (d described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
+func (d described) DescribeTable(
+	ctx context.Context,
+	in *dynamodb.DescribeTableInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.DescribeTableOutput, error) {
 	out, err := d.Client.DescribeTable(ctx, in, opts...)
 	if err == nil {
 		d.change(out.Table)
@@ -33,7 +38,11 @@ func (d described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTable
 	return out, err
 }
 
-func (d described) DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
+func (d described) DescribeTimeToLive(
+	ctx context.Context,
+	in *dynamodb.DescribeTimeToLiveInput,
+	opts ...func(*dynamodb.Options),
+) (*dynamodb.DescribeTimeToLiveOutput, error) {
 	out, err := d.Client.DescribeTimeToLive(ctx, in, opts...)
 	if err == nil && d.ttl != "" {
 		out.TimeToLiveDescription.AttributeName = &d.ttl
@@ -41,11 +50,17 @@ func (d described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describe
 	return out, err
 }
 
-func (d described) DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error) {
+func (d described) DescribeContinuousBackups(
+	context.Context,
+	*dynamodb.DescribeContinuousBackupsInput,
+	...func(*dynamodb.Options),
+) (*dynamodb.DescribeContinuousBackupsOutput, error) {
 	status, err := d.recovery()
-	return &dynamodb.DescribeContinuousBackupsOutput{ContinuousBackupsDescription: &types.ContinuousBackupsDescription{
-		PointInTimeRecoveryDescription: &types.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: status},
-	}}, err
+	return &dynamodb.DescribeContinuousBackupsOutput{
+		ContinuousBackupsDescription: &types.ContinuousBackupsDescription{
+			PointInTimeRecoveryDescription: &types.PointInTimeRecoveryDescription{PointInTimeRecoveryStatus: status},
+		},
+	}, err
 }
 
 // TestCheckTable: what is wrong, to whom, and what is only noted.

@@ -65,7 +65,8 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// recovering is an engine that has point-in-time recovery, of which it is not ready for the first so many calls.
+// recovering is an engine that has point-in-time recovery, of which it is not ready for the first so many
+// calls.
 type recovering struct {
 	aws.HTTPClient
 	unready int
@@ -85,10 +86,16 @@ func (r *recovering) Do(q *http.Request) (*http.Response, error) {
 	if len(r.bodies) <= r.unready {
 		status, text = http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ContinuousBackupsUnavailableException","message":"Backups are being enabled"}`
 	}
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString(text)), Request: q}, nil
+	return &http.Response{
+		StatusCode: status,
+		Header:     http.Header{},
+		Body:       io.NopCloser(bytes.NewBufferString(text)),
+		Request:    q,
+	}, nil
 }
 
-// TestRecoverable: AWS is asked for point-in-time recovery until it is ready to switch it on, and not for ever.
+// TestRecoverable: AWS is asked for point-in-time recovery until it is ready to switch it on, and not for
+// ever.
 func TestRecoverable(t *testing.T) {
 	for _, test := range []struct {
 		unready, calls int

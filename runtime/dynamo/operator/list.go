@@ -17,11 +17,11 @@ import (
 	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
-// BucketPage is what Buckets has read since the page before.
+// BucketPage is what Buckets has read since the previous page.
 type BucketPage struct {
 	Buckets   []StoredBucket // sorted by entity
 	Malformed []error        // a *store.SetupError for each item that cannot be a bucket
-	Others    int            // what the index has besides: per-limit items, which are not read
+	Others    int            // other entries of the index, such as per-limit items, which are not read
 	ReadUnits float64
 }
 
@@ -31,14 +31,23 @@ type StoredBucket struct {
 	*bucket.Image
 }
 
-// Buckets lists the buckets of resource, through the index GSI2 and without a schema: those of entities of kind alone, or of
-// all where it is empty. Pages have up to 100 buckets and come in the order of entities. It ends with the first error: a
-// *store.SetupError, also where the table lacks the index, or a *store.UnavailableError when DynamoDB does not answer.
+// Buckets lists the buckets of resource, through the index GSI2 and without a schema. It lists those of
+// entities of kind, or all if kind is empty. Pages have up to 100 buckets and come in the order of entities.
+// It ends with the first error:
+//   - a *store.SetupError, also if the table has no such index,
+//   - a *store.UnavailableError if DynamoDB does not answer.
 //
-// Nothing is changed. A bucket costs half a read unit for each 4 KB of it, of which it mostly has less than one, and its
-// entry in the index a fiftieth of a unit or less: a list of 100,000 takes some 51,000 units, one call after the other. No
-// read is consistent: a bucket may be as it was a moment ago, a new one may be missing, and one that is gone is left out.
-func Buckets(ctx context.Context, client wire.API, table, resource, kind string) iter.Seq2[BucketPage, error] {
+// Buckets changes nothing. A bucket costs half a read unit for each 4 KB, and most are below 4 KB. Its entry
+// in the index costs a fiftieth of a unit or less. So a list of 100,000 buckets costs some 51,000 units, one
+// call after the other.
+//
+// No read is consistent. A bucket may be as it was a moment ago, a new one may be missing, and a deleted one
+// is left out.
+func Buckets(
+	ctx context.Context,
+	client wire.API,
+	table, resource, kind string,
+) iter.Seq2[BucketPage, error] {
 	return BucketsWith(ctx, client, wire.NewRetrier(table), resource, kind)
 }
 
@@ -76,13 +85,14 @@ func (l *lister) list(ctx context.Context, kind string) iter.Seq2[BucketPage, er
 	}
 }
 
-// read yields the buckets that a page of the index names, at least one page of them. It reports whether to go on.
+// read yields the buckets that a page of the index names, in at least one page. It reports whether to go on.
 func (l *lister) read(ctx context.Context, found wire.QueryPage, yield func(BucketPage, error) bool) bool {
 	next := BucketPage{ReadUnits: found.Units}
 	var entities []string
 	for _, entry := range found.Items {
 		key := item.KeyOf(entry)
-		if entity, ok := strings.CutPrefix(key.PK, item.EntityPrefix); ok && key == item.KeyOf(item.BucketKey(entity, l.resource)) {
+		if entity, ok := strings.CutPrefix(key.PK, item.EntityPrefix); ok &&
+			key == item.KeyOf(item.BucketKey(entity, l.resource)) {
 			entities = append(entities, entity)
 		}
 	}
@@ -100,7 +110,7 @@ func (l *lister) read(ctx context.Context, found wire.QueryPage, yield func(Buck
 	return len(entities) > 0 || yield(next, nil)
 }
 
-// batch reads the buckets of up to batchMost entities into p.
+// batch reads the buckets of up to wire.MaxBatchGet entities into p.
 func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) error {
 	keys := make([]codec.Item, len(entities))
 	for i, entity := range entities {
@@ -113,7 +123,7 @@ func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) er
 	p.ReadUnits += got.Units
 	for i, entity := range entities {
 		item := got.Items[item.KeyOf(keys[i])]
-		if item == nil { // gone since
+		if item == nil { // deleted meanwhile
 			continue
 		}
 		if img, err := wire.DecodeBucket(entity, l.resource, item); err != nil {
@@ -125,7 +135,8 @@ func (l *lister) batch(ctx context.Context, entities []string, p *BucketPage) er
 	return nil
 }
 
-// explain returns err, and where DynamoDB has refused the query for the sake of the index, what CheckTable says of that.
+// explain returns err, or what CheckTable says about the index if DynamoDB has refused the query because of
+// it.
 func (l *lister) explain(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "ValidationException" {
 		return err
@@ -134,7 +145,9 @@ func (l *lister) explain(ctx context.Context, err error) error {
 	if failed != nil {
 		return err
 	}
-	if wrong := append(layout.CheckKeys(out.Table), checkIndexes(l.retrier.Table, out.Table)...); len(wrong) > 0 {
+	if wrong := append(layout.CheckKeys(out.Table), checkIndexes(l.retrier.Table, out.Table)...); len(
+		wrong,
+	) > 0 {
 		return errors.Join(wrong...)
 	}
 	return err

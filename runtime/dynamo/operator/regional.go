@@ -18,11 +18,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Regional is a region's table as regional sync sees it: the region.Table of one region. It is safe for concurrent use.
+// Regional is a region's table as regional sync sees it: the region.Table of one region. It is safe for
+// concurrent use.
 type Regional struct {
 	overrides     *Overrides
-	heartbeat     atomic.Pointer[override.Heartbeat] // as last read or written here
-	newestVersion atomic.Int64                       // version of the shares written here
+	heartbeat     atomic.Pointer[override.Heartbeat] // as last read or written by this Regional; nil before
+	newestVersion atomic.Int64                       // the highest version of a quota that this Regional wrote
 }
 
 // NewRegional returns the region whose table it is. now dates versions and the heartbeat. It does no I/O.
@@ -35,9 +36,13 @@ func RegionalWith(client wire.API, retrier wire.Retrier, now func() time.Time) *
 	return &Regional{overrides: OverridesWith(client, retrier, now)}
 }
 
-// Each calls f for every bucket of resource, of all kinds, as Buckets lists them. Malformed ones are left out: who acquires of them is
-// told, and they are not to keep the others from their shares.
-func (r *Regional) Each(ctx context.Context, resource string, f func(entity string, img *bucket.Image)) error {
+// Each calls f for every bucket of resource, of all kinds, as Buckets lists them. It leaves out malformed
+// buckets: an acquire of one fails by itself, and it must not keep the others from their quotas.
+func (r *Regional) Each(
+	ctx context.Context,
+	resource string,
+	f func(entity string, img *bucket.Image),
+) error {
 	for page, err := range Buckets(ctx, r.overrides.api, r.overrides.retrier.Table, resource, "") {
 		if err != nil {
 			return err
@@ -49,17 +54,21 @@ func (r *Regional) Each(ctx context.Context, resource string, f func(entity stri
 	return nil
 }
 
-// Get returns what each level stores for spec's resource, as Overrides does.
+// Get returns what each target stores for spec's resource, as Overrides does.
 func (r *Regional) Get(ctx context.Context, spec *store.Spec, at ...string) ([]store.Stored, error) {
 	return r.overrides.Get(ctx, spec, at...)
 }
 
-// PutQuota stores s, an entity's regional quota under s.Epoch, and returns its version, which is above s.Revision's, that of what it replaces and
-// the last change of the heartbeat that r knows. Without limits it leaves a tombstone. It fails with a *store.ConflictError where an
-// operator's override is, and with a *store.InvalidError for what cannot be a share.
+// PutQuota stores s, an entity's regional quota of s.Epoch, and returns its version. Without limits it leaves
+// a tombstone. The version is above s.Revision, above the version that it replaces and above the heartbeat's
+// last change that r knows.
 //
-// It takes one write unit, and one more where the index changes: for a first share, and for its tombstone. A write of unknown outcome
-// goes again, and is recognised by its op.
+// It fails with
+//   - a *store.ConflictError if an operator's override is stored there,
+//   - a *store.InvalidError if s cannot be a quota.
+//
+// It costs one write unit, and one more if the index changes: for a first quota, and for its tombstone. A
+// write of unknown outcome is sent again. Its op shows whether the first one was applied.
 func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Stored) (store.Revision, error) {
 	if err := checkQuota(spec, s); err != nil {
 		return "", err
@@ -73,14 +82,20 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 		after = max(after, b.Changed(r.overrides.now().UnixMilli()))
 	}
 	for {
-		w, err := r.overrides.write(spec, s, &s.Epoch, after,
-			"(attribute_not_exists(GSI2PK) OR attribute_exists(managed)) AND (attribute_not_exists(ver) OR ver < :ver)", codec.Item{})
+		w, err := r.overrides.write(
+			spec,
+			s,
+			&s.Epoch,
+			after,
+			"(attribute_not_exists(GSI2PK) OR attribute_exists(managed)) AND (attribute_not_exists(ver) OR ver < :ver)",
+			codec.Item{},
+		)
 		if err != nil {
 			return "", err
 		}
 		err = r.overrides.retrier.Do(ctx, func() error { return w.send(ctx, r.overrides.api) })
 		failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
-		if err == nil || ok && w.wrote(failed.Item) { // an earlier try was applied
+		if err == nil || ok && w.wrote(failed.Item) { // an earlier attempt was applied
 			for last := r.newestVersion.Load(); last < w.ver && !r.newestVersion.CompareAndSwap(last, w.ver); last = r.newestVersion.Load() {
 			}
 			return override.FormatRevision(w.ver), nil
@@ -98,31 +113,35 @@ func (r *Regional) PutQuota(ctx context.Context, spec *store.Spec, s store.Store
 	}
 }
 
-// checkQuota says what keeps s from being a share of spec's limits.
+// checkQuota returns a *store.InvalidError if s cannot be a quota of spec's limits.
 func checkQuota(spec *store.Spec, s store.Stored) error {
 	wrong := func(field, value, reason string) error {
 		return &store.InvalidError{Resource: spec.Resource, Field: field, Value: value, Reason: reason}
 	}
 	switch {
 	case spec.Regions == nil:
-		return wrong("share of", s.At, "is of a resource that no regions share: add `regions` to it in limits.yaml")
+		return wrong("quota of", s.At, "is of a resource without regions: add `regions` to it in limits.yaml")
 	case !item.IsEntity(s.At):
-		return wrong("share of", s.At, "is of a kind: regions share what entities have")
+		return wrong("quota of", s.At, "is of a kind: only entities have quotas")
 	case s.Epoch < 1:
-		return wrong("epoch of the share of "+s.At, fmt.Sprint(s.Epoch), "is below 1: an operator's override is set by Overrides")
+		return wrong(
+			"epoch of the quota of "+s.At,
+			fmt.Sprint(s.Epoch),
+			"is below 1: an operator's override is set by Overrides",
+		)
 	}
 	for i, l := range s.Limits {
 		if l == nil {
 			continue
 		}
 		if reason := override.CheckLimit(*l, true); reason != "" {
-			return wrong("limit "+spec.Limits[i]+" of the share of "+s.At, "", "is not possible: "+reason)
+			return wrong("limit "+spec.Limits[i]+" of the quota of "+s.At, "", "is not possible: "+reason)
 		}
 	}
 	return nil
 }
 
-// Heartbeat returns what is stored, read consistently.
+// Heartbeat returns the stored heartbeat, read consistently. It is empty if there is none.
 func (r *Regional) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 	b, err := r.read(ctx)
 	if err != nil {
@@ -131,6 +150,7 @@ func (r *Regional) Heartbeat(ctx context.Context) (store.Heartbeat, error) {
 	return b.Heartbeat, nil
 }
 
+// read reads the heartbeat and remembers it.
 func (r *Regional) read(ctx context.Context) (*override.Heartbeat, error) {
 	b, err := override.ReadHeartbeat(ctx, r.overrides.api, &r.overrides.retrier, r.overrides.now().UnixMilli())
 	if err == nil {
@@ -139,17 +159,28 @@ func (r *Regional) read(ctx context.Context) (*override.Heartbeat, error) {
 	return b, err
 }
 
-// lateHeartbeat is how shortly before a heartbeat expires, in milliseconds, the next one counts as late: a process whose clock is ahead by
-// less than Check reports may have seen it expire.
+// lateHeartbeat is how long before a heartbeat expires, in ms, the next one counts as late. A process may
+// have seen it expire by then: Check tolerates a clock that is ahead by nearly as much.
 const lateHeartbeat = 1000
 
-// PutHeartbeat stores h, but for its Since: that which is stored goes on while its epoch does and it is alive, else it is now, or later than
-// all that bears on versions so far, so that what is in force from now on has higher ones. It fails with a *store.ConflictError where
-// one of a higher epoch is stored, or one of the same that expires later or is another region's, and with a *store.SetupError where
-// that of another region is alive. It takes one write unit: the write is for what r last read or wrote, and goes again if that has changed.
+// PutHeartbeat stores h with a Since of its own. The stored Since stays while the epoch does and the stored
+// heartbeat is alive. Otherwise it becomes now, or later, above every version so far: what is in force from
+// now on has higher versions.
+//
+// It fails with
+//   - a *store.ConflictError if a heartbeat of a higher epoch is stored, or one of h's epoch that expires later or is another
+//     region's,
+//   - a *store.SetupError if another region's heartbeat is alive,
+//   - a *store.InvalidError if h is not possible.
+//
+// It costs one write unit. The write replaces what r last read or wrote, and is sent again if that has
+// changed.
 func (r *Regional) PutHeartbeat(ctx context.Context, h store.Heartbeat) error {
 	if h.Epoch < 1 || h.Expires < 1 || h.Expires > override.MaxVersion {
-		return &store.InvalidError{Field: "heartbeat", Value: fmt.Sprintf("%+v", h), Reason: "is not possible: want an epoch of at least 1, and a time in ms"}
+		return &store.InvalidError{
+			Field: "heartbeat", Value: fmt.Sprintf("%+v", h),
+			Reason: "is not possible: want an epoch of at least 1, and a time in ms",
+		}
 	}
 	old := r.heartbeat.Load()
 	for {
@@ -184,7 +215,7 @@ func (r *Regional) PutHeartbeat(ctx context.Context, h store.Heartbeat) error {
 				return err
 			}
 			r.heartbeat.Store(old)
-			if old.Heartbeat != next { // else an earlier try was applied
+			if old.Heartbeat != next { // else an earlier attempt was applied
 				continue
 			}
 		}
@@ -193,7 +224,7 @@ func (r *Regional) PutHeartbeat(ctx context.Context, h store.Heartbeat) error {
 	}
 }
 
-// put replaces old, which may be none, by next.
+// put replaces old by next, if old is stored. An empty old stands for none.
 func (r *Regional) put(ctx context.Context, old, next store.Heartbeat) error {
 	item := item.HeartbeatKey()
 	item["epoch"], item["since"], item["exp"] = codec.N(next.Epoch), codec.N(next.Since), codec.N(next.Expires)
@@ -207,7 +238,9 @@ func (r *Regional) put(ctx context.Context, old, next store.Heartbeat) error {
 	condition := "attribute_not_exists(PK)"
 	if old != (store.Heartbeat{}) {
 		condition = "epoch = :epoch AND since = :since AND exp = :exp"
-		in.ExpressionAttributeValues = codec.Item{":epoch": codec.N(old.Epoch), ":since": codec.N(old.Since), ":exp": codec.N(old.Expires)}
+		in.ExpressionAttributeValues = codec.Item{
+			":epoch": codec.N(old.Epoch), ":since": codec.N(old.Since), ":exp": codec.N(old.Expires),
+		}
 	}
 	in.ConditionExpression = &condition
 	_, err := r.overrides.api.PutItem(ctx, in, wire.NoRetry)

@@ -17,13 +17,19 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// Reset fills the bucket of entity, as stored, on resource up to its burst: the named limits, or all. It returns the
-// limits that it filled, by name; none where there is no bucket, which is full. It fails with a *store.InvalidError
-// that names the bucket's limits if it lacks a named one, and otherwise as Inspect does, or with a
-// *store.ContendedError where the bucket's limits change all the time. It may run beside acquires.
-func Reset(ctx context.Context, client wire.API, table, entity, resource string, limits ...string) ([]string, error) {
-	p := wire.NewRetrier(table)
-	for try := 1; ; try++ {
+// Reset fills the bucket of entity, as stored, on resource up to its burst: the named limits, or all. It
+// returns the limits that it filled, by name, or none if there is no bucket. It may run beside acquires. It
+// fails as Inspect does, and with
+//   - a *store.InvalidError that names the bucket's limits, if a named limit is not among them,
+//   - a *store.ContendedError if the bucket's limits change at each attempt.
+func Reset(
+	ctx context.Context,
+	client wire.API,
+	table, entity, resource string,
+	limits ...string,
+) ([]string, error) {
+	retrier := wire.NewRetrier(table)
+	for attempt := 1; ; attempt++ {
 		img, err := Inspect(ctx, client, table, entity, resource)
 		if img == nil || err != nil {
 			return nil, err
@@ -36,7 +42,7 @@ func Reset(ctx context.Context, client wire.API, table, entity, resource string,
 		if err != nil {
 			return nil, err
 		}
-		err = p.Do(ctx, func() error {
+		err = retrier.Do(ctx, func() error {
 			_, err := client.UpdateItem(ctx, in, wire.NoRetry)
 			return err
 		})
@@ -46,13 +52,13 @@ func Reset(ctx context.Context, client wire.API, table, entity, resource string,
 			return nil, err
 		}
 		// A limit was removed meanwhile, or the bucket deleted.
-		if try == p.Attempts {
-			return nil, &store.ContendedError{Resource: resource, Entity: entity, Attempts: try}
+		if attempt == retrier.Attempts {
+			return nil, &store.ContendedError{Resource: resource, Entity: entity, Attempts: attempt}
 		}
 	}
 }
 
-// limitsToFill returns those of the bucket's limits that are to be filled.
+// limitsToFill returns the bucket's limits that Reset fills: the named ones, or all.
 func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([]string, error) {
 	has := make([]string, len(img.Extra))
 	for i, extra := range img.Extra {
@@ -72,10 +78,13 @@ func limitsToFill(img *bucket.Image, entity, resource string, named []string) ([
 	return has, nil
 }
 
-// resetInput makes the write that fills limits. Without a word of what they hold it is exact, and the same however often it
-// arrives: at the write the balance is the burst, and the refill since rf, unclaimed still, adds nothing to a full bucket.
-// A charge that was planned before is refused, or guarded by bounds that a full bucket is within; op is new, so that none
-// is taken for the last write. ttl stays: it lasts for the balances that were there, and fuller ones need less.
+// resetInput returns the write that fills limits. It depends on no balance, and has the same effect however
+// often it arrives. At the write each balance is its burst, and the refill since rf adds nothing to a full
+// bucket.
+//
+// A charge that was planned before either fails or has bounds that a full bucket meets. op is new, so that no
+// charge takes the bucket's last write for its own. ttl stays: it suffices for the balances before, and
+// fuller ones need less.
 func resetInput(table, entity, resource string, limits []string) (*dynamodb.UpdateItemInput, error) {
 	update := expression.Set(expression.Name("op"), expression.Value(wire.NewOp()))
 	condition := expression.AttributeExists(expression.Name(item.PK))

@@ -1,5 +1,6 @@
-// Package operator is for people who run sluice on DynamoDB, and for the command that serves them. It creates and checks
-// tables, reads, lists and resets buckets, and reads and writes entities and overrides. It does not acquire.
+// Package operator is for people who run sluice on DynamoDB, and for the command that serves them. It creates
+// and checks tables, reads, lists and resets buckets, and reads and writes entities and overrides. It does
+// not acquire.
 package operator
 
 import (
@@ -22,10 +23,12 @@ import (
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
-// tablePattern is what DynamoDB takes for a table: its name, or, but for creating it, its ARN.
-var tablePattern = regexp.MustCompile(`^(?:arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?([a-zA-Z0-9_.-]{3,255})$`)
+// tablePattern matches what DynamoDB accepts as a table: its name, or, except to create it, its ARN.
+var tablePattern = regexp.MustCompile(
+	`^(?:arn:[a-z-]+:dynamodb:[a-z0-9-]+:[0-9]+:table/)?([a-zA-Z0-9_.-]{3,255})$`,
+)
 
-// TableName returns the name in table, a name or an ARN; ok is false where DynamoDB would take it for neither.
+// TableName returns the name in table, a name or an ARN. ok is false if DynamoDB would accept it as neither.
 func TableName(table string) (name string, ok bool) {
 	if found := tablePattern.FindStringSubmatch(table); found != nil {
 		return found[1], true
@@ -33,26 +36,32 @@ func TableName(table string) (name string, ok bool) {
 	return "", false
 }
 
-// Definition is a table as sluice needs it: the one place that says its layout. CreateTable of this package sends the
-// requests that it gives, and the templates of `sluice infra` are made of them.
+// Definition is a table as sluice needs it. Its methods return the requests that create the table.
+// CreateTable sends them, and the templates of `sluice infra` are made from them.
 type Definition struct {
 	Table string // its name
-	// ReadUnits and WriteUnits are provisioned for the table, and as many again for each index. Both 0: on demand.
+	// ReadUnits and WriteUnits are provisioned for the table, and as many again for each index. Both are 0 for a
+	// table on demand.
 	ReadUnits, WriteUnits int64
-	// Protected keeps the table from being deleted until that is switched off.
+	// Protected turns deletion protection on.
 	Protected bool
-	// Recoverable has DynamoDB keep what the table was in each second of the last 35 days.
+	// Recoverable turns point-in-time recovery on: DynamoDB can restore any second of the last 35 days.
 	Recoverable bool
 }
 
-// Table returns the CreateTable input for a table that is on demand: the layout that CheckTable wants. Its TTL attribute, ttl,
-// is enabled by a request of its own, which Definition.TimeToLive gives and CreateTable of this package sends.
+// Table returns the CreateTable input for a table on demand, with the layout that CheckTable expects. A
+// request of its own enables the TTL attribute, ttl: Definition.TimeToLive returns it, and CreateTable of
+// this package sends it.
 func Table(table string) *dynamodb.CreateTableInput { return Definition{Table: table}.Create() }
 
-// Check returns an error that says what is wrong with the units, if they are neither both above 0 nor both 0.
+// Check returns an error unless the units are both above 0 or both 0.
 func (d Definition) Check() error {
 	if d.ReadUnits < 0 || d.WriteUnits < 0 || (d.ReadUnits == 0) != (d.WriteUnits == 0) {
-		return fmt.Errorf("%d read and %d write units: want both above 0, or neither for a table on demand", d.ReadUnits, d.WriteUnits)
+		return fmt.Errorf(
+			"%d read and %d write units: want both above 0, or neither for a table on demand",
+			d.ReadUnits,
+			d.WriteUnits,
+		)
 	}
 	return nil
 }
@@ -91,7 +100,7 @@ func (d Definition) Create() *dynamodb.CreateTableInput {
 	return in
 }
 
-// units returns what is provisioned, nil for a table on demand.
+// units returns what is provisioned, or nil for a table on demand.
 func (d Definition) units() *types.ProvisionedThroughput {
 	if d.ReadUnits == 0 && d.WriteUnits == 0 {
 		return nil
@@ -99,21 +108,26 @@ func (d Definition) units() *types.ProvisionedThroughput {
 	return &types.ProvisionedThroughput{ReadCapacityUnits: &d.ReadUnits, WriteCapacityUnits: &d.WriteUnits}
 }
 
-// TimeToLive returns the request that has DynamoDB delete buckets that nobody uses.
+// TimeToLive returns the request that makes DynamoDB delete unused buckets.
 func (d Definition) TimeToLive() *dynamodb.UpdateTimeToLiveInput {
-	return &dynamodb.UpdateTimeToLiveInput{TableName: &d.Table, TimeToLiveSpecification: &types.TimeToLiveSpecification{
-		AttributeName: aws.String(item.TTL), Enabled: aws.Bool(true),
-	}}
+	return &dynamodb.UpdateTimeToLiveInput{
+		TableName: &d.Table,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: aws.String(item.TTL), Enabled: aws.Bool(true),
+		},
+	}
 }
 
-// Recovery returns the request that switches point-in-time recovery on, nil where the table is not to be Recoverable.
+// Recovery returns the request that turns point-in-time recovery on, or nil unless d is Recoverable.
 func (d Definition) Recovery() *dynamodb.UpdateContinuousBackupsInput {
 	if !d.Recoverable {
 		return nil
 	}
 	return &dynamodb.UpdateContinuousBackupsInput{
-		TableName:                        &d.Table,
-		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+		TableName: &d.Table,
+		PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{
+			PointInTimeRecoveryEnabled: aws.Bool(true),
+		},
 	}
 }
 
@@ -124,27 +138,46 @@ func keySchema(hash, sort string) []types.KeySchemaElement {
 	}
 }
 
-// Admin is the part of *dynamodb.Client that CreateTable calls. The last is called for a table that is to be Recoverable.
+// Admin is the part of *dynamodb.Client that CreateTable calls. Only a Recoverable table needs
+// UpdateContinuousBackups.
 type Admin interface {
 	dynamodb.DescribeTableAPIClient
-	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
-	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	CreateTable(
+		context.Context,
+		*dynamodb.CreateTableInput,
+		...func(*dynamodb.Options),
+	) (*dynamodb.CreateTableOutput, error)
+	UpdateTimeToLive(
+		context.Context,
+		*dynamodb.UpdateTimeToLiveInput,
+		...func(*dynamodb.Options),
+	) (*dynamodb.UpdateTimeToLiveOutput, error)
+	DescribeTimeToLive(
+		context.Context,
+		*dynamodb.DescribeTimeToLiveInput,
+		...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTimeToLiveOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateContinuousBackups(context.Context, *dynamodb.UpdateContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateContinuousBackupsOutput, error)
+	UpdateContinuousBackups(
+		context.Context,
+		*dynamodb.UpdateContinuousBackupsInput,
+		...func(*dynamodb.Options),
+	) (*dynamodb.UpdateContinuousBackupsOutput, error)
 }
 
-// CreateTable creates a table on demand: Definition.CreateTable has the rest.
+// CreateTable creates a table on demand. It is Definition.CreateTable without the other fields.
 func CreateTable(ctx context.Context, client Admin, table string) (created bool, err error) {
 	return Definition{Table: table}.CreateTable(ctx, client)
 }
 
-// CreateTable creates the table, waits until it is active, enables its TTL, switches point-in-time recovery on if it is to be
-// Recoverable, and writes its version item. Each step is skipped where it has been done before, so that calling it again
-// completes what was interrupted. A table of another layout is somebody else's: it is an error, made of
-// *runtime.SetupErrors, and left as it is; so is one that has other units than these, or is not Protected but should be. What
-// else has to be mended is a *store.SetupError too, and that DynamoDB does not answer a *store.UnavailableError. created
-// reports whether the table is new. ctx bounds it.
+// CreateTable creates the table, waits until it is active, enables its TTL, turns point-in-time recovery on
+// if it is to be Recoverable, and writes its version item. It skips what was done before, so that calling it
+// again completes what was interrupted. created reports whether the table is new. ctx bounds it. It fails
+// with
+//   - *store.SetupErrors, joined, if an existing table has another layout, other units, or no protection that d asks for; such
+//     a table is left as it is,
+//   - a *store.SetupError for anything else that must be fixed,
+//   - a *store.UnavailableError if DynamoDB does not answer.
 func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool, err error) {
 	if err := d.Check(); err != nil {
 		return false, &store.SetupError{What: fmt.Sprintf("table %s: %v", d.Table, err), Do: "correct the call"}
@@ -153,7 +186,10 @@ func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool
 		return created, err
 	}
 	const most = 10 * time.Minute // ctx usually ends earlier
-	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = time.Second })
+	waiter := dynamodb.NewTableExistsWaiter(
+		client,
+		func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = time.Second },
+	)
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &d.Table}, most); err != nil {
 		return created, stepError(d.Table, "wait for table "+d.Table, err)
 	}
@@ -174,17 +210,17 @@ func (d Definition) CreateTable(ctx context.Context, client Admin) (created bool
 	return created, nil
 }
 
-// ensure creates the table unless it is there, as it should be.
+// ensure creates the table unless it exists. An existing table that differs from d is an error.
 func (d Definition) ensure(ctx context.Context, client Admin) (created bool, err error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.Table})
 	if err == nil {
-		return false, errors.Join(append(layout.CheckKeys(out.Table), d.unlike(out.Table)...)...)
+		return false, errors.Join(append(layout.CheckKeys(out.Table), d.differences(out.Table)...)...)
 	}
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); !missing {
 		return false, stepError(d.Table, "describe table "+d.Table, err)
 	}
 	if _, err = client.CreateTable(ctx, d.Create()); err != nil {
-		if _, raced := errors.AsType[*types.ResourceInUseException](err); raced {
+		if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
 			return false, nil
 		}
 		return false, stepError(d.Table, "create table "+d.Table, err)
@@ -192,24 +228,39 @@ func (d Definition) ensure(ctx context.Context, client Admin) (created bool, err
 	return true, nil
 }
 
-// unlike returns in what the table that is there differs from what was asked for beyond its layout.
-func (d Definition) unlike(t *types.TableDescription) []error {
+// differences returns a *store.SetupError for each difference between d and the existing table, its layout
+// aside.
+func (d Definition) differences(t *types.TableDescription) []error {
 	var errs []error
 	if asked := d.units(); asked != nil {
 		got := t.ProvisionedThroughput
-		if got == nil || aws.ToInt64(got.ReadCapacityUnits) != d.ReadUnits || aws.ToInt64(got.WriteCapacityUnits) != d.WriteUnits {
-			errs = append(errs, layout.Wrong(d.Table, "leave the units out, or change its billing by UpdateTable",
-				"it is there already, and its billing is %s, not %d read and %d write units", billing(t), d.ReadUnits, d.WriteUnits))
+		if got == nil || aws.ToInt64(got.ReadCapacityUnits) != d.ReadUnits ||
+			aws.ToInt64(got.WriteCapacityUnits) != d.WriteUnits {
+			errs = append(errs, layout.Wrong(
+				d.Table,
+				"leave the units out, or change its billing by UpdateTable",
+				"it is there already, and its billing is %s, not %d read and %d write units",
+				billing(t),
+				d.ReadUnits,
+				d.WriteUnits,
+			))
 		}
 	}
 	if d.Protected && !aws.ToBool(t.DeletionProtectionEnabled) {
-		errs = append(errs, layout.Wrong(d.Table, "run `"+protectCommand(d.Table)+"`", "it is there already, and not protected from deletion"))
+		errs = append(
+			errs,
+			layout.Wrong(
+				d.Table,
+				"run `"+protectCommand(d.Table)+"`",
+				"it is there already, and not protected from deletion",
+			),
+		)
 	}
 	return errs
 }
 
-// stepError is what a failed step of CreateTable means: an answer of DynamoDB's, or the lack of one, is explained as for
-// every other call; anything else, such as the end of the wait, is told with the step.
+// stepError explains the error of a step of CreateTable. An answer of DynamoDB, or a call without one, is
+// explained as for every other call. Any other error, such as the end of the wait, is returned with the step.
 func stepError(table, step string, err error) error {
 	if _, called := errors.AsType[*smithy.OperationError](err); called && !errors.Is(err, context.Canceled) {
 		return wire.CallError(table, err)
@@ -231,19 +282,26 @@ func (d Definition) enableTTL(ctx context.Context, client Admin) error {
 	return nil
 }
 
-// enableRecovery switches point-in-time recovery on; again is no harm. AWS says for a while after it made a table that it is
-// not ready to.
+// enableRecovery turns point-in-time recovery on; again does no harm. For a while after a table was created
+// AWS answers that it is not ready.
 func (d Definition) enableRecovery(ctx context.Context, client Admin) error {
 	in := d.Recovery()
 	if in == nil {
 		return nil
 	}
-	const tries = 30 // of 20 s each once the pauses have grown
+	const attempts = 30 // of 20 s each once the pauses have grown
 	_, err := client.UpdateContinuousBackups(ctx, in, func(o *dynamodb.Options) {
-		o.Retryer = awsretry.AddWithMaxAttempts(awsretry.AddWithErrorCodes(o.Retryer, "ContinuousBackupsUnavailableException"), tries)
+		o.Retryer = awsretry.AddWithMaxAttempts(
+			awsretry.AddWithErrorCodes(o.Retryer, "ContinuousBackupsUnavailableException"),
+			attempts,
+		)
 	})
 	if isUnknownOperation(err) {
-		return layout.Wrong(d.Table, "leave it out here: engines for tests have none", "this DynamoDB has no point-in-time recovery")
+		return layout.Wrong(
+			d.Table,
+			"leave it out here: engines for tests have none",
+			"this DynamoDB has no point-in-time recovery",
+		)
 	}
 	if err != nil {
 		return stepError(d.Table, "switch on the point-in-time recovery of table "+d.Table, err)

@@ -38,7 +38,10 @@ type Version struct {
 
 // readVersion reads the version item. A layout that this program does not know is a *store.SetupError.
 func readVersion(ctx context.Context, client wire.Getter, table string) (Version, error) {
-	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: item.VersionKey(), ConsistentRead: aws.Bool(true)})
+	out, err := client.GetItem(
+		ctx,
+		&dynamodb.GetItemInput{TableName: &table, Key: item.VersionKey(), ConsistentRead: aws.Bool(true)},
+	)
 	if err != nil {
 		return Version{}, wire.CallError(table, err)
 	}
@@ -50,11 +53,16 @@ func readVersion(ctx context.Context, client wire.Getter, table string) (Version
 	v.Layout, v.Revision = d.Int("layout"), d.Int("revision")
 	switch {
 	case d.Err() != nil:
-		return v, &store.SetupError{What: fmt.Sprintf("the version item of table %s is malformed", table), Err: d.Err(),
-			Do: "restore SYSTEM# / #VERSION, or delete it"}
+		return v, &store.SetupError{
+			What: fmt.Sprintf("the version item of table %s is malformed", table),
+			Err:  d.Err(),
+			Do:   "restore SYSTEM# / #VERSION, or delete it",
+		}
 	case v.Layout > newest:
-		return v, &store.SetupError{What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, v.Layout, newest),
-			Do: "upgrade sluice"}
+		return v, &store.SetupError{
+			What: fmt.Sprintf("table %s has layout %d, this program knows %d", table, v.Layout, newest),
+			Do:   "upgrade sluice",
+		}
 	}
 	return v, nil
 }
@@ -62,15 +70,27 @@ func readVersion(ctx context.Context, client wire.Getter, table string) (Version
 // Describer is what Check calls.
 type Describer interface {
 	wire.Getter
-	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	DescribeTable(
+		context.Context,
+		*dynamodb.DescribeTableInput,
+		...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(
+		context.Context,
+		*dynamodb.DescribeTimeToLiveInput,
+		...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
 // Check returns what the table's version item says and how the table is described. The error joins a
 // *store.SetupError for everything that breaks acquires or makes them cost more. It leaves out the rest, such
 // as the stream: a service whose acquires work must not stop for that. operator.CheckTable checks it.
 // description is nil if the table cannot be described.
-func Check(ctx context.Context, client Describer, table string) (v Version, description *types.TableDescription, err error) {
+func Check(
+	ctx context.Context,
+	client Describer,
+	table string,
+) (v Version, description *types.TableDescription, err error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
 		return v, nil, wire.CallError(table, err)
@@ -97,7 +117,9 @@ func statusRemedy(status types.TableStatus) string {
 		return "wait until it is ACTIVE: `sluice table create` does"
 	case types.TableStatusDeleting:
 		return "wait until it is gone, and run `sluice table create`"
-	case types.TableStatusInaccessibleEncryptionCredentials, types.TableStatusArchiving, types.TableStatusArchived:
+	case types.TableStatusInaccessibleEncryptionCredentials,
+		types.TableStatusArchiving,
+		types.TableStatusArchived:
 		return "give DynamoDB back the use of its KMS key; one that is ARCHIVED is restored from its backup"
 	}
 	return ""
@@ -110,10 +132,25 @@ func checkTTL(table string, d *types.TimeToLiveDescription) []error {
 		return nil
 	}
 	if d != nil && aws.ToString(d.AttributeName) != "" && d.TimeToLiveStatus != types.TimeToLiveStatusDisabled {
-		return []error{Wrong(table, "disable it, wait until it is DISABLED, which takes up to an hour, and run `sluice table create`"+why,
-			"TTL is %s on attribute %s, not enabled on %s", d.TimeToLiveStatus, *d.AttributeName, item.TTL)}
+		return []error{
+			Wrong(
+				table,
+				"disable it, wait until it is DISABLED, which takes up to an hour, and run `sluice table create`"+why,
+				"TTL is %s on attribute %s, not enabled on %s",
+				d.TimeToLiveStatus,
+				*d.AttributeName,
+				item.TTL,
+			),
+		}
 	}
-	return []error{Wrong(table, "enable it, as `sluice table create` does"+why, "TTL is not enabled on attribute %s", item.TTL)}
+	return []error{
+		Wrong(
+			table,
+			"enable it, as `sluice table create` does"+why,
+			"TTL is not enabled on attribute %s",
+			item.TTL,
+		),
+	}
 }
 
 // Wrong returns a *store.SetupError for a table. what is a format for args.
@@ -127,7 +164,12 @@ func CheckKeys(t *types.TableDescription) []error {
 	table := aws.ToString(t.TableName)
 	add := func(do, what string, args ...any) { errs = append(errs, Wrong(table, do, what, args...)) }
 	if !hasKeys(t.KeySchema, t.AttributeDefinitions, item.PK, item.SK) {
-		add("create it anew: run `sluice table create` with another name", "its key is not %s (S, hash) and %s (S, range)", item.PK, item.SK)
+		add(
+			"create it anew: run `sluice table create` with another name",
+			"its key is not %s (S, hash) and %s (S, range)",
+			item.PK,
+			item.SK,
+		)
 	}
 	for _, want := range item.Indexes() {
 		i := slices.IndexFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
@@ -139,14 +181,23 @@ func CheckKeys(t *types.TableDescription) []error {
 		}
 		got := t.GlobalSecondaryIndexes[i]
 		if !hasKeys(got.KeySchema, t.AttributeDefinitions, want.Hash, want.Sort) {
-			add("delete the index and add it with these", "the keys of index %s are not %s (S, hash) and %s (S, range)",
-				want.Name, want.Hash, want.Sort)
+			add(
+				"delete the index and add it with these",
+				"the keys of index %s are not %s (S, hash) and %s (S, range)",
+				want.Name,
+				want.Hash,
+				want.Sort,
+			)
 		}
 		switch p := got.Projection; {
 		case p != nil && p.ProjectionType == types.ProjectionTypeKeysOnly:
 		case p != nil && p.ProjectionType == types.ProjectionTypeInclude:
-			add("delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
-				"index %s projects %s, not KEYS_ONLY", want.Name, Projection(p))
+			add(
+				"delete the index and add it with KEYS_ONLY: as it is, every acquire that writes one of these costs twice",
+				"index %s projects %s, not KEYS_ONLY",
+				want.Name,
+				Projection(p),
+			)
 		default:
 			add("delete the index and add it with KEYS_ONLY: as it is, every acquire costs twice",
 				"index %s projects %s, not KEYS_ONLY", want.Name, Projection(p))

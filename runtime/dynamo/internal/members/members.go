@@ -39,7 +39,7 @@ func Decode(entity string, raw codec.Item) (m store.Member, found bool, err erro
 	if err := d.Err(); err != nil {
 		return store.Member{}, false, &store.SetupError{
 			What: fmt.Sprintf("what is stored of %s is malformed", entity),
-			Do:   "mend or delete the item " + item.KeyOf(item.EntityKey(entity)).String(),
+			Do:   "fix or delete the item " + item.KeyOf(item.EntityKey(entity)).String(),
 			Err:  err,
 		}
 	}
