@@ -29,6 +29,7 @@ func TestLinks(t *testing.T) {
 // TestLinksControl breaks a link and a citation in each way.
 func TestLinksControl(t *testing.T) {
 	const design = "# Guards\n\n## The `op`, twice\n## Twice\n## Twice\n```sh\n# none [nor link](x.md)\n```\n"
+	const byNumber = `x/x.go:2: cite a heading, as in docs/design.md, "Guards": `
 	for _, c := range []struct{ file, text, wrong string }{
 		{"README.md", "[a](docs/design.md) [b](docs/design.md#the-op-twice) [c](docs) [d](#top)", ""},
 		{"README.md", "[e](https://x.y/z#w)", ""},
@@ -44,6 +45,8 @@ func TestLinksControl(t *testing.T) {
 		{"x/x.go", `// See docs/design.md, "Gards".`, `x/x.go:2: docs/design.md has no heading "Gards"`},
 		{"x/x.go", `// See docs/old.md, "Guards".`, "x/x.go:2: there is no docs/old.md"},
 		{"x/x.go", "// See docs/old.md for more.", "x/x.go:2: there is no docs/old.md"},
+		{"x/x.go", "// See design section 4.", byNumber + "design section 4"},
+		{"x/x.go", "// See design.md,\n// section 4, or more.", byNumber + "design.md, section 4"},
 		{"x/testdata/x.go", `// See docs/old.md, "Guards".`, ""},
 	} {
 		tree := fstest.MapFS{
@@ -62,6 +65,7 @@ func TestLinksControl(t *testing.T) {
 var (
 	// citation is of a document, by a heading or as a whole.
 	citation = regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md(?:,\s*(?://)?\s*"([^"]*)")?`)
+	numbered = regexp.MustCompile(`(?i)\bdesign(\.md)?,?\s*(//)?\s*sections? [0-9]`)
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#+ +(.*?) *$`)
 	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
@@ -106,6 +110,10 @@ func checkLinks(t *testing.T, tree fs.FS) (found map[string]int, wrong []string)
 // checkCitations checks those of a Go file. It returns how many name a heading.
 func checkCitations(tree fs.FS, name, text string) (n int, wrong []string) {
 	at := func(i int) string { return fmt.Sprintf("%s:%d: ", name, 1+strings.Count(text[:i], "\n")) }
+	for _, m := range numbered.FindAllStringIndex(text, -1) { // sections have no numbers
+		cited := wrapped.ReplaceAllString(text[m[0]:m[1]], " ")
+		wrong = append(wrong, at(m[0])+`cite a heading, as in docs/design.md, "Guards": `+cited)
+	}
 	for _, m := range citation.FindAllStringSubmatchIndex(text, -1) {
 		whole := text[m[0]:m[1]]
 		file, _, _ := strings.Cut(whole, ",")

@@ -435,7 +435,7 @@ func colliding(f *memdynamo.Faults, books *books) {
 	f.Throttle(0.05)
 }
 
-// storms are the histories of design section 4's exactly once, by name.
+// storms are histories of faults, by name (docs/design.md, "Outcomes").
 func storms() map[string]storm {
 	all := map[string]storm{}
 	for name, s := range map[string]storm{

@@ -81,7 +81,7 @@ func open(p *plan.Plan, lo, hi bool) {
 	}
 }
 
-// controls are the variants that design section 4 gives reasons against, by name.
+// controls are the variants that docs/design.md, "Guards", gives reasons against, by name.
 func controls() map[string][]control {
 	oneOf := func(change func(*history), scenarios ...string) []control {
 		all := make([]control, len(scenarios))

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
-// The oracle of design section 4: the committed writes, put in the order of the instants at which they
+// The oracle of docs/design.md, "Model": the committed writes, put in the order of the instants at which they
 // linearise and replayed on an ideal token bucket, must leave exactly the level that the table has. Above it
 // tokens were forged, below it lost. What contended writers leave unclaimed on purpose is booked apart.
 type verdictOf struct {

@@ -44,7 +44,7 @@ func inBursts(calls int, every time.Duration) func(*rand.Rand) time.Duration {
 	}
 }
 
-// scenarios are the histories of design section 4, by name.
+// scenarios are histories of one bucket, by name (docs/design.md, "Model").
 func scenarios() map[string]history {
 	pair := []bucket.Limit{perSecond(200), perSecond(1000).WithBurst(3000)}
 	overload := history{
@@ -272,7 +272,7 @@ func TestSimulationIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestContention holds what independent writers on a nearly full bucket cost to design section 4's figures, a
+// TestContention bounds what independent writers on a nearly full bucket cost (docs/design.md, "Contention"), a
 // tenth more allowed. Writers call as fast as replies come. 16 and 64 of them ask for more than 1000 a
 // second, so there the bucket is nearly full only until its stored tokens are spent.
 func TestContention(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
 )
 
-// deploymentControls are the variants that design sections 4 and 6 give reasons against, by name.
+// deploymentControls are the variants that docs/design.md, "Guards", gives reasons against, by name.
 func deploymentControls() map[string]control {
 	texts := func(edit func(w *codec.Write)) func(*history) {
 		return func(h *history) {

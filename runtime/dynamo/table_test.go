@@ -43,7 +43,7 @@ func TestTableName(t *testing.T) {
 	wantText(t, err, "sluice: dynamo.New: the client is nil; correct the call")
 }
 
-// TestSplitVersion undoes what a bucket's cv is made of: design section 6.
+// TestSplitVersion takes apart what docs/design.md, "Overrides and cv", adds up.
 func TestSplitVersion(t *testing.T) {
 	for _, want := range [][2]int64{{0, 0}, {1, 0}, {90_000, 2 * override.MaxVersion}, {3, 1_772_366_400_000}} {
 		revision, overrides := operator.SplitVersion(want[0]*plan.RevisionUnit + want[1])
