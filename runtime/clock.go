@@ -18,8 +18,8 @@ func deadline(c Clock, now time.Time, d time.Duration) time.Time {
 	return now.Add(d)
 }
 
-// beyond reports that d from now does not lie before ctx's deadline.
-func beyond(ctx context.Context, d time.Duration) bool {
+// pastDeadline reports that d from now does not lie before ctx's deadline.
+func pastDeadline(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && d >= left(deadline)
 }

@@ -240,8 +240,8 @@ func (f *fake) Peek(ctx context.Context, call *store.Call) error {
 	return nil
 }
 
-// Recall remembers nothing.
-func (f *fake) Recall(*store.Call) {}
+// Lookup remembers nothing.
+func (f *fake) Lookup(*store.Call) {}
 
 // Member answers from f.known.
 func (f *fake) Member(ctx context.Context, entity string) (store.Member, bool, error) {

@@ -37,8 +37,6 @@ type leaser[C any] interface {
 	settle(ctx context.Context, l *lease, call *store.Call) error
 	release(ctx context.Context, l *lease)
 	tokens(milli []int64) C
-	least(buckets []store.Bucket, now int64) []int64
-	levels(buckets []store.Bucket, now int64) []Level
 }
 
 // Settle states the actual cost, in whole tokens; a 0 means the limit's per_call, as in Acquire. The difference is
@@ -97,7 +95,7 @@ func (l *Lease[C]) Remaining() (left C) {
 	if len(l.buckets) == 0 {
 		return left
 	}
-	return l.resource.tokens(l.resource.least(l.buckets, l.at))
+	return l.resource.tokens(least(l.part.Def.Spec(), l.buckets, l.at))
 }
 
 // Degraded reports that the store did not answer and the failure policy, or shadow mode in its place, admitted the call, of which
@@ -251,20 +249,20 @@ func (r *resource) noticeGiveBack(before []store.Bucket, part *store.Part) {
 	}
 	for i, actual := range part.Actual {
 		if actual < part.Cost[i] {
-			r.core.lines.gaveBack(r.spec.Resource, r.written(before, part.Buckets))
+			r.core.lines.gaveBack(r.spec.Resource, written(r.spec, before, part.Buckets))
 			return
 		}
 	}
 }
 
 // written returns those of after that differ from before, with a full image where a bucket is gone.
-func (r *resource) written(before, after []store.Bucket) []store.Bucket {
+func written(spec *store.Spec, before, after []store.Bucket) []store.Bucket {
 	var written []store.Bucket
 	for i, b := range after {
 		if b.After == before[i].After {
 			continue
 		}
-		balances, refilled := r.balances(&b)
+		balances, refilled := balancesOf(&b, spec)
 		b.After = &bucket.Image{Refilled: refilled, Balances: balances, Missing: make([]bool, len(balances))}
 		written = append(written, b)
 	}

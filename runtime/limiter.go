@@ -20,6 +20,10 @@ func (l *Limiter) Check(ctx context.Context) error { return l.core.session.Check
 // Close waits until background work is done, or ctx is. Calls made afterwards are undefined.
 func (l *Limiter) Close(ctx context.Context) error { return l.core.session.Close(ctx) }
 
+// Specs returns the descriptions of l's resources, in the order of limits.yaml. Regional sync takes them. The Specs
+// are shared: do not change them.
+func (l *Limiter) Specs() []*store.Spec { return slices.Clone(l.core.specs) }
+
 // core is what the resources of one Limiter share.
 type core struct {
 	env      store.Env

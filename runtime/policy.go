@@ -71,7 +71,7 @@ func (c *core) admit(
 		return nil, ctx.Err() // it is the caller's bound that was met, not the store's
 	}
 	if !call.asked {
-		c.session.Recall(&call.Call)
+		c.session.Lookup(&call.Call)
 	}
 	policy = cmp.Or(policy, call.chains[0].spec.OnUnavailable, Allow)
 	if policy == Allow && down.Throttled {

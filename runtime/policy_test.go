@@ -31,7 +31,7 @@ func (o *outages) Open(env *store.Env, defs ...store.Definition) (store.Session,
 	return o, err
 }
 
-func (o *outages) Recall(call *store.Call) {
+func (o *outages) Lookup(call *store.Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i := range call.Parts {
@@ -43,7 +43,7 @@ func (o *outages) Recall(call *store.Call) {
 }
 
 func (o *outages) Acquire(ctx context.Context, call *store.Call) error {
-	o.Recall(call)
+	o.Lookup(call)
 	return o.fake.Acquire(ctx, call)
 }
 

@@ -75,7 +75,7 @@ func (r *resource) refusedAgain(call *request) *DeniedError {
 	}
 	denied := r.core.session.Refused(r.def, links, part.Cost, call.Called.UnixMilli())
 	if denied != nil {
-		r.core.session.Recall(&call.Call)
+		r.core.session.Lookup(&call.Call)
 	}
 	return denied
 }

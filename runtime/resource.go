@@ -228,7 +228,7 @@ func (r *resource) tell(ctx context.Context, operation string, call *request, en
 	}
 	event := r.event(operation, &call.Call, ended, err)
 	event.Local = call.outage != nil
-	event.Limit, event.LimitKind = r.refusing(&call.Parts[0], err)
+	event.Limit, event.LimitKind = refusing(r.spec, &call.Parts[0], err)
 	event.Shadow = end.shadowed != nil
 	if err == nil {
 		event.Err = call.outage
@@ -238,13 +238,13 @@ func (r *resource) tell(ctx context.Context, operation string, call *request, en
 
 // refusing returns the limit of part that refuses longest, by err, and the kind of whose bucket that is, or "" if none of it
 // does: of several claims it may be another's that refused.
-func (r *resource) refusing(part *store.Part, err error) (limit, kind string) {
+func refusing(spec *store.Spec, part *store.Part, err error) (limit, kind string) {
 	of := func(resource, entity string) (kind string, ok bool) {
 		i := slices.IndexFunc(part.Buckets, func(b store.Bucket) bool { return b.Entity == entity })
-		if resource != r.spec.Resource || i < 0 {
+		if resource != spec.Resource || i < 0 {
 			return "", false
 		}
-		return r.spec.Kinds[part.Buckets[i].Kind].Name, true
+		return spec.Kinds[part.Buckets[i].Kind].Name, true
 	}
 	if exceeds, ok := errors.AsType[*CostExceedsBurstError](err); ok {
 		if kind, ok := of(exceeds.Resource, exceeds.Entity); ok {

@@ -64,8 +64,8 @@ func (r *resource) glance(ctx context.Context, call *request, o *callOptions) (s
 	waiting, cancel := o.waiting(ctx)
 	defer cancel()
 	by, err := r.try(ctx, call, o.until(ctx, waiting))
-	if denied, ok := errors.AsType[*DeniedError](err); ok && beyond(waiting, denied.RetryAfter) {
-		err = store.BeyondDeadline(denied)
+	if denied, ok := errors.AsType[*DeniedError](err); ok && pastDeadline(waiting, denied.RetryAfter) {
+		err = store.PastDeadline(denied)
 	}
 	return by, err
 }

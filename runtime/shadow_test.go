@@ -101,7 +101,7 @@ func TestShadowCharges(t *testing.T) {
 		over := acquire(t, r, user{"1"}, cost{TPM: 600})
 		check(t, over.Shadowed(), "denied gpt-4 user-1 tpm 500/600 1s")
 		equal(t, "remaining", over.Remaining(), cost{59, 500})
-		equal(t, "levels", len(over.Levels()), 2)
+		equal(t, "balances", len(over.Balances()), 2)
 		over.Release(t.Context())
 		equal(t, "level", store.level("user-1"), cost{59, 500})
 		check(t, r.Do(t.Context(), user{"1"}, cost{TPM: 600}, func(ctx context.Context, lease *runtime.Lease[cost]) error {
@@ -110,7 +110,7 @@ func TestShadowCharges(t *testing.T) {
 		}), "")
 		equal(t, "level", store.level("user-1"), cost{59, 500})
 		never := acquire(t, r, user{"1"}, cost{TPM: 6001})
-		equal(t, "levels that nobody knows", len(never.Levels()), 0)
+		equal(t, "balances that nobody knows", len(never.Balances()), 0)
 		equal(t, "what nobody knows to remain", never.Remaining(), cost{})
 		if acquire(t, r, user{"1"}, cost{TPM: 500}).Shadowed() != nil || store.level("user-1").TPM != 0 {
 			t.Error("what was spared had been charged")

@@ -25,14 +25,14 @@ type BucketSnapshot[C any] struct {
 
 func (r *Resource[E, C]) snapshot(call *request, now int64) *Snapshot[C] {
 	part := &call.Parts[0]
-	snap := &Snapshot[C]{Available: r.tokens(r.least(part.Buckets, now))}
+	snap := &Snapshot[C]{Available: r.tokens(least(r.spec, part.Buckets, now))}
 	for i := range part.Buckets {
 		b := &part.Buckets[i]
-		balances, refilled := r.balances(b)
+		balances, refilled := balancesOf(b, r.spec)
 		one := BucketSnapshot[C]{Entity: b.Entity, Exists: b.After != nil}
 		var left, capacity, burst []int64
 		for _, balance := range balances {
-			left = append(left, store.Available(balance, refilled, now))
+			left = append(left, bucket.Spendable(balance, refilled, now))
 			capacity, burst = append(capacity, balance.Capacity), append(burst, balance.Burst)
 			one.Full = max(one.Full, bucket.RetryAfter(balance, refilled, now, balance.Burst))
 		}
@@ -42,22 +42,22 @@ func (r *Resource[E, C]) snapshot(call *request, now int64) *Snapshot[C] {
 	return snap
 }
 
-// least returns, per limit, the lowest level of the chain at now, in millitokens.
-func (r *resource) least(buckets []store.Bucket, now int64) []int64 {
-	least := slices.Repeat([]int64{math.MaxInt64}, len(r.spec.Limits))
+// least returns, per limit, the lowest balance of the chain at now, in millitokens.
+func least(spec *store.Spec, buckets []store.Bucket, now int64) []int64 {
+	least := slices.Repeat([]int64{math.MaxInt64}, len(spec.Limits))
 	for i := range buckets {
-		balances, refilled := r.balances(&buckets[i])
+		balances, refilled := balancesOf(&buckets[i], spec)
 		for j, balance := range balances {
-			least[j] = min(least[j], store.Available(balance, refilled, now))
+			least[j] = min(least[j], bucket.Spendable(balance, refilled, now))
 		}
 	}
 	return least
 }
 
-// balances returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full, by the
+// balancesOf returns b's balances and up to when they are refilled. A limit or a bucket that does not exist is full, by the
 // parameters in force where the store has said which those are.
-func (r *resource) balances(b *store.Bucket) ([]bucket.Balance, int64) {
-	full := bucket.Full(limitsOf(b, r.spec))
+func balancesOf(b *store.Bucket, spec *store.Spec) ([]bucket.Balance, int64) {
+	full := bucket.Full(limitsOf(b, spec))
 	if b.After == nil {
 		return full, 0
 	}

@@ -19,7 +19,7 @@ func TestSpecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		got := runtime.Specs(l)
+		got := l.Specs()
 		if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 			t.Fatalf("%+v", got)
 		}

@@ -95,14 +95,14 @@ func (r *resource) wait(ctx context.Context, call *request, o *callOptions) (by 
 			r.core.lines.saw(t, part.Buckets, news)
 		case seen != nil:
 			// Those ahead are served first: what they leave is what this one can have.
-			last = r.outlook(seen, ahead, part.Cost)
+			last = outlook(r.spec, r.now(), seen, ahead, part.Cost)
 			if first && last == nil { // something was given back
 				ask = true
 				continue
 			}
 		}
-		if last != nil && beyond(waiting, last.RetryAfter) {
-			return nil, store.BeyondDeadline(last)
+		if last != nil && pastDeadline(waiting, last.RetryAfter) {
+			return nil, store.PastDeadline(last)
 		}
 		var ready <-chan time.Time
 		if first {
@@ -130,7 +130,7 @@ func (r *resource) try(ctx context.Context, call *request, o *callOptions) (sett
 func (r *resource) ended(ctx context.Context, call *request, last *DeniedError, o *callOptions) error {
 	switch err := ctx.Err(); {
 	case last != nil && !errors.Is(err, context.Canceled):
-		return store.BeyondDeadline(last)
+		return store.PastDeadline(last)
 	case err == nil:
 		return &maxWaitError{r.spec.Resource, call.Parts[0].Buckets[0].Entity, o.maxWait}
 	}
@@ -139,20 +139,19 @@ func (r *resource) ended(ctx context.Context, call *request, last *DeniedError, 
 
 // outlook returns how a waiter that wants cost stands behind others who want ahead of each of the buckets, or nil if it
 // need not wait. A bucket that nobody has seen yet is no reason to.
-func (r *resource) outlook(seen []store.Bucket, ahead [][]int64, cost []int64) (denied *DeniedError) {
-	now := r.now()
+func outlook(spec *store.Spec, now int64, seen []store.Bucket, ahead [][]int64, cost []int64) (denied *DeniedError) {
 	for i := range seen {
 		b := &seen[i]
 		if b.After == nil {
 			continue
 		}
-		balances, refilled := r.balances(b)
+		balances, refilled := balancesOf(b, spec)
 		// What others want comes off the level of now, which the burst caps, not off all the refill since the last write.
 		img := &bucket.Image{Refilled: max(now, refilled), Balances: balances, Missing: b.After.Missing}
 		for j, balance := range balances {
 			balances[j].Tokens = bucket.Sub(bucket.Available(balance, refilled, now), ahead[i][j])
 		}
-		denied = store.Refuse(denied, r.spec, b.Entity, img, cost, now)
+		denied = store.Refuse(denied, spec, b.Entity, img, cost, now)
 	}
 	return denied
 }

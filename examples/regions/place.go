@@ -61,7 +61,7 @@ func newPlaces(ctx context.Context, snapshots region.Snapshots, evict time.Durat
 		}
 		p.config = region.Config{
 			Region: p.name, Table: operator.NewRegional(p.client, table, time.Now), Snapshots: snapshots,
-			Specs: runtime.Specs(p.lim.Limiter),
+			Specs: p.lim.Specs(),
 			Evict: evict, Logger: slog.New(slog.DiscardHandler), OnReport: p.note,
 		}
 		all = append(all, p)

@@ -76,7 +76,7 @@ func handler(
 	}
 	return region.NewHandler(region.Config{
 		Region: as, Table: operator.NewRegional(client, table, now), Snapshots: snapshots,
-		Specs: runtime.Specs(lim.Limiter),
+		Specs: lim.Specs(),
 		Clock: clock, Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
 }

@@ -22,6 +22,14 @@ func (l Limit) Share(tokens int64) Limit {
 // Closed reports that l is the part of nothing: who wants any of it waits until it is more.
 func (l Limit) Closed() bool { return l.Capacity == 0 }
 
+// Spendable returns what calls may take of b at now, in millitokens: nothing of a closed limit, else Available.
+func Spendable(b Balance, rf, now int64) int64 {
+	if b.Closed() {
+		return 0
+	}
+	return Available(b, rf, now)
+}
+
 // Floor is the least that each of so many regions keeps of capacity whole tokens: percent of it, at least 1, where there is enough
 // for all of them.
 func Floor(capacity int64, regions int, percent int64) int64 {

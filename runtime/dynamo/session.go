@@ -176,9 +176,9 @@ func (s *session) Peek(ctx context.Context, call *store.Call) error {
 	return nil
 }
 
-// Recall implements store.Session. A call of too many buckets is left as it is: acquiring it returns the
+// Lookup implements store.Session. A call of too many buckets is left as it is: acquiring it returns the
 // error.
-func (s *session) Recall(call *store.Call) {
+func (s *session) Lookup(call *store.Call) {
 	if r, err := s.newRequest(context.Background(), call, acquireCost); err == nil {
 		r.report(s.scheduler.conn.now())
 	}

@@ -81,7 +81,7 @@ func (c *call[C]) show(header bool) {
 		return
 	}
 	c.shown = true
-	md := fields(edge.Admitted(c.lease.Levels()))
+	md := fields(edge.Admitted(c.lease.Balances()))
 	if !header || grpc.SetHeader(c.from, md) != nil {
 		_ = grpc.SetTrailer(c.from, md)
 	}

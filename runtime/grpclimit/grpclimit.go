@@ -95,7 +95,7 @@ func (l *limited[E, C]) admit(ctx context.Context, entity E, cost C, err error) 
 	lease, err := l.r.Acquire(ctx, entity, cost)
 	if err != nil {
 		if l.metadata { // in the trailer: a client's retry policy repeats no call that has a header
-			_ = grpc.SetTrailer(ctx, fields(edge.Refused(err, edge.Recall(l.r, entity))))
+			_ = grpc.SetTrailer(ctx, fields(edge.Refused(err, edge.Lookup(l.r, entity))))
 		}
 		return nil, answer(ctx, err)
 	}

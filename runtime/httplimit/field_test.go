@@ -26,7 +26,7 @@ type levelled struct {
 	limits.GPT4Acquirer
 
 	denied   *runtime.DeniedError
-	balances []runtime.Level
+	balances []runtime.Balance
 }
 
 func (l *levelled) Acquire(
@@ -35,7 +35,7 @@ func (l *levelled) Acquire(
 	return nil, l.denied
 }
 
-func (l *levelled) Recall(limits.GPT4Entity) []runtime.Level { return l.balances }
+func (l *levelled) Lookup(limits.GPT4Entity) []runtime.Balance { return l.balances }
 
 // answer is what l's callers get.
 func (l *levelled) answer() *httptest.ResponseRecorder {
@@ -57,13 +57,13 @@ func TestFields(t *testing.T) {
 			name := rapid.OneOf(rapid.Just(fmt.Sprint("limit_", i)),
 				rapid.StringMatching(fmt.Sprintf(`[ -~]{0,6}%d`, i)),
 				rapid.StringN(0, 5, -1).Filter(func(s string) bool { return s != "" })).Draw(t, "name")
-			level := runtime.Level{
+			balance := runtime.Balance{
 				Limit: name, Available: numbers.Draw(t, "available"), Full: time.Duration(numbers.Draw(t, "full")),
 				Params: rapid.Custom(params).Filter(schematic).Draw(t, "params"),
 			}
-			l.balances = append(l.balances, level)
+			l.balances = append(l.balances, balance)
 			if _, twice := limitOf[name]; !twice {
-				limitOf[name] = level.Params
+				limitOf[name] = balance.Params
 			}
 			if i == 0 || rapid.Bool().Draw(t, "refuses") {
 				l.denied = store.AddRefusal(l.denied, runtime.Refusal{
@@ -170,7 +170,7 @@ func TestPolicy(t *testing.T) {
 		{bucket.Per(60, time.Minute).Share(0), `"tpm";q=0;w=60`},
 		{bucket.Limit{}, ""},
 	} {
-		l := &levelled{balances: []runtime.Level{{Limit: "tpm", Params: test.params}},
+		l := &levelled{balances: []runtime.Balance{{Limit: "tpm", Params: test.params}},
 			denied: &runtime.DeniedError{}}
 		if got := l.answer().Header().Get("RateLimit-Policy"); got != test.want {
 			t.Errorf("%v: %s, want %s", test.params, got, test.want)

@@ -43,13 +43,13 @@ func Middleware[E store.Entity, C any](
 			lease, err := r.Acquire(req.Context(), entity, cost)
 			if err != nil {
 				if len(o.styles) > 0 {
-					o.show(w.Header(), edge.Refused(err, edge.Recall(r, entity)))
+					o.show(w.Header(), edge.Refused(err, edge.Lookup(r, entity)))
 				}
 				o.onError(w, req, err)
 				return
 			}
 			if len(o.styles) > 0 && !lease.Degraded() {
-				o.show(w.Header(), edge.Admitted(lease.Levels()))
+				o.show(w.Header(), edge.Admitted(lease.Balances()))
 			}
 			serve(next, w, req, lease, o.releaseOn)
 		})

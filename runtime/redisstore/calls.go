@@ -102,8 +102,8 @@ func difference(part *store.Part) []int64 {
 	return cost
 }
 
-// Recall implements store.Session.
-func (s *session) Recall(call *store.Call) {
+// Lookup implements store.Session.
+func (s *session) Lookup(call *store.Call) {
 	cost := func(part *store.Part) []int64 { return part.Cost }
 	s.newRequest(context.Background(), call, pathAcquire, cost).fillCall(false)
 }

@@ -50,8 +50,8 @@ func (e *DeniedError) Unwrap() error {
 	return nil
 }
 
-// BeyondDeadline returns a copy of e for a Wait that gave up because e's RetryAfter lies beyond its deadline.
-func BeyondDeadline(e *DeniedError) *DeniedError {
+// PastDeadline returns a copy of e for a Wait that gave up because e's RetryAfter lies beyond its deadline.
+func PastDeadline(e *DeniedError) *DeniedError {
 	own := *e // others may have been denied with the same e
 	own.deadline = true
 	return &own
@@ -68,7 +68,7 @@ func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost [
 		var wait time.Duration
 		switch {
 		case spec.Regions != nil && Beyond(b.Limit, cost[i]):
-			left, wait = Available(b, img.Refilled, now), spec.Regions.Window
+			left, wait = bucket.Spendable(b, img.Refilled, now), spec.Regions.Window
 		case left >= cost[i]:
 			continue
 		default:
@@ -85,14 +85,6 @@ func Refuse(e *DeniedError, spec *Spec, entity string, img *bucket.Image, cost [
 // Beyond reports that waiting for share's refill is no use to who wants cost, in millitokens: it is closed, or its burst is below.
 func Beyond(share bucket.Limit, cost int64) bool {
 	return cost > 0 && (share.Closed() || cost > share.Burst)
-}
-
-// Available is bucket.Available, of which a closed limit has nothing.
-func Available(b bucket.Balance, refilled, now int64) int64 {
-	if b.Closed() {
-		return 0
-	}
-	return bucket.Available(b, refilled, now)
 }
 
 // AddRefusal adds r to e, which may be nil, and returns it: e names the refusal that lasts longest, of equals the first. Stores call

@@ -37,9 +37,9 @@ type Session interface {
 	// Later is called, and what the write waited for others does not count against its deadline.
 	// Else Later is left as it is, and never called.
 	Settle(ctx context.Context, call *Call) error
-	// Recall fills in Limits and After of each Bucket as last seen, from memory: nil where nothing is remembered. It does
+	// Lookup fills in Limits and After of each Bucket as last seen, from memory: nil where nothing is remembered. It does
 	// no I/O.
-	Recall(call *Call)
+	Lookup(call *Call)
 	// Peek fills in Limits and After of each Bucket from a consistent read and changes nothing; After is nil where there
 	// is no bucket yet.
 	Peek(ctx context.Context, call *Call) error

@@ -26,8 +26,8 @@ func shadowLeases(w *world) {
 	denied := as[*store.DeniedError](w, "more than there is", err)
 	w.left(lease, 9, 30)
 	if lease.Degraded() || lease.Cost() != cost(1, 31) || denied.Entity != "user-alice" ||
-		len(lease.Levels()) == 0 {
-		w.Errorf("degraded %t, for %+v, levels %+v: %v", lease.Degraded(), lease.Cost(), lease.Levels(), denied)
+		len(lease.Balances()) == 0 {
+		w.Errorf("degraded %t, for %+v, balances %+v: %v", lease.Degraded(), lease.Cost(), lease.Balances(), denied)
 	}
 	w.settle(lease, 5, 400)
 	w.peek(alice)

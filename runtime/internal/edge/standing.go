@@ -21,11 +21,11 @@ type Standing struct {
 }
 
 // Admitted shows of each limit the bucket that has least of it; of equals the nearest.
-func Admitted(levels []runtime.Level) []Standing {
+func Admitted(balances []runtime.Balance) []Standing {
 	var limits []Standing
-	for _, l := range levels {
-		one := Standing{Limit: l.Limit, Params: l.Params, Available: l.Available, Wait: l.Full}
-		if at := Find(limits, l.Limit); at == nil {
+	for _, b := range balances {
+		one := Standing{Limit: b.Limit, Params: b.Params, Available: b.Available, Wait: b.Full}
+		if at := Find(limits, b.Limit); at == nil {
 			limits = append(limits, one)
 		} else if one.Available < at.Available {
 			*at = one
@@ -34,16 +34,16 @@ func Admitted(levels []runtime.Level) []Standing {
 	return limits
 }
 
-// Refused shows levels as they led to err: nothing, unless it is the limits that refused.
-func Refused(err error, levels []runtime.Level) []Standing {
+// Refused shows balances as they led to err: nothing, unless it is the limits that refused.
+func Refused(err error, balances []runtime.Balance) []Standing {
 	if _, ok := errors.AsType[*store.CostExceedsBurstError](err); ok {
-		return Admitted(levels)
+		return Admitted(balances)
 	}
 	denied, ok := errors.AsType[*store.DeniedError](err)
 	if !ok {
 		return nil
 	}
-	limits := Admitted(levels)
+	limits := Admitted(balances)
 	for i := range limits {
 		limits[i].Wait = min(limits[i].Wait, denied.RetryAfter)
 	}
@@ -53,15 +53,15 @@ func Refused(err error, levels []runtime.Level) []Standing {
 			limits = append(limits, Standing{Limit: r.Limit})
 			at = &limits[len(limits)-1]
 		}
-		*at = Standing{r.Limit, paramsOf(levels, r.Entity, r.Limit), r.Available, r.RetryAfter, true}
+		*at = Standing{r.Limit, paramsOf(balances, r.Entity, r.Limit), r.Available, r.RetryAfter, true}
 	}
 	return limits
 }
 
-func paramsOf(levels []runtime.Level, entity, limit string) (params bucket.Limit) {
-	for _, l := range levels {
-		if l.Entity == entity && l.Limit == limit {
-			return l.Params
+func paramsOf(balances []runtime.Balance, entity, limit string) (params bucket.Limit) {
+	for _, b := range balances {
+		if b.Entity == entity && b.Limit == limit {
+			return b.Params
 		}
 	}
 	return params
@@ -77,10 +77,10 @@ func Find(limits []Standing, limit string) *Standing {
 	return nil
 }
 
-// Recall returns what r, an Acquirer, remembers of entity's buckets: nothing if it is a fake.
-func Recall[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Level {
-	if known, ok := r.(interface{ Recall(E) []runtime.Level }); ok {
-		return known.Recall(entity)
+// Lookup returns what r, an Acquirer, remembers of entity's buckets: nothing if it is a fake.
+func Lookup[E store.Entity, C any](r runtime.Acquirer[E, C], entity E) []runtime.Balance {
+	if known, ok := r.(interface{ Lookup(E) []runtime.Balance }); ok {
+		return known.Lookup(entity)
 	}
 	return nil
 }
@@ -103,8 +103,8 @@ func ceilSeconds(ms int64) int64 { return ms/1000 + min(1, ms%1000) }
 
 // Fields returns RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10; one that is empty is not to be sent, as a
 // list without members is a field that is not there.
-func Fields(limits []Standing) (policy, level string) {
-	var policies, levels []string
+func Fields(limits []Standing) (policy, left string) {
+	var policies, balances []string
 	for i := range limits {
 		s := &limits[i]
 		name, ok := text(s.Limit)
@@ -114,9 +114,9 @@ func Fields(limits []Standing) (policy, level string) {
 		if quota, window, ok := s.Policy(); ok {
 			policies = append(policies, name+";q="+Integer(quota)+";w="+Integer(window))
 		}
-		levels = append(levels, name+";r="+Integer(s.Available)+";t="+Integer(Seconds(s.Wait)))
+		balances = append(balances, name+";r="+Integer(s.Available)+";t="+Integer(Seconds(s.Wait)))
 	}
-	return strings.Join(policies, ", "), strings.Join(levels, ", ")
+	return strings.Join(policies, ", "), strings.Join(balances, ", ")
 }
 
 // text writes s as a String of RFC 9651, which has printable ASCII alone.

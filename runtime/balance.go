@@ -1,0 +1,64 @@
+package runtime
+
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/store"
+)
+
+// Balance is what is left of one limit in one bucket. It names the limit, so that code can show it without knowing
+// the resource's cost struct.
+type Balance struct {
+	Entity    string       // whose bucket it is, as stored: user-123
+	Limit     string       // its name: tpm
+	Params    bucket.Limit // in force for the bucket
+	Available int64        // whole tokens, rounded down, 0 in debt
+
+	// Full is the time until the bucket has its burst again. If the region's quota is 0, it is the time until the
+	// quota may be raised.
+	Full time.Duration
+}
+
+// Balances returns what the lease's last write left in its buckets, nearest first, limits in schema order. It reads
+// nothing. It is nil if the lease does not know any of its buckets.
+func (l *Lease[C]) Balances() []Balance {
+	if l == nil || l.resource == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return balancesAt(l.part.Def.Spec(), l.buckets, l.at)
+}
+
+// Lookup returns the balances of the buckets that Acquire would charge, as far as this process remembers them: nil if
+// it remembers none. It does no I/O. After a denial it returns the balances that led to it. Ancestors that the store
+// would have to look up are left out.
+func (r *Resource[E, C]) Lookup(entity E) []Balance {
+	now := r.core.env.Clock.Now()
+	a, err := r.chain(now, entity)
+	if err != nil {
+		return nil
+	}
+	r.core.session.Lookup(&a.call.Call)
+	return balancesAt(r.spec, seen(a.part[0].Buckets), now.UnixMilli())
+}
+
+// balancesAt returns the balances of buckets at now, in ms.
+func balancesAt(spec *store.Spec, buckets []store.Bucket, now int64) []Balance {
+	var all []Balance
+	for i := range buckets {
+		balances, refilled := balancesOf(&buckets[i], spec)
+		for j, b := range balances {
+			full := bucket.RetryAfter(b, refilled, now, b.Burst)
+			if spec.Regions != nil && b.Closed() { // as in store.Refuse
+				full = spec.Regions.Window
+			}
+			all = append(all, Balance{
+				Entity: buckets[i].Entity, Limit: spec.Limits[j], Params: b.Limit,
+				Available: max(0, bucket.Spendable(b, refilled, now)) / bucket.Milli, Full: full,
+			})
+		}
+	}
+	return all
+}
