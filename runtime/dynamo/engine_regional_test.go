@@ -199,9 +199,9 @@ func TestShareRefused(t *testing.T) {
 		spec  *store.Spec
 		share store.Stored
 	}{
-		"sluice: gpt-4: quota of \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml": {rates(), shareOf("user-1", 7, "", 30)},
-		"sluice: gpt-4: quota of \"user\" is of a kind: only entities have quotas":                               {sharedRates(), shareOf("user", 7, "", 30)},
-		"sluice: gpt-4: epoch of the quota of user-1 \"0\" is below 1: an operator's override is set by Overrides":      {sharedRates(), shareOf("user-1", 0, "", 30)},
+		"sluice: gpt-4: quota of \"user-1\" is of a resource without regions: add `regions` to it in limits.yaml":  {rates(), shareOf("user-1", 7, "", 30)},
+		"sluice: gpt-4: quota of \"user\" is of a kind: only entities have quotas":                                 {sharedRates(), shareOf("user", 7, "", 30)},
+		"sluice: gpt-4: epoch of the quota of user-1 \"0\" is below 1: an operator's override is set by Overrides": {sharedRates(), shareOf("user-1", 0, "", 30)},
 		"sluice: gpt-4: limit rpm of the quota of user-1 is not possible: refill 0 is not above 0: a limit that admits nothing is none, raise it": {
 			sharedRates(), bad},
 	} {

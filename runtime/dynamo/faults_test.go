@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
@@ -479,9 +480,7 @@ func storms() map[string]storm {
 func TestFaults(t *testing.T) {
 	for name, s := range storms() {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() {
-				s.calls /= 6
-			}
+			s.calls = longform.Count(t, "calls", s.calls, s.calls/6)
 			a, fell := s.run(t, 1)
 			t.Logf("%v\nfaults %v\nadmitted %d to %d tokens, charged %d; %d calls of unknown outcome",
 				a.calls, fell, a.told/bucket.Milli, a.most/bucket.Milli, a.charged/bucket.Milli, a.open)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluice-go/sluice/internal/test/docrow"
+	"github.com/sluice-go/sluice/internal/test/longform"
 )
 
 // protocol is where the figures of these tests are shown.
@@ -21,7 +22,7 @@ const protocol = "docs/protocol.md"
 func documented(t *testing.T, histories uint64, r result) {
 	t.Helper()
 	row := docrow.Find(t, protocol, t.Name())
-	if row == nil || testing.Short() {
+	if row == nil || !longform.Wanted() {
 		return
 	}
 	least, err := strconv.Atoi(strings.ReplaceAll(row[1], ",", ""))

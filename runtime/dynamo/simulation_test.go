@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/test/longform"
 	"github.com/sluice-go/sluice/runtime/bucket"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/internal/plan"
@@ -202,7 +203,7 @@ func TestSimulationOverChains(t *testing.T) {
 	play(t, chains(), 30)
 }
 
-// play plays so many histories of each (-short: a tenth).
+// play plays so many histories of each kind, in the usual form a tenth.
 func play(t *testing.T, histories map[string]history, seeds uint64) {
 	t.Helper()
 	gpt4, _ := generated(t)
@@ -213,9 +214,7 @@ func play(t *testing.T, histories map[string]history, seeds uint64) {
 func playOf(t *testing.T, r codec.Resource, histories map[string]history, seeds uint64) {
 	t.Helper()
 	documentedKinds(t, len(histories), seeds)
-	if testing.Short() {
-		seeds /= 10
-	}
+	seeds = longform.Count(t, "histories of each kind", seeds, seeds/10)
 	for name, h := range histories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,11 +258,12 @@ func every() map[string]history {
 func TestSimulationIsRepeatable(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
+	seeds := longform.Count[uint64](t, "histories of each kind", 3, 1)
 	for name, h := range every() {
 		if h.callers > 1 && (h.cancel > 0 || h.cascade == store.CascadeCompensated && !h.own) {
 			continue
 		}
-		for h.seed = range 3 {
+		for h.seed = range seeds {
 			a, b := h.run(t, gpt4), h.run(t, gpt4)
 			if a.String() != b.String() || !maps.EqualFunc(a.charged, b.charged, slices.Equal) {
 				t.Errorf("%s, seed %d: %v\nand then %v", name, h.seed, a, b)
@@ -363,15 +363,13 @@ func TestRetryGuardAtNow(t *testing.T) {
 	}
 }
 
-// TestSlowLimitBesideFast writes every 5 milliseconds for an hour (-short: 6 minutes): the limit of 10 an
-// hour regains its 10 an hour beside one of 1000 a second.
+// TestSlowLimitBesideFast writes every 5 milliseconds for an hour, in the usual form for 6 minutes. The limit
+// of 10 an hour regains its 10 an hour beside one of 1000 a second.
 func TestSlowLimitBesideFast(t *testing.T) {
 	t.Parallel()
 	gpt4, _ := generated(t)
-	span, want := time.Hour, 10
-	if testing.Short() {
-		span, want = 6*time.Minute, 1
-	}
+	minutes := longform.Count(t, "minutes", 60, 6)
+	span, want := time.Duration(minutes)*time.Minute, minutes/6
 	synctest.Test(t, func(t *testing.T) {
 		table := newSimTable(1, gpt4.Decode)
 		table.minDelay, table.maxDelay, table.quiet = 0, 0, true
