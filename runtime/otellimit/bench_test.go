@@ -15,10 +15,9 @@ import (
 
 // BenchmarkObserver is what an acquire and its call to the store cost to record, without spans.
 func BenchmarkObserver(b *testing.B) {
-	o,
-		err := otellimit.New(
-		otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))),
-		otellimit.WithTracerProvider(noop.NewTracerProvider()))
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	o, err := otellimit.New(
+		otellimit.WithMeterProvider(provider), otellimit.WithTracerProvider(noop.NewTracerProvider()))
 	if err != nil {
 		b.Fatal(err)
 	}

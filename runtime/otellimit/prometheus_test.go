@@ -33,9 +33,9 @@ func gathered(t *testing.T, opts ...promexporter.Option) map[string]exported {
 	if err != nil {
 		t.Fatal(err)
 	}
-	observer,
-		err := otellimit.New(otellimit.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
-		otellimit.WithTracerProvider(noop.NewTracerProvider()))
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	observer, err := otellimit.New(
+		otellimit.WithMeterProvider(provider), otellimit.WithTracerProvider(noop.NewTracerProvider()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/internal/test/dynamotest"
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
 	"github.com/sluice-go/sluice/runtime/dynamo/operator"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -100,7 +101,7 @@ func (l *ledger) windows(t testing.TB, hours bool) map[string]map[string]int64 {
 		out, err := l.client.Scan(t.Context(), &dynamodb.ScanInput{
 			TableName: &l.table, ExclusiveStartKey: start, ConsistentRead: aws.Bool(true),
 			FilterExpression:          aws.String("begins_with(SK, :usage)"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":usage": &types.AttributeValueMemberS{Value: usagePrefix}},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":usage": &types.AttributeValueMemberS{Value: item.UsagePrefix}},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
@@ -100,11 +101,11 @@ func (q Question) check() error {
 
 // keys returns the narrowest key condition for the windows of q.
 func (q Question) keys() expression.KeyConditionBuilder {
-	entity := expression.Key("PK").Equal(expression.Value("ENTITY#" + q.Entity))
+	entity := expression.Key(item.PK).Equal(expression.Value(item.EntityPrefix + q.Entity))
 	if q.Resource == "" {
-		return entity.And(expression.Key("SK").BeginsWith(usagePrefix))
+		return entity.And(expression.Key(item.SK).BeginsWith(item.UsagePrefix))
 	}
-	all := usagePrefix + q.Resource + "#" + string(q.Span) + "#"
+	all := item.UsagePrefix + q.Resource + "#" + string(q.Span) + "#"
 	from, to := all, all+"~" // above every digit
 	if !q.Since.IsZero() {
 		from += q.since().Format(q.Span.layout())
@@ -112,7 +113,7 @@ func (q Question) keys() expression.KeyConditionBuilder {
 	if !q.Until.IsZero() { // decode omits the window that begins at Until
 		to = all + q.Until.UTC().Format(q.Span.layout())
 	}
-	return entity.And(expression.Key("SK").Between(expression.Value(from), expression.Value(to)))
+	return entity.And(expression.Key(item.SK).Between(expression.Value(from), expression.Value(to)))
 }
 
 // since returns the start of the first window.
@@ -124,19 +125,19 @@ func (q Question) asks(start time.Time) bool {
 }
 
 // decode decodes a window's item. asked is false if q does not select it.
-func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
-	d := codec.Decoder{Item: item}
-	sort := d.Text("SK")
+func (q Question) decode(stored codec.Item) (u Usage, asked bool, err error) {
+	d := codec.Decoder{Item: stored}
+	sort := d.Text(item.SK)
 	malformed := func(err error) error {
 		return &store.SetupError{
-			What: fmt.Sprintf("the window ENTITY#%s / %s is malformed", q.Entity, sort),
+			What: fmt.Sprintf("the window %s is malformed", item.KeyOf(stored)),
 			Do:   "fix or delete the item",
 			Err:  err,
 		}
 	}
-	parts := strings.Split(strings.TrimPrefix(sort, usagePrefix), "#")
+	parts := strings.Split(strings.TrimPrefix(sort, item.UsagePrefix), "#")
 	if len(parts) != 3 {
-		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort),
+		return u, false, malformed(&codec.AttributeError{Attr: item.SK, Got: fmt.Sprintf("%q", sort),
 			Want: "#USAGE#<resource>#<span>#<start>"})
 	}
 	if parts[1] != string(q.Span) {
@@ -144,7 +145,7 @@ func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
 	}
 	start, err := time.Parse(q.Span.layout(), parts[2])
 	if err != nil {
-		return u, false, malformed(&codec.AttributeError{Attr: "SK", Got: fmt.Sprintf("%q", sort),
+		return u, false, malformed(&codec.AttributeError{Attr: item.SK, Got: fmt.Sprintf("%q", sort),
 			Want: "a start such as " + q.Span.layout()})
 	}
 	if !q.asks(start) {
@@ -153,7 +154,7 @@ func (q Question) decode(item codec.Item) (u Usage, asked bool, err error) {
 	u = Usage{Window: Window{Entity: q.Entity, Resource: parts[0], Span: q.Span, Start: start},
 		Calls: d.Int("calls")}
 	var names []string
-	for name := range item {
+	for name := range stored {
 		if strings.HasPrefix(name, spentPrefix) {
 			names = append(names, name)
 		}

@@ -3,10 +3,10 @@ package usage
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Span is the length of a window. Windows begin at whole hours and days in UTC.
@@ -49,8 +49,6 @@ func WindowOf(entity, resource string, span Span, at time.Time) Window {
 	return Window{Entity: entity, Resource: resource, Span: span, Start: at.UTC().Truncate(span.Length())}
 }
 
-const usagePrefix = "#USAGE#"
-
 // String returns w as errors name it.
 func (w Window) String() string {
 	return fmt.Sprintf("%s on %s, %s of %s", w.Entity, w.Resource, w.Span, w.Start.Format(w.Span.layout()))
@@ -58,16 +56,14 @@ func (w Window) String() string {
 
 // key returns the primary key of w's item: ENTITY#user-1 / #USAGE#gpt-4#hour#2026-11-21T14.
 func (w Window) key() codec.Item {
-	sort := usagePrefix + strings.Join([]string{w.Resource, string(w.Span), w.Start.Format(w.Span.layout())},
-		"#")
-	return codec.Item{"PK": codec.S("ENTITY#" + w.Entity), "SK": codec.S(sort)}
+	return item.UsageKey(w.Entity, w.Resource, string(w.Span), w.Start.Format(w.Span.layout()))
 }
 
 // Maximum bytes of an entity and a resource: DynamoDB's limits for keys without the constant parts of a
 // window's key.
 const (
-	longestEntity   = 2048 - len("ENTITY#")
-	longestResource = 1024 - len(usagePrefix+"#hour#2006-01-02T15")
+	longestEntity   = 2048 - len(item.EntityPrefix)
+	longestResource = 1024 - len(item.UsagePrefix+"#hour#2006-01-02T15")
 )
 
 // windowless returns an error for a delta that no window can hold, from any writer of such a bucket. DynamoDB

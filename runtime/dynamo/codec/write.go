@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/bucket"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 )
 
 // Write carries one write of one bucket: the store puts numbers in, a generated builder puts text and values
@@ -48,7 +49,7 @@ type operand struct {
 // SetKey makes Key the primary key of hash and sort.
 func (w *Write) SetKey(hash, sort string) {
 	if w.Key == nil {
-		w.Key = Item{"PK": &w.hash, "SK": &w.sort}
+		w.Key = Item{item.PK: &w.hash, item.SK: &w.sort}
 	}
 	w.hash.Value, w.sort.Value = hash, sort
 }

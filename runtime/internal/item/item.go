@@ -28,10 +28,18 @@ const BucketPrefix = "#BUCKET#"
 // ChildPrefix begins the sort key of an entity in the index of its parent's children.
 const ChildPrefix = "CHILD#"
 
+// UsagePrefix begins the sort key of a usage window. Resource, span and start follow.
+const UsagePrefix = "#USAGE#"
+
+// CheckpointPrefix begins the sort key of a checkpoint: of a stream's shard, or of a segment of a migration.
+const CheckpointPrefix = "#CHECKPOINT#"
+
+// SystemKey is the partition key of the table's own items: version, heartbeat and checkpoints.
+const SystemKey = "SYSTEM#"
+
 const (
 	kindPrefix   = "KIND#"
 	configPrefix = "#CONFIG#"
-	systemKey    = "SYSTEM#"
 )
 
 // BucketAttributes are the attributes of a bucket besides those of its limits.
@@ -100,14 +108,22 @@ func OverrideKey(resource, target string) Item {
 // one ends its kind.
 func IsEntity(target string) bool { return strings.Contains(target, "-") }
 
+// UsageKey returns the key of a usage window of an entity: span is hour or day, start its text.
+func UsageKey(entity, resource, span, start string) Item {
+	return key(EntityPrefix+entity, UsagePrefix+strings.Join([]string{resource, span, start}, "#"))
+}
+
+// CheckpointKey returns the key of a checkpoint.
+func CheckpointKey(name string) Item { return key(SystemKey, CheckpointPrefix+name) }
+
 // VersionKey returns the key of the item that records the table's layout and the highest revision seen.
-func VersionKey() Item { return key(systemKey, "#VERSION") }
+func VersionKey() Item { return key(SystemKey, "#VERSION") }
 
 // HeartbeatKey returns the key of the heartbeat of regional sync. A table has one for all its resources.
-func HeartbeatKey() Item { return key(systemKey, "#HEARTBEAT") }
+func HeartbeatKey() Item { return key(SystemKey, "#HEARTBEAT") }
 
 // Heartbeat is HeartbeatKey, comparable.
-var Heartbeat = Key{systemKey, "#HEARTBEAT"}
+var Heartbeat = Key{SystemKey, "#HEARTBEAT"}
 
 func key(pk, sk string) Item {
 	return Item{PK: &types.AttributeValueMemberS{Value: pk}, SK: &types.AttributeValueMemberS{Value: sk}}

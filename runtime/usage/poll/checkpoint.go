@@ -13,13 +13,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sluice-go/sluice/runtime/dynamo/codec"
+	"github.com/sluice-go/sluice/runtime/internal/item"
 	"github.com/sluice-go/sluice/runtime/store"
 )
 
 const (
-	systemKey        = "SYSTEM#"
-	checkpointPrefix = "#CHECKPOINT#"
-	shardPrefix      = "shardId-" // of all shards' ids, which tells their checkpoints from others'
+	shardPrefix = "shardId-" // of all shards' ids, which tells their checkpoints from others'
 
 	sequenceDigits = 40
 )
@@ -43,15 +42,11 @@ func (p *position) sequence() string {
 	return strings.Repeat("0", max(0, sequenceDigits-len(p.after))) + p.after
 }
 
-func checkpointKey(shard string) codec.Item {
-	return codec.Item{"PK": codec.S(systemKey), "SK": codec.S(checkpointPrefix + shard)}
-}
-
 // checkpoints reads all that are kept, by shard.
 func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
-	built,
-		err := expression.NewBuilder().WithKeyCondition(expression.Key("PK").Equal(expression.Value(systemKey)).
-		And(expression.Key("SK").BeginsWith(checkpointPrefix + shardPrefix))).Build()
+	keys := expression.Key(item.PK).Equal(expression.Value(item.SystemKey)).
+		And(expression.Key(item.SK).BeginsWith(item.CheckpointPrefix + shardPrefix))
+	built, err := expression.NewBuilder().WithKeyCondition(keys).Build()
 	if err != nil {
 		return nil, fmt.Errorf("expression for the checkpoints of table %s: %w", r.name, err)
 	}
@@ -68,12 +63,11 @@ func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
 		}); err != nil {
 			return nil, err
 		}
-		for _, item := range out.Items {
-			shard, p, err := decode(item)
+		for _, stored := range out.Items {
+			shard, p, err := decode(stored)
 			if err != nil {
 				return nil, &store.SetupError{
-					What: fmt.Sprintf("the checkpoint %s / %s of table %s is malformed", systemKey, checkpointPrefix+shard,
-						r.name), Err: err,
+					What: fmt.Sprintf("the checkpoint %s of table %s is malformed", item.KeyOf(stored), r.name), Err: err,
 					Do: "delete it: the shard is read again as far as it goes back, and nothing is counted twice",
 				}
 			}
@@ -86,16 +80,16 @@ func (r *run) checkpoints(ctx context.Context) (map[string]position, error) {
 }
 
 // decode reads a checkpoint.
-func decode(item codec.Item) (shard string, p position, err error) {
-	d := codec.Decoder{Item: item}
-	shard = strings.TrimPrefix(d.Text("SK"), checkpointPrefix)
-	if item["at"] != nil {
+func decode(stored codec.Item) (shard string, p position, err error) {
+	d := codec.Decoder{Item: stored}
+	shard = strings.TrimPrefix(d.Text(item.SK), item.CheckpointPrefix)
+	if stored["at"] != nil {
 		p.at = time.UnixMilli(d.Int("at"))
 	}
-	if item["after"] != nil {
+	if stored["after"] != nil {
 		p.after = d.Text("after")
 	}
-	if item["done"] != nil {
+	if stored["done"] != nil {
 		p.done = d.Bool("done")
 	}
 	if sequence := d.Text("sequence"); d.Err() == nil && sequence != p.sequence() {
@@ -108,27 +102,28 @@ func decode(item codec.Item) (shard string, p position, err error) {
 // put writes a checkpoint, once. One that is further on is left: it is another Poller's, and as good.
 func (r *run) put(ctx context.Context, shard string, p position) error {
 	keep := keepOpen
-	item := checkpointKey(shard)
-	item["sequence"] = codec.S(p.sequence())
+	stored := item.CheckpointKey(shard)
+	stored["sequence"] = codec.S(p.sequence())
 	if !p.at.IsZero() {
-		item["at"] = codec.N(p.at.UnixMilli())
+		stored["at"] = codec.N(p.at.UnixMilli())
 	}
 	if p.after != "" {
-		item["after"] = codec.S(p.after)
+		stored["after"] = codec.S(p.after)
 	}
 	if p.done {
-		item["done"] = &types.AttributeValueMemberBOOL{Value: true}
+		stored["done"] = &types.AttributeValueMemberBOOL{Value: true}
 		keep = keepDone
 	}
-	item["ttl"] = codec.N(r.Clock.Now().Add(keep).Unix())
+	stored["ttl"] = codec.N(r.Clock.Now().Add(keep).Unix())
 	sequence := expression.Name("sequence")
-	built, err := expression.NewBuilder().WithCondition(sequence.AttributeNotExists().
-		Or(sequence.LessThanEqual(expression.Value(p.sequence())).And(expression.Name("done").AttributeNotExists()))).Build()
+	isOpen := expression.Name("done").AttributeNotExists()
+	isBehind := sequence.LessThanEqual(expression.Value(p.sequence())).And(isOpen)
+	built, err := expression.NewBuilder().WithCondition(sequence.AttributeNotExists().Or(isBehind)).Build()
 	if err != nil {
 		return fmt.Errorf("expression for the checkpoint of shard %s: %w", shard, err)
 	}
 	_, err = r.Client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &r.Table, Item: item, ConditionExpression: built.Condition(),
+		TableName: &r.Table, Item: stored, ConditionExpression: built.Condition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 	})
 	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](err); refused {

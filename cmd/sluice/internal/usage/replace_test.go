@@ -37,8 +37,7 @@ func TestReplaceFile(t *testing.T) {
 		}
 	}
 	if err := replaceFile(os.DevNull, func(w io.Writer) error {
-		_,
-			err := io.WriteString(w, "gone")
+		_, err := io.WriteString(w, "gone")
 		return err
 	}); err != nil {
 		t.Error(err)
